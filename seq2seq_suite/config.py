@@ -1,0 +1,174 @@
+"""The configuration of a run: what a YAML file may say.
+
+Every key has one meaning, one default and no hidden value. Named sizes fill the backbone's fields, so that the
+resolved copy in the run directory shows plain numbers. Reading files, overrides and errors with line numbers is
+`config_file`'s work.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+Positive = Annotated[int, Field(gt=0)]
+NotNegative = Annotated[int, Field(ge=0)]
+Fraction = Annotated[float, Field(ge=0.0, lt=1.0)]
+Share = Annotated[float, Field(gt=0.0, le=1.0)]
+PositiveFloat = Annotated[float, Field(gt=0.0)]
+
+# Vaswani et al. 2017, Table 3, rows "base" and "big"; `tiny` is Wu et al. 2021 (Multi30k), `small` lies between.
+SIZES: dict[str, dict[str, Any]] = {
+    "tiny": {"width": 128, "feed_forward_width": 256, "num_heads": 4, "encoder_layers": 4, "decoder_layers": 4,
+             "dropout": 0.1},
+    "small": {"width": 256, "feed_forward_width": 1024, "num_heads": 4, "encoder_layers": 4, "decoder_layers": 4,
+              "dropout": 0.1},
+    "base": {"width": 512, "feed_forward_width": 2048, "num_heads": 8, "encoder_layers": 6, "decoder_layers": 6,
+             "dropout": 0.1},
+    "big": {"width": 1024, "feed_forward_width": 4096, "num_heads": 16, "encoder_layers": 6, "decoder_layers": 6,
+            "dropout": 0.3},
+}
+
+
+class Section(BaseModel):
+    """A part of the configuration; unknown keys are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
+
+
+class Data(Section):
+    """Where examples come from."""
+
+    path: str = "miniworld"  # miniworld (embedded) | a local file or folder | a Hub name
+    subset: str = ""  # configuration name of a Hub data set
+    splits: dict[str, str] = {}  # our split name -> file pattern in a folder, or split of a Hub data set
+    test_splits: tuple[str, ...] = ("test",)  # evaluated once, with the best checkpoint, at the end of a run
+    max_bad_rows: NotNegative = 0  # broken rows tolerated (and listed) before the run stops
+    max_length: Positive = 256  # longest source the model takes, in words; a longer one is a bad row
+
+
+class Backbone(Section):
+    """The shared core. `size` fills whatever is not given."""
+
+    size: Literal["tiny", "small", "base", "big"] = "small"
+    width: Positive
+    feed_forward_width: Positive
+    num_heads: Positive
+    encoder_layers: Positive
+    decoder_layers: Positive
+    dropout: Fraction
+    attention_dropout: Fraction = 0.0
+    activation: Literal["relu", "gelu", "swiglu"] = "relu"
+    norm: Literal["layer", "rms", "power"] = "layer"
+    norm_placement: Literal["pre", "post"] = "pre"
+    positions: Literal["sinusoidal", "learned", "rotary"] = "sinusoidal"
+    max_positions: Positive = 2048  # longest sequence that there are positions for
+    tie_embeddings: bool = True  # target embedding and output projection share their weights
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_from_size(cls, given: Any) -> Any:
+        if isinstance(given, dict):
+            return {**SIZES.get(str(given.get("size", "small")), {}), **given}
+        return given
+
+    @model_validator(mode="after")
+    def _heads_divide_width(self) -> Backbone:
+        if self.width % self.num_heads:
+            raise ValueError(f"backbone.width {self.width} is not a multiple of backbone.num_heads {self.num_heads}")
+        if self.positions == "rotary" and (self.width // self.num_heads) % 2:
+            raise ValueError("rotary positions need an even backbone.width / backbone.num_heads")
+        return self
+
+
+class Autoregressive(Section):
+    """Left to right, one symbol at a time."""
+
+    kind: Literal["autoregressive"] = "autoregressive"
+    label_smoothing: Fraction = 0.1
+    scheduled_sampling: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0  # share of inputs from the model's own output
+
+
+class Search(Section):
+    """How outputs are looked for."""
+
+    beam_size: Positive = 1  # 1 is greedy
+    length_penalty: Annotated[float, Field(ge=0.0)] = 0.6  # alpha of ((5+T)/6)^alpha, Wu et al. 2016 eq. 14
+    num_hypotheses: Positive = 1  # n-best, at most beam_size
+    sampling: bool = False  # draw from the distribution instead of beam search
+    temperature: PositiveFloat = 1.0
+    top_k: NotNegative = 0  # 0 keeps all
+    top_p: Share = 1.0
+    max_length_factor: Annotated[float, Field(ge=1.0)] = 6.0  # longest output, END included = factor * source length
+    max_length_extra: Positive = 20  # + extra
+    batch_sentences: Positive = 128  # sentences decoded at a time
+    constraint: bool = True  # keep outputs well formed by the task's automaton
+
+    @model_validator(mode="after")
+    def _enough_beams(self) -> Search:
+        if self.num_hypotheses > 1 and not self.sampling and self.num_hypotheses > self.beam_size:
+            raise ValueError(f"search.num_hypotheses {self.num_hypotheses} exceeds search.beam_size {self.beam_size}")
+        return self
+
+
+class Training(Section):
+    """How the weights are learned. Both limits hold; the learning rate decays to whichever comes first."""
+
+    max_updates: Positive = 10_000
+    max_minutes: PositiveFloat = float("inf")
+    batch_tokens: Positive = 2048  # padded target symbols in a batch, per process
+    accumulate: Positive = 1  # batches per update
+    learning_rate: PositiveFloat = 1e-3
+    schedule: Literal["inverse_sqrt", "cosine", "power", "constant"] = "cosine"
+    decay_power: PositiveFloat = 0.8  # of schedule `power`: (1 - progress)^power
+    warmup_updates: NotNegative = 200
+    beta1: Fraction = 0.9
+    beta2: Fraction = 0.98
+    epsilon: PositiveFloat = 1e-9
+    weight_decay: Annotated[float, Field(ge=0.0)] = 0.01
+    clip_norm: PositiveFloat = 1.0
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"  # auto: bfloat16 where the hardware multiplies it
+    ema_decay: Fraction = 0.0  # exponential moving average of the weights, used for validation and kept; 0 is off
+    validate_every: Positive = 500  # updates
+    validate_examples: NotNegative = 0  # validation examples decoded each time, a fixed random subset; 0 is all
+    patience: NotNegative = 0  # validations without improvement before stopping; 0 never stops early
+    save_every: Positive = 500  # updates
+    keep_checkpoints: Positive = 2  # newest ones kept, beside the best
+    log_every: Positive = 50  # updates
+    threads: NotNegative = 0  # CPU threads; 0 is all
+
+
+class Parsing(Section):
+    """Options of the parsing task."""
+
+    linearisation: Literal["in_order", "brackets"] = "in_order"
+    guide: bool = True  # the decoder's input holds the parser's state: focus words and open labels
+    characters: bool = True  # words are read by their letters too
+    max_characters: Positive = 20  # of a word: the first and last halves of a longer one are kept
+    min_count: Positive = 2  # rarer words are <unknown>, read by their letters
+    unknown_rate: Annotated[float, Field(ge=0.0, le=1.0)] = 0.5  # word dropped to <unknown> with rate * min(1, 2/count)
+    tag_loss: Annotated[float, Field(ge=0.0)] = 0.5  # weight of predicting part-of-speech tags from the encoder
+    max_unary: Positive = 3  # longest chain of nodes with one child
+
+
+class Config(Section):
+    """A whole run."""
+
+    task: Literal["parsing"]
+    seed: NotNegative = 1
+    device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
+    data: Data = Data()
+    backbone: Backbone = Field(default_factory=lambda: Backbone.model_validate({}))
+    strategy: Autoregressive = Autoregressive()
+    search: Search = Search()
+    training: Training = Training()
+    parsing: Parsing = Parsing()
+
+    @model_validator(mode="after")
+    def _positions_suffice(self) -> Config:
+        # Two sentinels stand around a sentence.
+        longest = int((self.data.max_length + 2) * self.search.max_length_factor) + self.search.max_length_extra
+        if longest > self.backbone.max_positions:
+            raise ValueError(f"an output may be {longest} symbols long (search.max_length_factor * data.max_length + "
+                             f"search.max_length_extra), but backbone.max_positions is {self.backbone.max_positions}")
+        return self

@@ -1,0 +1,232 @@
+"""Plain words for what is wrong with a configuration: the place, the key, what was found, what was expected."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
+
+from seq2seq_suite.config import Config
+from seq2seq_suite.types import ConfigError
+
+COMMAND_LINE = "command line"
+
+# What other toolkits call a key -> what it is called here.
+ALIASES = {
+    "lr": "learning_rate", "n_heads": "num_heads", "n_head": "num_heads", "heads": "num_heads",
+    "attention_heads": "num_heads", "nhead": "num_heads", "d_model": "width", "hidden_size": "width", "dim": "width",
+    "embed_dim": "width", "d_ff": "feed_forward_width", "ffn_dim": "feed_forward_width",
+    "ff_size": "feed_forward_width", "layers": "encoder_layers", "num_layers": "encoder_layers",
+    "n_layers": "encoder_layers", "num_encoder_layers": "encoder_layers", "num_decoder_layers": "decoder_layers",
+    "max_steps": "max_updates", "train_steps": "max_updates", "steps": "max_updates", "max_update": "max_updates",
+    "warmup_steps": "warmup_updates", "warmup": "warmup_updates", "max_tokens": "batch_tokens",
+    "batch_size": "batch_tokens", "accum_count": "accumulate", "gradient_accumulation_steps": "accumulate",
+    "update_freq": "accumulate", "clip_grad_norm": "clip_norm", "max_grad_norm": "clip_norm", "eps": "epsilon",
+    "beam": "beam_size", "num_beams": "beam_size", "n_best": "num_hypotheses", "lenpen": "length_penalty",
+    "alpha": "length_penalty", "do_sample": "sampling", "eval_steps": "validate_every", "save_steps": "save_every",
+    "valid_steps": "validate_every", "logging_steps": "log_every", "early_stopping": "patience", "type": "kind",
+    "optimizer_schedule": "schedule", "scheduler": "schedule", "lr_scheduler": "schedule", "dataset": "path",
+    "fp16": "precision", "dtype": "precision", "num_threads": "threads", "random_seed": "seed", "model": "backbone",
+    "train": "training", "optimizer": "training", "decoding": "search", "generation": "search",
+}
+
+Keys = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a key was given: a line of a file, or an override (`text`) on the command line."""
+
+    file: str
+    line: int = 0
+    text: str = ""
+
+
+def explain(error: ValidationError, given: dict[str, Any], *, places: Mapping[Keys, Place],
+            file: str) -> list[ConfigError]:
+    """The errors of a rejected configuration, in the order of the file, those of the command line last.
+
+    Args:
+        error: what pydantic found; none of its wording is used.
+        given: the configuration as plain data.
+        places: where each key was given.
+        file: the file's name, for keys that stand nowhere.
+    """
+    items = [(_keys(item["loc"], given), item) for item in error.errors()]
+    # A section that is wrong in itself cannot fill its keys: that they are missing is no news.
+    wrong = {keys[:-1] for keys, item in items if item["type"] != "missing"}
+    items = [(keys, item) for keys, item in items if item["type"] != "missing" or keys[:-1] not in wrong]
+    found = [_explain(keys, item, places, file) for keys, item in items]
+    return sorted(found, key=lambda one: (one.file == COMMAND_LINE, one.line))
+
+
+def variants(annotation: Any) -> list[type[BaseModel]]:
+    """The sections that an annotation admits: one, several for a union, none for a plain value."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    if get_origin(annotation) is dict:
+        return []
+    return [found for part in get_args(annotation) for found in variants(part)]
+
+
+def show(value: Any) -> str:
+    """A value with its type, in the words of YAML.
+
+    >>> show("yes"), show(3), show(None), show({"a": 1})
+    ("'yes' (text)", '3 (a whole number)', 'nothing', 'a mapping')
+    """
+    match value:
+        case None:
+            return "nothing"
+        case dict():
+            return "a mapping"
+        case list() | tuple():
+            return "a list"
+        case bool():
+            return f"{str(value).lower()} (a truth value)"
+        case int():
+            return f"{value} (a whole number)"
+        case float():
+            return f"{value} (a decimal number)"
+        case _:
+            text = str(value)
+            return f"'{text if len(text) <= 60 else text[:57] + '...'}' (text)"
+
+
+def _keys(loc: tuple[int | str, ...], given: dict[str, Any]) -> Keys:
+    """A location without the variants' names that pydantic adds to it."""
+    keys: list[str] = []
+    current: Any = given
+    for part in loc:
+        if isinstance(current, dict) and part not in current and current.get("kind") == part:
+            continue
+        keys.append(str(part))
+        current = current.get(part) if isinstance(current, dict) else None
+    return tuple(keys)
+
+
+def _explain(keys: Keys, item: Any, places: Mapping[Keys, Place], file: str) -> ConfigError:
+    dotted = ".".join(keys)
+    if item["type"] == "value_error":
+        got = str(item["ctx"]["error"])
+        named = [tuple(name.split(".")) for name in re.findall(r"[a-z_]\w*(?:\.\w+)+", got)]
+        return _at(got, _find(places, [*named, keys]), file, key="", expected="", remedy="")
+    place = _find(places, [keys])
+    sections, field = _resolve(keys)
+    if item["type"] == "extra_forbidden":
+        full = place is not None and bool(place.text)
+        got, expected = _unknown(keys, sections, full=full)
+        return _at(got, place, file, key=dotted, expected=expected, remedy="")
+    expected = _describe(keys, field, sections)
+    if item["type"] in ("missing", "union_tag_not_found"):
+        key = dotted if item["type"] == "missing" else f"{dotted}.kind"
+        return _at("the key is missing", place, file, key=key, expected=expected, remedy=f"add {keys[-1]}: ...")
+    value = item["input"]
+    if item["type"] == "union_tag_invalid":
+        value, dotted, keys = value.get("kind"), f"{dotted}.kind", (*keys, "kind")
+        place = _find(places, [keys])
+    return _at(f"got {show(value)}", place, file, key=dotted, expected=expected, remedy=_remedy(value, field, sections))
+
+
+def _at(got: str, place: Place | None, file: str, *, key: str, expected: str, remedy: str) -> ConfigError:
+    if place is not None and place.text:
+        return ConfigError(f"{place.text}: {got}", file=COMMAND_LINE, expected=expected, remedy=remedy)
+    got = f"{key}: {got}" if key else got
+    return ConfigError(got, file=place.file if place else file, line=place.line if place else 0,
+                       expected=expected, remedy=remedy)
+
+
+def _find(places: Mapping[Keys, Place], candidates: list[Keys]) -> Place | None:
+    """The place of the first candidate that has one: its own, a key's inside it, or that of the section around it.
+
+    An override on the command line comes first: it is what was changed last.
+    """
+    own = [places[keys] for keys in candidates if keys in places]
+    if own:
+        return next((place for place in own if place.text), own[0])
+    for keys in candidates:
+        for length in range(len(keys), 0, -1):
+            inside = [place for known, place in places.items() if known[:length] == keys[:length]]
+            if keys[:length] in places or inside:
+                return places.get(keys[:length]) or inside[0]
+    return None
+
+
+def _resolve(keys: Keys) -> tuple[list[type[BaseModel]], FieldInfo | None]:
+    """The sections that hold the last key, and its field; None for an unknown key or one of a free mapping."""
+    sections: list[type[BaseModel]] = [Config]
+    for key in keys[:-1]:
+        fields = [section.model_fields[key] for section in sections if key in section.model_fields]
+        sections = [found for field in fields for found in variants(field.annotation)]
+    field = next((section.model_fields[keys[-1]] for section in sections if keys[-1] in section.model_fields), None)
+    return sections, field
+
+
+def _unknown(keys: Keys, sections: list[type[BaseModel]], *, full: bool) -> tuple[str, str]:
+    """The words for an unknown key, and the keys to choose from if none is near; `full` names keys from the top."""
+    known = list(dict.fromkeys(key for section in sections for key in section.model_fields))
+    prefix = ".".join((*keys[:-1], "")) if full else ""
+    lowered = keys[-1].lower().replace("-", "_")
+    alias = ALIASES.get(lowered, lowered)
+    if alias in known:
+        return f"unknown key, did you mean {prefix}{alias}?", ""
+    elsewhere = [f"{name}.{alias}" for name, field in Config.model_fields.items() for section in
+                 variants(field.annotation) if alias in section.model_fields]
+    elsewhere += [alias] if alias in Config.model_fields else []
+    if elsewhere:
+        return f"unknown key, did you mean {elsewhere[0]}?", ""
+    foreign = [name for name, ours in ALIASES.items() if ours in known]
+    near = difflib.get_close_matches(lowered, known, n=1) or difflib.get_close_matches(lowered, foreign, n=1)
+    if near:
+        return f"unknown key, did you mean {prefix}{ALIASES.get(near[0], near[0])}?", ""
+    return "unknown key", f"one of {', '.join(known)}" if known else ""
+
+
+def _describe(keys: Keys, field: FieldInfo | None, sections: list[type[BaseModel]]) -> str:
+    """What a key may hold, in words."""
+    if field is None:
+        return "text" if not sections else ""
+    inner = variants(field.annotation)
+    if len(inner) > 1:
+        kinds = [kind for section in inner for kind in get_args(section.model_fields["kind"].annotation)]
+        return f"a section with kind one of {', '.join(kinds)}"
+    if inner:
+        return f"a section with the keys {', '.join(inner[0].model_fields)}"
+    if get_origin(field.annotation) is Literal:
+        choices = [str(choice) for choice in get_args(field.annotation)]
+        return choices[0] if len(choices) == 1 else f"one of {', '.join(choices)}"
+    words = {int: "a whole number", float: "a number", bool: "true or false", str: "text", dict: "a mapping",
+             tuple: "a list, such as [a, b]"}
+    base = words.get(get_origin(field.annotation) or field.annotation, "another value")
+    signs = {"gt": "above", "ge": "of at least", "lt": "below", "le": "of at most"}
+    bounds = [f"{word} {getattr(bound, sign):g}" for sign, word in signs.items() for bound in field.metadata
+              if getattr(bound, sign, None) is not None]
+    return f"{base} {' and '.join(bounds)}".rstrip()
+
+
+def _remedy(value: Any, field: FieldInfo | None, sections: list[type[BaseModel]]) -> str:
+    """What to write instead, as far as it can be guessed."""
+    kind = field.annotation if field is not None else str
+    if field is None and sections:
+        return ""
+    if value is None:
+        return "give it a value, or remove the key to keep the default"
+    if get_origin(kind) is Literal:
+        near = difflib.get_close_matches(str(value), [str(choice) for choice in get_args(kind)], n=1)
+        return f"did you mean {near[0]}?" if near else ""
+    if kind is bool:
+        truth = {"yes": "true", "on": "true", "1": "true", "no": "false", "off": "false", "0": "false"}
+        written = truth.get(str(value).lower())
+        return f"write {written}" if written else ""
+    if kind is int and isinstance(value, float) and value.is_integer():
+        return f"write {int(value)}"
+    if kind in (int, float) and isinstance(value, str) and re.fullmatch(r"[-+]?[\d.]+([eE][-+]?\d+)?", value):
+        return "remove the quotes"
+    if kind is str and isinstance(value, (bool, int, float)):
+        return "put it in quotes if you mean text"
+    return ""

@@ -1,0 +1,218 @@
+"""Reads a configuration from YAML and the command line, and says in plain words what is wrong with it.
+
+The YAML is read by the rules of YAML 1.2: `3e-4` is a number, `no` and `on` are text, only `true` and `false` are
+truth values. Types are not converted: a quoted number stays text and is refused where a number belongs.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from seq2seq_suite.config import Config
+from seq2seq_suite.config_errors import COMMAND_LINE, Keys, Place, explain, show, variants
+from seq2seq_suite.types import ConfigError
+
+OVERRIDE = re.compile(r"[A-Za-z_][\w-]*(\.[\w-]+)*=.*", re.DOTALL)
+_FLOAT = re.compile(r"[-+]?(\d[\d_]*\.[\d_]*([eE][-+]?\d+)?|\.\d[\d_]*([eE][-+]?\d+)?|\d[\d_]*[eE][-+]?\d+"
+                    r"|\.(inf|Inf|INF))$|\.(nan|NaN|NAN)$")
+_INT = re.compile(r"[-+]?\d[\d_]*$")
+_FIRST_OF_NUMBER = list("-+.0123456789")
+
+
+class _Loader(yaml.SafeLoader):
+    yaml_implicit_resolvers: dict[str, list[Any]] = {}
+
+
+class _Dumper(yaml.SafeDumper):
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"(true|True|TRUE|false|False|FALSE)$"),
+                              list("tTfF"))
+_Loader.add_implicit_resolver("tag:yaml.org,2002:null", re.compile(r"(~|null|Null|NULL|)$"), ["~", "n", "N", ""])
+_Loader.add_implicit_resolver("tag:yaml.org,2002:int", _INT, _FIRST_OF_NUMBER)
+_Loader.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, _FIRST_OF_NUMBER)
+_Dumper.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, _FIRST_OF_NUMBER)  # so that the text "3e-4" is quoted
+
+
+def load(path: Path, overrides: Sequence[str] = ()) -> Config:
+    """The configuration that a YAML file and overrides describe.
+
+    Args:
+        path: the file.
+        overrides: `key.sub=value`, applied in order after the file; the value is read as YAML.
+
+    Returns:
+        The checked configuration.
+
+    Raises:
+        ConfigError: anything is wrong; it names the place, the key, what was found and what was expected.
+    """
+    places: dict[Keys, Place] = {}
+    given = _parse(_read(path), file=str(path), places=places)
+    for override in overrides:
+        _apply(override, given, places)
+    try:
+        return Config.model_validate(given, strict=True)
+    except ValidationError as error:
+        found = explain(error, given, places=places, file=str(path))
+    # One report of everything that is wrong; the attributes are those of the first error.
+    found[0].args = ("\n".join(dict.fromkeys(str(one) for one in found)),)
+    raise found[0]
+
+
+def dump(config: Config) -> str:
+    """The whole configuration as YAML, every key in the order of its declaration; `load` reads it back unchanged."""
+    return yaml.dump(config.model_dump(mode="python"), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
+
+
+def is_override(argument: str) -> bool:
+    """Whether a command-line argument reads `dotted.key=value`.
+
+    >>> is_override("training.learning_rate=3e-4"), is_override("runs/a=b/config.yaml"), is_override("tasks/p.yaml")
+    (True, False, False)
+    """
+    return OVERRIDE.fullmatch(argument) is not None
+
+
+def key_list(section: type[BaseModel] = Config) -> tuple[str, ...]:
+    """Every dotted key that a configuration may hold, in the order of declaration."""
+    keys: list[str] = []
+    for name, field in section.model_fields.items():
+        sections = variants(field.annotation)
+        inner = [f"{name}.{key}" for inside in sections for key in key_list(inside)]
+        keys.extend(dict.fromkeys(inner) if sections else [name])
+    return tuple(keys)
+
+
+def _read(path: Path) -> str:
+    if path.is_dir():
+        inside = path / "config.yaml"
+        raise ConfigError("is a folder", file=str(path), expected="a YAML file",
+                          remedy=f"name the file: {inside}" if inside.is_file() else "name a YAML file in it")
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise ConfigError("there is no such file", file=str(path), remedy=_nearest_file(path)) from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"byte {error.start} is not UTF-8", file=str(path), expected="text in UTF-8",
+                          remedy="save the file as UTF-8") from None
+    except OSError as error:
+        raise ConfigError(f"cannot be read: {error.strerror}", file=str(path)) from None
+
+
+def _nearest_file(path: Path) -> str:
+    folders = [path.parent, Path("tasks")] if path.parent != Path("tasks") else [path.parent]
+    files = [file for folder in folders if folder.is_dir() for file in sorted(folder.glob("*.y*ml"))]
+    stems = {file.stem: file for file in reversed(files)}
+    near = difflib.get_close_matches(path.stem, stems, n=1, cutoff=0.5)
+    if near:
+        return f"did you mean {stems[near[0]]}?"
+    if files:
+        return f"choose one of: {', '.join(str(file) for file in files[:8])}"
+    return f"there are no YAML files in {path.parent}" if path.parent.is_dir() else f"there is no folder {path.parent}"
+
+
+def _parse(text: str, *, file: str, places: dict[Keys, Place]) -> dict[str, Any]:
+    example = "a mapping, for example\n              task: parsing"
+    try:
+        node = yaml.compose(text, Loader=_Loader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        problem = (error.problem or "cannot be read").replace("character '\\t'", "a tab").removeprefix("but ")
+        if error.context and error.context_mark and mark and error.context_mark.line != mark.line:
+            problem = f"{problem}, {error.context} that begins on line {error.context_mark.line + 1}"
+        raise ConfigError(f"this is not YAML: {problem}", file=file, line=mark.line + 1 if mark else 0,
+                          expected="`key: value` lines, sections indented with spaces",
+                          remedy="put text that holds ': ', '#', brackets or tabs in quotes") from None
+    except yaml.YAMLError as error:
+        raise ConfigError(f"this is not YAML: {str(error).splitlines()[0]}", file=file) from None
+    if node is None:
+        raise ConfigError("the file is empty", file=file, expected=example)
+    value = _value(node, (), file, places, ())
+    if not isinstance(value, dict):
+        raise ConfigError(f"got {show(value)} at the top", file=file, line=node.start_mark.line + 1, expected=example)
+    return value
+
+
+def _value(node: yaml.Node, keys: Keys, file: str, places: dict[Keys, Place], above: tuple[int, ...]) -> Any:
+    """A node as plain Python data; notes the line of each key in `places`."""
+    line = node.start_mark.line + 1
+    if id(node) in above:
+        raise ConfigError(f"{'.'.join(keys)}: the value contains itself", file=file, line=line)
+    if isinstance(node, yaml.MappingNode):
+        result: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            key_line = key_node.start_mark.line + 1
+            if not isinstance(key_node, yaml.ScalarNode):
+                raise ConfigError("a list or mapping stands where a key belongs", file=file, line=key_line,
+                                  expected="key: value")
+            inner = (*keys, key_node.value)
+            if key_node.value in result:
+                first = f" (first on line {places[inner].line})" if places[inner].line else ""
+                raise ConfigError(f"{'.'.join(inner)}: the key appears twice{first}", file=file, line=key_line,
+                                  remedy="keep one of the two")
+            places.setdefault(inner, Place(file, key_line))
+            result[key_node.value] = _value(value_node, inner, file, places, (*above, id(node)))
+        return result
+    if isinstance(node, yaml.SequenceNode):
+        return tuple(_value(item, keys, file, places, (*above, id(node))) for item in node.value)
+    return _scalar(node, keys, file)
+
+
+def _scalar(node: yaml.Node, keys: Keys, file: str) -> Any:
+    kind, text = node.tag.rpartition(":")[2], node.value
+    try:
+        match kind:
+            case "str":
+                return text
+            case "int":
+                return int(text.replace("_", ""))
+            case "float":
+                return float(text.replace("_", "").replace(".inf", "inf").replace(".nan", "nan")
+                             .replace(".Inf", "inf").replace(".NaN", "nan")
+                             .replace(".INF", "inf").replace(".NAN", "nan"))
+            case "bool":
+                return text.lower() == "true"
+            case "null":
+                return None
+    except ValueError:
+        pass
+    raise ConfigError(f"{'.'.join(keys)}: got {node.tag} {text}".rstrip(), file=file, line=node.start_mark.line + 1,
+                      expected="plain text, a number, true or false", remedy=f"remove the tag {node.tag}")
+
+
+def _apply(override: str, given: dict[str, Any], places: dict[Keys, Place]) -> None:
+    """Put an override into `given`."""
+    if not is_override(override):
+        raise ConfigError(override, file=COMMAND_LINE, expected="key.sub=value",
+                          remedy="for example training.learning_rate=3e-4")
+    dotted, _, text = override.partition("=")
+    keys = tuple(dotted.split("."))
+    for known in [known for known in places if known[:len(keys)] == keys]:
+        del places[known]
+    value: Any = text
+    if text.strip():
+        try:
+            node = yaml.compose(text, Loader=_Loader)
+        except yaml.YAMLError:
+            raise ConfigError(f"{override}: the value is not YAML", file=COMMAND_LINE, expected="key.sub=value",
+                              remedy=f"put the value in quotes twice: '{dotted}=\"{text}\"'") from None
+        if node is not None:  # None: nothing but a comment, such as #1, which we take as text
+            value = _value(node, keys, COMMAND_LINE, {}, ())
+    places[keys] = Place(COMMAND_LINE, text=override)
+    section = given
+    for key in keys[:-1]:
+        inner = section.setdefault(key, {})
+        if not isinstance(inner, dict):
+            return  # the file holds a value where a section belongs: reported as the file's error
+        section = inner
+    section[keys[-1]] = value

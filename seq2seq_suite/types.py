@@ -1,0 +1,291 @@
+"""The types that every part of the suite shares, and the errors a user may see.
+
+Letters in shapes: B batch, S source length, T target length, D width, V vocabulary, K focus positions,
+M context symbols. Masks are bool and True means real or visible, everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:  # torch and numpy stay out of the command line's import time
+    import numpy as np
+    from torch import Tensor
+
+PAD, BEGIN, END, UNKNOWN = 0, 1, 2, 3
+SPECIALS = ("<pad>", "<begin>", "<end>", "<unknown>")
+
+
+class UserError(Exception):
+    """Something the user can put right: printed without a stack trace, exit code 2.
+
+    Args:
+        got: what was found.
+        file: the file it was found in, empty if there is none.
+        line: line number in the file, from 1; 0 if it has none.
+        expected: what would have been right.
+        remedy: what to do about it.
+    """
+
+    def __init__(self, got: str, *, file: str = "", line: int = 0, expected: str = "", remedy: str = ""):
+        place = f"{file}:{line}: " if file and line else f"{file}: " if file else ""
+        parts = [f"{place}{got}"]
+        if expected:
+            parts.append(f"  expected: {expected}")
+        if remedy:
+            parts.append(f"  remedy:   {remedy}")
+        super().__init__("\n".join(parts))
+        self.got, self.file, self.line, self.expected, self.remedy = got, file, line, expected, remedy
+
+
+class ConfigError(UserError):
+    """A configuration file or an override on the command line is wrong."""
+
+
+class DataError(UserError):
+    """A data file, a row in it or a checkpoint is wrong."""
+
+
+class RunError(Exception):
+    """Something failed while running, through no fault in the user's files: exit code 1."""
+
+
+@dataclass(frozen=True)
+class Example:
+    """One item of a task.
+
+    Args:
+        source: what the model reads, in the task's own type (for parsing a tuple of words).
+        reference: what `score` compares with; None when only a prediction is asked for.
+        origin: where it came from, as `file:line`, for messages.
+    """
+
+    source: Any
+    reference: Any = None
+    origin: str = ""
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """An example as numbers, without padding.
+
+    Args:
+        source: (S,) ids, (S,P) pieces of each word, or (S,F) features.
+        target: (T,) ids, ends in END; empty when there is no reference.
+        source_labels: (S,) ids of an auxiliary label for each source position, -1 for none; or None.
+        focus: (T,K) source positions that each target symbol is tied to, -1 for none; or None.
+        context: (T,M) symbols that describe the state before each target symbol, 0 for none; or None.
+        index: the example's place in its split.
+    """
+
+    source: np.ndarray
+    target: np.ndarray
+    source_labels: np.ndarray | None = None
+    focus: np.ndarray | None = None
+    context: np.ndarray | None = None
+    index: int = 0
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Padded examples of one task.
+
+    Args:
+        source: (B,S) ids, (B,S,P) pieces of each word, (B,S,F) features, or None (language model).
+        source_mask: (B,S) bool, or None with `source`.
+        target: (B,T) ids, each row ends in END; strategies add BEGIN or MASK.
+        target_mask: (B,T) bool.
+        prompt_mask: (B,T) bool, True = given, not predicted.
+        task: the task's name.
+        indices: the examples' places in their split.
+        source_labels: (B,S) ids, -1 where there is none; or None.
+        focus: (B,T,K) source positions, -1 for none; or None.
+        context: (B,T,M) symbols, 0 for none; or None.
+    """
+
+    source: Tensor | None
+    source_mask: Tensor | None
+    target: Tensor
+    target_mask: Tensor
+    prompt_mask: Tensor
+    task: str
+    indices: tuple[int, ...] = ()
+    source_labels: Tensor | None = None
+    focus: Tensor | None = None
+    context: Tensor | None = None
+
+    def to(self, device: Any) -> Batch:
+        """The same batch on `device`."""
+        moved = {}
+        for name in ("source", "source_mask", "target", "target_mask", "prompt_mask",
+                     "source_labels", "focus", "context"):
+            tensor = getattr(self, name)
+            moved[name] = None if tensor is None else tensor.to(device, non_blocking=True)
+        return replace(self, **moved)
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What a task's vocabularies ask of the model.
+
+    Args:
+        target_symbols: V.
+        source_symbols: token or word types.
+        source_characters: letters, where words are read by their letters; otherwise 0.
+        words: True for sources (B,S,P), words with pieces; False for (B,S) tokens.
+        source_labels: classes of the auxiliary label of each source position; 0 for none.
+        num_focus: K; 0 without a guide.
+        num_context: M.
+        unknown_probability: chance of each word type to be dropped to <unknown> in training.
+    """
+
+    target_symbols: int
+    source_symbols: int
+    source_characters: int = 0
+    words: bool = False
+    source_labels: int = 0
+    num_focus: int = 0
+    num_context: int = 0
+    unknown_probability: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class States:
+    """What every front-end and every encoder returns: values (B,S',D) and mask (B,S')."""
+
+    values: Tensor
+    mask: Tensor
+
+
+@dataclass(frozen=True)
+class Loss:
+    """Named sums with the counts they are means over.
+
+    Sums, not means, so that accumulation, ragged batches and several ranks give exactly the loss of one
+    large batch. The scalar to minimise is the sum over names of weight * sum / count.
+
+    Args:
+        sums: name -> scalar tensor, a sum over `counts[name]` items.
+        counts: name -> number of items summed.
+        weights: name -> weight in the total; names absent here are reported, not trained on.
+    """
+
+    sums: dict[str, Tensor]
+    counts: dict[str, int]
+    weights: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """One output of a search.
+
+    Args:
+        symbols: target ids without BEGIN and END.
+        score: the figure it was ranked by, higher is better.
+        complete: False if the length limit forced its END.
+        source_labels: predicted auxiliary labels of the source positions; empty without such a head.
+    """
+
+    symbols: tuple[int, ...]
+    score: float
+    complete: bool = True
+    source_labels: tuple[int, ...] = ()
+
+
+class ConstraintState(Protocol):
+    """The state of N automata at once."""
+
+    def select(self, rows: Tensor) -> ConstraintState:
+        """The states of the given rows, (N',) int64, in that order; rows may repeat."""
+
+
+class Constraint(Protocol):
+    """An automaton over target symbols, run for all rows at once.
+
+    It says which symbols may come next, and it can tell the decoder where it stands: `focus` names the source
+    positions that the next symbol is tied to, `context` the symbols that surround it.
+    """
+
+    num_focus: int
+    num_context: int
+
+    def start(self, batch: Batch, limit: Tensor) -> ConstraintState:
+        """States before the first symbol; `limit` (B,) int64 is the longest output allowed, END included."""
+
+    def allowed(self, state: ConstraintState) -> Tensor:
+        """(N,V) bool: True where a symbol may come next. Every row allows at least one symbol."""
+
+    def advance(self, state: ConstraintState, symbols: Tensor) -> ConstraintState:
+        """The states after `symbols`, (N,) int64."""
+
+    def focus(self, state: ConstraintState) -> Tensor:
+        """(N,K) int64 source positions, -1 for none."""
+
+    def context(self, state: ConstraintState) -> Tensor:
+        """(N,M) int64 target symbols, 0 for none."""
+
+
+class Task(Protocol):
+    """An adapter: data, symbols and metric of one task. It knows no model."""
+
+    name: str
+    primary_metric: str
+    higher_is_better: bool
+    label_weight: float  # weight of the auxiliary source labels in the loss, 0 for none
+
+    def read(self, split: str) -> list[Example]:
+        """The examples of a split; raises DataError for rows beyond `data.max_bad_rows`."""
+
+    def fit(self, examples: Sequence[Example]) -> None:
+        """Build tokenizers and vocabularies from the training split."""
+
+    def save(self, folder: Any) -> None:
+        """Write tokenizers and vocabularies."""
+
+    def load(self, folder: Any) -> None:
+        """Read what `save` wrote."""
+
+    def encode(self, examples: Sequence[Example]) -> list[Encoded]:
+        """Examples as numbers; `fit` or `load` came first."""
+
+    def linearise(self, reference: Any) -> list[str]:
+        """The symbols that the decoder learns to write."""
+
+    def parse(self, symbols: Sequence[str], example: Example) -> Any | None:
+        """The inverse of `linearise`; None for malformed symbols: counted, never raised."""
+
+    def sizes(self) -> Sizes:
+        """What the vocabularies ask of a model."""
+
+    def read_hypothesis(self, hypothesis: Hypothesis, example: Example) -> Any | None:
+        """A search's output as a prediction; None if it is malformed."""
+
+    def constraint(self) -> Constraint | None:
+        """The automaton that keeps outputs well formed, None if the task has none."""
+
+    def score(self, predictions: Sequence[Any | None], references: Sequence[Any]) -> Score:
+        """The task's metrics."""
+
+    def from_text(self, text: str, *, origin: str = "") -> Example:
+        """An example to predict from, out of a line that a user typed; raises DataError."""
+
+    def to_text(self, prediction: Any | None) -> str:
+        """A prediction on one line, as `score` reads it."""
+
+    def draw(self, prediction: Any | None) -> str:
+        """A prediction for a person at a terminal; may span lines."""
+
+    def read_references(self, path: Any) -> list[Any]:
+        """References or predictions from a file in the task's own format, for `score`."""
+
+
+@dataclass(frozen=True)
+class Score:
+    """Metric names with their figures, and the signature that says how they were computed."""
+
+    figures: dict[str, float]
+    signature: str
+    details: dict[str, Any] = field(default_factory=dict)
+
