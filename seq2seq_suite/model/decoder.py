@@ -1,0 +1,90 @@
+"""The decoder stack. It does not know autoregressive from non-autoregressive: `visible` says who sees whom."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+
+from seq2seq_suite.model.attention import KeysValues
+from seq2seq_suite.model.layers import DecoderLayer, LayerShape
+from seq2seq_suite.model.norms import build_norm
+from seq2seq_suite.model.positions import RotaryPositions
+from seq2seq_suite.types import States
+
+
+@dataclass(frozen=True)
+class Memory:
+    """The encoder's output as the decoder's layers look at it: keys and values of each layer, computed once."""
+
+    layers: tuple[KeysValues, ...]
+    visible: Tensor  # (B,1,S)
+
+    def select(self, sentences: Tensor) -> Memory:
+        """The given sentences, (B',) int64."""
+        return Memory(tuple(layer.select(sentences) for layer in self.layers), self.visible.index_select(0, sentences))
+
+
+@dataclass(frozen=True)
+class Cache:
+    """Keys and values of the positions decoded so far, one for each layer."""
+
+    layers: tuple[KeysValues, ...]
+
+    @property
+    def length(self) -> int:
+        """Positions decoded so far."""
+        return self.layers[0].length if self.layers else 0
+
+    def select(self, rows: Tensor) -> Cache:
+        """The given rows, (N',) int64; a beam search reorders its past with it."""
+        return Cache(tuple(layer.select(rows) for layer in self.layers))
+
+
+class DecoderStack(nn.Module):
+    """N layers of self-attention, cross-attention and feed-forward; pre-norm stacks end in one more norm.
+
+    Source: Vaswani et al. 2017, section 3.1. With `has_memory=False` it is GPT's stack (Radford et al. 2018).
+    """
+
+    def __init__(self, shape: LayerShape, num_layers: int, *, rotary: RotaryPositions | None = None,
+                 has_memory: bool = True):
+        super().__init__()
+        self.shape = shape
+        self.layers = nn.ModuleList(DecoderLayer(shape, rotary, has_memory=has_memory) for _ in range(num_layers))
+        self.norm = build_norm(shape.norm, shape.width) if shape.norm_placement == "pre" else None
+
+    def remember(self, memory: States) -> Memory:
+        """Keys and values of the memory (B,S,D) for every layer."""
+        layers = tuple(layer.cross_attention.memory_keys_values(memory.values) for layer in self.layers)
+        return Memory(layers, memory.mask.unsqueeze(1))
+
+    def new_cache(self, like: Tensor) -> Cache:
+        """An empty cache for inputs like x (N,T,D)."""
+        rows, head_width = like.size(0), self.shape.width // self.shape.num_heads
+        empty = KeysValues.empty(like.new_empty(rows, self.shape.num_heads, 0, head_width))
+        return Cache(tuple(empty for _ in self.layers))
+
+    def forward(self, x: Tensor, visible: Tensor | None, memory: Memory | None, cache: Cache | None = None,
+                *, mask: Tensor | None = None) -> tuple[Tensor, Cache | None]:
+        """Hidden states of the target.
+
+        Args:
+            x: (N,T,D) embedded symbols with positions.
+            visible: bool, broadcastable to (N,T,cached + T): True where a position may look. None: everywhere.
+            memory: from `remember`, of B sentences; N is a multiple of B, a sentence's beams side by side.
+            cache: of earlier positions; passed in and returned, never kept.
+            mask: (N,T) of real positions, needed in training by norms over the batch.
+
+        Returns:
+            (N,T,D) and the cache with these positions added, None if there was none.
+        """
+        new_layers = []
+        for index, layer in enumerate(self.layers):
+            past = cache.layers[index] if cache is not None else None
+            x, past = layer(x, visible, mask, past, memory.layers[index] if memory is not None else None,
+                            memory.visible if memory is not None else None)
+            new_layers.append(past)
+        if self.norm is not None:
+            x = self.norm(x, mask)
+        return x, Cache(tuple(new_layers)) if cache is not None else None

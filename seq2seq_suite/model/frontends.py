@@ -1,0 +1,102 @@
+"""Front-ends: from a batch's source to vectors of the core's width."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from seq2seq_suite.model.dropout import Dropout
+from seq2seq_suite.types import PAD, UNKNOWN, States
+
+
+class Tokens(nn.Module):
+    """Token ids (B,S) -> embedding * sqrt(D) + positions.
+
+    Source: Vaswani et al. 2017, sections 3.4 and 3.5.
+    """
+
+    def __init__(self, vocabulary_size: int, width: int, *, positions: nn.Module, dropout_rate: float):
+        super().__init__()
+        self.embedding = token_embedding(vocabulary_size, width)
+        self.scale = math.sqrt(width)
+        self.positions = positions
+        self.dropout = Dropout(dropout_rate)
+
+    def forward(self, source: Tensor, mask: Tensor) -> States:
+        """source (B,S) int64, mask (B,S) bool -> (B,S,D)."""
+        return States(self.dropout(self.positions(self.embedding(source) * self.scale)), mask)
+
+
+class Words(nn.Module):
+    """Words as a type and its letters: Norm(embedding + max over a convolution of letters) + positions.
+
+    In training a word's type is dropped to <unknown> with the word's own probability, so that the letters learn
+    to stand in for words never seen. The letters of each distinct word of a batch are read once.
+
+    Source: character convolution of Kim et al. 2016, section 2.2, with windows of three letters; word dropping of
+    Iyyer et al. 2015 with the rate of Dyer et al. 2015 (singletons), generalised to any count.
+
+    Args:
+        num_words: word types.
+        num_characters: 0 reads words by their types alone; otherwise a word has at least one column of letters.
+        width: D.
+        positions: adds positions.
+        dropout_rate: of the result.
+        unknown_probability: (num_words,) float, chance that a type is dropped in training.
+    """
+
+    character_width = 64
+
+    def __init__(self, num_words: int, num_characters: int, width: int, *, positions: nn.Module, dropout_rate: float,
+                 unknown_probability: Tensor):
+        super().__init__()
+        self.word_embedding = token_embedding(num_words, width)
+        self.register_buffer("unknown_probability", unknown_probability)
+        self.has_characters = num_characters > 0
+        if self.has_characters:
+            self.character_embedding = nn.Embedding(num_characters, self.character_width, padding_idx=PAD)
+            self.convolution = nn.Conv1d(self.character_width, width, kernel_size=3, padding=1)
+            self.project = nn.Linear(width, width)
+        self.norm = nn.LayerNorm(width)
+        self.positions = positions
+        self.dropout = Dropout(dropout_rate)
+
+    def forward(self, source: Tensor, mask: Tensor) -> States:
+        """source (B,S,1+C) int64: type, then letters padded with 0; mask (B,S) bool -> (B,S,D)."""
+        words = source[..., 0]
+        if self.training:
+            dropped = torch.rand(words.shape, device=words.device) < self.unknown_probability[words]
+            words = words.masked_fill(dropped, UNKNOWN)
+        values = self.word_embedding(words)
+        if self.has_characters:
+            values = values + self._letters(source[..., 1:])
+        return States(self.dropout(self.positions(self.norm(values))), mask)
+
+    def _letters(self, characters: Tensor) -> Tensor:
+        batch, length, size = characters.shape
+        spellings, place = torch.unique(_fingerprint(characters.reshape(-1, size)), return_inverse=True)
+        number = torch.arange(place.size(0), device=place.device)
+        example = place.new_zeros(spellings.size(0)).scatter_(0, place, number)
+        distinct = characters.reshape(-1, size)[example]
+        features = self.convolution(self.character_embedding(distinct).transpose(1, 2))
+        features = features.masked_fill((distinct == PAD).unsqueeze(1), torch.finfo(features.dtype).min)
+        # A row of padding alone has no letter: its maximum is the mask's value, which becomes 0 here.
+        pooled = functional.relu(features.amax(-1))
+        return functional.embedding(place, self.project(pooled)).view(batch, length, -1)
+
+
+def _fingerprint(rows: Tensor) -> Tensor:
+    """A 64-bit hash of each row of (N,C) int64: sorting numbers is far cheaper than sorting rows."""
+    odd = rows.new_full((rows.size(1),), 0x5DEECE66D1CE4E5B).cumprod(0)
+    mixed = (rows + 1) * odd
+    return (mixed ^ (mixed >> 29)).sum(-1)
+
+
+def token_embedding(size: int, width: int) -> nn.Embedding:
+    """An embedding whose rows have expected length one, as weights tied to the output want them."""
+    embedding = nn.Embedding(size, width)
+    nn.init.normal_(embedding.weight, std=width**-0.5)
+    return embedding

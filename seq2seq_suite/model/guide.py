@@ -1,0 +1,55 @@
+"""What the task's automaton tells the decoder: source positions and symbols that belong to the next step."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+
+class Guide(nn.Module):
+    """Adds sum_k W_k memory[focus_k] + sum_m E_m[context_m] to the decoder's input, then normalises it.
+
+    For a parser the focus is the next word, the last one shifted and the left edges of what lies on the stack; the
+    context the labels of the open brackets. This is the "deterministic attention" of Ma et al. 2017 and of Liu &
+    Zhang 2017, taken further: cross-attention stays, and the parser's whole state can be read.
+
+    Args:
+        width: D.
+        num_focus: K.
+        num_context: M.
+        num_symbols: target symbols.
+    """
+
+    def __init__(self, width: int, num_focus: int, num_context: int, num_symbols: int):
+        super().__init__()
+        self.num_focus, self.num_context, self.num_symbols = num_focus, num_context, num_symbols
+        self.project = nn.Linear(width, num_focus * width, bias=False)
+        self.symbols = nn.Embedding(num_context * num_symbols, width)
+        nn.init.normal_(self.symbols.weight, std=width**-0.5)
+        self.norm = nn.LayerNorm(width)
+
+    def prepare(self, memory: Tensor) -> Tensor:
+        """W_k memory for every k, once for all steps: (B,S,D) -> (B,S,K*D)."""
+        return self.project(memory)
+
+    def forward(self, x: Tensor, prepared: Tensor, focus: Tensor, context: Tensor) -> Tensor:
+        """The guided input.
+
+        Args:
+            x: (N,T,D).
+            prepared: (B,S,K*D) from `prepare`; N is a multiple of B, a sentence's rows side by side.
+            focus: (N,T,K) int64, -1 for none.
+            context: (N,T,M) int64.
+
+        Returns:
+            (N,T,D).
+        """
+        sentences, length, _ = prepared.shape
+        width = x.size(-1)
+        sentence = torch.arange(sentences, device=x.device).repeat_interleave(x.size(0) // sentences)
+        slot = torch.arange(self.num_focus, device=x.device)
+        rows = (sentence[:, None, None] * length + focus.clamp(min=0)) * self.num_focus + slot
+        seen = functional.embedding(rows, prepared.reshape(-1, width)) * (focus >= 0).unsqueeze(-1)
+        offset = torch.arange(self.num_context, device=x.device) * self.num_symbols
+        return self.norm(x + seen.sum(2) + self.symbols(context + offset).sum(2))

@@ -1,0 +1,153 @@
+"""The blocks of which encoders and decoders are stacked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from seq2seq_suite.model.attention import KeysValues, MultiHeadAttention
+from seq2seq_suite.model.dropout import Dropout
+from seq2seq_suite.model.norms import build_norm
+from seq2seq_suite.model.positions import RotaryPositions
+
+
+@dataclass(frozen=True)
+class LayerShape:
+    """What every layer of a stack has in common; the fields are those of the configuration's `backbone`."""
+
+    width: int
+    feed_forward_width: int
+    num_heads: int
+    dropout: float
+    attention_dropout: float = 0.0
+    activation: str = "relu"
+    norm: str = "layer"
+    norm_placement: str = "pre"
+
+
+class FeedForward(nn.Module):
+    """The position-wise network between attentions.
+
+    relu:   FFN(x) = max(0, x W1 + b1) W2 + b2          Source: Vaswani et al. 2017, eq. 2.
+    gelu:   the same with GELU                          Source: Hendrycks & Gimpel 2016, eq. 1.
+    swiglu: FFN(x) = (Swish(x W) * x V) W2              Source: Shazeer 2020, eq. 6. Of the same size as the
+            others: its hidden width is two thirds of theirs, rounded up to a multiple of 8.
+    """
+
+    def __init__(self, shape: LayerShape):
+        super().__init__()
+        hidden = shape.feed_forward_width
+        self.gated = shape.activation == "swiglu"
+        if self.gated:
+            hidden = -(-2 * hidden // 24) * 8
+        activations = {"relu": functional.relu, "gelu": functional.gelu, "swiglu": functional.silu}
+        self.activation = activations[shape.activation]
+        self.inner = nn.Linear(shape.width, 2 * hidden if self.gated else hidden, bias=not self.gated)
+        self.outer = nn.Linear(hidden, shape.width, bias=not self.gated)
+        for linear in (self.inner, self.outer):
+            nn.init.xavier_uniform_(linear.weight)
+            if linear.bias is not None:
+                nn.init.zeros_(linear.bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(B,T,D) -> (B,T,D)."""
+        if not self.gated:
+            return self.outer(self.activation(self.inner(x)))
+        gate, value = self.inner(x).chunk(2, dim=-1)
+        return self.outer(self.activation(gate) * value)
+
+
+class Residual(nn.Module):
+    """A sub-layer with its residual connection and norm.
+
+    post: y = Norm(x + Sublayer(x))      Source: Vaswani et al. 2017, section 3.1.
+    pre:  y = x + Sublayer(Norm(x))      Source: Xiong et al. 2020, Table 1; needs no warm-up.
+    """
+
+    def __init__(self, shape: LayerShape):
+        super().__init__()
+        self.norm = build_norm(shape.norm, shape.width)
+        self.dropout = Dropout(shape.dropout)
+        self.pre = shape.norm_placement == "pre"
+
+    def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor], mask: Tensor | None) -> Tensor:
+        """x (B,T,D) after the sub-layer; mask (B,T) of real positions, for norms over the batch."""
+        if self.pre:
+            return self.dropout.add(x, sublayer(self.norm(x, mask)))
+        return self.norm(self.dropout.add(x, sublayer(x)), mask)
+
+
+class EncoderLayer(nn.Module):
+    """Self-attention, then feed-forward."""
+
+    def __init__(self, shape: LayerShape, rotary: RotaryPositions | None):
+        super().__init__()
+        self.attention = MultiHeadAttention(shape.width, shape.num_heads, dropout_rate=shape.attention_dropout,
+                                            rotary=rotary)
+        self.attention_residual = Residual(shape)
+        self.feed_forward = FeedForward(shape)
+        self.feed_forward_residual = Residual(shape)
+
+    def forward(self, x: Tensor, visible: Tensor, mask: Tensor) -> Tensor:
+        """x (B,S,D) -> (B,S,D), each position looking at `visible` (B,1,S)."""
+        x = self.attention_residual(x, lambda y: self.attention(y, visible)[0], mask)
+        return self.feed_forward_residual(x, self.feed_forward, mask)
+
+
+class DecoderLayer(nn.Module):
+    """Self-attention, cross-attention to the memory where there is one, then feed-forward."""
+
+    def __init__(self, shape: LayerShape, rotary: RotaryPositions | None, *, has_memory: bool = True):
+        super().__init__()
+        self.attention = MultiHeadAttention(shape.width, shape.num_heads, dropout_rate=shape.attention_dropout,
+                                            rotary=rotary)
+        self.attention_residual = Residual(shape)
+        if has_memory:
+            self.cross_attention = MultiHeadAttention(shape.width, shape.num_heads,
+                                                      dropout_rate=shape.attention_dropout)
+            self.cross_residual = Residual(shape)
+        self.feed_forward = FeedForward(shape)
+        self.feed_forward_residual = Residual(shape)
+
+    def forward(self, x: Tensor, visible: Tensor | None, mask: Tensor | None, past: KeysValues | None,
+                memory: KeysValues | None, memory_visible: Tensor | None) -> tuple[Tensor, KeysValues | None]:
+        """One layer.
+
+        Args:
+            x: (N,T,D).
+            visible: bool, broadcastable to (N,T,past + T).
+            mask: (N,T) of real positions.
+            past: cached keys and values of self-attention.
+            memory: keys and values of the memory, B rows; N is a multiple of B, beams of a sentence side by side.
+            memory_visible: (B,1,S).
+
+        Returns:
+            (N,T,D) and the new cache.
+        """
+        new_past = past
+
+        def attend(y: Tensor) -> Tensor:
+            nonlocal new_past
+            out, new_past = self.attention(y, visible, past)
+            return out
+
+        x = self.attention_residual(x, attend, mask)
+        if memory is not None:
+            x = self.cross_residual(x, lambda y: self._cross(y, memory, memory_visible), mask)
+        return self.feed_forward_residual(x, self.feed_forward, mask), new_past
+
+    def _cross(self, x: Tensor, memory: KeysValues, memory_visible: Tensor | None) -> Tensor:
+        # The beams of a sentence are queries to one memory: nothing is copied for each beam.
+        rows, length, width = x.shape
+        sentences = memory.keys.size(0)
+        out = self.cross_attention.cross(x.reshape(sentences, -1, width), memory, memory_visible)
+        return out.view(rows, length, width)
+
+
+def causal(length: int, past: int = 0, device: torch.device | None = None) -> Tensor:
+    """(1, length, past + length) bool: position i sees itself and all before it."""
+    return torch.ones(length, past + length, dtype=torch.bool, device=device).tril(past).unsqueeze(0)

@@ -1,0 +1,114 @@
+"""Normalisation: LayerNorm, RMSNorm and PowerNorm behind one call, `norm(x, mask)`.
+
+Statistics are float32 whatever the precision of x. Only PowerNorm, whose statistics run over the batch, looks at
+the mask.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+
+class LayerNorm(nn.Module):
+    """y = (x - mean) / sqrt(var + eps) * gain + bias, over the features of each position.
+
+    Source: Ba et al. 2016, eq. 4.
+    """
+
+    def __init__(self, width: int, *, epsilon: float = 1e-5):
+        super().__init__()
+        self.gain = nn.Parameter(torch.ones(width))
+        self.bias = nn.Parameter(torch.zeros(width))
+        self.epsilon = epsilon
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """x (..., D) normalised."""
+        return functional.layer_norm(x, self.gain.shape, self.gain, self.bias, self.epsilon)
+
+
+class RMSNorm(nn.Module):
+    """y = x / sqrt(mean(x^2) + eps) * gain, over the features of each position.
+
+    Source: Zhang & Sennrich 2019, eq. 4.
+    """
+
+    def __init__(self, width: int, *, epsilon: float = 1e-6):
+        super().__init__()
+        self.gain = nn.Parameter(torch.ones(width))
+        self.epsilon = epsilon
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """x (..., D) normalised."""
+        return functional.rms_norm(x, self.gain.shape, self.gain, self.epsilon)
+
+
+class PowerNorm(nn.Module):
+    """Each feature divided by the running root mean square that it has over tokens, gradient corrected likewise.
+
+    Forward:   X^ = X / psi_{t-1},  Y = gain * X^ + bias,  psi_t^2 = a psi_{t-1}^2 + (1 - a) mean(X^2)
+    Backward:  g = gain * dY,  dX = (g - nu_{t-1} X^) / psi_{t-1},
+               nu_t = nu_{t-1} (1 - (1 - a) mean(X^^2)) + (1 - a) mean(g X^)
+    Means run over the real tokens of the batch, one statistic for each feature.
+
+    For the first `warmup` training passes psi and nu are the batch's own (PN-V, the paper's eq. 2 and its exact
+    gradient) while the running statistics gather. Statistics change in training passes alone, so a pass under
+    activation checkpointing or each step of an accumulation counts as one, as in BatchNorm.
+
+    Source: Shen et al. 2020, Algorithms 1 and 2.
+    Differs: no group scaling before the norm, which the authors' code adds and the paper does not mention.
+    """
+
+    def __init__(self, width: int, *, momentum: float = 0.9, warmup: int = 1000, epsilon: float = 1e-5):
+        super().__init__()
+        self.gain = nn.Parameter(torch.ones(width))
+        self.bias = nn.Parameter(torch.zeros(width))
+        self.momentum, self.warmup, self.epsilon = momentum, warmup, epsilon
+        self.register_buffer("mean_square", torch.ones(width))  # psi^2
+        self.register_buffer("gradient_mean", torch.zeros(width))  # nu
+        self.register_buffer("passes", torch.zeros((), dtype=torch.int64))
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """x (..., D) normalised; mask (...) bool, True = real."""
+        if not self.training:
+            scale = self.gain * (self.mean_square + self.epsilon).rsqrt()
+            return (x.float() * scale + self.bias).to(x.dtype)
+        weight = x.new_ones(x.shape[:-1], dtype=torch.float32) if mask is None else mask.expand(x.shape[:-1]).float()
+        y = _PowerNormFunction.apply(x.float(), weight[..., None], self.mean_square, self.gradient_mean, self.passes,
+                                     self.momentum, self.warmup, self.epsilon)
+        return (y * self.gain + self.bias).to(x.dtype)
+
+
+class _PowerNormFunction(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, weight, mean_square, gradient_mean, passes, momentum, warmup, epsilon):
+        dims = tuple(range(x.dim() - 1))
+        count = weight.sum().clamp(min=1.0)
+        batch_square = (x.square() * weight).sum(dims) / count
+        warming = passes < warmup
+        normalised = x * (torch.where(warming, batch_square, mean_square) + epsilon).rsqrt()
+        ctx.save_for_backward(normalised, weight, torch.where(warming, batch_square, mean_square), count, warming)
+        ctx.gradient_mean, ctx.momentum, ctx.epsilon, ctx.dims = gradient_mean, momentum, epsilon, dims
+        # While warming up, the running value is the plain mean of all passes so far.
+        passes += 1
+        keep = torch.where(warming, 1.0 - 1.0 / passes, torch.full_like(batch_square, momentum))
+        mean_square.mul_(keep).add_(batch_square * (1.0 - keep))
+        return normalised
+
+    @staticmethod
+    def backward(ctx, grad):
+        normalised, weight, square, count, warming = ctx.saved_tensors
+        grad = grad * weight
+        correlation = (grad * normalised).sum(ctx.dims) / count
+        power = (normalised.square() * weight).sum(ctx.dims) / count
+        nu = torch.where(warming, correlation, ctx.gradient_mean)
+        grad_x = (grad - nu * normalised * weight) * (square + ctx.epsilon).rsqrt()
+        share = 1.0 - ctx.momentum
+        ctx.gradient_mean.mul_(1.0 - share * power).add_(share * correlation)
+        return grad_x, None, None, None, None, None, None, None
+
+
+def build_norm(kind: str, width: int) -> nn.Module:
+    """A norm by its name: layer, rms or power."""
+    return {"layer": LayerNorm, "rms": RMSNorm, "power": PowerNorm}[kind](width)

@@ -1,0 +1,111 @@
+"""From hidden states to symbols: logits, and cross-entropy without ever holding all logits at once."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+_CHUNK_ELEMENTS = 2**21  # logits held at a time: 8 MiB in float32
+
+
+class OutputLayer(nn.Module):
+    """logits = h W^T + b, W tied to an embedding or its own.
+
+    Source: Press & Wolf 2017 for tying.
+    """
+
+    def __init__(self, width: int, num_symbols: int, *, tied: nn.Embedding | None = None):
+        super().__init__()
+        self.weight = tied.weight if tied is not None else nn.Parameter(torch.empty(num_symbols, width))
+        if tied is None:
+            nn.init.normal_(self.weight, std=width**-0.5)
+        self.bias = nn.Parameter(torch.zeros(num_symbols))
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        """(..., D) -> (..., V)."""
+        return functional.linear(hidden, self.weight, self.bias)
+
+    def cross_entropy(self, hidden: Tensor, targets: Tensor, label_smoothing: float = 0.0) -> Tensor:
+        """Summed cross-entropy with smoothed labels, in float32.
+
+        -(1 - e) log p(y) - e / V sum_v log p(v)
+
+        Args:
+            hidden: (N,D), padding already taken out.
+            targets: (N,) int64.
+            label_smoothing: e.
+
+        Source: Szegedy et al. 2016, section 7.
+        """
+        return linear_cross_entropy(hidden, self.weight, self.bias, targets, label_smoothing)
+
+
+def linear_cross_entropy(hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor,
+                         label_smoothing: float = 0.0) -> Tensor:
+    """`cross_entropy(hidden @ weight.T + bias, targets, reduction="sum")`, chunk by chunk.
+
+    The gradient of a chunk's logits is formed while they are still in the cache, so that the backward pass only
+    scales what is there: less memory, and about a quarter of the time at 8,000 symbols.
+    """
+    return _LinearCrossEntropy.apply(hidden, weight, bias, targets, label_smoothing)
+
+
+class _LinearCrossEntropy(torch.autograd.Function):
+    """With z the logits of a row, m their maximum, e the smoothing and Z = sum_v exp(z_v - m):
+
+        loss   = m + log Z - (1 - e) z_y - e / V sum_v z_v
+        dz     = exp(z - m) / Z - (1 - e) [v = y] - e / V
+
+    The logits are passed over three times: to find m, to write exp(z - m), and to sum it. Division by Z and the
+    last term wait until after the matrix products, where they are as small as the hidden states.
+    """
+
+    @staticmethod
+    def forward(ctx, hidden, weight, bias, targets, smoothing):
+        device = hidden.device.type
+        cast = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else hidden.dtype
+        needs_gradient = any(ctx.needs_input_grad)
+        with torch.autocast(device, enabled=False):
+            count, symbols, share = targets.size(0), weight.size(0), smoothing / weight.size(0)
+            low_weight, low_hidden, bias_float = weight.to(cast), hidden.to(cast), bias.float()
+            rows = max(1, min(count, _CHUNK_ELEMENTS // symbols))
+            buffer = hidden.new_empty(rows, symbols, dtype=torch.float32)
+            low_buffer = None if cast == torch.float32 else buffer.to(cast)
+            grad_hidden = torch.empty_like(hidden) if needs_gradient else None
+            grad_weight = torch.zeros_like(weight) if needs_gradient else None
+            grad_bias = torch.zeros_like(bias_float) if needs_gradient else None
+            hidden_sum, weight_sum = hidden.sum(0, dtype=torch.float32), weight.sum(0, dtype=torch.float32)
+            total = -share * (hidden_sum @ weight_sum + count * bias_float.sum())
+            for first in range(0, count, rows):
+                part = slice(first, min(first + rows, count))
+                target = targets[part, None]
+                values = buffer[: target.size(0)]
+                low_values = values if low_buffer is None else low_buffer[: target.size(0)]
+                torch.mm(low_hidden[part], low_weight.t(), out=low_values)
+                values.copy_(low_values).add_(bias_float)
+                largest = values.amax(1, keepdim=True)
+                chosen = values.gather(1, target)
+                mass = values.sub_(largest).exp_().sum(1, keepdim=True)
+                total += (largest + mass.log() - (1.0 - smoothing) * chosen).sum()
+                if not needs_gradient:
+                    continue
+                values.scatter_add_(1, target, (smoothing - 1.0) * mass)
+                low_values.copy_(values)
+                grad_hidden[part] = (low_values @ low_weight) / mass - share * weight_sum
+                weighted = (hidden[part] / mass).to(cast)
+                if cast == grad_weight.dtype:  # without a temporary of the weight's size for each chunk
+                    grad_weight.addmm_(low_values.t(), weighted)
+                else:
+                    grad_weight += low_values.t() @ weighted
+                grad_bias.addmv_(values.t(), 1.0 / mass.squeeze(1))
+        if needs_gradient:
+            grad_weight -= share * hidden_sum
+            grad_bias -= share * count
+            ctx.save_for_backward(grad_hidden, grad_weight, grad_bias)
+        return total
+
+    @staticmethod
+    def backward(ctx, grad):
+        grad_hidden, grad_weight, grad_bias = ctx.saved_tensors
+        return grad_hidden * grad, grad_weight * grad, grad_bias * grad, None, None

@@ -1,0 +1,88 @@
+"""Where a symbol stands: sinusoidal, learned and rotary positions."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+
+def sinusoids(length: int, width: int) -> Tensor:
+    """PE(pos, 2i) = sin(pos / 10000^(2i/D)), PE(pos, 2i+1) = cos(pos / 10000^(2i/D)).
+
+    Returns:
+        (length, width) float32.
+
+    Source: Vaswani et al. 2017, section 3.5.
+    """
+    position = torch.arange(length, dtype=torch.float32)[:, None]
+    frequency = torch.exp(torch.arange(0, width, 2, dtype=torch.float32) * (-math.log(10_000.0) / width))
+    table = torch.empty(length, width)
+    table[:, 0::2] = torch.sin(position * frequency)
+    table[:, 1::2] = torch.cos(position * frequency[: width // 2])
+    return table
+
+
+class SinusoidalPositions(nn.Module):
+    """Adds sinusoids to the input."""
+
+    def __init__(self, width: int, max_positions: int):
+        super().__init__()
+        self.register_buffer("table", sinusoids(max_positions, width), persistent=False)
+
+    def forward(self, x: Tensor, offset: int = 0) -> Tensor:
+        """x (B,T,D), whose first column stands at position `offset`, plus positions."""
+        return x + _rows(self.table, offset, x.size(1))
+
+
+class LearnedPositions(nn.Module):
+    """Adds a learned vector for each position.
+
+    Source: Gehring et al. 2017, section 3.1; Vaswani et al. 2017, Table 3 row E.
+    """
+
+    def __init__(self, width: int, max_positions: int):
+        super().__init__()
+        self.table = nn.Parameter(torch.empty(max_positions, width))
+        nn.init.normal_(self.table, std=0.02)
+
+    def forward(self, x: Tensor, offset: int = 0) -> Tensor:
+        """x (B,T,D), whose first column stands at position `offset`, plus positions."""
+        return x + _rows(self.table, offset, x.size(1))
+
+
+class NoPositions(nn.Module):
+    """Leaves the input alone: for rotary positions, which act inside attention."""
+
+    def forward(self, x: Tensor, offset: int = 0) -> Tensor:
+        """x (B,T,D), unchanged."""
+        return x
+
+
+class RotaryPositions(nn.Module):
+    """Turns each pair of a head's features by an angle proportional to the position, so that q.k sees distances.
+
+    Source: Su et al. 2021 (RoFormer), eq. 34; pairs are (i, i + E/2).
+    """
+
+    def __init__(self, head_width: int, max_positions: int):
+        super().__init__()
+        frequency = 10_000.0 ** (-torch.arange(0, head_width, 2, dtype=torch.float32) / head_width)
+        angle = torch.arange(max_positions, dtype=torch.float32)[:, None] * frequency
+        self.register_buffer("cosine", angle.cos(), persistent=False)
+        self.register_buffer("sine", angle.sin(), persistent=False)
+
+    def forward(self, x_BHTE: Tensor, offset: int = 0) -> Tensor:
+        """x (B,H,T,E) turned; its first column stands at position `offset`."""
+        length = x_BHTE.size(2)
+        cosine = _rows(self.cosine, offset, length).to(x_BHTE.dtype)
+        sine = _rows(self.sine, offset, length).to(x_BHTE.dtype)
+        first, second = x_BHTE.chunk(2, dim=-1)
+        return torch.cat((first * cosine - second * sine, second * cosine + first * sine), dim=-1)
+
+
+def _rows(table: Tensor, offset: int, length: int) -> Tensor:
+    if offset + length > table.size(0):
+        raise ValueError(f"position {offset + length} is beyond max_positions {table.size(0)}")
+    return table[offset : offset + length]

@@ -1,0 +1,140 @@
+"""Attention: the fast paths are the equation, and the module is PyTorch's with the same weights."""
+
+import pytest
+import torch
+from torch import nn
+
+from seq2seq_suite.model.attention import KeysValues, MultiHeadAttention, _explicit, attention, attention_reference
+
+ROWS, HEADS, QUERIES, KEYS, HEAD_WIDTH = 2, 3, 5, 7, 4
+TOLERANCE = {torch.float32: {"rtol": 1e-5, "atol": 1e-6}, torch.bfloat16: {"rtol": 0.05, "atol": 0.03}}
+
+
+def random_inputs(dtype: torch.dtype) -> list[torch.Tensor]:
+    torch.manual_seed(1)
+    return [torch.randn(ROWS, HEADS, length, HEAD_WIDTH).to(dtype) for length in (QUERIES, KEYS, KEYS)]
+
+
+def make_mask(kind: str) -> torch.Tensor | None:
+    torch.manual_seed(2)
+    match kind:
+        case "none":
+            return None
+        case "keys":
+            return (torch.arange(KEYS) < torch.tensor([[4], [7]])).view(ROWS, 1, 1, KEYS)
+        case "each_query":
+            return torch.rand(ROWS, 1, QUERIES, KEYS).lt(0.5).index_fill(3, torch.tensor([0]), True)
+        case _:
+            blind = torch.rand(ROWS, 1, QUERIES, KEYS).lt(0.5).index_fill(3, torch.tensor([0]), True)
+            blind[0, :, 1], blind[1, :, 4] = False, False
+            return blind
+
+
+def value_and_gradients(function, inputs, visible):
+    leaves = [tensor.detach().clone().requires_grad_() for tensor in inputs]
+    out = function(*leaves, visible)
+    torch.manual_seed(3)
+    out.float().mul(torch.randn(out.shape)).sum().backward()
+    return [out.detach(), *(leaf.grad for leaf in leaves)]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("mask", ["none", "keys", "each_query", "blind"])
+def test_the_fast_path_is_the_equation_in_value_and_gradient(dtype, mask):
+    # On the CPU float32 takes PyTorch's fused kernel and bfloat16 the explicit path.
+    inputs, visible = random_inputs(dtype), make_mask(mask)
+    expected = value_and_gradients(_plain, [x.float() for x in inputs], visible)
+    for got, want in zip(value_and_gradients(attention, inputs, visible), expected, strict=True):
+        torch.testing.assert_close(got.float(), want, **TOLERANCE[dtype])
+
+
+def _plain(query, key, value, visible):
+    """The reference; a blind row would have a gradient of NaN there, so it is left out by hand."""
+    if visible is None:
+        return attention_reference(query, key, value)
+    sees = visible.any(-1, keepdim=True)
+    return attention_reference(query, key, value, visible | ~sees) * sees
+
+
+@pytest.mark.parametrize("mask", ["none", "keys", "each_query"])
+def test_the_explicit_path_in_float32_is_the_equation(mask):
+    inputs, visible = random_inputs(torch.float32), make_mask(mask)
+    expected = value_and_gradients(attention_reference, inputs, visible)
+    got = value_and_gradients(lambda q, k, v, m: _explicit(q, k, v, m, 0.0), inputs, visible)
+    for have, want in zip(got, expected, strict=True):
+        torch.testing.assert_close(have, want, **TOLERANCE[torch.float32])
+
+
+def test_the_reference_is_softmax_of_scaled_products_for_one_query():
+    query, key, value = random_inputs(torch.float32)
+    weights = torch.stack([(query[0, 0, 0] * key[0, 0, s]).sum() / HEAD_WIDTH**0.5 for s in range(KEYS)]).exp()
+    expected = sum(weights[s] / weights.sum() * value[0, 0, s] for s in range(KEYS))
+    torch.testing.assert_close(attention_reference(query, key, value)[0, 0, 0], expected)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("rate", [0.0, 0.3])
+def test_a_query_that_sees_nothing_gives_zeros_and_no_gradient(dtype, rate):
+    inputs, visible = random_inputs(dtype), torch.zeros(ROWS, 1, QUERIES, KEYS, dtype=torch.bool)
+    out, *gradients = value_and_gradients(lambda q, k, v, m: attention(q, k, v, m, dropout_rate=rate), inputs, visible)
+    assert not out.any()
+    assert not any(gradient.any() for gradient in gradients)
+    assert not attention_reference(*inputs, visible).any()
+
+
+def test_dropout_of_attention_keeps_the_expected_output():
+    query, key, value = (tensor.requires_grad_() for tensor in random_inputs(torch.float32))
+    torch.manual_seed(4)
+    draws = torch.stack([attention(query, key, value, dropout_rate=0.25) for _ in range(1500)])
+    spread = draws.std(0) / 1500**0.5
+    assert ((draws.mean(0) - attention_reference(query, key, value)).abs() < 5 * spread + 1e-3).all()
+
+
+def make_pair(width: int = 12) -> tuple[MultiHeadAttention, nn.MultiheadAttention]:
+    torch.manual_seed(5)
+    ours, theirs = MultiHeadAttention(width, HEADS), nn.MultiheadAttention(width, HEADS, batch_first=True)
+    for parameter in theirs.parameters():
+        nn.init.normal_(parameter, std=0.5)
+    ours.query_key_value.weight.data = theirs.in_proj_weight.data
+    ours.query_key_value.bias.data = theirs.in_proj_bias.data
+    ours.output.load_state_dict(theirs.out_proj.state_dict())
+    return ours, theirs
+
+
+def test_self_attention_is_that_of_torch_with_the_same_weights():
+    ours, theirs = make_pair()
+    x, mask = torch.randn(2, QUERIES, 12), torch.arange(QUERIES) < torch.tensor([[3], [5]])
+    causal = torch.ones(QUERIES, QUERIES, dtype=torch.bool).tril()
+    got, cache = ours(x, mask.unsqueeze(1) & causal)
+    expected, _ = theirs(x, x, x, key_padding_mask=~mask, attn_mask=~causal, need_weights=False)
+    torch.testing.assert_close(got, expected)
+    assert cache is None
+
+
+def test_cross_attention_is_that_of_torch_with_the_same_weights():
+    ours, theirs = make_pair()
+    x, memory = torch.randn(2, QUERIES, 12), torch.randn(2, KEYS, 12)
+    mask = torch.arange(KEYS) < torch.tensor([[3], [7]])
+    got = ours.cross(x, ours.memory_keys_values(memory), mask.unsqueeze(1))
+    expected, _ = theirs(x, memory, memory, key_padding_mask=~mask, need_weights=False)
+    torch.testing.assert_close(got, expected)
+
+
+def test_a_cache_holds_what_was_appended_whatever_the_pieces():
+    torch.manual_seed(6)
+    keys, values = torch.randn(2, HEADS, 11, HEAD_WIDTH), torch.randn(2, HEADS, 11, HEAD_WIDTH)
+    cache = KeysValues.empty(keys)
+    for first, last in ((0, 1), (1, 2), (2, 7), (7, 8), (8, 11)):
+        cache = cache.append(keys[:, :, first:last], values[:, :, first:last])
+    assert cache.length == 11
+    assert torch.equal(cache.filled()[0], keys) and torch.equal(cache.filled()[1], values)
+
+
+def test_rows_of_a_cache_go_separate_ways_after_select():
+    torch.manual_seed(7)
+    first, second, third = torch.randn(3, 2, HEADS, 1, HEAD_WIDTH).unbind(0)
+    cache = KeysValues.empty(first).append(first, first)
+    left, right = cache.select(torch.tensor([1, 1])), cache.select(torch.tensor([0, 1]))
+    left, right = left.append(second, second), right.append(third, third)
+    assert torch.equal(left.filled()[0], torch.cat((first[[1, 1]], second), 2))
+    assert torch.equal(right.filled()[1], torch.cat((first, third), 2))

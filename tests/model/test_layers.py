@@ -1,0 +1,79 @@
+"""Layers: PyTorch's with the same weights; the gated network against its equation."""
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+
+from seq2seq_suite.model.layers import DecoderLayer, EncoderLayer, FeedForward, causal
+from seq2seq_suite.model.positions import RotaryPositions
+
+
+def copy_attention(ours: nn.Module, theirs: nn.MultiheadAttention) -> None:
+    theirs.in_proj_weight.data = ours.query_key_value.weight.data
+    theirs.in_proj_bias.data = ours.query_key_value.bias.data
+    theirs.out_proj.load_state_dict(ours.output.state_dict())
+
+
+def copy_norm(ours: nn.Module, theirs: nn.LayerNorm) -> None:
+    theirs.weight.data, theirs.bias.data = ours.norm.gain.data, ours.norm.bias.data
+
+
+def copy_feed_forward(ours: FeedForward, theirs: nn.Module) -> None:
+    theirs.linear1.load_state_dict(ours.inner.state_dict())
+    theirs.linear2.load_state_dict(ours.outer.state_dict())
+
+
+@pytest.mark.parametrize("activation", ["relu", "gelu"])
+@pytest.mark.parametrize("placement", ["pre", "post"])
+def test_an_encoder_layer_is_that_of_torch_with_the_same_weights(layer_shape, roughen, activation, placement):
+    ours = roughen(EncoderLayer(layer_shape(activation=activation, norm_placement=placement), None))
+    theirs = nn.TransformerEncoderLayer(16, 2, 24, dropout=0.0, activation=activation, batch_first=True,
+                                        norm_first=placement == "pre")
+    copy_attention(ours.attention, theirs.self_attn)
+    copy_feed_forward(ours.feed_forward, theirs)
+    copy_norm(ours.attention_residual, theirs.norm1)
+    copy_norm(ours.feed_forward_residual, theirs.norm2)
+    x, mask = torch.randn(2, 6, 16), torch.arange(6) < torch.tensor([[4], [6]])
+    got = ours(x, mask.unsqueeze(1), mask)
+    torch.testing.assert_close(got[mask], theirs(x, src_key_padding_mask=~mask)[mask], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("activation", ["relu", "gelu"])
+@pytest.mark.parametrize("placement", ["pre", "post"])
+def test_a_decoder_layer_is_that_of_torch_with_the_same_weights(layer_shape, roughen, activation, placement):
+    ours = roughen(DecoderLayer(layer_shape(activation=activation, norm_placement=placement), None))
+    theirs = nn.TransformerDecoderLayer(16, 2, 24, dropout=0.0, activation=activation, batch_first=True,
+                                        norm_first=placement == "pre")
+    copy_attention(ours.attention, theirs.self_attn)
+    copy_attention(ours.cross_attention, theirs.multihead_attn)
+    copy_feed_forward(ours.feed_forward, theirs)
+    for name, norm in (("attention", theirs.norm1), ("cross", theirs.norm2), ("feed_forward", theirs.norm3)):
+        copy_norm(getattr(ours, f"{name}_residual"), norm)
+    x, memory, mask = torch.randn(2, 5, 16), torch.randn(2, 6, 16), torch.arange(6) < torch.tensor([[4], [6]])
+    got, past = ours(x, causal(5), None, None, ours.cross_attention.memory_keys_values(memory), mask.unsqueeze(1))
+    expected = theirs(x, memory, tgt_mask=~causal(5)[0], memory_key_padding_mask=~mask)
+    torch.testing.assert_close(got, expected, rtol=1e-4, atol=1e-5)
+    assert past is None
+
+
+def test_swiglu_is_its_equation_at_two_thirds_of_the_width(layer_shape, roughen):
+    network, x = roughen(FeedForward(layer_shape(activation="swiglu", feed_forward_width=48))), torch.randn(2, 3, 16)
+    gate, value = network.inner.weight.chunk(2)
+    assert gate.shape == (32, 16) and network.inner.bias is None and network.outer.bias is None
+    expected = (functional.silu(x @ gate.t()) * (x @ value.t())) @ network.outer.weight.t()
+    torch.testing.assert_close(network(x), expected)
+    assert FeedForward(layer_shape(activation="swiglu", feed_forward_width=25)).outer.in_features == 24
+
+
+def test_causal_sees_itself_and_all_before_it():
+    assert causal(3).tolist() == [[[True, False, False], [True, True, False], [True, True, True]]]
+    assert causal(2, past=2).tolist() == [[[True, True, True, False], [True, True, True, True]]]
+
+
+def test_dropout_acts_in_training_only(layer_shape, roughen):
+    layer = roughen(EncoderLayer(layer_shape(dropout=0.3, attention_dropout=0.3), RotaryPositions(8, 6)))
+    x, mask = torch.randn(2, 6, 16), torch.ones(2, 6, dtype=torch.bool)
+    assert not torch.equal(layer(x, mask.unsqueeze(1), mask), layer(x, mask.unsqueeze(1), mask))
+    layer.eval()
+    assert torch.equal(layer(x, mask.unsqueeze(1), mask), layer(x, mask.unsqueeze(1), mask))

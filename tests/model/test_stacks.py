@@ -1,0 +1,152 @@
+"""Encoder and decoder stacks: padding, causality, and decoding with a cache."""
+
+import pytest
+import torch
+
+from seq2seq_suite.config import SIZES, Backbone
+from seq2seq_suite.model.decoder import DecoderStack
+from seq2seq_suite.model.encoders import SelfAttentionEncoder
+from seq2seq_suite.model.layers import causal
+from seq2seq_suite.model.positions import RotaryPositions
+from seq2seq_suite.model.seq2seq import build_model
+from seq2seq_suite.types import Batch, Sizes, States
+
+WIDTH = 16
+CLOSE = {"rtol": 1e-4, "atol": 1e-5}
+
+
+def batch_of(source: torch.Tensor, lengths: list[int], target: torch.Tensor) -> Batch:
+    mask = torch.arange(source.size(1)) < torch.tensor(lengths).unsqueeze(1)
+    everything = torch.ones_like(target, dtype=torch.bool)
+    return Batch(source, mask, target, everything, ~everything, "test")
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("norm", ["layer", "rms", "power"])
+@pytest.mark.parametrize("placement", ["pre", "post"])
+@pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rotary"])
+def test_padding_changes_nothing_at_real_positions(make_model, norm, placement, positions, training):
+    torch.manual_seed(2)
+    bare, padded = (make_model(norm=norm, norm_placement=placement, positions=positions)
+                    for _ in range(2))
+    source, target = torch.randint(4, 11, (2, 5)), torch.randint(4, 9, (2, 4))
+    wide_source = torch.cat((source, torch.randint(0, 11, (2, 3))), 1)
+    wide_target = torch.cat((target, torch.randint(0, 9, (2, 2))), 1)
+    mask = (torch.arange(6) < 4).expand(2, 6)
+
+    def hidden(model, batch, visible_target):
+        states = model.encode(batch)
+        prompt, length = model.prepare(states), batch.target.size(1)
+        out, _ = model.decode(model.embed(batch.target, prompt), causal(length), prompt, mask=visible_target)
+        return states.values[:, :5], out[:, :4]
+
+    for mode in (True, training):  # PowerNorm's first pass gathers the statistics that its second may use
+        expected = hidden(bare.train(mode), batch_of(source, [5, 5], target), mask[:, :4])
+        got = hidden(padded.train(mode), batch_of(wide_source, [5, 5], wide_target), mask)
+        for have, want in zip(got, expected, strict=True):
+            torch.testing.assert_close(have, want, **CLOSE)
+
+
+@pytest.mark.parametrize("placement", ["pre", "post"])
+@pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rotary"])
+def test_a_later_symbol_never_changes_an_earlier_output(make_model, placement, positions):
+    model = make_model(norm_placement=placement, positions=positions)
+    torch.manual_seed(3)
+    target = torch.randint(4, 9, (2, 6))
+    batch = batch_of(torch.randint(4, 11, (2, 5)), [3, 5], target)
+    prompt = model.prepare(model.encode(batch))
+    expected, _ = model.decode(model.embed(target, prompt), causal(6), prompt)
+    for place in range(6):
+        changed = target.clone()
+        changed[:, place] = (changed[:, place] - 4 + 1) % 5 + 4
+        got, _ = model.decode(model.embed(changed, prompt), causal(6), prompt)
+        torch.testing.assert_close(got[:, :place], expected[:, :place], **CLOSE)
+        assert not torch.allclose(got[:, place], expected[:, place], atol=1e-3)
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize("pieces", [(1,) * 7, (3, 1, 3), (2, 5)])
+@pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rotary"])
+def test_cached_decoding_is_uncached_decoding(make_model, positions, pieces):
+    model = make_model(positions=positions)
+    torch.manual_seed(4)
+    target = torch.randint(4, 9, (2, 7))
+    states = model.encode(batch_of(torch.randint(4, 11, (2, 5)), [3, 5], target))
+    prompt, cache, outputs = model.prepare(states), model.decoder.new_cache(states.values), []
+    for length in pieces:
+        first = cache.length
+        x = model.embed(target[:, first : first + length], prompt, offset=first)
+        visible = None if length == 1 else causal(length, past=first)
+        hidden, cache = model.decode(x, visible, prompt, cache)
+        outputs.append(hidden)
+    expected, no_cache = model.decode(model.embed(target, prompt), causal(7), prompt)
+    torch.testing.assert_close(torch.cat(outputs, 1), expected, **CLOSE)
+    assert cache.length == 7 and no_cache is None
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize("positions", ["sinusoidal", "rotary"])
+def test_a_selected_cache_goes_on_from_the_selected_rows(make_model, positions):
+    model, rows = make_model(positions=positions), torch.tensor([2, 0, 0, 3])
+    torch.manual_seed(5)
+    past, following = torch.randint(4, 9, (4, 3)), torch.randint(4, 9, (4, 2))
+    # One sentence with four beams, so that rows may be reordered freely.
+    states = model.encode(batch_of(torch.randint(4, 11, (1, 5)), [4], past[:1]))
+    prompt = model.prepare(states)
+    _, cache = model.decode(model.embed(past, prompt), causal(3), prompt,
+                            model.decoder.new_cache(states.values.expand(4, -1, -1)))
+    got, _ = model.decode(model.embed(following, prompt, offset=3), causal(2, past=3), prompt, cache.select(rows))
+    whole = torch.cat((past[rows], following), 1)
+    expected, _ = model.decode(model.embed(whole, prompt), causal(5), prompt)
+    torch.testing.assert_close(got, expected[:, 3:], **CLOSE)
+
+
+@torch.inference_mode()
+def test_beams_side_by_side_share_their_sentences_memory(make_model):
+    model, beams = make_model(), 3
+    torch.manual_seed(6)
+    source, target = torch.randint(4, 11, (2, 5)), torch.randint(4, 9, (2 * beams, 4))
+    shared = model.prepare(model.encode(batch_of(source, [3, 5], target[:2])))
+    got, _ = model.decode(model.embed(target, shared), causal(4), shared)
+    batch = batch_of(source.repeat_interleave(beams, 0), [3] * beams + [5] * beams, target)
+    copied = model.prepare(model.encode(batch))
+    expected, _ = model.decode(model.embed(target, copied), causal(4), copied)
+    torch.testing.assert_close(got, expected, **CLOSE)
+    second = shared.select(torch.tensor([1]))
+    torch.testing.assert_close(model.decode(model.embed(target[beams:], second), causal(4), second)[0], got[beams:],
+                               **CLOSE)
+
+
+def test_without_memory_the_stack_is_a_language_model(layer_shape, roughen):
+    stack = roughen(DecoderStack(layer_shape(), 2, rotary=RotaryPositions(8, 10), has_memory=False))
+    torch.manual_seed(7)
+    x = torch.randn(2, 5, WIDTH)
+    encoder = SelfAttentionEncoder(layer_shape(), 2, RotaryPositions(8, 10))
+    encoder.load_state_dict(stack.state_dict())
+    got, _ = stack(x, causal(5), None)
+    expected = x
+    for layer in encoder.layers:
+        expected = layer(expected, causal(5), None)
+    torch.testing.assert_close(got, encoder.norm(expected), **CLOSE)
+    everything = torch.ones(2, 5, dtype=torch.bool)
+    torch.testing.assert_close(stack(x, None, None)[0], encoder(States(x, everything)).values, **CLOSE)
+
+
+@pytest.mark.parametrize(("size", "published", "feed_forward"), [("base", 65e6, 2048), ("big", 213e6, 4096)])
+def test_named_sizes_have_the_parameters_of_vaswani(size, published, feed_forward):
+    width, symbols = SIZES[size]["width"], 37_000
+    attention = 4 * (width**2 + width)
+    network = 2 * width * feed_forward + feed_forward + width
+    layers = 6 * (attention + network + 2 * 2 * width) + 6 * (2 * attention + network + 3 * 2 * width)
+    with torch.device("meta"):
+        model = build_model(Backbone.model_validate({"size": size, "norm_placement": "post"}), Sizes(symbols, symbols))
+    source_embedding, output_bias = symbols * width, symbols
+    assert model.num_parameters() == layers + 2 * source_embedding + output_bias
+    # Vaswani et al. 2017, Table 3: source and target share one embedding there.
+    assert abs(layers + source_embedding - published) < 0.04 * published
+
+
+def test_untied_embeddings_cost_one_more_matrix(make_model):
+    tied, untied = make_model(), make_model(tie_embeddings=False)
+    assert untied.num_parameters() - tied.num_parameters() == 9 * WIDTH
+    assert tied.output.weight is tied.embedding.weight
