@@ -1,0 +1,86 @@
+"""Left to right: p(y) = prod_t p(y_t | y_<t, x), learned by teacher forcing."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from seq2seq_suite.model.layers import causal
+from seq2seq_suite.model.seq2seq import Prompt, Seq2Seq
+from seq2seq_suite.strategies.search import SearchOptions, beam_search, one_best
+from seq2seq_suite.types import BEGIN, Batch, Constraint, Hypothesis, Loss
+
+
+class Autoregressive(nn.Module):
+    """BEGIN y_1 ... y_T-1 goes in, y_1 ... y_T-1 END comes out.
+
+    Args:
+        label_smoothing: share of probability spread over all symbols.
+        scheduled_sampling: probability that an input symbol is the model's own prediction instead of the true one.
+            The predictions come from a first pass under teacher forcing, so that training stays parallel; a guide
+            goes on following the true symbols.
+        label_weight: weight of the auxiliary source labels in the loss.
+
+    Source: Sutskever et al. 2014; Szegedy et al. 2016 (smoothing); Bengio et al. 2015 (scheduled sampling) in the
+    two-pass form of Mihaylova & Martins 2019.
+    """
+
+    def __init__(self, *, label_smoothing: float = 0.0, scheduled_sampling: float = 0.0, label_weight: float = 0.0):
+        super().__init__()
+        self.label_smoothing = label_smoothing
+        self.scheduled_sampling = scheduled_sampling
+        self.label_weight = label_weight
+
+    def counts(self, model: Seq2Seq, batch: Batch) -> dict[str, int]:
+        """The counts that `loss` will give."""
+        counts = {"cross_entropy": int((batch.target_mask & ~batch.prompt_mask).sum())}
+        if self._has_labels(model, batch):
+            counts["labels"] = int((batch.source_labels >= 0).sum())
+        return counts
+
+    def loss(self, model: Seq2Seq, batch: Batch) -> Loss:
+        """Summed cross-entropy of target symbols, and of auxiliary source labels where there are any."""
+        states = model.encode(batch)
+        prompt = model.prepare(states)
+        previous = shift_right(batch.target)
+        if self.scheduled_sampling and self.training:
+            previous = self._mix_in_predictions(model, batch, prompt, previous)
+        hidden = self._hidden(model, batch, prompt, previous)
+        places = (batch.target_mask & ~batch.prompt_mask).flatten().nonzero().squeeze(1)
+        predicted = hidden.flatten(0, 1).index_select(0, places)
+        targets = batch.target.flatten().index_select(0, places)
+        sums = {"cross_entropy": model.output.cross_entropy(predicted, targets, self.label_smoothing)}
+        weights = {"cross_entropy": 1.0}
+        if self._has_labels(model, batch):
+            sums["labels"] = model.label_loss(states, batch)
+            weights["labels"] = self.label_weight
+        return Loss(sums, self.counts(model, batch), weights)
+
+    def generate(self, model: Seq2Seq, batch: Batch, *, options: SearchOptions, limit: Tensor,
+                 constraint: Constraint | None = None) -> list[list[Hypothesis]]:
+        """Hypotheses of each item, best first; see `Strategy.generate`."""
+        search = beam_search if options.beam_size > 1 and not options.sampling else one_best
+        return search(model, batch, options=options, limit=limit, constraint=constraint)
+
+    def _has_labels(self, model: Seq2Seq, batch: Batch) -> bool:
+        return self.label_weight > 0 and model.labeller is not None and batch.source_labels is not None
+
+    def _hidden(self, model: Seq2Seq, batch: Batch, prompt: Prompt, previous: Tensor) -> Tensor:
+        x = model.embed(previous, prompt, focus=batch.focus, context=batch.context)
+        visible = causal(previous.size(1), device=previous.device)
+        return model.decode(x, visible, prompt, mask=batch.target_mask)[0]
+
+    @torch.no_grad()
+    def _mix_in_predictions(self, model: Seq2Seq, batch: Batch, prompt: Prompt, previous: Tensor) -> Tensor:
+        predictions = model.output(self._hidden(model, batch, prompt, previous)).argmax(-1)
+        replace = torch.rand(previous.shape, device=previous.device) < self.scheduled_sampling
+        return torch.where(replace, shift_right(predictions), previous)
+
+
+def shift_right(target: Tensor) -> Tensor:
+    """(B,T) with BEGIN in front and the last column gone.
+
+    >>> shift_right(torch.tensor([[7, 8, 2]])).tolist()
+    [[1, 7, 8]]
+    """
+    return torch.cat((torch.full_like(target[:, :1], BEGIN), target[:, :-1]), dim=1)
