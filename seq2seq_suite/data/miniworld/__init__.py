@@ -1,0 +1,65 @@
+"""A small world: seeded scenes of who does what to whom, and what each task sees of them.
+
+The scene is the source; every view of it is a module of its own: `english` gives a sentence with its tree.
+
+>>> from seq2seq_suite.data.miniworld.english import english
+>>> scene = scenes("test", sizes={"test": 1})[0]
+>>> english(scene).label
+'TOP'
+"""
+
+from __future__ import annotations
+
+import zlib
+from random import Random
+
+from seq2seq_suite.data.miniworld.english import english
+from seq2seq_suite.data.miniworld.held_out import is_new_combination
+from seq2seq_suite.data.miniworld.scenes import Scene, sample_scene
+
+SPLITS = ("train", "validation", "test", "compositional")
+SIZES = {"train": 6000, "validation": 500, "test": 1000, "compositional": 1000}
+MAX_WORDS = 22  # the full stop counts
+_SHARES = {"train": range(0, 59), "validation": range(59, 76), "test": range(76, 100)}  # of CRC-32 modulo 100
+
+
+def scenes(split: str, *, seed: int = 0, sizes: dict[str, int] | None = None) -> list[Scene]:
+    """The scenes of a split, each with another English sentence.
+
+    The sentence itself decides between train, validation and test (by its CRC-32), so they share none, whatever
+    their sizes and seeds, and no split needs another one to be drawn. `compositional` holds the scenes with a
+    combination that `held_out.is_new_combination` keeps out of the other three.
+
+    Args:
+        split: one of `SPLITS`.
+        seed: the same seed gives the same scenes in every process and version of Python.
+        sizes: number of scenes by split, where it is not that of `SIZES`.
+
+    Returns:
+        As many scenes as asked for, in the order in which they were drawn.
+
+    Raises:
+        ValueError: there is no such split.
+    """
+    for name in (split, *(sizes or {})):
+        if name not in SPLITS:
+            raise ValueError(f"unknown split {name!r}, choose from {', '.join(SPLITS)}")
+    size = (SIZES | (sizes or {}))[split]
+    rng = Random(f"{seed}/{split}")
+    seen: set[str] = set()
+    kept: list[Scene] = []
+    while len(kept) < size:
+        scene = sample_scene(rng)
+        if is_new_combination(scene) != (split == "compositional"):
+            continue
+        words = english(scene).words()
+        sentence = " ".join(words)
+        if len(words) > MAX_WORDS or sentence in seen or not _belongs(sentence, split):
+            continue
+        seen.add(sentence)
+        kept.append(scene)
+    return kept
+
+
+def _belongs(sentence: str, split: str) -> bool:
+    return split == "compositional" or zlib.crc32(sentence.encode()) % 100 in _SHARES[split]

@@ -1,0 +1,361 @@
+"""A scene in English, as a constituency tree in the style of the Penn Treebank."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from seq2seq_suite.data.miniworld import lexicon
+from seq2seq_suite.data.miniworld.lexicon_english import (
+    AMOUNTS,
+    COMPARATIVES,
+    NAMES,
+    NUMBERS,
+    PREPOSITIONS,
+    PRONOUNS,
+    TIME_TAGS,
+    VERBS,
+    noun,
+)
+from seq2seq_suite.data.miniworld.world import (
+    Description,
+    Entity,
+    Event,
+    Group,
+    Participant,
+    Relation,
+    Scene,
+    Time,
+    is_plural,
+)
+from seq2seq_suite.trees import Tree
+
+LABELS = ("TOP", "S", "NP", "VP", "PP", "SBAR", "WHNP", "WHADVP", "ADJP", "ADVP", "QP", "PRT")
+TAGS = ("DT", "JJ", "JJR", "JJS", "NN", "NNS", "NNP", "VB", "VBZ", "VBP", "VBD", "VBN", "MD", "IN", "TO", "CC", "CD",
+        "WP", "WDT", "WRB", "PRP", "PRP$", "POS", "RB", "RP", "EX", ".", ",")
+
+
+def english(scene: Scene) -> Tree:
+    """The sentence for a scene with its brackets.
+
+    Args:
+        scene: what to tell.
+
+    Returns:
+        A tree rooted in `TOP` over one `S`.
+
+    >>> anna, telescope = Entity("anna", reference="named"), Entity("telescope")
+    >>> scene = Scene((Event("see", agent=anna, patient=Entity("man"), instrument=telescope),))
+    >>> for part in english(scene).children[0].children:
+    ...     print(part)
+    (NP (NNP Anna))
+    (VP (VBZ sees) (NP (DT the) (NN man)) (PP (IN with) (NP (DT the) (NN telescope))))
+    (. .)
+    >>> man = Entity("man", detail=Relation("carried", telescope))
+    >>> print(english(Scene((Event("strike", tense="past", agent=anna, patient=man),))).children[0].children[1])
+    (VP (VBD struck) (NP (NP (DT the) (NN man)) (PP (IN with) (NP (DT the) (NN telescope)))))
+    """
+    first = scene.events[0]
+    if len(scene.events) == 1:
+        parts = _clause_parts(first)
+    elif scene.link == "and" and first.agent is not None and first.agent == scene.events[1].agent:
+        parts = _told_in_one_breath(first, scene.events[1])
+    elif scene.link in ("and", "but"):
+        parts = [_clause(first), _leaf(",", ","), _leaf("CC", scene.link), _clause(scene.events[1])]
+    else:
+        parts = _clause_parts(first)
+        linked = _subordinate(scene.link, scene.events[1])
+        if scene.second_first:
+            parts = [linked, _leaf(",", ","), *parts]
+        else:
+            parts[-1] = Tree("VP", (*parts[-1].children, linked))
+    sentence = Tree("S", (*parts, _leaf(".", ".")))
+    return Tree("TOP", (_capitalised(sentence),))
+
+
+@cache
+def _leaf(tag: str, word: str) -> Tree:
+    return Tree(tag, (word,))
+
+
+def _capitalised(tree: Tree) -> Tree:
+    """The same tree with a capital at its first word."""
+    first = tree.children[0]
+    changed = first[0].upper() + first[1:] if isinstance(first, str) else _capitalised(first)
+    return Tree(tree.label, (changed, *tree.children[1:]))
+
+
+def _length(tree: Tree | str) -> int:
+    return 1 if isinstance(tree, str) else sum(_length(child) for child in tree.children)
+
+
+def _first_word(tree: Tree) -> str:
+    first = tree.children[0]
+    return first if isinstance(first, str) else _first_word(first)
+
+
+def _subject(event: Event) -> Participant | None:
+    return event.patient if event.about == "patient" else event.agent
+
+
+def _clause(event: Event) -> Tree:
+    return Tree("S", tuple(_clause_parts(event)))
+
+
+def _clause_parts(event: Event) -> list[Tree]:
+    """The children of an S, without the full stop; the verb phrase comes last."""
+    parts: list[Tree] = []
+    if event.time is not None and event.time_first:
+        parts += [_time(event.time), _leaf(",", ",")]
+    if event.action == "exist":
+        plural = is_plural(event.patient)  # type: ignore[arg-type]
+        return [*parts, Tree("NP", (_leaf("EX", "there"),)),
+                Tree("VP", (_be(event, plural), _np(event.patient), _pp(event.place)))]
+    subject = _subject(event)
+    assert subject is not None
+    parts.append(_np(subject, subject=True))
+    return [*parts, *_predicate(event, is_plural(subject))]
+
+
+def _predicate(event: Event, plural: bool, gap: str = "") -> list[Tree]:
+    """The verb phrase, and before it an adverb that no auxiliary takes in."""
+    phrase, adverb_is_in = _vp(event, plural, gap)
+    if event.frequency and not adverb_is_in:
+        return [_adverb(event.frequency), phrase]
+    return [phrase]
+
+
+def _told_in_one_breath(first: Event, second: Event) -> list[Tree]:
+    """A subject with two verb phrases; two bare verbs are coordinated directly."""
+    subject = first.agent
+    assert subject is not None
+    phrases = []
+    for event in (first, second):
+        *adverb, phrase = _predicate(event, is_plural(subject))
+        phrases.append(Tree("VP", (*adverb, *phrase.children)))
+    if all(len(phrase.children) == 1 for phrase in phrases):
+        phrases = [phrase.children[0] for phrase in phrases]  # type: ignore[misc]
+    return [_np(subject, subject=True), Tree("VP", (phrases[0], _leaf("CC", "and"), phrases[1]))]
+
+
+def _subordinate(link: str, event: Event) -> Tree:
+    opening = Tree("WHADVP", (_leaf("WRB", link),)) if link == "when" else _leaf("IN", link)
+    return Tree("SBAR", (opening, _clause(event)))
+
+
+def _content(action: str, event: Event) -> Tree:
+    """What is said or thought; `that` is dropped after `think` before a pronoun."""
+    subject = _subject(event)
+    if action == "think" and isinstance(subject, Entity) and subject.reference == "given":
+        return Tree("SBAR", (_clause(event),))
+    return Tree("SBAR", (_leaf("IN", "whether" if action == "ask" else "that"), _clause(event)))
+
+
+def _be(event: Event, plural: bool) -> Tree:
+    if event.tense == "past":
+        return _leaf("VBD", "were" if plural else "was")
+    return _leaf("VBP", "are") if plural else _leaf("VBZ", "is")
+
+
+def _vp(event: Event, plural: bool, gap: str) -> tuple[Tree, bool]:
+    """The verb phrase, and whether the adverb of frequency is in it."""
+    negation = [_leaf("RB", "not")] if event.negated else []
+    adverb = [_adverb(event.frequency)] if event.frequency else []
+    modal = event.modality or ("will" if event.tense == "future" else "")
+    if event.action == "be":
+        return Tree("VP", (_be(event, plural), *negation, *adverb, *_state(event))), True
+    verb = VERBS[event.action]
+    rest = _after_verb(event, gap)
+    if event.about == "patient":
+        inner = Tree("VP", (_leaf("VBN", verb.participle), *rest))
+        if modal:
+            inner = Tree("VP", (_leaf("VB", "be"), inner))
+            return Tree("VP", (_leaf("MD", modal), *negation, *adverb, inner)), True
+        return Tree("VP", (_be(event, plural), *negation, *adverb, inner)), True
+    if modal or event.negated:
+        auxiliary = (_leaf("MD", modal) if modal else _leaf("VBD", "did") if event.tense == "past"
+                     else _leaf("VBP", "do") if plural else _leaf("VBZ", "does"))
+        return Tree("VP", (auxiliary, *negation, *adverb, Tree("VP", (_leaf("VB", verb.base), *rest)))), True
+    finite = (_leaf("VBD", verb.past) if event.tense == "past"
+              else _leaf("VBP", verb.base) if plural else _leaf("VBZ", verb.third))
+    return Tree("VP", (finite, *rest)), False
+
+
+def _state(event: Event) -> list[Tree]:
+    """What follows `is`."""
+    if event.than is not None:
+        than = Tree("PP", (_leaf("IN", "than"), _np(event.than)))
+        return [Tree("ADJP", (_leaf("JJR", COMPARATIVES[event.quality[0]]), than))]
+    if event.quality:
+        return [Tree("ADJP", tuple(_linked_adjectives(event.quality)))]
+    return [_np(event.patient) if event.patient is not None else _pp(event.place)]
+
+
+def _after_verb(event: Event, gap: str) -> list[Tree]:
+    """Particle, objects, and where, how, with what and when."""
+    passive = event.about == "patient"
+    objects: list[Tree] = []
+    if event.patient is not None and not passive and gap != "patient":
+        objects.append(_np(event.patient))
+    if event.recipient is not None:
+        recipient = _np(event.recipient)
+        if event.new == "theme" and objects:
+            objects.insert(0, recipient)
+        else:
+            objects.append(Tree("PP", (_leaf("TO", "to"), recipient)))
+    particle = VERBS[event.action].particle
+    if particle:
+        phrase = Tree("PRT", (_leaf("RP", particle),))
+        short = objects and (_length(objects[0]) == 1 or (event.new == "recipient" and _length(objects[0]) <= 3))
+        objects.insert(1 if short else 0, phrase)
+    if passive:
+        objects.append(Tree("PP", (_leaf("IN", "by"), _np(event.agent))))
+    rest = objects
+    if event.goal is not None:
+        rest.append(_pp(event.goal))
+    if event.content is not None:
+        rest.append(_content(event.action, event.content))
+    if event.manner:
+        rest.append(_adverb(event.manner))
+    if event.instrument is not None:
+        rest.append(Tree("PP", (_leaf("IN", "with"), _np(event.instrument))))
+    if event.place is not None:
+        rest.append(_pp(event.place))
+    if event.time is not None and not event.time_first:
+        rest.append(_time(event.time))
+    return rest
+
+
+@cache
+def _adverb(word: str) -> Tree:
+    return Tree("ADVP", (_leaf("RB", word),))
+
+
+def _pp(relation: Relation | None) -> Tree:
+    assert relation is not None
+    word = PREPOSITIONS[relation.kind]
+    return Tree("PP", (_leaf("TO" if word == "to" else "IN", word), _np(relation.entity)))
+
+
+def _time(time: Time) -> Tree:
+    match time.kind:
+        case "adverb":
+            label, tag = TIME_TAGS[time.value]
+            return Tree(label, (_leaf(tag, time.value),))
+        case "every":
+            return Tree("NP", (_leaf("DT", "every"), _leaf("NN", time.value)))
+        case "last":
+            return Tree("NP", (_leaf("JJ", "last"), _leaf("NN", time.value)))
+        case "ago":
+            span = Tree("NP", (_leaf("CD", NUMBERS[time.number]), _leaf("NNS", noun(time.value, plural=True))))
+            return Tree("ADVP", (span, _leaf("RB", "ago")))
+        case "day" | "month":
+            name = Tree("NP", (_leaf("NNP", NAMES[time.value][0]),))
+            return Tree("PP", (_leaf("IN", "on" if time.kind == "day" else "in"), name))
+    occasion = Tree("NP", (_leaf("DT", "the"), _leaf("NN", time.value)))
+    return Tree("PP", (_leaf("IN", time.kind.removeprefix("occasion_")), occasion))
+
+
+def _np(participant: Participant | None, *, subject: bool = False) -> Tree:
+    assert participant is not None
+    if isinstance(participant, Group):
+        return _group(participant, subject=subject)
+    core = Tree("NP", tuple(_core(participant, subject=subject)))
+    after: list[Tree] = []
+    if participant.detail is not None:
+        after.append(_pp(participant.detail))
+    if participant.event is not None:
+        after.append(_relative(participant, participant.event))
+    return Tree("NP", (core, *after)) if after else core
+
+
+def _group(group: Group, *, subject: bool) -> Tree:
+    """Single words and words under a shared adjective are coordinated directly, anything longer as noun phrases."""
+    conjunction = _leaf("CC", "or" if group.choice else "and")
+    if group.attributes:
+        heads = [_head(member) for member in group.members]
+        inside = [*(_leaf("JJ", word) for word in group.attributes), heads[0], conjunction, *heads[1:]]
+        return Tree("NP", tuple(_determined(group.members[0], inside, subject=subject)))
+    phrases = [_np(member, subject=subject) for member in group.members]
+    if all(_length(phrase) == 1 for phrase in phrases):
+        phrases = [phrase.children[0] for phrase in phrases]  # type: ignore[misc]
+    children = [phrases[0]]
+    for phrase in phrases[1:-1]:
+        children += [_leaf(",", ","), phrase]
+    return Tree("NP", (*children, conjunction, phrases[-1]))
+
+
+def _head(entity: Entity) -> Tree:
+    return _leaf("NNS" if entity.plural else "NN", noun(entity.kind, plural=entity.plural))
+
+
+def _core(entity: Entity, *, subject: bool) -> list[Tree]:
+    """A name, a pronoun, or determiner, number, adjectives and noun."""
+    if entity.reference == "named":
+        words = NAMES[entity.kind] + (NAMES[entity.family] if entity.family else ())
+        return [_leaf("NNP", word) for word in words]
+    if entity.reference == "given":
+        return [_leaf("PRP", PRONOUNS[_gender(entity)][0 if subject else 1])]
+    inside: list[Tree] = []
+    if entity.amount is not None:
+        number = _leaf("CD", NUMBERS[entity.amount.number])
+        before = AMOUNTS.get(entity.amount.relation, ())
+        inside.append(Tree("QP", (*(_leaf(tag, word) for tag, word in before), number)) if before else number)
+    if entity.linked:
+        inside.append(Tree("ADJP", tuple(_linked_adjectives(entity.attributes))))
+    elif entity.intense:
+        inside.append(Tree("ADJP", (_leaf("RB", "very"), _leaf("JJ", entity.attributes[0]))))
+    else:
+        inside += [_leaf("JJ", word) for word in entity.attributes]
+    return _determined(entity, [*inside, _head(entity)], subject=subject)
+
+
+def _gender(entity: Entity) -> str:
+    return "plural" if entity.plural else lexicon.GENDERS.get(entity.kind, "neuter")
+
+
+def _linked_adjectives(words: tuple[str, ...]) -> list[Tree]:
+    if len(words) == 1:
+        return [_leaf("JJ", words[0])]
+    return [_leaf("JJ", words[0]), _leaf("CC", "and"), _leaf("JJ", words[1])]
+
+
+def _determined(entity: Entity, inside: list[Tree], *, subject: bool) -> list[Tree]:
+    """`inside` with what comes before it: an owner, an article, `this`, `every`, `some`, or nothing."""
+    owner = entity.owner
+    if owner is not None and owner.reference == "given":
+        return [_leaf("PRP$", PRONOUNS[_gender(owner)][2]), *inside]
+    if owner is not None:
+        possessor = _core(owner, subject=False)
+        sign = "'" if owner.plural and possessor[-1].children[0].endswith("s") else "'s"  # type: ignore[union-attr]
+        return [Tree("NP", (*possessor, _leaf("POS", sign))), *inside]
+    match entity.reference:
+        case "known":
+            word = "the"
+        case "near":
+            word = "these" if entity.plural else "this"
+        case "every":
+            word = "every"
+        case _ if not entity.plural:
+            word = "an" if _first_word(inside[0])[0] in "aeiou" else "a"
+        case _ if subject and entity.amount is None:
+            word = "some"
+        case _:
+            return inside
+    return [_leaf("DT", word), *inside]
+
+
+def _relative(entity: Entity, description: Description) -> Tree:
+    """The clause, or the bare participle, that an event makes after the entity it describes."""
+    event = description.event
+    if description.role == "agent":
+        person = lexicon.GROUP_OF[entity.kind] in ("person", "relative")
+        animal = lexicon.GROUP_OF[entity.kind] == "animal"
+        word = _leaf("WP", "who") if person else _leaf("WDT", "that" if animal else "which")
+        return Tree("SBAR", (Tree("WHNP", (word,)), Tree("S", tuple(_predicate(event, entity.plural, "agent")))))
+    if event.about == "patient":
+        return Tree("VP", (_leaf("VBN", VERBS[event.action].participle), *_after_verb(event, "patient")))
+    assert event.agent is not None
+    clause = Tree("S", (_np(event.agent, subject=True), *_predicate(event, is_plural(event.agent), "patient")))
+    if isinstance(event.agent, Entity) and event.agent.reference in ("named", "given"):
+        return Tree("SBAR", (clause,))
+    return Tree("SBAR", (Tree("WHNP", (_leaf("WDT", "that"),)), clause))

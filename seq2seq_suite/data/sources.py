@@ -1,0 +1,349 @@
+"""Rows from what users have: local files and folders, or a data set of the Hugging Face Hub."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import difflib
+import gzip
+import json
+import re
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from seq2seq_suite.trees import read_trees
+from seq2seq_suite.types import DataError
+
+VALIDATION_NAMES = ("validation", "dev", "valid", "val")
+_BOOKKEEPING = frozenset({"dataset_info.json", "dataset_dict.json", "state.json"})  # what `save_to_disk` adds
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row as it was found.
+
+    Args:
+        fields: column name -> value.
+        file: the file's path, or the name of a data set of the Hub.
+        line: the line where the row begins, from 1; for JSON, Parquet, Arrow and Hub data the number of the row.
+    """
+
+    fields: dict[str, Any]
+    file: str
+    line: int
+
+
+class BadRows:
+    """Collects rows that could not be read, up to a limit.
+
+    Args:
+        limit: how many are put up with, `data.max_bad_rows`.
+
+    >>> bad = BadRows(1)
+    >>> bad.add(DataError("invalid JSON", file="train.jsonl", line=3, remedy="correct the line"))
+    >>> bad.report()
+    ['train.jsonl:3: invalid JSON']
+    """
+
+    def __init__(self, limit: int):
+        self.limit = limit
+        self._errors: list[DataError] = []
+
+    def add(self, error: DataError) -> None:
+        """Note a broken row; raises DataError, naming the first few, once there are more than the limit."""
+        self._errors.append(error)
+        if len(self._errors) <= self.limit:
+            return
+        first = self._errors[0]
+        listed = "\n    ".join(["", *self.report()[:5], *["..."] * (len(self._errors) > 5)])
+        raise DataError(f"{len(self._errors)} broken rows seen, data.max_bad_rows allows {self.limit}:{listed}",
+                        file=first.file, line=first.line, expected=first.expected,
+                        remedy=f"{first.remedy or 'correct the rows'}; or raise data.max_bad_rows to leave them out")
+
+    def report(self) -> list[str]:
+        """One line for each broken row: place and reason."""
+        return [str(error).partition("\n")[0] for error in self._errors]
+
+
+def read_rows(path: str, split: str, *, splits: dict[str, str], subset: str = "",
+              bad: BadRows | None = None) -> Iterator[Row]:
+    """Read one split.
+
+    Args:
+        path: a local file (of any split), a local folder, or a data set of the Hub (`name` or `owner/name`).
+        split: our name of the split: train, validation, test or any other.
+        splits: where to find the splits that are not simply called by our name. In a folder: names of files without
+            extension or of subfolders, with wildcards, separated by commas: `train` is train.*, train-*.* and train/;
+            names with wildcards are looked for in subfolders too: `wsj_0[2-9]*,wsj_1*` finds 02/wsj_0201.mrg;
+            validation may also be dev, valid or val. On the Hub: an expression such as `train[:90%]`.
+        subset: subfolder of a folder, or configuration of a data set of the Hub.
+        bad: takes the rows that cannot be read; without it the first of them raises.
+
+    Returns:
+        The rows in order, the files in the order of their names. Blank lines are no rows. Images and sound come as
+        they are stored, not decoded.
+
+    Raises:
+        DataError: nothing is found there, several formats claim the split, no row can be read, or too many cannot.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = (Path(folder) / "dev.tsv").write_text("source\\ttarget\\nein Hund\\ta dog\\n", encoding="utf-8")
+    ...     row = next(read_rows(folder, "validation", splits={}))
+    >>> row.fields, row.line
+    ({'source': 'ein Hund', 'target': 'a dog'}, 2)
+    """
+    bad = BadRows(0) if bad is None else bad
+    place, name = Path(path).expanduser(), splits.get(split, split)
+    if place.is_file():
+        files = [place]
+        if _kind(place) not in _READERS:
+            raise DataError(f"'{place.suffix}' is no format known here", file=path, expected=", ".join(_READERS),
+                            remedy="convert the file, or rename it if only the extension is wrong")
+    elif (place / subset).is_dir():
+        files = _files_of_split(place / subset, name)
+    elif place.is_dir() or not re.fullmatch(r"\w[\w.-]*(/\w[\w.-]*)?", path) or _kind(place) in _READERS \
+            or ("/" in path and place.parent.is_dir()):  # no name of the Hub
+        raise DataError("no such file or folder", file=str(place / subset),
+                        expected="a file, a folder with the subset, or the name of a data set of the Hub",
+                        remedy=f"{_nearest(place / subset)}correct the path or the subset")
+    else:
+        remedy = f"{_nearest(place)}give the path of a local folder, or check name, subset, split and network " \
+                 "(with HF_HUB_OFFLINE=1 only data sets fetched before are found)"
+        rows = _load_rows(path, path, name=subset or None, split=name, remedy=remedy)
+        return _never_empty(rows, path, split=split, bad=bad)
+    rows = (row for file in files for row in _READERS[_kind(file)](file, bad))
+    return _never_empty(rows, str(files[0]), split=split, bad=bad)
+
+
+def _never_empty(rows: Iterable[Row], file: str, *, split: str, bad: BadRows) -> Iterator[Row]:
+    """The same rows; raises DataError at the end if there was none."""
+    row = None
+    for row in rows:
+        yield row
+    if row is None:
+        raise DataError(f"the split '{split}' is empty, with {len(bad.report())} broken rows left out", file=file,
+                        expected="at least one row", remedy="fill the file, or name another one under data.splits")
+
+
+def _kind(file: Path) -> str:
+    """The extension that says the format: `.jsonl` for train.jsonl.gz."""
+    return Path(file.name.removesuffix(".gz")).suffix.lower()
+
+
+def _stem(file: Path) -> Path:
+    """The path without extensions: `en/train` for en/train.jsonl.gz."""
+    return file.with_name(file.name.removesuffix(".gz")).with_suffix("")
+
+
+def _nearest(place: Path) -> str:
+    """A question that offers the existing name nearest to a missing one; empty if none is near."""
+    while not place.parent.exists():
+        place = place.parent
+    names = [entry.name for entry in place.parent.iterdir()] if place.parent.is_dir() else []
+    nearest = difflib.get_close_matches(place.name, names, n=1, cutoff=0.5)
+    return f"did you mean {place.parent / nearest[0]}? Otherwise " if nearest else ""
+
+
+def _files_of_split(folder: Path, name: str) -> list[Path]:
+    """The files of a split in a local folder, sorted."""
+    files = sorted(file for file in folder.rglob("*") if _kind(file) in _READERS and file.is_file()
+                   and file.name not in _BOOKKEEPING and "/." not in f"/{file.relative_to(folder).as_posix()}")
+    for candidate in VALIDATION_NAMES if name == VALIDATION_NAMES[0] else (name,):
+        patterns = [pattern.strip().strip("/") for pattern in candidate.split(",")]
+        found = [file for file in files if any(_fits(file.relative_to(folder), pattern) for pattern in patterns)]
+        if found:
+            break
+    else:
+        there = [file.relative_to(folder).as_posix() for file in files[:10]] + ["..."] * (len(files) > 10)
+        raise DataError(f"no file of the split '{name}'; there is {', '.join(there) or 'nothing in a known format'}",
+                        file=str(folder),
+                        expected=f"{name}.*, {name}-*.* or {name}/ with one of {', '.join(_READERS)}",
+                        remedy="rename the files, or say under data.splits what they are called")
+
+    described = {file.parent for file in found if _stem(file).name == "metadata"}  # by it: the files beside it
+    found = [file for file in found if file.parent not in described or _stem(file).name == "metadata"]
+    if len({_kind(file) for file in found}) > 1 or len({_stem(file) for file in found}) < len(found):
+        raise DataError(f"the split '{name}' is there in several formats: {', '.join(file.name for file in found[:5])}",
+                        file=str(folder), expected="one format, compressed or not",
+                        remedy=f"write the extension under data.splits, e.g. {found[0].name}, or remove the others")
+    return found
+
+
+def _fits(file: Path, pattern: str) -> bool:
+    """Whether a file, relative to its data set's folder, belongs to what the pattern names."""
+    *folders, last = pattern.split("/")
+
+    def same(path: Path, last: str) -> bool:
+        return len(path.parts) == len(folders) + 1 and all(map(fnmatchcase, path.parts, (*folders, last)))
+
+    stem = _stem(file)
+    anywhere = not folders and any(sign in last for sign in "*?[") and fnmatchcase(stem.name, last)
+    return anywhere or same(stem, f"{last}-*") or any(same(path, last) for path in (stem, file, *file.parents))
+
+
+class _Lines:
+    """The lines of a text file, plain or gzip; `number` is that of the last line given. Lines that are not UTF-8 come
+    with replacement characters and are remembered for `check`."""
+
+    def __init__(self, file: Path):
+        self.file, self.number = file, 0
+        self.undecodable: list[int] = []
+
+    def __iter__(self) -> Iterator[str]:
+        try:
+            with gzip.open(self.file, "rb") if self.file.suffix == ".gz" else open(self.file, "rb") as stream:
+                for self.number, raw in enumerate(stream, start=1):
+                    line = raw.decode("utf-8", errors="replace")
+                    if "\ufffd" in line and line.encode("utf-8") != raw:
+                        self.undecodable.append(self.number)
+                    yield line.removeprefix("\ufeff") if self.number == 1 else line
+        except (OSError, EOFError, zlib.error) as problem:
+            raise DataError(f"the file cannot be read: {problem}", file=str(self.file), line=self.number,
+                            remedy="check its permissions, or fetch or unpack it again") from None
+
+    def check(self, first: int, last: int) -> None:
+        """Raises ValueError if one of these lines could not be decoded."""
+        if any(first <= number <= last for number in self.undecodable):
+            raise ValueError("the text is not UTF-8")
+
+
+def _broken(problem: Exception, file: Path, line: int, *, expected: str) -> DataError:
+    in_json = isinstance(problem, json.JSONDecodeError)
+    return DataError(f"invalid JSON at column {problem.colno}: {problem.msg}" if in_json else str(problem),
+                     file=str(file), line=line, expected=expected,
+                     remedy="correct the row, or convert the file to UTF-8 if it has another encoding")
+
+
+def _read_lines(file: Path, bad: BadRows) -> Iterator[Row]:
+    """A row for each line that is not blank: a JSON object, or in `.txt` the line itself under `text`."""
+    lines, plain = _Lines(file), _kind(file) == ".txt"
+    for line in lines:
+        if not line.strip():
+            continue
+        try:
+            lines.check(lines.number, lines.number)
+            fields = {"text": line.rstrip("\r\n")} if plain else json.loads(line)
+            if not isinstance(fields, dict):
+                raise ValueError(f"a JSON value of type {type(fields).__name__}, not an object")
+        except (ValueError, RecursionError) as problem:
+            expected = "text in UTF-8" if plain else 'an object such as {"text": "..."} on each line, in UTF-8'
+            bad.add(_broken(problem, file, lines.number, expected=expected))
+        else:
+            yield Row(fields, str(file), lines.number)
+
+
+def _read_table(file: Path, bad: BadRows) -> Iterator[Row]:
+    """CSV with its usual quotes; TSV without any, for there quotes are ordinary characters."""
+    lines = _Lines(file)
+    options = {"delimiter": "\t", "quoting": csv.QUOTE_NONE} if _kind(file) == ".tsv" else {"strict": True}
+    table = csv.reader(lines, **options)  # type: ignore[arg-type]
+    try:
+        columns = next(table, ["no line"])
+    except csv.Error:
+        columns = []
+    if len(set(columns)) < len(columns) or not any(columns) or lines.undecodable:
+        raise DataError(f"the first line does not name the columns: {columns}", file=str(file), line=1,
+                        expected="different column names, in UTF-8", remedy="put a line of column names on top")
+    expected = f"{len(columns)} columns: {', '.join(columns)}, in UTF-8"
+    while True:
+        start = lines.number + 1
+        try:
+            cells = next(table, None)
+            lines.check(start, lines.number)
+            if cells and len(cells) != len(columns):
+                raise ValueError(f"{len(cells)} columns")
+        except (csv.Error, ValueError) as problem:
+            broken = _broken(problem, file, start, expected=expected)
+            if "end of data" in broken.got:  # a quote without its partner: all that follows is lost
+                raise broken from None
+            bad.add(broken)
+            continue
+        if cells is None:
+            return
+        if cells:
+            yield Row(dict(zip(columns, cells, strict=True)), str(file), start)
+
+
+def _read_treebank(file: Path, bad: BadRows) -> Iterator[Row]:
+    """A row for each tree, as it stands in the file."""
+    lines = _Lines(file)
+    text = "".join(lines)
+    trees = _split_trees(text)
+    if trees is None and lines.undecodable:  # the trees cannot be told apart by lines
+        raise _broken(ValueError("the text is not UTF-8"), file, lines.undecodable[0], expected="brackets in UTF-8")
+    for line, tree in _recover_trees(text, str(file), bad) if trees is None else trees:
+        try:
+            lines.check(line, line + tree.count("\n"))
+        except ValueError as problem:
+            bad.add(_broken(problem, file, line, expected="brackets in UTF-8"))
+        else:
+            yield Row({"tree": tree}, str(file), line)
+
+
+def _split_trees(text: str) -> list[tuple[int, str]] | None:
+    """(line, brackets) of each tree; None if brackets do not match or words stand outside."""
+    trees, depth, begin, end, line = [], 0, 0, 0, 1
+    for match in re.finditer(r"[()]", text):
+        opening = match.group() == "("
+        if opening and depth == 0:
+            begin = match.start()
+            if text[end:begin].strip():
+                return None
+            line += text.count("\n", end, begin)
+        depth += 1 if opening else -1
+        if depth < 0:
+            return None
+        if depth == 0:
+            end = match.end()
+            trees.append((line, text[begin:end]))
+            line += text.count("\n", begin, end)
+    return None if depth or text[end:].strip() else trees
+
+
+def _recover_trees(text: str, file: str, bad: BadRows) -> Iterator[tuple[int, str]]:
+    """The trees of a file with broken ones in it, told apart by brackets that begin a line."""
+    line, unclosed = 1, None
+    for block in re.split(r"^(?=\()", text, flags=re.MULTILINE):
+        try:
+            for start, tree in read_trees(block, file=file, first_line=line):
+                yield start, str(tree)
+        except DataError as problem:
+            if unclosed and block.count(")") > block.count("("):  # perhaps one tree over lines without indents
+                raise unclosed from None
+            unclosed = problem if block.count("(") > block.count(")") else unclosed
+            bad.add(problem)
+        line += block.count("\n")
+
+
+def _read_with_datasets(file: Path, bad: BadRows) -> Iterator[Row]:
+    return _load_rows(str(file), _kind(file).removeprefix("."), data_files=str(file), split="train",
+                      remedy="write the file again, or convert it to .jsonl")
+
+
+def _load_rows(file: str, path: str, *, remedy: str, **options: str | None) -> Iterator[Row]:
+    """What `datasets.load_dataset` gives, with images and sound left as they are stored."""
+    try:
+        import datasets  # here, for it takes seconds
+        data = datasets.load_dataset(path, **options)
+    except Exception as problem:  # the library raises its own errors and those of its dependencies alike
+        cause = problem.__cause__ or problem
+        reason = f"{type(cause).__name__}: {cause}".partition("\n")[0]
+        raise DataError(f"cannot be loaded with Hugging Face datasets: {reason}", file=file, remedy=remedy) from problem
+    for name, feature in data.features.items():
+        if getattr(feature, "decode", False) is True:
+            data = data.cast_column(name, dataclasses.replace(feature, decode=False))
+    for number, fields in enumerate(data, start=1):
+        yield Row(fields, file, number)
+
+
+_READERS: dict[str, Callable[[Path, BadRows], Iterator[Row]]] = {
+    **dict.fromkeys((".jsonl", ".txt"), _read_lines),
+    **dict.fromkeys((".csv", ".tsv"), _read_table),
+    **dict.fromkeys((".mrg", ".ptb", ".bracket", ".trees", ".parse"), _read_treebank),
+    **dict.fromkeys((".json", ".parquet", ".arrow"), _read_with_datasets),
+}

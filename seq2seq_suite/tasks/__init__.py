@@ -1,0 +1,33 @@
+"""Task adapters: data, symbols, constraint and metric of each task, behind one interface (`types.Task`)."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from seq2seq_suite.types import ConfigError, Task
+
+if TYPE_CHECKING:
+    from seq2seq_suite.config import Config
+
+TASKS = ("parsing",)
+
+
+def open_task(name: str, config: Config | None = None) -> Task:
+    """A task by its name, with the options of `config` or its defaults.
+
+    Raises:
+        ConfigError: there is no such task.
+    """
+    from seq2seq_suite.config import Config
+    from seq2seq_suite.tasks.parsing import ParsingTask
+
+    if name not in TASKS:
+        near = get_close_matches(name, TASKS, n=1)
+        raise ConfigError(f"unknown task '{name}'", expected=f"one of {', '.join(TASKS)}",
+                          remedy=f"did you mean {near[0]}?" if near else "choose one of these")
+    config = config if config is not None else Config.model_validate({"task": name})
+    match name:
+        case "parsing":
+            return ParsingTask(config.parsing, config.data)
+    raise AssertionError(name)

@@ -1,0 +1,168 @@
+"""The parser's automaton: which symbols may come next, and what the decoder should look at.
+
+Whatever a model's figures are, outputs under this automaton are one tree over exactly the sentence's words, within
+the length limit. All rows are run at once; the stack is kept only as far as decisions need it: the open brackets
+with their labels and left edges, and the node that was finished last.
+
+Source positions: 0 is the sentinel before the sentence, i the i-th word (from 1), N + 1 the sentinel behind it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import torch
+from torch import Tensor
+
+from seq2seq_suite.types import END, UNKNOWN, Batch
+
+NOTHING, SHIFTED, OPENED, CLOSED = range(4)
+MAX_DEPTH = 64
+
+
+@dataclass(frozen=True)
+class ParserState:
+    """N parsers.
+
+    Args:
+        words: (N,) words of the sentence.
+        remaining: (N,) symbols that may still be written, END included.
+        shifted: (N,) words taken.
+        depth: (N,) open brackets.
+        last: (N,) what the last symbol did: NOTHING, SHIFTED, OPENED or CLOSED.
+        run: (N,) in-order: nodes with one child in a chain above the last word or wider node; top-down: brackets
+            opened in a row.
+        top: (N,) symbol that made the node finished last: SHIFT's, or that which opened it; 0 for none.
+        top_left: (N,) source position of its first word; 0 for none.
+        open_symbols: (N,MAX_DEPTH) symbols of the open brackets, outermost first.
+        open_left: (N,MAX_DEPTH) source positions of their first words.
+    """
+
+    words: Tensor
+    remaining: Tensor
+    shifted: Tensor
+    depth: Tensor
+    last: Tensor
+    run: Tensor
+    top: Tensor
+    top_left: Tensor
+    open_symbols: Tensor
+    open_left: Tensor
+
+    def select(self, rows: Tensor) -> ParserState:
+        """The given rows, in that order."""
+        return ParserState(*(getattr(self, field.name).index_select(0, rows) for field in fields(self)))
+
+
+class ParserAutomaton:
+    """The constraint of both linearisations.
+
+    Args:
+        top_down: True for brackets opened before their first child, False for in-order.
+        shift: id of the symbol that takes a word.
+        close: id of the symbol that closes a bracket.
+        opens: ids of the symbols that open one.
+        num_symbols: V.
+        max_run: in-order: longest chain of nodes with one child; top-down: most brackets opened in a row.
+    """
+
+    num_focus = 5
+    num_context = 3
+
+    def __init__(self, *, top_down: bool, shift: int, close: int, opens: list[int], num_symbols: int, max_run: int):
+        self.top_down, self.shift, self.close, self.max_run = top_down, shift, close, max_run
+        self.is_open = torch.zeros(num_symbols, dtype=torch.bool)
+        self.is_open[opens] = True
+        self.acts_as_open = self.is_open.clone()
+        self.acts_as_open[UNKNOWN] = True  # a label never seen in training opens a bracket too
+
+    def start(self, batch: Batch, limit: Tensor) -> ParserState:
+        """Parsers before the first symbol; the source has a sentinel at each end."""
+        words = batch.source_mask.sum(1) - 2
+        zero = torch.zeros_like(words)
+        stack = zero.unsqueeze(1).expand(-1, MAX_DEPTH).contiguous()
+        return ParserState(words, limit.clone(), zero, zero, zero, zero, zero, zero, stack, stack)
+
+    def allowed(self, state: ParserState) -> Tensor:
+        """(N,V): the next symbols that keep one tree over exactly the words within reach."""
+        left = state.words - state.shifted
+        open_ok, close_ok = self._top_down_moves(state, left) if self.top_down else self._in_order_moves(state, left)
+        budget = state.remaining - 1
+        open_ok &= (state.depth < MAX_DEPTH - 1) & (self._cost(left, state.depth + 1) <= budget)
+        close_ok &= self._cost(left, state.depth - 1) <= budget
+        shift_ok = (left > 0) & ((state.depth > 0) | ((state.last == NOTHING) & (not self.top_down)))
+        end_ok = (left == 0) & (state.depth == 0) & (state.last != NOTHING)
+        allowed = open_ok.unsqueeze(1) & self.is_open.to(open_ok.device)
+        if not self.top_down:
+            # With no word left only REDUCE can follow, and X over X alone is no tree we write.
+            allowed &= ~self._same_as_top(state, allowed.size(1)) | (left > 0).unsqueeze(1)
+        allowed[:, self.shift] = shift_ok
+        allowed[:, self.close] = close_ok
+        allowed[:, END] = end_ok | ~allowed.any(1)  # a state of no meaning may end
+        return allowed
+
+    def advance(self, state: ParserState, symbols: Tensor) -> ParserState:
+        """Parsers after `symbols`; symbols that are not allowed leave a state of no meaning, but never fail."""
+        shifts, closes = symbols == self.shift, symbols == self.close
+        opens = self.acts_as_open.to(symbols.device)[symbols]
+        shifted = torch.minimum(state.shifted + shifts, state.words)
+        bracket, bracket_left = self._innermost(state)
+        top = torch.where(shifts, symbols, torch.where(closes, bracket, state.top))
+        top_left = torch.where(shifts, shifted, torch.where(closes, bracket_left, state.top_left))
+        depth = (state.depth + opens.long() - closes.long()).clamp(0, MAX_DEPTH - 1)
+        slot = state.depth.unsqueeze(1)
+        new_left = state.shifted + 1 if self.top_down else state.top_left
+        opened = opens.unsqueeze(1)
+        open_symbols = state.open_symbols.scatter(
+            1, slot, torch.where(opened, symbols.unsqueeze(1), state.open_symbols.gather(1, slot)))
+        open_left = state.open_left.scatter(
+            1, slot, torch.where(opened, new_left.unsqueeze(1), state.open_left.gather(1, slot)))
+        last = shifts * SHIFTED + opens * OPENED + closes * CLOSED
+        return ParserState(state.words, state.remaining - 1, shifted, depth, last, self._run(state, opens, closes),
+                           top, top_left, open_symbols, open_left)
+
+    def focus(self, state: ParserState) -> Tensor:
+        """(N,5): next word, last word taken, left edges of the last node and of the two innermost open brackets."""
+        inner, outer = state.depth > 0, state.depth > 1
+        _, inner_left = self._innermost(state)
+        outer_left = state.open_left.gather(1, (state.depth - 2).clamp(min=0).unsqueeze(1)).squeeze(1)
+        return torch.stack((state.shifted + 1, state.shifted, state.top_left, inner_left * inner, outer_left * outer),
+                           1)
+
+    def context(self, state: ParserState) -> Tensor:
+        """(N,3): symbols of the two innermost open brackets and of the last node, 0 for none."""
+        inner, outer = state.depth > 0, state.depth > 1
+        innermost, _ = self._innermost(state)
+        second = state.open_symbols.gather(1, (state.depth - 2).clamp(min=0).unsqueeze(1)).squeeze(1)
+        return torch.stack((innermost * inner, second * outer, state.top), 1)
+
+    def _in_order_moves(self, state: ParserState, left: Tensor) -> tuple[Tensor, Tensor]:
+        has_top = (state.last == SHIFTED) | (state.last == CLOSED)
+        # Without words left the new bracket would have one child, so the chain must still have room.
+        open_ok = has_top & ((left > 0) | (state.run < self.max_run))
+        bracket, _ = self._innermost(state)
+        chain_ok = (state.last != OPENED) | ((state.run < self.max_run) & (bracket != state.top))
+        return open_ok, (state.depth > 0) & chain_ok
+
+    def _top_down_moves(self, state: ParserState, left: Tensor) -> tuple[Tensor, Tensor]:
+        open_ok = (left > 0) & (state.run < self.max_run) & ((state.depth > 0) | (state.last == NOTHING))
+        close_ok = (state.depth > 0) & (state.last != OPENED) & ((state.depth > 1) | (left == 0))
+        return open_ok, close_ok
+
+    def _cost(self, left: Tensor, depth: Tensor) -> Tensor:
+        """Fewest symbols, END included, that finish a tree from `left` words and `depth` open brackets."""
+        outermost = (depth <= 0) & (left > 0)  # in-order: one more bracket must join what is there with the rest
+        return left + depth.clamp(min=0) + 2 * outermost + 1
+
+    def _run(self, state: ParserState, opens: Tensor, closes: Tensor) -> Tensor:
+        if self.top_down:
+            return torch.where(opens, state.run + 1, 0)
+        chain = torch.where(state.last == OPENED, state.run + 1, 0)
+        return torch.where(closes, chain, torch.where(opens, state.run, 0))
+
+    def _innermost(self, state: ParserState) -> tuple[Tensor, Tensor]:
+        slot = (state.depth - 1).clamp(min=0).unsqueeze(1)
+        return state.open_symbols.gather(1, slot).squeeze(1), state.open_left.gather(1, slot).squeeze(1)
+
+    def _same_as_top(self, state: ParserState, num_symbols: int) -> Tensor:
+        return torch.arange(num_symbols, device=state.top.device) == state.top.unsqueeze(1)

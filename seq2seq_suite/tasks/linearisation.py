@@ -1,0 +1,178 @@
+"""Trees as sequences of symbols, and back.
+
+Words are never written: each is one terminal symbol, so that the output vocabulary is a few dozen symbols and an
+output's words are always the sentence's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+from seq2seq_suite.trees import ROOT_LABELS, Tree
+
+ROOT = "TOP"
+
+
+class Linearisation(Protocol):
+    """A way to write a tree. `top_down` says whether a bracket opens before or after its first child."""
+
+    shift: str
+    close: str
+    top_down: bool
+
+    def open(self, label: str) -> str:
+        """The symbol that opens a bracket."""
+
+    def write(self, tree: Tree) -> list[str]:
+        """The symbols of a tree."""
+
+    def read(self, symbols: Sequence[str], words: Sequence[str], tags: Sequence[str]) -> Tree | None:
+        """The tree over `words`; None if the symbols do not make one tree over exactly these words."""
+
+
+class Brackets:
+    """Depth-first brackets, each word normalised to XX.
+
+    >>> from seq2seq_suite.trees import read_trees
+    >>> tree = next(read_trees("(S (NP (JJ Deep) (NN learning)) (VP (VBZ is) (ADJP (RB very) (JJ powerful))))"))[1]
+    >>> print(*Brackets().write(tree))
+    (S (NP XX XX ) (VP XX (ADJP XX XX ) ) )
+    >>> print(Brackets().read(Brackets().write(tree), tree.words(), tree.tags()))
+    (TOP (S (NP (JJ Deep) (NN learning)) (VP (VBZ is) (ADJP (RB very) (JJ powerful)))))
+
+    Source: Vinyals et al. 2015, section 3.1. Differs: closing brackets carry no label, as in the course's notes.
+    """
+
+    shift = "XX"
+    close = ")"
+    top_down = True
+
+    def open(self, label: str) -> str:
+        """The symbol that opens a bracket."""
+        return f"({label}"
+
+    def write(self, tree: Tree) -> list[str]:
+        """The symbols of a tree, its root node left out if it stands over one constituent."""
+        return list(self._write(_without_root(tree)))
+
+    def _write(self, tree: Tree | str) -> Iterator[str]:
+        if isinstance(tree, str) or tree.is_preterminal():
+            yield self.shift
+            return
+        yield self.open(tree.label)
+        for child in tree.children:
+            yield from self._write(child)
+        yield self.close
+
+    def read(self, symbols: Sequence[str], words: Sequence[str], tags: Sequence[str]) -> Tree | None:
+        """The tree over `words`; None if the symbols do not make one tree over exactly these words."""
+        leaves = _Leaves(words, tags)
+        stack: list[tuple[str, list[Tree | str]]] = [("", [])]
+        for symbol in symbols:
+            if symbol == self.shift:
+                if leaves.empty():
+                    return None
+                stack[-1][1].append(leaves.next())
+            elif symbol == self.close:
+                if len(stack) == 1 or not stack[-1][1]:
+                    return None
+                label, children = stack.pop()
+                stack[-1][1].append(Tree(label, tuple(children)))
+            elif symbol.startswith("("):
+                stack.append((symbol[1:], []))
+            else:
+                return None
+        if len(stack) > 1 or len(stack[0][1]) != 1 or not leaves.empty():
+            return None
+        return _with_root(stack[0][1][0])
+
+
+class InOrder:
+    """Shift-reduce with a bracket opened after its first child: bottom-up evidence, then top-down expectation.
+
+    SHIFT takes the next word, PJ-X puts a bracket X around what was finished last, REDUCE closes the open bracket.
+
+    >>> from seq2seq_suite.trees import read_trees
+    >>> tree = next(read_trees("(S (NP (JJ Deep) (NN learning)) (VP (VBZ is) (ADJP (RB very) (JJ powerful))))"))[1]
+    >>> print(*InOrder().write(tree))
+    SHIFT PJ-NP SHIFT REDUCE PJ-S SHIFT PJ-VP SHIFT PJ-ADJP SHIFT REDUCE REDUCE REDUCE
+    >>> print(InOrder().read(InOrder().write(tree), tree.words(), tree.tags()))
+    (TOP (S (NP (JJ Deep) (NN learning)) (VP (VBZ is) (ADJP (RB very) (JJ powerful)))))
+
+    Source: Liu & Zhang 2017, section 3.2; as sequence-to-sequence, Fernández-González & Gómez-Rodríguez 2020.
+    """
+
+    shift = "SHIFT"
+    close = "REDUCE"
+    top_down = False
+
+    def open(self, label: str) -> str:
+        """The symbol that opens a bracket."""
+        return f"PJ-{label}"
+
+    def write(self, tree: Tree) -> list[str]:
+        """The symbols of a tree, its root node left out if it stands over one constituent."""
+        return list(self._write(_without_root(tree)))
+
+    def _write(self, tree: Tree | str) -> Iterator[str]:
+        if isinstance(tree, str) or tree.is_preterminal():
+            yield self.shift
+            return
+        yield from self._write(tree.children[0])
+        yield self.open(tree.label)
+        for child in tree.children[1:]:
+            yield from self._write(child)
+        yield self.close
+
+    def read(self, symbols: Sequence[str], words: Sequence[str], tags: Sequence[str]) -> Tree | None:
+        """The tree over `words`; None if the symbols do not make one tree over exactly these words."""
+        leaves = _Leaves(words, tags)
+        done: list[Tree | str] = []  # finished nodes, those inside an open bracket after those outside
+        opened: list[tuple[str, int]] = []  # label, and where in `done` the bracket's first child stands
+        for symbol in symbols:
+            if symbol == self.shift:
+                if leaves.empty():
+                    return None
+                done.append(leaves.next())
+            elif symbol == self.close:
+                if not opened:
+                    return None
+                label, first = opened.pop()
+                done[first:] = [Tree(label, tuple(done[first:]))]
+            elif symbol.startswith("PJ-"):
+                if not done or (opened and opened[-1][1] == len(done) - 1):
+                    return None
+                opened.append((symbol[3:], len(done) - 1))
+            else:
+                return None
+        if opened or len(done) != 1 or not leaves.empty():
+            return None
+        return _with_root(done[0])
+
+
+class _Leaves:
+    """The words still to be taken, as pre-terminals."""
+
+    def __init__(self, words: Sequence[str], tags: Sequence[str]):
+        self._leaves = [Tree(tag, (word,)) for word, tag in zip(words, tags, strict=True)]
+        self._taken = 0
+
+    def empty(self) -> bool:
+        return self._taken == len(self._leaves)
+
+    def next(self) -> Tree:
+        self._taken += 1
+        return self._leaves[self._taken - 1]
+
+
+def _without_root(tree: Tree) -> Tree:
+    child = tree.children[0]
+    if tree.label in ROOT_LABELS and len(tree.children) == 1 and isinstance(child, Tree):
+        return child
+    return tree
+
+
+def _with_root(node: Tree | str) -> Tree:
+    assert isinstance(node, Tree)
+    return node if node.label in ROOT_LABELS else Tree(ROOT, (node,))

@@ -1,0 +1,275 @@
+"""Constituency parsing: a sentence in, a linearised tree out, EVALB's F1 as the metric."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+
+from seq2seq_suite.config import Data, Parsing
+from seq2seq_suite.data.sources import BadRows, Row, read_rows
+from seq2seq_suite.data.vocabulary import Vocabulary
+from seq2seq_suite.metrics.evalb import evalb
+from seq2seq_suite.tasks.automaton import ParserAutomaton
+from seq2seq_suite.tasks.linearisation import Brackets, InOrder
+from seq2seq_suite.trees import Tree, clean, read_trees
+from seq2seq_suite.types import BEGIN, END, SPECIALS, DataError, Encoded, Example, Hypothesis, Score, Sizes
+
+_TRACE_ROWS = 1024  # examples whose automata are run together
+TAG_WITHOUT_MODEL = "XX"
+
+
+class ParsingTask:
+    """Sentence -> tree.
+
+    The source is words, each with its letters, between two sentinels; the target a linearised tree whose words are
+    all one symbol. Trees are cleaned as parsers learn them: no traces, no function tags.
+
+    Args:
+        options: the configuration's `parsing`.
+        data: the configuration's `data`.
+    """
+
+    name = "parsing"
+    primary_metric = "f1"
+    higher_is_better = True
+
+    def __init__(self, options: Parsing, data: Data):
+        self.options, self.data = options, data
+        self.linearisation = InOrder() if options.linearisation == "in_order" else Brackets()
+        self.words = self.characters = self.symbols = self.tags = Vocabulary.build([])
+
+    # -- data ---------------------------------------------------------------------------------------------------
+
+    def read(self, split: str) -> list[Example]:
+        """The trees of a split, cleaned.
+
+        Raises:
+            DataError: a file is missing, the split is empty, or more rows than `data.max_bad_rows` are broken.
+        """
+        if self.data.path == "miniworld":
+            return list(_miniworld(split))
+        bad = BadRows(self.data.max_bad_rows)
+        examples = []
+        rows = read_rows(self.data.path, split, splits=self.data.splits, subset=self.data.subset, bad=bad)
+        for row in rows:
+            try:
+                examples.append(self._example(row))
+            except DataError as error:
+                bad.add(error)
+        for line in bad.report():
+            print(line)
+        if not examples:
+            raise DataError(f"the split '{split}' has no usable tree", file=self.data.path,
+                            expected="rows with a bracketed tree", remedy="check data.path and data.splits")
+        return examples
+
+    def _example(self, row: Row) -> Example:
+        text = row.fields.get("tree")
+        if not isinstance(text, str):
+            raise DataError(f"no column 'tree' among {', '.join(map(str, row.fields))}", file=row.file, line=row.line,
+                            expected="a column 'tree' with a bracketed tree",
+                            remedy='write rows like {"tree": "(S (NP ...) (VP ...))"}, or a bracketed treebank file')
+        trees = [tree for _, tree in read_trees(text, file=row.file, first_line=row.line)]
+        if len(trees) != 1:
+            raise DataError(f"{len(trees)} trees in one row", file=row.file, line=row.line, expected="one tree")
+        tree = clean(trees[0])
+        if tree is None or tree.is_preterminal():
+            raise DataError("the tree has no bracket over a word", file=row.file, line=row.line,
+                            expected="(LABEL (TAG word) ...)", remedy="remove the row")
+        words = tuple(tree.words())
+        self._check_length(words, row.file, row.line)
+        return Example(words, tree, f"{row.file}:{row.line}")
+
+    def _check_length(self, words: Sequence[str], file: str, line: int) -> None:
+        if len(words) > self.data.max_length:
+            raise DataError(f"a sentence of {len(words)} words", file=file, line=line,
+                            expected=f"at most {self.data.max_length} words",
+                            remedy="raise data.max_length (and backbone.max_positions), or split the sentence")
+
+    def from_text(self, text: str, *, origin: str = "") -> Example:
+        """A tokenised sentence, words separated by spaces, brackets written -LRB- and -RRB- as in treebanks."""
+        words = tuple({"(": "-LRB-", ")": "-RRB-"}.get(word, word) for word in text.split())
+        file, _, line = origin.rpartition(":")
+        place = {"file": file or origin, "line": int(line) if line.isdigit() else 0}
+        if not words:
+            raise DataError("an empty sentence", **place, expected="words separated by spaces")
+        self._check_length(words, place["file"], place["line"])
+        return Example(words, None, origin)
+
+    def read_references(self, path: Path) -> list[Tree | None]:
+        """Bracketed trees, one or several lines each; an empty pair of brackets is a prediction that failed."""
+        text = Path(path).read_text(encoding="utf-8")
+        failed = "(())"
+        if any(line.strip() in (failed, "()", "") for line in text.splitlines()):
+            lines = text.splitlines()
+            return [None if line.strip() in (failed, "()", "") else clean(next(read_trees(
+                line, file=str(path), first_line=number))[1]) for number, line in enumerate(lines, 1)]
+        return [clean(tree) for _, tree in read_trees(text, file=str(path))]
+
+    # -- symbols ------------------------------------------------------------------------------------------------
+
+    def fit(self, examples: Sequence[Example]) -> None:
+        """Vocabularies of words, letters, tree symbols and tags from the training split."""
+        words = Counter(word for example in examples for word in example.source)
+        self.words = Vocabulary.build(words, min_count=self.options.min_count)
+        self.characters = Vocabulary.build(Counter("".join(words)))
+        self.symbols = Vocabulary.build(Counter(symbol for example in examples
+                                                for symbol in self.linearise(example.reference)))
+        self.tags = Vocabulary.build(Counter(tag for example in examples for tag in example.reference.tags()))
+
+    def save(self, folder: Path) -> None:
+        """Write the vocabularies."""
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in ("words", "characters", "symbols", "tags"):
+            getattr(self, name).save(folder / f"{name}.json")
+
+    def load(self, folder: Path) -> None:
+        """Read what `save` wrote."""
+        for name in ("words", "characters", "symbols", "tags"):
+            setattr(self, name, Vocabulary.load(folder / f"{name}.json"))
+
+    def sizes(self) -> Sizes:
+        """What the vocabularies ask of a model."""
+        guide = self.constraint() if self.options.guide else None
+        counts = self.words.counts
+        unknown = tuple(0.0 if index < len(SPECIALS) else self.options.unknown_rate * min(1.0, 2.0 / counts[index])
+                        for index in range(len(self.words)))
+        return Sizes(
+            target_symbols=len(self.symbols), source_symbols=len(self.words), words=True,
+            source_characters=len(self.characters) if self.options.characters else 0,
+            source_labels=len(self.tags) if self.options.tag_loss else 0,
+            num_focus=guide.num_focus if guide else 0, num_context=guide.num_context if guide else 0,
+            unknown_probability=unknown)
+
+    @property
+    def label_weight(self) -> float:
+        """Weight of the auxiliary tag loss."""
+        return self.options.tag_loss
+
+    def linearise(self, reference: Tree) -> list[str]:
+        """The symbols of a tree."""
+        return self.linearisation.write(reference)
+
+    def parse(self, symbols: Sequence[str], example: Example) -> Tree | None:
+        """The tree that symbols write over the example's words, with its gold tags where it has any."""
+        tags = example.reference.tags() if example.reference is not None else [TAG_WITHOUT_MODEL] * len(example.source)
+        return self.linearisation.read(symbols, example.source, tags)
+
+    def read_hypothesis(self, hypothesis: Hypothesis, example: Example) -> Tree | None:
+        """A search's output as a tree; without gold tags those that the model predicts stand over the words."""
+        if example.reference is None and hypothesis.source_labels:
+            tags = self.tags.decode(list(hypothesis.source_labels[1:-1]))
+            return self.linearisation.read(self.symbols.decode(hypothesis.symbols), example.source, tags)
+        return self.parse(self.symbols.decode(hypothesis.symbols), example)
+
+    def constraint(self) -> ParserAutomaton:
+        """The automaton that keeps every output one tree over exactly the sentence's words."""
+        write, names = self.linearisation, self.symbols.decode(range(len(self.symbols)))
+        shift, close = self.symbols.encode([write.shift, write.close])
+        opens = [index for index, name in enumerate(names)
+                 if index >= len(SPECIALS) and name not in (write.shift, write.close)]
+        longest = self.options.max_unary if not write.top_down else 2 * self.options.max_unary + 2
+        return ParserAutomaton(top_down=write.top_down, shift=shift, close=close, opens=opens,
+                               num_symbols=len(self.symbols), max_run=longest)
+
+    def encode(self, examples: Sequence[Example]) -> list[Encoded]:
+        """Examples as numbers; those with a tree get the automaton's states along it where the decoder is guided."""
+        encoded = [self._encode_one(index, example) for index, example in enumerate(examples)]
+        if not self.options.guide:
+            return encoded
+        order = sorted(range(len(encoded)), key=lambda index: len(encoded[index].target))
+        for first in range(0, len(order), _TRACE_ROWS):
+            rows = [index for index in order[first : first + _TRACE_ROWS] if len(encoded[index].target)]
+            if not rows:
+                continue
+            for index, focus, context in zip(rows, *trace(self.constraint(), [encoded[i] for i in rows]), strict=True):
+                encoded[index] = replace(encoded[index], focus=focus, context=context)
+        return encoded
+
+    def _encode_one(self, index: int, example: Example) -> Encoded:
+        longest = min(self.options.max_characters, max(map(len, example.source))) if self.options.characters else 0
+        source = np.zeros((len(example.source) + 2, 1 + longest), dtype=np.int64)
+        source[0, 0], source[-1, 0] = BEGIN, END
+        source[1:-1, 0] = self.words.encode(example.source)
+        if longest:
+            for row, word in enumerate(example.source, 1):
+                letters = self.characters.encode(_ends(word, longest))
+                source[row, 1 : 1 + len(letters)] = letters
+        target, labels = np.zeros(0, dtype=np.int64), None
+        if example.reference is not None:
+            target = np.array([*self.symbols.encode(self.linearise(example.reference)), END], dtype=np.int64)
+            labels = np.full(len(source), -1, dtype=np.int64)
+            labels[1:-1] = self.tags.encode(example.reference.tags())
+        return Encoded(source, target, labels, index=index)
+
+    # -- judging and showing ------------------------------------------------------------------------------------
+
+    def score(self, predictions: Sequence[Tree | None], references: Sequence[Tree]) -> Score:
+        """EVALB's figures."""
+        return evalb(references, predictions)
+
+    def to_text(self, prediction: Tree | None) -> str:
+        """The tree in brackets on one line; `(())`, as other parsers write it, for none."""
+        return "(())" if prediction is None else str(prediction)
+
+    def draw(self, prediction: Tree | None) -> str:
+        """The tree as a picture of text."""
+        if prediction is None:
+            return "(no tree)"
+        from nltk import Tree as DrawnTree
+        from nltk.tree.prettyprinter import TreePrettyPrinter
+
+        return TreePrettyPrinter(DrawnTree.fromstring(str(prediction))).text(unicodelines=True)
+
+
+def trace(automaton: ParserAutomaton, encoded: Sequence[Encoded]) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """The automaton's focus and context before each symbol of the gold targets.
+
+    Returns:
+        For each example (T,K) and (T,M) int64.
+    """
+    import torch
+
+    lengths = [len(item.target) for item in encoded]
+    targets = torch.full((len(encoded), max(lengths)), END)
+    for row, item in enumerate(encoded):
+        targets[row, : lengths[row]] = torch.from_numpy(item.target)
+    source_mask = torch.arange(max(len(item.source) for item in encoded)) < torch.tensor(
+        [len(item.source) for item in encoded]).unsqueeze(1)
+    state = automaton.start(SimpleNamespace(source_mask=source_mask), torch.tensor(lengths))
+    focus, context = [], []
+    for column in range(targets.size(1)):
+        focus.append(automaton.focus(state))
+        context.append(automaton.context(state))
+        state = automaton.advance(state, targets[:, column])
+    focus_rows, context_rows = torch.stack(focus, 1).numpy(), torch.stack(context, 1).numpy()
+    return ([focus_rows[row, :length].copy() for row, length in enumerate(lengths)],
+            [context_rows[row, :length].copy() for row, length in enumerate(lengths)])
+
+
+def _ends(word: str, longest: int) -> str:
+    """The first and last letters of a long word.
+
+    >>> _ends("immunohistochemically", 6)
+    'immlly'
+    """
+    if len(word) <= longest:
+        return word
+    return word[: longest - longest // 2] + word[len(word) - longest // 2 :]
+
+
+def _miniworld(split: str) -> Iterator[Example]:
+    from seq2seq_suite.data.miniworld import SPLITS, scenes
+    from seq2seq_suite.data.miniworld.english import english
+
+    if split not in SPLITS:
+        raise DataError(f"miniworld has no split '{split}'", expected=f"one of {', '.join(SPLITS)}",
+                        remedy="name one of these splits")
+    for number, scene in enumerate(scenes(split), 1):
+        tree = english(scene)
+        yield Example(tuple(tree.words()), tree, f"miniworld/{split}:{number}")

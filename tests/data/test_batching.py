@@ -1,0 +1,119 @@
+"""Batches: every example once an epoch, an order of seed and epoch alone, within the budget."""
+
+from itertools import islice
+
+import numpy as np
+import pytest
+import torch
+
+from seq2seq_suite.data.batching import Bucketed, collate, in_sorted_batches, on_grid
+from seq2seq_suite.types import Encoded
+
+
+def make_items(count: int = 200, *, longest: int = 60) -> list[Encoded]:
+    random = np.random.default_rng(1)
+    return [Encoded(random.integers(4, 9, random.integers(1, longest)),
+                    random.integers(4, 9, random.integers(1, longest)), index=index) for index in range(count)]
+
+
+def make_batches(items: list[Encoded], *, seed: int = 1, few_shapes: bool = False, batch_tokens: int = 256) -> Bucketed:
+    return Bucketed(items, "test", batch_tokens=batch_tokens, seed=seed, few_shapes=few_shapes)
+
+
+@pytest.mark.parametrize("few_shapes", [False, True])
+def test_an_epoch_holds_every_example_once(few_shapes):
+    batches = make_batches(make_items(), few_shapes=few_shapes)
+    for epoch in range(3):
+        assert sorted(np.concatenate(batches.epoch(epoch)).tolist()) == list(range(200))
+
+
+@pytest.mark.parametrize("few_shapes", [False, True])
+def test_the_order_is_a_function_of_seed_and_epoch(few_shapes):
+    def order(seed: int, epoch: int) -> list[list[int]]:
+        batches = make_batches(make_items(), seed=seed, few_shapes=few_shapes)
+        np.random.seed(epoch)
+        torch.manual_seed(seed + epoch)
+        return [batch.tolist() for batch in batches.epoch(epoch)]
+
+    assert order(1, 0) == order(1, 0)
+    assert order(1, 0) != order(2, 0) and order(1, 0) != order(1, 1)
+    batches = make_batches(make_items(), few_shapes=few_shapes)
+    batches.epoch(7)  # asking for another epoch first changes nothing
+    assert [batch.tolist() for batch in batches.epoch(0)] == order(1, 0)
+
+
+@pytest.mark.parametrize("few_shapes", [False, True])
+def test_batches_stay_within_the_budget_padding_included(few_shapes):
+    batches = make_batches(make_items(), few_shapes=few_shapes)
+    for _, _, batch in islice(batches.batches(0), len(batches.epoch(0))):
+        assert batch.target.numel() <= 256 and batch.source.numel() <= 256
+
+
+def test_an_example_beyond_the_budget_is_a_batch_of_its_own():
+    items = [*make_items(20, longest=8), Encoded(np.ones(3, np.int64), np.ones(999, np.int64), index=20)]
+    batches = make_batches(items)
+    assert [20] in [batch.tolist() for batch in batches.epoch(0)]
+
+
+def test_batches_fill_their_budget_with_examples_of_like_length():
+    items = make_items(1000)
+    widths = np.array([max(len(item.target), len(item.source)) for item in items])
+    batches = make_batches([Encoded(item.target, item.target, index=item.index) for item in items], batch_tokens=512)
+    real = padded = 0
+    for _, _, batch in islice(batches.batches(0), len(batches.epoch(0))):
+        real, padded = real + int(batch.target_mask.sum()), padded + batch.target.numel()
+    assert padded < 1.2 * real
+    assert len(batches.epoch(0)) < 1.4 * widths.sum() / 512
+
+
+def test_few_shapes_recur():
+    items = make_items(2000)
+    exact, coarse = ({tuple(batch.source.shape) + tuple(batch.target.shape) for _, _, batch
+                      in islice(batches.batches(0), len(batches.epoch(0)))}
+                     for batches in (make_batches(items), make_batches(items, few_shapes=True)))
+    assert len(coarse) < 0.5 * len(exact)
+    assert all(length == on_grid(length) for _, source, _, target in coarse for length in (source, target))
+
+
+@pytest.mark.parametrize("few_shapes", [False, True])
+def test_resuming_from_a_position_gives_the_same_batches(few_shapes):
+    items = make_items()
+    whole = list(islice(make_batches(items, few_shapes=few_shapes).batches(0), 120))
+    assert whole[-1][0] > 0, "the stream should cross an epoch"
+    for done in (0, 1, 17, 119):
+        epoch, position = whole[done][:2]
+        rest = islice(make_batches(items, few_shapes=few_shapes).batches(epoch, position), 120 - done - 1)
+        for got, expected in zip(rest, whole[done + 1 :], strict=True):
+            assert got[:2] == expected[:2] and got[2].indices == expected[2].indices
+            assert torch.equal(got[2].source, expected[2].source)
+
+
+def test_collating_pads_each_field_with_its_own_filler():
+    short = Encoded(np.array([[5, 6]]), np.array([7, 2]), np.array([1]), np.array([[0], [1]]),
+                    np.array([[3, 0], [4, 3]]), 8)
+    long = Encoded(np.array([[5, 6, 7], [8, 0, 0]]), np.array([7, 8, 2]), np.array([1, -1]), np.array([[0], [1], [1]]),
+                   np.array([[3, 0], [4, 3], [4, 4]]), 9)
+    batch = collate([short, long], "test")
+    assert batch.source.tolist() == [[[5, 6, 0], [0, 0, 0]], [[5, 6, 7], [8, 0, 0]]]
+    assert batch.source_mask.tolist() == [[True, False], [True, True]]
+    assert batch.target.tolist() == [[7, 2, 0], [7, 8, 2]]
+    assert batch.target_mask.tolist() == [[True, True, False], [True, True, True]]
+    assert batch.source_labels.tolist() == [[1, -1], [1, -1]]
+    assert batch.focus[0].tolist() == [[0], [1], [-1]]
+    assert batch.context[0].tolist() == [[3, 0], [4, 3], [0, 0]]
+    assert not batch.prompt_mask.any() and batch.indices == (8, 9) and batch.task == "test"
+
+
+def test_a_field_that_one_example_lacks_is_absent():
+    whole = Encoded(np.array([5]), np.array([2]), np.array([1]))
+    batch = collate([whole, Encoded(np.array([5]), np.array([2]))], "test")
+    assert batch.source_labels is None and batch.focus is None and batch.context is None
+
+
+def test_decoding_takes_every_example_once_longest_first():
+    items = make_items(50)
+    batches = list(in_sorted_batches(items, "test", 8))
+    assert [len(batch.indices) for batch in batches] == [8] * 6 + [2]
+    lengths = [len(items[index].source) for batch in batches for index in batch.indices]
+    assert lengths == sorted(lengths, reverse=True)
+    assert sorted(index for batch in batches for index in batch.indices) == list(range(50))

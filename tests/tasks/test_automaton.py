@@ -1,0 +1,95 @@
+"""The parser's automaton: every output is one tree over exactly the words, whatever the model says."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from seq2seq_suite.config import Config
+from seq2seq_suite.tasks.linearisation import Brackets, InOrder
+from seq2seq_suite.tasks.parsing import ParsingTask
+from seq2seq_suite.trees import Tree
+from seq2seq_suite.types import END, Batch, Example
+
+LABELS = ("S", "NP", "VP", "PP", "ADJP")
+
+
+def make_task(linearisation: str) -> ParsingTask:
+    config = Config.model_validate({"task": "parsing", "parsing": {"linearisation": linearisation}})
+    task = ParsingTask(config.parsing, config.data)
+    leaf = Tree("NN", ("word",))
+    tree = Tree("TOP", (Tree("S", tuple(Tree(label, (leaf, leaf)) for label in LABELS)),))
+    task.fit([Example(tuple(tree.words()), tree)])
+    return task
+
+
+def source_batch(lengths: torch.Tensor) -> Batch:
+    mask = torch.arange(int(lengths.max()) + 2) < lengths.unsqueeze(1) + 2
+    nothing = torch.zeros(len(lengths), 0, dtype=torch.int64)
+    return Batch(source=None, source_mask=mask, target=nothing, target_mask=nothing.bool(),
+                 prompt_mask=nothing.bool(), task="parsing")
+
+
+def decode_at_random(task: ParsingTask, lengths: torch.Tensor, limits: torch.Tensor, generator: torch.Generator, *,
+                     sharpness: float) -> list[list[str]]:
+    """Outputs of a model whose logits are noise; a large sharpness makes it stubborn about one symbol."""
+    automaton = task.constraint()
+    state = automaton.start(source_batch(lengths), limits)
+    fixed = torch.randn(len(lengths), len(task.symbols), generator=generator) * sharpness
+    columns = []
+    ended = torch.zeros(len(lengths), dtype=torch.bool)
+    while not ended.all():
+        allowed = automaton.allowed(state)
+        assert allowed.any(1).all()
+        logits = fixed + torch.randn(fixed.shape, generator=generator)
+        symbols = logits.masked_fill(~allowed, float("-inf")).argmax(1)
+        focus = automaton.focus(state)
+        assert ((focus >= 0) & (focus <= lengths.unsqueeze(1) + 1))[~ended].all()
+        columns.append(symbols.masked_fill(ended, END))
+        ended |= symbols == END
+        assert (ended | (limits > len(columns))).all(), "an output beyond its limit"
+        state = automaton.advance(state, symbols)
+    names = task.symbols.decode(range(len(task.symbols)))
+    return [[names[symbol] for symbol in row[: row.index(END)]] for row in torch.stack(columns, 1).tolist()]
+
+
+@pytest.mark.parametrize("linearisation", ["in_order", "brackets"])
+@pytest.mark.parametrize("sharpness", [0.0, 4.0])
+def test_ten_thousand_random_decodes_are_trees_over_exactly_the_words(linearisation, sharpness):
+    task, decodes = make_task(linearisation), 2500
+    generator = torch.Generator().manual_seed(7)
+    lengths = torch.randint(1, 24, (decodes,), generator=generator)
+    # From the tightest limit that any tree fits in to a generous one.
+    limits = lengths + 3 + (torch.rand(decodes, generator=generator) * 6 * lengths).long()
+    outputs = decode_at_random(task, lengths, limits, generator, sharpness=sharpness)
+    for length, output in zip(lengths.tolist(), outputs, strict=True):
+        words = tuple(f"w{place}" for place in range(length))
+        tree = task.parse(output, Example(words))
+        assert tree is not None, output
+        assert tree.words() == list(words)
+
+
+def trees(depth: int = 4):
+    leaf = st.builds(lambda tag, word: Tree(tag, (word,)), st.sampled_from(["NN", "DT", "."]),
+                     st.sampled_from(["a", "dog", "-LRB-", "XX", "SHIFT", ")"]))
+    return st.recursive(leaf, lambda inner: st.builds(
+        lambda label, children: Tree(label, tuple(children)), st.sampled_from((*LABELS, "TOP")),
+        st.lists(inner, min_size=1, max_size=4)), max_leaves=12)
+
+
+@pytest.mark.parametrize("linearisation", [Brackets(), InOrder()])
+@given(tree=trees())
+@settings(max_examples=300, deadline=None)
+def test_reading_what_was_written_gives_the_tree(linearisation, tree):
+    whole = Tree("TOP", (Tree("S", (tree,)),))
+    symbols = linearisation.write(whole)
+    assert linearisation.read(symbols, whole.words(), whole.tags()) == whole
+
+
+@pytest.mark.parametrize("linearisation", [Brackets(), InOrder()])
+@given(symbols=st.lists(st.sampled_from(["SHIFT", "REDUCE", "PJ-NP", "PJ-S", "XX", ")", "(NP", "<unknown>"]),
+                        max_size=12))
+@settings(max_examples=300, deadline=None)
+def test_malformed_symbols_are_none_and_never_raise(linearisation, symbols):
+    tree = linearisation.read(symbols, ["a", "b"], ["X", "Y"])
+    assert tree is None or tree.words() == ["a", "b"]

@@ -1,0 +1,202 @@
+"""The parsing task: reading treebanks, vocabularies, guides and the way back to trees."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from seq2seq_suite.config import Config
+from seq2seq_suite.data.batching import collate
+from seq2seq_suite.data.miniworld import scenes
+from seq2seq_suite.data.miniworld.english import english
+from seq2seq_suite.tasks import open_task
+from seq2seq_suite.tasks.parsing import ParsingTask
+from seq2seq_suite.trees import Tree, clean, read_trees
+from seq2seq_suite.types import BEGIN, END, UNKNOWN, ConfigError, DataError, Hypothesis
+
+GOLD = "(TOP (S (NP (JJ Deep) (NN learning)) (VP (VBZ is) (ADJP (RB very) (JJ powerful))) (. .)))"
+TREEBANK = """( (S (NP-SBJ-1 (DT The) (NN dog))
+     (VP (VBZ seems)
+         (S (NP-SBJ (-NONE- *-1)) (VP (TO to) (VP (VB sleep))))) (. .)))
+((S (NP (NNP Anna)) (VP (VBZ sings))))
+"""
+
+
+def make_task(**keys) -> ParsingTask:
+    values = {"task": "parsing", "parsing": {}, "data": {}}
+    for key, value in keys.items():
+        section, _, name = key.partition("__")
+        values[section][name] = value
+    config = Config.model_validate(values)
+    return ParsingTask(config.parsing, config.data)
+
+
+def write_rows(folder, split, rows):
+    (folder / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def fitted(**keys) -> tuple[ParsingTask, list]:
+    task = make_task(**keys)
+    examples = task.read("validation")[:60]
+    task.fit(examples)
+    return task, examples
+
+
+def test_a_treebank_file_with_trees_over_many_lines_is_read_and_cleaned(tmp_path):
+    (tmp_path / "train.mrg").write_text(TREEBANK)
+    first, second = make_task(data__path=str(tmp_path)).read("train")
+    assert str(first.reference) == ("(TOP (S (NP (DT The) (NN dog)) (VP (VBZ seems) (S (VP (TO to) (VP (VB sleep)))))"
+                                    " (. .)))")
+    assert first.source == ("The", "dog", "seems", "to", "sleep", ".")
+    assert second.origin.endswith("train.mrg:4")
+
+
+def test_jsonl_and_a_treebank_file_give_the_same_examples(tmp_path):
+    write_rows(tmp_path, "train", [{"tree": GOLD}])
+    (tmp_path / "train.ptb").write_text(GOLD)
+    one = make_task(data__path=str(tmp_path / "train.jsonl")).read("train")[0]
+    other = make_task(data__path=str(tmp_path / "train.ptb")).read("train")[0]
+    assert (one.source, one.reference) == (other.source, other.reference)
+
+
+@pytest.mark.parametrize("row, got", [
+    ({"tree": "(S (NP (NN x)"}, "cut short"), ({"tree": "(S ())"}, "no children"), ({"sentence": "x"}, "no column"),
+    ({"tree": "(S (NP (-NONE- *)))"}, "no bracket over a word"), ({"tree": GOLD + GOLD}, "2 trees"),
+    ({"tree": "(S " + "(NN x) " * 9 + ")"}, "9 words")])
+def test_a_broken_row_is_refused_with_its_place(tmp_path, row, got):
+    write_rows(tmp_path, "train", [{"tree": GOLD}, row])
+    with pytest.raises(DataError) as caught:
+        make_task(data__path=str(tmp_path), data__max_length=8).read("train")
+    assert "train.jsonl:2" in str(caught.value)
+    assert got in str(caught.value)
+    assert "max_bad_rows" in str(caught.value)
+
+
+def test_broken_rows_within_the_limit_are_listed_and_the_others_read(tmp_path, capsys):
+    write_rows(tmp_path, "train", [{"tree": GOLD}, {"tree": "(S"}, {"tree": GOLD}])
+    assert len(make_task(data__path=str(tmp_path), data__max_bad_rows=1).read("train")) == 2
+    assert "train.jsonl:2" in capsys.readouterr().out
+
+
+def test_an_unknown_miniworld_split_lists_the_choices():
+    with pytest.raises(DataError, match="compositional"):
+        make_task().read("holdout")
+
+
+def test_an_unknown_task_offers_the_nearest():
+    with pytest.raises(ConfigError, match="did you mean parsing"):
+        open_task("parsign")
+
+
+@pytest.mark.parametrize("linearisation", ["in_order", "brackets"])
+def test_every_miniworld_tree_survives_the_way_to_symbols_and_back(linearisation):
+    task, examples = fitted(parsing__linearisation=linearisation)
+    for example, item in zip(examples, task.encode(examples), strict=True):
+        symbols = tuple(item.target[:-1].tolist())
+        assert task.read_hypothesis(Hypothesis(symbols, 0.0), example) == example.reference
+        assert item.target[-1] == END
+        assert item.focus.shape == (len(item.target), 5) and item.context.shape == (len(item.target), 3)
+
+
+@pytest.mark.parametrize("linearisation", ["in_order", "brackets"])
+def test_the_automaton_allows_every_gold_symbol_of_the_miniworld(linearisation):
+    task, examples = fitted(parsing__linearisation=linearisation)
+    batch = collate(task.encode(examples), "parsing")
+    automaton = task.constraint()
+    limit = (batch.source_mask.sum(1) * 6.0).long() + 20
+    state = automaton.start(batch, limit)
+    for column in range(batch.target.size(1)):
+        real = batch.target_mask[:, column]
+        chosen = automaton.allowed(state).gather(1, batch.target[:, column, None]).squeeze(1)
+        assert chosen[real].all()
+        state = automaton.advance(state, batch.target[:, column])
+
+
+def test_focus_and_context_of_a_worked_example():
+    task = make_task()
+    tree = next(read_trees("(TOP (S (NP (JJ Deep) (NN learning)) (VP (VBZ is) (ADJP (JJ powerful)))))"))[1]
+    examples = [task.from_text("Deep learning is powerful")]
+    example = type(examples[0])(examples[0].source, tree)
+    task.fit([example])
+    item = task.encode([example])[0]
+    names = task.symbols.decode(item.target.tolist())
+    assert names[:6] == ["SHIFT", "PJ-NP", "SHIFT", "REDUCE", "PJ-S", "SHIFT"]
+    # Before PJ-S: next word 3, last word 2, left edge of the finished NP 1, no open bracket.
+    assert item.focus[4].tolist() == [3, 2, 1, 0, 0]
+    assert task.symbols.decode(item.context[4].tolist()) == ["<pad>", "<pad>", "PJ-NP"]
+    # Before the next SHIFT the bracket S is open and begins at word 1.
+    assert item.focus[5].tolist() == [3, 2, 1, 1, 0]
+    assert task.symbols.decode(item.context[5].tolist()) == ["PJ-S", "<pad>", "PJ-NP"]
+
+
+def test_words_are_read_as_types_and_letters_between_sentinels():
+    task, _ = fitted()
+    source = task.encode([task.from_text("the totters")])[0].source
+    assert source[0, 0] == BEGIN and source[-1, 0] == END
+    assert source[2, 0] == UNKNOWN
+    assert task.characters.decode(source[2, 1:].tolist()) == list("totters")
+    assert (source[0, 1:] == 0).all()
+
+
+def test_long_words_keep_their_first_and_last_letters():
+    task, _ = fitted(parsing__max_characters=6)
+    row = task.encode([task.from_text("extraordinarily")])[0].source[1, 1:]
+    assert task.characters.decode(row.tolist()) == list("extily")
+
+
+def test_vocabularies_survive_saving(tmp_path):
+    task, examples = fitted()
+    task.save(tmp_path / "vocabulary")
+    other = make_task()
+    other.load(tmp_path / "vocabulary")
+    assert other.sizes() == task.sizes()
+    assert all(np.array_equal(one.source, two.source) for one, two
+               in zip(task.encode(examples), other.encode(examples), strict=True))
+
+
+def test_predictions_survive_writing_and_reading(tmp_path):
+    task = make_task()
+    trees = [english(scene) for scene in scenes("test", sizes={"test": 5})]
+    path = tmp_path / "predicted.trees"
+    path.write_text("".join(task.to_text(tree) + "\n" for tree in [trees[0], None, *trees[1:]]))
+    assert task.read_references(path) == [trees[0], None, *trees[1:]]
+
+
+def test_a_perfect_prediction_scores_a_hundred_and_a_missing_one_counts_against_recall():
+    task = make_task()
+    trees = [english(scene) for scene in scenes("test", sizes={"test": 4})]
+    assert task.score(trees, trees).figures["f1"] == 100.0
+    assert task.score([None, *trees[1:]], trees).figures["recall"] < 100.0
+    assert task.score([None, *trees[1:]], trees).figures["invalid_rate"] == 25.0
+
+
+def test_a_prediction_without_gold_tags_carries_the_predicted_ones():
+    task, _ = fitted()
+    example = task.from_text("it sleeps")
+    tag = task.tags.encode(["PRP", "VBZ"])
+    symbols = task.symbols.encode(["SHIFT", "PJ-S", "SHIFT", "REDUCE"])
+    tree = task.read_hypothesis(Hypothesis(tuple(symbols), 0.0, True, (0, *tag, 0)), example)
+    assert str(tree) == "(TOP (S (PRP it) (VBZ sleeps)))"
+    assert "sleeps" in task.draw(tree)
+
+
+def test_an_empty_sentence_names_its_line():
+    with pytest.raises(DataError, match=r"input\.txt:3"):
+        make_task().from_text("  ", origin="input.txt:3")
+
+
+def test_cleaning_removes_traces_and_function_tags_but_keeps_bracket_words():
+    tree = clean(next(read_trees("((S (NP-SBJ=1 (-NONE- *)) (PRN (-LRB- -LRB-) (NP|X (NN x)) (-RRB- -RRB-))))"))[1])
+    assert tree == Tree("TOP", (Tree("S", (Tree("PRN", (Tree("-LRB-", ("-LRB-",)), Tree("NP", (Tree("NN", ("x",)),)),
+                                                       Tree("-RRB-", ("-RRB-",)))),)),))
+
+
+def test_tracing_equals_stepping_the_automaton_over_a_single_sentence():
+    task, examples = fitted()
+    together = task.encode(examples)
+    for index in (0, 7, 33):
+        alone = task.encode([examples[index]])[0]
+        assert np.array_equal(alone.focus, together[index].focus)
+        assert np.array_equal(alone.context, together[index].context)
+    assert torch.from_numpy(together[0].focus).min() >= 0
