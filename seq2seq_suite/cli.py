@@ -1,0 +1,337 @@
+"""The command line: run, evaluate, predict, check and score.
+
+Exit codes: 0 done, 2 the user's input is wrong, 1 something failed while running, 130 interrupted. Whatever is heavy
+is imported inside the verbs, so that help and mistakes are answered at once.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, TextIO
+
+import typer
+
+from seq2seq_suite import __version__
+from seq2seq_suite.report.tables import figure, print_json, print_summary, print_table
+from seq2seq_suite.types import ConfigError, DataError, Example, RunError, Task, UserError
+
+PROGRAM = "python -m seq2seq_suite"
+VERBS = ("run", "evaluate", "predict", "check", "score")
+# What other toolkits call a verb -> what it is called here.
+_ALIASES = {"train": "run", "fit": "run", "test": "evaluate", "eval": "evaluate", "translate": "predict",
+            "decode": "predict", "generate": "predict", "parse": "predict", "validate": "check", "lint": "check"}
+_COMMAND_LINE = "command line"
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None, context_settings={"help_option_names": ["-h", "--help"]})
+
+Yaml = Annotated[str, typer.Argument(metavar="YAML", show_default=False, help="The experiment's file.")]
+Overrides = Annotated[list[str] | None, typer.Argument(metavar="KEY=VALUE", show_default=False, help=(
+    "Changes to the configuration, such as search.beam_size=4."))]
+RunPath = Annotated[Path, typer.Argument(metavar="RUN", show_default=False, help="The directory that `run` wrote.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Carry out a command line.
+
+    Args:
+        arguments: without the program's name; by default those of this process.
+
+    Returns:
+        The exit code. Internal errors are not caught: Python prints their stack trace and exits with 1.
+    """
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    _stop_on_termination()
+    try:
+        _refuse_early(arguments)
+        typer.main.get_command(app).main(arguments, prog_name=PROGRAM)
+    except SystemExit as stop:  # how typer ends, with the right code for wrong usage and Ctrl-C
+        if stop.code == 130:
+            _complain("interrupted")
+        return _flush(int(stop.code or 0))
+    except UserError as error:
+        _complain(str(error))
+        return 2
+    except RunError as error:
+        _complain(str(error))
+        return 1
+    except Exception as error:
+        experiment = sys.modules.get("seq2seq_suite.training.experiment")
+        if experiment is None or not isinstance(error, experiment.Interrupted):
+            raise
+        _complain("interrupted; the state was saved, the same command with --resume goes on from here")
+        return 130
+    return 0
+
+
+def _stop_on_termination() -> None:
+    """Let SIGTERM end a command as Ctrl-C does: training saves first, everything exits with 130."""
+    def interrupt(_number: int, _frame: object) -> None:
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, interrupt)
+
+
+@app.callback()
+def _program(version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False) -> None:
+    """One Transformer core, many sequence-to-sequence tasks.
+
+    \b
+    A first run, on embedded data:
+      python -m seq2seq_suite run tasks/parsing.yaml
+      python -m seq2seq_suite predict runs/parsing "the cat sleeps"
+
+    `VERB --help` explains a verb and gives an example.
+    """
+
+
+@app.command()
+def run(
+    yaml: Yaml,
+    overrides: Overrides = None,
+    output: Annotated[Path | None, typer.Option(metavar="DIR", show_default=False, help=(
+        "Where to write; by default runs/<name of the YAML file>."))] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the directory.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Delete the run in the directory first.")] = False,
+) -> None:
+    """Train, keep the best checkpoint and score it on the test split.
+
+    \b
+    Examples:
+      python -m seq2seq_suite run tasks/parsing.yaml
+      python -m seq2seq_suite run tasks/parsing.yaml training.max_minutes=5 --output runs/quick
+      python -m seq2seq_suite run tasks/parsing.yaml --resume
+    """
+    path, changes = _yaml_and_overrides([yaml, *(overrides or [])])
+    from seq2seq_suite import config_file
+
+    config = config_file.load(path, changes)
+    directory = output if output is not None else Path("runs") / path.stem
+    command = [*PROGRAM.split(), "run", str(path), *changes, "--output", str(directory),
+               *(["--resume"] if resume else []), *(["--overwrite"] if overwrite else [])]
+    from seq2seq_suite.training import experiment
+
+    summary = experiment.run(config, directory, resume=resume, overwrite=overwrite, command=command)
+    print_summary(summary)
+    print(f"the run lies in {directory}")
+
+
+@app.command()
+def evaluate(
+    directory: RunPath,
+    overrides: Overrides = None,
+    split: Annotated[str, typer.Option(metavar="NAME", help="The split to decode.")] = "test",
+    data: Annotated[str | None, typer.Option(metavar="PATH", show_default=False, help=(
+        "Other data than the run's own."))] = None,
+    json: Json = False,
+) -> None:
+    """Decode and score a split with a run's best checkpoint.
+
+    \b
+    Examples:
+      python -m seq2seq_suite evaluate runs/parsing
+      python -m seq2seq_suite evaluate runs/parsing search.beam_size=4 --split validation --json
+    """
+    changes = _only_overrides(overrides or [])
+    from seq2seq_suite.training import experiment
+
+    summary = experiment.evaluate(directory, split=split, data=data, overrides=changes)
+    print_json(summary) if json else print_summary(summary)
+
+
+@app.command()
+def predict(
+    directory: RunPath,
+    texts: Annotated[list[str] | None, typer.Argument(metavar="TEXT", show_default=False, help=(
+        "Inputs; without any, lines are read from standard input."))] = None,
+    source: Annotated[str | None, typer.Option("--input", metavar="FILE", show_default=False, help=(
+        "A file with an input on each line; - is standard input."))] = None,
+    output: Annotated[Path | None, typer.Option(metavar="FILE", show_default=False, help=(
+        "Where to write; by default standard output."))] = None,
+    n_best: Annotated[int, typer.Option(min=1, metavar="N", help=(
+        "Print the N best outputs of each input, each as score, tab, output."))] = 1,
+    changes: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", show_default=False, help=(
+        "A change to the configuration, such as search.beam_size=4; may be repeated."))] = None,
+) -> None:
+    """Predict with a run's best checkpoint.
+
+    Writes one line for each input; on a terminal the output is drawn.
+
+    \b
+    Examples:
+      python -m seq2seq_suite predict runs/parsing "the cat sleeps" "a dog barks"
+      python -m seq2seq_suite predict runs/parsing --input sentences.txt --output trees.txt --n-best 5
+    """
+    lines = _inputs(texts or [], source)
+    overrides = _only_overrides(changes or [])
+    from seq2seq_suite.training import experiment
+
+    loaded = experiment.open_run(directory, overrides)
+    examples = [_example(loaded.task, text, origin) for text, origin in lines]
+    with _opened(output) as file:
+        drawing = file.isatty() and n_best == 1
+        for hypotheses in loaded.predict(examples, num_hypotheses=n_best):
+            for prediction, score in hypotheses[:n_best]:
+                text = loaded.task.draw(prediction) if drawing else loaded.task.to_text(prediction)
+                print(f"{score:.6g}\t{text}" if n_best > 1 else text, file=file, flush=file.isatty())
+
+
+@app.command()
+def check(yaml: Yaml, overrides: Overrides = None) -> None:
+    """Look at a configuration and its data without training.
+
+    Prints sizes, lengths, the share of unknown symbols, a sample and an estimate of memory.
+
+    \b
+    Example:
+      python -m seq2seq_suite check tasks/parsing.yaml backbone.size=base
+    """
+    path, changes = _yaml_and_overrides([yaml, *(overrides or [])])
+    from seq2seq_suite import config_file
+
+    config = config_file.load(path, changes)
+    from seq2seq_suite.training import experiment
+
+    print_table((), experiment.check(config))
+
+
+@app.command()
+def score(
+    task: Annotated[str, typer.Argument(metavar="TASK", show_default=False, help="The task, such as parsing.")],
+    references: Annotated[Path, typer.Argument(metavar="REFERENCES", show_default=False, help="The right answers.")],
+    predictions: Annotated[Path, typer.Argument(metavar="PREDICTIONS", show_default=False, help=(
+        "What to score, in the same order."))],
+    json: Json = False,
+) -> None:
+    """Score a file of predictions against references.
+
+    \b
+    Example:
+      python -m seq2seq_suite score parsing gold.txt predicted.txt
+    """
+    from seq2seq_suite.tasks import open_task
+
+    adapter = open_task(task)
+    right, given = adapter.read_references(references), adapter.read_references(predictions)
+    if len(right) != len(given):
+        raise DataError(f"{len(given)} predictions for {len(right)} references in {references}", file=str(predictions),
+                        expected=f"{len(right)} predictions, in the order of the references",
+                        remedy="give an output for every reference, and nothing else")
+    found = adapter.score(given, right)
+    if json:
+        print_json({"task": task, "figures": found.figures, "signature": found.signature})
+    else:
+        print_table(("metric", "figure"), [(name, figure(value)) for name, value in found.figures.items()])
+        print(found.signature)
+
+
+def _refuse_early(arguments: list[str]) -> None:
+    """Answer what typer would answer less helpfully: `--version`, an unknown verb, an override written as a flag."""
+    verb = next((argument for argument in arguments if not argument.startswith("-")), "")
+    if "--version" in arguments[:1]:
+        print(f"seq2seq_suite {__version__}")
+        raise SystemExit(0)
+    if not arguments:
+        raise ConfigError("the verb is missing", file=_COMMAND_LINE, expected=f"one of {', '.join(VERBS)}",
+                          remedy=f"{PROGRAM} --help explains them")
+    if verb == arguments[0] and verb not in VERBS:
+        near = [_ALIASES[verb]] if verb in _ALIASES else difflib.get_close_matches(verb, VERBS, n=1)
+        raise ConfigError(f"unknown verb '{verb}'" + (f", did you mean {near[0]}?" if near else ""),
+                          file=_COMMAND_LINE, expected=f"one of {', '.join(VERBS)}",
+                          remedy=f"{PROGRAM} --help explains them")
+    for argument in arguments[1:] if verb in ("run", "evaluate", "check") else ():
+        if re.match(r"--\w+(\.\w+)+(=|$)", argument):
+            raise ConfigError(argument, file=_COMMAND_LINE, expected="key.sub=value without dashes",
+                              remedy=f"write {argument[2:] if '=' in argument else argument[2:] + '=...'}")
+
+
+def _yaml_and_overrides(arguments: Sequence[str]) -> tuple[Path, list[str]]:
+    from seq2seq_suite.config_file import is_override
+
+    overrides = [argument for argument in arguments if is_override(argument)]
+    paths = [argument for argument in arguments if not is_override(argument)]
+    if not paths:
+        raise ConfigError("the YAML file is missing", file=_COMMAND_LINE, expected="YAML [key=value ...]",
+                          remedy="for example tasks/parsing.yaml")
+    if len(paths) > 1:
+        raise ConfigError(f"{len(paths)} files: {' '.join(paths)}", file=_COMMAND_LINE,
+                          expected="one YAML file at a time, then key=value",
+                          remedy="start one after the other; write overrides as key=value without spaces")
+    return Path(paths[0]), overrides
+
+
+def _only_overrides(arguments: Sequence[str]) -> list[str]:
+    from seq2seq_suite.config_file import is_override
+
+    for argument in arguments:
+        if not is_override(argument):
+            raise ConfigError(argument, file=_COMMAND_LINE, expected="key=value", remedy="such as search.beam_size=4")
+    return list(arguments)
+
+
+def _inputs(texts: Sequence[str], source: str | None) -> list[tuple[str, tuple[str, int]]]:
+    """The inputs with the file and line each came from."""
+    if texts and source is not None:
+        raise ConfigError("both TEXT and --input", file=_COMMAND_LINE, expected="one of the two")
+    if texts:
+        return [(text, (_COMMAND_LINE, number)) for number, text in enumerate(texts, 1)]
+    if source is None and sys.stdin.isatty():
+        raise ConfigError("nothing to predict from", file=_COMMAND_LINE, expected="TEXT, --input FILE or a pipe",
+                          remedy=f'for example {PROGRAM} predict runs/parsing "the cat sleeps"')
+    name = "standard input" if source in (None, "-") else str(source)
+    try:
+        content = sys.stdin.buffer.read() if source in (None, "-") else Path(name).read_bytes()
+        lines = content.decode("utf-8-sig").rstrip().split("\n")
+    except OSError as error:
+        raise DataError(f"cannot be read: {error.strerror}", file=name, remedy="name a text file") from None
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise DataError("not UTF-8", file=name, line=line, remedy="save the file as UTF-8") from None
+    return [(line.rstrip("\r"), (name, number)) for number, line in enumerate(lines, 1)]
+
+
+def _example(task: Task, text: str, place: tuple[str, int]) -> Example:
+    file, line = place
+    if not text.strip():
+        raise DataError("the input is empty", file=file, line=line, expected="an input on each line",
+                        remedy="remove the line or fill it")
+    return task.from_text(text, origin=f"{file}:{line}")
+
+
+@contextmanager
+def _opened(path: Path | None) -> Iterator[TextIO]:
+    if path is None:
+        yield sys.stdout
+        return
+    try:
+        file = path.open("w", encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"cannot be written: {error.strerror}", file=str(path), remedy="choose another --output") \
+            from None
+    with file:
+        yield file
+
+
+def _complain(text: str) -> None:
+    """A message on standard error, red on a terminal that wants colour."""
+    red = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
+    print(f"\x1b[31m{text}\x1b[0m" if red else text, file=sys.stderr)
+
+
+def _flush(code: int) -> int:
+    """Write out what is still held back; a reader that has gone away is no reason for a stack trace."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return code or 1
+    return code

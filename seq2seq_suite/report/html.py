@@ -1,0 +1,228 @@
+"""The page of a run: one file without outside resources, made from the files of the run directory alone."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from seq2seq_suite.files import atomic_write_text
+from seq2seq_suite.report.curves import curve
+from seq2seq_suite.report.examples import choose, example
+from seq2seq_suite.report.tables import figure
+
+_STYLE = """
+:root { color-scheme: light dark; --paper: #fbfbf9; --card: #ffffff; --ink: #1d2026; --muted: #626873; --line: #dcdee3;
+  --series-1: #1f5fbf; --series-2: #b8500f; --series-3: #217a3c; --series-4: #8a3fa0;
+  --missed: #fbe3b6; --wrong: #f8cfcf; }
+@media (prefers-color-scheme: dark) { :root { --paper: #15171b; --card: #1d2026; --ink: #e6e7ea; --muted: #a0a6b1;
+  --line: #363b44; --series-1: #7fb0ff; --series-2: #f0a060; --series-3: #7acb92; --series-4: #d09ae0;
+  --missed: #5c4510; --wrong: #642828; } }
+* { box-sizing: border-box; }
+body { margin: 0 auto; padding: 1rem; max-width: 76rem; background: var(--paper); color: var(--ink);
+  font: 16px/1.5 system-ui, sans-serif; }
+h1 { font-size: 1.6rem; margin: .5rem 0 0; } h2 { font-size: 1.15rem; margin: 2.2rem 0 .6rem; }
+h3 { font-size: 1rem; margin: 1.4rem 0 .4rem; }
+h4 { font-size: .8rem; margin: 0; color: var(--muted); font-weight: 600; }
+.muted { color: var(--muted); font-size: .85rem; margin: .3rem 0; overflow-wrap: anywhere; }
+.cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(9rem, 1fr)); gap: .8rem; margin: 1rem 0; }
+.cards > div, .curves > div, .example { background: var(--card); border: 1px solid var(--line); border-radius: 8px;
+  padding: .7rem .9rem; }
+.cards b { display: block; font-size: 1.7rem; line-height: 1.2; font-variant-numeric: tabular-nums; }
+.curves { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 20rem), 1fr)); gap: .8rem; }
+.scroll { overflow-x: auto; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
+th, td { text-align: right; padding: .2rem .8rem; border-bottom: 1px solid var(--line); vertical-align: top; }
+th:first-child, td:first-child, .facts td { text-align: left; padding-left: 0; }
+.facts td { overflow-wrap: anywhere; }
+@media (max-width: 30rem) { th, td { padding: .2rem .4rem; } }
+.facts td:first-child { white-space: nowrap; color: var(--muted); }
+th { font-weight: 600; color: var(--muted); font-size: .85rem; }
+svg { width: 100%; height: auto; display: block; } svg text { font-size: 12px; fill: var(--muted); }
+svg .title { font-size: 13px; font-weight: 600; fill: var(--ink); } svg .legend { font-size: 11px; }
+svg .grid { stroke: var(--line); } svg .curve { fill: none; stroke-width: 1.8; stroke-linejoin: round; }
+.example { margin: .5rem 0; } summary { cursor: pointer; overflow-wrap: anywhere; }
+.figure { color: var(--muted); font-size: .85rem; margin-right: .4rem; font-variant-numeric: tabular-nums; }
+.pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 24rem), 1fr)); gap: 1rem; }
+.pair > div { min-width: 0; } pre { overflow-x: auto; font-size: .85rem; line-height: 1.45; margin: .3rem 0; }
+.tag { color: var(--muted); font-size: .75em; } .bracket { color: var(--series-1); }
+.missed { background: var(--missed); color: var(--ink); font-weight: 700; border-radius: 3px; }
+.wrong { background: var(--wrong); color: var(--ink); font-weight: 700; border-radius: 3px; }
+"""
+
+
+def write_report(run_directory_path: Path) -> Path:
+    """Write `report.html` into a run directory.
+
+    Args:
+        run_directory_path: the directory; parts that are missing or cut short are left out.
+
+    Returns:
+        The page's path.
+    """
+    directory = Path(run_directory_path)
+    page = directory / "report.html"
+    atomic_write_text(page, _page(directory))
+    return page
+
+
+def _page(directory: Path) -> str:
+    summary, provenance = _object(directory / "summary.json"), _object(directory / "provenance.json")
+    metrics = _rows(directory / "metrics.jsonl")
+    metric = str(summary.get("primary_metric") or _first_metric(metrics))
+    title = f"{directory.resolve().name} – {summary.get('task', 'run')}"
+    higher_is_better = summary.get("higher_is_better") is not False
+    sections = [_headline(summary, metric), _curves(metrics, metric),
+                _predictions(directory, metric, higher_is_better=higher_is_better),
+                _configuration(directory / "config.yaml"), _origin(provenance)]
+    return (f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+            f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+            f"<title>{escape(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n<h1>{escape(title)}</h1>\n"
+            + "\n".join(section for section in sections if section) + "\n</body>\n</html>\n")
+
+
+def _headline(summary: dict[str, Any], metric: str) -> str:
+    """The primary metric of each split in large type, all figures below."""
+    splits = {split: figures for split, figures in summary.get("splits", {}).items() if isinstance(figures, dict)}
+    if not splits:
+        return '<p class="muted">No summary yet: the run has not come to its end.</p>'
+    cards = [(f"{metric}, {split}", figure(figures.get(metric))) for split, figures in splits.items()]
+    cards += [(what, f"{summary[key]:,.0f}") for key, what in (
+        ("parameters", "parameters"), ("updates", "updates"), ("best_update", "best at update"), ("seconds", "seconds"),
+        ("tokens_per_second", "tokens/s")) if isinstance(summary.get(key), (int, float))]
+    drawn = "".join(f"<div><h4>{escape(what)}</h4><b>{escape(value)}</b></div>" for what, value in cards)
+    names = list(dict.fromkeys(name for figures in splits.values() for name in figures))
+    table = _table(["metric", *splits], [[name, *(figure(figures.get(name)) for figures in splits.values())]
+                                         for name in names])
+    return (f'<div class="cards">{drawn}</div><h2>Figures</h2>{table}'
+            f'<p class="muted">{escape(str(summary.get("signature", "")))}</p>')
+
+
+def _curves(metrics: Sequence[dict[str, Any]], metric: str) -> str:
+    """Training loss, validation and learning rate over updates."""
+    train = [row for row in metrics if row.get("split") == "train"]
+    losses = list(dict.fromkeys(key for row in train for key in row if key.startswith("loss_")))
+    charts = [
+        curve("training loss", {name.removeprefix("loss_").replace("_", " "): _points(train, name) for name in losses},
+              x_label="update", y_label="mean loss"),
+        curve(f"validation {metric}", {metric: _points([row for row in metrics if row.get("split") == "validation"],
+                                                       metric)}, x_label="update", y_label=metric),
+        curve("learning rate", {"learning rate": _points(train, "learning_rate")}, x_label="update",
+              y_label="rate")]
+    drawn = "".join(f"<div>{chart}</div>" for chart in charts if chart)
+    return f'<h2>Training</h2><div class="curves">{drawn}</div>' if drawn else ""
+
+
+def _predictions(directory: Path, metric: str, *, higher_is_better: bool) -> str:
+    """For each decoded split its worst examples, some at random, and the figures by label."""
+    parts = []
+    for path in sorted((directory / "predictions").glob("*.jsonl")):
+        rows = _rows(path)
+        if not rows:
+            continue
+        worst, some = choose(rows, metric, higher_is_better=higher_is_better)
+        right = sum(row.get("reference") == row.get("prediction") for row in rows)
+        parts.append(f'<h2>Outputs on {escape(path.stem)}</h2><p class="muted">{right:,} of {len(rows):,} outputs '
+                     'equal their reference. Marked: <span class="missed">only in the reference</span> '
+                     '<span class="wrong">only in the prediction</span>.</p>')
+        if worst:
+            parts.append("<h3>Worst</h3>" + "".join(example(row, metric) for row in worst))
+        parts.append("<h3>At random</h3>" + "".join(example(row, metric) for row in some))
+        parts.append(_labels(_object(path.with_suffix(".details.json")).get("labels")))
+    return "".join(parts)
+
+
+def _labels(labels: Any) -> str:
+    """A table of counts by label, most frequent first, from label -> (gold, predicted, matched)."""
+    if not isinstance(labels, dict):
+        return ""
+    counts = [(str(label), *three) for label, three in labels.items() if isinstance(three, list) and len(three) == 3]
+    if not counts:
+        return ""
+    rows = [[label, str(gold), str(predicted), str(matched), figure(_percent(matched, predicted)),
+             figure(_percent(matched, gold)), figure(_percent(2 * matched, gold + predicted))]
+            for label, gold, predicted, matched in sorted(counts, key=lambda row: (-row[1], row[0]))]
+    return "<h3>By label</h3>" + _table(["label", "gold", "predicted", "matched", "precision", "recall", "F1"], rows)
+
+
+def _percent(part: int, whole: int) -> float:
+    return 100.0 * part / whole if whole else float("nan")
+
+
+def _configuration(path: Path) -> str:
+    if not path.is_file():
+        return ""
+    text = path.read_text(encoding="utf-8", errors="replace")
+    return f"<h2>Configuration</h2><details><summary>config.yaml</summary><pre>{escape(text)}</pre></details>"
+
+
+def _origin(provenance: dict[str, Any]) -> str:
+    """Command, machine, versions and data of the last start and of those before it."""
+    if not provenance:
+        return ""
+    earlier = [start for start in provenance.get("earlier", []) if isinstance(start, dict)]
+    starts = [{key: value for key, value in provenance.items() if key != "earlier"}, *reversed(earlier)]
+    parts = ["<h2>Where it comes from</h2>"]
+    for place, start in enumerate(starts):
+        rows = "".join(f"<tr><td>{escape(key.replace('_', ' '))}</td><td>{escape(_fact(value))}</td></tr>"
+                       for key, value in start.items())
+        table = f'<div class="scroll"><table class="facts">{rows}</table></div>'
+        parts.append(table if not place else f"<details><summary>earlier start, {escape(str(start.get('time', '')))}"
+                                             f"</summary>{table}</details>")
+    return "".join(parts)
+
+
+def _fact(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {inner}" for key, inner in value.items())
+    if isinstance(value, list):
+        return shlex.join(str(word) for word in value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "-" if value in ("", None) else str(value)
+
+
+def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
+    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    return f'<div class="scroll"><table><tr>{head}</tr>{body}</table></div>'
+
+
+def _points(rows: Sequence[dict[str, Any]], name: str) -> list[tuple[float, float]]:
+    return [(row["update"], row[name]) for row in rows
+            if isinstance(row.get("update"), (int, float)) and isinstance(row.get(name), (int, float))]
+
+
+def _first_metric(metrics: Sequence[dict[str, Any]]) -> str:
+    """The first figure of a validation, for runs without a summary."""
+    row = next((row for row in metrics if row.get("split") == "validation"), {})
+    return next((name for name in row if name not in ("update", "split", "seconds")), "")
+
+
+def _object(path: Path) -> dict[str, Any]:
+    """A JSON object; empty if there is none."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _rows(path: Path) -> list[dict[str, Any]]:
+    """The JSON objects of a file with one on each line; lines that are cut short are left out."""
+    rows = []
+    try:
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return []
+    for line in lines:
+        try:
+            row = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(row, dict):
+            rows.append(row)
+    return rows

@@ -1,0 +1,142 @@
+"""How training shows itself: a bar on a terminal, plain lines in a file or a pipe."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+_SHOWN_FIGURES = 4  # of a validation, so that its line fits a terminal
+
+if TYPE_CHECKING:  # rich is loaded only where there is a terminal to draw on
+    from rich.console import Console, RenderableType
+    from rich.live import Live
+
+
+class Progress:
+    """Shows updates, losses, speed and time; used as a context manager around training.
+
+    Args:
+        total_updates: the limit on updates. The estimate of the time left goes by the `fraction` that `update` is
+            given, which may follow a limit on time instead.
+        console: a rich console to draw on; by default standard output, with a bar if that is a terminal.
+    """
+
+    def __init__(self, total_updates: int, *, console: Console | None = None):
+        self.total_updates = total_updates
+        self._console = console if console is not None else _terminal()
+        self._live: Live | None = None
+        self._started = time.monotonic()
+        self._first: tuple[float, float] | None = None  # (time, fraction) of the first update seen
+        self._seconds_left: tuple[float, float] | None = None  # (time, seconds left then)
+        self._fraction = 0.0
+        self._status = "starting"
+        self._best = ""
+
+    def __enter__(self) -> Progress:
+        self._started = time.monotonic()
+        if self._console is not None and self._console.is_terminal and not self._console.is_dumb_terminal:
+            from rich.live import Live
+
+            self._live = Live(console=self._console, get_renderable=self._render, refresh_per_second=2, transient=True)
+            self._live.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+            self._print(f"{self._status}  {_clock(time.monotonic() - self._started)} elapsed")
+
+    def update(self, update: int, *, fraction: float, loss: float, tokens_per_second: float,
+               learning_rate: float) -> None:
+        """Show where training stands; away from a terminal each call prints a line.
+
+        Args:
+            update: updates done.
+            fraction: share of the run that is done, from 0 to 1, by whichever limit is nearer.
+            loss: mean loss since the last call.
+            tokens_per_second: source and target tokens.
+            learning_rate: of the last update.
+        """
+        now = time.monotonic()
+        if self._first is None:
+            self._first = (now, fraction)  # a resumed run does not begin at 0, so one point gives no speed
+        elif fraction > self._first[1]:
+            pace = (now - self._first[0]) / (fraction - self._first[1])
+            self._seconds_left = (now, max(0.0, 1.0 - fraction) * pace)
+        self._fraction = min(1.0, max(0.0, fraction))
+        self._status = (f"update {update}/{self.total_updates}  loss {loss:.3f}  {tokens_per_second:,.0f} tokens/s  "
+                        f"lr {learning_rate:.1e}")
+        if self._live is None:
+            self._print(f"{self._status}  {self._times()}")
+
+    def message(self, text: str) -> None:
+        """A line above the bar, or a line of its own."""
+        self._print(text)
+
+    def validation(self, update: int, metrics: Mapping[str, Any], best: bool) -> None:
+        """The first figures of a validation; the very first is the metric that decides, its best value stays shown."""
+        shown = list(metrics.items())[:_SHOWN_FIGURES]
+        figures = "  ".join(f"{name} {_figure(value)}" for name, value in shown)
+        self._print(f"validation at update {update}: {figures}{'  (best so far)' if best else ''}")
+        if best and metrics:
+            name, value = next(iter(metrics.items()))
+            self._best = f"best {name} {_figure(value)}"
+
+    def _print(self, text: str) -> None:
+        if self._console is None:
+            print(text, flush=True)
+        else:
+            self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    def _times(self) -> str:
+        now = time.monotonic()
+        elapsed = f"{_clock(now - self._started)} elapsed"
+        if self._seconds_left is None:
+            return elapsed
+        at, seconds = self._seconds_left
+        return f"{elapsed}, about {_clock(max(0.0, seconds - (now - at)))} left"
+
+    def _render(self) -> RenderableType:
+        from rich.console import Group
+        from rich.progress_bar import ProgressBar
+        from rich.table import Table
+        from rich.text import Text
+
+        bar = Table.grid(padding=(0, 1), expand=True)
+        bar.add_column(ratio=1)
+        bar.add_column(no_wrap=True)
+        bar.add_row(ProgressBar(total=1.0, completed=self._fraction), Text(f"{self._fraction:4.0%}  {self._times()}"))
+        status = Text(self._status, no_wrap=True, overflow="ellipsis")
+        if self._best:
+            status.append(f"  {self._best}", style="green")
+        return Group(bar, status)
+
+
+def _terminal() -> Console | None:
+    """A console on standard output if that is a terminal that can redraw lines."""
+    if not sys.stdout.isatty() or os.environ.get("TERM", "") in ("dumb", "unknown"):
+        return None
+    from rich.console import Console
+
+    return Console()
+
+
+def _figure(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _clock(seconds: float) -> str:
+    """A duration in hours, minutes and seconds.
+
+    >>> _clock(72.4), _clock(3 * 3600 + 5)
+    ('1:12', '3:00:05')
+    """
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -1,0 +1,71 @@
+"""From a configuration to parts: the only place where configuration meets model, strategy and machine."""
+
+from __future__ import annotations
+
+import torch
+
+from seq2seq_suite.config import Config, Search
+from seq2seq_suite.model.seq2seq import build_model
+from seq2seq_suite.strategies.autoregressive import Autoregressive
+from seq2seq_suite.strategies.base import Strategy
+from seq2seq_suite.strategies.search import SearchOptions
+from seq2seq_suite.training.evaluate import Decoder
+from seq2seq_suite.types import ConfigError, Task
+
+
+def build_decoder(config: Config, task: Task, *, device: torch.device) -> Decoder:
+    """A model with fresh weights for a task whose vocabularies are there, and how to decode with it."""
+    model = build_model(config.backbone, task.sizes()).to(device)
+    return Decoder(task, model, _build_strategy(config, task), _search_options(config.search), device,
+                   (config.search.max_length_factor, config.search.max_length_extra), config.search.batch_sentences)
+
+
+def _build_strategy(config: Config, task: Task) -> Strategy:
+    match config.strategy.kind:
+        case "autoregressive":
+            return Autoregressive(label_smoothing=config.strategy.label_smoothing,
+                                  scheduled_sampling=config.strategy.scheduled_sampling,
+                                  label_weight=task.label_weight)
+    raise AssertionError(config.strategy.kind)
+
+
+def _search_options(search: Search) -> SearchOptions:
+    return SearchOptions(beam_size=search.beam_size, length_penalty=search.length_penalty,
+                         num_hypotheses=search.num_hypotheses, sampling=search.sampling,
+                         temperature=search.temperature, top_k=search.top_k, top_p=search.top_p,
+                         constraint=search.constraint)
+
+
+def choose_device(wanted: str) -> torch.device:
+    """The one place that decides where a run computes: `auto` is CUDA, then MPS, then the CPU.
+
+    Raises:
+        ConfigError: the wanted device is not there.
+    """
+    found = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
+    if wanted == "auto":
+        return torch.device(next(name for name in ("cuda", "mps", "cpu") if found[name]))
+    if not found[wanted]:
+        raise ConfigError(f"device: {wanted} is not to be had here",
+                          expected=f"one of {', '.join(name for name in found if found[name])}",
+                          remedy="use device=auto")
+    return torch.device(wanted)
+
+
+def choose_precision(wanted: str, device: torch.device) -> torch.dtype:
+    """The one place that decides in which precision matrices are multiplied in training."""
+    if wanted != "auto":
+        return getattr(torch, wanted)
+    if device.type == "cuda":
+        return torch.bfloat16 if torch.cuda.is_bf16_supported(including_emulation=False) else torch.float32
+    if device.type == "cpu":
+        # Without these instructions bfloat16 on a CPU is emulated and far slower than float32.
+        native = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
+        return torch.bfloat16 if native else torch.float32
+    return torch.float32
+
+
+def use_threads(threads: int) -> None:
+    """Compute with so many CPU threads; 0 leaves torch's own choice."""
+    if threads:
+        torch.set_num_threads(threads)

@@ -1,0 +1,289 @@
+"""What can be known of a run before it starts: data, vocabularies, model and memory, and what looks wrong in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from seq2seq_suite.config import Config
+from seq2seq_suite.data.batching import Bucketed, collate
+from seq2seq_suite.training.evaluate import Decoder
+from seq2seq_suite.types import BEGIN, END, SPECIALS, UNKNOWN, Batch, Constraint, Encoded, Example
+
+_ROWS = 1024  # gold outputs that the automaton is run over at a time
+_SHOWN = 3  # origins named in a finding
+_MEASURED = 4e10  # weights times target symbols of the forward pass that memory is measured by: seconds on one core
+_MANY_UNKNOWN = 0.1
+_SAMPLE_SYMBOLS = 60
+
+Rows = list[tuple[str, str]]
+
+
+def examine(config: Config, splits: dict[str, list[Example]], encoded: dict[str, list[Encoded]], decoder: Decoder, *,
+            batch: Batch, batches: int) -> Rows:
+    """Findings about a run that has not started.
+
+    Args:
+        config: of the run.
+        splits: the examples of each split; `train` is among them.
+        encoded: the same as numbers.
+        decoder: an untrained model with its task, on the CPU.
+        batch: the largest of an epoch.
+        batches: how many an epoch has.
+
+    Returns:
+        (what, finding) rows; what looks wrong comes last, under `warning`.
+    """
+    rows: Rows = []
+    warnings: list[str] = []
+    for split, items in encoded.items():
+        rows.append((split, _describe_lengths(items)))
+    rows += _unknown(encoded, warnings)
+    rows += _overlap(splits, warnings)
+    rows += _gold_outputs(splits, encoded, decoder, warnings)
+    rows += _plan(config, encoded["train"], batches, warnings)
+    rows += _limits(encoded, decoder)
+    rows += _costs(config, encoded["train"], decoder, batch)
+    rows += _sample(splits["train"][0], encoded["train"][0], decoder)
+    return rows + [("warning", text) for text in warnings]
+
+
+def _describe_lengths(items: Sequence[Encoded]) -> str:
+    sources, targets = (_quantiles([len(array) for array in arrays])
+                        for arrays in ([item.source for item in items], [item.target for item in items]))
+    return (f"{len(items):,} examples; source length median {sources[0]}, 95 % up to {sources[1]}, longest "
+            f"{sources[2]}; target {targets[0]}, {targets[1]}, {targets[2]}")
+
+
+def _quantiles(lengths: Sequence[int]) -> tuple[int, int, int]:
+    """Median, 95th percentile and maximum.
+
+    >>> _quantiles(range(1, 101))
+    (50, 95, 100)
+    """
+    return tuple(int(np.quantile(lengths, share, method="inverted_cdf")) for share in (0.5, 0.95, 1.0))
+
+
+def _unknown(encoded: dict[str, list[Encoded]], warnings: list[str]) -> Rows:
+    """Shares of symbols that the vocabularies, built from the training split, do not hold."""
+    rows = []
+    for what, of in (("source", _source_ids), ("target", lambda item: item.target[item.target != END])):
+        rates = {split: _unknown_rate(items, of) for split, items in encoded.items()}
+        known = {split: rate for split, rate in rates.items() if rate is not None}
+        if known:
+            rows.append((f"unknown {what} symbols", ", ".join(f"{split} {100 * rate:.2f} %"
+                                                              for split, rate in known.items())))
+        for split, rate in known.items():
+            if what == "target" and rate > 0:
+                warnings.append(f"{split} has target symbols that train has not: they can never be predicted")
+            elif rate > _MANY_UNKNOWN:
+                warnings.append(f"{100 * rate:.0f} % of the source symbols of {split} are unknown: more training data, "
+                                "a smaller min_count or smaller pieces would help")
+    return rows
+
+
+def _source_ids(item: Encoded) -> np.ndarray | None:
+    """(S,) ids without the sentinels at the ends; None for sources that are no symbols."""
+    if not np.issubdtype(item.source.dtype, np.integer):
+        return None
+    ids = item.source[:, 0] if item.source.ndim > 1 else item.source
+    return ids[(ids != BEGIN) & (ids != END)]
+
+
+def _unknown_rate(items: Sequence[Encoded], of: Callable[[Encoded], np.ndarray | None]) -> float | None:
+    symbols = [ids for ids in map(of, items) if ids is not None]
+    total = sum(len(ids) for ids in symbols)
+    return sum(int((ids == UNKNOWN).sum()) for ids in symbols) / total if total else None
+
+
+def _overlap(splits: dict[str, list[Example]], warnings: list[str]) -> Rows:
+    """Sources that occur twice in train, and sources of other splits that occur in train."""
+    keys = {split: [_key(example.source) for example in examples] for split, examples in splits.items()}
+    train = set(keys["train"])
+    repeated = len(keys["train"]) - len(train)
+    rows = [("repeated in train", f"{_share(repeated, len(keys['train']))} sources occurred before")]
+    for split in [name for name in splits if name != "train"]:
+        found = [place for place, key in enumerate(keys[split]) if key in train]
+        rows.append((f"{split} also in train", f"{_share(len(found), len(keys[split]))} sources"
+                     + _named([splits[split][place] for place in found])))
+        if found:
+            warnings.append(f"{split} shares sources with train ({len(found)}): its figures flatter the model")
+    return rows
+
+
+def _key(source: object) -> Hashable:
+    return source.tobytes() if isinstance(source, np.ndarray) else source if isinstance(source, Hashable) \
+        else repr(source)
+
+
+def _gold_outputs(splits: dict[str, list[Example]], encoded: dict[str, list[Encoded]], decoder: Decoder,
+                  warnings: list[str]) -> Rows:
+    """Gold outputs that no search can give: too long, or against the rules of the automaton."""
+    constraint = decoder.task.constraint() if decoder.options.constraint else None
+    kinds = {"beyond the length limit": "raise search.max_length_factor or max_length_extra"}
+    if constraint is not None:
+        kinds["against the constraint"] = "raise the task's limits, or set search.constraint=false"
+    found = {split: _impossible(items, decoder, constraint) for split, items in encoded.items()}
+    rows = []
+    for place_of_kind, (kind, remedy) in enumerate(kinds.items()):
+        findings = []
+        for split, examples in splits.items():
+            places = found[split][place_of_kind]
+            if places:
+                findings.append(f"{split} {_share(len(places), len(examples))}"
+                                + _named([examples[place] for place in places]))
+                warnings.append(f"gold outputs of {split} are {kind}: no search can give them; {remedy}")
+        rows.append((f"gold {kind}", "; ".join(findings) or "none"))
+    return rows
+
+
+def _impossible(items: Sequence[Encoded], decoder: Decoder, constraint: Constraint | None
+                ) -> tuple[list[int], list[int]]:
+    """Places of the examples whose gold output is too long, and of those whose gold output is not allowed."""
+    too_long, forbidden = [], []
+    order = sorted((place for place, item in enumerate(items) if len(item.target)),
+                   key=lambda place: len(items[place].target))
+    for first in range(0, len(order), _ROWS):
+        places = order[first : first + _ROWS]
+        batch = collate([items[place] for place in places], decoder.task.name)
+        lengths, limits = batch.target_mask.sum(1), decoder.limits(batch)
+        too_long += [places[row] for row in (lengths > limits).nonzero().flatten().tolist()]
+        if constraint is not None:
+            allowed = _follows(constraint, batch, torch.maximum(lengths, limits))
+            forbidden += [places[row] for row in (~allowed).nonzero().flatten().tolist()]
+    return sorted(too_long), sorted(forbidden)
+
+
+def _follows(constraint: Constraint, batch: Batch, limits: Tensor) -> Tensor:
+    """(B,) bool: whether the automaton allows every symbol of a row's target."""
+    state = constraint.start(batch, limits)
+    fine = torch.ones(len(batch.target), dtype=torch.bool)
+    for column in range(batch.target.size(1)):
+        symbols = batch.target[:, column]
+        allowed = constraint.allowed(state).gather(1, symbols.unsqueeze(1)).squeeze(1)
+        fine &= allowed | ~batch.target_mask[:, column]
+        state = constraint.advance(state, symbols)
+    return fine
+
+
+def _plan(config: Config, items: Sequence[Encoded], batches: int, warnings: list[str]) -> Rows:
+    """How the training data are cut into batches and how often they are seen."""
+    training = config.training
+    order = Bucketed(items, config.task, batch_tokens=training.batch_tokens, seed=config.seed).epoch(0)
+    lengths = np.array([len(item.target) for item in items])
+    padded = sum(len(rows) * int(lengths[rows].max()) for rows in order)
+    epochs = training.max_updates * training.accumulate / batches
+    minutes = f", or {training.max_minutes:g} minutes" if training.max_minutes < float("inf") else ""
+    widest = max(int(lengths.max()), max(len(item.source) for item in items))
+    if widest > training.batch_tokens:
+        warnings.append(f"the longest example has {widest} symbols, training.batch_tokens is {training.batch_tokens}: "
+                        "it makes a batch larger than that")
+    if epochs < 1 and not minutes:
+        warnings.append(f"training.max_updates={training.max_updates} ends before every example was seen once")
+    if training.warmup_updates >= training.max_updates:
+        warnings.append(f"training.warmup_updates={training.warmup_updates} is no less than max_updates: the learning "
+                        "rate never reaches its peak")
+    if training.validate_every > training.max_updates:
+        warnings.append("training.validate_every exceeds max_updates: the only validation is at the end")
+    return [("batches an epoch", f"{batches:,} of at most {training.batch_tokens:,} padded target symbols, "
+                                 f"{100 * (1 - lengths.sum() / padded):.1f} % of them padding"),
+            ("planned", f"{training.max_updates:,} updates of {training.accumulate} "
+                        f"{'batch' if training.accumulate == 1 else 'batches'}, {epochs:,.1f} epochs{minutes}")]
+
+
+def _limits(encoded: dict[str, list[Encoded]], decoder: Decoder) -> Rows:
+    """How long outputs may become."""
+    longest = max((item for items in encoded.values() for item in items), key=lambda item: len(item.source))
+    limit = int(decoder.limits(collate([longest], decoder.task.name))[0])
+    factor, extra = decoder.limit
+    return [("search limit", f"{factor:g} * source length + {extra} symbols, at most {limit} here")]
+
+
+def _costs(config: Config, items: Sequence[Encoded], decoder: Decoder, batch: Batch) -> Rows:
+    """Parameters, and the memory of a step of training."""
+    groups = {"front-end": 0, "encoder": 0, "decoder": 0, "output and its embedding": 0}
+    names = {"frontend": "front-end", "encoder": "encoder", "embedding": "output and its embedding",
+             "output": "output and its embedding", "labeller": "output and its embedding"}
+    for name, parameter in decoder.model.named_parameters():
+        groups[names.get(name.partition(".")[0], "decoder")] += parameter.numel()
+    total = sum(groups.values())
+    shares = ", ".join(f"{group} {100 * size / total:.0f} %" for group, size in groups.items())
+
+    weights = sum(parameter.numel() * parameter.element_size() for parameter in decoder.model.parameters())
+    parts = {"weights": weights, "gradients": weights, "optimiser": 2 * weights,
+             "average": weights if config.training.ema_decay else 0,
+             "activations": _activations(items, decoder, batch, total)}
+    listed = ", ".join(f"{name} {_megabytes(size)}" for name, size in parts.items() if size)
+    return [("parameters", f"{total:,}: {shares}"),
+            ("memory of a step", f"about {_megabytes(sum(parts.values()))} in float32: {listed}"),
+            ("largest batch", f"{len(batch.target)} examples, {batch.target.size(1)} target symbols wide")]
+
+
+def _activations(items: Sequence[Encoded], decoder: Decoder, batch: Batch, parameters: int) -> int:
+    """Bytes that a forward pass over the largest batch keeps for the backward pass.
+
+    Of a large model a part of the batch is run and the measure scaled up.
+    """
+    rows = min(len(batch.target), max(1, int(_MEASURED / (parameters * batch.target.size(1)))))
+    part = collate([items[index] for index in batch.indices[:rows]], batch.task) if rows < len(batch.target) else batch
+    weights = {parameter.untyped_storage().data_ptr() for parameter in decoder.model.parameters()}
+    kept: dict[int, int] = {}
+
+    def note(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in weights:
+            kept[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    was_training = decoder.model.training
+    decoder.model.train()
+    try:
+        with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
+            loss = decoder.strategy.loss(decoder.model, part)
+    finally:
+        decoder.model.train(was_training)
+    del loss  # until here it held what was kept, so that no storage was counted in another's place
+    return sum(kept.values()) * len(batch.target) // rows
+
+
+def _sample(example: Example, item: Encoded, decoder: Decoder) -> Rows:
+    """An example before and after."""
+    rows = []
+    ids = _source_ids(item)
+    if isinstance(example.source, tuple):
+        rows.append(("sample source", _cut(example.source)))
+        if ids is not None and len(ids) == len(example.source):
+            seen = [SPECIALS[UNKNOWN] if number == UNKNOWN else word
+                    for word, number in zip(example.source, ids, strict=True)]
+            rows.append(("as the model sees it", _cut(seen)))
+    elif isinstance(example.source, str):
+        rows.append(("sample source", _cut(example.source.split())))
+    rows.append(("what it learns to write", _cut(decoder.task.linearise(example.reference))))
+    return rows
+
+
+def _cut(symbols: Sequence[str]) -> str:
+    return " ".join(symbols[:_SAMPLE_SYMBOLS]) + (" ..." if len(symbols) > _SAMPLE_SYMBOLS else "")
+
+
+def _named(examples: Sequence[Example]) -> str:
+    """The first few origins, as the end of a finding."""
+    if not examples:
+        return ""
+    return f": {', '.join(example.origin for example in examples[:_SHOWN])}{', ...' * (len(examples) > _SHOWN)}"
+
+
+def _share(part: int, whole: int) -> str:
+    """A count with its share.
+
+    >>> _share(3, 1200), _share(0, 5)
+    ('3 of 1,200 (0.25 %)', '0 of 5')
+    """
+    return f"{part:,} of {whole:,}" + (f" ({100 * part / whole:.2f} %)" if part else "")
+
+
+def _megabytes(size: float) -> str:
+    return f"{size / 2**20:,.0f} MiB" if size >= 2**20 else f"{size / 2**10:,.0f} KiB"

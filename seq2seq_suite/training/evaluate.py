@@ -1,0 +1,81 @@
+"""Decode a split and score it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from seq2seq_suite.data.batching import in_sorted_batches
+from seq2seq_suite.model.seq2seq import Seq2Seq
+from seq2seq_suite.strategies.base import Strategy
+from seq2seq_suite.strategies.search import SearchOptions
+from seq2seq_suite.types import Batch, Encoded, Example, Hypothesis, Score, Task
+
+
+@dataclass(frozen=True)
+class Decoder:
+    """A model with all that turns examples into predictions.
+
+    Args:
+        task, model, strategy: of one run.
+        options: how to search.
+        device: of the model.
+        limit: (factor, extra) of the longest output, factor * source length + extra.
+        batch_sentences: examples decoded at a time.
+    """
+
+    task: Task
+    model: Seq2Seq
+    strategy: Strategy
+    options: SearchOptions
+    device: torch.device
+    limit: tuple[float, int]
+    batch_sentences: int
+
+    def hypotheses(self, encoded: Sequence[Encoded], *, between: Callable[[], None] = lambda: None
+                   ) -> list[list[Hypothesis]]:
+        """The hypotheses of each example, in the given order; `between` is called before each batch."""
+        # A guided model needs the automaton even where the search may break its rules.
+        constraint = self.task.constraint() if self.options.constraint or self.model.guide is not None else None
+        found: list[list[Hypothesis]] = [[] for _ in encoded]
+        place = {item.index: position for position, item in enumerate(encoded)}
+        was_training = self.model.training
+        self.model.eval()
+        try:
+            for batch in in_sorted_batches(encoded, self.task.name, self.batch_sentences):
+                between()
+                batch = batch.to(self.device)
+                generated = self.strategy.generate(self.model, batch, options=self.options, limit=self.limits(batch),
+                                                   constraint=constraint)
+                for index, hypotheses in zip(batch.indices, generated, strict=True):
+                    found[place[index]] = hypotheses
+        finally:
+            self.model.train(was_training)
+        return found
+
+    def predictions(self, examples: Sequence[Example], encoded: Sequence[Encoded], *,
+                    between: Callable[[], None] = lambda: None) -> list[Any | None]:
+        """The best prediction of each example; None where it is malformed."""
+        return [self.task.read_hypothesis(hypotheses[0], example) if hypotheses else None
+                for hypotheses, example in zip(self.hypotheses(encoded, between=between), examples, strict=True)]
+
+    def score(self, examples: Sequence[Example], encoded: Sequence[Encoded], *,
+              between: Callable[[], None] = lambda: None) -> tuple[Score, list[Any | None]]:
+        """The task's metrics over the examples, and the predictions."""
+        predictions = self.predictions(examples, encoded, between=between)
+        return self.task.score(predictions, [example.reference for example in examples]), predictions
+
+    def limits(self, batch: Batch) -> torch.Tensor:
+        """(B,) the longest output of each item, END included."""
+        factor, extra = self.limit
+        return (batch.source_mask.sum(1) * factor).long() + extra
+
+
+def is_better(figure: float, best: float, *, higher_is_better: bool) -> bool:
+    """True if `figure` beats `best`; NaN beats nothing and is beaten by all."""
+    if figure != figure:
+        return False
+    return best != best or (figure > best if higher_is_better else figure < best)

@@ -1,0 +1,212 @@
+"""The verbs behind the command line: run, evaluate, predict and check."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from seq2seq_suite import config_file
+from seq2seq_suite.config import Config
+from seq2seq_suite.data.batching import Bucketed, collate
+from seq2seq_suite.report.html import write_report
+from seq2seq_suite.tasks import open_task
+from seq2seq_suite.training import checkpoint, resuming
+from seq2seq_suite.training.build import build_decoder, choose_device, choose_precision, use_threads
+from seq2seq_suite.training.evaluate import Decoder
+from seq2seq_suite.training.run_directory import RunDirectory, provenance
+from seq2seq_suite.training.trainer import Interrupted, Trainer
+from seq2seq_suite.types import DataError, Example, Task
+
+__all__ = ["Interrupted", "LoadedRun", "check", "evaluate", "open_run", "run"]
+
+
+
+def run(config: Config, directory: Path, *, resume: bool, overwrite: bool, command: list[str]) -> dict[str, Any]:
+    """Train, evaluate the best checkpoint on the test splits, and leave a run directory.
+
+    Returns:
+        The summary, as in `summary.json`.
+
+    Raises:
+        ConfigError, DataError: something the user can put right.
+        RunError: the loss is no longer finite.
+        Interrupted: a signal came; the state was saved.
+    """
+    run_directory = RunDirectory.create(directory, resume=resume, overwrite=overwrite)
+    if resume:
+        resuming.check_configuration(run_directory, config)
+    torch.manual_seed(config.seed)
+    use_threads(config.training.threads)
+    task = open_task(config.task, config)
+    # A missing test split should not be found out after hours of training.
+    examples = {split: task.read(split) for split in dict.fromkeys(("train", "validation", *config.data.test_splits))}
+    trainer = _build_trainer(config, run_directory, task, examples, resume=resume, command=command)
+    if resume:
+        trainer.resume()
+    progress, decoder = trainer.progress, trainer.decoder
+    if progress.finished and trainer.limit_reached():
+        print(f"this run is finished ({progress.update} updates): {trainer.limit_reached()}; "
+              "raise the limit to extend it")
+    else:
+        trainer.train()
+    checkpoint.load_weights(_best(directory), decoder.model)
+    tested = {split: examples[split] for split in config.data.test_splits}
+    summary = {**_evaluate_splits(run_directory, decoder, tested),
+               "seconds": round(progress.seconds, 2), "updates": progress.update,
+               "best_update": progress.best_update, "parameters": decoder.model.num_parameters(),
+               "tokens_per_second": round(progress.tokens / max(progress.seconds, 1e-9), 1)}
+    summary["splits"].setdefault("validation", {task.primary_metric: progress.best_figure})
+    run_directory.write_summary(summary)
+    write_report(directory)
+    return summary
+
+
+def _build_trainer(config: Config, run_directory: RunDirectory, task: Task, examples: dict[str, list[Example]], *,
+                   resume: bool, command: list[str]) -> Trainer:
+    """Vocabularies, encoded data and a model, each in the run directory as far as it must be kept."""
+    train, validation, options = examples["train"], examples["validation"], config.training
+    if resume and run_directory.vocabulary.is_dir():
+        task.load(run_directory.vocabulary)
+    else:
+        task.fit(train)
+        task.save(run_directory.vocabulary)
+    encoded, encoded_validation = task.encode(train), task.encode(validation)
+    hashes = {"train": resuming.fingerprint(encoded), "validation": resuming.fingerprint(encoded_validation)}
+    if resume:
+        resuming.check_data(run_directory, hashes, config.data.path)
+    run_directory.write_config(config_file.dump(config))
+    run_directory.write_provenance(provenance(command, config.seed, hashes))
+    device = choose_device(config.device)
+    precision = choose_precision(options.precision, device)
+    # oneDNN compiles a bfloat16 kernel for each shape; its cache must hold all shapes of all layers.
+    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "4096")
+    few_shapes = precision == torch.bfloat16 and device.type == "cpu"
+    kept = _subset(len(validation), options.validate_examples, config.seed)
+    return Trainer(
+        run_directory, options, build_decoder(config, task, device=device),
+        Bucketed(encoded, task.name, batch_tokens=options.batch_tokens, seed=config.seed, few_shapes=few_shapes),
+        ([validation[index] for index in kept], [encoded_validation[index] for index in kept]),
+        precision, [example.origin for example in train])
+
+
+def evaluate(directory: Path, *, split: str, data: str | None, overrides: list[str]) -> dict[str, Any]:
+    """Decode and score a split with a run's best checkpoint; predictions go to the run directory."""
+    loaded = open_run(directory, overrides, data=data)
+    # The predictions for the run's own data stay beside those for other data.
+    suffix = "" if data is None else "-" + re.sub(r"\W+", "_", Path(data).name.partition(".")[0])
+    summary = _evaluate_splits(RunDirectory(directory), loaded.decoder, {split: loaded.task.read(split)}, suffix=suffix)
+    return {**summary, "parameters": loaded.decoder.model.num_parameters()}
+
+
+@dataclass(frozen=True)
+class LoadedRun:
+    """A trained model, ready to predict."""
+
+    config: Config
+    decoder: Decoder
+
+    @property
+    def task(self) -> Task:
+        """The run's task, with its vocabularies."""
+        return self.decoder.task
+
+    def predict(self, examples: Sequence[Example], *, num_hypotheses: int = 1) -> Iterator[list[tuple[Any, float]]]:
+        """For each example its predictions with their scores, best first, a batch of examples at a time."""
+        options = replace(self.decoder.options, num_hypotheses=num_hypotheses,
+                          beam_size=max(num_hypotheses, self.decoder.options.beam_size))
+        decoder = replace(self.decoder, options=options)
+        for first in range(0, len(examples), decoder.batch_sentences):
+            chunk = examples[first : first + decoder.batch_sentences]
+            for example, hypotheses in zip(chunk, decoder.hypotheses(self.task.encode(chunk)), strict=True):
+                yield [(self.task.read_hypothesis(hypothesis, example), hypothesis.score)
+                       for hypothesis in hypotheses]
+
+
+def open_run(directory: Path, overrides: list[str], *, data: str | None = None) -> LoadedRun:
+    """A run's best checkpoint (its last one if none was validated) with its configuration.
+
+    Raises:
+        DataError: the directory is no run, or its checkpoint is broken.
+    """
+    config_path = directory / "config.yaml"
+    if not config_path.is_file():
+        raise DataError("not a run directory: it has no config.yaml", file=str(directory),
+                        expected="a directory that `run` wrote", remedy="name it as in `evaluate runs/parsing`")
+    config = config_file.load(config_path, overrides)
+    if data is not None:
+        config = config.model_copy(update={"data": config.data.model_copy(update={"path": data})})
+    use_threads(config.training.threads)
+    task = open_task(config.task, config)
+    task.load(directory / "vocabulary")
+    decoder = build_decoder(config, task, device=choose_device(config.device))
+    checkpoint.load_weights(_best(directory), decoder.model)
+    decoder.model.eval()
+    return LoadedRun(config, decoder)
+
+
+def check(config: Config) -> list[tuple[str, str]]:
+    """Look at configuration and data as a run would, without training.
+
+    Returns:
+        (what, finding) rows: sizes, lengths, unknown symbols, a sample and an estimate of memory.
+    """
+    from seq2seq_suite.training.check import examine
+
+    torch.manual_seed(config.seed)
+    task = open_task(config.task, config)
+    splits = {split: task.read(split) for split in dict.fromkeys(("train", "validation", *config.data.test_splits))}
+    task.fit(splits["train"])
+    encoded = {split: task.encode(examples) for split, examples in splits.items()}
+    decoder = build_decoder(config, task, device=torch.device("cpu"))
+    order = Bucketed(encoded["train"], task.name, batch_tokens=config.training.batch_tokens, seed=config.seed).epoch(0)
+    largest = max(order, key=lambda rows: len(rows) * max(len(encoded["train"][row].target) for row in rows))
+    batch = collate([encoded["train"][row] for row in largest], task.name)
+    return examine(config, splits, encoded, decoder, batch=batch, batches=len(order))
+
+
+def _evaluate_splits(run_directory: RunDirectory, decoder: Decoder, splits: dict[str, list[Example]], *,
+                     suffix: str = "") -> dict[str, Any]:
+    """Decode and score splits; predictions and details go to `predictions/<split><suffix>.*`."""
+    task = decoder.task
+    figures, signature = {}, ""
+    for split, examples in splits.items():
+        score, predictions = decoder.score(examples, task.encode(examples))
+        figures[split], signature = score.figures, score.signature
+        run_directory.write_predictions(split + suffix, [
+            {"source": _plain(example.source), "reference": task.to_text(example.reference),
+             "prediction": task.to_text(prediction), "origin": example.origin,
+             "figures": {task.primary_metric:
+                         task.score([prediction], [example.reference]).figures[task.primary_metric]}}
+            for example, prediction in zip(examples, predictions, strict=True)])
+        run_directory.write_details(split + suffix, score.details)
+        run_directory.log(f"{split}: " + "  ".join(f"{name} {value:.4g}" for name, value in score.figures.items())
+                          + f"  [{signature}]")
+    return {"task": task.name, "primary_metric": task.primary_metric, "higher_is_better": task.higher_is_better,
+            "splits": figures, "signature": signature}
+
+
+def _plain(source: Any) -> str:
+    return " ".join(source) if isinstance(source, tuple) else str(source)
+
+
+def _best(directory: Path) -> Path:
+    for name in ("best", "last"):
+        path = directory / "checkpoints" / name
+        if path.is_dir():
+            return path
+    raise DataError("no checkpoint", file=str(directory / "checkpoints"), expected="best or last",
+                    remedy="let the run reach its first validation, or `run ... --resume` it")
+
+
+def _subset(size: int, wanted: int, seed: int) -> list[int]:
+    if not wanted or wanted >= size:
+        return list(range(size))
+    order: Tensor = torch.randperm(size, generator=torch.Generator().manual_seed(seed))
+    return sorted(order[:wanted].tolist())

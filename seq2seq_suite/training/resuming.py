@@ -1,0 +1,76 @@
+"""What a resumed run may change, and what it must find as it was."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from seq2seq_suite import config_file
+from seq2seq_suite.config import Config
+from seq2seq_suite.training.run_directory import RunDirectory
+from seq2seq_suite.types import ConfigError, DataError, Encoded
+
+# What a resumed run may change: the rest decides what was learned from what.
+_MAY_CHANGE = ("training.", "search.", "device", "data.max_bad_rows", "data.test_splits")
+
+
+def fingerprint(encoded: Sequence[Encoded]) -> str:
+    """A hash of a split's examples, their order included."""
+    digest = hashlib.sha256()
+    for item in encoded:
+        digest.update(item.source.tobytes())
+        digest.update(item.target.tobytes())
+        digest.update(b"" if item.source_labels is None else item.source_labels.tobytes())
+    return digest.hexdigest()
+
+
+def check_configuration(run_directory: RunDirectory, config: Config) -> None:
+    """Refuse to go on with a configuration that would have learned something else; say what is changed.
+
+    Raises:
+        ConfigError: a key has changed that decides what is learned from what.
+    """
+    before = _flat(config_file.load(run_directory.config).model_dump())
+    after = _flat(config.model_dump())
+    changed = [key for key in after if before.get(key) != after[key]]
+    wrong = [key for key in changed if not key.startswith(_MAY_CHANGE)]
+    if wrong:
+        key = wrong[0]
+        raise ConfigError(f"{key} is {after[key]!r}, but the run was started with {before.get(key)!r}",
+                          file=str(run_directory.config), expected="the same task, data and model when resuming",
+                          remedy="resume with the values it had, or start anew with --output or --overwrite")
+    for key in changed:
+        print(f"resuming with {key} = {after[key]} (was {before.get(key)})")
+
+
+def check_data(run_directory: RunDirectory, hashes: dict[str, str], path: str) -> None:
+    """Refuse to go on with other data than the run was started with.
+
+    Args:
+        run_directory: its `provenance.json` holds the hashes of the first start.
+        hashes: split -> `fingerprint` now.
+        path: of the data, for the message.
+
+    Raises:
+        DataError: a split has changed.
+    """
+    if not run_directory.provenance.is_file():
+        return
+    before = json.loads(run_directory.provenance.read_text(encoding="utf-8"))["data"]
+    changed = [split for split, digest in hashes.items() if before.get(split, digest) != digest]
+    if changed:
+        raise DataError(f"the split '{changed[0]}' is no longer what the run was started with", file=path,
+                        expected=f"the examples whose hash {run_directory.provenance} holds, in the same order",
+                        remedy="bring the data back, or start anew with --output or --overwrite")
+
+
+def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat = {}
+    for key, value in values.items():
+        if isinstance(value, dict) and value:
+            flat |= _flat(value, f"{prefix}{key}.")
+        else:
+            flat[f"{prefix}{key}"] = value
+    return flat

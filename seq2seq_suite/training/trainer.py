@@ -1,0 +1,278 @@
+"""The training loop, readable from top to bottom."""
+
+from __future__ import annotations
+
+import math
+import signal
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from seq2seq_suite.config import Training
+from seq2seq_suite.data.batching import Bucketed
+from seq2seq_suite.model.seq2seq import Seq2Seq
+from seq2seq_suite.report.progress import Progress as ProgressDisplay
+from seq2seq_suite.strategies.base import Strategy
+from seq2seq_suite.training import checkpoint
+from seq2seq_suite.training.evaluate import Decoder, is_better
+from seq2seq_suite.training.optimizer import MovingAverage, build_optimizer, learning_rate
+from seq2seq_suite.training.run_directory import RunDirectory
+from seq2seq_suite.types import Batch, Encoded, Example, RunError
+
+
+class Interrupted(Exception):
+    """The run was stopped by Ctrl-C or SIGTERM after saving where it was."""
+
+
+class StopRequest:
+    """Remembers a signal until a moment at which stopping is safe."""
+
+    def __init__(self) -> None:
+        self.signal = 0
+
+    def raise_if_set(self) -> None:
+        """Raise Interrupted if a signal came."""
+        if self.signal:
+            raise Interrupted(signal.Signals(self.signal).name)
+
+    @contextmanager
+    def listening(self) -> Iterator[StopRequest]:
+        """Within, SIGINT and SIGTERM set the request; a second one acts as usual."""
+        if threading.current_thread() is not threading.main_thread():
+            yield self
+            return
+        before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+        def note(number: int, _frame: object) -> None:
+            self.signal = number
+            signal.signal(number, before[number])
+
+        for number in before:
+            signal.signal(number, note)
+        try:
+            yield self
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+@dataclass
+class Trainer:
+    """Everything a run trains with.
+
+    Args:
+        run: where to write.
+        options: the configuration's `training`.
+        decoder: model, strategy, task and search; also decodes the validation split.
+        batches: the training data in batches.
+        train, validation: examples; validation with its encoding.
+        precision: torch.float32 or torch.bfloat16 for matrix products.
+        origins: where each training example came from, for messages.
+    """
+
+    run: RunDirectory
+    options: Training
+    decoder: Decoder
+    batches: Bucketed
+    validation: tuple[Sequence[Example], Sequence[Encoded]]
+    precision: torch.dtype
+    origins: Sequence[str]
+    progress: checkpoint.Progress = field(default_factory=checkpoint.Progress)
+
+    def __post_init__(self) -> None:
+        self.model: Seq2Seq = self.decoder.model
+        self.strategy: Strategy = self.decoder.strategy
+        self.optimizer = build_optimizer(self.model, self.options)
+        self.average = MovingAverage(self.model, self.options.ema_decay) if self.options.ema_decay else None
+        self._started = time.monotonic()
+        self._unchecked: list[tuple[int, tuple[int, ...], Tensor]] = []
+
+    def resume(self) -> None:
+        """Go on from the newest whole checkpoint, if there is one; says what it does."""
+        found, complaints = checkpoint.load_newest(self.run.checkpoints, self.model, self.optimizer, self.average)
+        for complaint in complaints:
+            self._say(complaint)
+        if found is None:
+            self._say("nothing to resume: no checkpoint yet, starting from the beginning")
+            self.run.truncate_metrics(0, validated=0)
+            return
+        self.progress = found
+        self.run.truncate_metrics(found.update, validated=found.validated_update)
+        self._say(f"resuming at update {found.update} of {self.options.max_updates} "
+                  f"(epoch {found.epoch + 1}, {found.seconds / 60:.1f} minutes trained); limits count from the start")
+
+    def train(self) -> None:
+        """Train to the limits.
+
+        Raises:
+            Interrupted: a signal came; the state was saved.
+            RunError: the loss is no longer finite.
+        """
+        progress, options = self.progress, self.options
+        progress.finished = False
+        self._started = time.monotonic() - progress.seconds
+        self._display = ProgressDisplay(options.max_updates)
+        stream = self.batches.batches(progress.epoch, progress.position)
+        self._interval = _Interval(progress)
+        with StopRequest().listening() as stop, self._display:
+            try:
+                # A stop between update and validation left this undone.
+                if progress.update and progress.update % options.validate_every == 0 and self._validate(stop):
+                    self._save()
+                while not self.limit_reached():
+                    stop.raise_if_set()
+                    losses, rate = self._update([next(stream) for _ in range(options.accumulate)])
+                    self._interval.add(losses)
+                    if progress.update % options.log_every == 0:
+                        self._check_finite()
+                        self._log(rate)
+                    validated = progress.update % options.validate_every == 0 and self._validate(stop)
+                    if validated or progress.update % options.save_every == 0:
+                        self._save()
+                if self.progress.validated_update != progress.update:
+                    self._validate(stop)
+                self._say(f"training ends at update {progress.update}: {self.limit_reached()}")
+                progress.finished = True
+                self._save()
+                stop.raise_if_set()
+            except Interrupted:
+                self._save()
+                raise
+
+    def _update(self, parts: list[tuple[int, int, Batch]]) -> tuple[dict[str, float | Tensor], float]:
+        """One step of the optimiser over `accumulate` batches; the named mean losses, and the learning rate."""
+        progress = self.progress
+        batches = [batch.to(self.decoder.device) for _, _, batch in parts]
+        counts = [self.strategy.counts(self.model, batch) for batch in batches]
+        totals = {name: max(1, sum(count[name] for count in counts)) for name in counts[0]}
+        self.model.train()
+        self.strategy.train()
+        means: dict[str, Tensor] = {}
+        for batch in batches:
+            with torch.autocast(self.decoder.device.type, self.precision, enabled=self.precision != torch.float32):
+                loss = self.strategy.loss(self.model, batch)
+            mean = {name: loss.sums[name] / totals[name] for name in loss.sums}
+            sum(loss.weights[name] * mean[name] for name in loss.weights).backward()
+            means = {name: means.get(name, 0.0) + value.detach() for name, value in mean.items()}
+        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.options.clip_norm)
+        rate = learning_rate(self.options, progress.update, self._fraction())
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        rows = tuple(index for batch in batches for index in batch.indices)
+        self._unchecked.append((progress.update + 1, rows, norm + sum(means.values())))
+        if self.decoder.device.type == "cpu":
+            self._check_finite()
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        progress.update += 1
+        progress.epoch, progress.position = parts[-1][0], parts[-1][1]
+        progress.tokens += sum(int(batch.target_mask.sum()) + int(batch.source_mask.sum()) for _, _, batch in parts)
+        progress.seconds = time.monotonic() - self._started
+        if self.average is not None:
+            self.average.update(self.model, progress.update)
+        return means, rate
+
+    def _validate(self, stop: StopRequest) -> bool:
+        """Decode the validation split, once for each update; note whether it is the best so far."""
+        progress, task = self.progress, self.decoder.task
+        if progress.validated_update == progress.update:
+            return False
+        if self.average is not None:
+            self.average.swap(self.model)
+        try:
+            score, _ = self.decoder.score(*self.validation, between=stop.raise_if_set)
+        finally:
+            if self.average is not None:
+                self.average.swap(self.model)
+        figure = score.figures[task.primary_metric]
+        better = is_better(figure, progress.best_figure, higher_is_better=task.higher_is_better)
+        if better:
+            progress.best_update, progress.best_figure = progress.update, figure
+        progress.validations_since_best = 0 if better else progress.validations_since_best + 1
+        progress.validated_update, progress.figures = progress.update, score.figures
+        progress.seconds = time.monotonic() - self._started
+        self.run.append_metrics({"update": progress.update, "split": "validation", "seconds": progress.seconds,
+                                 **score.figures})
+        self.run.log(f"validation at update {progress.update}: "
+                     + "  ".join(f"{name} {value:.4g}" for name, value in score.figures.items())
+                     + ("  (best so far)" if better else ""))
+        self._display.validation(progress.update, score.figures, better)
+        return True
+
+    def limit_reached(self) -> str:
+        """Why training is over; empty while it is not."""
+        patience, metric = self.options.patience, self.decoder.task.primary_metric
+        if self.progress.update >= self.options.max_updates:
+            return f"training.max_updates={self.options.max_updates} is reached"
+        if self._fraction() >= 1.0:
+            return f"training.max_minutes={self.options.max_minutes:g} are over"
+        if patience and self.progress.validations_since_best >= patience:
+            return f"{patience} validations without a better {metric} (training.patience)"
+        return ""
+
+    def _save(self) -> None:
+        self._check_finite()
+        self.progress.since_logged = self._interval.state()
+        checkpoint.save(self.run.checkpoints, self.model, self.optimizer, self.average, self.progress,
+                        keep=self.options.keep_checkpoints)
+
+    def _fraction(self) -> float:
+        by_updates = self.progress.update / self.options.max_updates
+        by_time = self.progress.seconds / 60 / self.options.max_minutes
+        return max(by_updates, by_time)
+
+    def _check_finite(self) -> None:
+        """Raise RunError with the rows of the first update whose loss or gradient is not finite."""
+        for update, rows, value in self._unchecked:
+            if not math.isfinite(float(value)):
+                origins = [self.origins[row] for row in rows]
+                shown = ", ".join(origins[:8]) + (f" and {len(origins) - 8} more" if len(origins) > 8 else "")
+                self._unchecked = []
+                raise RunError(f"the loss or its gradient is not finite at update {update}; the batch held {shown}. "
+                               f"The last checkpoint is untouched. A lower training.learning_rate, a longer "
+                               f"training.warmup_updates or training.precision=float32 usually helps.")
+        self._unchecked = []
+
+    def _log(self, rate: float) -> None:
+        progress, interval = self.progress, self._interval
+        means = interval.means()
+        speed = (progress.tokens - interval.tokens) / max(1e-9, progress.seconds - interval.seconds)
+        self.run.append_metrics({"update": progress.update, "split": "train", "epoch": progress.epoch + 1,
+                                 "seconds": progress.seconds, "tokens": progress.tokens, "learning_rate": rate,
+                                 "tokens_per_second": speed, **{f"loss_{name}": mean for name, mean in means.items()}})
+        self._display.update(progress.update, fraction=self._fraction(), loss=next(iter(means.values())),
+                             tokens_per_second=speed, learning_rate=rate)
+        progress.since_logged = {}
+        self._interval = _Interval(progress)
+
+    def _say(self, text: str) -> None:
+        self.run.log(text)
+        print(text, flush=True)
+
+
+class _Interval:
+    """Sums of losses since the last row of metrics.jsonl, and where it began."""
+
+    def __init__(self, progress: checkpoint.Progress):
+        kept = progress.since_logged
+        self.tokens, self.seconds = kept.get("tokens", progress.tokens), kept.get("seconds", progress.seconds)
+        self._updates = int(kept.get("updates", 0))
+        self._sums: dict[str, float | Tensor] = {name: torch.tensor(value) for name, value in kept.items()
+                                                 if name not in ("tokens", "seconds", "updates")}
+
+    def add(self, losses: dict[str, Tensor]) -> None:
+        self._updates += 1
+        self._sums = {name: self._sums.get(name, 0.0) + loss for name, loss in losses.items()}
+
+    def means(self) -> dict[str, float]:
+        return {name: float(total) / self._updates for name, total in self._sums.items()}
+
+    def state(self) -> dict[str, float]:
+        return {"tokens": self.tokens, "seconds": self.seconds, "updates": self._updates,
+                **{name: float(total) for name, total in self._sums.items()}}
+
