@@ -1,0 +1,1 @@
+"""Speed measured beside other toolkits; run as `python -m benchmarks.training_speed`."""

@@ -1,0 +1,60 @@
+"""What the speed benchmarks' command lines have in common."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from benchmarks.corpus import Corpus, from_folder, synthetic
+
+SUITE = "suite"
+
+
+def common_options(description: str | None, systems: Mapping[str, str], *, seconds: float) -> argparse.ArgumentParser:
+    """A parser with the options that every speed benchmark takes."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", help="folder with train and test of rows {src, tgt}; made-up pairs without it")
+    parser.add_argument("--cache", type=Path, default=Path(tempfile.gettempdir()) / "seq2seq_suite-benchmarks",
+                        help="where learned pieces and weights are kept")
+    parser.add_argument("--systems", nargs="+", choices=systems, default=list(systems))
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=seconds, help="of a round of one system, about")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--output", type=Path, help="Markdown file")
+    parser.add_argument("--append", action="store_true", help="add to the file instead of replacing it")
+    parser.add_argument("--smoke", action="store_true", help="the suite alone on a few made-up pairs, seconds of work")
+    parser.add_argument("--worker", help=argparse.SUPPRESS)
+    return parser
+
+
+def chosen_systems(arguments: argparse.Namespace, names: Mapping[str, str], needs: Mapping[str, str]) -> list[str]:
+    """The systems asked for whose package is installed, the suite first; says which are left out."""
+    if arguments.smoke:
+        return [SUITE]
+    others = [system for system in arguments.systems if system != SUITE]
+    missing = [system for system in others if importlib.util.find_spec(needs[system]) is None]
+    for system in missing:
+        print(f"{names[system]} is left out: {needs[system]} is not installed (pip install 'seq2seq-suite[bench]')",
+              file=sys.stderr)
+    return [SUITE, *(system for system in others if system not in missing)]
+
+
+def chosen_corpus(arguments: argparse.Namespace) -> Corpus:
+    """The data set named, or made-up pairs."""
+    if arguments.smoke:
+        return synthetic(arguments.seed, train=300, test=10)
+    return from_folder(arguments.data, arguments.cache) if arguments.data else synthetic(arguments.seed)
+
+
+def publish(report: list[str], arguments: argparse.Namespace) -> None:
+    """Print the report, and write it where `--output` says."""
+    text = "\n".join(report) + "\n"
+    print(text, end="")
+    if arguments.output:
+        before = arguments.output.read_text(encoding="utf-8") + "\n" if arguments.append else ""
+        arguments.output.write_text(before + text, encoding="utf-8")

@@ -1,0 +1,155 @@
+"""Decoding speed in sentences per second beside Hugging Face `generate` and CTranslate2, with the same weights.
+
+    python -m benchmarks.decoding_speed --data path/to/multi30k --threads 2 --output benchmarks/results/decoding.md
+
+The suite trains a model for a while; the others get its weights, converted, so that all compute the same function
+and write outputs of like length. The share of greedy outputs equal to the suite's is in the table. Greedy and beam
+search run over 1,000 sentences sorted by length in batches of 64, and over 100 sentences one at a time; outputs end
+at 64 symbols.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import importlib
+import json
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from benchmarks.command_line import chosen_corpus, chosen_systems, common_options, publish
+from benchmarks.corpus import Corpus
+from benchmarks.machine import markdown_table, provenance
+from benchmarks.rounds import Rounds, Worker, serve
+from benchmarks.systems import SHAPES, DecodingSystem
+
+NAMES = {"suite": "seq2seq_suite", "marian": "Hugging Face generate (Marian)", "ctranslate": "CTranslate2 float32"}
+NEEDS = {"suite": "torch", "marian": "transformers", "ctranslate": "ctranslate2"}
+CASES = ((64, 1), (64, 5), (1, 1), (1, 5))  # sentences in a batch, beam size
+LONGEST = 64
+MODULE = "benchmarks.decoding_speed"
+
+
+def measure(arguments: argparse.Namespace, corpus: Corpus, systems: list[str]) -> list[list[str]]:
+    """A row for each system, with the cases in its columns."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "corpus.json"
+        corpus.save(file)
+        task = {"corpus": str(file), "weights": str(_weights(arguments, corpus, file)), "size": arguments.size,
+                "seed": arguments.seed, "threads": arguments.threads}
+        workers = {system: Worker(MODULE, {**task, "system": system}, arguments.threads) for system in systems}
+        greedy = {system: worker.ask({"outputs": True}) for system, worker in workers.items()}
+        rounds = {(system, case): Rounds() for system in systems for case in CASES}
+        for case in CASES:
+            for _ in range(arguments.rounds):
+                for system, worker in workers.items():
+                    rates = worker.ask({"case": case, "sentences": arguments.sentences, "seconds": arguments.seconds})
+                    rounds[system, case].blocks.append(rates)
+                    print(f"batch {case[0]} beam {case[1]} {system}: {[round(rate, 1) for rate in rates]} sentences/s",
+                          file=sys.stderr, flush=True)
+        for worker in workers.values():
+            worker.close()
+    rows = []
+    for system, worker in workers.items():
+        same = sum(mine == theirs for mine, theirs in zip(greedy["suite"], greedy[system], strict=True))
+        cells = []
+        for case in CASES:
+            found = rounds[system, case]
+            cells.append(f"{found.rate():,.1f}" + ("" if system == "suite" else
+                                                    f" ({rounds['suite', case].ratio(found):.2f}x)"))
+        disturbed = sum(sum(rounds[system, case].disturbed()) for case in CASES)
+        rows.append([f"{NAMES[system]} {worker.about['version']}", f"{100 * same / len(corpus.test):.1f} %", *cells,
+                     f"{len(CASES) * arguments.rounds} rounds, {disturbed} disturbed"])
+    return rows
+
+
+def _weights(arguments: argparse.Namespace, corpus: Corpus, corpus_file: Path) -> Path:
+    """The suite's weights after `--train-seconds`; trained once for a corpus, size, seed and time."""
+    about = [arguments.size, arguments.seed, arguments.train_seconds, arguments.threads]
+    key = hashlib.sha256(json.dumps(about).encode() + corpus_file.read_bytes()).hexdigest()[:12]
+    file = arguments.cache / f"weights-{key}.pt"
+    if not file.exists():
+        task = {"corpus": str(corpus_file), "weights": str(file), "size": arguments.size, "seed": arguments.seed,
+                "threads": arguments.threads, "system": "train", "seconds": arguments.train_seconds}
+        print(f"training for {arguments.train_seconds:g} seconds", file=sys.stderr, flush=True)
+        Worker(MODULE, task, arguments.threads).close()
+    return file
+
+
+def work(task: dict[str, Any]) -> None:
+    """The measuring process."""
+    import torch
+
+    torch.set_num_threads(task["threads"])
+    torch.manual_seed(task["seed"])
+    corpus, weights, shape = Corpus.load(Path(task["corpus"])), Path(task["weights"]), SHAPES[task["size"]]
+    if task["system"] == "train":
+        suite = importlib.import_module("benchmarks.systems.suite")
+        suite.train_briefly(shape, corpus, task["seed"], task["seconds"], weights)
+        serve({}, lambda _: None)
+        return
+    module = importlib.import_module(f"benchmarks.systems.{task['system']}")
+    system: DecodingSystem = module.decoding(shape, corpus, weights)
+    sources = [source for source, _ in corpus.test]
+
+    def answer(request: dict[str, Any]) -> Any:
+        if "outputs" in request:
+            return [output for first in range(0, len(sources), 64)
+                    for output in system.decode(sources[first : first + 64], 1, LONGEST)]
+        return _time(system, sources, request)
+
+    serve({"version": system.version}, answer)
+
+
+def _time(system: DecodingSystem, sources: list[list[int]], request: dict[str, Any]) -> list[float]:
+    """Sentences per second of at least two passes over the sentences, as many as fit into the time."""
+    size, beam_size = request["case"]
+    if size == 1:
+        chosen = sources[: max(1, request["sentences"] // 10)]
+    else:
+        chosen = sorted(sources[: request["sentences"]], key=len)
+    batches = [chosen[first : first + size] for first in range(0, len(chosen), size)]
+    system.decode(batches[0], beam_size, LONGEST)
+    rates: list[float] = []
+    end = time.perf_counter() + request["seconds"]
+    while time.perf_counter() < end or len(rates) < 2:
+        start = time.perf_counter()
+        for batch in batches:
+            system.decode(batch, beam_size, LONGEST)
+        rates.append(len(chosen) / (time.perf_counter() - start))
+    return rates
+
+
+def parse() -> argparse.Namespace:
+    """The command line."""
+    parser = common_options(__doc__, NAMES, seconds=4.0)
+    parser.add_argument("--size", choices=SHAPES, default="tiny")
+    parser.add_argument("--sentences", type=int, default=1000, help="in batches; a tenth of them one at a time")
+    parser.add_argument("--train-seconds", type=float, default=200.0, help="0 for one update, whose outputs run long")
+    arguments = parser.parse_args()
+    if arguments.smoke:
+        arguments.rounds, arguments.seconds, arguments.train_seconds, arguments.sentences = 1, 0.0, 0.0, 10
+    return arguments
+
+
+def main() -> None:
+    """Measure and print the table."""
+    arguments = parse()
+    if arguments.worker:
+        work(json.loads(arguments.worker))
+        return
+    systems, corpus = chosen_systems(arguments, NAMES, NEEDS), chosen_corpus(arguments)
+    rows = measure(arguments, corpus, systems)
+    header = ["system", "outputs equal", *(f"batch {size}, {'greedy' if beam == 1 else f'beam {beam}'}"
+                                           for size, beam in CASES), "rounds"]
+    publish([f"# Decoding speed: {corpus.name}, {arguments.size}, float32", "",
+             *provenance(arguments.seed, arguments.threads), "", *markdown_table(header, rows), "",
+             "Sentences per second; in brackets how much faster the suite is. Weights: the suite's after "
+             f"{arguments.train_seconds:g} seconds of training."], arguments)
+
+
+if __name__ == "__main__":
+    main()

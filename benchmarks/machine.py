@@ -1,0 +1,68 @@
+"""What a figure was measured on, and how fast that machine multiplies matrices."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import platform
+import shlex
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+_GEMMS = ((2048, 2048, 2048), (4096, 512, 2048), (4096, 2048, 512))
+
+
+def provenance(seed: int, threads: int) -> list[str]:
+    """Lines that say where, when and how: machine, versions, command, seed and commit."""
+    import torch
+
+    # Of a path its last part: no folder of this machine belongs into a report.
+    given = [Path(word).name if Path(word).is_absolute() else word for word in sys.argv[1:]]
+    command = shlex.join(["python", "-m", f"benchmarks.{Path(sys.argv[0]).stem}", *given])
+    return [f"- machine: {_processor()}, {os.cpu_count()} CPUs, {threads} threads used",
+            f"- date: {datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M} UTC; Python {platform.python_version()}, "
+            f"torch {torch.__version__}",
+            f"- command: `{command}`", f"- seed {seed}, commit {_commit()}"]
+
+
+def _processor() -> str:
+    information = Path("/proc/cpuinfo")
+    lines = information.read_text().splitlines() if information.exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    flags = next((line.split() for line in lines if line.startswith("flags")), [])
+    known = [name for name in ("avx2", "avx512f", "avx512_bf16", "amx_bf16") if name in flags]
+    name = names[0] if names else platform.processor() or platform.machine()
+    return f"{name} ({', '.join(known) or 'flags unknown'})"
+
+
+def _commit() -> str:
+    def git(*arguments: str) -> str:
+        return subprocess.run(["git", *arguments], cwd=Path(__file__).parent, capture_output=True, text=True,
+                              check=False).stdout.strip()
+
+    return (git("rev-parse", "--short", "HEAD") or "unknown") + " with changes" * bool(git("status", "--porcelain"))
+
+
+def matrix_peak(precision: str, seconds: float = 2.0) -> float:
+    """Operations per second of the fastest of a few large matrix products, by their median."""
+    import torch
+
+    dtype, best = getattr(torch, precision), 0.0
+    for rows, inner, columns in _GEMMS:
+        left, right = torch.randn(rows, inner).to(dtype), torch.randn(columns, inner).to(dtype)
+        torch.nn.functional.linear(left, right)
+        times, end = [], time.perf_counter() + seconds / len(_GEMMS)
+        while time.perf_counter() < end or len(times) < 3:
+            start = time.perf_counter()
+            torch.nn.functional.linear(left, right)
+            times.append(time.perf_counter() - start)
+        best = max(best, 2 * rows * inner * columns / statistics.median(times))
+    return best
+
+
+def markdown_table(header: list[str], rows: list[list[str]]) -> list[str]:
+    """The lines of a table."""
+    return ["| " + " | ".join(row) + " |" for row in [header, ["---"] * len(header), *rows]]

@@ -1,0 +1,92 @@
+"""Interleaved measurement: each system lives in a process of its own, and they take turns, A B C A B C.
+
+A round of a system is a few blocks of the same work. A round whose blocks differ by more than 15 % was disturbed by
+something else on the machine: it is flagged, and left out of medians as long as others remain.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+SPREAD = 0.15
+
+
+@dataclass
+class Rounds:
+    """What was measured of one system: the rates of each round's blocks."""
+
+    blocks: list[list[float]] = field(default_factory=list)
+
+    def disturbed(self) -> list[bool]:
+        """Whether each round's blocks differ too much."""
+        return [max(rates) > (1 + SPREAD) * min(rates) for rates in self.blocks]
+
+    def rates(self) -> list[float]:
+        """The median rate of each round."""
+        return [statistics.median(rates) for rates in self.blocks]
+
+    def rate(self) -> float:
+        """The median over quiet rounds, over all if none was quiet."""
+        return statistics.median(_quiet(self.rates(), self.disturbed()))
+
+    def ratio(self, other: Rounds) -> float:
+        """The median over rounds of this system's rate by the other's."""
+        ratios = [mine / theirs for mine, theirs in zip(self.rates(), other.rates(), strict=True)]
+        flags = [a or b for a, b in zip(self.disturbed(), other.disturbed(), strict=True)]
+        return statistics.median(_quiet(ratios, flags))
+
+    def remark(self) -> str:
+        """Rounds, and how many of them were disturbed."""
+        return f"{len(self.blocks)} rounds, {sum(self.disturbed())} disturbed"
+
+
+def _quiet(values: list[float], disturbed: list[bool]) -> list[float]:
+    return [value for value, flag in zip(values, disturbed, strict=True) if not flag] or values
+
+
+class Worker:
+    """A process that measures one system when it is asked.
+
+    Args:
+        module: whose `--worker` mode it runs.
+        task: given to it as JSON.
+        threads: for OpenMP and PyTorch.
+    """
+
+    def __init__(self, module: str, task: dict[str, Any], threads: int):
+        environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "16384",
+                       "TOKENIZERS_PARALLELISM": "false"}
+        self._process = subprocess.Popen([sys.executable, "-m", module, "--worker", json.dumps(task)],
+                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
+        self.about = self._answer()
+
+    def ask(self, request: dict[str, Any]) -> Any:
+        """The answer to a request."""
+        print(json.dumps(request), file=self._process.stdin, flush=True)
+        return self._answer()
+
+    def close(self) -> None:
+        """Let the process end."""
+        self._process.stdin.close()
+        self._process.wait()
+
+    def _answer(self) -> Any:
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"a measuring process ended with code {self._process.wait()}; its message is above")
+        return json.loads(line)
+
+
+def serve(about: dict[str, Any], answer: Callable[[dict[str, Any]], Any]) -> None:
+    """The worker's side: say what it is, then answer requests until there are no more."""
+    out, sys.stdout = sys.stdout, sys.stderr  # libraries may print
+    print(json.dumps(about), file=out, flush=True)
+    for line in sys.stdin:
+        print(json.dumps(answer(json.loads(line))), file=out, flush=True)

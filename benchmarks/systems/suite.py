@@ -1,0 +1,105 @@
+"""The suite itself: its core, its batching, its optimiser and its search."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from pathlib import Path
+
+import torch
+
+import seq2seq_suite
+from benchmarks.corpus import Corpus
+from benchmarks.systems import (
+    BATCH_TOKENS,
+    LABEL_SMOOTHING,
+    TRAINING_OPTIONS,
+    DecodingSystem,
+    Pair,
+    Shape,
+    TrainingSystem,
+)
+from seq2seq_suite.config import Backbone, Training
+from seq2seq_suite.data.batching import Bucketed, collate
+from seq2seq_suite.model.seq2seq import Seq2Seq, build_model
+from seq2seq_suite.strategies.autoregressive import Autoregressive
+from seq2seq_suite.strategies.search import SearchOptions
+from seq2seq_suite.training.optimizer import build_optimizer, learning_rate
+from seq2seq_suite.types import Batch, Encoded, Sizes
+
+
+def build(shape: Shape) -> Seq2Seq:
+    """The suite's model with one embedding for source, target and output, and post-norm layers as the others have."""
+    backbone = Backbone(width=shape.width, feed_forward_width=shape.feed_forward, num_heads=shape.heads,
+                        encoder_layers=shape.layers, decoder_layers=shape.layers, dropout=shape.dropout,
+                        norm_placement="post", max_positions=512)
+    model = build_model(backbone, Sizes(shape.vocabulary, shape.vocabulary))
+    model.frontend.embedding = model.embedding
+    return model
+
+
+def training(shape: Shape, precision: str, corpus: Corpus, seed: int) -> TrainingSystem:
+    """As `training.trainer` trains, without its logs and checkpoints."""
+    model, options = build(shape), Training(**TRAINING_OPTIONS)
+    strategy, optimizer = Autoregressive(label_smoothing=LABEL_SMOOTHING), build_optimizer(model, options)
+    few_shapes, updates = precision == "bfloat16", itertools.count()
+
+    def update(pairs: list[Pair]) -> float:
+        batch = collate(corpus.encoded(pairs), "translation", few_shapes=few_shapes)
+        model.train()
+        strategy.train()
+        count = strategy.counts(model, batch)["cross_entropy"]
+        with torch.autocast("cpu", torch.bfloat16, enabled=few_shapes):
+            total = strategy.loss(model, batch).sums["cross_entropy"]
+        (total / count).backward()
+        norm = torch.nn.utils.clip_grad_norm_(model.parameters(), options.clip_norm)
+        for group in optimizer.param_groups:
+            group["lr"] = learning_rate(options, next(updates), 0.0)
+        loss = float(total.detach()) / count
+        if not torch.isfinite(norm):
+            raise RuntimeError("the gradient is not finite")
+        optimizer.step()
+        optimizer.zero_grad()
+        return loss
+
+    batches = buckets(corpus, seed, few_shapes=few_shapes)
+    return TrainingSystem(seq2seq_suite.__version__, model, batches, update)
+
+
+def buckets(corpus: Corpus, seed: int, *, few_shapes: bool) -> list[list[Pair]]:
+    """An epoch in batches of like length."""
+    bucketed = Bucketed(corpus.encoded(corpus.train), "translation", batch_tokens=BATCH_TOKENS, seed=seed,
+                        few_shapes=few_shapes)
+    return [[corpus.train[index] for index in batch] for batch in bucketed.epoch(0)]
+
+
+def train_briefly(shape: Shape, corpus: Corpus, seed: int, seconds: float, file: Path) -> None:
+    """Weights that write sentences of natural length, so that decoding them is worth timing."""
+    system = training(shape, "float32", corpus, seed)
+    end, losses = time.monotonic() + seconds, []
+    for pairs in itertools.cycle(system.batches):
+        losses.append(system.update(pairs))
+        if time.monotonic() >= end:
+            break
+    file.parent.mkdir(parents=True, exist_ok=True)
+    torch.save({"weights": system.model.state_dict(), "updates": len(losses), "loss": losses[-1]}, file)
+
+
+def decoding(shape: Shape, corpus: Corpus, weights: Path) -> DecodingSystem:
+    """The suite's search."""
+    model, strategy = build(shape), Autoregressive()
+    model.load_state_dict(torch.load(weights)["weights"])
+    model.eval()
+
+    def decode(sources: list[list[int]], beam_size: int, longest: int) -> list[list[int]]:
+        batch = _batch(corpus, sources)
+        found = strategy.generate(model, batch, options=SearchOptions(beam_size=beam_size),
+                                  limit=torch.full((len(sources),), longest + 1))  # it counts END
+        return [list(hypotheses[0].symbols) for hypotheses in found]
+
+    return DecodingSystem(seq2seq_suite.__version__, decode)
+
+
+def _batch(corpus: Corpus, sources: list[list[int]]) -> Batch:
+    items: list[Encoded] = corpus.encoded([(source, []) for source in sources])
+    return collate(items, "translation")
