@@ -1,0 +1,40 @@
+"""The speed benchmarks run from end to end, so that they do not rot."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks.rounds import Rounds
+from benchmarks.systems import Shape
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize(("script", "heading"), [("training_speed", "# Training speed: synthetic"),
+                                                 ("decoding_speed", "# Decoding speed: synthetic, tiny, float32")])
+def test_a_small_measurement_ends_in_a_table_with_the_suites_row(tmp_path, script, heading):
+    output = tmp_path / "speed.md"
+    command = [sys.executable, "-m", f"benchmarks.{script}", "--smoke", "--threads", "1", "--cache", str(tmp_path),
+               "--output", str(output)]
+    done = subprocess.run(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True,
+                          text=True, timeout=240, check=False)
+    assert done.returncode == 0, done.stderr
+    assert output.read_text().startswith(heading)
+    assert "| seq2seq_suite " in done.stdout
+
+
+def test_a_disturbed_round_is_left_out_while_a_quiet_one_remains():
+    ours = Rounds([[100.0, 101.0, 99.0], [50.0, 90.0, 20.0]])
+    theirs = Rounds([[50.0, 50.0, 50.0], [50.0, 51.0, 50.0]])
+    assert ours.disturbed() == [False, True]
+    assert (ours.rate(), ours.ratio(theirs)) == (100.0, 2.0)
+
+
+def test_operations_of_one_layer_are_those_counted_by_hand():
+    shape = Shape(width=2, feed_forward=3, heads=1, layers=1, vocabulary=5)
+    encoder = 2 * (4 * 2 * 2 * 2 + 2 * 2 * 2 * 3) + 2 * 2 * 2 * 2 * 2
+    decoder = 1 * (6 * 2 * 2 * 2 + 2 * 2 * 2 * 3) + 2 * (2 * 2 * 2 * 2) + 2 * 2 * 2 * (1 * 1 + 2 * 1)
+    assert shape.operations(2, 1) == 3 * (encoder + decoder + 2 * 2 * 5)

@@ -1,0 +1,88 @@
+"""Tiny models whose every weight, norm gains and biases too, is random enough to matter, and batches for them."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import nn
+
+from seq2seq_suite.config import Backbone, Config
+from seq2seq_suite.model.layers import LayerShape
+from seq2seq_suite.model.seq2seq import Seq2Seq, build_model
+from seq2seq_suite.tasks.parsing import ParsingTask
+from seq2seq_suite.trees import read_trees
+from seq2seq_suite.types import END, Batch, Example, Sizes
+
+SENTENCES = (
+    "(S (NP (DT the) (NN dog)) (VP (VBZ barks)))",
+    "(S (NP (NN cat)) (VP (VBZ sees) (NP (DT a) (NN bird))))",
+    "(S (NP (NP (DT the) (NN bird)) (PP (IN in) (NP (DT the) (NN tree)))) (VP (VBZ sings)))",
+    "(S (VP (VB run)) (. !))",
+    "(S (NP (PRP he)) (VP (VBZ knows) (SBAR (IN that) (S (NP (PRP she)) (VP (VBZ sings))))))",
+    "(S (NP (DT a) (JJ small) (NN dog)) (VP (VBZ sees) (NP (PRP him)) (PP (IN in) (NP (NN town)))))",
+    "(NP (DT the) (NN end))",
+    "(S (NP (PRP she)) (VP (VBZ barks) (ADVP (RB loudly))))",
+)
+
+
+@pytest.fixture
+def layer_shape() -> Callable[..., LayerShape]:
+    """A factory of layer shapes, small unless told otherwise."""
+    def make(**changes) -> LayerShape:
+        return LayerShape(**{"width": 16, "feed_forward_width": 24, "num_heads": 2, "dropout": 0.0, **changes})
+    return make
+
+
+@pytest.fixture
+def roughen() -> Callable[..., nn.Module]:
+    """Adds noise to all parameters, so that no gain is one and no bias zero; embeddings of padding stay zero."""
+    def apply(module: nn.Module, *, noise: float = 0.2) -> nn.Module:
+        with torch.no_grad():
+            for parameter in module.parameters():
+                parameter.add_(torch.randn_like(parameter) * noise)
+            for part in module.modules():
+                if isinstance(part, nn.Embedding) and part.padding_idx is not None:
+                    part.weight[part.padding_idx] = 0.0
+        return module
+    return apply
+
+
+@pytest.fixture
+def make_model(roughen) -> Callable[..., Seq2Seq]:
+    """A factory: sizes of the vocabularies, changes to the backbone, in evaluation mode."""
+    def make(sizes: Sizes | None = None, *, seed: int = 1, noise: float = 0.2, **backbone) -> Seq2Seq:
+        given = {"width": 16, "feed_forward_width": 24, "num_heads": 2, "encoder_layers": 2, "decoder_layers": 2,
+                 "dropout": 0.0, "max_positions": 160, **backbone}
+        torch.manual_seed(seed)
+        model = build_model(Backbone.model_validate(given), sizes or Sizes(target_symbols=9, source_symbols=11))
+        return roughen(model, noise=noise).eval()
+    return make
+
+
+@pytest.fixture
+def make_batch() -> Callable[..., Batch]:
+    """A factory of batches of random tokens, padded with noise; targets end in END."""
+    def make(source_lengths: list[int], target_lengths: list[int], *, source_symbols: int = 11,
+             target_symbols: int = 9, seed: int = 2) -> Batch:
+        torch.manual_seed(seed)
+        source_mask = torch.arange(max(source_lengths)) < torch.tensor(source_lengths).unsqueeze(1)
+        target_mask = torch.arange(max(target_lengths)) < torch.tensor(target_lengths).unsqueeze(1)
+        source = torch.randint(4, source_symbols, source_mask.shape)
+        target = torch.randint(4, target_symbols, target_mask.shape)
+        target.scatter_(1, torch.tensor(target_lengths).unsqueeze(1) - 1, END)
+        return Batch(source, source_mask, target, target_mask, torch.zeros_like(target_mask), "test")
+    return make
+
+
+@pytest.fixture
+def make_parsing() -> Callable[..., tuple[ParsingTask, list[Example]]]:
+    """A factory of a parsing task fitted to eight sentences, and those sentences."""
+    def make(linearisation: str, **options) -> tuple[ParsingTask, list[Example]]:
+        config = Config.model_validate({"task": "parsing", "parsing": {
+            "linearisation": linearisation, "min_count": 1, **options}})
+        task = ParsingTask(config.parsing, config.data)
+        trees = [next(read_trees(f"(TOP {sentence})"))[1] for sentence in SENTENCES]
+        examples = [Example(tuple(tree.words()), tree) for tree in trees]
+        task.fit(examples)
+        return task, examples
+    return make

@@ -1,0 +1,71 @@
+import io
+import time
+
+import pytest
+from rich.console import Console
+
+from seq2seq_suite.report.progress import Progress
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    now = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    return now
+
+
+def test_away_from_a_terminal_every_call_is_a_plain_line(clock, capsys):
+    with Progress(3000) as progress:
+        clock[0] += 36
+        progress.update(250, fraction=0.1, loss=0.5, tokens_per_second=9000.0, learning_rate=1e-3)
+        clock[0] += 36
+        progress.update(500, fraction=0.3, loss=0.412, tokens_per_second=12340.4, learning_rate=8.1e-4)
+        progress.message("saved [bold]")
+        progress.validation(500, {"f1": 87.3, "exact": 40.0, "malformed": 3}, True)
+        progress.validation(600, {"f1": 86.0}, False)
+    assert capsys.readouterr().out.splitlines() == [
+        "update 250/3000  loss 0.500  9,000 tokens/s  lr 1.0e-03  0:36 elapsed",
+        "update 500/3000  loss 0.412  12,340 tokens/s  lr 8.1e-04  1:12 elapsed, about 2:06 left",
+        "saved [bold]",
+        "validation at update 500: f1 87.3  exact 40  malformed 3  (best so far)",
+        "validation at update 600: f1 86",
+    ]
+
+
+def test_the_time_left_of_a_resumed_run_goes_by_its_own_pace(clock, capsys):
+    with Progress(100) as progress:
+        for update, fraction in ((60, 0.6), (70, 0.7)):
+            clock[0] += 10
+            progress.update(update, fraction=fraction, loss=1.0, tokens_per_second=1.0, learning_rate=1.0)
+    assert capsys.readouterr().out.splitlines()[-1].endswith("0:20 elapsed, about 0:30 left")
+
+
+def test_on_a_terminal_there_is_a_bar_with_messages_above_it():
+    stream = io.StringIO()
+    console = Console(file=stream, force_terminal=True, width=100, color_system="standard",
+                      _environ={"TERM": "xterm-256color"})
+    with Progress(10, console=console) as progress:
+        progress.update(5, fraction=0.5, loss=0.25, tokens_per_second=1000.0, learning_rate=1e-3)
+        progress.validation(5, {"f1": 50.0}, True)
+        progress._live.refresh()
+    shown = stream.getvalue()
+    assert "━" in shown and " 50%" in shown and "best f1 50" in shown and "validation at update 5: f1 50" in shown
+    assert shown.endswith("update 5/10  loss 0.250  1,000 tokens/s  lr 1.0e-03  0:00 elapsed\n")
+
+
+def test_no_color_is_respected():
+    stream = io.StringIO()
+    console = Console(file=stream, force_terminal=True, width=100, _environ={"TERM": "xterm-256color", "NO_COLOR": "1"})
+    with Progress(10, console=console) as progress:
+        progress.validation(5, {"f1": 50.0}, True)
+        progress._live.refresh()
+    assert "\x1b[3" not in stream.getvalue()
+
+
+def test_an_error_within_takes_the_bar_away():
+    stream = io.StringIO()
+    console = Console(file=stream, force_terminal=True, width=100, _environ={"TERM": "xterm-256color"})
+    with pytest.raises(RuntimeError), Progress(10, console=console) as progress:
+        raise RuntimeError
+    assert progress._live is None and stream.getvalue().rstrip().endswith("elapsed")
+    assert "\x1b[?25h" in stream.getvalue()  # the cursor is back

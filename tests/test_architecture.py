@@ -1,0 +1,75 @@
+"""The shape of the house: who may import whom, and how large a room may be."""
+
+import ast
+from pathlib import Path
+
+PACKAGE = Path(__file__).parents[1] / "seq2seq_suite"
+
+# What a part may import of ours; `types` and `trees` are open to all.
+MAY_IMPORT = {
+    "types": set(),
+    "trees": set(),
+    "files": set(),
+    "config": set(),
+    "model": set(),
+    "strategies": {"model"},
+    "data": set(),
+    "metrics": set(),
+    "tasks": {"data", "metrics", "config"},
+    "report": set(),
+    "training": {"model", "strategies", "data", "metrics", "tasks", "report", "config", "config_file"},
+}
+# A type in an annotation is no dependency at run time: the builder reads the configuration's fields.
+FOR_TYPES_ONLY = {"model": {"config"}}
+MOST_LINES = 420
+
+
+def part_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def imports(tree: ast.AST) -> set[str]:
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("seq2seq_suite."):
+            found.add(node.module.split(".")[1])
+        elif isinstance(node, ast.ImportFrom) and node.module == "seq2seq_suite":
+            found |= {alias.name for alias in node.names if not alias.name.startswith("__")}
+        elif isinstance(node, ast.Import):
+            found |= {alias.name.split(".")[1] for alias in node.names if alias.name.startswith("seq2seq_suite.")}
+    return found
+
+
+def test_parts_import_only_what_they_may():
+    wrong = []
+    for path in PACKAGE.rglob("*.py"):
+        part = part_of(path)
+        if part not in MAY_IMPORT:
+            continue
+        allowed = MAY_IMPORT[part] | FOR_TYPES_ONLY.get(part, set()) | {part, "types", "trees", "files"}
+        extra = imports(ast.parse(path.read_text())) - allowed
+        if extra:
+            wrong.append(f"{path.relative_to(PACKAGE)} imports {', '.join(sorted(extra))}")
+    assert not wrong, wrong
+
+
+def test_every_package_is_known_to_the_rule():
+    parts = {part_of(path) for path in PACKAGE.rglob("*.py")}
+    assert parts - set(MAY_IMPORT) == {"__init__", "__main__", "cli", "config_file", "config_errors"}
+
+
+def test_files_stay_small_enough_to_read():
+    large = {str(path.relative_to(PACKAGE)): count for path in PACKAGE.rglob("*.py")
+             if (count := len(path.read_text().splitlines())) > MOST_LINES}
+    assert not large, large
+
+
+def test_no_layer_keeps_its_cache():
+    """The key-value cache is passed in and returned: nothing in `model` assigns to self outside a constructor."""
+    for path in (PACKAGE / "model").glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef) and node.name != "__init__":
+                for inner in ast.walk(node):
+                    targets = inner.targets if isinstance(inner, ast.Assign) else []
+                    assert not any(isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name)
+                                   and target.value.id == "self" for target in targets), f"{path.name}: {node.name}"

@@ -1,0 +1,167 @@
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from seq2seq_suite import __version__, cli
+from seq2seq_suite.report import tables
+from seq2seq_suite.types import DataError
+
+ROOT = Path(__file__).resolve().parents[1]
+VERBS = ("run", "evaluate", "predict", "check", "score")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def wrong(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """What a wrong command line answers."""
+    assert cli.main(arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.out == "" and "Traceback" not in captured.err
+    return captured.err
+
+
+def start(*arguments: str, code: str = "", **options) -> subprocess.CompletedProcess:
+    words = ["-c", code] if code else ["-m", "seq2seq_suite", *arguments]
+    return subprocess.run([sys.executable, *words], capture_output=True, timeout=60,
+                          env={**os.environ, "PYTHONPATH": str(ROOT)}, **options)
+
+
+def test_help_of_every_verb_has_an_example(capsys):
+    assert cli.main(["--help"]) == 0
+    text = capsys.readouterr().out
+    for verb in VERBS:
+        assert f"\n  {verb} " in text
+        assert cli.main([verb, "--help"]) == 0
+        assert f"{cli.PROGRAM} {verb} " in capsys.readouterr().out.split("Example")[1]
+
+
+@pytest.mark.parametrize(("arguments", "heavy"), [
+    (["--help"], {"torch", "datasets", "pydantic", "numpy", "yaml", "rich"}),
+    (["run", "--help"], {"torch", "datasets", "numpy", "yaml", "rich"}),
+])
+def test_help_loads_nothing_heavy(arguments, heavy):
+    done = start(code=f"import sys\nfrom seq2seq_suite.cli import main\nassert main({arguments}) == 0\n"
+                      f"sys.exit(' '.join({heavy} & set(sys.modules)))")
+    assert done.stderr.strip() == b""
+
+
+def test_the_version_is_printed(capsys):
+    assert cli.main(["--version"]) == 0
+    assert capsys.readouterr().out == f"seq2seq_suite {__version__}\n"
+
+
+def test_a_missing_or_unknown_verb_is_answered_with_the_verbs(capsys):
+    assert "the verb is missing\n  expected: one of run, evaluate" in wrong(capsys)
+    for given, meant in {"rnu": "run", "train": "run", "evalute": "evaluate", "translate": "predict"}.items():
+        assert f"unknown verb '{given}', did you mean {meant}?" in wrong(capsys, given, "a.yaml")
+    assert "unknown verb 'zzz'\n" in wrong(capsys, "zzz")
+
+
+def test_wrong_arguments_exit_with_2_and_a_hint_at_help(capsys):
+    for arguments in (["run"], ["run", "a.yaml", "--resum"], ["evaluate"], ["predict", "runs/a", "--n-best", "0", "x"]):
+        assert "for help" in wrong(capsys, *arguments)
+
+
+def test_one_file_at_a_time_with_overrides_in_any_place(capsys):
+    assert "2 files: a.yaml b.yaml\n  expected: one YAML file at a time" in wrong(capsys, "run", "a.yaml", "b.yaml")
+    assert "the YAML file is missing" in wrong(capsys, "run", "seed=2")
+    Path("a.yaml").write_text("task: parsing\n")
+    assert "command line: sed=2: unknown key, did you mean seed?" in wrong(capsys, "check", "sed=2", "a.yaml")
+    assert "write training.lr=3" in wrong(capsys, "run", "a.yaml", "--training.lr=3")
+    assert "command line: beam\n  expected: key=value" in wrong(capsys, "evaluate", "runs/a", "beam")
+
+
+def test_a_wrong_configuration_is_explained_before_anything_is_written(capsys, folder):
+    Path("tasks").mkdir()
+    Path("tasks/parsing.yaml").write_text("task: parsing\nbackbone:\n  n_heads: 4\n")
+    assert wrong(capsys, "run", "tasks/parsing.yaml") == \
+        "tasks/parsing.yaml:3: backbone.n_heads: unknown key, did you mean num_heads?\n"
+    assert "did you mean tasks/parsing.yaml?" in wrong(capsys, "run", "tasks/parsin.yaml")
+    assert not (folder / "runs").exists()
+
+
+def test_errors_go_to_standard_error_in_red_only_on_a_terminal():
+    done = start("rnu")
+    assert done.returncode == 2 and done.stdout == b"" and b"\x1b" not in done.stderr
+    for no_color, red in (("", True), ("1", False)):
+        ours, theirs = pty.openpty()
+        subprocess.run([sys.executable, "-m", "seq2seq_suite", "rnu"], stderr=theirs, timeout=60,
+                       env={**os.environ, "PYTHONPATH": str(ROOT), "NO_COLOR": no_color})
+        os.close(theirs)
+        assert (b"\x1b[31m" in os.read(ours, 4096)) is red
+        os.close(ours)
+
+
+def test_a_reader_that_goes_away_leaves_no_stack_trace():
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run([sys.executable, "-m", "seq2seq_suite", "--help"], stdout=writing, stderr=subprocess.PIPE,
+                          env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=60)
+    os.close(writing)
+    assert done.stderr == b"" and done.returncode == 1
+
+
+def test_an_internal_failure_keeps_its_stack_trace():
+    done = start(code="from seq2seq_suite import cli\ncli.check = None\n"
+                      "def broken(_): raise KeyError('internal')\ncli._yaml_and_overrides = broken\n"
+                      "cli.main(['check', 'a.yaml'])")
+    assert done.returncode == 1 and b"Traceback" in done.stderr and b"KeyError: 'internal'" in done.stderr
+
+
+def test_ctrl_c_exits_with_130():
+    done = start(code="import sys\nfrom seq2seq_suite import cli\n"
+                      "def stopped(_): raise KeyboardInterrupt\ncli._yaml_and_overrides = stopped\n"
+                      "sys.exit(cli.main(['check', 'a.yaml']))")
+    assert done.returncode == 130 and b"Traceback" not in done.stderr
+
+
+def test_inputs_come_from_arguments_a_file_or_a_pipe_with_their_lines():
+    Path("in.txt").write_bytes("a b\r\nö\n\n".encode())
+    assert cli._inputs(["x", "y=z"], None) == [("x", ("command line", 1)), ("y=z", ("command line", 2))]
+    assert cli._inputs([], "in.txt") == [("a b", ("in.txt", 1)), ("ö", ("in.txt", 2))]
+    for source in (None, "-"):
+        done = start(code=f"from seq2seq_suite import cli; print(cli._inputs([], {source!r}))", input=b"a\nb\n")
+        assert done.stdout == b"[('a', ('standard input', 1)), ('b', ('standard input', 2))]\n"
+
+
+def test_inputs_that_cannot_be_read_are_named(capsys):
+    Path("bytes.txt").write_bytes(b"a\nb\xff\n")
+    assert wrong(capsys, "predict", "runs/a", "--input", "none.txt").startswith("none.txt: cannot be read: No such")
+    assert wrong(capsys, "predict", "runs/a", "--input", "bytes.txt").startswith("bytes.txt:2: not UTF-8")
+    assert "both TEXT and --input" in wrong(capsys, "predict", "runs/a", "x", "--input", "-")
+    with pytest.raises(DataError, match=r"in\.txt:7: the input is empty"):
+        cli._example(None, " ", ("in.txt", 7))
+
+
+def test_scoring_compares_two_files_of_one_task(capsys):
+    Path("gold.txt").write_text("(S (NP (NN cats)) (VP (VBP sleep)))\n(S (NP (NN dogs)) (VP (VBP bark)))\n")
+    Path("short.txt").write_text("(S (NP (NN cats)) (VP (VBP sleep)))\n")
+    assert cli.main(["score", "parsing", "gold.txt", "gold.txt"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["metric", "figure"] and "100.00" in lines[1]
+    assert cli.main(["score", "parsing", "gold.txt", "gold.txt", "--json"]) == 0
+    assert set(json.loads(capsys.readouterr().out)) == {"task", "figures", "signature"}
+    message = wrong(capsys, "score", "parsing", "gold.txt", "short.txt")
+    assert message.startswith("short.txt: 1 predictions for 2 references in gold.txt")
+    assert "did you mean parsing?" in wrong(capsys, "score", "parsin", "gold.txt", "gold.txt")
+
+
+def test_a_summary_away_from_a_terminal_is_plain_aligned_text(capsys):
+    tables.print_summary({"splits": {"test": {"f1": 91.257, "exact": 40.0}, "validation": {"f1": float("nan")}},
+                          "signature": "evalb", "parameters": 1234567, "seconds": 61.2, "tokens_per_second": 12340.0})
+    assert capsys.readouterr().out.splitlines() == [
+        "metric   test  validation", "f1      91.26           -", "exact   40.00           -", "evalb",
+        "1,234,567 parameters, 61 seconds, 12,340 tokens/s"]
+
+
+def test_cells_that_span_lines_stay_in_their_column():
+    assert tables.aligned((), [("sample", "(S\n  a)"), ("sizes", "3")]) == "sample  (S\n          a)\nsizes   3"

@@ -1,0 +1,177 @@
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from seq2seq_suite.config import Config, Data, Training
+from seq2seq_suite.config_file import dump, is_override, key_list, load
+from seq2seq_suite.types import ConfigError
+
+KEYS = (
+    "task", "seed", "device",
+    "data.path", "data.subset", "data.splits", "data.test_splits", "data.max_bad_rows", "data.max_length",
+    "backbone.size", "backbone.width", "backbone.feed_forward_width", "backbone.num_heads", "backbone.encoder_layers",
+    "backbone.decoder_layers", "backbone.dropout", "backbone.attention_dropout", "backbone.activation",
+    "backbone.norm", "backbone.norm_placement", "backbone.positions", "backbone.max_positions",
+    "backbone.tie_embeddings",
+    "strategy.kind", "strategy.label_smoothing", "strategy.scheduled_sampling",
+    "search.beam_size", "search.length_penalty", "search.num_hypotheses", "search.sampling", "search.temperature",
+    "search.top_k", "search.top_p", "search.max_length_factor", "search.max_length_extra", "search.batch_sentences",
+    "search.constraint",
+    "training.max_updates", "training.max_minutes", "training.batch_tokens", "training.accumulate",
+    "training.learning_rate", "training.schedule", "training.decay_power", "training.warmup_updates",
+    "training.beta1", "training.beta2", "training.epsilon", "training.weight_decay", "training.clip_norm",
+    "training.precision", "training.ema_decay", "training.validate_every", "training.validate_examples",
+    "training.patience", "training.save_every", "training.keep_checkpoints", "training.log_every",
+    "training.threads",
+    "parsing.linearisation", "parsing.guide", "parsing.characters", "parsing.max_characters", "parsing.min_count",
+    "parsing.unknown_rate", "parsing.tag_loss", "parsing.max_unary",
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def error_of(text: str | bytes, *overrides: str, name: str = "p.yaml") -> str:
+    Path(name).parent.mkdir(exist_ok=True)
+    Path(name).write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(ConfigError) as caught:
+        load(Path(name), overrides)
+    message = str(caught.value)
+    assert not any(word in message for word in ("Input should", "pydantic", "Value error", "Field required", "Extra"))
+    return message
+
+
+def test_the_keys_of_a_configuration_are_these():
+    assert key_list() == KEYS
+
+
+def test_a_file_fills_the_configuration_and_overrides_follow_it(folder):
+    Path("p.yaml").write_text("task: parsing\ntraining: {learning_rate: 1e-3, batch_tokens: 10_000}\n"
+                              "data: {subset: no, splits: {on: a.txt}, test_splits: [dev, test]}\n")
+    config = load(Path("p.yaml"), ["training.learning_rate=3e-4", "data.splits.dev=b=c", "data.path=", "seed=2",
+                                   "training.max_minutes=.inf", "seed=3"])
+    assert config.training.learning_rate == 3e-4 and config.training.batch_tokens == 10_000
+    assert config.data == Data(path="", subset="no", splits={"on": "a.txt", "dev": "b=c"}, test_splits=("dev", "test"))
+    assert config.seed == 3 and config.training.max_minutes == float("inf")
+    assert config.backbone.width == 256
+
+
+def test_a_misspelt_key_is_named_with_its_line_and_the_key_that_was_meant(folder):
+    text = "task: parsing\nbackbone:\n  {}: 4\n"
+    for wrong, right in {"n_heads": "num_heads", "num_head": "num_heads", "d_model": "width", "layers":
+                         "encoder_layers", "beam_size": "search.beam_size", "Dropout": "dropout"}.items():
+        assert error_of(text.format(wrong), name="tasks/p.yaml") == \
+            f"tasks/p.yaml:3: backbone.{wrong}: unknown key, did you mean {right}?"
+    assert error_of("task: parsing\nmodle: {}\n") == "p.yaml:2: modle: unknown key, did you mean backbone?"
+    assert error_of("task: parsing\ndata: {qqq: 1}\n") == (
+        "p.yaml:2: data.qqq: unknown key\n"
+        "  expected: one of path, subset, splits, test_splits, max_bad_rows, max_length")
+
+
+@pytest.mark.parametrize(("line", "message"), [
+    ("max_updates: many", "training.max_updates: got 'many' (text)\n  expected: a whole number above 0"),
+    ("max_updates: '3'", "got '3' (text)\n  expected: a whole number above 0\n  remedy:   remove the quotes"),
+    ("max_updates: 1e4", "got 10000.0 (a decimal number)\n  expected: a whole number above 0\n  remedy:   write 10000"),
+    ("max_updates: true", "got true (a truth value)\n  expected: a whole number above 0"),
+    ("learning_rate: -1", "got -1 (a whole number)\n  expected: a number above 0"),
+    ("learning_rate: .nan", "got nan (a decimal number)\n  expected: a number above 0"),
+    ("beta1: 1", "got 1 (a whole number)\n  expected: a number of at least 0 and below 1"),
+    ("schedule: cosin", "got 'cosin' (text)\n  expected: one of inverse_sqrt, cosine, power, constant\n"
+                        "  remedy:   did you mean cosine?"),
+    ("schedule:", "got nothing\n  expected: one of inverse_sqrt"),
+    ("log_every: [1]", "got a list\n  expected: a whole number above 0"),
+])
+def test_a_value_of_the_wrong_kind_is_shown_beside_what_was_expected(folder, line, message):
+    found = error_of(f"task: parsing\ntraining:\n  {line}\n")
+    assert found.startswith("p.yaml:3: training.") and message in found
+
+
+def test_values_of_other_sections_are_explained_too(folder):
+    assert "expected: true or false\n  remedy:   write true" in error_of("task: parsing\nsearch: {sampling: yes}\n")
+    assert "expected: text\n  remedy:   put it in quotes" in error_of("task: parsing\ndata: {subset: 3}\n")
+    assert "data.splits.dev: got 3" in error_of("task: parsing\ndata: {splits: {dev: 3}}\n")
+    assert "training: got nothing" in error_of("task: parsing\ntraining:\n")
+    assert error_of("seed: 1\n") == "p.yaml: task: the key is missing\n  expected: parsing\n  remedy:   add task: ..."
+    assert "expected: a list, such as [a, b]" in error_of("task: parsing\ndata: {test_splits: dev}\n")
+
+
+def test_keys_that_contradict_each_other_are_named_where_they_stand(folder):
+    assert error_of("task: parsing\nbackbone:\n  width: 250\n  num_heads: 4\n") == (
+        "p.yaml:3: backbone.width 250 is not a multiple of backbone.num_heads 4")
+    assert error_of("task: parsing\nsearch: {num_hypotheses: 5}\n", "search.beam_size=2").startswith(
+        "command line: search.beam_size=2: search.num_hypotheses 5 exceeds")
+
+
+def test_all_errors_are_reported_at_once_in_the_order_of_the_file(folder):
+    lines = error_of("task: parsing\nseed: x\ntraining: {lr: 1}\nbackbone: {size: tinny}\n", "search.beam_size=0")
+    starts = [line.split(": ")[:2] for line in lines.splitlines() if not line.startswith(" ")]
+    assert starts == [["p.yaml:2", "seed"], ["p.yaml:3", "training.lr"], ["p.yaml:4", "backbone.size"],
+                      ["command line", "search.beam_size=0"]]
+
+
+@pytest.mark.parametrize(("text", "message"), [
+    ("", "p.yaml: the file is empty"), ("# nothing\n", "p.yaml: the file is empty"),
+    ("- a\n", "p.yaml:1: got a list at the top"), ("parsing\n", "p.yaml:1: got 'parsing' (text) at the top"),
+    ("task: parsing\nseed: 1\nseed: 2\n", "p.yaml:3: seed: the key appears twice (first on line 2)"),
+    ("task: parsing\n\tseed: 1\n", "p.yaml:2: this is not YAML: found a tab"),
+    ("task: parsing\ndata: {path: [a\n", "p.yaml:3: this is not YAML: "),
+    ("data:\n  path: a: b\n", "p.yaml:2: this is not YAML: "),
+    ("task: a\n---\ntask: b\n", "p.yaml:2: this is not YAML"),
+    ("data: !include x\n", "p.yaml:1: data: got !include x"),
+    ("data: !!python/name:os.system\n", "p.yaml:1: data: got "),
+    ("data: &a [*a]\n", "p.yaml:1: data: the value contains itself"), ("? [a]\n: b\n", "p.yaml:1: a list or mapping"),
+    ("seed: !!int x\n", "p.yaml:1: seed: got"), (b"task: \xff\n", "p.yaml: byte 6 is not UTF-8"),
+    ("seed: \x01\n", "p.yaml: this is not YAML"),
+])
+def test_broken_yaml_is_refused_with_its_line(folder, text, message):
+    assert error_of(text).startswith(message)
+
+
+def test_a_missing_file_is_answered_with_the_nearest_name(folder):
+    error_of("", name="tasks/parsing.yaml")
+    for path, remedy in {"tasks/parsin.yaml": "did you mean tasks/parsing.yaml?", "parsing": "did you mean tasks/pars",
+                         "zz.yaml": "choose one of: tasks/parsing.yaml"}.items():
+        with pytest.raises(ConfigError, match="there is no such file") as caught:
+            load(Path(path))
+        assert caught.value.remedy.startswith(remedy)
+    with pytest.raises(ConfigError, match="is a folder"):
+        load(Path("tasks"))
+
+
+@pytest.mark.parametrize(("override", "message"), [
+    ("training.lr=3e-4", "unknown key, did you mean training.learning_rate?"),
+    ("trainin.learning_rate=1", "unknown key, did you mean training?"),
+    ("learning_rate=1", "unknown key, did you mean training.learning_rate?"),
+    ("search=4", "got 4 (a whole number)\n  expected: a section with the keys beam_size"),
+    ("seed=x", "got 'x' (text)\n  expected: a whole number of at least 0"),
+    ("seed=[1", "the value is not YAML"),
+])
+def test_an_error_in_an_override_names_the_command_line(folder, override, message):
+    assert error_of("task: parsing\n", override).startswith(f"command line: {override}: {message}")
+
+
+def test_an_argument_is_an_override_only_if_a_dotted_key_stands_before_its_equals_sign():
+    assert is_override("a.b_c=x=y") and is_override("seed=")
+    assert not any(is_override(text) for text in ("runs/a=b", "=x", "a..b=x", "1a=x", "The cat = x", "seed"))
+
+
+TEXTS = st.one_of(st.sampled_from(["no", "3e-4", "1_0", ".inf", "~", "", "on", "0x1", "1:30", "2001-01-01", "a: b",
+                                   "#"]),
+                  st.text(st.characters(codec="utf-8", exclude_categories=("C",)), max_size=5))
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(path=TEXTS, splits=st.dictionaries(TEXTS, TEXTS, max_size=3), rate=st.floats(1e-12, 1e6),
+       minutes=st.one_of(st.just(float("inf")), st.floats(0.1, 100)))
+def test_a_dumped_configuration_loads_as_itself(tmp_path_factory, path, splits, rate, minutes):
+    config = Config(task="parsing", data=Data(path=path, splits=splits, test_splits=("a", path)),
+                    training=Training(learning_rate=rate, max_minutes=minutes))
+    file = tmp_path_factory.mktemp("dump") / "config.yaml"
+    file.write_text(dump(config), encoding="utf-8")
+    assert load(file) == config
+    assert list(config.model_dump()) == [line.split(":")[0] for line in dump(config).splitlines() if line[0] != " "]

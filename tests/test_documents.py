@@ -1,0 +1,73 @@
+"""What the project says of itself holds: every YAML takes a step, every command of the README runs."""
+
+import json
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from seq2seq_suite.config_file import load
+from seq2seq_suite.data.miniworld import SPLITS, scenes
+from seq2seq_suite.data.miniworld.english import english
+from seq2seq_suite.training import experiment
+
+ROOT = Path(__file__).parents[1]
+YAMLS = sorted((ROOT / "tasks").glob("**/*.yaml"))
+SMALL = ("backbone.width=32", "backbone.feed_forward_width=32", "backbone.encoder_layers=1",
+         "backbone.decoder_layers=1", "training.max_updates=2", "training.validate_every=2", "training.log_every=1",
+         "training.threads=1")
+
+
+@pytest.fixture(scope="module")
+def treebank(tmp_path_factory):
+    """A folder with a few trees in each of miniworld's splits."""
+    folder = tmp_path_factory.mktemp("treebank")
+    for split in SPLITS:
+        trees = [english(scene) for scene in scenes(split, sizes={split: 24 if split == "train" else 6})]
+        (folder / f"{split}.jsonl").write_text("".join(json.dumps({"tree": str(tree)}) + "\n" for tree in trees))
+    return folder
+
+
+@pytest.mark.parametrize("path", YAMLS, ids=lambda path: path.stem)
+def test_every_yaml_takes_a_step(path, treebank, tmp_path):
+    config = load(path, [f"data.path={treebank}", *SMALL])
+    summary = experiment.run(config, tmp_path / "run", resume=False, overwrite=False, command=["test"])
+    assert summary["updates"] == 2
+    assert set(config.data.test_splits) <= set(summary["splits"])
+
+
+def commands(text: str) -> list[str]:
+    """The lines of the README's shell blocks."""
+    blocks = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
+    return [line for block in blocks for line in block.splitlines() if line.strip() and not line.startswith("#")]
+
+
+def test_every_command_of_the_readme_runs(treebank, tmp_path):
+    """In order, in one place, with small models; the two set-up commands are run as they stand by `.ci/run`."""
+    shutil.copytree(ROOT / "tasks", tmp_path / "tasks")
+    shutil.copytree(treebank, tmp_path / "path/to/genia")
+    trees = (treebank / "test.jsonl").read_text().splitlines()
+    for name in ("gold.trees", "predicted.trees"):
+        (tmp_path / name).write_text("".join(json.loads(row)["tree"] + "\n" for row in trees))
+    for line in commands((ROOT / "README.md").read_text()):
+        if "pytest" in line:
+            continue
+        line = line.split("&&")[-1].strip().replace(".venv/bin/python", shlex.quote(sys.executable))
+        if " -m seq2seq_suite run " in line or " -m seq2seq_suite check " in line:
+            line = re.sub(r"training\.max_(updates|minutes)=\S+", "", line)
+            data = [] if "data.path=" in line else [f"data.path={treebank}"]
+            updates = ["training.max_updates=3"] if "--resume" in line else []
+            line += " " + " ".join([*data, *SMALL, *updates])
+        done = subprocess.run(line, shell=True, cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
+    assert (tmp_path / "runs/parsing/summary.json").is_file()
+    assert json.loads((tmp_path / "runs/parsing/summary.json").read_text())["updates"] == 3
+
+
+def test_the_readme_names_only_files_that_exist():
+    for target in re.findall(r"\]\(([^)#]+)\)", (ROOT / "README.md").read_text()):
+        assert target.startswith("http") or (ROOT / target).exists(), target

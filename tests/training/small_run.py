@@ -1,0 +1,58 @@
+"""A run small enough to be trained in a second: 40 embedded sentences and a model of width 32."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from seq2seq_suite.config import Config
+from seq2seq_suite.data.miniworld import scenes
+from seq2seq_suite.data.miniworld.english import english
+from seq2seq_suite.training import experiment
+
+SIZES = {"train": 40, "validation": 8, "test": 8}
+
+
+def write_trees(folder: Path, *, sizes: dict[str, int] = SIZES) -> Path:
+    """A folder with `train.jsonl`, `validation.jsonl` and `test.jsonl`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for split, size in sizes.items():
+        trees = [str(english(scene)) for scene, _ in zip(scenes(split), range(size), strict=False)]
+        write_rows(folder / f"{split}.jsonl", trees)
+    return folder
+
+
+def write_rows(path: Path, trees: Sequence[str]) -> None:
+    """A jsonl file of trees."""
+    path.write_text("".join(json.dumps({"tree": tree}) + "\n" for tree in trees), encoding="utf-8")
+
+
+def small_config(folder: Path, **training: Any) -> Config:
+    """A run over `write_trees(folder)`; everything random in training is switched on."""
+    return Config.model_validate({
+        "task": "parsing", "device": "cpu", "data": {"path": str(folder)},
+        "backbone": {"width": 32, "feed_forward_width": 64, "num_heads": 2, "encoder_layers": 1, "decoder_layers": 1,
+                     "dropout": 0.1},
+        "parsing": {"max_characters": 8},
+        "training": {"max_updates": 20, "batch_tokens": 256, "learning_rate": 3e-3, "warmup_updates": 5,
+                     "precision": "float32", "ema_decay": 0.9, "schedule": "constant", "validate_every": 10,
+                     "save_every": 5, "log_every": 2, "threads": 1, **training}})
+
+
+def start(config: Config, directory: Path, *, resume: bool = False) -> dict[str, Any]:
+    """Run it in this process."""
+    return experiment.run(config, directory, resume=resume, overwrite=False, command=["run"])
+
+
+def metrics(directory: Path) -> list[dict[str, Any]]:
+    """The rows of metrics.jsonl without what depends on the clock."""
+    rows = [json.loads(line) for line in (directory / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+    return [{key: value for key, value in row.items() if key not in ("seconds", "tokens_per_second")} for row in rows]
+
+
+def weights(directory: Path, checkpoint: str = "last") -> dict[str, bytes]:
+    """The bytes of a checkpoint's two files of tensors."""
+    folder = directory / "checkpoints" / checkpoint
+    return {name: (folder / name).read_bytes() for name in ("model.safetensors", "training.safetensors")}

@@ -1,0 +1,91 @@
+"""What `check` says before a run."""
+
+import pytest
+from small_run import small_config, write_rows, write_trees
+
+from seq2seq_suite.config import Config
+from seq2seq_suite.training import experiment
+
+
+def found(config: Config) -> tuple[dict[str, str], list[str]]:
+    rows = experiment.check(config)
+    return dict(rows), [text for what, text in rows if what == "warning"]
+
+
+def changed(config: Config, section: str, **values: object) -> Config:
+    return Config.model_validate({**config.model_dump(), section: {**config.model_dump()[section], **values}})
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return write_trees(tmp_path_factory.mktemp("data"))
+
+
+def test_sizes_lengths_plan_and_costs_are_told(folder):
+    rows, warnings = found(small_config(folder))
+    assert rows["train"].startswith("40 examples; source length median ")
+    assert rows["validation"].startswith("8 examples") and rows["test"].startswith("8 examples")
+    assert rows["planned"].startswith("20 updates of 1 batch") and "epochs" in rows["planned"]
+    assert "% of them padding" in rows["batches an epoch"]
+    assert "front-end" in rows["parameters"] and "optimiser" in rows["memory of a step"]
+    assert rows["gold against the constraint"] == rows["gold beyond the length limit"] == "none"
+    assert "6 * source length + 20" in rows["search limit"]
+    assert not any("constraint" in text or "learning rate" in text for text in warnings)
+
+
+def test_the_sample_shows_unknown_words_and_the_linearised_target(folder):
+    rows, warnings = found(changed(small_config(folder), "parsing", min_count=1000))
+    words = rows["sample source"].split()
+    assert rows["as the model sees it"] == " ".join(["<unknown>"] * len(words))
+    assert rows["what it learns to write"].split().count("SHIFT") == len(words)
+    assert rows["unknown source symbols"].startswith("train 100.00 %")
+    assert any("source symbols of train are unknown" in text for text in warnings)
+
+
+def test_shared_and_repeated_sentences_are_found(tmp_path, folder):
+    trees = ["(TOP (S (NP (NNP Ann)) (VP (VBZ reads))))", "(TOP (S (NP (NNP Bob)) (VP (VBZ reads))))"]
+    write_rows(tmp_path / "train.jsonl", [*trees, trees[0]])
+    write_rows(tmp_path / "validation.jsonl", [trees[1]])
+    write_rows(tmp_path / "test.jsonl", ["(TOP (S (NP (NNP Eve)) (VP (VBZ reads))))"])
+    rows, warnings = found(small_config(tmp_path))
+    assert rows["repeated in train"].startswith("1 of 3 ")
+    assert rows["validation also in train"].startswith("1 of 1 ") and "validation.jsonl:1" in \
+        rows["validation also in train"]
+    assert rows["test also in train"] == "0 of 1 sources"
+    assert [text for text in warnings if "validation shares sources with train" in text]
+
+
+def test_gold_outputs_that_no_search_can_give_are_named(tmp_path):
+    chain = "(TOP (S (VP (NP (QP (ADJP (NNP Ann)))))))"
+    for split in ("train", "validation", "test"):
+        write_rows(tmp_path / f"{split}.jsonl", ["(TOP (S (NP (NNP Bob)) (VP (VBZ reads))))"])
+    write_rows(tmp_path / "train.jsonl", ["(TOP (S (NP (NNP Bob)) (VP (VBZ reads))))", chain])
+    rows, warnings = found(small_config(tmp_path))
+    assert rows["gold against the constraint"] == f"train 1 of 2 (50.00 %): {tmp_path / 'train.jsonl'}:2"
+    assert any("train are against the constraint" in text for text in warnings)
+    assert any("validation has target symbols" in text for text in warnings) is False
+
+    tight = changed(small_config(tmp_path), "search", max_length_factor=1.0, max_length_extra=1)
+    assert "train.jsonl:2" in found(tight)[0]["gold beyond the length limit"]
+    free = changed(small_config(tmp_path), "search", constraint=False)
+    assert "gold against the constraint" not in found(free)[0]
+
+
+def test_settings_that_cannot_work_are_warned_of(folder):
+    text = "\n".join(found(small_config(folder, warmup_updates=50, validate_every=100, batch_tokens=16))[1])
+    for key in ("training.warmup_updates=50", "training.validate_every", "training.batch_tokens is 16"):
+        assert key in text
+
+
+def test_activations_grow_with_the_batch_and_part_of_a_large_model_stands_for_the_whole(folder, monkeypatch):
+    from seq2seq_suite.training import check
+
+    def activations(tokens: int) -> float:
+        text = found(small_config(folder, batch_tokens=tokens))[0]["memory of a step"]
+        size, unit = text.rpartition("activations ")[2].split()
+        return float(size.replace(",", "")) * (1024 if unit == "MiB" else 1)
+
+    whole = activations(1000)
+    assert whole > 2 * activations(250)
+    monkeypatch.setattr(check, "_MEASURED", 1e7)
+    assert activations(1000) == pytest.approx(whole, rel=0.5)

@@ -1,0 +1,121 @@
+"""What a checkpoint holds and what it refuses."""
+
+import json
+
+import pytest
+import torch
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
+from torch import nn
+
+from seq2seq_suite.config import Training
+from seq2seq_suite.training import checkpoint
+from seq2seq_suite.training.checkpoint import Progress
+from seq2seq_suite.training.optimizer import MovingAverage, build_optimizer
+from seq2seq_suite.types import DataError
+
+
+class Tied(nn.Module):
+    def __init__(self, width: int = 3):
+        super().__init__()
+        self.embedding = nn.Embedding(4, width)
+        self.output = nn.Linear(width, 4)
+        self.output.weight = self.embedding.weight
+
+
+def parts(*, seed: int = 1, updates: int = 2, decay: float = 0.5):
+    torch.manual_seed(seed)
+    model = Tied()
+    optimizer, average = build_optimizer(model, Training()), MovingAverage(model, decay)
+    for update in range(1, updates + 1):
+        model.output(model.embedding(torch.tensor([0, 1]))).square().sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        average.update(model, update)
+    return model, optimizer, average
+
+
+def save(folder, parts_, progress, keep=2):
+    return checkpoint.save(folder, *parts_, progress, keep=keep)
+
+
+def test_everything_comes_back(tmp_path):
+    saved = parts()
+    save(tmp_path, saved, Progress(update=2, epoch=1, position=3, seconds=1.5, best_update=2, best_figure=0.25))
+    drawn = torch.rand(3)
+    model, optimizer, average = parts(seed=2, updates=0)
+    progress, complaints = checkpoint.load_newest(tmp_path, model, optimizer, average)
+    assert progress == Progress(update=2, epoch=1, position=3, seconds=1.5, best_update=2, best_figure=0.25)
+    assert complaints == [] and torch.equal(torch.rand(3), drawn)
+    assert torch.equal(model.embedding.weight, saved[0].embedding.weight)
+    assert model.output.weight is model.embedding.weight
+    assert all(torch.equal(average.weights[name], value) for name, value in saved[2].weights.items())
+    for mine, theirs in zip(model.parameters(), saved[0].parameters(), strict=True):
+        for key, value in saved[1].state[theirs].items():
+            assert torch.equal(optimizer.state[mine][key], value)
+
+
+def test_the_weights_to_use_are_the_averaged_ones_and_tied_ones_are_kept_once(tmp_path):
+    saved = parts()
+    path = save(tmp_path, saved, Progress(update=2))
+    tensors = load_file(path / "model.safetensors")
+    assert sorted(tensors) == ["embedding.weight", "output.bias"]
+    assert torch.equal(tensors["embedding.weight"], saved[2].weights["embedding.weight"])
+    assert not torch.equal(tensors["embedding.weight"], saved[0].embedding.weight)
+
+
+def test_best_last_and_the_newest_are_kept(tmp_path):
+    for update in range(1, 7):
+        save(tmp_path, parts(), Progress(update=update, best_update=min(update, 2), best_figure=1.0))
+    assert [path.name for path in checkpoint.steps(tmp_path)] == ["step-2", "step-5", "step-6"]
+    assert (tmp_path / "best").resolve().name == "step-2" and (tmp_path / "last").resolve().name == "step-6"
+
+
+def test_nothing_in_a_checkpoint_needs_pickle(tmp_path):
+    path = save(tmp_path, parts(), Progress(update=1))
+    assert sorted(file.name for file in path.iterdir()) == ["model.safetensors", "state.json",
+                                                            "training.safetensors"]
+    for name in ("model.safetensors", "training.safetensors"):
+        with safe_open(path / name, "pt") as file:
+            assert list(file.keys())
+    assert json.loads((path / "state.json").read_text())["progress"]["update"] == 1
+
+
+def test_weights_of_another_model_are_refused(tmp_path):
+    path = save(tmp_path, parts(), Progress(update=1))
+    with pytest.raises(DataError, match="shape"):
+        checkpoint.load_weights(path, Tied(width=5))
+    with pytest.raises(DataError, match=r"another model's.*1 missing, 1 too many|another model's"):
+        checkpoint.load_weights(path, nn.Linear(2, 2))
+    save_file({"x": torch.ones(1)}, path / "model.safetensors")
+    with pytest.raises(DataError, match="another model's"):
+        checkpoint.load_weights(path, Tied())
+    (path / "model.safetensors").unlink()
+    with pytest.raises(DataError, match="no such file"):
+        checkpoint.load_weights(path, Tied())
+
+
+def test_a_best_checkpoint_that_is_gone_is_forgotten_and_named(tmp_path):
+    save(tmp_path, parts(), Progress(update=2, best_update=1, best_figure=0.5, validations_since_best=3))
+    (tmp_path / "best").symlink_to("step-1")
+    progress, complaints = checkpoint.load_newest(tmp_path, *parts())
+    assert progress.best_update == -1 and progress.best_figure != progress.best_figure
+    assert "step-1" in complaints[0] and not (tmp_path / "best").is_symlink()
+
+
+def test_an_empty_folder_holds_nothing_to_resume(tmp_path):
+    (tmp_path / ".step-5.partial").mkdir()
+    assert checkpoint.load_newest(tmp_path, *parts()) == (None, [])
+    assert checkpoint.load_newest(tmp_path / "absent", *parts()) == (None, [])
+
+
+def test_averaging_can_be_switched_on_and_off_between_sessions(tmp_path):
+    model, optimizer, average = parts()
+    save(tmp_path, (model, optimizer, average), Progress(update=2))
+    other, its_optimizer, _ = parts(seed=3, updates=0)
+    checkpoint.load_newest(tmp_path, other, its_optimizer, None)
+    assert torch.equal(other.embedding.weight, model.embedding.weight)
+    save(tmp_path, (other, its_optimizer, None), Progress(update=3))
+    third = parts(seed=4, updates=0)
+    checkpoint.load_newest(tmp_path, *third)
+    assert torch.equal(third[2].weights["embedding.weight"], model.embedding.weight)

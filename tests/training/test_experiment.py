@@ -1,0 +1,167 @@
+"""The verbs: what a run leaves behind, and that every way to the model gives the same figures."""
+
+import json
+import math
+import shutil
+
+import pytest
+from safetensors import safe_open
+from small_run import small_config, start, write_rows, write_trees
+
+from seq2seq_suite.config import Config
+from seq2seq_suite.training import experiment
+from seq2seq_suite.types import ConfigError, DataError
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return write_trees(tmp_path_factory.mktemp("data"))
+
+
+@pytest.fixture(scope="module")
+def run(folder, tmp_path_factory):
+    directory = tmp_path_factory.mktemp("run") / "run"
+    start(small_config(folder, max_updates=30, learning_rate=1e-2), directory)
+    return directory
+
+
+def evaluate(directory, *overrides, split="test", data=None):
+    return experiment.evaluate(directory, split=split, data=data, overrides=list(overrides))
+
+
+def test_a_run_leaves_everything_it_promises(run):
+    assert {path.name for path in run.iterdir()} == {
+        "config.yaml", "provenance.json", "metrics.jsonl", "log.txt", "summary.json", "checkpoints", "vocabulary",
+        "predictions", "report.html"}
+    assert {path.name for path in (run / "checkpoints").iterdir()} >= {"best", "last"}
+    for name in ("best", "last"):
+        with safe_open(run / "checkpoints" / name / "model.safetensors", "pt") as file:
+            assert file.keys()
+    assert not [path for path in run.rglob("*") if path.suffix in (".pt", ".pth", ".pkl", ".bin")]
+    assert not [path for path in run.rglob(".*")]
+
+
+def test_the_summary_has_its_keys(run):
+    summary = json.loads((run / "summary.json").read_text())
+    assert summary.keys() == {"task", "primary_metric", "higher_is_better", "splits", "signature", "seconds", "updates",
+                              "best_update", "parameters", "tokens_per_second"}
+    assert summary["splits"].keys() == {"test", "validation"}
+    assert summary["splits"]["test"]["invalid_rate"] == 0.0 and summary["signature"].startswith("evalb|")
+    assert summary["parameters"] > 0 and summary["updates"] == 30 and math.isfinite(summary["tokens_per_second"])
+
+
+def test_evaluating_gives_the_run_s_own_figures(run):
+    summary = json.loads((run / "summary.json").read_text())
+    before = (run / "predictions" / "test.jsonl").read_bytes()
+    assert evaluate(run)["splits"]["test"] == summary["splits"]["test"]
+    assert (run / "predictions" / "test.jsonl").read_bytes() == before
+    validation = evaluate(run, split="validation")["splits"]["validation"]
+    assert validation["f1"] == summary["splits"]["validation"]["f1"]
+
+
+@pytest.mark.parametrize("override", ["search.batch_sentences=1", "search.batch_sentences=3", "search.beam_size=2"])
+def test_figures_do_not_depend_on_how_many_are_decoded_together(run, folder, tmp_path, override):
+    copy = shutil.copytree(run, tmp_path / "run", symlinks=True)
+    reference = evaluate(copy, *(["search.beam_size=2", "search.batch_sentences=1"] if "beam" in override else []))
+    assert evaluate(copy, override)["splits"] == reference["splits"]
+
+
+def test_other_data_can_be_evaluated_and_the_run_s_predictions_stay(run, tmp_path):
+    from seq2seq_suite.tasks import open_task
+
+    copy = shutil.copytree(run, tmp_path / "run", symlinks=True)
+    before = (copy / "predictions" / "test.jsonl").read_bytes()
+    task = open_task("parsing", small_config(copy))
+    loaded = experiment.open_run(copy, [])
+    sentence = task.from_text("the cat sleeps .")
+    tree = next(loaded.predict([sentence]))[0][0]
+    write_rows(tmp_path / "other.jsonl", [str(tree)])
+    figures = evaluate(copy, data=str(tmp_path / "other.jsonl"))["splits"]["test"]
+    assert figures["f1"] == 100.0 and figures["exact_match"] == 100.0
+    assert (copy / "predictions" / "test.jsonl").read_bytes() == before
+    assert len((copy / "predictions" / "test-other.jsonl").read_text().splitlines()) == 1
+
+
+def test_predictions_come_in_the_order_of_the_input_and_equal_those_of_one_at_a_time(run):
+    loaded = experiment.open_run(run, ["search.batch_sentences=3"])
+    examples = [loaded.task.from_text(text) for text in (
+        "a dog", "The man and a woman go to Berlin .", "cats", "These girls painted the mouse .", "a word unheard of",
+        "The happy man sleeps on Saturday .", "dogs bark")]
+    together = list(loaded.predict(examples))
+    for example, hypotheses in zip(examples, together, strict=True):
+        (tree, score), = next(loaded.predict([example]))
+        assert tuple(tree.words()) == example.source
+        assert hypotheses[0][0] == tree and hypotheses[0][1] == pytest.approx(score, abs=1e-4)
+
+
+def test_several_hypotheses_come_best_first(run):
+    loaded = experiment.open_run(run, [])
+    hypotheses, = loaded.predict([loaded.task.from_text("The man goes to Berlin .")], num_hypotheses=4)
+    assert len(hypotheses) == 4 and len({str(tree) for tree, _ in hypotheses}) == 4
+    assert [score for _, score in hypotheses] == sorted((score for _, score in hypotheses), reverse=True)
+
+
+def test_rows_of_predictions_carry_their_own_figures(run):
+    rows = [json.loads(line) for line in (run / "predictions" / "test.jsonl").read_text().splitlines()]
+    assert len(rows) == 8
+    for row in rows:
+        assert row.keys() == {"source", "reference", "prediction", "origin", "figures"}
+        assert 0.0 <= row["figures"]["f1"] <= 100.0
+        assert row["prediction"] != row["reference"] or row["figures"]["f1"] == 100.0
+    details = json.loads((run / "predictions" / "test.details.json").read_text())
+    assert details["labels"] and len(details["sentences"]) == 8
+
+
+def test_another_model_task_or_data_is_refused_when_resuming(run, folder, tmp_path):
+    copy = shutil.copytree(run, tmp_path / "run", symlinks=True)
+    values = small_config(folder, max_updates=30, learning_rate=1e-2).model_dump()
+    for section, changes, key in (("backbone", {"width": 64}, "backbone.width"),
+                                  ("parsing", {"guide": False}, "parsing.guide"),
+                                  ("data", {"path": "miniworld"}, "data.path")):
+        with pytest.raises(ConfigError, match=key) as caught:
+            start(Config.model_validate({**values, section: {**values[section], **changes}}), copy, resume=True)
+        assert "--overwrite" in str(caught.value)
+
+
+@pytest.mark.parametrize("split", ["train", "validation"])
+def test_changed_data_are_refused_when_resuming(tmp_path, split):
+    folder = write_trees(tmp_path / "data")
+    config = small_config(folder, max_updates=2)
+    start(config, tmp_path / "run")
+    before = (tmp_path / "run" / "provenance.json").read_bytes()
+    lines = (folder / f"{split}.jsonl").read_text().splitlines(keepends=True)
+    (folder / f"{split}.jsonl").write_text("".join(lines[1:]))
+    with pytest.raises(DataError, match=f"the split '{split}' is no longer"):
+        start(config, tmp_path / "run", resume=True)
+    assert (tmp_path / "run" / "provenance.json").read_bytes() == before
+
+
+def test_a_directory_that_is_no_run_and_a_run_without_checkpoint_are_refused(run, tmp_path):
+    with pytest.raises(DataError, match=r"no config\.yaml"):
+        experiment.open_run(tmp_path, [])
+    copy = shutil.copytree(run, tmp_path / "run", symlinks=True)
+    shutil.rmtree(copy / "checkpoints")
+    with pytest.raises(DataError, match="no checkpoint"):
+        experiment.open_run(copy, [])
+    broken = shutil.copytree(run, tmp_path / "broken", symlinks=True)
+    path = broken / "checkpoints" / "best" / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(DataError, match="not a whole safetensors file"):
+        experiment.open_run(broken, [])
+
+
+def test_a_missing_test_split_is_found_before_training(tmp_path):
+    folder = write_trees(tmp_path / "data")
+    (folder / "test.jsonl").unlink()
+    with pytest.raises(DataError, match="test"):
+        start(small_config(folder), tmp_path / "run")
+    assert not (tmp_path / "run" / "metrics.jsonl").exists()
+
+
+def test_the_same_seed_gives_the_same_run_and_another_seed_another(run, folder, tmp_path):
+    config = small_config(folder, max_updates=2)
+    for name, seed in (("one", 1), ("two", 1), ("three", 2)):
+        start(Config.model_validate({**config.model_dump(), "seed": seed}), tmp_path / name)
+    one, two, three = ((tmp_path / name / "checkpoints" / "last" / "model.safetensors").read_bytes()
+                       for name in ("one", "two", "three"))
+    assert one == two != three

@@ -1,0 +1,275 @@
+"""A run that was stopped, in whatever way, ends where it would have ended without the stop."""
+
+import itertools
+import json
+import multiprocessing
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from small_run import metrics, small_config, start, weights, write_trees
+
+from seq2seq_suite import cli, config_file
+from seq2seq_suite.config import Config
+from seq2seq_suite.tasks.parsing import ParsingTask
+from seq2seq_suite.training import checkpoint
+from seq2seq_suite.types import DataError
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return write_trees(tmp_path_factory.mktemp("data"))
+
+
+@pytest.fixture(scope="module")
+def config(folder):
+    return small_config(folder, schedule="cosine")
+
+
+@pytest.fixture(scope="module")
+def whole(config, tmp_path_factory):
+    directory = tmp_path_factory.mktemp("whole") / "run"
+    start(config, directory)
+    return directory
+
+
+def progress(directory: Path) -> dict:
+    found = json.loads((directory / "checkpoints" / "last" / "state.json").read_text())["progress"]
+    return {name: value for name, value in found.items() if name not in ("seconds", "since_logged")}
+
+
+def assert_same(one: Path, other: Path) -> None:
+    assert weights(one) == weights(other)
+    assert metrics(one) == metrics(other)
+    assert progress(one) == progress(other)
+    assert (one / "checkpoints" / "best").resolve().name == (other / "checkpoints" / "best").resolve().name
+    assert weights(one, "best") == weights(other, "best")
+
+
+def run_in_child(config: Config, directory: Path, before: Callable[[], None]) -> multiprocessing.Process:
+    resume = (directory / "config.yaml").exists()
+
+    def work() -> None:
+        before()
+        start(config, directory, resume=resume)
+
+    process = multiprocessing.get_context("fork").Process(target=work)
+    process.start()
+    return process
+
+
+def kill_when(config: Config, directory: Path, when: Callable[[], bool]) -> None:
+    """Run in a process of its own and kill it without warning as soon as `when` is true."""
+    process = run_in_child(config, directory, lambda: None)
+    while process.is_alive() and not when():
+        time.sleep(0.0005)
+    process.kill()
+    process.join()
+
+
+def kill_at(config: Config, directory: Path, function: str, call: int) -> None:
+    """Run in a process of its own that is killed instead of the `call`-th call of a function of `checkpoint`."""
+    whole, calls = getattr(checkpoint, function), itertools.count(1)
+
+    def dying(*arguments, **options):
+        if next(calls) == call:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return whole(*arguments, **options)
+
+    process = run_in_child(config, directory, lambda: setattr(checkpoint, function, dying))
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("options", [
+    {},
+    {"ema_decay": 0.0, "accumulate": 2},
+    {"precision": "bfloat16", "accumulate": 2, "log_every": 3, "save_every": 4},
+], ids=["average", "accumulation", "bfloat16"])
+def test_ten_updates_and_ten_more_are_twenty(folder, tmp_path, options):
+    start(small_config(folder, **options), tmp_path / "whole")
+    start(small_config(folder, **options, max_updates=10), tmp_path / "parts")
+    start(small_config(folder, **options), tmp_path / "parts", resume=True)
+    assert_same(tmp_path / "whole", tmp_path / "parts")
+
+
+def test_a_run_killed_at_random_moments_ends_the_same(config, whole, tmp_path):
+    directory, chance = tmp_path / "run", random.Random(1)
+    for _ in range(4):
+        rows = len(metrics(directory)) if (directory / "metrics.jsonl").exists() else 0
+        enough = rows + chance.randint(1, 4)
+        path = directory / "metrics.jsonl"
+        kill_when(config, directory, lambda path=path, enough=enough:
+                  path.exists() and path.read_text().count("\n") >= enough)
+    start(config, directory, resume=True)
+    assert_same(whole, directory)
+
+
+# Updates 5, 10, 15 and 20 write a checkpoint, the end of training replaces the last one.
+@pytest.mark.parametrize(("function", "call"), [
+    ("save_file", 1), ("save_file", 4), ("_sync", 2), ("_sync", 9), ("_replace", 3), ("_sync", 12), ("point", 2),
+    ("point", 3), ("_prune", 3), ("_replace", 5), ("_prune", 5)])
+def test_a_run_killed_while_it_writes_a_checkpoint_ends_the_same(config, whole, tmp_path, function, call):
+    directory = tmp_path / "run"
+    kill_at(config, directory, function, call)
+    start(config, directory, resume=True)
+    assert_same(whole, directory)
+    assert not list((directory / "checkpoints").glob(".step-*"))
+
+
+def test_a_crash_between_the_two_renames_of_a_replaced_checkpoint_is_mended(config, whole, tmp_path, capsys):
+    directory = shutil.copytree(whole, tmp_path / "run", symlinks=True)
+    (directory / "checkpoints" / "step-20").rename(directory / "checkpoints" / ".step-20.old")
+    start(config, directory, resume=True)
+    assert "resuming at update 20 of 20" in capsys.readouterr().out
+    assert_same(whole, directory)
+
+
+def test_a_validation_whose_checkpoint_was_never_written_is_not_counted_twice(folder, tmp_path):
+    config = small_config(folder, validate_every=15, save_every=20)
+    start(config, tmp_path / "whole")
+    kill_at(config, tmp_path / "run", "save", 3)  # those at 15 and at 20 come before the last validation
+    assert [row["update"] for row in metrics(tmp_path / "run") if row["split"] == "validation"] == [15, 20]
+    start(config, tmp_path / "run", resume=True)
+    assert_same(tmp_path / "whole", tmp_path / "run")
+
+
+def test_a_run_stopped_before_its_first_checkpoint_starts_from_the_beginning(config, whole, tmp_path):
+    directory = tmp_path / "run"
+    kill_at(config, directory, "save", 1)
+    assert metrics(directory) and not (directory / "checkpoints").exists()
+    start(config, directory, resume=True)
+    assert_same(whole, directory)
+    starts = json.loads((directory / "provenance.json").read_text())
+    assert len(starts["earlier"]) == 1 and starts["earlier"][0]["data"] == starts["data"]
+
+
+# The command line, with updates slow enough for a signal to come between them.
+SLOWLY = """
+import sys, time
+from seq2seq_suite import cli
+from seq2seq_suite.training.trainer import Trainer
+
+update = Trainer._update
+Trainer._update = lambda self, parts: (time.sleep(0.05), update(self, parts))[1]
+sys.exit(cli.main())
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
+def test_a_signal_saves_and_ends_with_130_and_the_rest_is_the_same(config, whole, tmp_path, number):
+    directory, yaml = tmp_path / "run", tmp_path / "small.yaml"
+    yaml.write_text(config_file.dump(config))
+    program = subprocess.Popen([sys.executable, "-c", SLOWLY, "run", str(yaml), "--output", str(directory)],
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while program.poll() is None and not (directory / "metrics.jsonl").exists():
+        time.sleep(0.001)
+    program.send_signal(number)
+    _, errors = program.communicate()
+    assert program.returncode == 130, errors
+    assert "--resume" in errors and "Traceback" not in errors
+    assert 0 < progress(directory)["update"] < 20
+    start(config, directory, resume=True)
+    assert_same(whole, directory)
+
+
+def test_a_stop_during_validation_is_made_up_for(config, whole, tmp_path, monkeypatch):
+    from seq2seq_suite.training.trainer import Interrupted, Trainer
+
+    validate = Trainer._validate
+
+    def stopped(self, stop):
+        stop.signal = signal.SIGINT if self.progress.update == 10 else 0
+        return validate(self, stop)
+
+    monkeypatch.setattr(Trainer, "_validate", stopped)
+    with pytest.raises(Interrupted):
+        start(config, tmp_path / "run")
+    assert progress(tmp_path / "run")["update"] == 10 and progress(tmp_path / "run")["best_update"] == -1
+    monkeypatch.undo()
+    start(config, tmp_path / "run", resume=True)
+    assert_same(whole, tmp_path / "run")
+
+
+def test_control_c_while_data_are_read_ends_with_130(config, tmp_path, monkeypatch, capsys):
+    def interrupted(self, split):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ParsingTask, "read", interrupted)
+    (tmp_path / "small.yaml").write_text(config_file.dump(config))
+    assert cli.main(["run", str(tmp_path / "small.yaml"), "--output", str(tmp_path / "run")]) == 130
+    assert "interrupted" in capsys.readouterr().err
+
+
+def test_a_finished_run_says_so_and_can_be_extended(config, whole, tmp_path, capsys):
+    directory = shutil.copytree(whole, tmp_path / "run", symlinks=True)
+    (tmp_path / "small.yaml").write_text(config_file.dump(config))
+    command = ["run", str(tmp_path / "small.yaml"), "--output", str(directory), "--resume"]
+    assert cli.main(command) == 0
+    assert "this run is finished (20 updates): training.max_updates=20 is reached" in capsys.readouterr().out
+    assert_same(whole, directory)
+
+    assert cli.main([*command, "training.max_updates=24"]) == 0
+    assert progress(directory)["update"] == 24
+    assert [row["update"] for row in metrics(directory) if row["split"] == "train"] == list(range(2, 25, 2))
+    assert len(json.loads((directory / "provenance.json").read_text())["earlier"]) == 2
+
+
+def spoil(folder: Path, how: str) -> None:
+    path = folder / "training.safetensors"
+    data = path.read_bytes()
+    match how:
+        case "cut":
+            path.write_bytes(data[: len(data) // 2])
+        case "flipped":
+            path.write_bytes(data[:-100] + bytes([data[-100] ^ 1]) + data[-99:])
+        case "missing":
+            path.unlink()
+        case "no state":
+            (folder / "state.json").unlink()
+        case "empty state":
+            (folder / "state.json").write_text("")
+        case "foreign":
+            from safetensors.torch import save_file
+            from torch import ones
+
+            save_file({"other": ones(3)}, folder / "model.safetensors")
+
+
+@pytest.mark.parametrize("how", ["cut", "flipped", "missing", "no state", "empty state", "foreign"])
+def test_a_broken_checkpoint_is_named_and_the_one_before_it_is_used(config, whole, tmp_path, how, capsys):
+    directory = shutil.copytree(whole, tmp_path / "run", symlinks=True)
+    spoil(directory / "checkpoints" / "step-20", how)
+    start(config, directory, resume=True)
+    said = capsys.readouterr().out
+    assert "step-20" in said and "resuming at update 15 of 20" in said
+    assert metrics(whole) == metrics(directory)
+    assert weights(whole) == weights(directory)
+    assert [path.name for path in checkpoint.steps(directory / "checkpoints")][-1] == "step-20"
+
+
+def test_new_checkpoints_are_kept_although_a_broken_one_has_a_higher_number(config, whole, tmp_path):
+    directory = shutil.copytree(whole, tmp_path / "run", symlinks=True)
+    spoil(directory / "checkpoints" / "step-20", "cut")
+    values = config.model_dump()
+    values["training"] |= {"save_every": 1, "keep_checkpoints": 1}
+    kill_at(Config.model_validate(values), directory, "save", 3)
+    assert (directory / "checkpoints" / "last").resolve().name == "step-17"
+    assert (directory / "checkpoints" / "last" / "model.safetensors").is_file()
+    assert (directory / "checkpoints" / "broken-step-20").is_dir()
+
+
+def test_without_any_whole_checkpoint_resuming_is_refused(config, whole, tmp_path):
+    directory = shutil.copytree(whole, tmp_path / "run", symlinks=True)
+    for path in checkpoint.steps(directory / "checkpoints"):
+        spoil(path, "cut")
+    with pytest.raises(DataError, match="no checkpoint can be used") as caught:
+        start(config, directory, resume=True)
+    assert "step-20" in str(caught.value) and "truncated" in str(caught.value) and "--overwrite" in str(caught.value)

@@ -1,0 +1,196 @@
+"""The training loop: what an update computes, when it stops, and what it says when it cannot go on."""
+
+import json
+import math
+import signal
+
+import pytest
+import torch
+from small_run import metrics, small_config, start, write_trees
+
+from seq2seq_suite import cli, config_file
+from seq2seq_suite.config import Config
+from seq2seq_suite.data.batching import Bucketed, collate
+from seq2seq_suite.tasks import open_task
+from seq2seq_suite.training import build, experiment
+from seq2seq_suite.training.run_directory import RunDirectory
+from seq2seq_suite.training.trainer import Interrupted, StopRequest, Trainer
+from seq2seq_suite.types import RunError
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return write_trees(tmp_path_factory.mktemp("data"))
+
+
+class Recorder:
+    """Stands for an optimiser and keeps the gradients it is given."""
+
+    def __init__(self, model: torch.nn.Module):
+        self.model, self.param_groups, self.gradients = model, [{"lr": 0.0}], {}
+
+    def step(self) -> None:
+        self.gradients = {name: parameter.grad.clone() for name, parameter in self.model.named_parameters()
+                          if parameter.grad is not None}
+
+    def zero_grad(self) -> None:
+        self.model.zero_grad()
+
+
+def make_trainer(config: Config, directory) -> Trainer:
+    torch.manual_seed(config.seed)
+    task = open_task("parsing", config)
+    train, validation = task.read("train"), task.read("validation")
+    task.fit(train)
+    encoded = task.encode(train)
+    decoder = build.build_decoder(config, task, device=torch.device("cpu"))
+    directory.mkdir(exist_ok=True)
+    return Trainer(RunDirectory(directory), config.training, decoder,
+                   Bucketed(encoded, "parsing", batch_tokens=config.training.batch_tokens, seed=1),
+                   (validation, task.encode(validation)), torch.float32, [example.origin for example in train])
+
+
+def without_chance(config: Config) -> Config:
+    values = config.model_dump()
+    values["backbone"]["dropout"], values["parsing"]["unknown_rate"] = 0.0, 0.0
+    return Config.model_validate(values)
+
+
+def test_ragged_halves_of_a_batch_give_the_gradient_of_the_whole(folder, tmp_path):
+    trainer = make_trainer(without_chance(small_config(folder, clip_norm=1e9)), tmp_path)
+    items = trainer.batches.items[:12]
+    parts = [(0, 1, collate(items[:9], "parsing")), (0, 2, collate(items[9:], "parsing"))]
+    trainer.optimizer = recorder = Recorder(trainer.model)
+    losses, _ = trainer._update([(0, 1, collate(items, "parsing"))])
+    whole = recorder.gradients
+    losses_of_parts, _ = trainer._update(parts)
+    assert whole.keys() == recorder.gradients.keys()
+    for name, gradient in whole.items():
+        assert torch.allclose(gradient, recorder.gradients[name], rtol=1e-4, atol=1e-6), name
+    assert {name: float(value) for name, value in losses.items()} == pytest.approx(
+        {name: float(value) for name, value in losses_of_parts.items()}, rel=1e-5)
+
+
+def test_gradients_are_clipped_to_the_norm(folder, tmp_path):
+    trainer = make_trainer(small_config(folder, clip_norm=0.01), tmp_path)
+    trainer.optimizer = recorder = Recorder(trainer.model)
+    trainer._update([(0, 1, collate(trainer.batches.items[:4], "parsing"))])
+    norm = math.sqrt(sum(float(gradient.square().sum()) for gradient in recorder.gradients.values()))
+    assert norm == pytest.approx(0.01, rel=1e-3)
+
+
+def test_a_run_learns_and_every_row_of_its_metrics_is_finite(folder, tmp_path):
+    start(small_config(folder, max_updates=60, learning_rate=1e-2, validate_every=30, save_every=100), tmp_path / "run")
+    rows = metrics(tmp_path / "run")
+    assert all(value is not None and (isinstance(value, str) or math.isfinite(value))
+               for row in rows for value in row.values())
+    losses = [row["loss_cross_entropy"] for row in rows if row["split"] == "train"]
+    assert losses[-1] < 0.7 * losses[0]
+    assert [row["update"] for row in rows if row["split"] == "validation"] == [30, 60]
+    assert [row["update"] for row in rows if row["split"] == "train"] == list(range(2, 61, 2))
+    assert rows[0].keys() == {"update", "split", "epoch", "tokens", "learning_rate", "loss_cross_entropy",
+                              "loss_labels"}
+
+
+def test_patience_ends_a_run_and_a_resumed_one_ends_again(folder, tmp_path, capsys, monkeypatch):
+    config = small_config(folder, max_updates=1000, validate_every=2, patience=2, learning_rate=1e-12)
+    summary = start(config, tmp_path / "run")
+    assert summary["updates"] == 6 and summary["best_update"] == 2
+    assert "2 validations without a better f1" in capsys.readouterr().out
+    assert start(config, tmp_path / "run", resume=True)["updates"] == 6
+    assert "this run is finished (6 updates): 2 validations without" in capsys.readouterr().out
+
+
+def test_the_limit_on_minutes_ends_a_run(folder, tmp_path, capsys):
+    summary = start(small_config(folder, max_updates=10**6, max_minutes=0.005), tmp_path / "run")
+    assert 0 < summary["updates"] < 10**6
+    assert "training.max_minutes=0.005 are over" in capsys.readouterr().out
+
+
+def test_a_loss_that_is_not_finite_ends_with_1_names_the_rows_and_spares_the_checkpoints(folder, tmp_path, capsys):
+    config = small_config(folder, max_updates=5)
+    directory, yaml = tmp_path / "run", tmp_path / "small.yaml"
+    start(config, directory)
+    yaml.write_text(config_file.dump(config))
+    before = {path: path.read_bytes() for path in (directory / "checkpoints").rglob("*") if path.is_file()}
+    command = ["run", str(yaml), "--output", str(directory), "--resume", "training.max_updates=50",
+               "training.learning_rate=1e30", "training.save_every=40", "training.validate_every=40"]
+    capsys.readouterr()
+    assert cli.main(command) == 1
+    errors = capsys.readouterr().err
+    assert "not finite at update" in errors and str(folder / "train.jsonl") + ":" in errors
+    assert "training.learning_rate" in errors and "Traceback" not in errors
+    assert {path: path.read_bytes() for path in (directory / "checkpoints").rglob("*") if path.is_file()} == before
+    assert start(small_config(folder, max_updates=8), directory, resume=True)["updates"] == 8
+
+
+def test_weights_are_never_stepped_with_a_gradient_that_is_not_finite(folder, tmp_path):
+    trainer = make_trainer(small_config(folder), tmp_path)
+    with torch.no_grad():
+        trainer.model.embedding.weight[5] = float("nan")
+    before = {name: value.clone() for name, value in trainer.model.state_dict().items()}
+    with pytest.raises(RunError, match="update 1; the batch held"):
+        trainer._update([(0, 1, collate(trainer.batches.items[:4], "parsing"))])
+    assert all(torch.equal(torch.nan_to_num(value), torch.nan_to_num(before[name]))
+               for name, value in trainer.model.state_dict().items())
+
+
+def test_a_stop_request_waits_and_a_second_signal_acts_as_usual():
+    with StopRequest().listening() as stop:
+        stop.raise_if_set()
+        signal.raise_signal(signal.SIGINT)
+        with pytest.raises(Interrupted, match="SIGINT"):
+            stop.raise_if_set()
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_the_average_is_what_is_validated_and_training_goes_on_with_its_own_weights(folder, tmp_path):
+    trainer = make_trainer(small_config(folder, ema_decay=0.99), tmp_path)
+    stream = trainer.batches.batches(0)
+    for _ in range(3):
+        trainer._update([next(stream)])
+    own = {name: value.clone() for name, value in trainer.model.state_dict().items()}
+    seen = {}
+    score = trainer.decoder.score
+
+    class Watching:
+        task, model = trainer.decoder.task, trainer.model
+
+        def score(self, *arguments, **options):
+            seen.update({name: value.clone() for name, value in trainer.model.named_parameters()})
+            return score(*arguments, **options)
+
+    trainer.decoder = Watching()
+    trainer._display = type("Silent", (), {"validation": lambda *_: None})()
+    trainer._validate(StopRequest())
+    assert all(torch.equal(seen[name], value) for name, value in trainer.average.weights.items())
+    assert all(torch.equal(own[name], value) for name, value in trainer.model.state_dict().items())
+
+
+def test_validation_can_be_a_fixed_part_of_the_split(folder, tmp_path):
+    assert experiment._subset(8, 0, 1) == experiment._subset(8, 9, 1) == list(range(8))
+    part = experiment._subset(100, 10, 1)
+    assert len(set(part)) == 10 and part == sorted(part) == experiment._subset(100, 10, 1)
+    assert part != experiment._subset(100, 10, 2)
+    start(small_config(folder, max_updates=2, validate_examples=3), tmp_path / "run")
+    assert json.loads((tmp_path / "run" / "summary.json").read_text())["updates"] == 2
+
+
+def test_a_figure_that_is_not_a_number_never_becomes_the_best():
+    from seq2seq_suite.training.evaluate import is_better
+
+    nan = float("nan")
+    assert is_better(1.0, nan, higher_is_better=True) and is_better(1.0, nan, higher_is_better=False)
+    assert not is_better(nan, 1.0, higher_is_better=True) and not is_better(nan, nan, higher_is_better=True)
+    assert is_better(1.0, 2.0, higher_is_better=False) and not is_better(2.0, 2.0, higher_is_better=True)
+
+
+def test_losses_are_logged_as_means_over_the_interval(folder, tmp_path):
+    fine, coarse = small_config(folder, max_updates=6, log_every=1), small_config(folder, max_updates=6, log_every=3)
+    start(fine, tmp_path / "fine")
+    start(coarse, tmp_path / "coarse")
+    each = [row["loss_cross_entropy"] for row in metrics(tmp_path / "fine") if row["split"] == "train"]
+    means = [row["loss_cross_entropy"] for row in metrics(tmp_path / "coarse") if row["split"] == "train"]
+    assert means == pytest.approx([sum(each[:3]) / 3, sum(each[3:]) / 3], rel=1e-6)
