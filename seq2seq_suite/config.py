@@ -118,7 +118,9 @@ class Training(Section):
     max_minutes: PositiveFloat = float("inf")
     batch_tokens: Positive = 2048  # padded target symbols in a batch, per process
     accumulate: Positive = 1  # batches per update
-    learning_rate: PositiveFloat = 1e-3
+    optimizer: Literal["adamw", "muon"] = "adamw"  # muon: orthogonal steps for matrices between hidden states
+    learning_rate: PositiveFloat = 1e-3  # peak
+    muon_factor: PositiveFloat = 3.0  # the rate of Muon's matrices = factor * learning_rate; AdamW has the others
     schedule: Literal["inverse_sqrt", "cosine", "power", "constant"] = "cosine"
     decay_power: PositiveFloat = 0.8  # of schedule `power`: (1 - progress)^power
     warmup_updates: NotNegative = 200

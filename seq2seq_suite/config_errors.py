@@ -32,7 +32,7 @@ ALIASES = {
     "valid_steps": "validate_every", "logging_steps": "log_every", "early_stopping": "patience", "type": "kind",
     "optimizer_schedule": "schedule", "scheduler": "schedule", "lr_scheduler": "schedule", "dataset": "path",
     "fp16": "precision", "dtype": "precision", "num_threads": "threads", "random_seed": "seed", "model": "backbone",
-    "train": "training", "optimizer": "training", "decoding": "search", "generation": "search",
+    "train": "training", "optim": "optimizer", "decoding": "search", "generation": "search",
 }
 
 Keys = tuple[str, ...]

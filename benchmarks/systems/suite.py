@@ -24,7 +24,7 @@ from seq2seq_suite.data.batching import Bucketed, collate
 from seq2seq_suite.model.seq2seq import Seq2Seq, build_model
 from seq2seq_suite.strategies.autoregressive import Autoregressive
 from seq2seq_suite.strategies.search import SearchOptions
-from seq2seq_suite.training.optimizer import build_optimizer, learning_rate
+from seq2seq_suite.training.optimizer import build_optimizer, learning_rate, set_rate
 from seq2seq_suite.types import Batch, Encoded, Sizes
 
 
@@ -53,8 +53,7 @@ def training(shape: Shape, precision: str, corpus: Corpus, seed: int) -> Trainin
             total = strategy.loss(model, batch).sums["cross_entropy"]
         (total / count).backward()
         norm = torch.nn.utils.clip_grad_norm_(model.parameters(), options.clip_norm)
-        for group in optimizer.param_groups:
-            group["lr"] = learning_rate(options, next(updates), 0.0)
+        set_rate(optimizer, learning_rate(options, next(updates), 0.0))
         loss = float(total.detach()) / count
         if not torch.isfinite(norm):
             raise RuntimeError("the gradient is not finite")

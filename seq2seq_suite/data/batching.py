@@ -44,9 +44,9 @@ def _pad(arrays: Sequence[np.ndarray], value: int, width: int) -> Tensor:
 class Bucketed:
     """Batches of examples of like length, for training.
 
-    Examples are sorted by their longer side, then by source length with a little noise, cut into batches of at most `batch_tokens` padded target
-    symbols, and the batches shuffled: an epoch's order is a function of (seed, epoch), so that a position in it
-    is all a checkpoint needs.
+    Examples are sorted by their longer side, then by source length with a little noise, cut into batches of at most
+    `batch_tokens` padded target symbols, and the batches shuffled: an epoch's order is a function of (seed, epoch),
+    so that a position in it is all a checkpoint needs.
 
     Args:
         items: encoded examples.

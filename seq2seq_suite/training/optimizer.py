@@ -1,4 +1,4 @@
-"""AdamW, learning-rate schedules and the moving average of weights."""
+"""AdamW and Muon, learning-rate schedules and the moving average of weights."""
 
 from __future__ import annotations
 
@@ -12,17 +12,58 @@ if TYPE_CHECKING:
     from seq2seq_suite.config import Training
 
 
-def build_optimizer(model: nn.Module, options: Training) -> torch.optim.AdamW:
-    """AdamW with weight decay on matrices only: gains, biases and embeddings of few symbols stay free of it.
+def build_optimizer(model: nn.Module, options: Training) -> torch.optim.Optimizer:
+    """AdamW, or Muon for the matrices between hidden states with AdamW for the rest.
 
-    Source: Loshchilov & Hutter 2019, Algorithm 2.
+    Weight decay acts on matrices only: gains and biases stay free of it. Each group's `factor` times the rate of
+    `learning_rate` is its own rate; `set_rate` applies it.
+
+    Source: Loshchilov & Hutter 2019, Algorithm 2; Jordan et al. 2024 (Muon), with the step's size of Liu et al. 2025,
+    eq. 4, which is AdamW's usual one.
     """
-    decayed = [parameter for parameter in model.parameters() if parameter.dim() >= 2]
-    free = [parameter for parameter in model.parameters() if parameter.dim() < 2]
-    groups = [{"params": decayed, "weight_decay": options.weight_decay}, {"params": free, "weight_decay": 0.0}]
-    device = next(model.parameters()).device.type
-    return torch.optim.AdamW(groups, lr=options.learning_rate, betas=(options.beta1, options.beta2),
-                             eps=options.epsilon, fused=device in ("cpu", "cuda"))
+    fused = next(model.parameters()).device.type in ("cpu", "cuda")
+    matrices = _hidden_matrices(model) if options.optimizer == "muon" else []
+    taken = set(matrices)
+    others = [parameter for parameter in model.parameters() if parameter not in taken]
+    decayed = [parameter for parameter in others if parameter.dim() >= 2]
+    free = [parameter for parameter in others if parameter.dim() < 2]
+    groups = [{"params": decayed, "weight_decay": options.weight_decay, "factor": 1.0},
+              {"params": free, "weight_decay": 0.0, "factor": 1.0}]
+    adamw = torch.optim.AdamW(groups, lr=options.learning_rate, betas=(options.beta1, options.beta2),
+                              eps=options.epsilon, fused=fused)
+    if not matrices:
+        return adamw
+    muon = torch.optim.Muon([{"params": matrices, "factor": options.muon_factor}], lr=options.learning_rate,
+                            weight_decay=options.weight_decay, adjust_lr_fn="match_rms_adamw")
+    return _Joined(muon, adamw)
+
+
+def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
+    """Give each group its rate for the next step."""
+    for group in optimizer.param_groups:
+        group["lr"] = rate * group["factor"]
+
+
+class _Joined(torch.optim.Optimizer):
+    """Several optimisers of different parameters that act as one; groups and state are theirs."""
+
+    def __init__(self, *parts: torch.optim.Optimizer):
+        super().__init__([group for part in parts for group in part.param_groups], {})
+        self.parts = parts
+        for part in parts:
+            part.state = self.state
+
+    def step(self, closure: None = None) -> None:
+        """One step of each part."""
+        for part in self.parts:
+            part.step()
+
+
+def _hidden_matrices(model: nn.Module) -> list[nn.Parameter]:
+    """Weights from hidden states to hidden states: no embeddings, and no layer that ends in logits."""
+    ends_in_logits = getattr(model, "labeller", None)
+    return [module.weight for module in model.modules()
+            if isinstance(module, nn.Linear) and module is not ends_in_logits]
 
 
 def learning_rate(options: Training, update: int, fraction: float) -> float:

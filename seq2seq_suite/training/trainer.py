@@ -20,7 +20,7 @@ from seq2seq_suite.report.progress import Progress as ProgressDisplay
 from seq2seq_suite.strategies.base import Strategy
 from seq2seq_suite.training import checkpoint
 from seq2seq_suite.training.evaluate import Decoder, is_better
-from seq2seq_suite.training.optimizer import MovingAverage, build_optimizer, learning_rate
+from seq2seq_suite.training.optimizer import MovingAverage, build_optimizer, learning_rate, set_rate
 from seq2seq_suite.training.run_directory import RunDirectory
 from seq2seq_suite.types import Batch, Encoded, Example, RunError
 
@@ -161,8 +161,7 @@ class Trainer:
             means = {name: means.get(name, 0.0) + value.detach() for name, value in mean.items()}
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.options.clip_norm)
         rate = learning_rate(self.options, progress.update, self._fraction())
-        for group in self.optimizer.param_groups:
-            group["lr"] = rate
+        set_rate(self.optimizer, rate)
         rows = tuple(index for batch in batches for index in batch.indices)
         self._unchecked.append((progress.update + 1, rows, norm + sum(means.values())))
         if self.decoder.device.type == "cpu":

@@ -6,8 +6,10 @@ import pytest
 import torch
 from torch import nn
 
-from seq2seq_suite.config import Training
-from seq2seq_suite.training.optimizer import MovingAverage, build_optimizer, learning_rate
+from seq2seq_suite.config import Backbone, Training
+from seq2seq_suite.model.seq2seq import build_model
+from seq2seq_suite.training.optimizer import MovingAverage, build_optimizer, learning_rate, set_rate
+from seq2seq_suite.types import Sizes
 
 
 def options(**values: object) -> Training:
@@ -73,3 +75,46 @@ def test_swapping_twice_changes_nothing():
     assert torch.equal(model.weight, kept["weight"]) and torch.equal(average.weights["weight"], trained)
     average.swap(model)
     assert torch.equal(model.weight, trained) and torch.equal(average.weights["weight"], kept["weight"])
+
+
+def small_model() -> nn.Module:
+    torch.manual_seed(0)
+    backbone = Backbone.model_validate({"width": 32, "feed_forward_width": 64, "num_heads": 2, "encoder_layers": 1,
+                                        "decoder_layers": 1})
+    return build_model(backbone, Sizes(target_symbols=9, source_symbols=11, words=True, source_characters=7,
+                                       source_labels=5, num_focus=2, num_context=1,
+                                       unknown_probability=(0.0,) * 11))
+
+
+def test_muon_moves_hidden_matrices_by_orthogonal_steps_and_leaves_the_rest_to_adamw():
+    model, other = small_model(), small_model()
+    muon = build_optimizer(model, options(optimizer="muon", muon_factor=2.0, weight_decay=0.0))
+    adamw = build_optimizer(other, options(weight_decay=0.0))
+    before = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
+    for one, two in zip(model.parameters(), other.parameters(), strict=True):
+        one.grad = torch.randn_like(one)
+        two.grad = one.grad.clone()
+    for optimizer in (muon, adamw):
+        set_rate(optimizer, 0.01)
+        optimizer.step()
+    linear = {f"{name}.weight" for name, module in model.named_modules() if isinstance(module, nn.Linear)}
+    plain = dict(other.named_parameters())
+    for name, parameter in model.named_parameters():
+        if name not in linear - {"labeller.weight"}:
+            assert torch.equal(parameter, plain[name]), name
+            continue
+        step = before[name] - parameter.detach()
+        # The published coefficients bring singular values near one, not to one.
+        values = torch.linalg.svdvals(step) / (0.01 * 2.0 * 0.2 * math.sqrt(max(step.shape)))
+        assert all(0.5 < float(value) < 1.4 for value in values), name
+
+
+def test_a_joined_optimiser_has_one_state_for_all_parameters():
+    model = small_model()
+    optimizer = build_optimizer(model, options(optimizer="muon"))
+    for parameter in model.parameters():
+        parameter.grad = torch.ones_like(parameter)
+    optimizer.step()
+    assert optimizer.state.keys() == set(model.parameters())
+    optimizer.zero_grad()
+    assert all(parameter.grad is None for parameter in model.parameters())

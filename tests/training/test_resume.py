@@ -92,7 +92,8 @@ def kill_at(config: Config, directory: Path, function: str, call: int) -> None:
     {},
     {"ema_decay": 0.0, "accumulate": 2},
     {"precision": "bfloat16", "accumulate": 2, "log_every": 3, "save_every": 4},
-], ids=["average", "accumulation", "bfloat16"])
+    {"optimizer": "muon"},
+], ids=["average", "accumulation", "bfloat16", "muon"])
 def test_ten_updates_and_ten_more_are_twenty(folder, tmp_path, options):
     start(small_config(folder, **options), tmp_path / "whole")
     start(small_config(folder, **options, max_updates=10), tmp_path / "parts")

@@ -27,7 +27,7 @@ class Recorder:
     """Stands for an optimiser and keeps the gradients it is given."""
 
     def __init__(self, model: torch.nn.Module):
-        self.model, self.param_groups, self.gradients = model, [{"lr": 0.0}], {}
+        self.model, self.param_groups, self.gradients = model, [{"lr": 0.0, "factor": 1.0}], {}
 
     def step(self) -> None:
         self.gradients = {name: parameter.grad.clone() for name, parameter in self.model.named_parameters()
