@@ -129,11 +129,6 @@ class MultiHeadAttention(nn.Module):
         self.rotary = rotary
         self.query_key_value = nn.Linear(width, 3 * width)
         self.output = nn.Linear(width, width)
-        for third in self.query_key_value.weight.chunk(3):
-            nn.init.xavier_uniform_(third)
-        nn.init.zeros_(self.query_key_value.bias)
-        nn.init.xavier_uniform_(self.output.weight)
-        nn.init.zeros_(self.output.bias)
 
     def forward(self, x: Tensor, visible: Tensor | None, past: KeysValues | None = None
                 ) -> tuple[Tensor, KeysValues | None]:

@@ -48,10 +48,6 @@ class FeedForward(nn.Module):
         self.activation = activations[shape.activation]
         self.inner = nn.Linear(shape.width, 2 * hidden if self.gated else hidden, bias=not self.gated)
         self.outer = nn.Linear(hidden, shape.width, bias=not self.gated)
-        for linear in (self.inner, self.outer):
-            nn.init.xavier_uniform_(linear.weight)
-            if linear.bias is not None:
-                nn.init.zeros_(linear.bias)
 
     def forward(self, x: Tensor) -> Tensor:
         """(B,T,D) -> (B,T,D)."""
