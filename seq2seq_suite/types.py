@@ -283,9 +283,18 @@ class Task(Protocol):
 
 @dataclass(frozen=True)
 class Score:
-    """Metric names with their figures, and the signature that says how they were computed."""
+    """Metric names with their figures, and the signature that says how they were computed.
+
+    Args:
+        figures: metric -> figure.
+        signature: version and options of the metric.
+        details: tables behind the figures.
+        formula: name in `metrics.significance.FORMULAS`: from sums of counts to the primary metric.
+        counts: each item's share in the primary metric, a row for each item in their order; empty where it has none.
+    """
 
     figures: dict[str, float]
     signature: str
     details: dict[str, Any] = field(default_factory=dict)
-
+    formula: str = "mean"
+    counts: tuple[tuple[float, ...], ...] = ()

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from seq2seq_suite import __version__
 from seq2seq_suite.trees import Tree
@@ -110,7 +111,8 @@ def evalb(gold: Sequence[Tree], predicted: Sequence[Tree | None], *, skip_errors
 
     figures = _figures(counted)
     figures["invalid_rate"] = _percent(sum(sentence.kind == "invalid" for sentence in sentences), len(sentences))
-    return Score(figures, signature, _details(sentences, skip_errors=skip_errors))
+    details = _details(sentences, skip_errors=skip_errors)
+    return Score(figures, signature, details, formula="f1", counts=tuple(details["sentences"]))
 
 
 def _compare(gold: Tree, predicted: Tree | None) -> _Sentence:
@@ -183,7 +185,7 @@ def _figures(sentences: Sequence[_Sentence]) -> dict[str, float]:
     }
 
 
-def _details(sentences: Sequence[_Sentence], *, skip_errors: bool) -> dict[str, object]:
+def _details(sentences: Sequence[_Sentence], *, skip_errors: bool) -> dict[str, Any]:
     """The tables by label and by sentence."""
     gold: Counter[str] = Counter()
     predicted: Counter[str] = Counter()
