@@ -150,6 +150,7 @@ class Parsing(Section):
     min_count: Positive = 2  # rarer words are <unknown>, read by their letters
     unknown_rate: Annotated[float, Field(ge=0.0, le=1.0)] = 0.5  # word dropped to <unknown> with rate * min(1, 2/count)
     tag_loss: Annotated[float, Field(ge=0.0)] = 0.5  # weight of predicting part-of-speech tags from the encoder
+    move_loss: Annotated[float, Field(ge=0.0)] = 0.5  # the same for what the parser does between a word and the next
     max_unary: Positive = 3  # longest chain of nodes with one child
 
 

@@ -74,7 +74,7 @@ class Encoded:
     Args:
         source: (S,) ids, (S,P) pieces of each word, or (S,F) features.
         target: (T,) ids, ends in END; empty when there is no reference.
-        source_labels: (S,) ids of an auxiliary label for each source position, -1 for none; or None.
+        source_labels: (S,L) ids of auxiliary labels of L kinds for each source position, -1 for none; or None.
         focus: (T,K) source positions that each target symbol is tied to, -1 for none; or None.
         context: (T,M) symbols that describe the state before each target symbol, 0 for none; or None.
         index: the example's place in its split.
@@ -100,7 +100,7 @@ class Batch:
         prompt_mask: (B,T) bool, True = given, not predicted.
         task: the task's name.
         indices: the examples' places in their split.
-        source_labels: (B,S) ids, -1 where there is none; or None.
+        source_labels: (B,S,L) ids, -1 where there is none; or None.
         focus: (B,T,K) source positions, -1 for none; or None.
         context: (B,T,M) symbols, 0 for none; or None.
     """
@@ -135,7 +135,7 @@ class Sizes:
         source_symbols: token or word types.
         source_characters: letters, where words are read by their letters; otherwise 0.
         words: True for sources (B,S,P), words with pieces; False for (B,S) tokens.
-        source_labels: classes of the auxiliary label of each source position; 0 for none.
+        source_labels: (kind, classes) of the auxiliary labels of each source position.
         num_focus: K; 0 without a guide.
         num_context: M.
         unknown_probability: chance of each word type to be dropped to <unknown> in training.
@@ -145,7 +145,7 @@ class Sizes:
     source_symbols: int
     source_characters: int = 0
     words: bool = False
-    source_labels: int = 0
+    source_labels: tuple[tuple[str, int], ...] = ()
     num_focus: int = 0
     num_context: int = 0
     unknown_probability: tuple[float, ...] = ()
@@ -185,7 +185,7 @@ class Hypothesis:
         symbols: target ids without BEGIN and END.
         score: the figure it was ranked by, higher is better.
         complete: False if the length limit forced its END.
-        source_labels: predicted auxiliary labels of the source positions; empty without such a head.
+        source_labels: predicted auxiliary labels of the source positions, of the first kind; empty without one.
     """
 
     symbols: tuple[int, ...]
@@ -233,7 +233,7 @@ class Task(Protocol):
     name: str
     primary_metric: str
     higher_is_better: bool
-    label_weight: float  # weight of the auxiliary source labels in the loss, 0 for none
+    label_weights: dict[str, float]  # kind of auxiliary source labels -> weight in the loss
 
     def read(self, split: str) -> list[Example]:
         """The examples of a split; raises DataError for rows beyond `data.max_bad_rows`."""

@@ -27,7 +27,8 @@ KEYS = (
     "training.patience", "training.save_every", "training.keep_checkpoints", "training.log_every",
     "training.threads",
     "parsing.linearisation", "parsing.guide", "parsing.characters", "parsing.max_characters", "parsing.min_count",
-    "parsing.unknown_rate", "parsing.tag_loss", "parsing.max_unary",
+    "parsing.unknown_rate", "parsing.tag_loss", "parsing.move_loss",
+    "parsing.max_unary",
 )
 
 

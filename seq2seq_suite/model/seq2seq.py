@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from seq2seq_suite.model.decoder import Cache, DecoderStack, Memory
 from seq2seq_suite.model.dropout import Dropout
@@ -16,7 +15,7 @@ from seq2seq_suite.model.encoders import SelfAttentionEncoder
 from seq2seq_suite.model.frontends import Tokens, Words, token_embedding
 from seq2seq_suite.model.guide import Guide
 from seq2seq_suite.model.layers import LayerShape
-from seq2seq_suite.model.output import OutputLayer
+from seq2seq_suite.model.output import Labeller, OutputLayer
 from seq2seq_suite.model.positions import LearnedPositions, NoPositions, RotaryPositions, SinusoidalPositions
 from seq2seq_suite.types import Batch, Sizes, States
 
@@ -51,12 +50,12 @@ class Seq2Seq(nn.Module):
         output: hidden -> logits.
         dropout_rate: of the embedded target.
         guide: adds the automaton's state to the decoder's input; or None.
-        labeller: predicts an auxiliary label at each source position; or None.
+        labeller: predicts auxiliary labels at each source position; or None.
     """
 
     def __init__(self, frontend: nn.Module, encoder: nn.Module, decoder: DecoderStack, *, positions: nn.Module,
                  embedding: nn.Embedding, output: OutputLayer, dropout_rate: float, guide: Guide | None = None,
-                 labeller: nn.Linear | None = None):
+                 labeller: Labeller | None = None):
         super().__init__()
         self.frontend, self.encoder, self.decoder = frontend, encoder, decoder
         self.positions, self.embedding, self.output = positions, embedding, output
@@ -96,16 +95,6 @@ class Seq2Seq(nn.Module):
         """Hidden states (N,T,D) of embedded input (N,T,D); see `DecoderStack.forward`."""
         return self.decoder(x, visible, prompt.memory, cache, mask=mask)
 
-    def label_loss(self, states: States, batch: Batch) -> Tensor:
-        """Summed cross-entropy of the auxiliary source labels (those that are not -1), float32."""
-        logits = self.labeller(states.values).float()
-        return functional.cross_entropy(logits.flatten(0, 1), batch.source_labels.flatten(), ignore_index=-1,
-                                        reduction="sum")
-
-    def labels(self, states: States) -> Tensor:
-        """The likeliest auxiliary label of each source position, (B,S) int64."""
-        return self.labeller(states.values).argmax(-1)
-
     def num_parameters(self) -> int:
         """Trained numbers, tied ones counted once."""
         return sum(parameter.numel() for parameter in self.parameters())
@@ -123,7 +112,7 @@ def build_model(backbone: Backbone, sizes: Sizes) -> Seq2Seq:
     guide = None
     if sizes.num_focus:
         guide = Guide(backbone.width, sizes.num_focus, sizes.num_context, sizes.target_symbols)
-    labeller = nn.Linear(backbone.width, sizes.source_labels) if sizes.source_labels else None
+    labeller = Labeller(backbone.width, sizes.source_labels) if sizes.source_labels else None
     return Seq2Seq(
         _build_frontend(backbone, sizes),
         SelfAttentionEncoder(shape, backbone.encoder_layers, rotary),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import torch
 from torch import Tensor, nn
 
@@ -19,23 +21,24 @@ class Autoregressive(nn.Module):
         scheduled_sampling: probability that an input symbol is the model's own prediction instead of the true one.
             The predictions come from a first pass under teacher forcing, so that training stays parallel; a guide
             goes on following the true symbols.
-        label_weight: weight of the auxiliary source labels in the loss.
+        label_weights: kind of auxiliary source labels -> weight in the loss.
 
     Source: Sutskever et al. 2014; Szegedy et al. 2016 (smoothing); Bengio et al. 2015 (scheduled sampling) in the
     two-pass form of Mihaylova & Martins 2019.
     """
 
-    def __init__(self, *, label_smoothing: float = 0.0, scheduled_sampling: float = 0.0, label_weight: float = 0.0):
+    def __init__(self, *, label_smoothing: float = 0.0, scheduled_sampling: float = 0.0,
+                 label_weights: Mapping[str, float] | None = None):
         super().__init__()
         self.label_smoothing = label_smoothing
         self.scheduled_sampling = scheduled_sampling
-        self.label_weight = label_weight
+        self.label_weights = dict(label_weights or {})
 
     def counts(self, model: Seq2Seq, batch: Batch) -> dict[str, int]:
         """The counts that `loss` will give."""
         counts = {"cross_entropy": int((batch.target_mask & ~batch.prompt_mask).sum())}
         if self._has_labels(model, batch):
-            counts["labels"] = int((batch.source_labels >= 0).sum())
+            counts |= model.labeller.counts(batch.source_labels)
         return counts
 
     def loss(self, model: Seq2Seq, batch: Batch) -> Loss:
@@ -52,8 +55,8 @@ class Autoregressive(nn.Module):
         sums = {"cross_entropy": model.output.cross_entropy(predicted, targets, self.label_smoothing)}
         weights = {"cross_entropy": 1.0}
         if self._has_labels(model, batch):
-            sums["labels"] = model.label_loss(states, batch)
-            weights["labels"] = self.label_weight
+            sums |= model.labeller.losses(states.values, batch.source_labels)
+            weights |= self.label_weights
         return Loss(sums, self.counts(model, batch), weights)
 
     def generate(self, model: Seq2Seq, batch: Batch, *, options: SearchOptions, limit: Tensor,
@@ -63,7 +66,7 @@ class Autoregressive(nn.Module):
         return search(model, batch, options=options, limit=limit, constraint=constraint)
 
     def _has_labels(self, model: Seq2Seq, batch: Batch) -> bool:
-        return self.label_weight > 0 and model.labeller is not None and batch.source_labels is not None
+        return bool(self.label_weights) and model.labeller is not None and batch.source_labels is not None
 
     def _hidden(self, model: Seq2Seq, batch: Batch, prompt: Prompt, previous: Tensor) -> Tensor:
         x = model.embed(previous, prompt, focus=batch.focus, context=batch.context)

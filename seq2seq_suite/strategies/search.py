@@ -64,7 +64,7 @@ class _Stepper:
         if self.model.labeller is not None:
             lengths = states.mask.sum(1).tolist()
             labels = tuple(tuple(row[:length]) for row, length
-                           in zip(self.model.labels(states).tolist(), lengths, strict=True))
+                           in zip(self.model.labeller(states.values).tolist(), lengths, strict=True))
         automaton = self.constraint.start(batch, limit) if self.constraint is not None else None
         return _Rows(prompt, self.model.decoder.new_cache(states.values), automaton), labels
 

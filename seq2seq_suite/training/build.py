@@ -25,7 +25,7 @@ def _build_strategy(config: Config, task: Task) -> Strategy:
         case "autoregressive":
             return Autoregressive(label_smoothing=config.strategy.label_smoothing,
                                   scheduled_sampling=config.strategy.scheduled_sampling,
-                                  label_weight=task.label_weight)
+                                  label_weights=task.label_weights)
     raise AssertionError(config.strategy.kind)
 
 

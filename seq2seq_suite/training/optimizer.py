@@ -61,9 +61,10 @@ class _Joined(torch.optim.Optimizer):
 
 def _hidden_matrices(model: nn.Module) -> list[nn.Parameter]:
     """Weights from hidden states to hidden states: no embeddings, and no layer that ends in logits."""
-    ends_in_logits = getattr(model, "labeller", None)
+    labeller = getattr(model, "labeller", None)
+    end_in_logits = set(labeller.modules()) if labeller is not None else set()
     return [module.weight for module in model.modules()
-            if isinstance(module, nn.Linear) and module is not ends_in_logits]
+            if isinstance(module, nn.Linear) and module not in end_in_logits]
 
 
 def learning_rate(options: Training, update: int, fraction: float) -> float:

@@ -79,16 +79,16 @@ def test_padding_never_changes_the_loss(make_model, make_batch, norm):
 def test_padding_never_changes_the_loss_of_the_guided_parser(make_model, make_parsing):
     task, examples = make_parsing("in_order")
     items, model = task.encode(examples), make_model(task.sizes())
-    strategy = Autoregressive(label_smoothing=0.1, label_weight=0.5)
+    strategy = Autoregressive(label_smoothing=0.1, label_weights={"tags": 0.5, "moves": 0.25})
     whole = strategy.loss(model, collate(items, "parsing"))
     grid = strategy.loss(model, collate(items, "parsing", few_shapes=True))
     single = [strategy.loss(model, collate([item], "parsing")) for item in items]
-    for name in ("cross_entropy", "labels"):
+    for name in ("cross_entropy", "tags", "moves"):
         torch.testing.assert_close(sum(loss.sums[name] for loss in single), whole.sums[name], **CLOSE)
         torch.testing.assert_close(grid.sums[name], whole.sums[name], **CLOSE)
         assert sum(loss.counts[name] for loss in single) == whole.counts[name] == grid.counts[name]
-    assert whole.weights == {"cross_entropy": 1.0, "labels": 0.5}
-    assert whole.counts["labels"] == sum(len(example.source) for example in examples)
+    assert whole.weights == {"cross_entropy": 1.0, "tags": 0.5, "moves": 0.25}
+    assert whole.counts["tags"] == sum(len(example.source) for example in examples)
 
 
 def test_prompts_are_given_and_not_predicted(make_model, make_batch):
@@ -148,7 +148,7 @@ def test_eight_examples_are_learned_to_exact_match(make_model, make_parsing, lin
     batch = collate(items, "parsing")
     model = make_model(task.sizes(), noise=0.0, width=48, feed_forward_width=96, encoder_layers=1,
                        decoder_layers=1).train()
-    strategy = Autoregressive(label_smoothing=0.1, label_weight=task.label_weight)
+    strategy = Autoregressive(label_smoothing=0.1, label_weights=task.label_weights)
     optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
     schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.05, total_iters=120)
     for _ in range(120):

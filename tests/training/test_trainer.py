@@ -89,7 +89,7 @@ def test_a_run_learns_and_every_row_of_its_metrics_is_finite(folder, tmp_path):
     assert [row["update"] for row in rows if row["split"] == "validation"] == [30, 60]
     assert [row["update"] for row in rows if row["split"] == "train"] == list(range(2, 61, 2))
     assert rows[0].keys() == {"update", "split", "epoch", "tokens", "learning_rate", "loss_cross_entropy",
-                              "loss_labels"}
+                              "loss_tags", "loss_moves"}
 
 
 def test_patience_ends_a_run_and_a_resumed_one_ends_again(folder, tmp_path, capsys, monkeypatch):
