@@ -214,8 +214,9 @@ class ParsingTask:
 
     def _source_labels(self, reference: Tree) -> np.ndarray | None:
         """(S,L): tags and moves of the words, -1 at the sentinels and for moves that are too rare."""
+        moves = self.moves.encode(self._moves(reference))
         columns = {"tags": [-1, *self.tags.encode(reference.tags()), -1],
-                   "moves": [-1 if move == UNKNOWN else move for move in self.moves.encode(self._moves(reference))] + [-1]}
+                   "moves": [*(-1 if move == UNKNOWN else move for move in moves), -1]}
         kept = [columns[kind] for kind in self.label_weights]
         return np.array(kept, dtype=np.int64).T.copy() if kept else None
 
