@@ -14,11 +14,9 @@ from seq2seq_suite.data.miniworld.german_nouns import (
     adjective,
     can_be_none,
     gender_of,
-    is_definite,
     is_pronoun,
     noun_phrase,
     prepositional,
-    pronoun_gender,
     relation_phrase,
     time_phrase,
 )
@@ -34,6 +32,7 @@ from seq2seq_suite.data.miniworld.lexicon_german import (
     VERBS,
     Verb,
 )
+from seq2seq_suite.data.miniworld.shown import is_definite, is_vehicle
 from seq2seq_suite.data.miniworld.text import spaced
 from seq2seq_suite.data.miniworld.world import (
     Description,
@@ -55,6 +54,7 @@ def german(scene: Scene) -> list[str]:
     Returns:
         The tokens, the first one capitalised.
 
+    >>> from seq2seq_suite.data.miniworld.world import Time
     >>> anna, ball = Entity("anna", reference="named"), Entity("ball", reference="new", attributes=("red",))
     >>> german(Scene((Event("pick_up", agent=anna, patient=ball, time=Time("day", "monday"), time_first=True),)))
     ['Am', 'Montag', 'hebt', 'Anna', 'einen', 'roten', 'Ball', 'auf', '.']
@@ -131,17 +131,7 @@ def _verbs(event: Event, plural: bool) -> _Verbs:
 
 def _verb(event: Event) -> Verb:
     """The verb for the action; what goes by itself drives."""
-    if event.action == "go" and event.agent is not None:
-        members = event.agent.members if isinstance(event.agent, Group) else (event.agent,)
-        if all(_is_vehicle(member) for member in members):
-            return DRIVE
-    return VERBS[event.action]
-
-
-def _is_vehicle(entity: Entity) -> bool:
-    if entity.reference == "given":
-        return pronoun_gender(entity) == "neuter"
-    return lexicon.GROUP_OF[entity.kind] == "vehicle"
+    return DRIVE if event.action == "go" and is_vehicle(event.agent) else VERBS[event.action]
 
 
 def _active(event: Event) -> Event:

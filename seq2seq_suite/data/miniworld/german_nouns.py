@@ -22,6 +22,7 @@ from seq2seq_suite.data.miniworld.lexicon_german import (
     TIME_WORDS,
     noun,
 )
+from seq2seq_suite.data.miniworld.shown import is_definite, is_person, pronoun_gender
 from seq2seq_suite.data.miniworld.world import Entity, Group, Participant, Relation, Time
 
 CASES = ("nominative", "accusative", "dative", "genitive")
@@ -54,28 +55,9 @@ def gender_of(entity: Entity) -> str:
     return NOUNS[entity.kind].gender
 
 
-def pronoun_gender(entity: Entity) -> str:
-    """male | female | neuter | plural, as in English: the sentence does not tell the noun that a pronoun is for."""
-    return "plural" if entity.plural else lexicon.GENDERS.get(entity.kind, "neuter")
-
-
-def is_person(entity: Entity) -> bool:
-    """Whether the words show a person; a pronoun shows only its gender."""
-    if entity.reference == "given":
-        return pronoun_gender(entity) != "neuter"
-    return lexicon.GROUP_OF[entity.kind] in ("person", "relative", "first_name")
-
-
 def adjective(concept: str, entity: Entity) -> str:
     """The bare adjective, which depends on what it describes: a tail is `kurz`, a man `klein`."""
     return (ADJECTIVES_OF_PEOPLE if is_person(entity) else {}).get(concept, ADJECTIVES[concept])
-
-
-def is_definite(participant: Participant) -> bool:
-    """Whether the hearer can tell who or what is meant."""
-    if isinstance(participant, Group):
-        return all(map(is_definite, participant.members))
-    return participant.reference != "new" or participant.owner is not None
 
 
 def is_pronoun(participant: Participant | None) -> bool:
