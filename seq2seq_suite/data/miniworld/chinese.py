@@ -26,7 +26,7 @@ from seq2seq_suite.data.miniworld.lexicon_chinese import (
     VERBS,
     Verb,
 )
-from seq2seq_suite.data.miniworld.shown import is_definite, is_person, is_vehicle
+from seq2seq_suite.data.miniworld.shown import can_be_none, is_definite, is_person, is_vehicle
 from seq2seq_suite.data.miniworld.world import Description, Entity, Event, Group, Participant, Scene
 
 _TELLS_THE_PAST = ("yesterday", "last", "ago")
@@ -161,7 +161,8 @@ def _verb(event: Event) -> Verb:
 def _core(event: Event, aspect: str, *, gap: bool) -> str:
     """The verb with its aspect and its objects."""
     verb = _verb(event)
-    patient = "" if gap or event.patient is None else noun_phrase(event.patient)
+    none = event.negated and can_be_none(event.patient)
+    patient = "" if gap or event.patient is None else noun_phrase(event.patient, none=none)
     if event.about == "patient":
         return (verb.passive or verb.word) + aspect
     goal = event.goal
@@ -203,7 +204,8 @@ def _source(entity: Entity) -> str:
 
 def _transfer(event: Event, verb: Verb, aspect: str, patient: str) -> str:
     """To give: what is given comes last if it is the news; if it is known, or the recipient is the news, with `把`."""
-    recipient = noun_phrase(event.recipient)
+    none = event.negated and can_be_none(event.recipient) and not can_be_none(event.patient)
+    recipient = noun_phrase(event.recipient, none=none)
     if patient and (event.new == "recipient" or is_definite(event.patient)):
         to = "给" if event.action == "show" else ""
         return f"把{patient}{verb.word}{to}{aspect}{recipient}"

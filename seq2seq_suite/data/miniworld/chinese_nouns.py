@@ -33,20 +33,20 @@ def adjective(concept: str, entity: Entity) -> str:
     return ADJECTIVES[concept]
 
 
-def noun_phrase(participant: Participant | None) -> str:
-    """The characters for a participant: whose, how many, which, of what kind, what.
+def noun_phrase(participant: Participant | None, *, none: bool = False) -> str:
+    """The characters for a participant: whose, how many, which, of what kind, what; `none` for `not any` of it.
 
     >>> noun_phrase(Entity("horse", reference="new", attributes=("white",))), noun_phrase(Entity("book", plural=True))
     ('一匹白色的马', '那些书')
     """
     assert participant is not None
     if isinstance(participant, Group):
-        return _group(participant)
+        return _group(participant, none=none)
     if participant.reference == "given":
         return PRONOUNS[pronoun_gender(participant)]
     if participant.reference == "named":
         return NAMES[participant.kind] + (f"·{NAMES[participant.family]}" if participant.family else "")
-    return _before_attributes(participant) + described(participant, participant.attributes)
+    return _before_attributes(participant, none=none) + described(participant, participant.attributes)
 
 
 def described(entity: Entity, attributes: tuple[str, ...]) -> str:
@@ -59,14 +59,14 @@ def described(entity: Entity, attributes: tuple[str, ...]) -> str:
     return ("很" if entity.intense else "") + shown + NOUNS[entity.kind][0]
 
 
-def _before_attributes(entity: Entity) -> str:
+def _before_attributes(entity: Entity, *, none: bool) -> str:
     """Owner, determiner and number, the clause and the detail that say which one."""
     from seq2seq_suite.data.miniworld.chinese import relative_clause  # clauses hold nouns, and nouns hold clauses
 
     belongs = entity.detail is not None and entity.detail.kind == "belonging"
     owner = entity.owner or (entity.detail.entity if belongs else None)  # type: ignore[union-attr]
     whose = f"{noun_phrase(owner)}的" if owner is not None else ""
-    words = whose + _determiner(entity, owned=owner is not None)
+    words = whose + ("任何" if none else _determiner(entity, owned=owner is not None))
     if entity.event is not None:
         clause = relative_clause(entity, entity.event)
         words = words + clause if begins_with_verb(entity.event) else clause + words
@@ -122,17 +122,18 @@ def end_point(entity: Entity) -> str:
     return noun_phrase(entity) + (LOCALIZERS["inside"] if entity.kind == "house" else "")
 
 
-def _group(group: Group) -> str:
+def _group(group: Group, *, none: bool) -> str:
     """Members with `和` or `或`, before the last one only."""
     conjunction = "或" if group.choice else "和"
     if group.attributes and all(member.plural for member in group.members):
         first, *rest = group.members
-        words = _before_attributes(first) + described(first, group.attributes)
+        words = _before_attributes(first, none=none) + described(first, group.attributes)
         return words + "".join(conjunction + NOUNS[member.kind][0] for member in rest)
     if group.attributes:
-        phrases = [_before_attributes(member) + described(member, group.attributes) for member in group.members]
+        phrases = [_before_attributes(member, none=none) + described(member, group.attributes)
+                   for member in group.members]
     else:
-        phrases = [noun_phrase(member) for member in group.members]
+        phrases = [noun_phrase(member, none=none) for member in group.members]
     return "、".join(phrases[:-1]) + conjunction + phrases[-1]
 
 

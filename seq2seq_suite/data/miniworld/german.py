@@ -12,7 +12,6 @@ from seq2seq_suite.data.miniworld import lexicon
 from seq2seq_suite.data.miniworld.german_nouns import (
     RELATIVE,
     adjective,
-    can_be_none,
     gender_of,
     is_pronoun,
     noun_phrase,
@@ -32,7 +31,7 @@ from seq2seq_suite.data.miniworld.lexicon_german import (
     VERBS,
     Verb,
 )
-from seq2seq_suite.data.miniworld.shown import is_definite, is_vehicle
+from seq2seq_suite.data.miniworld.shown import can_be_none, is_definite, is_vehicle
 from seq2seq_suite.data.miniworld.text import spaced
 from seq2seq_suite.data.miniworld.world import (
     Description,

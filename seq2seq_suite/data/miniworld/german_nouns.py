@@ -22,7 +22,7 @@ from seq2seq_suite.data.miniworld.lexicon_german import (
     TIME_WORDS,
     noun,
 )
-from seq2seq_suite.data.miniworld.shown import is_definite, is_person, pronoun_gender
+from seq2seq_suite.data.miniworld.shown import is_person, pronoun_gender
 from seq2seq_suite.data.miniworld.world import Entity, Group, Participant, Relation, Time
 
 CASES = ("nominative", "accusative", "dative", "genitive")
@@ -63,13 +63,6 @@ def adjective(concept: str, entity: Entity) -> str:
 def is_pronoun(participant: Participant | None) -> bool:
     """Whether it is told by a pronoun."""
     return isinstance(participant, Entity) and participant.reference == "given"
-
-
-def can_be_none(participant: Participant | None) -> bool:
-    """Whether `kein` can negate it: indefinite, and not counted."""
-    if isinstance(participant, Group):
-        return not participant.attributes and all(map(can_be_none, participant.members))
-    return participant is not None and not is_definite(participant) and participant.amount is None
 
 
 def noun_phrase(participant: Participant | None, case: str, *, subject: bool = False, none: bool = False) -> list[str]:

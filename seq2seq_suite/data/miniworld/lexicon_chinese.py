@@ -92,6 +92,6 @@ EVERY = {"day": "每天", "week": "每周", "month": "每月", "year": "每年",
 LAST = {"day": "前一天", "week": "上周", "month": "上个月", "year": "去年", "morning": "昨天早上",
         "evening": "昨天晚上"}
 UNITS = {"day": "天", "week": "周", "month": "个月", "year": "年", "morning": "个早上", "evening": "个晚上"}
-MANNERS = {"quickly": "快速地", "slowly": "慢慢地", "quietly": "安静地", "carefully": "小心地"}
+MANNERS = {"quickly": "快速地", "slowly": "慢慢地", "quietly": "安静地", "carefully": "仔细地"}
 FREQUENCIES = {"often": "经常", "always": "总是", "sometimes": "有时"}
 MODALS = {"can": ("能", "不能"), "must": ("必须", "不得")}  # plain, negated

@@ -40,6 +40,13 @@ def is_definite(participant: Participant | None) -> bool:
     return participant is not None and (participant.reference != "new" or participant.owner is not None)
 
 
+def can_be_none(participant: Participant | None) -> bool:
+    """Whether it can be told that there is none of it: indefinite, and not counted."""
+    if isinstance(participant, Group):
+        return all(map(can_be_none, participant.members))
+    return participant is not None and not is_definite(participant) and participant.amount is None
+
+
 def is_vehicle(participant: Participant | None) -> bool:
     """Whether what goes somewhere are vehicles alone; of all that goes, only they are `it`."""
     if isinstance(participant, Group):
