@@ -22,7 +22,7 @@ from seq2seq_suite.data.miniworld.lexicon_german import (
     TIME_WORDS,
     noun,
 )
-from seq2seq_suite.data.miniworld.shown import is_person, pronoun_gender
+from seq2seq_suite.data.miniworld.shown import is_definite, is_person, pronoun_gender
 from seq2seq_suite.data.miniworld.world import Entity, Group, Participant, Relation, Time
 
 CASES = ("nominative", "accusative", "dative", "genitive")
