@@ -1,6 +1,7 @@
 """A small world: seeded scenes of who does what to whom, and what each task sees of them.
 
-The scene is the source; every view of it is a module of its own: `english` gives a sentence with its tree.
+The scene is the source; every view of it is a module of its own: `english` gives a sentence with its tree,
+`german` and `chinese` its translations, `text` the sentence in natural spacing.
 
 >>> from seq2seq_suite.data.miniworld.english import english
 >>> scene = scenes("test", sizes={"test": 1})[0]

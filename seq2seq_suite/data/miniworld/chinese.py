@@ -86,6 +86,8 @@ def _predicate(event: Event, *, whether: bool = False, inside: bool = False, gap
         inside: it stands before a noun that it describes.
         gap: the patient is that noun.
     """
+    if event.modality and event.action not in ("be", "exist"):
+        event = replace(event, tense="present")
     subject = event.patient if event.about == "patient" else event.agent
     words = time_phrase(event.time) if event.time is not None and not event.time_first else ""
     words += "是否" if whether else ""
@@ -121,7 +123,9 @@ def _past_word(event: Event, *, inside: bool) -> str:
 
 def _auxiliary(event: Event) -> str:
     """What is possible, needed or to come, and negation."""
-    if event.tense == "future" and event.action != "exist":
+    if event.action == "exist":
+        return ""
+    if event.tense == "future":
         return "不会" if event.negated else "会"
     if event.modality:
         return MODALS[event.modality][event.negated]
@@ -252,6 +256,6 @@ def relative_clause(entity: Entity, description: Description) -> str:
         return _predicate(event, inside=True) + "的"
     noun = replace(entity, event=None, detail=None, owner=None, amount=None, reference="known")
     if event.about == "patient":  # a bare participle in English, which tells neither tense nor frequency
-        event = replace(event, patient=noun, tense="past", frequency="", modality="", negated=False, time=None)
+        event = replace(event, patient=noun, tense="past", frequency="", modality="", negated=False)
         return _predicate(event, inside=True).removeprefix("之前") + "的"
     return noun_phrase(event.agent) + _predicate(replace(event, patient=noun), inside=True, gap=True) + "的"

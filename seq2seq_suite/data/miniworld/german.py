@@ -104,8 +104,8 @@ class _Verbs:
 
 def _verbs(event: Event, plural: bool) -> _Verbs:
     verb = _verb(event)
-    modal = "future" if event.tense == "future" else event.modality
-    if event.action in ("be", "exist") and event.tense == "future":
+    modal = event.modality or ("future" if event.tense == "future" else "")
+    if event.action in ("be", "exist"):
         modal = ""
     if modal == "must" and event.negated:
         modal = "must not"
@@ -256,8 +256,9 @@ def _objects(event: Event) -> list[tuple[Participant, bool]]:
 
 
 def _is_sent_to(event: Event) -> bool:
-    """Whether the recipient is told with `an`."""
-    return event.new == "recipient" and event.action in SENT_TO and not is_pronoun(event.recipient)
+    """Whether the recipient is told with `an`; English does not tell what is news where the patient is left out."""
+    told = event.new == "recipient" and event.patient is not None
+    return told and event.action in SENT_TO and not is_pronoun(event.recipient)
 
 
 def _circumstances(event: Event) -> list[list[str]]:
@@ -316,7 +317,7 @@ def relative_clause(entity: Entity, description: Description) -> list[str]:
     if description.role == "agent":
         return [",", RELATIVE["nominative", gender], *_after_subject(event, entity.plural), ","]
     if event.about == "patient":  # a bare participle in English, which tells neither tense nor frequency
-        event = replace(event, tense="past", frequency="", modality="", negated=False, time=None)
+        event = replace(event, tense="past", frequency="", modality="", negated=False)
         if not VERBS[event.action].reflexive:
             return [",", RELATIVE["nominative", gender], *_after_subject(event, entity.plural), ","]
     verb = VERBS[event.action]
