@@ -154,10 +154,44 @@ class Parsing(Section):
     max_unary: Positive = 3  # longest chain of nodes with one child
 
 
+class Translation(Section):
+    """Options of the translation task."""
+
+    source_language: str = "en"  # what columns and files are called: `en`, train.en; a language of miniworld
+    target_language: str = "de"
+    source_subwords: Literal["bpe", "unigram", "characters"] = "bpe"
+    target_subwords: Literal["bpe", "unigram", "characters"] = "bpe"
+    vocabulary_size: Annotated[int, Field(gt=4)] = 4000  # of each side, or of both together; at most
+    joint: bool = True  # one vocabulary for both languages: source, target and output share an embedding
+    bpe_dropout: Fraction = 0.0  # in training each merge is left out with this probability
+    unigram_alpha: Annotated[float, Field(ge=0.0)] = 0.0  # in training segmentations are drawn with p^alpha; 0 is off
+    lowercase: Literal["none", "source", "both"] = "none"  # with `both` the figures disregard case, too
+    metric_tokenizer: Literal["13a", "zh", "none"] = "13a"  # of sacreBLEU; none only for text tokenised already
+    tokenised_lowercase_bleu: bool = False  # as many papers print it, besides
+
+    @model_validator(mode="after")
+    def _sides_agree(self) -> Translation:
+        kinds = {self.source_subwords, self.target_subwords}
+        if self.joint and len(kinds) > 1:
+            raise ValueError("translation.joint needs the same translation.source_subwords and "
+                             "translation.target_subwords")
+        for key, kind in (("bpe_dropout", "bpe"), ("unigram_alpha", "unigram")):
+            if getattr(self, key) and kind not in kinds:
+                raise ValueError(f"translation.{key} acts on {kind} subwords, but translation.source_subwords is "
+                                 f"{self.source_subwords} and translation.target_subwords {self.target_subwords}")
+        if self.source_language == self.target_language:
+            raise ValueError(f"translation.source_language and translation.target_language are both "
+                             f"{self.source_language}")
+        if self.target_language == "zh" and (self.metric_tokenizer == "13a" or self.tokenised_lowercase_bleu):
+            raise ValueError("translation.target_language zh has no spaces between words: "
+                             "translation.metric_tokenizer must be zh, and translation.tokenised_lowercase_bleu false")
+        return self
+
+
 class Config(Section):
     """A whole run."""
 
-    task: Literal["parsing"]
+    task: Literal["parsing", "translation"]
     seed: NotNegative = 1
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
     data: Data = Data()
@@ -166,6 +200,7 @@ class Config(Section):
     search: Search = Search()
     training: Training = Training()
     parsing: Parsing = Parsing()
+    translation: Translation = Translation()
 
     @model_validator(mode="after")
     def _positions_suffice(self) -> Config:

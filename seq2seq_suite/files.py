@@ -15,10 +15,15 @@ def atomic_write_text(path: Path, text: str) -> None:
 
     Halves of surrogate pairs, which JSON text may hold, are written as they are.
     """
+    atomic_write_bytes(path, text.encode("utf-8", errors="surrogatepass"))
+
+
+def atomic_write_bytes(path: Path, content: bytes) -> None:
+    """The same for bytes."""
     partial = path.with_name(f".{path.name}.partial")
     try:
-        with partial.open("w", encoding="utf-8", errors="surrogatepass", newline="\n") as file:
-            file.write(text)
+        with partial.open("wb") as file:
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
         os.replace(partial, path)

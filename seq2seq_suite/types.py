@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:  # torch and numpy stay out of the command line's import time
     import numpy as np
@@ -139,6 +139,7 @@ class Sizes:
         num_focus: K; 0 without a guide.
         num_context: M.
         unknown_probability: chance of each word type to be dropped to <unknown> in training.
+        shared_symbols: True where source and target have one vocabulary, and one embedding serves both.
     """
 
     target_symbols: int
@@ -149,6 +150,7 @@ class Sizes:
     num_focus: int = 0
     num_context: int = 0
     unknown_probability: tuple[float, ...] = ()
+    shared_symbols: bool = False
 
 
 @dataclass(frozen=True)
@@ -279,6 +281,27 @@ class Task(Protocol):
 
     def read_references(self, path: Any) -> list[Any]:
         """References or predictions from a file in the task's own format, for `score`."""
+
+
+@runtime_checkable
+class Varied(Protocol):
+    """What a task offers besides whose training examples read differently in each epoch, as under subword dropout."""
+
+    varies: bool  # False where its options switch that off
+
+    def encode_epoch(self, examples: Sequence[Example], epoch: int) -> list[Encoded]:
+        """The training examples as an epoch reads them.
+
+        A function of the run's seed, the epoch and each example's place alone, so that a resumed run reads the same.
+        """
+
+
+@runtime_checkable
+class Inspecting(Protocol):
+    """What a task offers besides that knows what may be wrong with its data."""
+
+    def inspect(self, split: str, examples: Sequence[Example]) -> list[str]:
+        """A line for each thing that looks wrong in a split, for `check`."""
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,10 @@ KEYS = (
     "parsing.linearisation", "parsing.guide", "parsing.characters", "parsing.max_characters", "parsing.min_count",
     "parsing.unknown_rate", "parsing.tag_loss", "parsing.move_loss",
     "parsing.max_unary",
+    "translation.source_language", "translation.target_language", "translation.source_subwords",
+    "translation.target_subwords", "translation.vocabulary_size", "translation.joint", "translation.bpe_dropout",
+    "translation.unigram_alpha", "translation.lowercase", "translation.metric_tokenizer",
+    "translation.tokenised_lowercase_bleu",
 )
 
 
@@ -98,7 +102,8 @@ def test_values_of_other_sections_are_explained_too(folder):
     assert "expected: text\n  remedy:   put it in quotes" in error_of("task: parsing\ndata: {subset: 3}\n")
     assert "data.splits.dev: got 3" in error_of("task: parsing\ndata: {splits: {dev: 3}}\n")
     assert "training: got nothing" in error_of("task: parsing\ntraining:\n")
-    assert error_of("seed: 1\n") == "p.yaml: task: the key is missing\n  expected: parsing\n  remedy:   add task: ..."
+    assert error_of("seed: 1\n") == "p.yaml: task: the key is missing\n  expected: one of parsing, translation\n" \
+        "  remedy:   add task: ..."
     assert "expected: a list, such as [a, b]" in error_of("task: parsing\ndata: {test_splits: dev}\n")
 
 

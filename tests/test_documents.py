@@ -24,11 +24,13 @@ SMALL = ("backbone.width=32", "backbone.feed_forward_width=32", "backbone.encode
 
 @pytest.fixture(scope="module")
 def treebank(tmp_path_factory):
-    """A folder with a few trees in each of miniworld's splits."""
+    """A folder with a few rows in each of miniworld's splits, each with the columns of every task."""
     folder = tmp_path_factory.mktemp("treebank")
     for split in SPLITS:
         trees = [english(scene) for scene in scenes(split, sizes={split: 24 if split == "train" else 6})]
-        (folder / f"{split}.jsonl").write_text("".join(json.dumps({"tree": str(tree)}) + "\n" for tree in trees))
+        rows = [{"tree": str(tree), "src": " ".join(tree.words()), "tgt": " ".join(tree.words()[::-1])}
+                for tree in trees]
+        (folder / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     return folder
 
 

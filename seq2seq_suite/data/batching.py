@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import torch
@@ -56,11 +56,14 @@ class Bucketed:
         few_shapes: pad lengths to a coarse grid and fill batches to one size for each length, so that a few dozen
             shapes recur. Worth its padding where a kernel is compiled for each new shape: oneDNN's bfloat16 on a
             CPU spent more time on compiling than on multiplying.
+        renew: gives the examples as an epoch reads them, where that differs from epoch to epoch (`types.Varied`).
+            All at once, so that their new lengths decide which go together and `batch_tokens` holds.
     """
 
-    def __init__(self, items: Sequence[Encoded], task: str, *, batch_tokens: int, seed: int, few_shapes: bool = False):
+    def __init__(self, items: Sequence[Encoded], task: str, *, batch_tokens: int, seed: int, few_shapes: bool = False,
+                 renew: Callable[[int], Sequence[Encoded]] | None = None):
         self.items, self.task, self.batch_tokens, self.seed = items, task, batch_tokens, seed
-        self.few_shapes = few_shapes
+        self.few_shapes, self.renew = few_shapes, renew
         self._target_lengths = np.array([len(item.target) for item in items])
         self._source_lengths = np.array([len(item.source) for item in items])
         self._widths = np.maximum(self._target_lengths, self._source_lengths)
@@ -85,9 +88,12 @@ class Bucketed:
     def batches(self, epoch: int, position: int = 0) -> Iterator[tuple[int, int, Batch]]:
         """Batches without end from a place in an epoch: (epoch, position after this batch, batch)."""
         while True:
-            order = self.epoch(epoch)
+            current = self if self.renew is None else Bucketed(
+                self.renew(epoch), self.task, batch_tokens=self.batch_tokens, seed=self.seed,
+                few_shapes=self.few_shapes)
+            order = current.epoch(epoch)
             for place in range(position, len(order)):
-                items = [self.items[index] for index in order[place]]
+                items = [current.items[index] for index in order[place]]
                 yield epoch, place + 1, collate(items, self.task, few_shapes=self.few_shapes)
             epoch, position = epoch + 1, 0
 

@@ -186,7 +186,7 @@ def _fits(file: Path, pattern: str) -> bool:
     return anywhere or same(stem, f"{last}-*") or any(same(path, last) for path in (stem, file, *file.parents))
 
 
-class _Lines:
+class Lines:
     """The lines of a text file, plain or gzip; `number` is that of the last line given. Lines that are not UTF-8 come
     with replacement characters and are remembered for `check`."""
 
@@ -221,7 +221,7 @@ def _broken(problem: Exception, file: Path, line: int, *, expected: str) -> Data
 
 def _read_lines(file: Path, bad: BadRows) -> Iterator[Row]:
     """A row for each line that is not blank: a JSON object, or in `.txt` the line itself under `text`."""
-    lines, plain = _Lines(file), _kind(file) == ".txt"
+    lines, plain = Lines(file), _kind(file) == ".txt"
     for line in lines:
         if not line.strip():
             continue
@@ -239,7 +239,7 @@ def _read_lines(file: Path, bad: BadRows) -> Iterator[Row]:
 
 def _read_table(file: Path, bad: BadRows) -> Iterator[Row]:
     """CSV with its usual quotes; TSV without any, for there quotes are ordinary characters."""
-    lines = _Lines(file)
+    lines = Lines(file)
     options = {"delimiter": "\t", "quoting": csv.QUOTE_NONE} if _kind(file) == ".tsv" else {"strict": True}
     table = csv.reader(lines, **options)  # type: ignore[arg-type]
     try:
@@ -271,7 +271,7 @@ def _read_table(file: Path, bad: BadRows) -> Iterator[Row]:
 
 def _read_treebank(file: Path, bad: BadRows) -> Iterator[Row]:
     """A row for each tree, as it stands in the file."""
-    lines = _Lines(file)
+    lines = Lines(file)
     text = "".join(lines)
     trees = _split_trees(text)
     if trees is None and lines.undecodable:  # the trees cannot be told apart by lines

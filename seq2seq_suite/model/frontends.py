@@ -15,13 +15,18 @@ from seq2seq_suite.types import PAD, UNKNOWN, States
 class Tokens(nn.Module):
     """Token ids (B,S) -> embedding * sqrt(D) + positions.
 
+    Args:
+        embedding: of the tokens; the target's own where both share their symbols.
+        positions: adds positions.
+        dropout_rate: of the result.
+
     Source: Vaswani et al. 2017, sections 3.4 and 3.5.
     """
 
-    def __init__(self, vocabulary_size: int, width: int, *, positions: nn.Module, dropout_rate: float):
+    def __init__(self, embedding: nn.Embedding, *, positions: nn.Module, dropout_rate: float):
         super().__init__()
-        self.embedding = token_embedding(vocabulary_size, width)
-        self.scale = math.sqrt(width)
+        self.embedding = embedding
+        self.scale = math.sqrt(embedding.embedding_dim)
         self.positions = positions
         self.dropout = Dropout(dropout_rate)
 

@@ -114,7 +114,7 @@ def build_model(backbone: Backbone, sizes: Sizes) -> Seq2Seq:
         guide = Guide(backbone.width, sizes.num_focus, sizes.num_context, sizes.target_symbols)
     labeller = Labeller(backbone.width, sizes.source_labels) if sizes.source_labels else None
     return Seq2Seq(
-        _build_frontend(backbone, sizes),
+        _build_frontend(backbone, sizes, embedding),
         SelfAttentionEncoder(shape, backbone.encoder_layers, rotary),
         DecoderStack(shape, backbone.decoder_layers, rotary=rotary),
         positions=_build_positions(backbone), embedding=embedding, output=output, dropout_rate=backbone.dropout,
@@ -131,9 +131,10 @@ def _build_positions(backbone: Backbone) -> nn.Module:
             return NoPositions()
 
 
-def _build_frontend(backbone: Backbone, sizes: Sizes) -> nn.Module:
+def _build_frontend(backbone: Backbone, sizes: Sizes, target_embedding: nn.Embedding) -> nn.Module:
     positions = _build_positions(backbone)
     if not sizes.words:
-        return Tokens(sizes.source_symbols, backbone.width, positions=positions, dropout_rate=backbone.dropout)
+        embedding = target_embedding if sizes.shared_symbols else token_embedding(sizes.source_symbols, backbone.width)
+        return Tokens(embedding, positions=positions, dropout_rate=backbone.dropout)
     return Words(sizes.source_symbols, sizes.source_characters, backbone.width, positions=positions,
                  dropout_rate=backbone.dropout, unknown_probability=torch.tensor(sizes.unknown_probability))

@@ -10,7 +10,7 @@ from seq2seq_suite.types import ConfigError, Task
 if TYPE_CHECKING:
     from seq2seq_suite.config import Config
 
-TASKS = ("parsing",)
+TASKS = ("parsing", "translation")
 
 
 def open_task(name: str, config: Config | None = None) -> Task:
@@ -21,6 +21,7 @@ def open_task(name: str, config: Config | None = None) -> Task:
     """
     from seq2seq_suite.config import Config
     from seq2seq_suite.tasks.parsing import ParsingTask
+    from seq2seq_suite.tasks.translation import TranslationTask
 
     if name not in TASKS:
         near = get_close_matches(name, TASKS, n=1)
@@ -30,4 +31,6 @@ def open_task(name: str, config: Config | None = None) -> Task:
     match name:
         case "parsing":
             return ParsingTask(config.parsing, config.data)
+        case "translation":
+            return TranslationTask(config.translation, config.data, seed=config.seed)
     raise AssertionError(name)

@@ -11,7 +11,7 @@ from torch import Tensor
 from seq2seq_suite.config import Config
 from seq2seq_suite.data.batching import Bucketed, collate
 from seq2seq_suite.training.evaluate import Decoder
-from seq2seq_suite.types import BEGIN, END, SPECIALS, UNKNOWN, Batch, Constraint, Encoded, Example
+from seq2seq_suite.types import BEGIN, END, SPECIALS, UNKNOWN, Batch, Constraint, Encoded, Example, Inspecting
 
 _ROWS = 1024  # gold outputs that the automaton is run over at a time
 _SHOWN = 3  # origins named in a finding
@@ -48,6 +48,9 @@ def examine(config: Config, splits: dict[str, list[Example]], encoded: dict[str,
     rows += _limits(encoded, decoder)
     rows += _costs(config, encoded["train"], decoder, batch)
     rows += _sample(splits["train"][0], encoded["train"][0], decoder)
+    if isinstance(decoder.task, Inspecting):
+        warnings += [f"{split}: {text}" for split, items in splits.items()
+                     for text in decoder.task.inspect(split, items)]
     return rows + [("warning", text) for text in warnings]
 
 

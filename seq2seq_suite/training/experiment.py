@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from seq2seq_suite.training.build import build_decoder, choose_device, choose_pr
 from seq2seq_suite.training.evaluate import Decoder
 from seq2seq_suite.training.run_directory import RunDirectory, provenance
 from seq2seq_suite.training.trainer import Interrupted, Trainer
-from seq2seq_suite.types import DataError, Example, Task
+from seq2seq_suite.types import DataError, Encoded, Example, Task, Varied
 
 __all__ = ["Interrupted", "LoadedRun", "check", "evaluate", "open_run", "run"]
 
@@ -91,9 +92,15 @@ def _build_trainer(config: Config, run_directory: RunDirectory, task: Task, exam
     kept = _subset(len(validation), options.validate_examples, config.seed)
     return Trainer(
         run_directory, options, build_decoder(config, task, device=device),
-        Bucketed(encoded, task.name, batch_tokens=options.batch_tokens, seed=config.seed, few_shapes=few_shapes),
+        Bucketed(encoded, task.name, batch_tokens=options.batch_tokens, seed=config.seed, few_shapes=few_shapes,
+                 renew=_renewing(task, train)),
         ([validation[index] for index in kept], [encoded_validation[index] for index in kept]),
         precision, [example.origin for example in train])
+
+
+def _renewing(task: Task, train: Sequence[Example]) -> Callable[[int], list[Encoded]] | None:
+    """What reads the training data anew in each epoch; None where every epoch reads the same."""
+    return partial(task.encode_epoch, train) if isinstance(task, Varied) and task.varies else None
 
 
 def evaluate(directory: Path, *, split: str, data: str | None, overrides: list[str]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from seq2seq_suite.model.frontends import Tokens, Words, _fingerprint
+from seq2seq_suite.model.frontends import Tokens, Words, _fingerprint, token_embedding
 from seq2seq_suite.model.positions import NoPositions
 from seq2seq_suite.types import BEGIN, END, UNKNOWN
 
@@ -96,7 +96,7 @@ def test_different_rows_have_different_fingerprints(width):
 
 def test_tokens_are_their_embeddings_times_the_root_of_the_width():
     torch.manual_seed(3)
-    tokens = Tokens(9, WIDTH, positions=NoPositions(), dropout_rate=0.0)
+    tokens = Tokens(token_embedding(9, WIDTH), positions=NoPositions(), dropout_rate=0.0)
     source, mask = torch.tensor([[4, 8, 4]]), torch.tensor([[True, True, False]])
     states = tokens(source, mask)
     torch.testing.assert_close(states.values, 4.0 * tokens.embedding.weight[source])

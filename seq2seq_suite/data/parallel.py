@@ -1,0 +1,92 @@
+"""Plain parallel text: a file for each language, the lines of one belong to those of the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import zip_longest
+from pathlib import Path
+
+from seq2seq_suite.data.sources import VALIDATION_NAMES, BadRows, Lines, Row
+from seq2seq_suite.types import DataError
+
+
+def find_parallel(path: str, split: str, languages: tuple[str, str], *, splits: dict[str, str], subset: str = ""
+                  ) -> tuple[Path, Path] | None:
+    """The two files of a split: `train.en` and `train.de`, plain or with `.gz` behind.
+
+    Args:
+        path: a folder, or the path of both files without the language.
+        split: train, validation (or dev, valid, val) or any other.
+        languages: what the files' names end in.
+        splits: split -> what its files are called instead, without the language.
+        subset: a folder in the folder.
+
+    Returns:
+        The files; None if there are none.
+
+    Raises:
+        DataError: only one of the two is there.
+    """
+    place = Path(path).expanduser() / subset
+    name = splits.get(split, split)
+    names = VALIDATION_NAMES if name == VALIDATION_NAMES[0] else (name,)
+    stems = [place / each for each in names] if place.is_dir() else [place]
+    for stem in stems:
+        found = [_existing(stem, language) for language in languages]
+        if all(found):
+            return found[0], found[1]
+        if any(found):
+            there = next(file for file in found if file)
+            missing = stem.with_name(f"{stem.name}.{languages[found.index(None)]}")
+            raise DataError(f"{there.name} is there, {missing.name} is not", file=str(stem.parent),
+                            expected="a file for each language, with as many lines", remedy="add the file, or check "
+                            "translation.source_language and target_language")
+    return None
+
+
+def read_parallel(files: tuple[Path, Path], languages: tuple[str, str], *, bad: BadRows) -> Iterator[Row]:
+    """A row for each pair of lines, its columns named by the languages; two blank lines are no row.
+
+    Args:
+        files: as `find_parallel` gives them.
+        languages: of the files.
+        bad: takes lines that are not UTF-8.
+
+    Raises:
+        DataError: one file has more lines than the other.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for name, text in {"train.en": "a dog\\n", "train.de": "ein Hund\\n"}.items():
+    ...         _ = (Path(folder) / name).write_text(text, encoding="utf-8")
+    ...     found = find_parallel(folder, "train", ("en", "de"), splits={})
+    ...     [row.fields for row in read_parallel(found, ("en", "de"), bad=BadRows(0))]
+    [{'en': 'a dog', 'de': 'ein Hund'}]
+    """
+    sides = [Lines(file) for file in files]
+    for texts in zip_longest(*sides):
+        number = max(side.number for side in sides)
+        if None in texts:
+            shorter = texts.index(None)
+            raise DataError(f"{files[shorter].name} ends after {sides[shorter].number} lines, "
+                            f"{files[1 - shorter].name} goes on", file=str(files[1 - shorter]), line=number,
+                            expected="as many lines in one file as in the other", remedy="align the files anew")
+        if not any(text.strip() for text in texts):
+            continue
+        try:
+            for side in sides:
+                side.check(number, number)
+        except ValueError as problem:
+            bad.add(DataError(str(problem), file=str(side.file), line=number, expected="text in UTF-8",
+                              remedy="convert the file to UTF-8"))
+            continue
+        yield Row({language: text.rstrip("\r\n") for language, text in zip(languages, texts, strict=True)},
+                  str(files[0]), number)
+
+
+def _existing(stem: Path, language: str) -> Path | None:
+    for ending in (language, f"{language}.gz"):
+        file = stem.with_name(f"{stem.name}.{ending}")
+        if file.is_file():
+            return file
+    return None

@@ -1,0 +1,237 @@
+"""Subwords: texts as pieces that a vocabulary of fixed size can hold, and the way back."""
+
+from __future__ import annotations
+
+import io
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from seq2seq_suite.data.subword_sampling import SPACE, Sampler, split_by_merges, split_by_probability
+from seq2seq_suite.data.vocabulary import Vocabulary
+from seq2seq_suite.files import atomic_write_bytes
+from seq2seq_suite.types import BEGIN, END, PAD, SPECIALS, UNKNOWN, DataError
+
+if TYPE_CHECKING:
+    from sentencepiece import SentencePieceProcessor
+
+KINDS = ("bpe", "unigram", "characters")
+_LONGEST_SENTENCE = 2**20  # bytes; SentencePiece would pass over longer ones in training
+
+
+class Subwords(Protocol):
+    """A segmentation with its vocabulary: ids 0 to 3 are PAD, BEGIN, END and UNKNOWN."""
+
+    def __len__(self) -> int:
+        """Size of the vocabulary, the specials included."""
+
+    def pieces(self, text: str) -> list[str]:
+        """The pieces of a text."""
+
+    def join(self, pieces: Sequence[str]) -> str:
+        """The text that pieces make: the inverse of `pieces`."""
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of a text's pieces; adds neither BEGIN nor END."""
+
+    def sample(self, text: str, seed: int) -> list[int]:
+        """The ids of one of the text's segmentations, drawn with this seed alone."""
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of ids."""
+
+    def save(self, folder: Path, name: str) -> None:
+        """Write to `folder/name.*`."""
+
+
+def clean_text(text: str) -> str:
+    """A text as all segmentations keep it: blanks of any kind and number are one space, none at the ends.
+
+    U+2581, with which SentencePiece writes a space, counts as one.
+
+    >>> clean_text("  ein\\u00a0Hund \\n")
+    'ein Hund'
+    """
+    return " ".join(text.replace(SPACE, " ").split())
+
+
+def train_subwords(kind: str, texts: Iterable[str], *, size: int, alpha: float = 0.0) -> Subwords:
+    """Learn a segmentation; the same texts in the same order give the same one.
+
+    Args:
+        kind: `bpe`, `unigram` or `characters`.
+        texts: cleaned by `clean_text`, each once or as often as it counts.
+        size: most symbols in the vocabulary, the four specials included; fewer where the texts hold no more.
+        alpha: of `sample`.
+
+    Raises:
+        DataError: there is no text, or `size` is too small for the texts' letters.
+
+    >>> letters = train_subwords("characters", ["我们", "我"], size=10)
+    >>> letters.encode("我们你"), letters.decode([4, 5])
+    ([4, 5, 3], '我们')
+    """
+    if kind == "characters":
+        return Characters(Vocabulary.build(Counter(letter for text in texts for letter in text), max_size=size))
+    return SentencePieces.train(kind, texts, size=size, alpha=alpha)
+
+
+def load_subwords(kind: str, folder: Path, name: str, *, alpha: float = 0.0) -> Subwords:
+    """Read what `Subwords.save` wrote.
+
+    Raises:
+        DataError: the file is missing or broken.
+    """
+    if kind == "characters":
+        return Characters(Vocabulary.load(folder / f"{name}.json"))
+    return SentencePieces.load(folder, name, kind=kind, alpha=alpha)
+
+
+class Characters:
+    """Every character is a piece, the space too: for Chinese and other scripts without spaces.
+
+    >>> letters = Characters(Vocabulary.build("我们 ok"))
+    >>> letters.pieces("我 ok"), letters.join(["o", "k"])
+    (['我', ' ', 'o', 'k'], 'ok')
+    """
+
+    def __init__(self, vocabulary: Vocabulary):
+        self.vocabulary = vocabulary
+
+    def __len__(self) -> int:
+        return len(self.vocabulary)
+
+    def pieces(self, text: str) -> list[str]:
+        """The characters."""
+        return list(text)
+
+    def join(self, pieces: Sequence[str]) -> str:
+        """The text."""
+        return clean_text("".join(pieces))
+
+    def encode(self, text: str) -> list[int]:
+        """The characters' ids."""
+        return self.vocabulary.encode(text)
+
+    def sample(self, text: str, seed: int) -> list[int]:
+        """The same as `encode`: there is but one segmentation."""
+        return self.encode(text)
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of ids; specials are left out, an unknown character shows as U+FFFD."""
+        known = [number for number in ids if number >= len(SPECIALS) or number == UNKNOWN]
+        return self.join(["\ufffd" if number == UNKNOWN else symbol
+                          for number, symbol in zip(known, self.vocabulary.decode(known), strict=True)])
+
+    def save(self, folder: Path, name: str) -> None:
+        """Write `folder/name.json`."""
+        self.vocabulary.save(folder / f"{name}.json")
+
+
+class SentencePieces:
+    """Byte-pair encoding or a unigram language model, by SentencePiece.
+
+    Text is taken as it is, without Unicode normalisation, so that what is written can be compared with references
+    character by character.
+
+    Args:
+        model: SentencePiece's model file as bytes.
+        kind: `bpe` or `unigram`.
+        alpha: of `sample`. Byte-pair encoding leaves out each merge with this probability; a unigram model draws
+            segmentations with probability p^alpha. 0 always gives the best segmentation.
+
+    Source: Sennrich et al. 2016, section 3.2; Kudo 2018, sections 3.1 and 3.2.
+
+    >>> pieces = SentencePieces.train("bpe", ["der Hund sieht den Hund"], size=40)
+    >>> pieces.pieces("der Hund")
+    ['▁der', '▁Hund']
+    >>> pieces.decode(pieces.encode("der Hund"))
+    'der Hund'
+    """
+
+    def __init__(self, model: bytes, *, kind: str, alpha: float = 0.0):
+        self.model, self.alpha = model, alpha
+        self._processor: SentencePieceProcessor = _processor(model)
+        self._sampler = _sampler(self._processor, kind, alpha) if alpha else None
+
+    @classmethod
+    def train(cls, kind: str, texts: Iterable[str], *, size: int, alpha: float = 0.0) -> SentencePieces:
+        """Learn pieces; see `train_subwords`."""
+        from sentencepiece import SentencePieceTrainer
+
+        written = io.BytesIO()
+        try:
+            SentencePieceTrainer.train(
+                sentence_iterator=iter(texts), model_writer=written, model_type=kind, vocab_size=size,
+                hard_vocab_limit=False, character_coverage=1.0, normalization_rule_name="identity",
+                max_sentence_length=_LONGEST_SENTENCE, num_threads=1, shuffle_input_sentence=False, minloglevel=3,
+                pad_id=PAD, bos_id=BEGIN, eos_id=END, unk_id=UNKNOWN, pad_piece=SPECIALS[PAD],
+                bos_piece=SPECIALS[BEGIN], eos_piece=SPECIALS[END], unk_piece=SPECIALS[UNKNOWN],
+                unk_surface="\ufffd")
+        except RuntimeError as problem:
+            reason = str(problem).rpartition("] ")[2].strip() or str(problem)
+            raise DataError(f"SentencePiece cannot learn {size} pieces: {reason}",
+                            expected="texts, and more pieces than they have different characters",
+                            remedy="raise the vocabulary's size, or segment into characters") from None
+        return cls(written.getvalue(), kind=kind, alpha=alpha)
+
+    @classmethod
+    def load(cls, folder: Path, name: str, *, kind: str, alpha: float = 0.0) -> SentencePieces:
+        """Read what `save` wrote."""
+        file = folder / f"{name}.model"
+        try:
+            return cls(file.read_bytes(), kind=kind, alpha=alpha)
+        except (OSError, RuntimeError, ValueError) as problem:
+            raise DataError(f"no {kind} model can be read: {str(problem).partition(chr(10))[0]}", file=str(file),
+                            expected="a model that SentencePiece wrote",
+                            remedy="restore the file, or train the run anew") from None
+
+    def save(self, folder: Path, name: str) -> None:
+        """Write `folder/name.model`, which SentencePiece's own tools read too."""
+        atomic_write_bytes(folder / f"{name}.model", self.model)
+
+    def __len__(self) -> int:
+        return len(self._processor)
+
+    def pieces(self, text: str) -> list[str]:
+        """The pieces of a text, a space written as U+2581."""
+        return self._processor.encode(text, out_type=str)
+
+    def join(self, pieces: Sequence[str]) -> str:
+        """The text that pieces make."""
+        return clean_text("".join(pieces))
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of the best segmentation."""
+        return self._processor.encode(text)
+
+    def sample(self, text: str, seed: int) -> list[int]:
+        """The ids of a segmentation drawn with `alpha`; the same seed gives the same one in every process."""
+        if self._sampler is None:
+            return self.encode(text)
+        return self._sampler.sample(text.split(" ") if text else [], seed)
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of ids; specials are left out, an unknown piece shows as U+FFFD."""
+        return clean_text(self._processor.decode([int(number) for number in ids]))
+
+
+def _processor(model: bytes) -> SentencePieceProcessor:
+    from sentencepiece import SentencePieceProcessor
+
+    processor = SentencePieceProcessor()
+    if not model or not processor.load_from_serialized_proto(model):
+        raise ValueError("it is empty or no model")
+    if [processor.id_to_piece(number) for number in range(len(SPECIALS))] != list(SPECIALS):
+        raise ValueError(f"its first pieces are not {', '.join(SPECIALS)}")
+    return processor
+
+
+def _sampler(processor: SentencePieceProcessor, kind: str, alpha: float) -> Sampler:
+    ids = {processor.id_to_piece(number): number for number in range(len(SPECIALS), len(processor))}
+    scores = {piece: processor.get_score(number) for piece, number in ids.items()}
+    if kind == "bpe":
+        return Sampler(ids, partial(split_by_merges, scores=scores, dropout=alpha))
+    return Sampler(ids, partial(split_by_probability, scores=scores, alpha=alpha, longest=max(map(len, ids))))

@@ -1,0 +1,155 @@
+"""Subwords: there and back, the same every time, and drawn by seed alone."""
+
+import math
+import subprocess
+import sys
+from collections import Counter
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from seq2seq_suite.data.subword_sampling import split_by_merges, split_by_probability
+from seq2seq_suite.data.subwords import (
+    KINDS,
+    Characters,
+    SentencePieces,
+    clean_text,
+    load_subwords,
+    train_subwords,
+)
+from seq2seq_suite.types import SPECIALS, UNKNOWN, DataError
+
+TEXTS = ["Ein Hund sieht den Mann.", "Eine Frau sieht den Hund, der bellt.", "Der Mann liest ein Buch über Hunde!",
+         "我们看见一只狗。", "“Ja”, sagt sie – ½ ﬁ"] * 3
+SIZE = 120
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def subwords(request):
+    return train_subwords(request.param, TEXTS, size=SIZE)
+
+
+def test_every_text_survives_the_way_to_pieces_and_back(subwords):
+    for text in TEXTS:
+        assert subwords.join(subwords.pieces(text)) == text
+        assert subwords.decode(subwords.encode(text)) == text
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(text=st.text("".join(sorted(set("".join(TEXTS)))), max_size=40).map(clean_text))
+def test_any_text_of_known_letters_survives(subwords, text):
+    assert subwords.decode(subwords.encode(text)) == text
+    assert subwords.join(subwords.pieces(text)) == text
+
+
+def test_specials_have_their_ids_and_no_text_writes_them(subwords):
+    ids = subwords.encode(" ".join(SPECIALS))
+    assert set(ids) & set(range(len(SPECIALS))) <= {UNKNOWN}
+    assert subwords.decode([0, *subwords.encode("Hund"), 2, 1]) == "Hund"
+    assert len(subwords) <= SIZE
+
+
+def test_an_unknown_letter_is_unknown_and_shows(subwords):
+    assert UNKNOWN in subwords.encode("Hund Ж")
+    assert subwords.decode(subwords.encode("Hund Ж")) == "Hund \ufffd"
+
+
+def test_text_is_not_normalised_but_for_its_blanks():
+    assert clean_text(" a\u3000b\t▁c\u2028 ") == "a b c"
+    pieces = train_subwords("bpe", ["ﬁ ½ ？ …"], size=40)
+    assert pieces.decode(pieces.encode("ﬁ ½ ？ …")) == "ﬁ ½ ？ …"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_training_twice_and_saving_give_the_same_pieces(kind, tmp_path):
+    one, two = (train_subwords(kind, TEXTS, size=SIZE) for _ in range(2))
+    one.save(tmp_path, "one")
+    two.save(tmp_path, "two")
+    first, second = sorted(tmp_path.iterdir())
+    assert first.read_bytes() == second.read_bytes()
+    read = load_subwords(kind, tmp_path, "one")
+    assert len(read) == len(one) and [read.encode(text) for text in TEXTS] == [one.encode(text) for text in TEXTS]
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_a_drawn_segmentation_depends_on_its_seed_alone(kind):
+    subwords = train_subwords(kind, TEXTS, size=SIZE, alpha=0.1)
+    text = TEXTS[1]
+    first = [subwords.sample(text, seed) for seed in range(20)]
+    again = [subwords.sample(text, seed) for seed in reversed(range(20))][::-1]
+    assert first == again
+    assert len({tuple(ids) for ids in first}) > 5
+    assert {subwords.decode(ids) for ids in first} == {text}
+
+
+def test_a_drawn_segmentation_is_the_same_in_another_process(tmp_path):
+    subwords = train_subwords("bpe", TEXTS, size=SIZE, alpha=0.4)
+    subwords.save(tmp_path, "joint")
+    code = ("import sys, pathlib; from seq2seq_suite.data.subwords import load_subwords\n"
+            "print(load_subwords('bpe', pathlib.Path(sys.argv[1]), 'joint', alpha=0.4).sample(sys.argv[2], 7))")
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path), TEXTS[1]], capture_output=True, text=True)
+    assert done.stdout.strip() == str(subwords.sample(TEXTS[1], 7)), done.stderr
+
+
+def test_byte_pair_encoding_without_dropout_is_sentencepieces_own():
+    subwords = train_subwords("bpe", TEXTS, size=SIZE, alpha=1e-12)
+    for text in [*TEXTS, "Ж Hund Ж Ж", "unbekannte Wörter ЖЖ", ""]:
+        assert subwords.sample(text, 3) == subwords.encode(text)
+
+
+def test_unigram_segmentations_come_as_often_as_their_probability_says():
+    scores = {"a": -1.0, "b": -1.5, "c": -2.0, "ab": -2.0, "bc": -3.0, "abc": -3.2}
+    splits = {("a", "b", "c"): -4.5, ("ab", "c"): -4.0, ("a", "bc"): -4.0, ("abc",): -3.2}
+    random, alpha, count = Random(1), 0.7, 20_000
+    drawn = Counter(tuple(split_by_probability("abc", random, scores=scores, alpha=alpha, longest=3))
+                    for _ in range(count))
+    total = sum(math.exp(alpha * score) for score in splits.values())
+    assert {split: drawn[split] / count for split in splits} == pytest.approx(
+        {split: math.exp(alpha * score) / total for split, score in splits.items()}, abs=0.015)
+    assert sum(drawn[split] for split in splits) == count
+
+
+def test_a_merge_is_left_out_as_often_as_the_dropout_says():
+    random, count = Random(1), 20_000
+    whole = sum(split_by_merges("ab", random, scores={"a": 0, "b": 0, "ab": -1}, dropout=0.3) == ["ab"]
+                for _ in range(count))
+    assert whole / count == pytest.approx(0.7, abs=0.015)
+
+
+def test_dropping_every_merge_leaves_letters_and_none_the_best_segmentation():
+    letters = train_subwords("bpe", TEXTS, size=SIZE, alpha=1.0)
+    assert letters.decode(letters.sample("Hund", 1)) == "Hund"
+    assert len(letters.sample("Hund", 1)) == len("Hund") + 1  # the space before a word is a letter of its own
+    whole = train_subwords("bpe", TEXTS, size=SIZE)
+    assert whole.sample(TEXTS[0], 1) == whole.encode(TEXTS[0])
+
+
+def test_characters_keep_the_most_frequent():
+    letters = train_subwords("characters", ["aab"], size=5)
+    assert isinstance(letters, Characters) and letters.encode("ab") == [4, UNKNOWN]
+
+
+def test_too_few_pieces_are_refused_with_a_remedy():
+    with pytest.raises(DataError, match="cannot learn 10 pieces") as caught:
+        SentencePieces.train("bpe", TEXTS, size=10)
+    assert "raise the vocabulary's size" in caught.value.remedy
+
+
+@pytest.mark.parametrize("content", [None, b"", b"no model"])
+def test_a_missing_or_broken_model_is_named(tmp_path, content):
+    if content is not None:
+        (tmp_path / "joint.model").write_bytes(content)
+    with pytest.raises(DataError, match=r"joint\.model: no bpe model"):
+        load_subwords("bpe", tmp_path, "joint")
+
+
+def test_a_model_with_other_specials_is_refused(tmp_path):
+    import sentencepiece
+
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(TEXTS), model_prefix=str(tmp_path / "joint"), vocab_size=80, model_type="bpe",
+        hard_vocab_limit=False, minloglevel=3)
+    with pytest.raises(DataError, match="its first pieces are not"):
+        load_subwords("bpe", tmp_path, "joint")

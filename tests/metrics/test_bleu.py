@@ -1,0 +1,103 @@
+"""BLEU and chrF are sacreBLEU's to the last digit, with its signatures; suspicious text is pointed out."""
+
+import math
+import warnings
+from collections import Counter
+
+import pytest
+import sacrebleu
+
+from seq2seq_suite.metrics.bleu import TOKENIZERS, moses_tokens, score_translations, tokenised_share
+
+REFERENCES = ["Ein Hund läuft über saftig-grünes Gras.", "Zwei Männer stehen am Herd und bereiten Essen zu.",
+              "Eine Frau, die liest, sitzt im Park."] * 4
+PREDICTIONS = ["Ein hund läuft über grünes Gras.", "Zwei Männer stehen am Herd und kochen Essen.",
+               "Eine Frau sitzt im Park und liest."] * 4
+
+
+def plain_bleu(predictions: list[str], references: list[str]) -> float:
+    """BLEU of Papineni et al. 2002, equations 1 to 3, on words between blanks."""
+    matches, totals = [0] * 4, [0] * 4
+    for prediction, reference in zip(predictions, references, strict=True):
+        for order in range(4):
+            grams = [Counter(zip(*(text.split()[start:] for start in range(order + 1)), strict=False))
+                     for text in (prediction, reference)]
+            matches[order] += sum((grams[0] & grams[1]).values())
+            totals[order] += sum(grams[0].values())
+    written, wanted = (sum(len(text.split()) for text in texts) for texts in (predictions, references))
+    precision = math.exp(sum(math.log(m / t) for m, t in zip(matches, totals, strict=True)) / 4)
+    return 100 * precision * min(1.0, math.exp(1 - wanted / written))
+
+
+@pytest.mark.parametrize("tokenizer", TOKENIZERS)
+@pytest.mark.parametrize("lowercase", [False, True])
+def test_figures_and_signatures_are_sacrebleus_own(tokenizer, lowercase):
+    score = score_translations(PREDICTIONS, REFERENCES, tokenizer=tokenizer, lowercase=lowercase)
+    metric = sacrebleu.BLEU(tokenize=tokenizer, lowercase=lowercase)
+    expected = metric.corpus_score(PREDICTIONS, [REFERENCES])
+    chrf = sacrebleu.CHRF(lowercase=lowercase)
+    assert score.figures["bleu"] == expected.score
+    assert score.figures["chrf"] == chrf.corpus_score(PREDICTIONS, [REFERENCES]).score
+    case = "lc" if lowercase else "mixed"
+    assert score.signature == (
+        f"BLEU|nrefs:1|case:{case}|eff:no|tok:{tokenizer}|smooth:exp|version:{sacrebleu.__version__}; "
+        f"chrF2|nrefs:1|case:{case}|eff:yes|nc:6|nw:0|space:no|version:{sacrebleu.__version__}")
+    assert score.details["signatures"]["bleu"] == f"BLEU|{metric.get_signature().format()}"
+
+
+def test_tokenised_lowercased_bleu_is_that_of_moses_tokens():
+    score = score_translations(PREDICTIONS, REFERENCES, tokenised_lowercase="de")
+    tokens = moses_tokens("de")
+    assert tokens("Ein Hund, saftig-grünes „Gras“!") == "ein hund , saftig-grünes &quot; gras &quot; !"
+    expected = plain_bleu([tokens(text) for text in PREDICTIONS], [tokens(text) for text in REFERENCES])
+    assert score.figures["tokenised_lowercase_bleu"] == pytest.approx(expected, abs=1e-9)
+    assert score.figures["tokenised_lowercase_bleu"] != score.figures["bleu"]
+    assert "BLEU|nrefs:1|case:lc|eff:no|tok:none|smooth:exp" in score.signature
+    assert score.signature.endswith("(Moses tokens, -l de)")
+
+
+def test_chinese_is_compared_character_by_character():
+    references, predictions = ["他们看见一只大狗。"] * 4, ["他们看见一条大狗。"] * 4
+    score = score_translations(predictions, references, tokenizer="zh")
+    spaced = [" ".join(text) for text in predictions], [" ".join(text) for text in references]
+    assert score.figures["bleu"] == pytest.approx(plain_bleu(*spaced), abs=1e-9)
+
+
+def test_a_perfect_translation_scores_a_hundred_even_alone_and_short():
+    assert score_translations(REFERENCES, REFERENCES).figures["bleu"] == pytest.approx(100.0)
+    one = score_translations(["Ja."], ["Ja."])
+    assert one.figures["bleu"] == pytest.approx(100.0) and "|eff:yes|" in one.signature
+
+
+def test_missing_and_empty_predictions_are_counted_and_score_nothing():
+    figures = score_translations([None, "", *REFERENCES[2:]], REFERENCES).figures
+    assert figures["empty_rate"] == pytest.approx(100 * 2 / 12)
+    assert figures["exact_match"] == pytest.approx(100 * 10 / 12)
+    assert figures["bleu"] < 90 and figures["length_ratio"] < 0.9
+    assert score_translations([None], ["Ja."]).figures["bleu"] == 0.0
+
+
+def test_tokenised_references_are_warned_of():
+    tokenised = [" ".join(moses_tokens("de")(text).split()) for text in REFERENCES]
+    with pytest.warns(UserWarning, match="look tokenised already"):
+        score_translations(PREDICTIONS, tokenised)
+    with pytest.warns(UserWarning, match="look tokenised already"):
+        score_translations(["我"] * 10, ["我 是 学 生 。"] * 10, tokenizer="zh")
+    with pytest.warns(UserWarning, match="choose zh"):
+        score_translations(["我"] * 10, ["我是学生。"] * 10)
+
+
+def test_plain_text_tokenised_text_declared_and_a_few_texts_are_not_warned_of():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        score_translations(PREDICTIONS, REFERENCES)
+        score_translations(PREDICTIONS, ["Ein Hund ."] * 12, tokenizer="none")
+        score_translations(PREDICTIONS[:2], ["Ein Hund ."] * 2)
+        score_translations(["x"] * 10, ["Vraiment ? Oui : il l'a dit !", "Je ne sais pas."] * 5)
+    assert tokenised_share([]) == 0.0 and tokenised_share(REFERENCES) == 0.0
+
+
+def test_wrong_calls_are_refused():
+    for predictions, references, tokenizer in (([], [], "13a"), (["a"], ["a", "b"], "13a"), (["a"], ["a"], "moses")):
+        with pytest.raises(ValueError):
+            score_translations(predictions, references, tokenizer=tokenizer)

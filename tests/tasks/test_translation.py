@@ -1,0 +1,275 @@
+"""The translation task: rows as users have them, subwords there and back, and eight pairs learned by heart."""
+
+import gzip
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from seq2seq_suite.config import Config
+from seq2seq_suite.data.batching import collate
+from seq2seq_suite.strategies.autoregressive import Autoregressive
+from seq2seq_suite.strategies.search import SearchOptions
+from seq2seq_suite.tasks import open_task
+from seq2seq_suite.tasks.translation import TranslationTask
+from seq2seq_suite.types import END, DataError, Example, Hypothesis, Inspecting, Varied
+
+PAIRS = [("A dog barks.", "Ein Hund bellt."), ("The dog sees a man.", "Der Hund sieht einen Mann."),
+         ("A man reads the book.", "Ein Mann liest das Buch."), ("The woman sleeps.", "Die Frau schläft."),
+         ("A woman sees the dog.", "Eine Frau sieht den Hund."),
+         ("The man gives her a book.", "Der Mann gibt ihr ein Buch."),
+         ("Does the dog sleep?", "Schläft der Hund?"), ("She sleeps, he reads.", "Sie schläft, er liest.")]
+EXAMPLES = [Example(source, target, f"pairs.tsv:{line}") for line, (source, target) in enumerate(PAIRS, 2)]
+
+
+def make_task(*, seed: int = 1, data: dict | None = None, **options) -> TranslationTask:
+    config = Config.model_validate({"task": "translation", "seed": seed, "data": data or {}, "translation": {
+        "vocabulary_size": 90, **options}})
+    return open_task("translation", config)
+
+
+def fitted(**options) -> TranslationTask:
+    task = make_task(**options)
+    task.fit(EXAMPLES)
+    return task
+
+
+def pairs_of(task: TranslationTask, split: str = "train") -> list[tuple[str, str]]:
+    return [(example.source, example.reference) for example in task.read(split)]
+
+
+def write_jsonl(path, rows):
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
+VARIANTS = [{}, {"joint": False}, {"source_subwords": "unigram", "target_subwords": "unigram"},
+            {"source_subwords": "characters", "joint": False}]
+
+
+# -- data -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("names", [("src", "tgt"), ("source", "target"), ("en", "de"), None])
+def test_columns_are_taken_by_name(tmp_path, names):
+    write_jsonl(tmp_path / "train.jsonl", [
+        {"translation": {"de": target, "en": source}} if names is None else
+        {names[1]: target, "id": 1, names[0]: source}
+        for source, target in PAIRS])
+    assert pairs_of(make_task(data={"path": str(tmp_path)})) == PAIRS
+
+
+def test_columns_named_by_the_languages_come_before_others_and_choose_the_direction(tmp_path):
+    write_jsonl(tmp_path / "train.jsonl", [{"en": source, "de": target, "src": "x", "tgt": "y", "fr": "z"}
+                                           for source, target in PAIRS])
+    back = make_task(data={"path": str(tmp_path)}, source_language="de", target_language="en")
+    assert pairs_of(back) == [(target, source) for source, target in PAIRS]
+
+
+@pytest.mark.parametrize("name, separator", [("dev.tsv", "\t"), ("valid.csv", ",")])
+def test_tables_are_read(tmp_path, name, separator):
+    lines = [separator.join(row) for row in [("tgt", "src"), ("„Hund“", "a dog")]]
+    (tmp_path / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    assert pairs_of(make_task(data={"path": str(tmp_path)}), "validation") == [("a dog", "„Hund“")]
+
+
+def test_plain_parallel_files_are_read_packed_or_not(tmp_path):
+    (tmp_path / "train.en").write_text("a dog\n\n  a   cat \n", encoding="utf-8")
+    with gzip.open(tmp_path / "train.de.gz", "wt", encoding="utf-8") as file:
+        file.write("ein Hund\n\neine Katze\n")
+    examples = make_task(data={"path": str(tmp_path)}).read("train")
+    assert [(example.source, example.reference) for example in examples] == [("a dog", "ein Hund"),
+                                                                             ("a cat", "eine Katze")]
+    assert examples[1].origin == f"{tmp_path / 'train.en'}:3"
+    assert len(make_task(data={"path": str(tmp_path / "train")}).read("test")) == 2
+
+
+def test_parallel_files_are_found_by_the_names_the_splits_give_them(tmp_path):
+    for stem in ("newstest.2016", "dev"):
+        (tmp_path / f"{stem}.en").write_text("a dog\n")
+        (tmp_path / f"{stem}.de").write_text(f"{stem}\n")
+    task = make_task(data={"path": str(tmp_path), "splits": {"test": "newstest.2016"}})
+    assert pairs_of(task, "test") == [("a dog", "newstest.2016")] and pairs_of(task, "validation") == [("a dog", "dev")]
+
+
+def test_parallel_files_that_do_not_match_are_refused(tmp_path):
+    (tmp_path / "train.en").write_text("a\nb\nc\n")
+    with pytest.raises(DataError, match=r"train\.en is there, train\.de is not"):
+        make_task(data={"path": str(tmp_path)}).read("train")
+    (tmp_path / "train.de").write_text("a\nb\n")
+    with pytest.raises(DataError, match=r"train\.en:3: train\.de ends after 2 lines, train\.en goes on"):
+        make_task(data={"path": str(tmp_path)}).read("train")
+    (tmp_path / "train.de").write_bytes(b"a\n\xff\nc\n")
+    with pytest.raises(DataError, match=r"train\.de:2: the text is not UTF-8"):
+        make_task(data={"path": str(tmp_path)}).read("train")
+
+
+@pytest.mark.parametrize("row, got", [
+    ({"src": "a", "tgt": " "}, "the de side is empty"), ({"text": "a"}, "the columns are text"),
+    ({"translation": {"en": "a", "fr": "b"}}, "the languages under 'translation' are en, fr"),
+    ({"src": "a", "tgt": None}, "no text in en and de"), ({"src": "a " * 9, "tgt": "b"}, "a sentence of 9 words")])
+def test_a_broken_row_is_refused_with_its_place(tmp_path, row, got):
+    write_jsonl(tmp_path / "train.jsonl", [{"src": "a dog", "tgt": "ein Hund"}, row])
+    with pytest.raises(DataError) as caught:
+        make_task(data={"path": str(tmp_path), "max_length": 8}).read("train")
+    assert "train.jsonl:2" in str(caught.value) and got in str(caught.value) and "max_bad_rows" in str(caught.value)
+
+
+def test_broken_rows_within_the_limit_are_listed_and_the_others_read(tmp_path, capsys):
+    write_jsonl(tmp_path / "train.jsonl", [{"src": "a", "tgt": ""}, {"src": "a dog", "tgt": "ein Hund"}])
+    assert pairs_of(make_task(data={"path": str(tmp_path), "max_bad_rows": 1})) == [("a dog", "ein Hund")]
+    assert "train.jsonl:1: the de side is empty" in capsys.readouterr().out
+
+
+def test_a_sentence_of_too_many_pieces_names_its_place():
+    task = fitted(data={"max_length": 8})
+    with pytest.raises(DataError, match=r"input\.txt:7: a sentence of \d+ pieces"):
+        task.encode([task.from_text("incomprehensibilities", origin="input.txt:7")])
+    with pytest.raises(DataError, match=r"input\.txt:8: an empty sentence"):
+        task.from_text(" \t", origin="input.txt:8")
+
+
+@pytest.mark.parametrize("target", ["de", "zh"])
+def test_the_miniworld_is_read_in_two_languages(target):
+    for module in ("german", "chinese", "text"):
+        pytest.importorskip(f"seq2seq_suite.data.miniworld.{module}")
+    tokenizer = "zh" if target == "zh" else "13a"
+    task = make_task(target_language=target, metric_tokenizer=tokenizer)
+    found = {split: pairs_of(task, split) for split in ("validation", "test")}
+    assert not {source for source, _ in found["validation"]} & {source for source, _ in found["test"]}
+    assert all(source.isascii() and "  " not in f"{source}{pair}" for source, pair in found["test"])
+    assert all(any("\u4e00" <= letter <= "\u9fff" for letter in text) == (target == "zh") for _, text in found["test"])
+    with pytest.raises(DataError, match="compositional"):
+        task.read("holdout")
+
+
+def test_a_language_that_the_miniworld_has_not_is_refused():
+    for module in ("german", "chinese", "text"):
+        pytest.importorskip(f"seq2seq_suite.data.miniworld.{module}")
+    with pytest.raises(DataError, match="no sentences in 'fr'"):
+        make_task(target_language="fr").read("train")
+
+
+# -- numbers --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("options", VARIANTS)
+def test_every_target_survives_the_way_to_symbols_and_back(options):
+    task = fitted(**options)
+    for example, item in zip(EXAMPLES, task.encode(EXAMPLES), strict=True):
+        assert task.parse(task.linearise(example.reference), example) == example.reference
+        assert item.source[-1] == END and item.target[-1] == END
+        assert task.read_hypothesis(Hypothesis(tuple(item.target[:-1].tolist()), 0.0), example) == example.reference
+        assert task.source.decode(item.source[:-1].tolist()) == example.source
+
+
+@pytest.mark.parametrize("options", VARIANTS)
+def test_vocabularies_survive_saving(tmp_path, options):
+    task, other = fitted(**options), make_task(**options)
+    task.save(tmp_path / "vocabulary")
+    other.load(tmp_path / "vocabulary")
+    assert other.sizes() == task.sizes() and other.sizes().shared_symbols == options.get("joint", True)
+    for one, two in zip(task.encode(EXAMPLES), other.encode(EXAMPLES), strict=True):
+        assert np.array_equal(one.source, two.source) and np.array_equal(one.target, two.target)
+
+
+def test_an_example_without_reference_has_no_target():
+    task = fitted()
+    assert len(task.encode([task.from_text("A dog sleeps.")])[0].target) == 0
+
+
+@pytest.mark.parametrize("lowercase, seen", [("none", ("A dog", "Ein Hund")), ("source", ("a dog", "Ein Hund")),
+                                             ("both", ("a dog", "ein hund"))])
+def test_lower_case_is_a_choice_for_the_source_or_both(lowercase, seen):
+    task = fitted(lowercase=lowercase)
+    item = task.encode([Example("A dog", "Ein Hund")])[0]
+    assert (task.source.decode(item.source), task.target.decode(item.target)) == seen
+    perfect = task.score(["ein hund bellt laut"], ["Ein Hund bellt laut"]).figures["bleu"] == pytest.approx(100.0)
+    assert perfect == (lowercase == "both")
+
+
+@pytest.mark.parametrize("options", [{"bpe_dropout": 0.3}, {"source_subwords": "unigram", "target_subwords": "unigram",
+                                                            "unigram_alpha": 0.2}])
+def test_drawn_segmentations_depend_on_seed_epoch_and_place_alone(options):
+    task = fitted(**options)
+    assert isinstance(task, Varied) and task.varies
+
+    def epoch(number, *, seed=1, examples=EXAMPLES):
+        fresh = fitted(seed=seed, **options)
+        return [(item.source.tolist(), item.target.tolist()) for item in fresh.encode_epoch(examples, number)]
+
+    assert epoch(3) == epoch(3) and epoch(3)[:2] == epoch(3, examples=EXAMPLES[:2])
+    assert epoch(3) != epoch(4) and epoch(3) != epoch(3, seed=2)
+    for example, (source, target) in zip(EXAMPLES, epoch(3), strict=True):
+        assert (task.source.decode(source), task.target.decode(target)) == (example.source, example.reference)
+
+
+def test_a_drawn_segmentation_is_never_longer_than_sources_may_be():
+    task = fitted(bpe_dropout=0.9, data={"max_length": 18})
+    best, drawn = task.encode(EXAMPLES), task.encode_epoch(EXAMPLES, 0)
+    assert all(max(len(item.source), len(item.target)) <= 19 for item in drawn)
+    assert any(len(one.target) > len(two.target) for one, two in zip(drawn, best, strict=True))
+    assert not fitted().varies
+
+
+# -- judging and showing --------------------------------------------------------------------------------------------
+
+
+def test_predictions_survive_writing_and_reading(tmp_path):
+    task, path = make_task(), tmp_path / "predicted.txt"
+    predictions = ["Ein Hund bellt.", "", "Ja\u2028nein"]
+    path.write_text("".join(task.to_text(text) + "\n" for text in predictions), encoding="utf-8")
+    assert task.read_references(path) == ["Ein Hund bellt.", "", "Ja nein"]
+    assert task.draw("Ja.") == "Ja." and task.to_text(None) == ""
+
+
+def test_unreadable_references_are_named(tmp_path):
+    with pytest.raises(DataError, match=r"gold\.txt: cannot be read"):
+        make_task().read_references(tmp_path / "gold.txt")
+    (tmp_path / "gold.txt").write_bytes(b"ja\n\xff\n")
+    with pytest.raises(DataError, match=r"gold\.txt:2: not UTF-8"):
+        make_task().read_references(tmp_path / "gold.txt")
+
+
+def test_figures_asked_for_are_there():
+    figures = make_task(tokenised_lowercase_bleu=True).score(["ein Hund ."], ["Ein Hund."]).figures
+    assert figures["tokenised_lowercase_bleu"] == pytest.approx(100.0) and figures["bleu"] < 100
+    assert "tokenised_lowercase_bleu" not in make_task().score(["ja"], ["ja"]).figures
+
+
+def test_tokenised_and_untranslated_text_is_pointed_out():
+    task = make_task()
+    assert isinstance(task, Inspecting) and task.inspect("train", EXAMPLES * 2) == []
+    tokenised = [Example("A dog .", "Ein Hund .")] * 10
+    assert "references look tokenised" in task.inspect("test", tokenised)[0]
+    assert "sources look tokenised" in task.inspect("test", [Example("A dog .", "Ein Hund.")] * 10)[0]
+    assert "10 of 10 targets are their sources" in task.inspect("test", [Example("Hi", "Hi")] * 10)[0]
+
+
+# -- learning -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("options", [{}, {"source_subwords": "characters", "joint": False}])
+def test_eight_pairs_are_learned_to_exact_match(make_model, options):
+    task = fitted(**options)
+    items = task.encode(EXAMPLES)
+    batch = collate(items, task.name)
+    model = make_model(task.sizes(), noise=0.0, width=48, feed_forward_width=96, encoder_layers=1,
+                       decoder_layers=1).train()
+    assert (model.frontend.embedding is model.embedding) == task.sizes().shared_symbols
+    strategy = Autoregressive(label_smoothing=0.1, label_weight=task.label_weight)
+    optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
+    schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.05, total_iters=150)
+    for _ in range(150):
+        loss = strategy.loss(model, batch)
+        sum(loss.weights[name] * loss.sums[name] / loss.counts[name] for name in loss.sums).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        schedule.step()
+    model.eval()
+    for beam_size in (1, 4):
+        found = strategy.generate(model, batch, options=SearchOptions(beam_size=beam_size),
+                                  limit=torch.full((len(items),), 60), constraint=task.constraint())
+        texts = [task.read_hypothesis(best[0], example) for best, example in zip(found, EXAMPLES, strict=True)]
+        assert texts == [example.reference for example in EXAMPLES]
+        assert task.score(texts, texts).figures["exact_match"] == 100.0
