@@ -20,12 +20,24 @@ def provenance(seed: int, threads: int) -> list[str]:
     import torch
 
     # Of a path its last part: no folder of this machine belongs into a report.
-    given = [Path(word).name if Path(word).is_absolute() else word for word in sys.argv[1:]]
+    given = [_without_folder(word) for word in sys.argv[1:]]
     command = shlex.join(["python", "-m", f"benchmarks.{Path(sys.argv[0]).stem}", *given])
     return [f"- machine: {_processor()}, {os.cpu_count()} CPUs, {threads} threads used",
             f"- date: {datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M} UTC; Python {platform.python_version()}, "
             f"torch {torch.__version__}",
             f"- command: `{command}`", f"- seed {seed}, commit {_commit()}"]
+
+
+def _without_folder(word: str) -> str:
+    """A word of the command line, an absolute path in it, also behind `key=`, cut to its last part.
+
+    >>> _without_folder("data.path=/home/ann/data/multi30k"), _without_folder("/tmp/speed.md"), _without_folder("a/b")
+    ('data.path=multi30k', 'speed.md', 'a/b')
+    """
+    key, sign, value = word.partition("=")
+    if sign and Path(value).is_absolute():
+        return f"{key}={Path(value).name}"
+    return Path(word).name if Path(word).is_absolute() else word
 
 
 def _processor() -> str:

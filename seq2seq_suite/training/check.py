@@ -211,7 +211,9 @@ def _costs(config: Config, items: Sequence[Encoded], decoder: Decoder, batch: Ba
     names = {"frontend": "front-end", "encoder": "encoder", "embedding": "output and its embedding",
              "output": "output and its embedding", "labeller": "output and its embedding"}
     for name, parameter in decoder.model.named_parameters():
-        groups[names.get(name.partition(".")[0], "decoder")] += parameter.numel()
+        # An embedding that the front-end shares stands under its name first.
+        part = "embedding" if parameter is decoder.model.embedding.weight else name.partition(".")[0]
+        groups[names.get(part, "decoder")] += parameter.numel()
     total = sum(groups.values())
     shares = ", ".join(f"{group} {100 * size / total:.0f} %" for group, size in groups.items())
 
