@@ -210,6 +210,8 @@ def score(
     references: Annotated[Path, typer.Argument(metavar="REFERENCES", show_default=False, help="The right answers.")],
     predictions: Annotated[Path, typer.Argument(metavar="PREDICTIONS", show_default=False, help=(
         "What to score, in the same order."))],
+    changes: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", show_default=False, help=(
+        "A change to the task's defaults, such as translation.metric_tokenizer=zh; may be repeated."))] = None,
     json: Json = False,
 ) -> None:
     """Score a file of predictions against references.
@@ -220,7 +222,10 @@ def score(
     """
     from seq2seq_suite.tasks import open_task
 
-    adapter = open_task(task)
+    overrides = _only_overrides(changes or [])
+    from seq2seq_suite.config_file import for_task
+
+    adapter = open_task(task, for_task(task, overrides) if overrides else None)
     right, given = adapter.read_references(references), adapter.read_references(predictions)
     if len(right) != len(given):
         raise DataError(f"{len(given)} predictions for {len(right)} references in {references}", file=str(predictions),

@@ -57,13 +57,25 @@ def load(path: Path, overrides: Sequence[str] = ()) -> Config:
         ConfigError: anything is wrong; it names the place, the key, what was found and what was expected.
     """
     places: dict[Keys, Place] = {}
-    given = _parse(_read(path), file=str(path), places=places)
+    return _checked(_parse(_read(path), file=str(path), places=places), overrides, places=places, file=str(path))
+
+
+def for_task(task: str, overrides: Sequence[str]) -> Config:
+    """The defaults of a task with overrides; raises ConfigError as `load` does.
+
+    >>> for_task("translation", ["translation.metric_tokenizer=zh"]).translation.metric_tokenizer
+    'zh'
+    """
+    return _checked({"task": task}, overrides, places={}, file=COMMAND_LINE)
+
+
+def _checked(given: dict[str, Any], overrides: Sequence[str], *, places: dict[Keys, Place], file: str) -> Config:
     for override in overrides:
         _apply(override, given, places)
     try:
         return Config.model_validate(given, strict=True)
     except ValidationError as error:
-        found = explain(error, given, places=places, file=str(path))
+        found = explain(error, given, places=places, file=file)
     # One report of everything that is wrong; the attributes are those of the first error.
     found[0].args = ("\n".join(dict.fromkeys(str(one) for one in found)),)
     raise found[0]

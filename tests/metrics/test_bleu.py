@@ -1,12 +1,15 @@
 """BLEU and chrF are sacreBLEU's to the last digit, with its signatures; suspicious text is pointed out."""
 
 import math
+import os
 import warnings
 from collections import Counter
+from pathlib import Path
 
 import pytest
 import sacrebleu
 
+from seq2seq_suite.data.sources import read_rows
 from seq2seq_suite.metrics.bleu import TOKENIZERS, moses_tokens, score_translations, tokenised_share
 
 REFERENCES = ["Ein Hund läuft über saftig-grünes Gras.", "Zwei Männer stehen am Herd und bereiten Essen zu.",
@@ -54,6 +57,16 @@ def test_tokenised_lowercased_bleu_is_that_of_moses_tokens():
     assert score.figures["tokenised_lowercase_bleu"] != score.figures["bleu"]
     assert "BLEU|nrefs:1|case:lc|eff:no|tok:none|smooth:exp" in score.signature
     assert score.signature.endswith("(Moses tokens, -l de)")
+
+
+def test_moses_tokens_of_the_german_multi30k_are_as_many_as_its_authors_have():
+    """`test_2016_flickr.lc.norm.tok.de` has 12,103 tokens."""
+    shared = Path(os.environ.get("S2S_SHARED") or Path(__file__).resolve().parents[3] / "shared")
+    if not (shared / "data/multi30k-en-de").is_dir():
+        pytest.skip("compares with Multi30k in shared/data beside the checkout (or where S2S_SHARED points), "
+                    "and it is not there")
+    rows = read_rows(str(shared / "data/multi30k-en-de"), "test", splits={})
+    assert sum(len(moses_tokens("de")(row.fields["tgt"]).split()) for row in rows) == 12_103
 
 
 def test_chinese_is_compared_character_by_character():

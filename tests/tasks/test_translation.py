@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from seq2seq_suite import cli
 from seq2seq_suite.config import Config
 from seq2seq_suite.data.batching import collate
 from seq2seq_suite.strategies.autoregressive import Autoregressive
@@ -229,6 +230,17 @@ def test_unreadable_references_are_named(tmp_path):
     (tmp_path / "gold.txt").write_bytes(b"ja\n\xff\n")
     with pytest.raises(DataError, match=r"gold\.txt:2: not UTF-8"):
         make_task().read_references(tmp_path / "gold.txt")
+
+
+def test_a_file_is_scored_with_the_options_given(tmp_path, capsys):
+    for name, text in (("gold.txt", "他们看见一只大狗。\n"), ("predicted.txt", "他们看见一条大狗。\n")):
+        (tmp_path / name).write_text(text * 2, encoding="utf-8")
+    command = ["score", "translation", str(tmp_path / "gold.txt"), str(tmp_path / "predicted.txt")]
+    assert cli.main(command) == 0 and "|tok:13a|" in capsys.readouterr().out
+    assert cli.main([*command, "--set", "translation.metric_tokenizer=zh"]) == 0
+    assert "|tok:zh|" in capsys.readouterr().out
+    assert cli.main([*command, "--set", "translation.metric_tokenizer=ja"]) == 2
+    assert "expected: one of 13a, zh, none" in capsys.readouterr().err
 
 
 def test_figures_asked_for_are_there():
