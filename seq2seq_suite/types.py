@@ -6,7 +6,7 @@ M context symbols. Masks are bool and True means real or visible, everywhere.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -235,7 +235,7 @@ class Task(Protocol):
     name: str
     primary_metric: str
     higher_is_better: bool
-    label_weights: dict[str, float]  # kind of auxiliary source labels -> weight in the loss
+    label_weights: Mapping[str, float]  # kind of auxiliary source labels -> weight in the loss
 
     def read(self, split: str) -> list[Example]:
         """The examples of a split; raises DataError for rows beyond `data.max_bad_rows`."""

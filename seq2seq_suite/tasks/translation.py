@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,7 @@ class TranslationTask:
     name = "translation"
     primary_metric = "bleu"
     higher_is_better = True
-    label_weight = 0.0
+    label_weights: Mapping[str, float] = {}
 
     def __init__(self, options: Translation, data: Data, *, seed: int = 1):
         self.options, self.data, self.seed = options, data, seed

@@ -269,7 +269,7 @@ def test_eight_pairs_are_learned_to_exact_match(make_model, options):
     model = make_model(task.sizes(), noise=0.0, width=48, feed_forward_width=96, encoder_layers=1,
                        decoder_layers=1).train()
     assert (model.frontend.embedding is model.embedding) == task.sizes().shared_symbols
-    strategy = Autoregressive(label_smoothing=0.1, label_weight=task.label_weight)
+    strategy = Autoregressive(label_smoothing=0.1, label_weights=task.label_weights)
     optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
     schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.05, total_iters=150)
     for _ in range(150):
