@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 Positive = Annotated[int, Field(gt=0)]
 NotNegative = Annotated[int, Field(ge=0)]
@@ -63,6 +63,8 @@ class Backbone(Section):
     norm_placement: Literal["pre", "post"] = "pre"
     positions: Literal["sinusoidal", "learned", "rotary"] = "sinusoidal"
     max_positions: Positive = 2048  # longest sequence that there are positions for
+    encoder_steps: Positive = 1  # times that the encoder's layers are applied, weights shared (Universal Transformer)
+    decoder_steps: Positive = 1  # the same of the decoder's layers
     tie_embeddings: bool = True  # target embedding and output projection share their weights
 
     @model_validator(mode="before")
@@ -188,10 +190,38 @@ class Translation(Section):
         return self
 
 
+class QA(Section):
+    """Options of the question-answering task."""
+
+    encoding: Literal["tokens", "sentences"] = "tokens"  # the encoder's positions are words, or whole sentences
+    lowercase: bool = False  # questions, contexts and answers are read and written in lower case
+    min_count: Positive = 1  # rarer words are <unknown>
+    segments: Positive = 64  # distances from the question that are told apart, in sentences
+    segment_jitter: Fraction = 0.0  # in training, chance of each distance that it and all beyond grow by one
+    crop: Literal["refuse", "first", "last", "overlap"] = "refuse"  # contexts beyond data.max_length: a bad row, or
+    # keep the first or the last sentences, or those that share most words with the question
+    pointer: bool = False  # answers may be copied from question and context, which share their vocabulary then
+    category_columns: tuple[str, ...] = ("task", "type")  # the first one there is a question's category
+    keep_categories: tuple[str, ...] = ()  # other categories are left out (and counted); empty keeps all
+
+    @field_validator("keep_categories", mode="before")
+    @classmethod
+    def _numbers_are_names(cls, given: Any) -> Any:
+        if isinstance(given, (list, tuple)):  # bAbI's tasks are numbers
+            return tuple(str(name) if isinstance(name, int) else name for name in given)
+        return given
+
+    @model_validator(mode="after")
+    def _words_to_copy(self) -> QA:
+        if self.pointer and self.encoding == "sentences":
+            raise ValueError("qa.pointer copies words, but qa.encoding sentences reads whole sentences: use tokens")
+        return self
+
+
 class Config(Section):
     """A whole run."""
 
-    task: Literal["parsing", "translation"]
+    task: Literal["parsing", "translation", "qa"]
     seed: NotNegative = 1
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
     data: Data = Data()
@@ -201,6 +231,7 @@ class Config(Section):
     training: Training = Training()
     parsing: Parsing = Parsing()
     translation: Translation = Translation()
+    qa: QA = QA()
 
     @model_validator(mode="after")
     def _positions_suffice(self) -> Config:

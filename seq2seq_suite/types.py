@@ -140,6 +140,12 @@ class Sizes:
         num_context: M.
         unknown_probability: chance of each word type to be dropped to <unknown> in training.
         shared_symbols: True where source and target have one vocabulary, and one embedding serves both.
+        source_segments: segment numbers, below which those of sources (B,S,2) lie, a token and its segment each;
+            0 for sources without them.
+        segment_jitter: chance of each segment number that it and those above it grow by one in training.
+        sentences: True for sources (B,S,W), sentences with their words, read as one vector each; the segment
+            number of a sentence is its place.
+        pointer: True where tokens of the source are symbols of the target and may be copied.
     """
 
     target_symbols: int
@@ -151,14 +157,22 @@ class Sizes:
     num_context: int = 0
     unknown_probability: tuple[float, ...] = ()
     shared_symbols: bool = False
+    source_segments: int = 0
+    segment_jitter: float = 0.0
+    sentences: bool = False
+    pointer: bool = False
 
 
 @dataclass(frozen=True)
 class States:
-    """What every front-end and every encoder returns: values (B,S',D) and mask (B,S')."""
+    """What every front-end and every encoder returns: values (B,S',D) and mask (B,S').
+
+    `symbols` (B,S') are the target symbols at the positions, where outputs may be copied from there; or None.
+    """
 
     values: Tensor
     mask: Tensor
+    symbols: Tensor | None = None
 
 
 @dataclass(frozen=True)

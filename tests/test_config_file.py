@@ -14,7 +14,7 @@ KEYS = (
     "backbone.size", "backbone.width", "backbone.feed_forward_width", "backbone.num_heads", "backbone.encoder_layers",
     "backbone.decoder_layers", "backbone.dropout", "backbone.attention_dropout", "backbone.activation",
     "backbone.norm", "backbone.norm_placement", "backbone.positions", "backbone.max_positions",
-    "backbone.tie_embeddings",
+    "backbone.encoder_steps", "backbone.decoder_steps", "backbone.tie_embeddings",
     "strategy.kind", "strategy.label_smoothing", "strategy.scheduled_sampling",
     "search.beam_size", "search.length_penalty", "search.num_hypotheses", "search.sampling", "search.temperature",
     "search.top_k", "search.top_p", "search.max_length_factor", "search.max_length_extra", "search.batch_sentences",
@@ -33,6 +33,8 @@ KEYS = (
     "translation.target_subwords", "translation.vocabulary_size", "translation.joint", "translation.bpe_dropout",
     "translation.unigram_alpha", "translation.lowercase", "translation.metric_tokenizer",
     "translation.tokenised_lowercase_bleu",
+    "qa.encoding", "qa.lowercase", "qa.min_count", "qa.segments", "qa.segment_jitter", "qa.crop",
+    "qa.pointer", "qa.category_columns", "qa.keep_categories",
 )
 
 
@@ -102,7 +104,7 @@ def test_values_of_other_sections_are_explained_too(folder):
     assert "expected: text\n  remedy:   put it in quotes" in error_of("task: parsing\ndata: {subset: 3}\n")
     assert "data.splits.dev: got 3" in error_of("task: parsing\ndata: {splits: {dev: 3}}\n")
     assert "training: got nothing" in error_of("task: parsing\ntraining:\n")
-    assert error_of("seed: 1\n") == "p.yaml: task: the key is missing\n  expected: one of parsing, translation\n" \
+    assert error_of("seed: 1\n") == "p.yaml: task: the key is missing\n  expected: one of parsing, translation, qa\n" \
         "  remedy:   add task: ..."
     assert "expected: a list, such as [a, b]" in error_of("task: parsing\ndata: {test_splits: dev}\n")
 

@@ -28,10 +28,16 @@ def treebank(tmp_path_factory):
     folder = tmp_path_factory.mktemp("treebank")
     for split in SPLITS:
         trees = [english(scene) for scene in scenes(split, sizes={split: 24 if split == "train" else 6})]
-        rows = [{"tree": str(tree), "src": " ".join(tree.words()), "tgt": " ".join(tree.words()[::-1])}
-                for tree in trees]
+        rows = [{"tree": str(tree), **_texts(tree.words())} for tree in trees]
         (folder / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    shutil.copy(folder / "test.jsonl", folder / "longer.jsonl")  # the split that question answering has besides
     return folder
+
+
+def _texts(words: list[str]) -> dict[str, object]:
+    sentence = " ".join(words)
+    return {"src": sentence, "tgt": " ".join(words[::-1]), "context": sentence, "question": f"what follows {words[0]} ?",
+            "answer": words[1], "task": str(len(words) % 2 + 1)}
 
 
 @pytest.mark.parametrize("path", YAMLS, ids=lambda path: path.stem)

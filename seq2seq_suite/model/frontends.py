@@ -13,26 +13,33 @@ from seq2seq_suite.types import PAD, UNKNOWN, States
 
 
 class Tokens(nn.Module):
-    """Token ids (B,S) -> embedding * sqrt(D) + positions.
+    """Token ids -> embedding * sqrt(D) + positions, and + segments where the source has them.
 
     Args:
         embedding: of the tokens; the target's own where both share their symbols.
         positions: adds positions.
         dropout_rate: of the result.
+        segments: adds the segments of sources (B,S,2); None for sources (B,S).
 
-    Source: Vaswani et al. 2017, sections 3.4 and 3.5.
+    Source: Vaswani et al. 2017, sections 3.4 and 3.5; for segments Devlin et al. 2019, section 3.
     """
 
-    def __init__(self, embedding: nn.Embedding, *, positions: nn.Module, dropout_rate: float):
+    def __init__(self, embedding: nn.Embedding, *, positions: nn.Module, dropout_rate: float,
+                 segments: nn.Module | None = None):
         super().__init__()
+        self.segments = segments
         self.embedding = embedding
         self.scale = math.sqrt(embedding.embedding_dim)
         self.positions = positions
         self.dropout = Dropout(dropout_rate)
 
     def forward(self, source: Tensor, mask: Tensor) -> States:
-        """source (B,S) int64, mask (B,S) bool -> (B,S,D)."""
-        return States(self.dropout(self.positions(self.embedding(source) * self.scale)), mask)
+        """source (B,S) int64, or (B,S,2) tokens and their segments; mask (B,S) bool -> (B,S,D)."""
+        tokens = source if self.segments is None else source[..., 0]
+        values = self.positions(self.embedding(tokens) * self.scale)
+        if self.segments is not None:
+            values = values + self.segments(source[..., 1])
+        return States(self.dropout(values), mask)
 
 
 class Words(nn.Module):

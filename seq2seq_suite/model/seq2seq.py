@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
-from seq2seq_suite.model.decoder import Cache, DecoderStack, Memory
+from seq2seq_suite.model.decoder import Cache, DecoderStack, Memory, RecurrentDecoderStack
 from seq2seq_suite.model.dropout import Dropout
-from seq2seq_suite.model.encoders import SelfAttentionEncoder
+from seq2seq_suite.model.encoders import RecurrentEncoder, SelfAttentionEncoder
 from seq2seq_suite.model.frontends import Tokens, Words, token_embedding
 from seq2seq_suite.model.guide import Guide
 from seq2seq_suite.model.layers import LayerShape
 from seq2seq_suite.model.output import Labeller, OutputLayer
+from seq2seq_suite.model.pointer import Pointer, smoothed_cross_entropy
 from seq2seq_suite.model.positions import LearnedPositions, NoPositions, RotaryPositions, SinusoidalPositions
+from seq2seq_suite.model.segments import Segments, Sentences
 from seq2seq_suite.types import Batch, Sizes, States
 
 if TYPE_CHECKING:
@@ -33,7 +35,9 @@ class Prompt:
 
     def select(self, sentences: Tensor) -> Prompt:
         """The given sentences, (B',) int64."""
-        states = States(self.states.values.index_select(0, sentences), self.states.mask.index_select(0, sentences))
+        symbols = self.states.symbols.index_select(0, sentences) if self.states.symbols is not None else None
+        states = States(self.states.values.index_select(0, sentences), self.states.mask.index_select(0, sentences),
+                        symbols)
         guide = self.guide.index_select(0, sentences) if self.guide is not None else None
         return Prompt(self.memory.select(sentences), guide, states)
 
@@ -51,21 +55,25 @@ class Seq2Seq(nn.Module):
         dropout_rate: of the embedded target.
         guide: adds the automaton's state to the decoder's input; or None.
         labeller: predicts auxiliary labels at each source position; or None.
+        pointer: lets symbols be copied from the source; or None.
     """
 
     def __init__(self, frontend: nn.Module, encoder: nn.Module, decoder: DecoderStack, *, positions: nn.Module,
                  embedding: nn.Embedding, output: OutputLayer, dropout_rate: float, guide: Guide | None = None,
-                 labeller: Labeller | None = None):
+                 labeller: Labeller | None = None, pointer: Pointer | None = None):
         super().__init__()
         self.frontend, self.encoder, self.decoder = frontend, encoder, decoder
         self.positions, self.embedding, self.output = positions, embedding, output
         self.dropout = Dropout(dropout_rate)
-        self.guide, self.labeller = guide, labeller
+        self.guide, self.labeller, self.pointer = guide, labeller, pointer
         self.scale = math.sqrt(embedding.embedding_dim)
 
     def encode(self, batch: Batch) -> States:
         """The batch's source as vectors (B,S',D)."""
-        return self.encoder(self.frontend(batch.source, batch.source_mask))
+        states = self.encoder(self.frontend(batch.source, batch.source_mask))
+        if self.pointer is None:
+            return states
+        return replace(states, symbols=batch.source if batch.source.dim() == 2 else batch.source[..., 0])
 
     def prepare(self, states: States) -> Prompt:
         """What decoding needs of the encoder's output, computed once for all steps."""
@@ -95,6 +103,29 @@ class Seq2Seq(nn.Module):
         """Hidden states (N,T,D) of embedded input (N,T,D); see `DecoderStack.forward`."""
         return self.decoder(x, visible, prompt.memory, cache, mask=mask)
 
+    def logits(self, hidden: Tensor, prompt: Prompt) -> Tensor:
+        """(N,T,V) unnormalised log-probabilities of the symbols after hidden states (N,T,D)."""
+        logits = self.output(hidden)
+        return logits if self.pointer is None else self.pointer(hidden, logits, prompt.states)
+
+    def cross_entropy(self, hidden: Tensor, prompt: Prompt, targets: Tensor, mask: Tensor,
+                      label_smoothing: float = 0.0) -> Tensor:
+        """Summed cross-entropy with smoothed labels, in float32.
+
+        Args:
+            hidden: (N,T,D) before each symbol.
+            prompt: that they come from.
+            targets: (N,T) int64.
+            mask: (N,T) bool, True for the symbols that count.
+            label_smoothing: share of probability spread over all symbols.
+        """
+        places = mask.flatten().nonzero().squeeze(1)
+        targets = targets.flatten().index_select(0, places)
+        if self.pointer is None:
+            return self.output.cross_entropy(hidden.flatten(0, 1).index_select(0, places), targets, label_smoothing)
+        log_probabilities = self.logits(hidden, prompt).flatten(0, 1).index_select(0, places)
+        return smoothed_cross_entropy(log_probabilities, targets, label_smoothing)
+
     def num_parameters(self) -> int:
         """Trained numbers, tied ones counted once."""
         return sum(parameter.numel() for parameter in self.parameters())
@@ -115,10 +146,24 @@ def build_model(backbone: Backbone, sizes: Sizes) -> Seq2Seq:
     labeller = Labeller(backbone.width, sizes.source_labels) if sizes.source_labels else None
     return Seq2Seq(
         _build_frontend(backbone, sizes, embedding),
-        SelfAttentionEncoder(shape, backbone.encoder_layers, rotary),
-        DecoderStack(shape, backbone.decoder_layers, rotary=rotary),
+        _build_encoder(backbone, shape, rotary),
+        _build_decoder(backbone, shape, rotary),
         positions=_build_positions(backbone), embedding=embedding, output=output, dropout_rate=backbone.dropout,
-        guide=guide, labeller=labeller)
+        guide=guide, labeller=labeller, pointer=Pointer(backbone.width) if sizes.pointer else None)
+
+
+def _build_encoder(backbone: Backbone, shape: LayerShape, rotary: RotaryPositions | None) -> nn.Module:
+    if backbone.encoder_steps == 1:
+        return SelfAttentionEncoder(shape, backbone.encoder_layers, rotary)
+    return RecurrentEncoder(shape, backbone.encoder_layers, rotary, num_steps=backbone.encoder_steps,
+                            positions=_build_positions(backbone))
+
+
+def _build_decoder(backbone: Backbone, shape: LayerShape, rotary: RotaryPositions | None) -> DecoderStack:
+    if backbone.decoder_steps == 1:
+        return DecoderStack(shape, backbone.decoder_layers, rotary=rotary)
+    return RecurrentDecoderStack(shape, backbone.decoder_layers, rotary=rotary, num_steps=backbone.decoder_steps,
+                                 positions=_build_positions(backbone))
 
 
 def _build_positions(backbone: Backbone) -> nn.Module:
@@ -133,8 +178,13 @@ def _build_positions(backbone: Backbone) -> nn.Module:
 
 def _build_frontend(backbone: Backbone, sizes: Sizes, target_embedding: nn.Embedding) -> nn.Module:
     positions = _build_positions(backbone)
+    segments = None
+    if sizes.source_segments:
+        segments = Segments(sizes.source_segments, backbone.width, jitter=sizes.segment_jitter)
+    if sizes.sentences:
+        return Sentences(sizes.source_symbols, backbone.width, segments=segments, dropout_rate=backbone.dropout)
     if not sizes.words:
         embedding = target_embedding if sizes.shared_symbols else token_embedding(sizes.source_symbols, backbone.width)
-        return Tokens(embedding, positions=positions, dropout_rate=backbone.dropout)
+        return Tokens(embedding, positions=positions, dropout_rate=backbone.dropout, segments=segments)
     return Words(sizes.source_symbols, sizes.source_characters, backbone.width, positions=positions,
                  dropout_rate=backbone.dropout, unknown_probability=torch.tensor(sizes.unknown_probability))

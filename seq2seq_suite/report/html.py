@@ -131,7 +131,8 @@ def _predictions(directory: Path, metric: str, *, higher_is_better: bool) -> str
         if worst:
             parts.append("<h3>Worst</h3>" + "".join(example(row, metric) for row in worst))
         parts.append("<h3>At random</h3>" + "".join(example(row, metric) for row in some))
-        parts.append(_labels(_object(path.with_suffix(".details.json")).get("labels")))
+        details = _object(path.with_suffix(".details.json"))
+        parts.append(_labels(details.get("labels")) + _categories(details.get("categories")))
     return "".join(parts)
 
 
@@ -146,6 +147,16 @@ def _labels(labels: Any) -> str:
              figure(_percent(matched, gold)), figure(_percent(2 * matched, gold + predicted))]
             for label, gold, predicted, matched in sorted(counts, key=lambda row: (-row[1], row[0]))]
     return "<h3>By label</h3>" + _table(["label", "gold", "predicted", "matched", "precision", "recall", "F1"], rows)
+
+
+def _categories(categories: Any) -> str:
+    """A table of figures by category, in the given order, from category -> {figure's name: value}."""
+    if not isinstance(categories, dict):
+        return ""
+    known = {str(name): row for name, row in categories.items() if isinstance(row, dict)}
+    columns = list(dict.fromkeys(column for row in known.values() for column in row))
+    rows = [[name, *(figure(row.get(column)) for column in columns)] for name, row in known.items()]
+    return "<h3>By category</h3>" + _table(["category", *map(str, columns)], rows) if rows else ""
 
 
 def _percent(part: int, whole: int) -> float:

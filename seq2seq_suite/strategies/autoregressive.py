@@ -49,10 +49,8 @@ class Autoregressive(nn.Module):
         if self.scheduled_sampling and self.training:
             previous = self._mix_in_predictions(model, batch, prompt, previous)
         hidden = self._hidden(model, batch, prompt, previous)
-        places = (batch.target_mask & ~batch.prompt_mask).flatten().nonzero().squeeze(1)
-        predicted = hidden.flatten(0, 1).index_select(0, places)
-        targets = batch.target.flatten().index_select(0, places)
-        sums = {"cross_entropy": model.output.cross_entropy(predicted, targets, self.label_smoothing)}
+        asked = batch.target_mask & ~batch.prompt_mask
+        sums = {"cross_entropy": model.cross_entropy(hidden, prompt, batch.target, asked, self.label_smoothing)}
         weights = {"cross_entropy": 1.0}
         if self._has_labels(model, batch):
             sums |= model.labeller.losses(states.values, batch.source_labels)
@@ -75,7 +73,7 @@ class Autoregressive(nn.Module):
 
     @torch.no_grad()
     def _mix_in_predictions(self, model: Seq2Seq, batch: Batch, prompt: Prompt, previous: Tensor) -> Tensor:
-        predictions = model.output(self._hidden(model, batch, prompt, previous)).argmax(-1)
+        predictions = model.logits(self._hidden(model, batch, prompt, previous), prompt).argmax(-1)
         replace = torch.rand(previous.shape, device=previous.device) < self.scheduled_sampling
         return torch.where(replace, shift_right(predictions), previous)
 

@@ -77,7 +77,7 @@ class _Stepper:
         x = self.model.embed(previous.unsqueeze(1), rows.prompt, offset=rows.cache.length, focus=focus,
                              context=context)
         hidden, cache = self.model.decode(x, None, rows.prompt, rows.cache)
-        logits = self.model.output(hidden.squeeze(1)).float()
+        logits = self.model.logits(hidden, rows.prompt).squeeze(1).float()
         logits[:, [PAD, BEGIN, UNKNOWN]] = NEVER
         if self.constraint is not None and self.options.constraint:
             logits = logits.masked_fill(~self.constraint.allowed(rows.automaton), NEVER)

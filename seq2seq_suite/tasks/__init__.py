@@ -10,7 +10,7 @@ from seq2seq_suite.types import ConfigError, Task
 if TYPE_CHECKING:
     from seq2seq_suite.config import Config
 
-TASKS = ("parsing", "translation")
+TASKS = ("parsing", "translation", "qa")
 
 
 def open_task(name: str, config: Config | None = None) -> Task:
@@ -21,6 +21,7 @@ def open_task(name: str, config: Config | None = None) -> Task:
     """
     from seq2seq_suite.config import Config
     from seq2seq_suite.tasks.parsing import ParsingTask
+    from seq2seq_suite.tasks.qa import QuestionAnsweringTask
     from seq2seq_suite.tasks.translation import TranslationTask
 
     if name not in TASKS:
@@ -33,4 +34,6 @@ def open_task(name: str, config: Config | None = None) -> Task:
             return ParsingTask(config.parsing, config.data)
         case "translation":
             return TranslationTask(config.translation, config.data, seed=config.seed)
+        case "qa":
+            return QuestionAnsweringTask(config.qa, config.data)
     raise AssertionError(name)

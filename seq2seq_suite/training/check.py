@@ -264,8 +264,8 @@ def _sample(example: Example, item: Encoded, decoder: Decoder) -> Rows:
             seen = [SPECIALS[UNKNOWN] if number == UNKNOWN else word
                     for word, number in zip(example.source, ids, strict=True)]
             rows.append(("as the model sees it", _cut(seen)))
-    elif isinstance(example.source, str):
-        rows.append(("sample source", _cut(example.source.split())))
+    elif not hasattr(example.source, "shape"):  # no sound and no image
+        rows.append(("sample source", _cut(str(example.source).split())))
     rows.append(("what it learns to write", _cut(decoder.task.linearise(example.reference))))
     return rows
 

@@ -1,0 +1,130 @@
+"""Exact match and token F1 of short answers, as SQuAD's evaluation script defines them."""
+
+from __future__ import annotations
+
+import re
+import string
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from seq2seq_suite import __version__
+from seq2seq_suite.types import Score
+
+FAILED_ABOVE = 5.0  # percent of wrong answers above which a task of bAbI counts as failed (Weston et al. 2015)
+_ARTICLES = re.compile(r"\b(?:a|an|the)\b")
+_WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+
+@dataclass(frozen=True)
+class Gold:
+    """The right answers to a question, any of which will do.
+
+    Args:
+        answers: at least one; the first is the one that a model learns to write.
+        category: what kind of question it is, empty for none.
+    """
+
+    answers: tuple[str, ...]
+    category: str = ""
+
+
+def normalise(answer: str) -> str:
+    """Lower case, without ASCII punctuation, without a, an and the, single spaces.
+
+    Source: Rajpurkar et al. 2016, section 6.1, and `normalize_answer` of SQuAD's script, version 1.1.
+
+    >>> normalise("The  Cat's whiskers, (an answer)!")
+    'cats whiskers answer'
+    """
+    return " ".join(_ARTICLES.sub(" ", answer.lower().translate(_WITHOUT_PUNCTUATION)).split())
+
+
+def token_f1(prediction: str, answer: str) -> float:
+    """F1 of the two bags of normalised words, from 0 to 1.
+
+    Source: Rajpurkar et al. 2016, section 6.1.
+    Differs: if nothing is left of one of them it is 1 where nothing is left of the other either, else 0: so the
+    script of SQuAD 2.0 has it, where that of 1.1 gives 0 in both cases and F1 could fall below exact match.
+
+    >>> token_f1("the big cat", "a big brown cat"), token_f1("the", "a"), token_f1("dog", "cat")
+    (0.8, 1.0, 0.0)
+    """
+    given, wanted = normalise(prediction).split(), normalise(answer).split()
+    if not given or not wanted:
+        return float(given == wanted)
+    shared = sum((Counter(given) & Counter(wanted)).values())
+    if shared == 0:
+        return 0.0
+    precision, recall = shared / len(given), shared / len(wanted)
+    return 2 * precision * recall / (precision + recall)
+
+
+def answer_scores(predictions: Sequence[str | None], references: Sequence[Gold]) -> Score:
+    """Exact match and F1 in percent: the best over a question's right answers, the mean over questions.
+
+    Args:
+        predictions: an answer for each question; None for none, which is always wrong.
+        references: the right answers.
+
+    Returns:
+        A score with `figures`
+        `exact_match`, `f1`: means over questions;
+        `category_exact_match`: mean over categories of their exact match, whatever their sizes;
+        `failed_categories`: how many have more than 5 % wrong answers;
+        `invalid_rate`: percent of predictions that are None.
+        `details` has `categories`: name -> questions, exact_match, f1, failed; and `failed`: the names of those.
+        Questions without a category are one category, named `all`.
+
+    Raises:
+        ValueError: the sequences differ in length.
+
+    Source: Rajpurkar et al. 2016, section 6.1; Weston et al. 2015 for the mean over tasks and failed tasks.
+
+    >>> score = answer_scores(["The kitchen", "two"], [Gold(("kitchen",), "where"), Gold(("three", "3"), "count")])
+    >>> score.figures["exact_match"], score.details["failed"]
+    (50.0, ['count'])
+    """
+    if len(predictions) != len(references):
+        raise ValueError(f"{len(predictions)} predictions for {len(references)} references")
+    rows: dict[str, list[tuple[float, float]]] = {}
+    for prediction, gold in zip(predictions, references, strict=True):
+        rows.setdefault(gold.category or "all", []).append(_best(prediction, gold.answers))
+    categories = {name: _summary(rows[name]) for name in sorted(rows, key=_natural)}
+    total = _summary([row for found in rows.values() for row in found])
+    failed = [name for name, summary in categories.items() if summary["failed"]]
+    figures = {
+        "exact_match": total["exact_match"], "f1": total["f1"],
+        "category_exact_match": _mean([summary["exact_match"] for summary in categories.values()]),
+        "failed_categories": float(len(failed)),
+        "invalid_rate": 100.0 * _mean([float(prediction is None) for prediction in predictions])}
+    signature = f"squad|norm:lower+punctuation+articles|golds:max|empty:as_v2|failed:>{FAILED_ABOVE:g}%" \
+                f"|version:{__version__}"
+    return Score(figures, signature, {"categories": categories, "failed": failed})
+
+
+def _best(prediction: str | None, answers: Sequence[str]) -> tuple[float, float]:
+    if prediction is None:
+        return 0.0, 0.0
+    exact = max(float(normalise(prediction) == normalise(answer)) for answer in answers)
+    return exact, max(token_f1(prediction, answer) for answer in answers)
+
+
+def _summary(rows: Sequence[tuple[float, float]]) -> dict[str, Any]:
+    exact = 100.0 * _mean([row[0] for row in rows])
+    return {"questions": len(rows), "exact_match": exact, "f1": 100.0 * _mean([row[1] for row in rows]),
+            "failed": 100.0 - exact > FAILED_ABOVE}
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values) if values else 0.0
+
+
+def _natural(name: str) -> tuple[tuple[int, str], ...]:
+    """An order in which task 10 follows task 9.
+
+    >>> sorted(["10", "9", "1b"], key=_natural)
+    ['1b', '9', '10']
+    """
+    return tuple((int(part), "") if part.isdigit() else (-1, part) for part in re.findall(r"[0-9]+|[^0-9]+", name))

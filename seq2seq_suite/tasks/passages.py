@@ -1,0 +1,106 @@
+"""Texts as questions and answers need them: cut into sentences and words, cropped, and put together again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+JOINER = "\N{HALFWIDTH BLACK SQUARE}"  # before a symbol that stands without a space after the one before it
+SEPARATOR = "|||"
+_WORD = re.compile(r"[0-9]+(?:[.,:][0-9]+)*|\w+(?:['’.-]\w+)*|[^\w\s]")
+_SENTENCE_END = re.compile(r"\s*\n\s*|(?<=[.!?])\s+|(?<=[.!?][\"'”’)])\s+")
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A question and the sentences that it is asked about, as words.
+
+    >>> str(Passage.of("Where is Mary?", "Mary left. She went home."))
+    'Where is Mary ? ||| Mary left . She went home .'
+    """
+
+    question: tuple[str, ...]
+    sentences: tuple[tuple[str, ...], ...]
+
+    @classmethod
+    def of(cls, question: str, context: str) -> Passage:
+        """Cut into sentences and words."""
+        return cls(words_of(question), tuple(words_of(sentence) for sentence in sentences_of(context)))
+
+    def __len__(self) -> int:
+        return len(self.question) + sum(map(len, self.sentences))
+
+    def __str__(self) -> str:
+        context = " ".join(word for sentence in self.sentences for word in sentence)
+        return f"{' '.join(self.question)} {SEPARATOR} {context}".strip()
+
+
+def sentences_of(text: str) -> list[str]:
+    """The sentences of a text; lines are sentences of their own.
+
+    >>> sentences_of('Tom ran. "Stop!" cried Ann.\\nHe had 3.5 miles to go')
+    ['Tom ran.', '"Stop!"', 'cried Ann.', 'He had 3.5 miles to go']
+    """
+    return [sentence for sentence in _SENTENCE_END.split(text.strip()) if sentence]
+
+
+@lru_cache(maxsize=200_000)  # stories are told in few different sentences: each is kept once
+def words_of(text: str) -> tuple[str, ...]:
+    """Words, numbers and single other signs.
+
+    >>> words_of("Bill's dog cost $1,000.")
+    ("Bill's", 'dog', 'cost', '$', '1,000', '.')
+    """
+    return tuple(_WORD.findall(text))
+
+
+def symbols_of(answer: str) -> list[str]:
+    """An answer as symbols: its words, those that follow without a space marked with a joiner.
+
+    >>> symbols_of("milk, 1.5 l")
+    ['milk', '￭,', '1.5', 'l']
+    """
+    return [found.group() if found.start() == 0 or answer[found.start() - 1].isspace() else JOINER + found.group()
+            for found in _WORD.finditer(answer)]
+
+
+def text_of(symbols: Sequence[str]) -> str:
+    """The inverse of `symbols_of`, spaces collapsed.
+
+    >>> text_of(symbols_of("milk,  (1.5 l)"))
+    'milk, (1.5 l)'
+    """
+    return " ".join(symbols).replace(f" {JOINER}", "").removeprefix(JOINER)
+
+
+def crop(passage: Passage, room: int, *, keep: str) -> Passage:
+    """A passage of at most `room` words, the question whole.
+
+    Args:
+        passage: longer than that.
+        room: longer than the question.
+        keep: first | last sentences, or those with most `overlap` with the question's words, in their old order.
+            One sentence that is too long is cut on the right.
+
+    >>> passage = Passage.of("Where is Mary?", "Mary left. Tom sang. Mary is home. Tom slept.")
+    >>> for keep in ("first", "last", "overlap"):
+    ...     print(crop(passage, 13, keep=keep))
+    Where is Mary ? ||| Mary left . Tom sang .
+    Where is Mary ? ||| Mary is home . Tom slept .
+    Where is Mary ? ||| Mary left . Mary is home .
+    """
+    asked = {word.lower() for word in passage.question}
+    shared = [len(asked & {word.lower() for word in sentence if word[0].isalnum()}) for sentence in passage.sentences]
+    ranks = {"first": lambda place: place, "last": lambda place: -place, "overlap": lambda place: -shared[place]}
+    kept, left = [], room - len(passage.question)
+    for place in sorted(range(len(passage.sentences)), key=ranks[keep]):
+        if len(passage.sentences[place]) > left:
+            break
+        kept.append(place)
+        left -= len(passage.sentences[place])
+    if not kept:
+        best = min(range(len(passage.sentences)), key=ranks[keep])
+        return Passage(passage.question, (passage.sentences[best][:left],))
+    return Passage(passage.question, tuple(passage.sentences[place] for place in sorted(kept)))

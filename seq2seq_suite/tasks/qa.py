@@ -1,0 +1,277 @@
+"""Question answering: a question and a context in, a generated answer out, SQuAD's exact match as the metric."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from seq2seq_suite.config import QA, Data
+from seq2seq_suite.data.sources import BadRows, Row, read_rows
+from seq2seq_suite.data.vocabulary import Vocabulary
+from seq2seq_suite.metrics.answers import Gold, answer_scores
+from seq2seq_suite.tasks.passages import SEPARATOR, Passage, crop, symbols_of, text_of, words_of
+from seq2seq_suite.types import END, DataError, Encoded, Example, Hypothesis, Score, Sizes
+
+CONTEXT_COLUMNS = ("context", "passage", "story")
+ANSWER_COLUMNS = ("answers", "answer")
+
+
+class QuestionAnsweringTask:
+    """Question and context -> answer in free words.
+
+    With `encoding: tokens` the source is the question's words, then the context's, each with its segment: 0 for the
+    question, then the sentence's distance counted back from the end of the context, 1 for the last one. With
+    `encoding: sentences` the source is one row of words for each sentence, the question first and the sentences
+    from the last to the first, so that a sentence's place is its distance.
+
+    Args:
+        options: the configuration's `qa`.
+        data: the configuration's `data`.
+    """
+
+    name = "qa"
+    primary_metric = "exact_match"
+    higher_is_better = True
+    label_weights: Mapping[str, float] = {}
+
+    def __init__(self, options: QA, data: Data):
+        self.options, self.data = options, data
+        self.words = self.symbols = Vocabulary.build([])
+
+    # -- data ---------------------------------------------------------------------------------------------------
+
+    def read(self, split: str) -> list[Example]:
+        """The questions of a split.
+
+        Raises:
+            DataError: a file is missing, the split is empty, or more rows than `data.max_bad_rows` are broken.
+        """
+        if self.data.path == "miniworld":
+            return list(self._miniworld(split))
+        bad, examples, left_out, cropped, lost = BadRows(self.data.max_bad_rows), [], 0, 0, 0
+        rows = read_rows(self.data.path, split, splits=self.data.splits, subset=self.data.subset, bad=bad)
+        for row in rows:
+            category = self._category(row.fields)
+            if self.options.keep_categories and category not in self.options.keep_categories:
+                left_out += 1
+                continue
+            try:
+                example, shortened = self._example(row, category)
+            except DataError as error:
+                bad.add(error)
+            else:
+                examples.append(example)
+                cropped += shortened
+                lost += shortened and not _holds(example.source, example.reference)
+        for line in bad.report():
+            print(line)
+        if left_out:
+            print(f"{split}: {left_out} questions of other categories than qa.keep_categories left out")
+        if cropped:
+            print(f"{split}: {cropped} of {len(examples)} contexts cropped to data.max_length="
+                  f"{self.data.max_length} words (qa.crop={self.options.crop}); {lost} of these do not hold a right "
+                  "answer word for word")
+        if not examples:
+            raise DataError(f"the split '{split}' has no usable question", file=self.data.path,
+                            expected="rows with question, context and answer",
+                            remedy="check data.path, data.splits and qa.keep_categories")
+        return examples
+
+    def _category(self, fields: Mapping[str, Any]) -> str:
+        return next((str(fields[name]) for name in self.options.category_columns if fields.get(name) is not None), "")
+
+    def _example(self, row: Row, category: str) -> tuple[Example, bool]:
+        place = {"file": row.file, "line": row.line}
+        context = next((name for name in CONTEXT_COLUMNS if name in row.fields), None)
+        answer = next((name for name in ANSWER_COLUMNS if name in row.fields), None)
+        if "question" not in row.fields or context is None or answer is None:
+            raise DataError(f"the columns are {', '.join(map(str, row.fields))}", **place,
+                            expected="question, context (or passage) and answer (or answers)",
+                            remedy='write rows like {"question": "...", "context": "...", "answer": "..."}')
+        for name in ("question", context):
+            if not isinstance(row.fields[name], str) or not row.fields[name].strip():
+                raise DataError(f"the column '{name}' holds {row.fields[name]!r}", **place, expected="text",
+                                remedy="fill it in, or remove the row")
+        answers = self._answers(row.fields[answer], place)
+        passage, shortened = self._passage(row.fields["question"], row.fields[context], place)
+        return Example(passage, Gold(answers, category), f"{row.file}:{row.line}"), shortened
+
+    def _answers(self, value: Any, place: dict[str, Any]) -> tuple[str, ...]:
+        """The right answers, each once: text, a list of texts, or `text` of SQuAD's `answers`."""
+        if isinstance(value, Mapping):
+            value = value.get("text")
+        found = [value] if isinstance(value, str) else value
+        if not isinstance(found, Sequence) or not all(isinstance(answer, str) for answer in found):
+            raise DataError(f"the answer is {value!r}", **place, expected="text, a list of texts, or an object whose "
+                            "`text` is one", remedy="correct the row")
+        answers = tuple(dict.fromkeys(self._plain(answer) for answer in found if symbols_of(answer)))
+        if not answers:
+            raise DataError("the question has no answer", **place, expected="at least one answer with a word in it",
+                            remedy="remove the row: questions that cannot be answered need an answer that says so")
+        return answers
+
+    def _plain(self, answer: str) -> str:
+        return " ".join((answer.lower() if self.options.lowercase else answer).split())
+
+    def _passage(self, question: str, context: str, place: dict[str, Any]) -> tuple[Passage, bool]:
+        """The passage and whether it had to be cropped."""
+        if self.options.lowercase:
+            question, context = question.lower(), context.lower()
+        passage, longest = Passage.of(question, context), self.data.max_length
+        if not passage.question or not passage.sentences:
+            raise DataError("the question or its context is empty", **place, expected=f"question {SEPARATOR} context",
+                            remedy="fill it in, or remove the row")
+        if len(passage) <= longest:
+            return passage, False
+        if self.options.crop == "refuse" or len(passage.question) >= longest:
+            raise DataError(f"{len(passage)} words, {len(passage.question)} of them in the question", **place,
+                            expected=f"at most {longest}",
+                            remedy="raise data.max_length (and backbone.max_positions), or set qa.crop to first, last "
+                                   "or overlap")
+        return crop(passage, longest, keep=self.options.crop), True
+
+    def _miniworld(self, split: str) -> Iterator[Example]:
+        from seq2seq_suite.data.miniworld import stories
+
+        if split not in stories.SPLITS:
+            raise DataError(f"miniworld has no split '{split}'", expected=f"one of {', '.join(stories.SPLITS)}",
+                            remedy="name one of these splits")
+        for number, asked in enumerate(stories.questions(split), 1):
+            origin = {"file": f"miniworld/stories/{split}", "line": number}
+            passage, _ = self._passage(asked.question, " ".join(asked.story), origin)
+            yield Example(passage, Gold((self._plain(asked.answer),), asked.kind), f"{origin['file']}:{number}")
+
+    def from_text(self, text: str, *, origin: str = "") -> Example:
+        """A question and its context on one line, `Where is Mary? ||| Mary went home.`"""
+        file, _, line = origin.rpartition(":")
+        place = {"file": file or origin, "line": int(line) if line.isdigit() else 0}
+        question, _, context = text.partition(SEPARATOR)
+        return Example(self._passage(question, context, place)[0], None, origin)
+
+    def read_references(self, path: Path) -> list[Gold | None]:
+        """An answer a line, several right ones separated by `|||`; an empty line is a prediction that failed."""
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+        answers = [tuple(part.strip() for part in line.split(SEPARATOR) if part.strip()) for line in lines]
+        return [Gold(found) if found else None for found in answers]
+
+    # -- symbols ------------------------------------------------------------------------------------------------
+
+    def fit(self, examples: Sequence[Example]) -> None:
+        """Vocabularies of source words and of answers from the training split; the same one for both if a word may
+        be copied."""
+        words: Counter[str] = Counter()
+        for example in examples:
+            words.update(example.source.question)
+            for sentence in example.source.sentences:
+                words.update(sentence)
+        symbols = Counter(symbol for example in examples for symbol in self.linearise(example.reference))
+        if self.options.pointer:
+            words = symbols = words + symbols
+        self.words = Vocabulary.build(words, min_count=self.options.min_count)
+        self.symbols = Vocabulary.build(symbols, min_count=self.options.min_count)
+
+    def save(self, folder: Path) -> None:
+        """Write the vocabularies."""
+        folder.mkdir(parents=True, exist_ok=True)
+        self.words.save(folder / "words.json")
+        self.symbols.save(folder / "symbols.json")
+
+    def load(self, folder: Path) -> None:
+        """Read what `save` wrote."""
+        self.words = Vocabulary.load(folder / "words.json")
+        self.symbols = Vocabulary.load(folder / "symbols.json")
+
+    def sizes(self) -> Sizes:
+        """What the vocabularies ask of a model."""
+        return Sizes(target_symbols=len(self.symbols), source_symbols=len(self.words),
+                     source_segments=self.options.segments, segment_jitter=self.options.segment_jitter,
+                     sentences=self.options.encoding == "sentences", pointer=self.options.pointer)
+
+    def linearise(self, reference: Gold) -> list[str]:
+        """The symbols of the first right answer."""
+        return symbols_of(reference.answers[0])
+
+    def parse(self, symbols: Sequence[str], example: Example) -> str | None:
+        """The answer that symbols write; None if there are none."""
+        return text_of(symbols) or None
+
+    def read_hypothesis(self, hypothesis: Hypothesis, example: Example) -> str | None:
+        """A search's output as an answer."""
+        return self.parse(self.symbols.decode(hypothesis.symbols), example)
+
+    def constraint(self) -> None:
+        """Answers are free: there is no automaton."""
+
+    def encode(self, examples: Sequence[Example]) -> list[Encoded]:
+        """Questions as numbers; the same sentence is looked up once."""
+        known: dict[tuple[str, ...], np.ndarray] = {}
+
+        def ids(sentence: tuple[str, ...]) -> np.ndarray:
+            if sentence not in known:
+                known[sentence] = np.array(self.words.encode(sentence), dtype=np.int64)
+            return known[sentence]
+
+        encoded = []
+        for index, example in enumerate(examples):
+            passage, target = example.source, np.zeros(0, dtype=np.int64)
+            if example.reference is not None:
+                target = np.array([*self.symbols.encode(self.linearise(example.reference)), END], dtype=np.int64)
+            rows = [ids(passage.question), *map(ids, passage.sentences)]
+            source = _as_sentences(rows) if self.options.encoding == "sentences" else _as_tokens(rows)
+            encoded.append(Encoded(source, target, index=index))
+        return encoded
+
+    # -- judging and showing ------------------------------------------------------------------------------------
+
+    def score(self, predictions: Sequence[str | Gold | None], references: Sequence[Gold]) -> Score:
+        """SQuAD's figures, over all and by category."""
+        answers = [given.answers[0] if isinstance(given, Gold) else given for given in predictions]
+        for number, gold in enumerate(references, 1):
+            if gold is None:
+                raise DataError(f"line {number} of the references is empty", expected="at least one right answer",
+                                remedy="fill it in")
+        return answer_scores(answers, references)
+
+    def to_text(self, prediction: str | Gold | None) -> str:
+        """The answer on one line, right answers separated by `|||`; empty for none."""
+        return f" {SEPARATOR} ".join(prediction.answers) if isinstance(prediction, Gold) else prediction or ""
+
+    def draw(self, prediction: str | None) -> str:
+        """The answer."""
+        return self.to_text(prediction) or "(no answer)"
+
+
+def _holds(passage: Passage, gold: Gold) -> bool:
+    """Whether a right answer stands in the context word for word.
+
+    >>> _holds(Passage.of("Where?", "Tom sat. He left."), Gold(("sat there", "Sat . he")))
+    True
+    """
+    context = " ".join(word for sentence in passage.sentences for word in sentence).lower()
+    return any(f" {' '.join(words_of(answer))} ".lower() in f" {context} " for answer in gold.answers)
+
+
+def _as_tokens(rows: Sequence[np.ndarray]) -> np.ndarray:
+    """(S,2): words and segments of the question and the sentences, both in their order.
+
+    >>> _as_tokens([np.array([9, 8]), np.array([4]), np.array([5, 6])]).tolist()
+    [[9, 0], [8, 0], [4, 2], [5, 1], [6, 1]]
+    """
+    distances = [0, *range(len(rows) - 1, 0, -1)]
+    return np.stack([np.concatenate(rows), np.repeat(distances, [len(row) for row in rows])], axis=1)
+
+
+def _as_sentences(rows: Sequence[np.ndarray]) -> np.ndarray:
+    """(S,W): the question, then the sentences from the last to the first, padded with 0.
+
+    >>> _as_sentences([np.array([9, 8]), np.array([4]), np.array([5, 6])]).tolist()
+    [[9, 8], [5, 6], [4, 0]]
+    """
+    source = np.zeros((len(rows), max(map(len, rows))), dtype=np.int64)
+    for place, row in enumerate((rows[0], *rows[:0:-1])):
+        source[place, : len(row)] = row
+    return source

@@ -1,0 +1,170 @@
+"""Segments, sentences as vectors, and stacks whose layers are applied several times."""
+
+import pytest
+import torch
+
+from seq2seq_suite.model.decoder import RecurrentDecoderStack
+from seq2seq_suite.model.encoders import RecurrentEncoder, SelfAttentionEncoder
+from seq2seq_suite.model.frontends import Tokens, token_embedding
+from seq2seq_suite.model.layers import causal
+from seq2seq_suite.model.positions import LearnedPositions, NoPositions
+from seq2seq_suite.model.segments import Segments, Sentences
+from seq2seq_suite.types import Sizes, States
+
+WIDTH = 16
+
+
+def sentences_of(roughen) -> Sentences:
+    torch.manual_seed(1)
+    return roughen(Sentences(12, WIDTH, segments=Segments(5, WIDTH), dropout_rate=0.0))
+
+
+def test_tokens_add_the_vector_of_their_segment(roughen):
+    torch.manual_seed(1)
+    segments = roughen(Segments(4, WIDTH))
+    tokens = Tokens(token_embedding(9, WIDTH), positions=NoPositions(), dropout_rate=0.0, segments=segments)
+    source = torch.tensor([[[5, 0], [6, 2], [6, 3], [5, 7]]])
+    mask = torch.ones(1, 4, dtype=torch.bool)
+    expected = 4.0 * tokens.embedding.weight[source[0, :, 0]] + segments.embedding.weight[torch.tensor([0, 2, 3, 3])]
+    torch.testing.assert_close(tokens(source, mask).values[0], expected)
+
+
+def test_different_segments_begin_with_different_vectors():
+    vectors = Segments(64, 32).embedding.weight
+    assert torch.cdist(vectors, vectors).add(torch.eye(64) * 9).min() > 0.1
+
+
+def test_jitter_keeps_order_and_the_question_and_works_in_training_only():
+    torch.manual_seed(2)
+    segments = Segments(40, 2, jitter=0.3)
+    with torch.no_grad():
+        segments.embedding.weight.copy_(torch.arange(40.0).unsqueeze(1).expand(-1, 2))
+    numbers = torch.tensor([[0, 0, 1, 2, 2, 9]]).expand(500, -1)
+    moved = segments(numbers)[..., 0]
+    assert (moved[:, :2] == 0).all() and torch.equal(moved[:, 3], moved[:, 4])
+    assert (moved[:, 2] < moved[:, 3]).all() and (moved[:, 4] < moved[:, 5]).all()
+    shifts = (moved - numbers).mean(0)
+    torch.testing.assert_close(shifts[[2, 3, 5]], torch.tensor([0.3, 0.6, 2.7]), rtol=0.0, atol=0.15)
+    assert torch.equal(segments.eval()(numbers)[..., 0], numbers.float())
+
+
+def test_a_sentence_is_the_masked_sum_of_its_words_in_plain_loops(roughen):
+    front_end = sentences_of(roughen)
+    source = torch.tensor([[[5, 6, 7], [8, 0, 0]]])
+    values = front_end(source, torch.ones(1, 2, dtype=torch.bool)).values
+    for place, words in enumerate(([5, 6, 7], [8])):
+        total = torch.zeros(WIDTH)
+        for index, word in enumerate(words):
+            total += front_end.mask[index] * front_end.embedding.weight[word]
+        torch.testing.assert_close(values[0, place], 4.0 * total + front_end.segments.embedding.weight[place])
+
+
+def test_the_order_of_words_in_a_sentence_matters_and_padding_does_not(roughen):
+    front_end = sentences_of(roughen)
+    mask = torch.ones(1, 1, dtype=torch.bool)
+    one, other = (front_end(torch.tensor([[words]]), mask).values for words in ([5, 6, 7], [7, 6, 5]))
+    padded = front_end(torch.tensor([[[5, 6, 7, 0, 0]]]), mask).values
+    torch.testing.assert_close(one, padded)
+    assert not torch.allclose(one, other, atol=1e-2)
+    one.square().sum().backward()
+    assert front_end.mask.grad[:3].any() and not front_end.embedding.weight.grad[0].any()
+
+
+def test_words_beyond_the_last_place_share_its_mask(roughen):
+    front_end = sentences_of(roughen)
+    long = torch.full((1, 1, front_end.max_words + 5), 5)
+    changed = long.clone()
+    changed[0, 0, -1], changed[0, 0, -2] = 6, 5
+    swapped = long.clone()
+    swapped[0, 0, -1], swapped[0, 0, -2] = 5, 6
+    mask = torch.ones(1, 1, dtype=torch.bool)
+    torch.testing.assert_close(front_end(changed, mask).values, front_end(swapped, mask).values)
+
+
+@pytest.mark.parametrize("placement", ["pre", "post"])
+def test_recurrent_layers_are_the_same_layers_applied_again_in_plain_loops(layer_shape, roughen, placement):
+    torch.manual_seed(3)
+    shape = layer_shape(norm_placement=placement)
+    positions = LearnedPositions(WIDTH, 9)
+    encoder = roughen(RecurrentEncoder(shape, 2, num_steps=3, positions=positions))
+    x, mask = torch.randn(2, 5, WIDTH), torch.arange(5) < torch.tensor([[3], [5]])
+    expected = x
+    for step in range(3):
+        expected = expected + encoder.gains[step] * positions.table[:5] + encoder.steps[step]
+        expected = encoder.layers[0](expected, mask.unsqueeze(1), mask)
+        expected = encoder.layers[1](expected, mask.unsqueeze(1), mask)
+    if placement == "pre":
+        expected = encoder.norm(expected, mask)
+    torch.testing.assert_close(encoder(States(x, mask)).values, expected)
+
+
+@pytest.mark.parametrize(("placement", "weight"), [("pre", 0.0), ("post", 1.0)])
+def test_positions_return_at_every_later_step_of_a_post_norm_stack_and_stay_in_a_pre_norm_one(layer_shape, placement,
+                                                                                           weight):
+    encoder = RecurrentEncoder(layer_shape(norm_placement=placement), 1, num_steps=3, positions=NoPositions())
+    assert encoder.gains.tolist() == [0.0, weight, weight]
+
+
+def test_one_step_without_a_step_vector_is_the_ordinary_encoder(layer_shape, roughen):
+    torch.manual_seed(4)
+    encoder = roughen(RecurrentEncoder(layer_shape(), 2, num_steps=1, positions=NoPositions()))
+    ordinary = SelfAttentionEncoder(layer_shape(), 2)
+    ordinary.load_state_dict({name: value for name, value in encoder.state_dict().items()
+                              if name not in ("steps", "gains")})
+    with torch.no_grad():
+        encoder.steps.zero_()
+    states = States(torch.randn(2, 5, WIDTH), torch.arange(5) < torch.tensor([[3], [5]]))
+    torch.testing.assert_close(encoder(states).values, ordinary(states).values)
+
+
+@pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rotary"])
+def test_more_steps_cost_a_vector_each_and_padding_changes_nothing(make_model, make_batch, positions):
+    once, often = (make_model(encoder_steps=steps, positions=positions) for steps in (2, 6))
+    assert often.num_parameters() - once.num_parameters() == 4 * (WIDTH + 1)
+    batch = make_batch([3, 5], [2, 2])
+    alone = make_batch([3, 5], [2, 2])
+    alone = type(alone)(alone.source[:1, :3], alone.source_mask[:1, :3], alone.target[:1], alone.target_mask[:1],
+                        alone.prompt_mask[:1], "test")
+    torch.testing.assert_close(often.encode(batch).values[0, :3], often.encode(alone).values[0], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("sentences", [False, True])
+def test_a_task_with_segments_gets_their_front_end(make_model, make_batch, sentences):
+    model = make_model(Sizes(9, 11, source_segments=5, segment_jitter=0.1, sentences=sentences))
+    assert isinstance(model.frontend, Sentences if sentences else Tokens)
+    assert model.frontend.segments.jitter == 0.1
+    source = torch.randint(4, 5, (2, 6, 2))
+    batch = make_batch([6, 4], [2, 2])
+    states = model.frontend(source, batch.source_mask)
+    assert states.values.shape == (2, 6, WIDTH)
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize("pieces", [(1,) * 6, (2, 1, 3)])
+@pytest.mark.parametrize("placement", ["pre", "post"])
+@pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rotary"])
+def test_a_recurrent_decoder_with_a_cache_is_one_without(make_model, make_batch, positions, placement, pieces):
+    model = make_model(decoder_steps=3, positions=positions, norm_placement=placement)
+    batch = make_batch([3, 5], [6, 6])
+    states = model.encode(batch)
+    prompt, cache, outputs = model.prepare(states), model.decoder.new_cache(states.values), []
+    for length in pieces:
+        first = cache.length
+        x = model.embed(batch.target[:, first : first + length], prompt, offset=first)
+        hidden, cache = model.decode(x, causal(length, past=first), prompt, cache)
+        outputs.append(hidden)
+    expected, _ = model.decode(model.embed(batch.target, prompt), causal(6), prompt)
+    torch.testing.assert_close(torch.cat(outputs, 1), expected, rtol=1e-4, atol=1e-5)
+    assert cache.length == 6 and len(cache.layers) == 6
+
+
+def test_a_recurrent_decoder_is_its_layers_applied_again_in_plain_loops(layer_shape, roughen):
+    torch.manual_seed(5)
+    positions = LearnedPositions(WIDTH, 9)
+    stack = roughen(RecurrentDecoderStack(layer_shape(), 1, num_steps=2, positions=positions, has_memory=False))
+    x = torch.randn(2, 5, WIDTH)
+    expected = x
+    for step in range(2):
+        expected = expected + stack.gains[step] * positions.table[:5] + stack.steps[step]
+        expected, _ = stack.layers[0](expected, causal(5), None, None, None, None)
+    torch.testing.assert_close(stack(x, causal(5), None)[0], stack.norm(expected))

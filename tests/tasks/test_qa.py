@@ -1,0 +1,282 @@
+"""The question-answering task: columns as users have them, passages, segments and the way back to answers."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from seq2seq_suite.config import Config
+from seq2seq_suite.config_file import load
+from seq2seq_suite.data.batching import collate
+from seq2seq_suite.metrics.answers import Gold
+from seq2seq_suite.strategies.autoregressive import Autoregressive
+from seq2seq_suite.tasks import open_task
+from seq2seq_suite.tasks.passages import JOINER, Passage, crop, sentences_of, symbols_of, text_of, words_of
+from seq2seq_suite.tasks.qa import QuestionAnsweringTask
+from seq2seq_suite.training import experiment
+from seq2seq_suite.types import END, UNKNOWN, DataError, Example, Hypothesis
+
+ROOT = Path(__file__).parents[2]
+STORY = "Mary went to the park. Tom took the ball. Mary went home."
+ROW = {"question": "Where is Mary?", "context": STORY, "answer": "home", "task": 2}
+SQUAD = {"id": "5733", "title": "Notre_Dame", "context": "The school has a Main Building. Atop it is a gold dome.",
+         "question": "What is atop the Main Building?",
+         "answers": {"text": ["a gold dome", "gold dome", "a gold dome"], "answer_start": [45, 47, 45]}}
+
+
+def make_task(**keys) -> QuestionAnsweringTask:
+    values = {"task": "qa", "qa": {}, "data": {}}
+    for key, value in keys.items():
+        section, _, name = key.partition("__")
+        values[section][name] = value
+    return open_task("qa", Config.model_validate(values))
+
+
+def write_rows(folder, rows, split="train"):
+    (folder / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return str(folder)
+
+
+def read_one(folder, row, **keys) -> Example:
+    return make_task(data__path=write_rows(folder, [row]), **keys).read("train")[0]
+
+
+def test_our_columns_and_those_of_babi_on_the_hub_give_the_same_question(tmp_path):
+    (tmp_path / "hub").mkdir()
+    ours = read_one(tmp_path, ROW)
+    hub = {"passage": STORY.replace(". ", ".\n") + "\n", "question": "Where is Mary?", "answer": "home", "task": 2}
+    theirs = read_one(tmp_path / "hub", hub)
+    assert (ours.source, ours.reference) == (theirs.source, theirs.reference)
+    assert ours.reference == Gold(("home",), "2") and len(ours.source.sentences) == 3
+
+
+@pytest.mark.parametrize("format", ["jsonl", "parquet"])
+def test_squad_is_read_as_the_hub_serves_it(tmp_path, format):
+    if format == "jsonl":
+        write_rows(tmp_path, [SQUAD, SQUAD])
+    else:
+        import datasets
+        datasets.Dataset.from_list([SQUAD, SQUAD]).to_parquet(str(tmp_path / "train-00000-of-00001.parquet"))
+    task = make_task(data__path=str(tmp_path), qa__category_columns=["title"])
+    one, two = task.read("train")
+    assert one.reference == Gold(("a gold dome", "gold dome"), "Notre_Dame") == two.reference
+    assert one.source.question == ("What", "is", "atop", "the", "Main", "Building", "?")
+    task.fit([one])
+    assert task.symbols.decode(task.encode([one])[0].target[:-1].tolist()) == ["a", "gold", "dome"]
+
+
+def test_a_list_of_answers_and_another_category_column_are_taken(tmp_path):
+    row = {**ROW, "answer": ["at home", "home"], "type": "where"}
+    assert read_one(tmp_path, row).reference == Gold(("at home", "home"), "2")
+    assert read_one(tmp_path, row, qa__category_columns=["type"]).reference.category == "where"
+    del row["task"]
+    assert read_one(tmp_path, row).reference.category == "where"
+    assert read_one(tmp_path, row, qa__category_columns=[]).reference.category == ""
+
+
+@pytest.mark.parametrize(("change", "got"), [
+    ({"answer": ""}, "no answer"), ({"answer": []}, "no answer"), ({"answer": 3}, "the answer is 3"),
+    ({"answer": {"text": None}}, "the answer is None"), ({"question": None}, "'question' holds None"),
+    ({"context": " "}, "'context' holds ' '"), ({"context": "word " * 40}, "44 words, 4 of them in the question")])
+def test_a_broken_row_is_refused_with_its_place_and_a_remedy(tmp_path, change, got):
+    write_rows(tmp_path, [ROW, {**ROW, **change}])
+    with pytest.raises(DataError) as caught:
+        make_task(data__path=str(tmp_path), data__max_length=30).read("train")
+    assert "train.jsonl:2" in str(caught.value) and got in str(caught.value) and "remedy" in str(caught.value)
+
+
+def test_missing_columns_are_named_beside_those_that_are_there(tmp_path):
+    with pytest.raises(DataError, match="columns are text, label"):
+        read_one(tmp_path, {"text": "x", "label": "y"})
+
+
+def test_broken_rows_within_the_limit_are_listed_and_categories_left_out_are_counted(tmp_path, capsys):
+    rows = [ROW, {**ROW, "answer": ""}, {**ROW, "task": 3}, {**ROW, "task": 3}]
+    task = make_task(data__path=write_rows(tmp_path, rows), data__max_bad_rows=1, qa__keep_categories=[2])
+    assert len(task.read("train")) == 1
+    printed = capsys.readouterr().out
+    assert "train.jsonl:2" in printed and "2 questions of other categories" in printed
+
+
+@pytest.mark.parametrize(("keep", "kept"), [("first", [0]), ("last", [1, 2]), ("overlap", [0])])
+def test_a_long_context_is_cropped_only_where_the_key_says_so_and_counted(tmp_path, capsys, keep, kept):
+    row = {**ROW, "question": "Who went to the park?"}
+    with pytest.raises(DataError, match=r"qa\.crop"):
+        read_one(tmp_path, row, data__max_length=16)
+    whole, cropped = read_one(tmp_path, row), read_one(tmp_path, row, data__max_length=16, qa__crop=keep)
+    assert cropped.source.sentences == tuple(whole.source.sentences[place] for place in kept)
+    printed = capsys.readouterr().out
+    assert f"1 of 1 contexts cropped to data.max_length=16 words (qa.crop={keep}); " in printed
+    assert f"{int(keep != 'last')} of these do not hold a right answer" in printed
+    with pytest.raises(DataError, match="6 of them in the question"):
+        read_one(tmp_path, row, data__max_length=6, qa__crop=keep)
+
+
+PIECES = st.text(st.characters(codec="utf-8", exclude_characters=JOINER), max_size=12)
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(text=PIECES)
+def test_parsing_what_was_linearised_gives_the_answer(text):
+    answer = " ".join(text.split())
+    task = make_task()
+    symbols = task.linearise(Gold((answer,)))
+    assert (task.parse(symbols, Example(None)) or "") == answer
+    assert [symbol.removeprefix(JOINER) for symbol in symbols] == list(words_of(answer))
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(lengths=st.lists(st.integers(1, 6), min_size=1, max_size=6), room=st.integers(3, 30),
+       keep=st.sampled_from(["first", "last", "overlap"]))
+def test_a_cropped_passage_fits_and_keeps_whole_sentences_in_order_if_one_fits(lengths, room, keep):
+    sentences = tuple(tuple(f"w{place}" for _ in range(length)) for place, length in enumerate(lengths))
+    passage = Passage(("who", "?"), sentences)
+    found = crop(passage, room, keep=keep)
+    assert found.question == passage.question and 2 < len(found) <= room
+    order = [int(sentence[0][1:]) for sentence in found.sentences]
+    assert order == sorted(order)
+    whole = all(sentence in sentences for sentence in found.sentences)
+    assert whole or (len(found.sentences) == 1 and len(found) == room)
+
+
+def test_sentences_end_at_stops_and_lines_but_not_inside_numbers():
+    assert sentences_of(' One. "Two!" Three? 4.5 \n\n five ') == ["One.", '"Two!"', "Three?", "4.5", "five"]
+    assert text_of(symbols_of("s,s")) == "s,s" and symbols_of("s,s") == ["s", JOINER + ",", JOINER + "s"]
+
+
+def test_tokens_carry_their_sentences_distance_counted_back_from_the_question(tmp_path):
+    example = read_one(tmp_path, ROW)
+    task = make_task()
+    task.fit([example])
+    source = task.encode([example])[0].source
+    assert " ".join(task.words.decode(source[:, 0].tolist())) == (
+        "Where is Mary ? Mary went to the park . Tom took the ball . Mary went home .")
+    assert source[:, 1].tolist() == [0] * 4 + [3] * 6 + [2] * 5 + [1] * 4
+
+
+def test_sentences_stand_in_the_order_of_their_distance(tmp_path):
+    example = read_one(tmp_path, ROW)
+    task = make_task(qa__encoding="sentences")
+    task.fit([example])
+    item = task.encode([example])[0]
+    assert item.source.shape == (4, 6) and task.sizes().sentences
+    rows = [task.words.decode([number for number in row if number]) for row in item.source.tolist()]
+    assert [" ".join(row) for row in rows] == [
+        "Where is Mary ?", "Mary went home .", "Tom took the ball .", "Mary went to the park ."]
+    assert task.symbols.decode(item.target[:-1].tolist()) == ["home"] and item.target[-1] == END
+
+
+def test_with_a_pointer_source_and_answers_share_one_vocabulary():
+    task = make_task(qa__pointer=True)
+    example = task.from_text("Where is Mary? ||| Mary went home.")
+    example = Example(example.source, Gold(("home, sweet",)))
+    task.fit([example])
+    item = task.encode([example])[0]
+    assert task.words.symbols == task.symbols.symbols and task.sizes().pointer
+    assert item.target[0] == item.source[6, 0] and set(task.symbols.symbols) > {"home", "sweet", JOINER + ","}
+    with pytest.raises(ValueError, match="use tokens"):
+        make_task(qa__pointer=True, qa__encoding="sentences")
+
+
+def test_lower_case_and_rare_words():
+    task = make_task(qa__lowercase=True, qa__min_count=2)
+    example = task.from_text("Where is MARY? ||| Mary went home.")
+    assert example.source.question == ("where", "is", "mary", "?")
+    task.fit([Example(example.source, Gold(("home",))), Example(example.source, Gold(("home",)))])
+    other = task.encode([task.from_text("Where is Tom? ||| Mary went home.")])[0].source
+    assert other[2, 0] == UNKNOWN and (other[:, 0] == UNKNOWN).sum() == 1
+
+
+def test_a_typed_question_without_context_is_refused_with_its_line():
+    with pytest.raises(DataError, match=r"input\.txt:3.*empty"):
+        make_task().from_text("Where is Mary?", origin="input.txt:3")
+
+
+def test_vocabularies_survive_saving_and_predictions_survive_writing(tmp_path):
+    task = make_task()
+    examples = task.read("validation")[:50]
+    task.fit(examples)
+    task.save(tmp_path / "vocabulary")
+    other = make_task()
+    other.load(tmp_path / "vocabulary")
+    assert other.sizes() == task.sizes()
+    for example, one, two in zip(examples, task.encode(examples), other.encode(examples), strict=True):
+        assert np.array_equal(one.source, two.source)
+        symbols = tuple(one.target[:-1].tolist())
+        assert other.read_hypothesis(Hypothesis(symbols, 0.0), example) == example.reference.answers[0]
+    path = tmp_path / "answers.txt"
+    path.write_text("".join(task.to_text(answer) + "\n" for answer in (Gold(("a b", "b")), None, "c")))
+    assert task.read_references(path) == [Gold(("a b", "b")), None, Gold(("c",))]
+    assert task.score([Gold(("b",)), None, "c"], [Gold(("a b", "b")), Gold(("x",)), Gold(("c",))]).figures[
+        "exact_match"] == pytest.approx(200 / 3)
+    with pytest.raises(DataError, match="line 2 of the references"):
+        task.score([None, None], [Gold(("x",)), None])
+
+
+@pytest.mark.parametrize("encoding", ["tokens", "sentences"])
+def test_a_question_alone_is_encoded_and_scored_as_in_a_padded_batch(make_model, encoding):
+    task = make_task(qa__encoding=encoding)
+    examples = task.read("longer")[:40]
+    examples[0] = Example(Passage(examples[0].source.question, examples[0].source.sentences[:2]), Gold(("yes",)))
+    examples[1] = Example(examples[1].source, Gold(("in the garden",)))
+    task.fit(examples)
+    encoded = task.encode(examples)
+    model, strategy = make_model(task.sizes(), encoder_steps=2), Autoregressive()
+    alone, padded = collate(encoded[:1], "qa"), collate(encoded[:2], "qa")
+    size = alone.source.size(1)
+    assert padded.source.size(1) > size and padded.target.size(1) > alone.target.size(1)
+    torch.testing.assert_close(model.encode(padded).values[:1, :size], model.encode(alone).values, rtol=1e-4, atol=1e-4)
+    parts = [strategy.loss(model, collate(encoded[row : row + 1], "qa")).sums["cross_entropy"] for row in (0, 1)]
+    torch.testing.assert_close(strategy.loss(model, padded).sums["cross_entropy"], sum(parts), rtol=1e-4, atol=1e-4)
+
+
+def test_an_unknown_miniworld_split_lists_the_choices():
+    with pytest.raises(DataError, match="longer"):
+        make_task().read("holdout")
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "tasks").glob("qa*.yaml")), ids=lambda path: path.stem)
+def test_every_yaml_of_question_answering_trains_on_a_local_folder(path, tmp_path):
+    row = {name: value for name, value in SQUAD.items() if name != "answers"}
+    rows = [{**row, "answers": {"text": [answer], "answer_start": [0]}, "task": 1, "element": "x"}
+            for answer in ("a gold dome", "the school", "it", "a dome") * 6]
+    folder = tmp_path / "data"
+    folder.mkdir()
+    for split in ("train", "validation", "test", "longer"):
+        write_rows(folder, rows, split)
+    config = load(path, [f"data.path={folder}", "backbone.width=32", "backbone.feed_forward_width=32",
+                         "backbone.num_heads=4", "backbone.decoder_layers=1", "training.max_updates=2",
+                         "training.validate_every=2", "training.log_every=1", "training.threads=1", "device=cpu"])
+    summary = experiment.run(config, tmp_path / "run", resume=False, overwrite=False, command=["test"])
+    assert summary["updates"] == 2 and summary["primary_metric"] == "exact_match"
+    assert set(config.data.test_splits) <= set(summary["splits"])
+    details = json.loads((tmp_path / "run" / "predictions" / f"{config.data.test_splits[0]}.details.json").read_text())
+    assert sum(entry["questions"] for entry in details["categories"].values()) == 24
+    assert "By category" in (tmp_path / "run" / "report.html").read_text()
+
+
+@pytest.mark.parametrize(("encoding", "pointer"), [("tokens", False), ("tokens", True), ("sentences", False)])
+def test_eight_questions_are_learned_by_heart(encoding, pointer, tmp_path):
+    config = Config.model_validate({
+        "task": "qa", "device": "cpu", "qa": {"encoding": encoding, "pointer": pointer},
+        "backbone": {"width": 32, "feed_forward_width": 32, "num_heads": 4, "encoder_layers": 1, "encoder_steps": 2,
+                     "decoder_layers": 1, "dropout": 0.0},
+        "strategy": {"label_smoothing": 0.0}, "data": {"path": str(tmp_path / "data"), "test_splits": ["train"]},
+        "training": {"max_updates": 120, "learning_rate": 5e-3, "warmup_updates": 10, "validate_every": 120,
+                     "precision": "float32", "threads": 1}})
+    (tmp_path / "data").mkdir()
+    rows = [{"question": item.question, "context": " ".join(item.story), "answer": item.answer}
+            for item in stories("train", 8)]
+    for split in ("train", "validation"):
+        write_rows(tmp_path / "data", rows, split)
+    summary = experiment.run(config, tmp_path / "run", resume=False, overwrite=False, command=["test"])
+    assert summary["splits"]["train"]["exact_match"] == 100.0
+
+
+def stories(split: str, size: int):
+    from seq2seq_suite.data.miniworld.stories import questions
+    return questions(split, sizes={split: size})
