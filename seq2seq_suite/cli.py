@@ -1,4 +1,4 @@
-"""The command line: run, evaluate, predict, check and score.
+"""The command line: run, evaluate, predict, compare, check and score.
 
 Exit codes: 0 done, 2 the user's input is wrong, 1 something failed while running, 130 interrupted. Whatever is heavy
 is imported inside the verbs, so that help and mistakes are answered at once.
@@ -24,10 +24,11 @@ from seq2seq_suite.report.tables import figure, print_json, print_summary, print
 from seq2seq_suite.types import ConfigError, DataError, Example, RunError, Task, UserError
 
 PROGRAM = "python -m seq2seq_suite"
-VERBS = ("run", "evaluate", "predict", "check", "score")
+VERBS = ("run", "evaluate", "predict", "compare", "check", "score")
 # What other toolkits call a verb -> what it is called here.
 _ALIASES = {"train": "run", "fit": "run", "test": "evaluate", "eval": "evaluate", "translate": "predict",
-            "decode": "predict", "generate": "predict", "parse": "predict", "validate": "check", "lint": "check"}
+            "decode": "predict", "generate": "predict", "parse": "predict", "diff": "compare", "validate": "check",
+            "lint": "check"}
 _COMMAND_LINE = "command line"
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, context_settings={"help_option_names": ["-h", "--help"]})
@@ -105,24 +106,34 @@ def run(
 ) -> None:
     """Train, keep the best checkpoint and score it on the test split.
 
+    Several YAML files are run one after the other, with the same changes, and end in the table of `compare`.
+
     \b
     Examples:
       python -m seq2seq_suite run tasks/parsing.yaml
+      python -m seq2seq_suite run tasks/parsing.yaml tasks/translation.yaml backbone.width=128
       python -m seq2seq_suite run tasks/parsing.yaml training.max_minutes=5 --output runs/quick
       python -m seq2seq_suite run tasks/parsing.yaml --resume
     """
-    path, changes = _yaml_and_overrides([yaml, *(overrides or [])])
+    paths, changes = _yamls_and_overrides([yaml, *(overrides or [])])
     from seq2seq_suite import config_file
 
-    config = config_file.load(path, changes)
-    directory = output if output is not None else Path("runs") / path.stem
-    command = [*PROGRAM.split(), "run", str(path), *changes, "--output", str(directory),
-               *(["--resume"] if resume else []), *(["--overwrite"] if overwrite else [])]
+    # All configurations are read first: a mistake in the last should not be found out after hours.
+    configs = [config_file.load(path, changes) for path in paths]
+    directories = _directories(paths, output)
+    options = [*(["--resume"] if resume else []), *(["--overwrite"] if overwrite else [])]
     from seq2seq_suite.training import experiment
 
-    summary = experiment.run(config, directory, resume=resume, overwrite=overwrite, command=command)
-    print_summary(summary)
-    print(f"the run lies in {directory}")
+    for path, config, directory in zip(paths, configs, directories, strict=True):
+        if len(paths) > 1:
+            print(f"{path}", flush=True)
+        command = [*PROGRAM.split(), "run", str(path), *changes, "--output", str(directory), *options]
+        summary = experiment.run(config, directory, resume=resume, overwrite=overwrite, command=command)
+        print_summary(summary)
+        print(f"the run lies in {directory}", flush=True)
+    if len(paths) > 1:
+        print()
+        _compare(directories, split="test", measure=True)
 
 
 @app.command()
@@ -183,6 +194,30 @@ def predict(
             for prediction, score in hypotheses[:n_best]:
                 text = loaded.task.draw(prediction) if drawing else loaded.task.to_text(prediction)
                 print(f"{score:.6g}\t{text}" if n_best > 1 else text, file=file, flush=file.isatty())
+
+
+@app.command()
+def compare(
+    directories: Annotated[list[Path], typer.Argument(metavar="RUN...", show_default=False, help=(
+        "Directories that `run` wrote."))],
+    split: Annotated[str, typer.Option(metavar="NAME", help="The split whose figures are compared.")] = "test",
+    html: Annotated[Path | None, typer.Option(metavar="FILE", show_default=False, help="Write a page.")] = None,
+    table: Annotated[Path | None, typer.Option("--csv", metavar="FILE", show_default=False, help=(
+        "Write a line for each run."))] = None,
+    json: Annotated[Path | None, typer.Option(metavar="FILE", show_default=False, help=(
+        "Write runs and differences."))] = None,
+    speed: Annotated[bool, typer.Option("--speed/--no-speed", help="Decode a little with each run.")] = True,
+) -> None:
+    """Put runs side by side: figures with intervals, failures, cost, and whether differences are sure.
+
+    Two runs of one task on the same examples are tested by paired bootstrap and approximate randomisation.
+
+    \b
+    Examples:
+      python -m seq2seq_suite compare runs/parsing runs/translation
+      python -m seq2seq_suite compare runs/first runs/second --split validation --html comparison.html
+    """
+    _compare(directories, split=split, measure=speed, html=html, table=table, json=json)
 
 
 @app.command()
@@ -272,6 +307,38 @@ def _yaml_and_overrides(arguments: Sequence[str]) -> tuple[Path, list[str]]:
                           expected="one YAML file at a time, then key=value",
                           remedy="start one after the other; write overrides as key=value without spaces")
     return Path(paths[0]), overrides
+
+
+def _yamls_and_overrides(arguments: Sequence[str]) -> tuple[list[Path], list[str]]:
+    """Several YAML files, and overrides that hold for all of them."""
+    from seq2seq_suite.config_file import is_override
+
+    paths = [Path(argument) for argument in arguments if not is_override(argument)]
+    overrides = [argument for argument in arguments if is_override(argument)]
+    if not paths:
+        _yaml_and_overrides(arguments)  # says what is missing
+    twice = next((path for path in paths if paths.count(path) > 1), None)
+    if twice is not None:
+        raise ConfigError(f"{twice} is named twice", file=_COMMAND_LINE, expected="different YAML files",
+                          remedy="run it again with --output for another seed")
+    return paths, overrides
+
+
+def _directories(paths: Sequence[Path], output: Path | None) -> list[Path]:
+    """Where each YAML file's run goes: several go into directories of their own below --output."""
+    if len(paths) == 1 and output is not None:
+        return [output]
+    return [(output or Path("runs")) / path.stem for path in paths]
+
+
+def _compare(directories: Sequence[Path], *, split: str, measure: bool, html: Path | None = None,
+             table: Path | None = None, json: Path | None = None) -> None:
+    from seq2seq_suite.report.comparison import print_comparison, write_comparison
+    from seq2seq_suite.training.comparison import compare_runs
+
+    found = compare_runs(directories, split=split, measure=measure).plain()
+    print_comparison(found["rows"], found["pairs"])
+    write_comparison(found["rows"], found["pairs"], html=html, table=table, json=json)
 
 
 def _only_overrides(arguments: Sequence[str]) -> list[str]:

@@ -71,8 +71,9 @@ def test_wrong_arguments_exit_with_2_and_a_hint_at_help(capsys):
         assert "for help" in wrong(capsys, *arguments)
 
 
-def test_one_file_at_a_time_with_overrides_in_any_place(capsys):
-    assert "2 files: a.yaml b.yaml\n  expected: one YAML file at a time" in wrong(capsys, "run", "a.yaml", "b.yaml")
+def test_files_and_overrides_stand_in_any_order(capsys):
+    assert "2 files: a.yaml b.yaml\n  expected: one YAML file at a time" in wrong(capsys, "check", "a.yaml", "b.yaml")
+    assert "a.yaml is named twice" in wrong(capsys, "run", "a.yaml", "a.yaml")
     assert "the YAML file is missing" in wrong(capsys, "run", "seed=2")
     Path("a.yaml").write_text("task: parsing\n")
     assert "command line: sed=2: unknown key, did you mean seed?" in wrong(capsys, "check", "sed=2", "a.yaml")

@@ -36,8 +36,8 @@ def treebank(tmp_path_factory):
 
 def _texts(words: list[str]) -> dict[str, object]:
     sentence = " ".join(words)
-    return {"src": sentence, "tgt": " ".join(words[::-1]), "context": sentence, "question": f"what follows {words[0]} ?",
-            "answer": words[1], "task": str(len(words) % 2 + 1)}
+    return {"src": sentence, "tgt": " ".join(words[::-1]), "context": sentence,
+            "question": f"what follows {words[0]} ?", "answer": words[1], "task": str(len(words) % 2 + 1)}
 
 
 @pytest.mark.parametrize("path", YAMLS, ids=lambda path: path.stem)

@@ -88,9 +88,10 @@ def answer_scores(predictions: Sequence[str | None], references: Sequence[Gold])
     """
     if len(predictions) != len(references):
         raise ValueError(f"{len(predictions)} predictions for {len(references)} references")
+    scores = [_best(prediction, gold.answers) for prediction, gold in zip(predictions, references, strict=True)]
     rows: dict[str, list[tuple[float, float]]] = {}
-    for prediction, gold in zip(predictions, references, strict=True):
-        rows.setdefault(gold.category or "all", []).append(_best(prediction, gold.answers))
+    for row, gold in zip(scores, references, strict=True):
+        rows.setdefault(gold.category or "all", []).append(row)
     categories = {name: _summary(rows[name]) for name in sorted(rows, key=_natural)}
     total = _summary([row for found in rows.values() for row in found])
     failed = [name for name, summary in categories.items() if summary["failed"]]
@@ -101,7 +102,8 @@ def answer_scores(predictions: Sequence[str | None], references: Sequence[Gold])
         "invalid_rate": 100.0 * _mean([float(prediction is None) for prediction in predictions])}
     signature = f"squad|norm:lower+punctuation+articles|golds:max|empty:as_v2|failed:>{FAILED_ABOVE:g}%" \
                 f"|version:{__version__}"
-    return Score(figures, signature, {"categories": categories, "failed": failed})
+    return Score(figures, signature, {"categories": categories, "failed": failed}, formula="mean",
+                 counts=tuple((exact, 1.0) for exact, _ in scores))
 
 
 def _best(prediction: str | None, answers: Sequence[str]) -> tuple[float, float]:

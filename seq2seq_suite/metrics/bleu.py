@@ -6,8 +6,12 @@ import functools
 import re
 import warnings
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from seq2seq_suite.types import DataError, Score
+
+if TYPE_CHECKING:
+    from sacrebleu.metrics import BLEU
 
 TOKENIZERS = ("13a", "zh", "none")
 _FEWEST = 10  # texts from which on something can be said of all of them
@@ -75,7 +79,16 @@ def score_translations(predictions: Sequence[str | None], references: Sequence[s
                 "empty_rate": 100.0 * sum(not output.strip() for output in outputs) / len(outputs),
                 "length_ratio": bleu_score.sys_len / max(1, bleu_score.ref_len)}
     signature = "; ".join(signatures.values())
-    return Score(figures, signature + f" (Moses tokens, -l {tokenised_lowercase})" * bool(tokenised_lowercase), details)
+    if tokenised_lowercase:
+        signature += f" (Moses tokens, -l {tokenised_lowercase})"
+    return Score(figures, signature, details, formula="bleu", counts=_counts(bleu, outputs, references))
+
+
+def _counts(bleu: BLEU, outputs: Sequence[str], references: Sequence[str]) -> tuple[tuple[float, ...], ...]:
+    """Each pair's lengths, matches and totals of n-grams, of which corpus BLEU is made."""
+    bleu.effective_order = True  # of a sentence's own score, which is not used; without it sacreBLEU warns
+    scores = (bleu.sentence_score(output, [reference]) for output, reference in zip(outputs, references, strict=True))
+    return tuple((score.sys_len, score.ref_len, *score.counts, *score.totals) for score in scores)
 
 
 def complaints(texts: Sequence[str], *, tokenizer: str) -> list[str]:

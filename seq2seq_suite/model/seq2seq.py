@@ -130,6 +130,10 @@ class Seq2Seq(nn.Module):
         """Trained numbers, tied ones counted once."""
         return sum(parameter.numel() for parameter in self.parameters())
 
+    def num_core_parameters(self) -> int:
+        """Those of encoder and decoder stack, which any task could share."""
+        return sum(parameter.numel() for part in (self.encoder, self.decoder) for parameter in part.parameters())
+
 
 def build_model(backbone: Backbone, sizes: Sizes) -> Seq2Seq:
     """The model that a configuration and a task's vocabularies describe."""

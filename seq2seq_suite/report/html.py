@@ -14,7 +14,7 @@ from seq2seq_suite.report.curves import curve
 from seq2seq_suite.report.examples import choose, example
 from seq2seq_suite.report.tables import figure
 
-_STYLE = """
+STYLE = """
 :root { color-scheme: light dark; --paper: #fbfbf9; --card: #ffffff; --ink: #1d2026; --muted: #626873; --line: #dcdee3;
   --series-1: #1f5fbf; --series-2: #b8500f; --series-3: #217a3c; --series-4: #8a3fa0;
   --missed: #fbe3b6; --wrong: #f8cfcf; }
@@ -80,7 +80,7 @@ def _page(directory: Path) -> str:
                 _configuration(directory / "config.yaml"), _origin(provenance)]
     return (f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
             f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-            f"<title>{escape(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n<h1>{escape(title)}</h1>\n"
+            f"<title>{escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<h1>{escape(title)}</h1>\n"
             + "\n".join(section for section in sections if section) + "\n</body>\n</html>\n")
 
 
@@ -95,7 +95,7 @@ def _headline(summary: dict[str, Any], metric: str) -> str:
         ("tokens_per_second", "tokens/s")) if isinstance(summary.get(key), (int, float))]
     drawn = "".join(f"<div><h4>{escape(what)}</h4><b>{escape(value)}</b></div>" for what, value in cards)
     names = list(dict.fromkeys(name for figures in splits.values() for name in figures))
-    table = _table(["metric", *splits], [[name, *(figure(figures.get(name)) for figures in splits.values())]
+    table = html_table(["metric", *splits], [[name, *(figure(figures.get(name)) for figures in splits.values())]
                                          for name in names])
     return (f'<div class="cards">{drawn}</div><h2>Figures</h2>{table}'
             f'<p class="muted">{escape(str(summary.get("signature", "")))}</p>')
@@ -146,7 +146,8 @@ def _labels(labels: Any) -> str:
     rows = [[label, str(gold), str(predicted), str(matched), figure(_percent(matched, predicted)),
              figure(_percent(matched, gold)), figure(_percent(2 * matched, gold + predicted))]
             for label, gold, predicted, matched in sorted(counts, key=lambda row: (-row[1], row[0]))]
-    return "<h3>By label</h3>" + _table(["label", "gold", "predicted", "matched", "precision", "recall", "F1"], rows)
+    header = ["label", "gold", "predicted", "matched", "precision", "recall", "F1"]
+    return "<h3>By label</h3>" + html_table(header, rows)
 
 
 def _categories(categories: Any) -> str:
@@ -156,7 +157,7 @@ def _categories(categories: Any) -> str:
     known = {str(name): row for name, row in categories.items() if isinstance(row, dict)}
     columns = list(dict.fromkeys(column for row in known.values() for column in row))
     rows = [[name, *(figure(row.get(column)) for column in columns)] for name, row in known.items()]
-    return "<h3>By category</h3>" + _table(["category", *map(str, columns)], rows) if rows else ""
+    return "<h3>By category</h3>" + html_table(["category", *map(str, columns)], rows) if rows else ""
 
 
 def _percent(part: int, whole: int) -> float:
@@ -196,7 +197,8 @@ def _fact(value: Any) -> str:
     return "-" if value in ("", None) else str(value)
 
 
-def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def html_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table whose text is escaped; it scrolls sideways where the page is narrow."""
     head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
     body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
     return f'<div class="scroll"><table><tr>{head}</tr>{body}</table></div>'

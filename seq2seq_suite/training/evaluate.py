@@ -56,22 +56,55 @@ class Decoder:
             self.model.train(was_training)
         return found
 
-    def predictions(self, examples: Sequence[Example], encoded: Sequence[Encoded], *,
-                    between: Callable[[], None] = lambda: None) -> list[Any | None]:
+    def predictions(self, examples: Sequence[Example], hypotheses: Sequence[list[Hypothesis]]) -> list[Any | None]:
         """The best prediction of each example; None where it is malformed."""
-        return [self.task.read_hypothesis(hypotheses[0], example) if hypotheses else None
-                for hypotheses, example in zip(self.hypotheses(encoded, between=between), examples, strict=True)]
+        return [self.task.read_hypothesis(found[0], example) if found else None
+                for found, example in zip(hypotheses, examples, strict=True)]
 
     def score(self, examples: Sequence[Example], encoded: Sequence[Encoded], *,
               between: Callable[[], None] = lambda: None) -> tuple[Score, list[Any | None]]:
         """The task's metrics over the examples, and the predictions."""
-        predictions = self.predictions(examples, encoded, between=between)
+        predictions = self.predictions(examples, self.hypotheses(encoded, between=between))
         return self.task.score(predictions, [example.reference for example in examples]), predictions
 
     def limits(self, batch: Batch) -> torch.Tensor:
         """(B,) the longest output of each item, END included."""
         factor, extra = self.limit
         return (batch.source_mask.sum(1) * factor).long() + extra
+
+
+def failures(hypotheses: Sequence[list[Hypothesis]], predictions: Sequence[Any | None],
+             encoded: Sequence[Encoded]) -> dict[str, float]:
+    """Percent of outputs that fail in a way of their own, whatever the metric.
+
+    invalid: no prediction could be read. empty: END came first. truncated: the length limit forced the end.
+    repeated: some one to four symbols come three or more times in a row, oftener than in the reference.
+    """
+    best = [found[0] if found else None for found in hypotheses]
+    looped = 0
+    for hypothesis, item in zip(best, encoded, strict=True):
+        run = longest_repetition(hypothesis.symbols) if hypothesis else 0
+        looped += run >= 3 and run > longest_repetition(item.target.tolist())
+    counts = {"invalid": sum(prediction is None for prediction in predictions),
+              "empty": sum(hypothesis is None or not hypothesis.symbols for hypothesis in best),
+              "repeated": looped,
+              "truncated": sum(hypothesis is not None and not hypothesis.complete for hypothesis in best)}
+    return {name: 100.0 * count / max(1, len(best)) for name, count in counts.items()}
+
+
+def longest_repetition(symbols: Sequence[int], *, longest: int = 4) -> int:
+    """How often in a row some block of at most `longest` symbols comes.
+
+    >>> longest_repetition([5, 7, 8, 7, 8, 7, 8, 9]), longest_repetition([1, 2, 3]), longest_repetition([])
+    (3, 1, 0)
+    """
+    most = min(1, len(symbols))
+    for size in range(1, longest + 1):
+        equal = 0  # symbols in a row that equal the one `size` before them
+        for place in range(size, len(symbols)):
+            equal = equal + 1 if symbols[place] == symbols[place - size] else 0
+            most = max(most, 1 + equal // size)
+    return most
 
 
 def is_better(figure: float, best: float, *, higher_is_better: bool) -> bool:

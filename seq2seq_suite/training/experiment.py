@@ -20,7 +20,7 @@ from seq2seq_suite.report.html import write_report
 from seq2seq_suite.tasks import open_task
 from seq2seq_suite.training import checkpoint, resuming
 from seq2seq_suite.training.build import build_decoder, choose_device, choose_precision, use_threads
-from seq2seq_suite.training.evaluate import Decoder
+from seq2seq_suite.training.evaluate import Decoder, failures
 from seq2seq_suite.training.run_directory import RunDirectory, provenance
 from seq2seq_suite.training.trainer import Interrupted, Trainer
 from seq2seq_suite.types import DataError, Encoded, Example, Task, Varied
@@ -61,7 +61,8 @@ def run(config: Config, directory: Path, *, resume: bool, overwrite: bool, comma
     tested = {split: examples[split] for split in config.data.test_splits}
     summary = {**_evaluate_splits(run_directory, decoder, tested),
                "seconds": round(progress.seconds, 2), "updates": progress.update,
-               "best_update": progress.best_update, "parameters": decoder.model.num_parameters(),
+               "best_update": progress.best_update, "tokens": progress.tokens,
+               "parameters": decoder.model.num_parameters(), "core_parameters": decoder.model.num_core_parameters(),
                "tokens_per_second": round(progress.tokens / max(progress.seconds, 1e-9), 1)}
     summary["splits"].setdefault("validation", {task.primary_metric: progress.best_figure})
     run_directory.write_summary(summary)
@@ -182,21 +183,26 @@ def _evaluate_splits(run_directory: RunDirectory, decoder: Decoder, splits: dict
                      suffix: str = "") -> dict[str, Any]:
     """Decode and score splits; predictions and details go to `predictions/<split><suffix>.*`."""
     task = decoder.task
-    figures, signature = {}, ""
+    figures, failed, signature, formula = {}, {}, "", ""
     for split, examples in splits.items():
-        score, predictions = decoder.score(examples, task.encode(examples))
-        figures[split], signature = score.figures, score.signature
+        encoded = task.encode(examples)
+        hypotheses = decoder.hypotheses(encoded)
+        predictions = decoder.predictions(examples, hypotheses)
+        score = task.score(predictions, [example.reference for example in examples])
+        figures[split], failed[split] = score.figures, failures(hypotheses, predictions, encoded)
+        signature, formula = score.signature, score.formula
         run_directory.write_predictions(split + suffix, [
             {"source": _plain(example.source), "reference": task.to_text(example.reference),
-             "prediction": task.to_text(prediction), "origin": example.origin,
+             "prediction": task.to_text(prediction), "origin": example.origin, "counts": counts,
              "figures": {task.primary_metric:
                          task.score([prediction], [example.reference]).figures[task.primary_metric]}}
-            for example, prediction in zip(examples, predictions, strict=True)])
+            for example, prediction, counts in zip(examples, predictions, score.counts or [()] * len(examples),
+                                                   strict=True)])
         run_directory.write_details(split + suffix, score.details)
         run_directory.log(f"{split}: " + "  ".join(f"{name} {value:.4g}" for name, value in score.figures.items())
                           + f"  [{signature}]")
     return {"task": task.name, "primary_metric": task.primary_metric, "higher_is_better": task.higher_is_better,
-            "splits": figures, "signature": signature}
+            "splits": figures, "failures": failed, "signature": signature, "formula": formula}
 
 
 def _plain(source: Any) -> str:

@@ -1,0 +1,95 @@
+"""A comparison of runs on a terminal, as CSV and JSON, and as a page."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from seq2seq_suite.files import atomic_write_text, to_json
+from seq2seq_suite.report.html import STYLE, html_table
+from seq2seq_suite.report.tables import print_table
+
+Rows = Sequence[Mapping[str, Any]]
+
+QUALITY = ("run", "task", "split", "metric", "figure", "95 % interval", "invalid", "empty", "repeated", "truncated")
+COST = ("run", "core parameters", "own parameters", "updates", "tokens", "minutes", "tokens/s", "ms, batch 1",
+        "/s, batch 64")
+PAIRS = ("second against first", "metric", "difference", "p (bootstrap)", "p (randomisation)")
+NOTES = (
+    "Interval: percentile bootstrap over the examples. Failures in percent of outputs. Core: encoder and decoder "
+    "stack; own: front-end, embeddings, output and heads. Decoding is measured one run after the other on this "
+    "machine, from text to prediction.",
+    "p: chance of so large a difference between equally good systems, two-sided, on the same examples. It says nothing "
+    "about other seeds.",
+)
+
+
+def print_comparison(rows: Rows, pairs: Rows) -> None:
+    """Print what was reached, what it cost, and which differences are sure."""
+    print_table(QUALITY, _quality(rows))
+    print()
+    print_table(COST, _cost(rows))
+    if pairs:
+        print()
+        print_table(PAIRS, _pairs(pairs))
+
+
+def write_comparison(rows: Rows, pairs: Rows, *, html: Path | None = None, table: Path | None = None,
+                     json: Path | None = None) -> None:
+    """Write the comparison as a page, as CSV with a line for each run, as JSON with the pairs besides."""
+    if html is not None:
+        atomic_write_text(html, _page(rows, pairs))
+    if table is not None:
+        text = io.StringIO()
+        writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+        atomic_write_text(table, text.getvalue())
+    if json is not None:
+        atomic_write_text(json, to_json({"rows": rows, "pairs": pairs}, indent=1) + "\n")
+
+
+def _quality(rows: Rows) -> list[tuple[str, ...]]:
+    return [(row["run"], row["task"], row["split"], row["metric"], f"{row['figure']:.2f}",
+             f"{row['low']:.2f} to {row['high']:.2f}" if row["low"] == row["low"] else "-",
+             *(f"{row[name]:.1f}" for name in ("invalid", "empty", "repeated", "truncated"))) for row in rows]
+
+
+def _cost(rows: Rows) -> list[tuple[str, ...]]:
+    return [(row["run"], f"{row['core_parameters']:,}", f"{row['own_parameters']:,}", f"{row['updates']:,}",
+             f"{row['tokens']:,}", f"{row['minutes']:.1f}", f"{row['tokens_per_second']:,.0f}",
+             _measured(row["latency_ms"]), _measured(row["sentences_per_second"])) for row in rows]
+
+
+def _pairs(pairs: Rows) -> list[tuple[str, ...]]:
+    return [(f"{pair['second']} against {pair['first']}", pair["metric"], f"{pair['difference']:+.2f}",
+             _chance(pair["bootstrap_p"]), _chance(pair["randomisation_p"])) for pair in pairs]
+
+
+def _measured(value: float) -> str:
+    return "-" if value != value else f"{value:,.1f}"
+
+
+def _chance(value: float) -> str:
+    """A p-value.
+
+    >>> _chance(0.0314), _chance(0.00001)
+    ('0.031', '< 0.001')
+    """
+    return "< 0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def _page(rows: Rows, pairs: Rows) -> str:
+    sections = [("Figures", html_table(QUALITY, _quality(rows))), ("Cost", html_table(COST, _cost(rows)))]
+    if pairs:
+        sections.append(("Differences", html_table(PAIRS, _pairs(pairs))))
+    body = "".join(f"<h2>{title}</h2>{table}" for title, table in sections)
+    notes = "".join(f'<p class="muted">{escape(note)}</p>' for note in NOTES[: 2 if pairs else 1])
+    return (f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+            f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>Comparison of runs</title>\n'
+            f"<style>{STYLE}</style>\n</head>\n<body>\n<h1>Comparison of {len(rows)} runs</h1>\n{body}{notes}\n"
+            "</body>\n</html>\n")

@@ -1,0 +1,225 @@
+"""Runs side by side: what each reached, how sure that is, and what it costs to train and to decode."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from seq2seq_suite.metrics.significance import FORMULAS, compare, interval
+from seq2seq_suite.training.evaluate import Decoder
+from seq2seq_suite.training.experiment import open_run
+from seq2seq_suite.types import DataError, Example
+
+LATENCY_EXAMPLES = 20  # decoded one by one
+THROUGHPUT_EXAMPLES = 256  # decoded 64 at a time
+BATCH = 64
+MOST_SECONDS = 10.0  # for each of the two measurements of a run
+
+
+@dataclass(frozen=True)
+class Row:
+    """One run of the comparison.
+
+    Args:
+        run: the directory's name.
+        task, split, metric: what was measured on what.
+        figure, low, high: the primary metric and its 95 % bootstrap interval; the bounds are NaN where the run kept
+            no counts.
+        invalid, empty, repeated, truncated: percent of outputs that fail so.
+        core_parameters: of encoder and decoder stack, which tasks can share; own_parameters: all others.
+        updates, tokens, minutes, tokens_per_second: of training.
+        latency_ms: median time for one example at batch 1; NaN where it was not measured.
+        sentences_per_second: examples decoded at batch 64.
+        seed, commit: of the run.
+    """
+
+    run: str
+    task: str
+    split: str
+    metric: str
+    figure: float
+    low: float
+    high: float
+    invalid: float
+    empty: float
+    repeated: float
+    truncated: float
+    core_parameters: int
+    own_parameters: int
+    updates: int
+    tokens: int
+    minutes: float
+    tokens_per_second: float
+    latency_ms: float
+    sentences_per_second: float
+    seed: int
+    commit: str
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two runs of one task on the same examples: the second's figure minus the first's, and both tests' p-values."""
+
+    first: str
+    second: str
+    task: str
+    metric: str
+    difference: float
+    bootstrap_p: float
+    randomisation_p: float
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All runs, and all pairs of runs that were tested on the same examples."""
+
+    rows: list[Row]
+    pairs: list[Pair]
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class _Predictions:
+    examples: tuple[tuple[str, str], ...]  # source and reference: the same ones may lie in another place
+    counts: np.ndarray
+
+
+def compare_runs(directories: Sequence[Path], *, split: str = "test", measure: bool = True) -> Comparison:
+    """Compare finished runs by what lies in their directories.
+
+    Args:
+        directories: of runs.
+        split: on which they were evaluated.
+        measure: decode a little with each, one after the other, so that their speeds are those of one machine at one
+            time; a run whose data or weights are gone gets no speed.
+
+    Raises:
+        DataError: a directory is no finished run, or was not evaluated on the split.
+    """
+    names = _names(directories)
+    rows, predictions = [], []
+    for name, directory in zip(names, directories, strict=True):
+        summary, kept = _read(directory, split)
+        predictions.append(kept)
+        rows.append(_row(name, directory, summary, kept, split, _speed(directory, split) if measure else _UNMEASURED))
+    pairs = [_pair(rows[one], rows[two], predictions[one], predictions[two], _formula(directories[one], split))
+             for one, two in combinations(range(len(rows)), 2)
+             if rows[one].task == rows[two].task and _comparable(predictions[one], predictions[two])]
+    return Comparison(rows, pairs)
+
+
+_UNMEASURED = (float("nan"), float("nan"))
+
+
+def _names(directories: Sequence[Path]) -> list[str]:
+    """Short names, with as many parents as it takes to tell them apart."""
+    whole = [directory.resolve() for directory in directories]
+    for depth in range(1, 6):
+        names = ["/".join(path.parts[-depth:]) for path in whole]
+        if len(set(names)) == len(set(whole)):
+            return names
+    return [str(path) for path in whole]
+
+
+def _read(directory: Path, split: str) -> tuple[dict[str, Any], _Predictions]:
+    summary = _json(directory / "summary.json", "the summary that `run` writes at its end",
+                    "let the run end, or name another directory")
+    if "failures" not in summary:
+        raise DataError("an older version of the suite wrote this run", file=str(directory / "summary.json"),
+                        expected="figures with their failures", remedy="run it again")
+    if split not in summary["failures"]:
+        raise DataError(f"the run was not evaluated on '{split}'", file=str(directory),
+                        expected=f"one of {', '.join(summary['failures'])}",
+                        remedy="choose it with --split, or add it to data.test_splits")
+    path = directory / "predictions" / f"{split}.jsonl"
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+        found = [json.loads(line) for line in lines]
+        return summary, _Predictions(tuple((row["source"], row["reference"]) for row in found),
+                                     np.array([row["counts"] for row in found], dtype=float))
+    except (OSError, ValueError, KeyError) as error:
+        raise DataError(f"its predictions cannot be read ({error})", file=str(path),
+                        expected="rows with source, reference and counts",
+                        remedy=f"evaluate {directory} --split {split}") from error
+
+
+def _json(path: Path, expected: str, remedy: str) -> dict[str, Any]:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        got = "there is none" if not path.exists() else f"cannot be read ({error})"
+        raise DataError(got, file=str(path), expected=expected, remedy=remedy) from error
+
+
+def _row(name: str, directory: Path, summary: dict[str, Any], kept: _Predictions, split: str,
+         speed: tuple[float, float]) -> Row:
+    metric, failed = summary["primary_metric"], summary["failures"][split]
+    low = high = float("nan")
+    if kept.counts.size:
+        found = interval(kept.counts, FORMULAS[summary["formula"]])
+        low, high = found.low, found.high
+    origin = _json(directory / "provenance.json", "where the run came from", "run it again")
+    core = summary["core_parameters"]
+    return Row(name, summary["task"], split, metric, summary["splits"][split][metric], low, high,
+               failed["invalid"], failed["empty"], failed["repeated"], failed["truncated"],
+               core, summary["parameters"] - core, summary["updates"], summary["tokens"], summary["seconds"] / 60,
+               summary["tokens_per_second"], *speed, origin["seed"], origin["commit"])
+
+
+def _formula(directory: Path, split: str) -> str:
+    return _read(directory, split)[0]["formula"]
+
+
+def _comparable(first: _Predictions, second: _Predictions) -> bool:
+    same = first.examples == second.examples and first.counts.shape == second.counts.shape
+    return same and bool(first.counts.size)
+
+
+def _pair(first: Row, second: Row, one: _Predictions, two: _Predictions, formula: str) -> Pair:
+    found = compare(one.counts, two.counts, FORMULAS[formula])
+    shuffled = compare(one.counts, two.counts, FORMULAS[formula], test="randomisation", samples=2000)
+    return Pair(first.run, second.run, first.task, first.metric, found.second - found.first, found.p_value,
+                shuffled.p_value)
+
+
+def _speed(directory: Path, split: str) -> tuple[float, float]:
+    """Median milliseconds an example at batch 1, and examples a second at batch 64, encoding included."""
+    try:
+        loaded = open_run(directory, [])
+        examples = loaded.task.read(split)
+    except DataError as error:
+        print(f"{directory}: its speed is not measured: {error.got}")
+        return _UNMEASURED
+    step = max(1, len(examples) // THROUGHPUT_EXAMPLES)
+    chosen = examples[::step][:THROUGHPUT_EXAMPLES]
+    _decode(loaded.decoder, chosen[:1])  # the first one pays for allocations
+    times = []
+    for example in chosen[:: max(1, len(chosen) // LATENCY_EXAMPLES)]:
+        times.append(_decode(loaded.decoder, [example]))
+        if sum(times) > MOST_SECONDS:
+            break
+    decoder, seconds, decoded = replace(loaded.decoder, batch_sentences=BATCH), 0.0, 0
+    for first in range(0, len(chosen), BATCH):
+        seconds += _decode(decoder, chosen[first : first + BATCH])
+        decoded += len(chosen[first : first + BATCH])
+        if seconds > MOST_SECONDS:
+            break
+    return 1000.0 * statistics.median(times), decoded / seconds
+
+
+def _decode(decoder: Decoder, examples: Sequence[Example]) -> float:
+    """Seconds from text to predictions."""
+    begun = time.perf_counter()
+    decoder.predictions(examples, decoder.hypotheses(decoder.task.encode(examples)))
+    return time.perf_counter() - begun

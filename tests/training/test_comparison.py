@@ -1,0 +1,105 @@
+"""Runs side by side, on two small runs of one task and one of another seed and data."""
+
+import csv
+import json
+
+import pytest
+from small_run import small_config, start, write_trees
+
+from seq2seq_suite import cli
+from seq2seq_suite.training.comparison import compare_runs
+from seq2seq_suite.training.evaluate import failures, longest_repetition
+from seq2seq_suite.types import DataError, Encoded, Hypothesis
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    place = tmp_path_factory.mktemp("runs")
+    folder = write_trees(place / "data")
+    other = write_trees(place / "other", sizes={"train": 40, "validation": 8, "test": 7})
+    start(small_config(folder), place / "first")
+    start(small_config(folder, max_updates=4), place / "second")
+    start(small_config(other, max_updates=4), place / "third")
+    return [place / name for name in ("first", "second", "third")]
+
+
+def test_rows_are_the_summaries_and_only_runs_on_the_same_examples_are_paired(runs):
+    found = compare_runs(runs, measure=False)
+    assert [row.run for row in found.rows] == ["first", "second", "third"]
+    for row, run in zip(found.rows, runs, strict=True):
+        summary = json.loads((run / "summary.json").read_text())
+        assert row.figure == summary["splits"]["test"]["f1"] and row.low <= row.figure <= row.high
+        assert row.core_parameters + row.own_parameters == summary["parameters"]
+        assert row.latency_ms != row.latency_ms, "not measured"
+    (pair,) = found.pairs
+    assert (pair.first, pair.second) == ("first", "second")
+    assert pair.difference == pytest.approx(found.rows[1].figure - found.rows[0].figure)
+    assert 0.0 < pair.bootstrap_p <= 1.0 and 0.0 < pair.randomisation_p <= 1.0
+
+
+def test_speed_is_measured_where_data_are_there(runs, capsys, tmp_path):
+    row = compare_runs(runs[:1]).rows[0]
+    assert row.latency_ms > 0.0 and row.sentences_per_second > 0.0
+    config = runs[0] / "config.yaml"
+    kept = config.read_text()
+    try:
+        config.write_text(kept.replace(str(runs[0].parent / "data"), str(tmp_path / "gone")))
+        row = compare_runs(runs[:1]).rows[0]
+        assert row.latency_ms != row.latency_ms and "speed is not measured" in capsys.readouterr().out
+    finally:
+        config.write_text(kept)
+
+
+def test_the_verb_prints_and_writes_what_was_found(runs, tmp_path, capsys):
+    page, table, plain = tmp_path / "c.html", tmp_path / "c.csv", tmp_path / "c.json"
+    files = ["--html", str(page), "--csv", str(table), "--json", str(plain)]
+    assert cli.main(["compare", *map(str, runs), "--no-speed", *files]) == 0
+    printed = capsys.readouterr().out
+    assert "second against first" in printed and "95 % interval" in printed
+    assert page.read_text().count("<table>") == 3
+    with table.open() as file:
+        assert [row["run"] for row in csv.DictReader(file)] == ["first", "second", "third"]
+    found = json.loads(plain.read_text())
+    assert len(found["rows"]) == 3 and len(found["pairs"]) == 1 and found["rows"][0]["latency_ms"] is None
+
+
+def test_what_is_no_finished_run_is_named(runs, tmp_path, capsys):
+    with pytest.raises(DataError, match="there is none"):
+        compare_runs([tmp_path])
+    assert cli.main(["compare", str(runs[0]), "--split", "dev"]) == 2
+    assert "was not evaluated on 'dev'" in capsys.readouterr().err
+
+
+def test_failures_are_counted_whatever_the_metric():
+    def output(*symbols: int, complete: bool = True) -> list[Hypothesis]:
+        return [Hypothesis(symbols, 0.0, complete)]
+
+    targets = [[5, 6, 2], [5, 6, 2], [7, 7, 7, 7, 2], [5, 2], [5, 2]]
+    encoded = [Encoded(source=None, target=_array(target)) for target in targets]
+    hypotheses = [output(5, 6), output(), output(7, 7, 7, 7), output(8, 9, 8, 9, 8, 9, complete=False), []]
+    found = failures(hypotheses, ["a", "", "b", None, None], encoded)
+    assert found == {"invalid": 40.0, "empty": 40.0, "repeated": 20.0, "truncated": 20.0}
+
+
+def test_the_longest_repetition_is_that_of_a_plain_search():
+    for symbols in ([1], [1, 1], [1, 2, 1, 2, 1], [3, 1, 2, 1, 2, 1, 2], [1, 2, 3, 4] * 3, [1, 2, 2, 2, 3]):
+        plain = max(count for size in range(1, 5) for first in range(len(symbols) - size + 1) for count in range(1, 13)
+                    if symbols[first : first + size] * count == symbols[first : first + size * count])
+        assert longest_repetition(symbols) == plain, symbols
+
+
+def _array(values: list[int]):
+    import numpy as np
+
+    return np.array(values)
+
+
+def test_several_files_run_one_after_the_other_and_end_in_the_table(runs, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.yaml").write_text((runs[0] / "config.yaml").read_text())
+    assert cli.main(["run", "one.yaml", "two.yaml", "training.max_updates=4", "--output", "both"]) == 0
+    printed = capsys.readouterr().out
+    assert "the run lies in both/one" in printed and "two against one" in printed
+    rows = [json.loads((tmp_path / "both" / name / "summary.json").read_text()) for name in ("one", "two")]
+    assert rows[0]["splits"] == rows[1]["splits"]
