@@ -218,10 +218,51 @@ class QA(Section):
         return self
 
 
+class Multilabel(Section):
+    """Options of the multi-label task."""
+
+    order: Literal["frequency", "given", "random", "free"] = "frequency"  # of labels in the target; random: drawn anew
+    # each time an example is seen; free: any order is right, a loss over the set of labels not yet written
+    max_words: NotNegative = 0  # the network reads the first so many words of a longer text; 0 reads all
+    lower_case: bool = True
+    min_count: Positive = 2  # rarer words are <unknown>
+    max_vocabulary: NotNegative = 0  # most word types kept; 0 keeps all
+    characters: bool = False  # words are read by their letters too
+    max_characters: Positive = 20  # of a word: the first and last halves of a longer one are kept
+    word_dropout: Fraction = 0.1  # chance of each word to be <unknown> in training
+    allow_empty: bool = False  # texts without a label are examples, and outputs may be empty; otherwise bad rows
+    head: Literal["none", "pooled", "label_wise"] = "none"  # classifier of each label on the encoder
+    head_weight: PositiveFloat = 0.5  # of its binary cross-entropy in the loss
+    head_mixture: Annotated[float, Field(ge=0.0)] = 0.0  # mu: a set's score = log p(sequence) + mu * log p(head)
+    pointer: bool = False  # the decoder's logits see what label-wise attention found
+    decision: Literal["best", "marginals"] = "best"  # best: the likeliest set; marginals: every label whose
+    # probability, summed over the sets in the beam and mixed with the head's by mu, exceeds the threshold
+    threshold: Share = 0.5  # of `marginals`
+    tune_threshold: bool = True  # put the threshold where micro-F1 on the validation split is highest
+    prior_adjustment: Annotated[float, Field(ge=0.0)] = 0.0  # of `marginals`: lambda * log prior off a label's log-odds
+    linear_scores: bool = False  # the head reads the scores of linear classifiers, out of fold in training
+    linear_folds: Annotated[int, Field(ge=2)] = 5
+    linear_strength: PositiveFloat = 1.0  # C of the linear support vector machines
+    linear_ngrams: Positive = 1  # longest n-gram that they read
+    linear_title: Annotated[float, Field(ge=0.0)] = 0.0  # weight of the words before the first full stop, read apart
+
+    @model_validator(mode="after")
+    def _parts_are_there(self) -> Multilabel:
+        if self.pointer and self.head != "label_wise":
+            raise ValueError("multilabel.pointer needs multilabel.head=label_wise")
+        if self.head_mixture and self.head == "none":
+            raise ValueError("multilabel.head_mixture needs multilabel.head=pooled or label_wise")
+        if self.linear_scores and self.head == "none":
+            raise ValueError("multilabel.linear_scores needs multilabel.head=pooled or label_wise")
+        if self.prior_adjustment and self.decision != "marginals":
+            raise ValueError("multilabel.prior_adjustment needs multilabel.decision=marginals")
+        return self
+
+
 class Config(Section):
     """A whole run."""
 
-    task: Literal["parsing", "translation", "qa"]
+    task: Literal["parsing", "translation", "qa", "multilabel"]
     seed: NotNegative = 1
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
     data: Data = Data()
@@ -232,6 +273,7 @@ class Config(Section):
     parsing: Parsing = Parsing()
     translation: Translation = Translation()
     qa: QA = QA()
+    multilabel: Multilabel = Multilabel()
 
     @model_validator(mode="after")
     def _positions_suffice(self) -> Config:

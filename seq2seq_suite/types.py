@@ -78,6 +78,7 @@ class Encoded:
         focus: (T,K) source positions that each target symbol is tied to, -1 for none; or None.
         context: (T,M) symbols that describe the state before each target symbol, 0 for none; or None.
         index: the example's place in its split.
+        scores: (V,) what a model outside says of each target symbol; or None.
     """
 
     source: np.ndarray
@@ -86,6 +87,7 @@ class Encoded:
     focus: np.ndarray | None = None
     context: np.ndarray | None = None
     index: int = 0
+    scores: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -103,6 +105,7 @@ class Batch:
         source_labels: (B,S,L) ids, -1 where there is none; or None.
         focus: (B,T,K) source positions, -1 for none; or None.
         context: (B,T,M) symbols, 0 for none; or None.
+        scores: (B,V) float32, what a model outside says of each target symbol; or None.
     """
 
     source: Tensor | None
@@ -115,12 +118,13 @@ class Batch:
     source_labels: Tensor | None = None
     focus: Tensor | None = None
     context: Tensor | None = None
+    scores: Tensor | None = None
 
     def to(self, device: Any) -> Batch:
         """The same batch on `device`."""
         moved = {}
         for name in ("source", "source_mask", "target", "target_mask", "prompt_mask",
-                     "source_labels", "focus", "context"):
+                     "source_labels", "focus", "context", "scores"):
             tensor = getattr(self, name)
             moved[name] = None if tensor is None else tensor.to(device, non_blocking=True)
         return replace(self, **moved)
@@ -161,6 +165,26 @@ class Sizes:
     segment_jitter: float = 0.0
     sentences: bool = False
     pointer: bool = False
+    label_head: str = ""  # pooled | label_wise: a classifier of each target symbol on the encoder; empty for none
+    label_pointer: bool = False  # the decoder's logits see what the label-wise head found
+    scores: bool = False  # the label head reads scores from outside
+
+
+@dataclass(frozen=True)
+class SetOptions:
+    """How targets that are sets of symbols are learned and searched for.
+
+    Args:
+        order: fixed: as encoded; random: drawn anew each time; free: a loss over the symbols not yet written.
+        head_weight: weight of the label head's binary cross-entropy in the loss; 0 for none.
+        head_mixture: mu, share of the label head's verdict in decoding; 0 for none.
+        marginals: give each hypothesis the probability of every symbol, from the beam's sets.
+    """
+
+    order: str = "fixed"
+    head_weight: float = 0.0
+    head_mixture: float = 0.0
+    marginals: bool = False
 
 
 @dataclass(frozen=True)
@@ -168,11 +192,18 @@ class States:
     """What every front-end and every encoder returns: values (B,S',D) and mask (B,S').
 
     `symbols` (B,S') are the target symbols at the positions, where outputs may be copied from there; or None.
+    `scores` (B,V) is what a model outside says of each target symbol; or None.
     """
 
     values: Tensor
     mask: Tensor
     symbols: Tensor | None = None
+    scores: Tensor | None = None
+
+    def select(self, rows: Tensor) -> States:
+        """The given rows, (B',) int64."""
+        return States(*(None if tensor is None else tensor.index_select(0, rows)
+                        for tensor in (self.values, self.mask, self.symbols, self.scores)))
 
 
 @dataclass(frozen=True)
@@ -202,12 +233,14 @@ class Hypothesis:
         score: the figure it was ranked by, higher is better.
         complete: False if the length limit forced its END.
         source_labels: predicted auxiliary labels of the source positions, of the first kind; empty without one.
+        marginals: probability of each target symbol to be in the set; empty unless asked for.
     """
 
     symbols: tuple[int, ...]
     score: float
     complete: bool = True
     source_labels: tuple[int, ...] = ()
+    marginals: tuple[float, ...] = ()
 
 
 class ConstraintState(Protocol):
@@ -244,7 +277,11 @@ class Constraint(Protocol):
 
 
 class Task(Protocol):
-    """An adapter: data, symbols and metric of one task. It knows no model."""
+    """An adapter: data, symbols and metric of one task. It knows no model.
+
+    A task whose targets are sets also has `set_options` (SetOptions); one that settles something on the validation
+    split after training, a threshold say, has `tune(examples, decode)`, which returns a line for the log.
+    """
 
     name: str
     primary_metric: str

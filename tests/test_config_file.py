@@ -35,6 +35,12 @@ KEYS = (
     "translation.tokenised_lowercase_bleu",
     "qa.encoding", "qa.lowercase", "qa.min_count", "qa.segments", "qa.segment_jitter", "qa.crop",
     "qa.pointer", "qa.category_columns", "qa.keep_categories",
+    "multilabel.order", "multilabel.max_words", "multilabel.lower_case", "multilabel.min_count",
+    "multilabel.max_vocabulary", "multilabel.characters", "multilabel.max_characters", "multilabel.word_dropout",
+    "multilabel.allow_empty", "multilabel.head", "multilabel.head_weight", "multilabel.head_mixture",
+    "multilabel.pointer", "multilabel.decision", "multilabel.threshold", "multilabel.tune_threshold",
+    "multilabel.prior_adjustment", "multilabel.linear_scores", "multilabel.linear_folds",
+    "multilabel.linear_strength", "multilabel.linear_ngrams", "multilabel.linear_title",
 )
 
 
@@ -104,7 +110,8 @@ def test_values_of_other_sections_are_explained_too(folder):
     assert "expected: text\n  remedy:   put it in quotes" in error_of("task: parsing\ndata: {subset: 3}\n")
     assert "data.splits.dev: got 3" in error_of("task: parsing\ndata: {splits: {dev: 3}}\n")
     assert "training: got nothing" in error_of("task: parsing\ntraining:\n")
-    assert error_of("seed: 1\n") == "p.yaml: task: the key is missing\n  expected: one of parsing, translation, qa\n" \
+    assert error_of("seed: 1\n") == "p.yaml: task: the key is missing\n  expected: one of parsing, translation, qa, " \
+        "multilabel\n" \
         "  remedy:   add task: ..."
     assert "expected: a list, such as [a, b]" in error_of("task: parsing\ndata: {test_splits: dev}\n")
 

@@ -13,6 +13,7 @@ import pytest
 from seq2seq_suite.config_file import load
 from seq2seq_suite.data.miniworld import SPLITS, scenes
 from seq2seq_suite.data.miniworld.english import english
+from seq2seq_suite.data.miniworld.topics import texts
 from seq2seq_suite.training import experiment
 
 ROOT = Path(__file__).parents[1]
@@ -27,8 +28,9 @@ def treebank(tmp_path_factory):
     """A folder with a few rows in each of miniworld's splits, each with the columns of every task."""
     folder = tmp_path_factory.mktemp("treebank")
     for split in SPLITS:
-        trees = [english(scene) for scene in scenes(split, sizes={split: 24 if split == "train" else 6})]
-        rows = [{"tree": str(tree), **_texts(tree.words())} for tree in trees]
+        size = {split: 24 if split == "train" else 6}
+        rows = [{"tree": str(english(scene)), "text": text, "labels": labels, **_texts(english(scene).words())}
+                for scene, (text, labels) in zip(scenes(split, sizes=size), texts(split, sizes=size), strict=True)]
         (folder / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     shutil.copy(folder / "test.jsonl", folder / "longer.jsonl")  # the split that question answering has besides
     return folder

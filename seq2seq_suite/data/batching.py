@@ -26,7 +26,12 @@ def collate(items: Sequence[Encoded], task: str, *, few_shapes: bool = False) ->
         indices=tuple(item.index for item in items),
         source_labels=_pad_optional([item.source_labels for item in items], -1, source_width),
         focus=_pad_optional([item.focus for item in items], -1, target_width),
-        context=_pad_optional([item.context for item in items], 0, target_width))
+        context=_pad_optional([item.context for item in items], 0, target_width),
+        scores=_stack_optional([item.scores for item in items]))
+
+
+def _stack_optional(arrays: list[np.ndarray | None]) -> Tensor | None:
+    return None if any(array is None for array in arrays) else torch.from_numpy(np.stack(arrays))
 
 
 def _pad_optional(arrays: list[np.ndarray | None], value: int, width: int) -> Tensor | None:

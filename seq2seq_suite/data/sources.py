@@ -15,6 +15,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+from seq2seq_suite.data.class_labels import with_names
 from seq2seq_suite.trees import read_trees
 from seq2seq_suite.types import DataError
 
@@ -80,12 +81,13 @@ def read_rows(path: str, split: str, *, splits: dict[str, str], subset: str = ""
             extension or of subfolders, with wildcards, separated by commas: `train` is train.*, train-*.* and train/;
             names with wildcards are looked for in subfolders too: `wsj_0[2-9]*,wsj_1*` finds 02/wsj_0201.mrg;
             validation may also be dev, valid or val. On the Hub: an expression such as `train[:90%]`.
-        subset: subfolder of a folder, or configuration of a data set of the Hub.
+        subset: subfolder of a folder, or configuration of a data set of the Hub. A folder with the split's files and no
+            such subfolder is taken for a local copy of that configuration.
         bad: takes the rows that cannot be read; without it the first of them raises.
 
     Returns:
         The rows in order, the files in the order of their names. Blank lines are no rows. Images and sound come as
-        they are stored, not decoded.
+        they are stored, not decoded; class labels of a Hugging Face data set by their names.
 
     Raises:
         DataError: nothing is found there, several formats claim the split, no row can be read, or too many cannot.
@@ -106,6 +108,8 @@ def read_rows(path: str, split: str, *, splits: dict[str, str], subset: str = ""
                             remedy="convert the file, or rename it if only the extension is wrong")
     elif (place / subset).is_dir():
         files = _files_of_split(place / subset, name)
+    elif place.is_dir() and _has_split(place, name):
+        files = _files_of_split(place, name)
     elif place.is_dir() or not re.fullmatch(r"\w[\w.-]*(/\w[\w.-]*)?", path) or _kind(place) in _READERS \
             or ("/" in path and place.parent.is_dir()):  # no name of the Hub
         raise DataError("no such file or folder", file=str(place / subset),
@@ -172,6 +176,13 @@ def _files_of_split(folder: Path, name: str) -> list[Path]:
                         file=str(folder), expected="one format, compressed or not",
                         remedy=f"write the extension under data.splits, e.g. {found[0].name}, or remove the others")
     return found
+
+
+def _has_split(folder: Path, name: str) -> bool:
+    try:
+        return bool(_files_of_split(folder, name))
+    except DataError:
+        return False
 
 
 def _fits(file: Path, pattern: str) -> bool:
@@ -338,7 +349,7 @@ def _load_rows(file: str, path: str, *, remedy: str, **options: str | None) -> I
         if getattr(feature, "decode", False) is True:
             data = data.cast_column(name, dataclasses.replace(feature, decode=False))
     for number, fields in enumerate(data, start=1):
-        yield Row(fields, file, number)
+        yield Row(with_names(fields, data.features), file, number)
 
 
 _READERS: dict[str, Callable[[Path, BadRows], Iterator[Row]]] = {

@@ -14,6 +14,7 @@ from seq2seq_suite.model.dropout import Dropout
 from seq2seq_suite.model.encoders import RecurrentEncoder, SelfAttentionEncoder
 from seq2seq_suite.model.frontends import Tokens, Words, token_embedding
 from seq2seq_suite.model.guide import Guide
+from seq2seq_suite.model.label_head import LabelHead, LabelView
 from seq2seq_suite.model.layers import LayerShape
 from seq2seq_suite.model.output import Labeller, OutputLayer
 from seq2seq_suite.model.pointer import Pointer, smoothed_cross_entropy
@@ -32,14 +33,13 @@ class Prompt:
     memory: Memory
     guide: Tensor | None  # (B,S,K*D)
     states: States
+    labels: LabelView | None = None
 
     def select(self, sentences: Tensor) -> Prompt:
         """The given sentences, (B',) int64."""
-        symbols = self.states.symbols.index_select(0, sentences) if self.states.symbols is not None else None
-        states = States(self.states.values.index_select(0, sentences), self.states.mask.index_select(0, sentences),
-                        symbols)
+        labels = self.labels.select(sentences) if self.labels is not None else None
         guide = self.guide.index_select(0, sentences) if self.guide is not None else None
-        return Prompt(self.memory.select(sentences), guide, states)
+        return Prompt(self.memory.select(sentences), guide, self.states.select(sentences), labels)
 
 
 class Seq2Seq(nn.Module):
@@ -56,29 +56,33 @@ class Seq2Seq(nn.Module):
         guide: adds the automaton's state to the decoder's input; or None.
         labeller: predicts auxiliary labels at each source position; or None.
         pointer: lets symbols be copied from the source; or None.
+        label_head: says of each target symbol whether it is in the target; or None.
     """
 
     def __init__(self, frontend: nn.Module, encoder: nn.Module, decoder: DecoderStack, *, positions: nn.Module,
                  embedding: nn.Embedding, output: OutputLayer, dropout_rate: float, guide: Guide | None = None,
-                 labeller: Labeller | None = None, pointer: Pointer | None = None):
+                 labeller: Labeller | None = None, pointer: Pointer | None = None,
+                 label_head: LabelHead | None = None):
         super().__init__()
         self.frontend, self.encoder, self.decoder = frontend, encoder, decoder
         self.positions, self.embedding, self.output = positions, embedding, output
         self.dropout = Dropout(dropout_rate)
-        self.guide, self.labeller, self.pointer = guide, labeller, pointer
+        self.guide, self.labeller, self.pointer, self.label_head = guide, labeller, pointer, label_head
         self.scale = math.sqrt(embedding.embedding_dim)
 
     def encode(self, batch: Batch) -> States:
         """The batch's source as vectors (B,S',D)."""
         states = self.encoder(self.frontend(batch.source, batch.source_mask))
-        if self.pointer is None:
-            return states
-        return replace(states, symbols=batch.source if batch.source.dim() == 2 else batch.source[..., 0])
+        symbols = None
+        if self.pointer is not None:
+            symbols = batch.source if batch.source.dim() == 2 else batch.source[..., 0]
+        return replace(states, symbols=symbols, scores=batch.scores)
 
     def prepare(self, states: States) -> Prompt:
         """What decoding needs of the encoder's output, computed once for all steps."""
         guide = self.guide.prepare(states.values) if self.guide is not None else None
-        return Prompt(self.decoder.remember(states), guide, states)
+        labels = self.label_head(states) if self.label_head is not None else None
+        return Prompt(self.decoder.remember(states), guide, states, labels)
 
     def embed(self, symbols: Tensor, prompt: Prompt, *, offset: int = 0, focus: Tensor | None = None,
               context: Tensor | None = None) -> Tensor:
@@ -106,7 +110,13 @@ class Seq2Seq(nn.Module):
     def logits(self, hidden: Tensor, prompt: Prompt) -> Tensor:
         """(N,T,V) unnormalised log-probabilities of the symbols after hidden states (N,T,D)."""
         logits = self.output(hidden)
+        if self._label_pointer:
+            logits = logits + self.label_head.point(hidden, prompt.labels)
         return logits if self.pointer is None else self.pointer(hidden, logits, prompt.states)
+
+    @property
+    def _label_pointer(self) -> bool:
+        return self.label_head is not None and self.label_head.has_pointer
 
     def cross_entropy(self, hidden: Tensor, prompt: Prompt, targets: Tensor, mask: Tensor,
                       label_smoothing: float = 0.0) -> Tensor:
@@ -121,10 +131,10 @@ class Seq2Seq(nn.Module):
         """
         places = mask.flatten().nonzero().squeeze(1)
         targets = targets.flatten().index_select(0, places)
-        if self.pointer is None:
+        if self.pointer is None and not self._label_pointer:
             return self.output.cross_entropy(hidden.flatten(0, 1).index_select(0, places), targets, label_smoothing)
-        log_probabilities = self.logits(hidden, prompt).flatten(0, 1).index_select(0, places)
-        return smoothed_cross_entropy(log_probabilities, targets, label_smoothing)
+        logits = self.logits(hidden, prompt).flatten(0, 1).index_select(0, places)
+        return smoothed_cross_entropy(logits.float().log_softmax(-1), targets, label_smoothing)
 
     def num_parameters(self) -> int:
         """Trained numbers, tied ones counted once."""
@@ -148,12 +158,17 @@ def build_model(backbone: Backbone, sizes: Sizes) -> Seq2Seq:
     if sizes.num_focus:
         guide = Guide(backbone.width, sizes.num_focus, sizes.num_context, sizes.target_symbols)
     labeller = Labeller(backbone.width, sizes.source_labels) if sizes.source_labels else None
+    label_head = None
+    if sizes.label_head:
+        label_head = LabelHead(backbone.width, sizes.target_symbols, label_wise=sizes.label_head == "label_wise",
+                               pointer=sizes.label_pointer, scores=sizes.scores)
     return Seq2Seq(
         _build_frontend(backbone, sizes, embedding),
         _build_encoder(backbone, shape, rotary),
         _build_decoder(backbone, shape, rotary),
         positions=_build_positions(backbone), embedding=embedding, output=output, dropout_rate=backbone.dropout,
-        guide=guide, labeller=labeller, pointer=Pointer(backbone.width) if sizes.pointer else None)
+        guide=guide, labeller=labeller, label_head=label_head,
+        pointer=Pointer(backbone.width) if sizes.pointer else None)
 
 
 def _build_encoder(backbone: Backbone, shape: LayerShape, rotary: RotaryPositions | None) -> nn.Module:

@@ -10,7 +10,7 @@ from seq2seq_suite.types import ConfigError, Task
 if TYPE_CHECKING:
     from seq2seq_suite.config import Config
 
-TASKS = ("parsing", "translation", "qa")
+TASKS = ("parsing", "translation", "qa", "multilabel")
 
 
 def open_task(name: str, config: Config | None = None) -> Task:
@@ -20,6 +20,7 @@ def open_task(name: str, config: Config | None = None) -> Task:
         ConfigError: there is no such task.
     """
     from seq2seq_suite.config import Config
+    from seq2seq_suite.tasks.multilabel import MultilabelTask
     from seq2seq_suite.tasks.parsing import ParsingTask
     from seq2seq_suite.tasks.qa import QuestionAnsweringTask
     from seq2seq_suite.tasks.translation import TranslationTask
@@ -36,4 +37,6 @@ def open_task(name: str, config: Config | None = None) -> Task:
             return TranslationTask(config.translation, config.data, seed=config.seed)
         case "qa":
             return QuestionAnsweringTask(config.qa, config.data)
+        case "multilabel":
+            return MultilabelTask(config.multilabel, config.data)
     raise AssertionError(name)

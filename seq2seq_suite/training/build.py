@@ -9,6 +9,7 @@ from seq2seq_suite.model.seq2seq import build_model
 from seq2seq_suite.strategies.autoregressive import Autoregressive
 from seq2seq_suite.strategies.base import Strategy
 from seq2seq_suite.strategies.search import SearchOptions
+from seq2seq_suite.strategies.sets import SetAutoregressive
 from seq2seq_suite.training.evaluate import Decoder
 from seq2seq_suite.types import ConfigError, Task
 
@@ -22,6 +23,9 @@ def build_decoder(config: Config, task: Task, *, device: torch.device) -> Decode
 
 def _build_strategy(config: Config, task: Task) -> Strategy:
     match config.strategy.kind:
+        case "autoregressive" if getattr(task, "set_options", None) is not None:
+            return SetAutoregressive(task.set_options, label_smoothing=config.strategy.label_smoothing,
+                                     scheduled_sampling=config.strategy.scheduled_sampling)
         case "autoregressive":
             return Autoregressive(label_smoothing=config.strategy.label_smoothing,
                                   scheduled_sampling=config.strategy.scheduled_sampling,

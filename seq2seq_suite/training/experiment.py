@@ -58,6 +58,11 @@ def run(config: Config, directory: Path, *, resume: bool, overwrite: bool, comma
     else:
         trainer.train()
     checkpoint.load_weights(_best(directory), decoder.model)
+    if hasattr(task, "tune"):
+        tuned = task.tune(examples["validation"], lambda chosen: decoder.hypotheses(task.encode(chosen)))
+        if tuned:
+            task.save(run_directory.vocabulary)
+            run_directory.log(tuned)
     tested = {split: examples[split] for split in config.data.test_splits}
     summary = {**_evaluate_splits(run_directory, decoder, tested),
                "seconds": round(progress.seconds, 2), "updates": progress.update,

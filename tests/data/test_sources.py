@@ -179,6 +179,11 @@ def test_a_subset_is_a_subfolder(tmp_path):
     assert f"did you mean {tmp_path / 'en'}?" in found.remedy
 
 
+def test_a_local_copy_of_one_subset_needs_no_subfolder(tmp_path):
+    write(tmp_path / "train.txt", "a")
+    assert texts(rows(tmp_path, subset="simplified")) == ["a"]
+
+
 def test_metadata_goes_before_the_files_it_describes(tmp_path):
     file = write(tmp_path / "train" / "metadata.jsonl", '{"file_name": "a.txt"}')
     write(tmp_path / "train" / "a.txt", "words")

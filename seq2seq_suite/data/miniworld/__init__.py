@@ -55,12 +55,13 @@ def scenes(split: str, *, seed: int = 0, sizes: dict[str, int] | None = None) ->
             continue
         words = english(scene).words()
         sentence = " ".join(words)
-        if len(words) > MAX_WORDS or sentence in seen or not _belongs(sentence, split):
+        if len(words) > MAX_WORDS or sentence in seen or not belongs(sentence, split):
             continue
         seen.add(sentence)
         kept.append(scene)
     return kept
 
 
-def _belongs(sentence: str, split: str) -> bool:
+def belongs(sentence: str, split: str) -> bool:
+    """Whether a sentence may stand in a split; every one may in `compositional`."""
     return split == "compositional" or zlib.crc32(sentence.encode()) % 100 in _SHARES[split]

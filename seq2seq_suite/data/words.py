@@ -1,0 +1,53 @@
+"""From plain text to words, and from words to the numbers that the `Words` front-end reads."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+
+from seq2seq_suite.data.vocabulary import Vocabulary
+from seq2seq_suite.types import BEGIN, END
+
+_WORD = re.compile(r"(?:[^\W\d_]\.){2,}|\w+(?:['’.,\-]\w+)*|[^\w\s]")
+
+
+def split_words(text: str, *, lower_case: bool) -> tuple[str, ...]:
+    """Words and punctuation marks of a text; marks inside a word or number stay in it,
+    and so do the stops of an abbreviation such as U.S.
+
+    >>> split_words("Shr 3.09 dlrs, isn't it? :)", lower_case=True)
+    ('shr', '3.09', 'dlrs', ',', "isn't", 'it', '?', ':', ')')
+    >>> split_words("U.S.-Japan talks . End.", lower_case=False)
+    ('U.S.', '-', 'Japan', 'talks', '.', 'End', '.')
+    """
+    return tuple(_WORD.findall(text.lower() if lower_case else text))
+
+
+def encode_words(words: Sequence[str], vocabulary: Vocabulary, *, characters: Vocabulary | None = None,
+                 max_characters: int = 0) -> np.ndarray:
+    """(S+2, 1+C) int64: each word's type and letters, between a sentinel at either end.
+
+    Args:
+        words: S of them.
+        vocabulary: of word types.
+        characters: of letters; None reads words by their types alone, C is then 0.
+        max_characters: letters kept of a word, the first and the last half of a longer one.
+
+    >>> vocabulary = Vocabulary.build(["red", "cat"])
+    >>> encode_words(["red", "dog"], vocabulary).tolist()
+    [[1], [5], [3], [2]]
+    >>> encode_words(["red"], vocabulary, characters=Vocabulary.build("cader"), max_characters=2).tolist()
+    [[1, 0, 0], [5, 8, 6], [2, 0, 0]]
+    """
+    longest = min(max_characters, max(map(len, words), default=0)) if characters is not None else 0
+    source = np.zeros((len(words) + 2, 1 + longest), dtype=np.int64)
+    source[0, 0], source[-1, 0] = BEGIN, END
+    source[1:-1, 0] = vocabulary.encode(words)
+    if characters is not None and longest:
+        for row, word in enumerate(words, 1):
+            ends = word if len(word) <= longest else word[: longest - longest // 2] + word[len(word) - longest // 2 :]
+            letters = characters.encode(ends)
+            source[row, 1 : 1 + len(letters)] = letters
+    return source

@@ -1,0 +1,62 @@
+"""The automaton of label sequences: no label twice, at least one, then END."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from seq2seq_suite.types import END, SPECIALS, Batch
+
+
+@dataclass(frozen=True)
+class LabelState:
+    """N partial label sequences: which symbols were written, (N,V) bool."""
+
+    used: Tensor
+
+    def select(self, rows: Tensor) -> LabelState:
+        """The given rows, in that order."""
+        return LabelState(self.used.index_select(0, rows))
+
+
+class LabelAutomaton:
+    """The constraint of the multi-label task.
+
+    Args:
+        num_symbols: V, the specials included.
+        allow_empty: END may come first.
+    """
+
+    num_focus = 0
+    num_context = 0
+
+    def __init__(self, num_symbols: int, *, allow_empty: bool = False):
+        self.num_symbols, self.allow_empty = num_symbols, allow_empty
+
+    def start(self, batch: Batch, limit: Tensor) -> LabelState:
+        """Nothing is written yet; specials count as used, since no output holds them."""
+        used = torch.zeros(limit.size(0), self.num_symbols, dtype=torch.bool, device=limit.device)
+        used[:, : len(SPECIALS)] = True
+        return LabelState(used)
+
+    def allowed(self, state: LabelState) -> Tensor:
+        """(N,V): labels not written yet, and END behind a label."""
+        allowed = ~state.used
+        written = state.used[:, len(SPECIALS) :].any(1)
+        # Where there is no label to write, END is the only way out.
+        allowed[:, END] = written | self.allow_empty | (self.num_symbols == len(SPECIALS))
+        return allowed
+
+    def advance(self, state: LabelState, symbols: Tensor) -> LabelState:
+        """After `symbols` (N,)."""
+        return LabelState(state.used.scatter(1, symbols.unsqueeze(1), True))
+
+    def focus(self, state: LabelState) -> Tensor:
+        """(N,0): no source position belongs to the next label."""
+        return state.used.new_zeros(state.used.size(0), 0, dtype=torch.int64)
+
+    def context(self, state: LabelState) -> Tensor:
+        """(N,0)."""
+        return self.focus(state)

@@ -1,0 +1,97 @@
+"""Labels as users have them: lists of names or of numbers, or text with commas; and a set of labels on one line."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from seq2seq_suite.data.sources import Row
+from seq2seq_suite.types import DataError
+
+FILE = "labels.txt"
+INVALID = "(invalid)"
+
+
+def read_names(path: str, subset: str = "") -> tuple[str, ...]:
+    """The names in the `labels.txt` of a local data set, one a line in the order of their numbers; empty without it."""
+    place = Path(path).expanduser()
+    folders = (place / subset, place) if place.is_dir() else (place.parent,) if place.is_file() else ()
+    for folder in folders:
+        if (folder / FILE).is_file():
+            lines = (folder / FILE).read_text(encoding="utf-8").splitlines()
+            return tuple(line.strip() for line in lines if line.strip())
+    return ()
+
+
+def read_labels(row: Row, names: tuple[str, ...], *, allow_empty: bool) -> tuple[str, ...]:
+    """The labels of a row.
+
+    Args:
+        row: with a column `labels`: a list of names or numbers, or text of either with commas between.
+        names: of the data set, by number; empty if there are none, and numbers then are names themselves.
+        allow_empty: whether a row may have no label.
+
+    Raises:
+        DataError: no such column, a value of another kind, an unknown label, a repeated one, or none.
+
+    >>> read_labels(Row({"labels": [1, 0]}, "train.jsonl", 1), ("joy", "fear"), allow_empty=False)
+    ('fear', 'joy')
+    >>> read_labels(Row({"labels": 'joy, "fear, or dread"'}, "train.csv", 2), (), allow_empty=False)
+    ('joy', 'fear, or dread')
+    """
+    place = {"file": row.file, "line": row.line}
+    if "labels" not in row.fields:
+        raise DataError(f"no column 'labels' among {', '.join(map(str, row.fields))}", **place,
+                        expected="columns 'text' and 'labels'", remedy='write rows like {"text": "...", "labels": '
+                        '["name", "name"]}')
+    value = row.fields["labels"]
+    if isinstance(value, str):
+        value = from_line(value)
+    if not isinstance(value, list | tuple):
+        raise DataError(f"labels are {value!r}", **place, expected="a list of names or numbers",
+                        remedy="write a list, also for a single label")
+    labels = tuple(_name(one, names, place) for one in value)
+    if len(set(labels)) < len(labels):
+        raise DataError(f"a label is given twice: {to_line(labels)}", **place, expected="each label once",
+                        remedy="remove the repetition")
+    if not labels and not allow_empty:
+        raise DataError("the text has no label", **place, expected="at least one label",
+                        remedy="set multilabel.allow_empty=true if texts without a label are meant")
+    return labels
+
+
+def _name(value: Any, names: tuple[str, ...], place: dict[str, Any]) -> str:
+    if isinstance(value, str) and value.strip() and (not names or value.strip() in names):
+        return value.strip()
+    number = int(value) if isinstance(value, str) and value.strip().isdecimal() else value
+    if isinstance(number, int) and not isinstance(number, bool) and number >= 0:
+        if not names:
+            return str(number)
+        if number < len(names):
+            return names[number]
+    near = get_close_matches(str(value), names, n=1)
+    raise DataError(f"unknown label {value!r}", **place,
+                    expected=f"a name in {FILE} or a number below {len(names)}" if names else "a name or a number",
+                    remedy=f"did you mean {near[0]}?" if near else f"correct the row, or add the name to {FILE}")
+
+
+def to_line(labels: Iterable[str]) -> str:
+    """Labels with commas between, those with a comma of their own in quotes.
+
+    >>> to_line(["class 9", "class 7", "a, b"])
+    'class 9, class 7, "a, b"'
+    """
+    return ", ".join('"' + label.replace('"', '""') + '"' if set(label) & {",", '"'} else label for label in labels)
+
+
+def from_line(line: str) -> list[str]:
+    """The inverse of `to_line`.
+
+    >>> from_line('class 9, class 7, "a, b"'), from_line("")
+    (['class 9', 'class 7', 'a, b'], [])
+    """
+    cells = next(csv.reader([line.strip()], skipinitialspace=True), [])
+    return [cell.strip() for cell in cells if cell.strip()]

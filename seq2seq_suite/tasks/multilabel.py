@@ -1,0 +1,301 @@
+"""Multi-label classification as a sequence: a text in, its labels one after another out."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from seq2seq_suite.config import Data, Multilabel
+from seq2seq_suite.data.sources import BadRows, Row, read_rows
+from seq2seq_suite.data.vocabulary import Vocabulary
+from seq2seq_suite.data.words import encode_words, split_words
+from seq2seq_suite.files import atomic_write_text
+from seq2seq_suite.metrics.labels import binarise, score_labels
+from seq2seq_suite.tasks.label_automaton import LabelAutomaton
+from seq2seq_suite.tasks.label_names import INVALID, from_line, read_labels, read_names, to_line
+from seq2seq_suite.tasks.linear_scores import LinearScores
+from seq2seq_suite.types import END, SPECIALS, DataError, Encoded, Example, Hypothesis, Score, SetOptions, Sizes
+
+Labels = tuple[str, ...]
+_THRESHOLD, _LINEAR = "threshold.json", "linear.npz"
+_THRESHOLDS = tuple(step / 40 for step in range(2, 37))
+
+
+class MultilabelTask:
+    """Text -> labels.
+
+    The source is words between two sentinels, the target a sequence of labels; every label is one symbol. The order of
+    the target's labels is an option, that of a prediction means nothing.
+
+    Args:
+        options: the configuration's `multilabel`.
+        data: the configuration's `data`.
+
+    Source: sequence generation for multi-label classification: Yang et al. 2018 (SGM), labels by falling frequency.
+    """
+
+    name = "multilabel"
+    primary_metric = "micro_f1"
+    higher_is_better = True
+    label_weights: Mapping[str, float] = {}  # source positions have no labels of their own
+
+    def __init__(self, options: Multilabel, data: Data):
+        self.options, self.data = options, data
+        self.words = self.characters = self.labels = Vocabulary.build([])
+        self.threshold = options.threshold
+        self.linear = None
+        if options.linear_scores:
+            self.linear = LinearScores(folds=options.linear_folds, strength=options.linear_strength,
+                                       ngrams=options.linear_ngrams, title=options.linear_title)
+
+    # -- data ---------------------------------------------------------------------------------------------------
+
+    def read(self, split: str) -> list[Example]:
+        """The texts of a split with their labels; says how many are cut to `multilabel.max_words`.
+
+        Raises:
+            DataError: a file is missing, the split is empty, or more rows than `data.max_bad_rows` are broken.
+        """
+        if self.data.path == "miniworld":
+            return list(self._miniworld(split))
+        bad = BadRows(self.data.max_bad_rows)
+        names = read_names(self.data.path, self.data.subset)
+        examples, cut = [], 0
+        for row in read_rows(self.data.path, split, splits=self.data.splits, subset=self.data.subset, bad=bad):
+            try:
+                labels = read_labels(row, names, allow_empty=self.options.allow_empty)
+                words, was_cut = self._words(_text(row), row.file, row.line)
+            except DataError as error:
+                bad.add(error)
+                continue
+            cut += was_cut
+            examples.append(Example(words, labels, f"{row.file}:{row.line}"))
+        for line in bad.report():
+            print(line)
+        if cut:
+            print(f"{split}: {cut:,} of {len(examples):,} texts are cut to their first {self.options.max_words} words "
+                  "(multilabel.max_words)")
+        if not examples:
+            raise DataError(f"the split '{split}' has no usable text", file=self.data.path,
+                            expected="rows with text and labels", remedy="check data.path and data.splits")
+        return examples
+
+    def _miniworld(self, split: str) -> Iterator[Example]:
+        from seq2seq_suite.data.miniworld import SPLITS
+        from seq2seq_suite.data.miniworld.topics import texts
+
+        if split not in SPLITS:
+            raise DataError(f"miniworld has no split '{split}'", expected=f"one of {', '.join(SPLITS)}",
+                            remedy="name one of these splits")
+        for number, (text, labels) in enumerate(texts(split), 1):
+            origin = f"miniworld/{split}"
+            yield Example(self._words(text, origin, number)[0], labels, f"{origin}:{number}")
+
+    def _words(self, text: str, file: str, line: int) -> tuple[tuple[str, ...], bool]:
+        """The words of a text, and whether the network reads but the first of them."""
+        words = split_words(text, lower_case=self.options.lower_case)
+        if not words:
+            raise DataError("the text is empty", file=file, line=line, expected="at least one word",
+                            remedy="remove the row")
+        read = len(self._seen(words))
+        if read > self.data.max_length:
+            raise DataError(f"a text of {read} words", file=file, line=line,
+                            expected=f"at most {self.data.max_length} words", remedy="raise data.max_length (and "
+                            "backbone.max_positions), or let multilabel.max_words cut long texts")
+        return words, read < len(words)
+
+    def _seen(self, words: tuple[str, ...]) -> tuple[str, ...]:
+        """What the network reads of a text; linear classifiers read all of it."""
+        return words[: self.options.max_words] if self.options.max_words else words
+
+    def from_text(self, text: str, *, origin: str = "") -> Example:
+        """A text as it is; its words are told apart here."""
+        file, _, line = origin.rpartition(":")
+        words, _ = self._words(text, file or origin, int(line) if line.isdigit() else 0)
+        return Example(words, None, origin)
+
+    def read_references(self, path: Path) -> list[Labels | None]:
+        """A set of labels on each line with commas between, or the column `labels` of a file of rows."""
+        path = Path(path)
+        if ".jsonl" in path.suffixes:
+            names = read_names(str(path))
+            return [read_labels(row, names, allow_empty=True) for row in read_rows(str(path), "", splits={})]
+        return [self._from_line(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+    def _from_line(self, line: str) -> Labels | None:
+        labels = tuple(from_line(line))
+        return None if line.strip() == INVALID or not (labels or self.options.allow_empty) else labels
+
+    # -- symbols ------------------------------------------------------------------------------------------------
+
+    def fit(self, examples: Sequence[Example]) -> None:
+        """Vocabularies of words, letters and labels from the training split."""
+        options = self.options
+        words = Counter(word for example in examples for word in self._seen(example.source))
+        largest = options.max_vocabulary + len(SPECIALS) if options.max_vocabulary else 0
+        self.words = Vocabulary.build(words, min_count=options.min_count, max_size=largest)
+        self.characters = Vocabulary.build(Counter("".join(words)) if options.characters else [])
+        self.labels = Vocabulary.build(Counter(label for example in examples for label in example.reference))
+        if self.linear is not None:
+            self.linear.fit([example.source for example in examples], [example.origin for example in examples],
+                            binarise([example.reference for example in examples], self.labels.symbols))
+
+    def save(self, folder: Path) -> None:
+        """Write the vocabularies, and the threshold once it is tuned."""
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in ("words", "characters", "labels"):
+            getattr(self, name).save(folder / f"{name}.json")
+        if self.linear is not None:
+            self.linear.save(folder / _LINEAR)
+        if self.threshold != self.options.threshold:
+            atomic_write_text(folder / _THRESHOLD, json.dumps({"threshold": self.threshold}) + "\n")
+
+    def load(self, folder: Path) -> None:
+        """Read what `save` wrote."""
+        for name in ("words", "characters", "labels"):
+            setattr(self, name, Vocabulary.load(folder / f"{name}.json"))
+        if self.linear is not None:
+            self.linear.load(folder / _LINEAR)
+        if self._tunes() and (folder / _THRESHOLD).is_file():
+            self.threshold = float(json.loads((folder / _THRESHOLD).read_text(encoding="utf-8"))["threshold"])
+
+    def sizes(self) -> Sizes:
+        """What the vocabularies ask of a model."""
+        dropped = tuple(0.0 if index < len(SPECIALS) else self.options.word_dropout for index in range(len(self.words)))
+        return Sizes(target_symbols=len(self.labels), source_symbols=len(self.words), words=True,
+                     source_characters=len(self.characters) if self.options.characters else 0,
+                     unknown_probability=dropped, label_pointer=self.options.pointer, scores=self.linear is not None,
+                     label_head="" if self.options.head == "none" else self.options.head)
+
+    @property
+    def set_options(self) -> SetOptions:
+        """How the strategy learns and searches for sets."""
+        options = self.options
+        order = options.order if options.order in ("random", "free") else "fixed"
+        return SetOptions(order, options.head_weight if options.head != "none" else 0.0, options.head_mixture,
+                          marginals=options.decision == "marginals")
+
+    def linearise(self, reference: Labels) -> list[str]:
+        """The labels in the order that the decoder learns, by falling frequency unless it is the given one.
+
+        For a random or a free order the strategy rearranges them as it trains.
+        """
+        if self.options.order == "given":
+            return list(reference)
+        number = dict(zip(reference, self.labels.encode(reference), strict=True))
+        return sorted(reference, key=lambda label: (label not in self.labels, number[label], label))
+
+    def parse(self, symbols: Sequence[str], example: Example) -> Labels | None:
+        """The labels; None where one is repeated or no label, or where there is none though there must be."""
+        labels = tuple(symbols)
+        if len(set(labels)) < len(labels) or set(labels) & set(SPECIALS):
+            return None
+        return labels if labels or self.options.allow_empty else None
+
+    def read_hypothesis(self, hypothesis: Hypothesis, example: Example) -> Labels | None:
+        """A search's output as labels: the best set, or all labels above the threshold (the likeliest if none is)."""
+        if hypothesis.marginals:
+            return above(self.labels.symbols, self._adjusted(hypothesis), self.threshold,
+                         allow_empty=self.options.allow_empty)
+        return self.parse(self.labels.decode(hypothesis.symbols), example)
+
+    def _adjusted(self, hypothesis: Hypothesis) -> np.ndarray:
+        """The labels' marginals with lambda * log prior taken off their log-odds; the mean prior changes nothing."""
+        marginals = np.array(hypothesis.marginals[len(SPECIALS):])
+        if not self.options.prior_adjustment:
+            return marginals
+        clipped = marginals.clip(1e-6, 1 - 1e-6)
+        prior = np.log(np.array(self.labels.symbol_counts))
+        odds = np.log(clipped / (1 - clipped)) - self.options.prior_adjustment * (prior - prior.mean())
+        return 1 / (1 + np.exp(-odds))
+
+    def _tunes(self) -> bool:
+        return self.options.decision == "marginals" and self.options.tune_threshold
+
+    def tune(self, examples: Sequence[Example], decode: Callable[[Sequence[Example]], list[list[Hypothesis]]]) -> str:
+        """Settle what is decided on the validation split: the threshold of highest micro-F1.
+
+        Args:
+            examples: of the validation split.
+            decode: gives the hypotheses of each.
+
+        Returns:
+            What was found, for the log; empty if there is nothing to tune.
+        """
+        if not self._tunes():
+            return ""
+        found = [hypotheses[0] for hypotheses in decode(examples)]
+        scores = np.array([self._adjusted(hypothesis) for hypothesis in found])
+        true = [example.reference for example in examples]
+
+        def figure(threshold: float) -> float:
+            chosen = [above(self.labels.symbols, row, threshold, allow_empty=self.options.allow_empty)
+                      for row in scores]
+            return self.score(chosen, true).figures[self.primary_metric]
+
+        figures = {threshold: figure(threshold) for threshold in _THRESHOLDS}
+        self.threshold = max(figures, key=figures.get)
+        return f"threshold {self.threshold:g}: validation {self.primary_metric} {figures[self.threshold]:.2f}"
+
+    def constraint(self) -> LabelAutomaton:
+        """The automaton that keeps outputs sets of labels."""
+        return LabelAutomaton(len(self.labels), allow_empty=self.options.allow_empty)
+
+    def encode(self, examples: Sequence[Example]) -> list[Encoded]:
+        """Examples as numbers."""
+        characters = self.characters if self.options.characters else None
+        encoded, scores = [], self._linear_scores(examples)
+        for index, example in enumerate(examples):
+            source = encode_words(self._seen(example.source), self.words, characters=characters,
+                                  max_characters=self.options.max_characters)
+            target = np.zeros(0, dtype=np.int64)
+            if example.reference is not None:
+                target = np.array([*self.labels.encode(self.linearise(example.reference)), END], dtype=np.int64)
+            encoded.append(Encoded(source, target, scores=scores[index] if scores is not None else None, index=index))
+        return encoded
+
+    def _linear_scores(self, examples: Sequence[Example]) -> np.ndarray | None:
+        """(examples, V), 0 for the specials."""
+        if self.linear is None:
+            return None
+        found = self.linear.scores([example.source for example in examples], [example.origin for example in examples])
+        return np.concatenate((np.zeros((len(examples), len(SPECIALS)), dtype=np.float32), found), 1)
+
+    # -- judging and showing ------------------------------------------------------------------------------------
+
+    def score(self, predictions: Sequence[Labels | None], references: Sequence[Labels]) -> Score:
+        """F1 in three averages, Hamming loss and subset accuracy over all labels of the training split."""
+        return score_labels(references, predictions, labels=self.labels.symbols)
+
+    def to_text(self, prediction: Labels | None) -> str:
+        """The labels with commas between, as in `class 9, class 7`."""
+        return INVALID if prediction is None else to_line(prediction)
+
+    def draw(self, prediction: Labels | None) -> str:
+        """The same, since labels have no picture."""
+        return "(no set of labels)" if prediction is None else to_line(prediction) or "(no label)"
+
+
+def above(names: Sequence[str], scores: np.ndarray, threshold: float, *, allow_empty: bool = False) -> Labels:
+    """The labels whose score exceeds the threshold, best first; the best alone if none does and one must be.
+
+    >>> above(["a", "b", "c"], np.array([0.2, 0.7, 0.6]), 0.5), above(["a", "b"], np.array([0.2, 0.1]), 0.5)
+    (('b', 'c'), ('a',))
+    """
+    order = np.argsort(-scores, kind="stable")
+    chosen = tuple(names[place] for place in order if scores[place] > threshold)
+    return chosen or (() if allow_empty else (names[order[0]],))
+
+
+def _text(row: Row) -> str:
+    text: Any = row.fields.get("text")
+    if not isinstance(text, str):
+        raise DataError(f"no text in a column 'text' among {', '.join(map(str, row.fields))}", file=row.file,
+                        line=row.line, expected="columns 'text' and 'labels'",
+                        remedy='write rows like {"text": "...", "labels": ["name", "name"]}')
+    return text

@@ -1,0 +1,193 @@
+"""Targets that are sets: order, the order-free loss, the label head and decisions over sets of a beam."""
+
+import math
+from dataclasses import replace
+from itertools import permutations
+
+import pytest
+import torch
+
+from seq2seq_suite.strategies.search import SearchOptions
+from seq2seq_suite.strategies.sets import SetAutoregressive, shuffle
+from seq2seq_suite.tasks.label_automaton import LabelAutomaton
+from seq2seq_suite.types import BEGIN, END, Hypothesis, SetOptions, Sizes
+
+SYMBOLS = 7  # three labels: 4, 5, 6
+SIZES = Sizes(target_symbols=SYMBOLS, source_symbols=11)
+HEADS = {"none": SIZES, "pooled": replace(SIZES, label_head="pooled"),
+         "label_wise": replace(SIZES, label_head="label_wise"),
+         "pointer": replace(SIZES, label_head="label_wise", label_pointer=True)}
+
+
+def set_batch(make_batch, targets: list[list[int]]):
+    batch = make_batch([6, 3, 4][: len(targets)], [len(target) for target in targets], target_symbols=SYMBOLS)
+    rows = torch.zeros_like(batch.target)
+    for row, target in enumerate(targets):
+        rows[row, : len(target)] = torch.tensor(target)
+    return replace(batch, target=rows)
+
+
+def test_shuffling_moves_labels_only_and_reaches_every_order():
+    torch.manual_seed(1)
+    row = torch.tensor([[4, 5, 6, END, 0], [5, END, 0, 0, 0]])
+    seen = set()
+    for _ in range(100):
+        shuffled = shuffle(row)
+        assert shuffled[0, 3:].tolist() == [END, 0] and shuffled[1].tolist() == row[1].tolist()
+        seen.add(tuple(shuffled[0, :3].tolist()))
+    assert seen == set(permutations((4, 5, 6)))
+
+
+def test_a_random_order_is_drawn_in_training_alone(make_model, make_batch):
+    model, strategy = make_model(SIZES), SetAutoregressive(SetOptions("random"))
+    batch = set_batch(make_batch, [[4, 5, 6, END]])
+    torch.manual_seed(2)
+    with torch.no_grad():
+        trained = {round(float(strategy.train().loss(model, batch).sums["cross_entropy"]), 4) for _ in range(20)}
+        judged = {round(float(strategy.eval().loss(model, batch).sums["cross_entropy"]), 4) for _ in range(5)}
+    assert len(trained) > 1 and len(judged) == 1
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_padding_never_changes_the_loss(make_model, make_batch, head):
+    model = make_model(HEADS[head])
+    strategy = SetAutoregressive(SetOptions(head_weight=0.5)).eval()
+    together = set_batch(make_batch, [[4, 5, 6, END], [5, END], [6, 4, END]])
+    whole = strategy.loss(model, together)
+    summed = dict.fromkeys(whole.sums, 0.0)
+    for row, (source, target) in enumerate([(6, 4), (3, 2), (4, 3)]):
+        alone = replace(together, **{name: getattr(together, name)[row : row + 1, :size] for name, size in
+                                     (("source", source), ("source_mask", source), ("target", target),
+                                      ("target_mask", target), ("prompt_mask", target))})
+        for name, value in strategy.loss(model, alone).sums.items():
+            summed[name] += value.item()
+    assert {name: value.item() for name, value in whole.sums.items()} == pytest.approx(summed, rel=1e-4)
+    assert whole.counts == strategy.counts(model, together)
+
+
+def test_the_set_loss_of_one_label_is_the_cross_entropy_of_label_and_end(make_model, make_batch):
+    """With one label left there is one right next symbol; a rollout that errs first pays for the error besides."""
+    model = make_model(SIZES)
+    batch = set_batch(make_batch, [[5, END]])
+    sequence = SetAutoregressive(SetOptions()).loss(model, batch).sums["cross_entropy"].item()
+    strategy = SetAutoregressive(SetOptions("free"))
+    torch.manual_seed(0)
+    losses = [float(strategy.loss(model, batch).sums["set"]) for _ in range(30)]
+    assert min(abs(loss - sequence) for loss in losses) < 1e-4
+    assert any(abs(loss - sequence) > 1e-3 for loss in losses)
+
+
+def test_a_rollout_never_repeats_and_asks_for_what_is_missing(make_model, make_batch):
+    model = make_model(SIZES, noise=1.0)
+    batch = set_batch(make_batch, [[4, 6, END], [5, END, 0], [4, 5, 6, END]])
+    strategy = SetAutoregressive(SetOptions("free"))
+    torch.manual_seed(3)
+    for _ in range(10):
+        inputs, right, real = strategy._rollout(model, batch, model.prepare(model.encode(batch)))
+        assert (inputs[:, 0] == BEGIN).all()
+        for row, gold in enumerate(({4, 6}, {5}, {4, 5, 6})):
+            written: list[int] = []
+            for step in range(inputs.size(1)):
+                if step:
+                    written.append(int(inputs[row, step]))
+                if not real[row, step]:
+                    continue
+                assert len(set(written)) == len(written) and END not in written
+                missing = gold - set(written)
+                assert set(right[row, step].nonzero().flatten().tolist()) == (missing or {END})
+
+
+def test_the_set_loss_does_not_depend_on_the_order_of_the_target(make_model, make_batch):
+    model, strategy = make_model(SIZES), SetAutoregressive(SetOptions("free"))
+    losses = []
+    for target in ([4, 5, 6, END], [6, 4, 5, END]):
+        torch.manual_seed(4)
+        losses.append(float(strategy.loss(model, set_batch(make_batch, [target])).sums["set"]))
+    assert losses[0] == losses[1]
+
+
+@pytest.mark.parametrize("order", ["fixed", "random", "free"])
+def test_every_order_overfits_eight_sets_to_exact_match(make_model, make_batch, order):
+    targets = [[4, END], [5, END], [6, END], [4, 5, END], [4, 6, END], [5, 6, END], [4, 5, 6, END], [6, 4, END]]
+    model = make_model(HEADS["pointer"], noise=0.0).train()
+    batch = make_batch([5] * 8, [len(target) for target in targets], target_symbols=SYMBOLS)
+    rows = torch.zeros_like(batch.target)
+    for row, target in enumerate(targets):
+        rows[row, : len(target)] = torch.tensor(target)
+    batch = replace(batch, target=rows)
+    strategy = SetAutoregressive(SetOptions(order, head_weight=0.5)).train()
+    optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
+    for _ in range(120):
+        loss = strategy.loss(model, batch)
+        sum(loss.weights[name] * loss.sums[name] / loss.counts[name] for name in loss.weights).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    found = strategy.eval().generate(model.eval(), batch, options=SearchOptions(), limit=torch.full((8,), 6),
+                                     constraint=LabelAutomaton(SYMBOLS))
+    assert [set(hypotheses[0].symbols) for hypotheses in found] == [set(target) - {END} for target in targets]
+
+
+@pytest.mark.parametrize("head", ["label_wise", "pointer"])
+def test_a_beam_with_a_label_head_scores_what_the_loss_scores(make_model, make_batch, head):
+    """Cached search, its beams side by side, against one parallel pass."""
+    model = make_model(HEADS[head])
+    batch = make_batch([6, 3], [2, 2])
+    strategy = SetAutoregressive(SetOptions()).eval()
+    options = SearchOptions(beam_size=3, num_hypotheses=3, length_penalty=0.0, constraint=False)
+    found = strategy.generate(model, batch, options=options, limit=torch.tensor([9, 9]))
+    for row, hypotheses in enumerate(found):
+        for hypothesis in hypotheses[:2]:
+            target = torch.tensor([[*hypothesis.symbols, END]])
+            lone = replace(batch, source=batch.source[row : row + 1], source_mask=batch.source_mask[row : row + 1],
+                           target=target, target_mask=torch.ones_like(target, dtype=torch.bool),
+                           prompt_mask=torch.zeros_like(target, dtype=torch.bool))
+            prompt = model.prepare(model.encode(lone))
+            hidden = strategy._hidden(model, lone, prompt, torch.cat((torch.tensor([[BEGIN]]), target[:, :-1]), 1))
+            logits = model.logits(hidden, prompt)
+            logits[..., [0, 1, 3]] = float("-inf")  # the search never writes these
+            expected = logits.log_softmax(-1).gather(2, target.unsqueeze(2)).sum()
+            assert hypothesis.score == pytest.approx(float(expected), abs=1e-3)
+
+
+def hypotheses_of(*scored: tuple[tuple[int, ...], float]) -> list[Hypothesis]:
+    return [Hypothesis(symbols, math.log(probability)) for symbols, probability in scored]
+
+
+def test_orders_of_one_set_are_added_up():
+    strategy = SetAutoregressive(SetOptions(marginals=True))
+    beam = hypotheses_of(((4,), 0.35), ((5, 6), 0.25), ((6, 5), 0.2))
+    best = strategy._decide(beam, None, SYMBOLS)
+    assert set(best[0].symbols) == {5, 6} and best[0].score == pytest.approx(math.log(0.45))
+    assert best[1].symbols == (4,) and not best[1].marginals
+    assert best[0].marginals == pytest.approx((0, 0, 0, 0, 0.35 / 0.8, 0.45 / 0.8, 0.45 / 0.8))
+
+
+def test_the_heads_verdict_tips_the_scale():
+    beam = hypotheses_of(((4,), 0.5), ((5,), 0.4))
+    verdict = torch.tensor([0.0, 0, 0, 0, -2.0, 2.0, -2.0], dtype=torch.float64)
+    assert SetAutoregressive(SetOptions())._decide(beam, verdict, SYMBOLS)[0].symbols == (4,)
+    tipped = SetAutoregressive(SetOptions(head_mixture=1.0, marginals=True))._decide(beam, verdict, SYMBOLS)
+    assert tipped[0].symbols == (5,)
+    yes = 1 / (1 + math.exp(-2))
+    assert tipped[0].score == pytest.approx(math.log(0.4) + 3 * math.log(yes))
+    assert tipped[0].marginals[5] == pytest.approx((0.4 / 0.9 + yes) / 2)
+
+
+def test_an_item_alone_has_the_marginals_that_it_has_in_a_padded_batch(make_model, make_batch):
+    model = make_model(HEADS["pointer"])
+    strategy = SetAutoregressive(SetOptions(head_weight=0.5, head_mixture=0.5, marginals=True)).eval()
+    batch, options, rules = make_batch([6, 3, 4], [2, 2, 2]), SearchOptions(beam_size=3), LabelAutomaton(SYMBOLS)
+    together = strategy.generate(model, batch, options=options, limit=torch.full((3,), 9), constraint=rules)
+    alone = replace(batch, source=batch.source[1:2, :3], source_mask=batch.source_mask[1:2, :3])
+    (found,) = strategy.generate(model, alone, options=options, limit=torch.tensor([9]), constraint=rules)
+    assert found[0].symbols == together[1][0].symbols
+    assert found[0].marginals == pytest.approx(together[1][0].marginals, abs=1e-5)
+
+
+def test_marginals_come_with_every_item_of_a_batch(make_model, make_batch):
+    model = make_model(HEADS["label_wise"])
+    strategy = SetAutoregressive(SetOptions(head_weight=0.5, head_mixture=0.5, marginals=True)).eval()
+    found = strategy.generate(model, make_batch([6, 3, 4], [2, 2, 2]), options=SearchOptions(beam_size=4),
+                              limit=torch.full((3,), 9), constraint=LabelAutomaton(SYMBOLS))
+    assert all(len(hypotheses) == 1 for hypotheses in found)
+    assert all(len(one.marginals) == SYMBOLS and 0 < max(one.marginals) <= 1 for (one,) in found)

@@ -1,0 +1,215 @@
+"""The multi-label task: rows as users have them, label order, and the way back to sets of labels."""
+
+import json
+
+import pytest
+from datasets import ClassLabel, Dataset, Features, Value
+from datasets import Sequence as ListOf
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seq2seq_suite.config import Config
+from seq2seq_suite.data.batching import collate
+from seq2seq_suite.data.miniworld.topics import LABELS
+from seq2seq_suite.tasks.label_names import from_line, to_line
+from seq2seq_suite.tasks.multilabel import MultilabelTask
+from seq2seq_suite.types import BEGIN, END, UNKNOWN, DataError, Example, Hypothesis
+
+ROWS = [{"text": "Oil prices rose .", "labels": ["crude"]},
+        {"text": "Wheat and corn fell", "labels": ["wheat", "corn"]}, {"text": "Wheat, again!", "labels": ["wheat"]}]
+
+
+def make_task(**keys) -> MultilabelTask:
+    values = {"task": "multilabel", "multilabel": {}, "data": {}}
+    for key, value in keys.items():
+        section, _, name = key.partition("__")
+        values[section][name] = value
+    config = Config.model_validate(values)
+    return MultilabelTask(config.multilabel, config.data)
+
+
+def write_rows(folder, split, rows):
+    (folder / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def fitted(**keys) -> MultilabelTask:
+    task = make_task(multilabel__min_count=1, **keys)
+    task.fit([Example(tuple(row["text"].lower().split()), tuple(row["labels"])) for row in ROWS])
+    return task
+
+
+def test_texts_become_words_and_labels_stay_as_given(tmp_path):
+    write_rows(tmp_path, "train", ROWS)
+    examples = make_task(data__path=str(tmp_path)).read("train")
+    assert examples[2].source == ("wheat", ",", "again", "!")
+    assert examples[1].reference == ("wheat", "corn")
+    assert examples[1].origin.endswith("train.jsonl:2")
+
+
+def test_numbers_are_named_by_labels_txt_and_stand_for_themselves_without_it(tmp_path):
+    write_rows(tmp_path, "train", [{"text": "x", "labels": [2, 0]}])
+    assert make_task(data__path=str(tmp_path)).read("train")[0].reference == ("2", "0")
+    (tmp_path / "labels.txt").write_text("anger\nfear\njoy\n")
+    assert make_task(data__path=str(tmp_path)).read("train")[0].reference == ("joy", "anger")
+
+
+def test_class_labels_of_a_hugging_face_data_set_come_by_name(tmp_path):
+    features = Features({"text": Value("string"), "labels": ListOf(ClassLabel(names=["anger", "fear", "joy"]))})
+    rows = Dataset.from_dict({"text": ["so happy", "oh no"], "labels": [[2], [1, 0]]}, features=features)
+    rows.to_parquet(str(tmp_path / "train.parquet"))
+    examples = make_task(data__path=str(tmp_path)).read("train")
+    assert [example.reference for example in examples] == [("joy",), ("fear", "anger")]
+
+
+def test_a_table_holds_labels_with_commas_between(tmp_path):
+    (tmp_path / "train.tsv").write_text("text\tlabels\nOil rose\tcrude, fuel\n")
+    assert make_task(data__path=str(tmp_path)).read("train")[0].reference == ("crude", "fuel")
+
+
+@pytest.mark.parametrize("row, got", [
+    ({"text": "x", "labels": []}, "no label"), ({"text": "x"}, "no column 'labels'"),
+    ({"text": "", "labels": ["a"]}, "empty"), ({"text": 3, "labels": ["a"]}, "no text"),
+    ({"text": "x", "labels": ["a", "a"]}, "twice"), ({"text": "x", "labels": [7]}, "unknown label 7"),
+    ({"text": "x", "labels": [True]}, "unknown label True"), ({"text": "x", "labels": {"a": 1}}, "labels are"),
+    ({"text": "x " * 9, "labels": ["a"]}, "9 words")])
+def test_a_broken_row_is_refused_with_its_place(tmp_path, row, got):
+    (tmp_path / "labels.txt").write_text("a\nb\n")
+    write_rows(tmp_path, "train", [{"text": "x", "labels": ["a"]}, row])
+    with pytest.raises(DataError) as caught:
+        make_task(data__path=str(tmp_path), data__max_length=8).read("train")
+    assert "train.jsonl:2" in str(caught.value)
+    assert got in str(caught.value)
+
+
+def test_a_misspelt_label_is_answered_with_the_nearest_name(tmp_path):
+    (tmp_path / "labels.txt").write_text("crude\nwheat\n")
+    write_rows(tmp_path, "train", [{"text": "x", "labels": ["weat"]}])
+    with pytest.raises(DataError, match="did you mean wheat"):
+        make_task(data__path=str(tmp_path)).read("train")
+
+
+def test_rows_without_a_label_are_examples_where_they_are_declared(tmp_path):
+    write_rows(tmp_path, "train", [{"text": "x", "labels": []}])
+    task = make_task(data__path=str(tmp_path), multilabel__allow_empty=True)
+    assert task.read("train")[0].reference == ()
+    assert task.parse([], Example(("x",))) == ()
+    assert make_task().parse([], Example(("x",))) is None
+
+
+def test_long_texts_are_cut_where_it_is_declared_and_counted(tmp_path, capsys):
+    write_rows(tmp_path, "train", [{"text": "a b c d e", "labels": ["x"]}, {"text": "a", "labels": ["x"]}])
+    task = make_task(data__path=str(tmp_path), data__max_length=3, multilabel__max_words=3)
+    examples = task.read("train")
+    task.fit(examples)
+    assert len(task.encode(examples)[0].source) == 3 + 2  # and the sentinels
+    assert "d" not in task.words.symbols
+    assert "1 of 2 texts are cut to their first 3 words (multilabel.max_words)" in capsys.readouterr().out
+
+
+def test_labels_are_ordered_by_falling_frequency_or_as_given():
+    assert fitted().linearise(("corn", "wheat")) == ["wheat", "corn"]
+    assert fitted(multilabel__order="given").linearise(("corn", "wheat")) == ["corn", "wheat"]
+    assert fitted().linearise(("never seen", "corn", "wheat")) == ["wheat", "corn", "never seen"]
+
+
+def test_encoding_and_reading_back_gives_the_labels():
+    task = fitted(multilabel__characters=True)
+    example = Example(("wheat", "rallies"), ("corn", "wheat"))
+    item = task.encode([example])[0]
+    assert item.source[:, 0].tolist() == [BEGIN, task.words.encode(["wheat"])[0], UNKNOWN, END]
+    assert item.target[-1] == END
+    prediction = task.read_hypothesis(Hypothesis(tuple(item.target[:-1].tolist()), 0.0), example)
+    assert set(prediction) == {"corn", "wheat"}
+
+
+@pytest.mark.parametrize("symbols", [["a", "a"], ["<unknown>"], ["a", "<pad>"], []])
+def test_malformed_sequences_are_none(symbols):
+    assert make_task().parse(symbols, Example(("x",))) is None
+
+
+def test_the_automaton_allows_every_gold_sequence_of_the_miniworld():
+    task = make_task()
+    examples = task.read("validation")[:100]
+    task.fit(examples)
+    batch = collate(task.encode(examples), "multilabel")
+    automaton = task.constraint()
+    state = automaton.start(batch, batch.source_mask.sum(1))
+    for column in range(batch.target.size(1)):
+        chosen = automaton.allowed(state).gather(1, batch.target[:, column, None]).squeeze(1)
+        assert chosen[batch.target_mask[:, column]].all()
+        state = automaton.advance(state, batch.target[:, column])
+    assert set(task.labels.symbols) <= set(LABELS)
+
+
+def test_vocabularies_survive_saving(tmp_path):
+    task = fitted()
+    task.save(tmp_path / "vocabulary")
+    other = make_task()
+    other.load(tmp_path / "vocabulary")
+    assert other.sizes() == task.sizes()
+
+
+@given(st.lists(st.text(st.characters(exclude_categories=("C", "Z")), min_size=1), unique=True))
+def test_any_labels_survive_a_line_of_text(labels):
+    assert from_line(to_line(labels)) == labels
+
+
+def test_predictions_survive_writing_and_reading(tmp_path):
+    task = make_task()
+    predictions = [("class 9", "class 7"), None, ("a, b",)]
+    path = tmp_path / "predicted.txt"
+    path.write_text("".join(task.to_text(prediction) + "\n" for prediction in predictions))
+    assert task.read_references(path) == predictions
+    assert task.score(predictions, [("class 9",), ("x",), ("a, b",)]).figures["invalid_rate"] == pytest.approx(100 / 3)
+    write_rows(tmp_path, "gold", [{"labels": ["class 9"]}])
+    assert task.read_references(tmp_path / "gold.jsonl") == [("class 9",)]
+
+
+def test_an_unknown_miniworld_split_lists_the_choices():
+    with pytest.raises(DataError, match="compositional"):
+        make_task().read("holdout")
+
+
+def marginals_of(task: MultilabelTask, **scores: float) -> Hypothesis:
+    names = task.labels.decode(range(len(task.labels)))
+    return Hypothesis((4,), 0.0, marginals=tuple(scores.get(name, 0.0) for name in names))
+
+
+def test_labels_above_the_threshold_are_taken_and_the_likeliest_if_none_is():
+    task, example = fitted(multilabel__decision="marginals", multilabel__threshold=0.3), Example(("x",))
+    assert task.read_hypothesis(marginals_of(task, wheat=0.4, corn=0.6, crude=0.2), example) == ("corn", "wheat")
+    assert task.read_hypothesis(marginals_of(task, crude=0.2), example) == ("crude",)
+    empty = fitted(multilabel__decision="marginals", multilabel__allow_empty=True)
+    assert empty.read_hypothesis(marginals_of(empty, crude=0.2), example) == ()
+
+
+def test_the_threshold_is_tuned_on_validation_and_kept(tmp_path):
+    task = fitted(multilabel__decision="marginals")
+    examples = [Example(("x",), ("wheat", "corn")), Example(("x",), ("wheat",)), Example(("x",), ("crude",))]
+    found = [marginals_of(task, wheat=0.4, corn=0.35), marginals_of(task, wheat=0.4, corn=0.2),
+             marginals_of(task, crude=0.9, wheat=0.25)]
+    log = task.tune(examples, lambda chosen: [[one] for one in found])
+    assert 0.25 <= task.threshold < 0.35 and "100.00" in log
+    task.save(tmp_path)
+    other = make_task(multilabel__decision="marginals")
+    other.load(tmp_path)
+    assert other.threshold == task.threshold
+    declared = make_task(multilabel__decision="marginals", multilabel__tune_threshold=False)
+    declared.load(tmp_path)
+    assert declared.threshold == 0.5
+    assert fitted().tune(examples, None) == ""
+
+
+def test_rare_labels_gain_by_prior_adjustment_and_frequent_ones_lose():
+    task = fitted(multilabel__decision="marginals", multilabel__prior_adjustment=1.0)
+    rare, frequent = (task._adjusted(marginals_of(task, **{name: 0.5}))[task.labels.symbols.index(name)]
+                      for name in ("corn", "wheat"))
+    assert rare > 0.5 > frequent
+    # Log-odds of zero less log 1 (or log 2) plus their mean over three labels, log(2) / 3.
+    assert rare == pytest.approx(1 / (1 + 2 ** (-1 / 3)))
+
+
+@pytest.mark.parametrize("keys", [{"pointer": True}, {"head_mixture": 1.0}, {"prior_adjustment": 1.0}])
+def test_options_without_the_part_they_need_are_refused(keys):
+    with pytest.raises(ValueError, match="needs multilabel"):
+        Config.model_validate({"task": "multilabel", "multilabel": keys})
