@@ -14,7 +14,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-PLAIN = ("parsing.guide=false", "parsing.characters=false", "parsing.tag_loss=0.0")
+PLAIN = ("parsing.guide=false", "parsing.characters=false", "parsing.tag_loss=0.0", "parsing.move_loss=0.0")
 VARIANTS: dict[str, tuple[str, ...]] = {
     "brackets, plain seq2seq": ("parsing.linearisation=brackets", *PLAIN),
     "in-order, plain seq2seq": PLAIN,
@@ -22,6 +22,9 @@ VARIANTS: dict[str, tuple[str, ...]] = {
     "in-order, without the guide": ("parsing.guide=false",),
     "in-order, without letters": ("parsing.characters=false",),
     "in-order, without the tag loss": ("parsing.tag_loss=0.0",),
+    "in-order, without the move loss": ("parsing.move_loss=0.0",),
+    "in-order, AdamW alone": ("training.optimizer=adamw",),
+    "in-order, smoothed labels": ("strategy.label_smoothing=0.1",),
     "in-order, whole recipe": (),
 }
 
@@ -33,7 +36,7 @@ def train(name: str, overrides: tuple[str, ...], arguments: argparse.Namespace) 
     if not summary.is_file():
         command = [sys.executable, "-m", "seq2seq_suite", "run", arguments.yaml, f"data.path={arguments.data}",
                    "data.test_splits=[validation]", f"training.max_updates={arguments.updates}",
-                   f"training.threads={arguments.threads}", f"seed={arguments.seed}", "--output", str(directory),
+                   "training.max_minutes=.inf", f"training.threads={arguments.threads}", f"seed={arguments.seed}", "--output", str(directory),
                    *arguments.override, *overrides, *(["--resume"] if directory.exists() else [])]
         subprocess.run(command, check=True)
     return {**json.loads(summary.read_text()), **json.loads((directory / "provenance.json").read_text())}
