@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from seq2seq_suite.config import Data, Multilabel
-from seq2seq_suite.data.sources import BadRows, Row, read_rows
+from seq2seq_suite.data.sources import Row, read_rows
 from seq2seq_suite.data.vocabulary import Vocabulary
 from seq2seq_suite.data.words import encode_words, split_words
 from seq2seq_suite.files import atomic_write_text
@@ -19,6 +19,7 @@ from seq2seq_suite.metrics.labels import binarise, score_labels
 from seq2seq_suite.tasks.label_automaton import LabelAutomaton
 from seq2seq_suite.tasks.label_names import INVALID, from_line, read_labels, read_names, to_line
 from seq2seq_suite.tasks.linear_scores import LinearScores
+from seq2seq_suite.tasks.reading import place_of, read_examples, require_embedded
 from seq2seq_suite.types import END, SPECIALS, DataError, Encoded, Example, Hypothesis, Score, SetOptions, Sizes
 
 Labels = tuple[str, ...]
@@ -63,41 +64,29 @@ class MultilabelTask:
         """
         if self.data.path == "miniworld":
             return list(self._miniworld(split))
-        bad = BadRows(self.data.max_bad_rows)
         names = read_names(self.data.path, self.data.subset)
-        examples, cut = [], 0
-        for row in read_rows(self.data.path, split, splits=self.data.splits, subset=self.data.subset, bad=bad):
-            try:
-                labels = read_labels(row, names, allow_empty=self.options.allow_empty)
-                words, was_cut = self._words(_text(row), row.file, row.line)
-            except DataError as error:
-                bad.add(error)
-                continue
-            cut += was_cut
-            examples.append(Example(words, labels, f"{row.file}:{row.line}"))
-        for line in bad.report():
-            print(line)
+
+        def make(row: Row) -> Example:
+            labels = read_labels(row, names, allow_empty=self.options.allow_empty)
+            return Example(self._words(_text(row), row.file, row.line), labels, f"{row.file}:{row.line}")
+
+        examples = read_examples(self.data, split, make, item="text", expected="rows with text and labels")
+        cut = sum(len(self._seen(example.source)) < len(example.source) for example in examples)
         if cut:
             print(f"{split}: {cut:,} of {len(examples):,} texts are cut to their first {self.options.max_words} words "
                   "(multilabel.max_words)")
-        if not examples:
-            raise DataError(f"the split '{split}' has no usable text", file=self.data.path,
-                            expected="rows with text and labels", remedy="check data.path and data.splits")
         return examples
 
     def _miniworld(self, split: str) -> Iterator[Example]:
         from seq2seq_suite.data.miniworld import SPLITS
         from seq2seq_suite.data.miniworld.topics import texts
 
-        if split not in SPLITS:
-            raise DataError(f"miniworld has no split '{split}'", expected=f"one of {', '.join(SPLITS)}",
-                            remedy="name one of these splits")
+        require_embedded(split, SPLITS)
         for number, (text, labels) in enumerate(texts(split), 1):
             origin = f"miniworld/{split}"
-            yield Example(self._words(text, origin, number)[0], labels, f"{origin}:{number}")
+            yield Example(self._words(text, origin, number), labels, f"{origin}:{number}")
 
-    def _words(self, text: str, file: str, line: int) -> tuple[tuple[str, ...], bool]:
-        """The words of a text, and whether the network reads but the first of them."""
+    def _words(self, text: str, file: str, line: int) -> tuple[str, ...]:
         words = split_words(text, lower_case=self.options.lower_case)
         if not words:
             raise DataError("the text is empty", file=file, line=line, expected="at least one word",
@@ -107,7 +96,7 @@ class MultilabelTask:
             raise DataError(f"a text of {read} words", file=file, line=line,
                             expected=f"at most {self.data.max_length} words", remedy="raise data.max_length (and "
                             "backbone.max_positions), or let multilabel.max_words cut long texts")
-        return words, read < len(words)
+        return words
 
     def _seen(self, words: tuple[str, ...]) -> tuple[str, ...]:
         """What the network reads of a text; linear classifiers read all of it."""
@@ -115,9 +104,7 @@ class MultilabelTask:
 
     def from_text(self, text: str, *, origin: str = "") -> Example:
         """A text as it is; its words are told apart here."""
-        file, _, line = origin.rpartition(":")
-        words, _ = self._words(text, file or origin, int(line) if line.isdigit() else 0)
-        return Example(words, None, origin)
+        return Example(self._words(text, **place_of(origin)), None, origin)
 
     def read_references(self, path: Path) -> list[Labels | None]:
         """A set of labels on each line with commas between, or the column `labels` of a file of rows."""

@@ -11,13 +11,15 @@ from types import SimpleNamespace
 import numpy as np
 
 from seq2seq_suite.config import Data, Parsing
-from seq2seq_suite.data.sources import BadRows, Row, read_rows
+from seq2seq_suite.data.sources import Row
 from seq2seq_suite.data.vocabulary import Vocabulary
+from seq2seq_suite.data.words import encode_words
 from seq2seq_suite.metrics.evalb import evalb
 from seq2seq_suite.tasks.automaton import ParserAutomaton
 from seq2seq_suite.tasks.linearisation import Brackets, InOrder
+from seq2seq_suite.tasks.reading import place_of, read_examples, require_embedded
 from seq2seq_suite.trees import Tree, clean, read_trees
-from seq2seq_suite.types import BEGIN, END, SPECIALS, UNKNOWN, DataError, Encoded, Example, Hypothesis, Score, Sizes
+from seq2seq_suite.types import END, SPECIALS, UNKNOWN, DataError, Encoded, Example, Hypothesis, Score, Sizes
 
 _TRACE_ROWS = 1024  # examples whose automata are run together
 TAG_WITHOUT_MODEL = "XX"
@@ -56,20 +58,7 @@ class ParsingTask:
         """
         if self.data.path == "miniworld":
             return list(_miniworld(split))
-        bad = BadRows(self.data.max_bad_rows)
-        examples = []
-        rows = read_rows(self.data.path, split, splits=self.data.splits, subset=self.data.subset, bad=bad)
-        for row in rows:
-            try:
-                examples.append(self._example(row))
-            except DataError as error:
-                bad.add(error)
-        for line in bad.report():
-            print(line)
-        if not examples:
-            raise DataError(f"the split '{split}' has no usable tree", file=self.data.path,
-                            expected="rows with a bracketed tree", remedy="check data.path and data.splits")
-        return examples
+        return read_examples(self.data, split, self._example, item="tree", expected="rows with a bracketed tree")
 
     def _example(self, row: Row) -> Example:
         text = row.fields.get("tree")
@@ -97,8 +86,7 @@ class ParsingTask:
     def from_text(self, text: str, *, origin: str = "") -> Example:
         """A tokenised sentence, words separated by spaces, brackets written -LRB- and -RRB- as in treebanks."""
         words = tuple({"(": "-LRB-", ")": "-RRB-"}.get(word, word) for word in text.split())
-        file, _, line = origin.rpartition(":")
-        place = {"file": file or origin, "line": int(line) if line.isdigit() else 0}
+        place = place_of(origin)
         if not words:
             raise DataError("an empty sentence", **place, expected="words separated by spaces")
         self._check_length(words, place["file"], place["line"])
@@ -198,14 +186,8 @@ class ParsingTask:
         return encoded
 
     def _encode_one(self, index: int, example: Example) -> Encoded:
-        longest = min(self.options.max_characters, max(map(len, example.source))) if self.options.characters else 0
-        source = np.zeros((len(example.source) + 2, 1 + longest), dtype=np.int64)
-        source[0, 0], source[-1, 0] = BEGIN, END
-        source[1:-1, 0] = self.words.encode(example.source)
-        if longest:
-            for row, word in enumerate(example.source, 1):
-                letters = self.characters.encode(_ends(word, longest))
-                source[row, 1 : 1 + len(letters)] = letters
+        source = encode_words(example.source, self.words, max_characters=self.options.max_characters,
+                              characters=self.characters if self.options.characters else None)
         target, labels = np.zeros(0, dtype=np.int64), None
         if example.reference is not None:
             target = np.array([*self.symbols.encode(self.linearise(example.reference)), END], dtype=np.int64)
@@ -278,24 +260,11 @@ def trace(automaton: ParserAutomaton, encoded: Sequence[Encoded]) -> tuple[list[
             [context_rows[row, :length].copy() for row, length in enumerate(lengths)])
 
 
-def _ends(word: str, longest: int) -> str:
-    """The first and last letters of a long word.
-
-    >>> _ends("immunohistochemically", 6)
-    'immlly'
-    """
-    if len(word) <= longest:
-        return word
-    return word[: longest - longest // 2] + word[len(word) - longest // 2 :]
-
-
 def _miniworld(split: str) -> Iterator[Example]:
     from seq2seq_suite.data.miniworld import SPLITS, scenes
     from seq2seq_suite.data.miniworld.english import english
 
-    if split not in SPLITS:
-        raise DataError(f"miniworld has no split '{split}'", expected=f"one of {', '.join(SPLITS)}",
-                        remedy="name one of these splits")
+    require_embedded(split, SPLITS)
     for number, scene in enumerate(scenes(split), 1):
         tree = english(scene)
         yield Example(tuple(tree.words()), tree, f"miniworld/{split}:{number}")

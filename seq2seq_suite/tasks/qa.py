@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from seq2seq_suite.config import QA, Data
-from seq2seq_suite.data.sources import BadRows, Row, read_rows
+from seq2seq_suite.data.sources import Row
 from seq2seq_suite.data.vocabulary import Vocabulary
 from seq2seq_suite.metrics.answers import Gold, answer_scores
 from seq2seq_suite.tasks.passages import SEPARATOR, Passage, crop, symbols_of, text_of, words_of
+from seq2seq_suite.tasks.reading import place_of, read_examples, require_embedded
 from seq2seq_suite.types import END, DataError, Encoded, Example, Hypothesis, Score, Sizes
 
 CONTEXT_COLUMNS = ("context", "passage", "story")
@@ -52,33 +53,27 @@ class QuestionAnsweringTask:
         """
         if self.data.path == "miniworld":
             return list(self._miniworld(split))
-        bad, examples, left_out, cropped, lost = BadRows(self.data.max_bad_rows), [], 0, 0, 0
-        rows = read_rows(self.data.path, split, splits=self.data.splits, subset=self.data.subset, bad=bad)
-        for row in rows:
+        seen: Counter[str] = Counter()
+
+        def make(row: Row) -> Example | None:
             category = self._category(row.fields)
             if self.options.keep_categories and category not in self.options.keep_categories:
-                left_out += 1
-                continue
-            try:
-                example, shortened = self._example(row, category)
-            except DataError as error:
-                bad.add(error)
-            else:
-                examples.append(example)
-                cropped += shortened
-                lost += shortened and not _holds(example.source, example.reference)
-        for line in bad.report():
-            print(line)
-        if left_out:
-            print(f"{split}: {left_out} questions of other categories than qa.keep_categories left out")
-        if cropped:
-            print(f"{split}: {cropped} of {len(examples)} contexts cropped to data.max_length="
-                  f"{self.data.max_length} words (qa.crop={self.options.crop}); {lost} of these do not hold a right "
-                  "answer word for word")
-        if not examples:
-            raise DataError(f"the split '{split}' has no usable question", file=self.data.path,
-                            expected="rows with question, context and answer",
-                            remedy="check data.path, data.splits and qa.keep_categories")
+                seen["left out"] += 1
+                return None
+            example, cropped = self._example(row, category)
+            seen["cropped"] += cropped
+            seen["lost"] += cropped and not _holds(example.source, example.reference)
+            return example
+
+        examples = read_examples(self.data, split, make, item="question",
+                                 expected="rows with question, context and answer",
+                                 remedy="check data.path, data.splits and qa.keep_categories")
+        if seen["left out"]:
+            print(f"{split}: {seen['left out']} questions of other categories than qa.keep_categories left out")
+        if seen["cropped"]:
+            print(f"{split}: {seen['cropped']} of {len(examples)} contexts cropped to data.max_length="
+                  f"{self.data.max_length} words (qa.crop={self.options.crop}); {seen['lost']} of these do not hold a "
+                  "right answer word for word")
         return examples
 
     def _category(self, fields: Mapping[str, Any]) -> str:
@@ -137,9 +132,7 @@ class QuestionAnsweringTask:
     def _miniworld(self, split: str) -> Iterator[Example]:
         from seq2seq_suite.data.miniworld import stories
 
-        if split not in stories.SPLITS:
-            raise DataError(f"miniworld has no split '{split}'", expected=f"one of {', '.join(stories.SPLITS)}",
-                            remedy="name one of these splits")
+        require_embedded(split, stories.SPLITS)
         for number, asked in enumerate(stories.questions(split), 1):
             origin = {"file": f"miniworld/stories/{split}", "line": number}
             passage, _ = self._passage(asked.question, " ".join(asked.story), origin)
@@ -147,10 +140,8 @@ class QuestionAnsweringTask:
 
     def from_text(self, text: str, *, origin: str = "") -> Example:
         """A question and its context on one line, `Where is Mary? ||| Mary went home.`"""
-        file, _, line = origin.rpartition(":")
-        place = {"file": file or origin, "line": int(line) if line.isdigit() else 0}
         question, _, context = text.partition(SEPARATOR)
-        return Example(self._passage(question, context, place)[0], None, origin)
+        return Example(self._passage(question, context, place_of(origin))[0], None, origin)
 
     def read_references(self, path: Path) -> list[Gold | None]:
         """An answer a line, several right ones separated by `|||`; an empty line is a prediction that failed."""

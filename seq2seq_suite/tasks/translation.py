@@ -11,10 +11,11 @@ import numpy as np
 
 from seq2seq_suite.config import Data, Translation
 from seq2seq_suite.data.parallel import find_parallel, read_parallel
-from seq2seq_suite.data.sources import BadRows, Row, read_rows
+from seq2seq_suite.data.sources import BadRows, Row
 from seq2seq_suite.data.subwords import Characters, Subwords, clean_text, load_subwords, train_subwords
 from seq2seq_suite.data.vocabulary import Vocabulary
 from seq2seq_suite.metrics.bleu import complaints, score_translations, tokenised_share
+from seq2seq_suite.tasks.reading import open_split, place_of, read_examples, require_embedded
 from seq2seq_suite.types import END, DataError, Encoded, Example, Hypothesis, Score, Sizes
 
 _COLUMNS = (("src", "tgt"), ("source", "target"))  # read where no column is named by its language
@@ -54,24 +55,14 @@ class TranslationTask:
         """
         if self.data.path == "miniworld":
             return list(_miniworld(split, self.languages))
-        bad, examples = BadRows(self.data.max_bad_rows), []
-        for row in self._rows(split, bad):
-            try:
-                examples.append(self._example(row))
-            except DataError as error:
-                bad.add(error)
-        for line in bad.report():
-            print(line)
-        if not examples:
-            raise DataError(f"the split '{split}' has no usable pair", file=self.data.path,
-                            expected="rows with a sentence in each language", remedy="check data.path and data.splits")
-        return examples
+        return read_examples(self.data, split, self._example, open_rows=lambda bad: self._rows(split, bad),
+                             item="pair", expected="rows with a sentence in each language")
 
     def _rows(self, split: str, bad: BadRows) -> Iterator[Row]:
         files = find_parallel(self.data.path, split, self.languages, splits=self.data.splits, subset=self.data.subset)
         if files is not None:
             return read_parallel(files, self.languages, bad=bad)
-        return read_rows(self.data.path, split, splits=self.data.splits, subset=self.data.subset, bad=bad)
+        return open_split(self.data, split, bad)
 
     def _example(self, row: Row) -> Example:
         source, target = (clean_text(text) for text in _pair(row, self.languages))
@@ -97,7 +88,7 @@ class TranslationTask:
 
     def from_text(self, text: str, *, origin: str = "") -> Example:
         """A sentence to translate, as people write it."""
-        place, sentence = _place(origin), clean_text(text)
+        place, sentence = place_of(origin), clean_text(text)
         if not sentence:
             raise DataError("an empty sentence", **place, expected="a sentence on each line")
         self._check_length(sentence, self.options.source_subwords, **place)
@@ -186,7 +177,7 @@ class TranslationTask:
         source = self.source.encode(self._source_text(example.source))
         target = [] if example.reference is None else self.target.encode(self._target_text(example.reference))
         for pieces in (source, target):
-            self._refuse_long(len(pieces), "pieces", **_place(example.origin))
+            self._refuse_long(len(pieces), "pieces", **place_of(example.origin))
         return self._encoded(index, source, target if example.reference is not None else None)
 
     def _draw_one(self, index: int, example: Example, epoch: int) -> Encoded:
@@ -267,12 +258,6 @@ def _pair(row: Row, languages: tuple[str, str]) -> tuple[str, str]:
                     remedy="name the columns so, or set translation.source_language and target_language to theirs")
 
 
-def _place(origin: str) -> dict[str, Any]:
-    """`file:line` in its two parts."""
-    file, _, line = origin.rpartition(":")
-    return {"file": file or origin, "line": int(line) if line.isdigit() else 0}
-
-
 def _miniworld(split: str, languages: tuple[str, str]) -> Iterator[Example]:
     from seq2seq_suite.data.miniworld import SPLITS, scenes
     from seq2seq_suite.data.miniworld.chinese import chinese
@@ -280,9 +265,7 @@ def _miniworld(split: str, languages: tuple[str, str]) -> Iterator[Example]:
     from seq2seq_suite.data.miniworld.text import english_text
 
     writers = {"en": english_text, "de": german_text, "zh": chinese}
-    if split not in SPLITS:
-        raise DataError(f"miniworld has no split '{split}'", expected=f"one of {', '.join(SPLITS)}",
-                        remedy="name one of these splits")
+    require_embedded(split, SPLITS)
     for language in languages:
         if language not in writers:
             raise DataError(f"miniworld has no sentences in '{language}'", expected=f"one of {', '.join(writers)}",

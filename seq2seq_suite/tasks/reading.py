@@ -1,0 +1,62 @@
+"""What all tasks do to get examples out of rows, out of a user's line, or out of the embedded data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from seq2seq_suite.config import Data
+from seq2seq_suite.data.sources import BadRows, Row, read_rows
+from seq2seq_suite.types import DataError, Example
+
+
+def read_examples(data: Data, split: str, make: Callable[[Row], Example | None], *, item: str, expected: str,
+                  remedy: str = "check data.path and data.splits",
+                  open_rows: Callable[[BadRows], Iterator[Row]] | None = None) -> list[Example]:
+    """The examples of a split; broken rows are listed and left out while `data.max_bad_rows` allows.
+
+    Args:
+        data: the configuration's `data`.
+        split: our name of the split.
+        make: an example of a row; None leaves the row out; DataError calls it broken.
+        item, expected, remedy: what an empty split lacks, what its rows should be, what to do.
+        open_rows: the rows where they are not simply those of `data.path`; passes broken ones on.
+
+    Raises:
+        DataError: a file is missing, the split is empty, or more rows than `data.max_bad_rows` are broken.
+    """
+    bad, examples = BadRows(data.max_bad_rows), []
+    for row in open_rows(bad) if open_rows else open_split(data, split, bad):
+        try:
+            example = make(row)
+        except DataError as error:
+            bad.add(error)
+        else:
+            examples += [example] if example is not None else []
+    for line in bad.report():
+        print(line)
+    if not examples:
+        raise DataError(f"the split '{split}' has no usable {item}", file=data.path, expected=expected, remedy=remedy)
+    return examples
+
+
+def open_split(data: Data, split: str, bad: BadRows) -> Iterator[Row]:
+    """The rows of a split of `data.path`."""
+    return read_rows(data.path, split, splits=data.splits, subset=data.subset, bad=bad)
+
+
+def place_of(origin: str) -> dict[str, Any]:
+    """An example's origin as a DataError takes it.
+
+    >>> place_of("questions.txt:7"), place_of("")
+    ({'file': 'questions.txt', 'line': 7}, {'file': '', 'line': 0})
+    """
+    file, _, line = origin.rpartition(":")
+    return {"file": file or origin, "line": int(line) if line.isdigit() else 0}
+
+
+def require_embedded(split: str, splits: Sequence[str]) -> None:
+    """Raises DataError where the embedded data have no such split."""
+    if split not in splits:
+        raise DataError(f"miniworld has no split '{split}'", expected=f"one of {', '.join(splits)}",
+                        remedy="name one of these splits")
