@@ -31,7 +31,26 @@ class Linearisation(Protocol):
         """The tree over `words`; None if the symbols do not make one tree over exactly these words."""
 
 
-class Brackets:
+class _Written:
+    """What both ways share: words are one symbol, and a tree's root node is left out over one constituent."""
+
+    shift: str
+
+    def write(self, tree: Tree) -> list[str]:
+        """The symbols of a tree, its root node left out if it stands over one constituent."""
+        return list(self._write(_without_root(tree)))
+
+    def _write(self, tree: Tree | str) -> Iterator[str]:
+        if isinstance(tree, str) or tree.is_preterminal():
+            yield self.shift
+        else:
+            yield from self._bracket(tree)
+
+    def _bracket(self, tree: Tree) -> Iterator[str]:
+        raise NotImplementedError
+
+
+class Brackets(_Written):
     """Depth-first brackets, each word normalised to XX.
 
     >>> from seq2seq_suite.trees import read_trees
@@ -52,14 +71,7 @@ class Brackets:
         """The symbol that opens a bracket."""
         return f"({label}"
 
-    def write(self, tree: Tree) -> list[str]:
-        """The symbols of a tree, its root node left out if it stands over one constituent."""
-        return list(self._write(_without_root(tree)))
-
-    def _write(self, tree: Tree | str) -> Iterator[str]:
-        if isinstance(tree, str) or tree.is_preterminal():
-            yield self.shift
-            return
+    def _bracket(self, tree: Tree) -> Iterator[str]:
         yield self.open(tree.label)
         for child in tree.children:
             yield from self._write(child)
@@ -88,7 +100,7 @@ class Brackets:
         return _with_root(stack[0][1][0])
 
 
-class InOrder:
+class InOrder(_Written):
     """Shift-reduce with a bracket opened after its first child: bottom-up evidence, then top-down expectation.
 
     SHIFT takes the next word, PJ-X puts a bracket X around what was finished last, REDUCE closes the open bracket.
@@ -111,14 +123,7 @@ class InOrder:
         """The symbol that opens a bracket."""
         return f"PJ-{label}"
 
-    def write(self, tree: Tree) -> list[str]:
-        """The symbols of a tree, its root node left out if it stands over one constituent."""
-        return list(self._write(_without_root(tree)))
-
-    def _write(self, tree: Tree | str) -> Iterator[str]:
-        if isinstance(tree, str) or tree.is_preterminal():
-            yield self.shift
-            return
+    def _bracket(self, tree: Tree) -> Iterator[str]:
         yield from self._write(tree.children[0])
         yield self.open(tree.label)
         for child in tree.children[1:]:

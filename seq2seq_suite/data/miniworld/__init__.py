@@ -11,12 +11,12 @@ The scene is the source; every view of it is a module of its own: `english` give
 
 from __future__ import annotations
 
-import zlib
 from random import Random
 
 from seq2seq_suite.data.miniworld.english import english
 from seq2seq_suite.data.miniworld.held_out import is_new_combination
 from seq2seq_suite.data.miniworld.scenes import Scene, sample_scene
+from seq2seq_suite.data.miniworld.splits import falls_in, size_of
 
 SPLITS = ("train", "validation", "test", "compositional")
 SIZES = {"train": 6000, "validation": 500, "test": 1000, "compositional": 1000}
@@ -42,10 +42,7 @@ def scenes(split: str, *, seed: int = 0, sizes: dict[str, int] | None = None) ->
     Raises:
         ValueError: there is no such split.
     """
-    for name in (split, *(sizes or {})):
-        if name not in SPLITS:
-            raise ValueError(f"unknown split {name!r}, choose from {', '.join(SPLITS)}")
-    size = (SIZES | (sizes or {}))[split]
+    size = size_of(split, SIZES, sizes)
     rng = Random(f"{seed}/{split}")
     seen: set[str] = set()
     kept: list[Scene] = []
@@ -64,4 +61,4 @@ def scenes(split: str, *, seed: int = 0, sizes: dict[str, int] | None = None) ->
 
 def belongs(sentence: str, split: str) -> bool:
     """Whether a sentence may stand in a split; every one may in `compositional`."""
-    return split == "compositional" or zlib.crc32(sentence.encode()) % 100 in _SHARES[split]
+    return split == "compositional" or falls_in(sentence, _SHARES[split])

@@ -10,10 +10,11 @@ what did not happen. Most sentences of a story do not bear on its question.
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from random import Random
+
+from seq2seq_suite.data.miniworld.splits import falls_in, size_of
 
 SPLITS = ("train", "validation", "test", "longer")
 SIZES = {"train": 40_000, "validation": 1000, "test": 2000, "longer": 1000}  # questions
@@ -86,17 +87,14 @@ def questions(split: str, *, seed: int = 0, sizes: dict[str, int] | None = None)
     Raises:
         ValueError: there is no such split.
     """
-    for name in (split, *(sizes or {})):
-        if name not in SPLITS:
-            raise ValueError(f"unknown split {name!r}, choose from {', '.join(SPLITS)}")
-    size = (SIZES | (sizes or {}))[split]
+    size = size_of(split, SIZES, sizes)
     rng = Random(f"stories/{seed}/{split}")
     seen: set[str] = set()
     kept: list[Asked] = []
     while len(kept) < size:
         world = _tell(rng, rng.randint(*LENGTHS.get(split, _LENGTH)))
         text = " ".join(world.told)
-        if text in seen or not (split in LENGTHS or zlib.crc32(text.encode()) % 100 in _SHARES[split]):
+        if text in seen or not (split in LENGTHS or falls_in(text, _SHARES[split])):
             continue
         seen.add(text)
         kept.extend(_ask(rng, world))

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from random import Random
 
-from seq2seq_suite.data.miniworld import SPLITS, belongs
+from seq2seq_suite.data.miniworld import belongs
 from seq2seq_suite.data.miniworld.english import english
 from seq2seq_suite.data.miniworld.held_out import is_new_combination
 from seq2seq_suite.data.miniworld.lexicon import (
@@ -31,6 +31,7 @@ from seq2seq_suite.data.miniworld.lexicon import (
     Action,
 )
 from seq2seq_suite.data.miniworld.parts import draw_name, draw_place, pick
+from seq2seq_suite.data.miniworld.splits import size_of
 from seq2seq_suite.data.miniworld.world import (
     Description,
     Entity,
@@ -59,7 +60,7 @@ def texts(split: str, *, seed: int = 0, sizes: dict[str, int] | None = None) -> 
     `miniworld.scenes`.
 
     Args:
-        split: one of `SPLITS`.
+        split: one of `miniworld.SPLITS`.
         seed: the same seed gives the same texts in every process.
         sizes: number of texts by split, where it is not that of `SIZES`.
 
@@ -70,11 +71,10 @@ def texts(split: str, *, seed: int = 0, sizes: dict[str, int] | None = None) -> 
     >>> text.count(".") in (1, 2, 3) and set(labels) <= set(LABELS)
     True
     """
-    if split not in SPLITS:
-        raise ValueError(f"unknown split {split!r}, choose from {', '.join(SPLITS)}")
+    size = size_of(split, SIZES, sizes)
     rng, told = Random(f"topics/{seed}/{split}"), _told(split, seed)
     found = []
-    for _ in range((SIZES | (sizes or {}))[split]):
+    for _ in range(size):
         roll = rng.random()
         drawn = [next(told) for _ in range(next(number for number, share in _SENTENCES if roll < share))]
         found.append((" ".join(sentence for sentence, _ in drawn), topics([scene for _, scene in drawn])))
