@@ -36,8 +36,9 @@ def train(name: str, overrides: tuple[str, ...], arguments: argparse.Namespace) 
     if not summary.is_file():
         command = [sys.executable, "-m", "seq2seq_suite", "run", arguments.yaml, f"data.path={arguments.data}",
                    "data.test_splits=[validation]", f"training.max_updates={arguments.updates}",
-                   "training.max_minutes=.inf", f"training.threads={arguments.threads}", f"seed={arguments.seed}", "--output", str(directory),
-                   *arguments.override, *overrides, *(["--resume"] if directory.exists() else [])]
+                   "training.max_minutes=.inf", f"training.threads={arguments.threads}", f"seed={arguments.seed}",
+                   "--output", str(directory), *arguments.override, *overrides,
+                   *(["--resume"] if directory.exists() else [])]
         subprocess.run(command, check=True)
     return {**json.loads(summary.read_text()), **json.loads((directory / "provenance.json").read_text())}
 

@@ -150,6 +150,9 @@ class Sizes:
         sentences: True for sources (B,S,W), sentences with their words, read as one vector each; the segment
             number of a sentence is its place.
         pointer: True where tokens of the source are symbols of the target and may be copied.
+        label_head: pooled or label_wise, a classifier of each target symbol on the encoder; empty for none.
+        label_pointer: True where the decoder's logits see what the label-wise head found.
+        scores: True where the label head reads scores from outside.
     """
 
     target_symbols: int
@@ -165,9 +168,9 @@ class Sizes:
     segment_jitter: float = 0.0
     sentences: bool = False
     pointer: bool = False
-    label_head: str = ""  # pooled | label_wise: a classifier of each target symbol on the encoder; empty for none
-    label_pointer: bool = False  # the decoder's logits see what the label-wise head found
-    scores: bool = False  # the label head reads scores from outside
+    label_head: str = ""
+    label_pointer: bool = False
+    scores: bool = False
 
 
 @dataclass(frozen=True)

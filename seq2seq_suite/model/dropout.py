@@ -36,6 +36,7 @@ class _ByteDropout(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, x: Tensor, residual: Tensor | None, rate: float) -> Tensor:
+        """[residual +] x, elements dropped and the rest scaled; all of one shape."""
         dropped_levels = min(max(1, round(rate * _LEVELS)), _LEVELS - 1)
         scale = _LEVELS / (_LEVELS - dropped_levels)
         count = x.numel()
@@ -52,6 +53,7 @@ class _ByteDropout(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, grad: Tensor):
+        """The kept elements' gradient scaled, the residual's as it is."""
         (keep,) = ctx.saved_tensors
         grad_residual = grad if ctx.needs_input_grad[1] else None
         return keep.to(grad.dtype).mul_(grad).mul_(ctx.scale), grad_residual, None

@@ -81,8 +81,11 @@ class PowerNorm(nn.Module):
 
 
 class _PowerNormFunction(torch.autograd.Function):
+    """PowerNorm's running statistics and its approximate gradient: Shen et al. 2020, algorithm 1."""
+
     @staticmethod
     def forward(ctx, x, weight, mean_square, gradient_mean, passes, momentum, warmup, epsilon):
+        """x (..., D) over the root of `mean_square` (D,), or of this batch's while warming up; updates the former."""
         dims = tuple(range(x.dim() - 1))
         count = weight.sum().clamp(min=1.0)
         batch_square = (x.square() * weight).sum(dims) / count
@@ -98,6 +101,7 @@ class _PowerNormFunction(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, grad):
+        """The gradient of x, with the running mean of gradient times output in place of this batch's."""
         normalised, weight, square, count, warming = ctx.saved_tensors
         grad = grad * weight
         correlation = (grad * normalised).sum(ctx.dims) / count

@@ -91,6 +91,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, hidden, weight, bias, targets, smoothing):
+        """The summed loss, float32, of hidden (N,D), weight (V,D), bias (V,), targets (N,); gradients come with it."""
         device = hidden.device.type
         cast = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else hidden.dtype
         needs_gradient = any(ctx.needs_input_grad)
@@ -135,5 +136,6 @@ class _LinearCrossEntropy(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, grad):
+        """The gradients formed in the forward pass, scaled."""
         grad_hidden, grad_weight, grad_bias = ctx.saved_tensors
         return grad_hidden * grad, grad_weight * grad, grad_bias * grad, None, None

@@ -42,6 +42,23 @@ class Prompt:
         return Prompt(self.memory.select(sentences), guide, self.states.select(sentences), labels)
 
 
+@dataclass(frozen=True)
+class Extras:
+    """What only some tasks ask of the model.
+
+    Args:
+        guide: adds the automaton's state to the decoder's input.
+        labeller: predicts auxiliary labels at each source position.
+        pointer: lets symbols be copied from the source.
+        label_head: says of each target symbol whether it is in the target.
+    """
+
+    guide: Guide | None = None
+    labeller: Labeller | None = None
+    pointer: Pointer | None = None
+    label_head: LabelHead | None = None
+
+
 class Seq2Seq(nn.Module):
     """An encoder-decoder Transformer made of given parts.
 
@@ -53,21 +70,17 @@ class Seq2Seq(nn.Module):
         embedding: of target symbols.
         output: hidden -> logits.
         dropout_rate: of the embedded target.
-        guide: adds the automaton's state to the decoder's input; or None.
-        labeller: predicts auxiliary labels at each source position; or None.
-        pointer: lets symbols be copied from the source; or None.
-        label_head: says of each target symbol whether it is in the target; or None.
+        extras: what the task asks for besides.
     """
 
     def __init__(self, frontend: nn.Module, encoder: nn.Module, decoder: DecoderStack, *, positions: nn.Module,
-                 embedding: nn.Embedding, output: OutputLayer, dropout_rate: float, guide: Guide | None = None,
-                 labeller: Labeller | None = None, pointer: Pointer | None = None,
-                 label_head: LabelHead | None = None):
+                 embedding: nn.Embedding, output: OutputLayer, dropout_rate: float, extras: Extras):
         super().__init__()
         self.frontend, self.encoder, self.decoder = frontend, encoder, decoder
         self.positions, self.embedding, self.output = positions, embedding, output
         self.dropout = Dropout(dropout_rate)
-        self.guide, self.labeller, self.pointer, self.label_head = guide, labeller, pointer, label_head
+        self.guide, self.labeller = extras.guide, extras.labeller
+        self.pointer, self.label_head = extras.pointer, extras.label_head
         self.scale = math.sqrt(embedding.embedding_dim)
 
     def encode(self, batch: Batch) -> States:
@@ -154,21 +167,24 @@ def build_model(backbone: Backbone, sizes: Sizes) -> Seq2Seq:
         rotary = RotaryPositions(backbone.width // backbone.num_heads, backbone.max_positions)
     embedding = token_embedding(sizes.target_symbols, backbone.width)
     output = OutputLayer(backbone.width, sizes.target_symbols, tied=embedding if backbone.tie_embeddings else None)
-    guide = None
-    if sizes.num_focus:
-        guide = Guide(backbone.width, sizes.num_focus, sizes.num_context, sizes.target_symbols)
-    labeller = Labeller(backbone.width, sizes.source_labels) if sizes.source_labels else None
-    label_head = None
-    if sizes.label_head:
-        label_head = LabelHead(backbone.width, sizes.target_symbols, label_wise=sizes.label_head == "label_wise",
-                               pointer=sizes.label_pointer, scores=sizes.scores)
+    extras = _build_extras(backbone.width, sizes)
     return Seq2Seq(
         _build_frontend(backbone, sizes, embedding),
         _build_encoder(backbone, shape, rotary),
         _build_decoder(backbone, shape, rotary),
         positions=_build_positions(backbone), embedding=embedding, output=output, dropout_rate=backbone.dropout,
-        guide=guide, labeller=labeller, label_head=label_head,
-        pointer=Pointer(backbone.width) if sizes.pointer else None)
+        extras=extras)
+
+
+def _build_extras(width: int, sizes: Sizes) -> Extras:
+    guide = label_head = None
+    if sizes.num_focus:
+        guide = Guide(width, sizes.num_focus, sizes.num_context, sizes.target_symbols)
+    labeller = Labeller(width, sizes.source_labels) if sizes.source_labels else None
+    if sizes.label_head:
+        label_head = LabelHead(width, sizes.target_symbols, label_wise=sizes.label_head == "label_wise",
+                               pointer=sizes.label_pointer, scores=sizes.scores)
+    return Extras(guide, labeller, Pointer(width) if sizes.pointer else None, label_head)
 
 
 def _build_encoder(backbone: Backbone, shape: LayerShape, rotary: RotaryPositions | None) -> nn.Module:
