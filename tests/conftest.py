@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import hypothesis
 import pytest
 import torch
 from torch import nn
@@ -9,9 +10,15 @@ from torch import nn
 from seq2seq_suite.config import Backbone, Config
 from seq2seq_suite.model.layers import LayerShape
 from seq2seq_suite.model.seq2seq import Seq2Seq, build_model
+from seq2seq_suite.strategies.base import Strategy
 from seq2seq_suite.tasks.parsing import ParsingTask
 from seq2seq_suite.trees import read_trees
 from seq2seq_suite.types import END, Batch, Example, Sizes
+
+# The same examples in each run, and no test fails because the machine is slow.
+hypothesis.settings.register_profile("suite", deadline=None, derandomize=True,
+                                     suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.load_profile("suite")
 
 SENTENCES = (
     "(S (NP (DT the) (NN dog)) (VP (VBZ barks)))",
@@ -86,3 +93,20 @@ def make_parsing() -> Callable[..., tuple[ParsingTask, list[Example]]]:
         task.fit(examples)
         return task, examples
     return make
+
+
+@pytest.fixture
+def overfit() -> Callable[..., None]:
+    """Trains a model on one batch until it should know it by heart; leaves it in evaluation mode."""
+    def train(model: Seq2Seq, strategy: Strategy, batch: Batch, *, updates: int) -> None:
+        model.train()
+        optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
+        schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.05, total_iters=updates)
+        for _ in range(updates):
+            loss = strategy.loss(model, batch)
+            sum(loss.weights[name] * loss.sums[name] / loss.counts[name] for name in loss.weights).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            schedule.step()
+        model.eval()
+    return train

@@ -181,7 +181,7 @@ TEXTS = st.one_of(st.sampled_from(["no", "3e-4", "1_0", ".inf", "~", "", "on", "
                   st.text(st.characters(codec="utf-8", exclude_categories=("C",)), max_size=5))
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=40)
 @given(path=TEXTS, splits=st.dictionaries(TEXTS, TEXTS, max_size=3), rate=st.floats(1e-12, 1e6),
        minutes=st.one_of(st.just(float("inf")), st.floats(0.1, 100)))
 def test_a_dumped_configuration_loads_as_itself(tmp_path_factory, path, splits, rate, minutes):

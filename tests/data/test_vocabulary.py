@@ -92,7 +92,7 @@ def test_the_unknown_rate_is_a_share():
     assert vocabulary.unknown_rate([]) == 0.0
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(words))
 def test_decoding_inverts_encoding(symbols):
     vocabulary = Vocabulary.build(symbols)
@@ -100,7 +100,7 @@ def test_decoding_inverts_encoding(symbols):
     assert len(vocabulary) == len(SPECIALS) + len(set(symbols)) == len(vocabulary.counts)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(words))
 def test_loading_inverts_saving(tmp_path_factory, symbols):
     path = tmp_path_factory.mktemp("vocabulary") / "symbols.json"

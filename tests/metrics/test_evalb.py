@@ -199,7 +199,7 @@ def brackets_over(words: list[str]) -> st.SearchStrategy[Tree]:
     return split(0, len(words))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.sampled_from(["a", "b", ","]), min_size=1, max_size=7).flatmap(
     lambda words: st.tuples(brackets_over(words), brackets_over(words))))
 def test_exchanging_the_trees_exchanges_precision_and_recall(pair):

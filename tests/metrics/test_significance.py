@@ -37,7 +37,7 @@ def test_the_interval_is_that_of_a_plain_loop():
 
 
 @given(st.integers(0, 10**6))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_the_interval_of_a_mean_holds_the_mean_and_shrinks_with_more_items(seed):
     rng = np.random.default_rng(seed)
     small = np.stack([rng.random(30) < 0.6, np.ones(30)], 1).astype(float)

@@ -142,22 +142,14 @@ def test_scheduled_sampling_under_autocast_reaches_every_weight(make_model, make
 
 
 @pytest.mark.parametrize("linearisation", ["in_order", "brackets"])
-def test_eight_examples_are_learned_to_exact_match(make_model, make_parsing, linearisation):
+def test_eight_examples_are_learned_to_exact_match(make_model, make_parsing, overfit, linearisation):
     task, examples = make_parsing(linearisation)
     items = task.encode(examples)
     batch = collate(items, "parsing")
     model = make_model(task.sizes(), noise=0.0, width=48, feed_forward_width=96, encoder_layers=1,
-                       decoder_layers=1).train()
+                       decoder_layers=1)
     strategy = Autoregressive(label_smoothing=0.1, label_weights=task.label_weights)
-    optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
-    schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.05, total_iters=120)
-    for _ in range(120):
-        loss = strategy.loss(model, batch)
-        sum(loss.weights[name] * loss.sums[name] / loss.counts[name] for name in loss.sums).backward()
-        optimizer.step()
-        optimizer.zero_grad()
-        schedule.step()
-    model.eval()
+    overfit(model, strategy, batch, updates=120)
     limit = torch.full((len(items),), 60)
     for beam_size in (1, 4):
         found = strategy.generate(model, batch, options=SearchOptions(beam_size=beam_size), limit=limit,

@@ -79,7 +79,7 @@ def trees(depth: int = 4):
 
 @pytest.mark.parametrize("linearisation", [Brackets(), InOrder()])
 @given(tree=trees())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_reading_what_was_written_gives_the_tree(linearisation, tree):
     whole = Tree("TOP", (Tree("S", (tree,)),))
     symbols = linearisation.write(whole)
@@ -89,7 +89,7 @@ def test_reading_what_was_written_gives_the_tree(linearisation, tree):
 @pytest.mark.parametrize("linearisation", [Brackets(), InOrder()])
 @given(symbols=st.lists(st.sampled_from(["SHIFT", "REDUCE", "PJ-NP", "PJ-S", "XX", ")", "(NP", "<unknown>"]),
                         max_size=12))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_malformed_symbols_are_none_and_never_raise(linearisation, symbols):
     tree = linearisation.read(symbols, ["a", "b"], ["X", "Y"])
     assert tree is None or tree.words() == ["a", "b"]

@@ -1,12 +1,14 @@
 """The multi-label task: rows as users have them, label order, and the way back to sets of labels."""
 
-import json
+from functools import partial
 
 import pytest
+import task_tools
 from datasets import ClassLabel, Dataset, Features, Value
 from datasets import Sequence as ListOf
 from hypothesis import given
 from hypothesis import strategies as st
+from task_tools import write_rows
 
 from seq2seq_suite.config import Config
 from seq2seq_suite.data.batching import collate
@@ -18,18 +20,7 @@ from seq2seq_suite.types import BEGIN, END, UNKNOWN, DataError, Example, Hypothe
 ROWS = [{"text": "Oil prices rose .", "labels": ["crude"]},
         {"text": "Wheat and corn fell", "labels": ["wheat", "corn"]}, {"text": "Wheat, again!", "labels": ["wheat"]}]
 
-
-def make_task(**keys) -> MultilabelTask:
-    values = {"task": "multilabel", "multilabel": {}, "data": {}}
-    for key, value in keys.items():
-        section, _, name = key.partition("__")
-        values[section][name] = value
-    config = Config.model_validate(values)
-    return MultilabelTask(config.multilabel, config.data)
-
-
-def write_rows(folder, split, rows):
-    (folder / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+make_task = partial(task_tools.make_task, "multilabel")
 
 
 def fitted(**keys) -> MultilabelTask:
@@ -39,7 +30,7 @@ def fitted(**keys) -> MultilabelTask:
 
 
 def test_texts_become_words_and_labels_stay_as_given(tmp_path):
-    write_rows(tmp_path, "train", ROWS)
+    write_rows(tmp_path, ROWS)
     examples = make_task(data__path=str(tmp_path)).read("train")
     assert examples[2].source == ("wheat", ",", "again", "!")
     assert examples[1].reference == ("wheat", "corn")
@@ -47,7 +38,7 @@ def test_texts_become_words_and_labels_stay_as_given(tmp_path):
 
 
 def test_numbers_are_named_by_labels_txt_and_stand_for_themselves_without_it(tmp_path):
-    write_rows(tmp_path, "train", [{"text": "x", "labels": [2, 0]}])
+    write_rows(tmp_path, [{"text": "x", "labels": [2, 0]}])
     assert make_task(data__path=str(tmp_path)).read("train")[0].reference == ("2", "0")
     (tmp_path / "labels.txt").write_text("anger\nfear\njoy\n")
     assert make_task(data__path=str(tmp_path)).read("train")[0].reference == ("joy", "anger")
@@ -74,7 +65,7 @@ def test_a_table_holds_labels_with_commas_between(tmp_path):
     ({"text": "x " * 9, "labels": ["a"]}, "9 words")])
 def test_a_broken_row_is_refused_with_its_place(tmp_path, row, got):
     (tmp_path / "labels.txt").write_text("a\nb\n")
-    write_rows(tmp_path, "train", [{"text": "x", "labels": ["a"]}, row])
+    write_rows(tmp_path, [{"text": "x", "labels": ["a"]}, row])
     with pytest.raises(DataError) as caught:
         make_task(data__path=str(tmp_path), data__max_length=8).read("train")
     assert "train.jsonl:2" in str(caught.value)
@@ -83,13 +74,13 @@ def test_a_broken_row_is_refused_with_its_place(tmp_path, row, got):
 
 def test_a_misspelt_label_is_answered_with_the_nearest_name(tmp_path):
     (tmp_path / "labels.txt").write_text("crude\nwheat\n")
-    write_rows(tmp_path, "train", [{"text": "x", "labels": ["weat"]}])
+    write_rows(tmp_path, [{"text": "x", "labels": ["weat"]}])
     with pytest.raises(DataError, match="did you mean wheat"):
         make_task(data__path=str(tmp_path)).read("train")
 
 
 def test_rows_without_a_label_are_examples_where_they_are_declared(tmp_path):
-    write_rows(tmp_path, "train", [{"text": "x", "labels": []}])
+    write_rows(tmp_path, [{"text": "x", "labels": []}])
     task = make_task(data__path=str(tmp_path), multilabel__allow_empty=True)
     assert task.read("train")[0].reference == ()
     assert task.parse([], Example(("x",))) == ()
@@ -97,7 +88,7 @@ def test_rows_without_a_label_are_examples_where_they_are_declared(tmp_path):
 
 
 def test_long_texts_are_cut_where_it_is_declared_and_counted(tmp_path, capsys):
-    write_rows(tmp_path, "train", [{"text": "a b c d e", "labels": ["x"]}, {"text": "a", "labels": ["x"]}])
+    write_rows(tmp_path, [{"text": "a b c d e", "labels": ["x"]}, {"text": "a", "labels": ["x"]}])
     task = make_task(data__path=str(tmp_path), data__max_length=3, multilabel__max_words=3)
     examples = task.read("train")
     task.fit(examples)
@@ -161,7 +152,7 @@ def test_predictions_survive_writing_and_reading(tmp_path):
     path.write_text("".join(task.to_text(prediction) + "\n" for prediction in predictions))
     assert task.read_references(path) == predictions
     assert task.score(predictions, [("class 9",), ("x",), ("a, b",)]).figures["invalid_rate"] == pytest.approx(100 / 3)
-    write_rows(tmp_path, "gold", [{"labels": ["class 9"]}])
+    write_rows(tmp_path, [{"labels": ["class 9"]}], split="gold")
     assert task.read_references(tmp_path / "gold.jsonl") == [("class 9",)]
 
 

@@ -1,12 +1,13 @@
 """The parsing task: reading treebanks, vocabularies, guides and the way back to trees."""
 
-import json
+from functools import partial
 
 import numpy as np
 import pytest
+import task_tools
 import torch
+from task_tools import write_rows
 
-from seq2seq_suite.config import Config
 from seq2seq_suite.data.batching import collate
 from seq2seq_suite.data.miniworld import scenes
 from seq2seq_suite.data.miniworld.english import english
@@ -22,18 +23,7 @@ TREEBANK = """( (S (NP-SBJ-1 (DT The) (NN dog))
 ((S (NP (NNP Anna)) (VP (VBZ sings))))
 """
 
-
-def make_task(**keys) -> ParsingTask:
-    values = {"task": "parsing", "parsing": {}, "data": {}}
-    for key, value in keys.items():
-        section, _, name = key.partition("__")
-        values[section][name] = value
-    config = Config.model_validate(values)
-    return ParsingTask(config.parsing, config.data)
-
-
-def write_rows(folder, split, rows):
-    (folder / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+make_task = partial(task_tools.make_task, "parsing")
 
 
 def fitted(**keys) -> tuple[ParsingTask, list]:
@@ -53,7 +43,7 @@ def test_a_treebank_file_with_trees_over_many_lines_is_read_and_cleaned(tmp_path
 
 
 def test_jsonl_and_a_treebank_file_give_the_same_examples(tmp_path):
-    write_rows(tmp_path, "train", [{"tree": GOLD}])
+    write_rows(tmp_path, [{"tree": GOLD}])
     (tmp_path / "train.ptb").write_text(GOLD)
     one = make_task(data__path=str(tmp_path / "train.jsonl")).read("train")[0]
     other = make_task(data__path=str(tmp_path / "train.ptb")).read("train")[0]
@@ -65,7 +55,7 @@ def test_jsonl_and_a_treebank_file_give_the_same_examples(tmp_path):
     ({"tree": "(S (NP (-NONE- *)))"}, "no bracket over a word"), ({"tree": GOLD + GOLD}, "2 trees"),
     ({"tree": "(S " + "(NN x) " * 9 + ")"}, "9 words")])
 def test_a_broken_row_is_refused_with_its_place(tmp_path, row, got):
-    write_rows(tmp_path, "train", [{"tree": GOLD}, row])
+    write_rows(tmp_path, [{"tree": GOLD}, row])
     with pytest.raises(DataError) as caught:
         make_task(data__path=str(tmp_path), data__max_length=8).read("train")
     assert "train.jsonl:2" in str(caught.value)
@@ -74,7 +64,7 @@ def test_a_broken_row_is_refused_with_its_place(tmp_path, row, got):
 
 
 def test_broken_rows_within_the_limit_are_listed_and_the_others_read(tmp_path, capsys):
-    write_rows(tmp_path, "train", [{"tree": GOLD}, {"tree": "(S"}, {"tree": GOLD}])
+    write_rows(tmp_path, [{"tree": GOLD}, {"tree": "(S"}, {"tree": GOLD}])
     assert len(make_task(data__path=str(tmp_path), data__max_bad_rows=1).read("train")) == 2
     assert "train.jsonl:2" in capsys.readouterr().out
 

@@ -1,22 +1,23 @@
 """The question-answering task: columns as users have them, passages, segments and the way back to answers."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
+import task_tools
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from task_tools import write_rows
 
 from seq2seq_suite.config import Config
 from seq2seq_suite.config_file import load
 from seq2seq_suite.data.batching import collate
 from seq2seq_suite.metrics.answers import Gold
 from seq2seq_suite.strategies.autoregressive import Autoregressive
-from seq2seq_suite.tasks import open_task
 from seq2seq_suite.tasks.passages import JOINER, Passage, crop, sentences_of, symbols_of, text_of, words_of
-from seq2seq_suite.tasks.qa import QuestionAnsweringTask
 from seq2seq_suite.training import experiment
 from seq2seq_suite.types import END, UNKNOWN, DataError, Example, Hypothesis
 
@@ -27,18 +28,7 @@ SQUAD = {"id": "5733", "title": "Notre_Dame", "context": "The school has a Main 
          "question": "What is atop the Main Building?",
          "answers": {"text": ["a gold dome", "gold dome", "a gold dome"], "answer_start": [45, 47, 45]}}
 
-
-def make_task(**keys) -> QuestionAnsweringTask:
-    values = {"task": "qa", "qa": {}, "data": {}}
-    for key, value in keys.items():
-        section, _, name = key.partition("__")
-        values[section][name] = value
-    return open_task("qa", Config.model_validate(values))
-
-
-def write_rows(folder, rows, split="train"):
-    (folder / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return str(folder)
+make_task = partial(task_tools.make_task, "qa")
 
 
 def read_one(folder, row, **keys) -> Example:
@@ -119,7 +109,7 @@ def test_a_long_context_is_cropped_only_where_the_key_says_so_and_counted(tmp_pa
 PIECES = st.text(st.characters(codec="utf-8", exclude_characters=JOINER), max_size=12)
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200)
 @given(text=PIECES)
 def test_parsing_what_was_linearised_gives_the_answer(text):
     answer = " ".join(text.split())
@@ -129,7 +119,7 @@ def test_parsing_what_was_linearised_gives_the_answer(text):
     assert [symbol.removeprefix(JOINER) for symbol in symbols] == list(words_of(answer))
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=100)
 @given(lengths=st.lists(st.integers(1, 6), min_size=1, max_size=6), room=st.integers(3, 30),
        keep=st.sampled_from(["first", "last", "overlap"]))
 def test_a_cropped_passage_fits_and_keeps_whole_sentences_in_order_if_one_fits(lengths, room, keep):
@@ -247,7 +237,7 @@ def test_every_yaml_of_question_answering_trains_on_a_local_folder(path, tmp_pat
     folder = tmp_path / "data"
     folder.mkdir()
     for split in ("train", "validation", "test", "longer"):
-        write_rows(folder, rows, split)
+        write_rows(folder, rows, split=split)
     config = load(path, [f"data.path={folder}", "backbone.width=32", "backbone.feed_forward_width=32",
                          "backbone.num_heads=4", "backbone.decoder_layers=1", "training.max_updates=2",
                          "training.validate_every=2", "training.log_every=1", "training.threads=1", "device=cpu"])
@@ -272,7 +262,7 @@ def test_eight_questions_are_learned_by_heart(encoding, pointer, tmp_path):
     rows = [{"question": item.question, "context": " ".join(item.story), "answer": item.answer}
             for item in stories("train", 8)]
     for split in ("train", "validation"):
-        write_rows(tmp_path / "data", rows, split)
+        write_rows(tmp_path / "data", rows, split=split)
     summary = experiment.run(config, tmp_path / "run", resume=False, overwrite=False, command=["test"])
     assert summary["splits"]["train"]["exact_match"] == 100.0
 

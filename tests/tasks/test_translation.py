@@ -262,23 +262,15 @@ def test_tokenised_and_untranslated_text_is_pointed_out():
 
 
 @pytest.mark.parametrize("options", [{}, {"source_subwords": "characters", "joint": False}])
-def test_eight_pairs_are_learned_to_exact_match(make_model, options):
+def test_eight_pairs_are_learned_to_exact_match(make_model, overfit, options):
     task = fitted(**options)
     items = task.encode(EXAMPLES)
     batch = collate(items, task.name)
     model = make_model(task.sizes(), noise=0.0, width=48, feed_forward_width=96, encoder_layers=1,
-                       decoder_layers=1).train()
+                       decoder_layers=1)
     assert (model.frontend.embedding is model.embedding) == task.sizes().shared_symbols
     strategy = Autoregressive(label_smoothing=0.1, label_weights=task.label_weights)
-    optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
-    schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.05, total_iters=150)
-    for _ in range(150):
-        loss = strategy.loss(model, batch)
-        sum(loss.weights[name] * loss.sums[name] / loss.counts[name] for name in loss.sums).backward()
-        optimizer.step()
-        optimizer.zero_grad()
-        schedule.step()
-    model.eval()
+    overfit(model, strategy, batch, updates=150)
     for beam_size in (1, 4):
         found = strategy.generate(model, batch, options=SearchOptions(beam_size=beam_size),
                                   limit=torch.full((len(items),), 60), constraint=task.constraint())
