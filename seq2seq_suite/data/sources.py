@@ -61,7 +61,8 @@ class BadRows:
             return
         first = self._errors[0]
         listed = "\n    ".join(["", *self.report()[:5], *["..."] * (len(self._errors) > 5)])
-        raise DataError(f"{len(self._errors)} broken rows seen, data.max_bad_rows allows {self.limit}:{listed}",
+        many = f"{len(self._errors)} broken row{'s' * (len(self._errors) > 1)}"
+        raise DataError(f"{many} seen, data.max_bad_rows allows {self.limit}:{listed}",
                         file=first.file, line=first.line, expected=first.expected,
                         remedy=f"{first.remedy or 'correct the rows'}; or raise data.max_bad_rows to leave them out")
 
@@ -238,7 +239,7 @@ def _read_lines(file: Path, bad: BadRows) -> Iterator[Row]:
             continue
         try:
             lines.check(lines.number, lines.number)
-            fields = {"text": line.rstrip("\r\n")} if plain else json.loads(line)
+            fields = {"text": line.rstrip("\r\n")} if plain else json.loads(line.rstrip())
             if not isinstance(fields, dict):
                 raise ValueError(f"a JSON value of type {type(fields).__name__}, not an object")
         except (ValueError, RecursionError) as problem:
