@@ -367,7 +367,7 @@ class Score:
         signature: version and options of the metric.
         details: tables behind the figures.
         formula: name in `metrics.significance.FORMULAS`: from sums of counts to the primary metric.
-        counts: each item's share in the primary metric, a row for each item in their order; empty where it has none.
+        counts: each item's share in the primary metric, a row for each item in their order.
     """
 
     figures: dict[str, float]

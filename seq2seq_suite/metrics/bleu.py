@@ -46,7 +46,7 @@ def score_translations(predictions: Sequence[str | None], references: Sequence[s
         ValueError: the tokenizer is unknown, or there is not one prediction for each reference, or none at all.
 
     >>> score = score_translations(["the cat sleeps here"], ["the cat sleeps here"])
-    >>> round(score.figures["bleu"]), score.signature.startswith("BLEU|nrefs:1|case:mixed|eff:yes|tok:13a|smooth:exp|")
+    >>> round(score.figures["bleu"]), score.signature.startswith("BLEU|nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|")
     (100, True)
     """
     from sacrebleu.metrics import BLEU, CHRF
@@ -59,8 +59,7 @@ def score_translations(predictions: Sequence[str | None], references: Sequence[s
     for complaint in complaints(references, tokenizer=tokenizer):
         warnings.warn(complaint, stacklevel=2)
 
-    single = len(references) == 1
-    bleu = BLEU(tokenize=tokenizer, lowercase=lowercase, effective_order=single)
+    bleu = BLEU(tokenize=tokenizer, lowercase=lowercase)
     chrf = CHRF(lowercase=lowercase)
     bleu_score, chrf_score = bleu.corpus_score(outputs, [references]), chrf.corpus_score(outputs, [references])
     figures = {"bleu": bleu_score.score, "chrf": chrf_score.score}
@@ -69,7 +68,7 @@ def score_translations(predictions: Sequence[str | None], references: Sequence[s
     details: dict[str, object] = {"signatures": signatures, "bleu": bleu_score.format()}
     if tokenised_lowercase:
         tokens = moses_tokens(tokenised_lowercase)
-        plain = BLEU(tokenize="none", lowercase=True, effective_order=single, force=True)
+        plain = BLEU(tokenize="none", lowercase=True, force=True)
         plain_score = plain.corpus_score([tokens(text) for text in outputs], [[tokens(text) for text in references]])
         figures["tokenised_lowercase_bleu"] = plain_score.score
         signatures["tokenised_lowercase_bleu"] = f"{plain_score.name}|{plain.get_signature().format()}"

@@ -52,17 +52,16 @@ def score_labels(references: Sequence[Iterable[str]], predictions: Sequence[Iter
     true, found = [set(one) for one in references], [set(one or ()) for one in predictions]
     names = [*dict.fromkeys(labels), *sorted(set().union(*true, *found) - set(labels))]
     gold, guess = binarise(true, names), binarise(found, names)
-    with sklearn.config_context(skip_parameter_validation=True):  # a run scores each example alone too
-        figures = {}
-        for average in _AVERAGES:
-            precision, recall, f1, _ = precision_recall_fscore_support(gold, guess, average=average, zero_division=0)
-            figures[f"{average}_f1"] = 100.0 * float(f1)
-            if average == "micro":
-                figures |= {"micro_precision": 100.0 * float(precision), "micro_recall": 100.0 * float(recall)}
-        figures["subset_accuracy"] = 100.0 * float(accuracy_score(gold, guess))
-        figures["hamming_loss"] = float(hamming_loss(gold, guess))
-        each = precision_recall_fscore_support(gold, guess, average=None, zero_division=0)
-        figures["macro_f1"] = 100.0 * float(each[2].mean())
+    figures = {}
+    for average in _AVERAGES:
+        precision, recall, f1, _ = precision_recall_fscore_support(gold, guess, average=average, zero_division=0)
+        figures[f"{average}_f1"] = 100.0 * float(f1)
+        if average == "micro":
+            figures |= {"micro_precision": 100.0 * float(precision), "micro_recall": 100.0 * float(recall)}
+    figures["subset_accuracy"] = 100.0 * float(accuracy_score(gold, guess))
+    figures["hamming_loss"] = float(hamming_loss(gold, guess))
+    each = precision_recall_fscore_support(gold, guess, average=None, zero_division=0)
+    figures["macro_f1"] = 100.0 * float(each[2].mean())
     figures["labels_per_example"] = float(guess.sum() / len(guess))
     figures["invalid_rate"] = 100.0 * sum(one is None for one in predictions) / len(predictions)
     counts = zip(gold.sum(0).tolist(), guess.sum(0).tolist(), (gold * guess).sum(0).tolist(), strict=True)

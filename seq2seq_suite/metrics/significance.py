@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import numpy as np
+
+from seq2seq_suite.types import Score
 
 SEED = 12345  # sacreBLEU's, so that its p-values are ours
 INTERVAL_SAMPLES = 1000
@@ -50,18 +53,31 @@ def f1(sums: Counts) -> np.ndarray:
     return 100.0 * _ratio(2.0 * sums[:, 0], sums[:, 1] + sums[:, 2])
 
 
-def bleu(sums: Counts) -> np.ndarray:
+def bleu(sums: Counts, *, effective_order: bool = False) -> np.ndarray:
     """BLEU with exponential smoothing. Counts: (hypothesis length, reference length, 4 matches, 4 totals).
+
+    `effective_order` leaves out n-grams longer than a sentence, for sentences alone.
 
     Source: Papineni et al. 2002; Post 2018 (sacreBLEU), which computes it.
     """
     from sacrebleu.metrics import BLEU
 
-    return np.array([BLEU.compute_bleu(correct=row[2:6], total=row[6:10], sys_len=int(row[0]), ref_len=int(row[1]),
-                                       smooth_method="exp").score for row in sums.tolist()])
+    compute = partial(BLEU.compute_bleu, smooth_method="exp", effective_order=effective_order)
+    return np.array([compute(correct=row[2:6], total=row[6:10], sys_len=int(row[0]), ref_len=int(row[1])).score
+                     for row in sums.tolist()])
 
 
 FORMULAS: dict[str, Formula] = {"mean": mean, "f1": f1, "bleu": bleu}
+_OF_ITEMS: dict[str, Formula] = FORMULAS | {"bleu": partial(bleu, effective_order=True)}
+
+
+def figures_of_items(score: Score) -> list[float]:
+    """The primary metric of each item alone.
+
+    >>> figures_of_items(Score({}, "", formula="f1", counts=((1.0, 2.0, 2.0), (0.0, 1.0, 0.0))))
+    [50.0, 0.0]
+    """
+    return _OF_ITEMS[score.formula](np.array(score.counts, dtype=float)).tolist() if score.counts else []
 
 
 def interval(counts: Counts, formula: Formula, *, samples: int = INTERVAL_SAMPLES, seed: int = SEED) -> Interval:

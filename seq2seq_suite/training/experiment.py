@@ -16,6 +16,7 @@ from torch import Tensor
 from seq2seq_suite import config_file
 from seq2seq_suite.config import Config
 from seq2seq_suite.data.batching import Bucketed, collate
+from seq2seq_suite.metrics.significance import figures_of_items
 from seq2seq_suite.report.html import write_report
 from seq2seq_suite.tasks import open_task
 from seq2seq_suite.training import checkpoint, resuming
@@ -194,15 +195,14 @@ def _evaluate_splits(run_directory: RunDirectory, decoder: Decoder, splits: dict
         hypotheses = decoder.hypotheses(encoded)
         predictions = decoder.predictions(examples, hypotheses)
         score = task.score(predictions, [example.reference for example in examples])
+        own = figures_of_items(score)
         figures[split], failed[split] = score.figures, failures(hypotheses, predictions, encoded)
         signature, formula = score.signature, score.formula
         run_directory.write_predictions(split + suffix, [
             {"source": _plain(example.source), "reference": task.to_text(example.reference),
              "prediction": task.to_text(prediction), "origin": example.origin, "counts": counts,
-             "figures": {task.primary_metric:
-                         task.score([prediction], [example.reference]).figures[task.primary_metric]}}
-            for example, prediction, counts in zip(examples, predictions, score.counts or [()] * len(examples),
-                                                   strict=True)])
+             "figures": {task.primary_metric: figure}}
+            for example, prediction, counts, figure in zip(examples, predictions, score.counts, own, strict=True)])
         run_directory.write_details(split + suffix, score.details)
         run_directory.log(f"{split}: " + "  ".join(f"{name} {value:.4g}" for name, value in score.figures.items())
                           + f"  [{signature}]")

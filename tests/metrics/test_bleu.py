@@ -11,6 +11,7 @@ import sacrebleu
 
 from seq2seq_suite.data.sources import read_rows
 from seq2seq_suite.metrics.bleu import TOKENIZERS, moses_tokens, score_translations, tokenised_share
+from seq2seq_suite.metrics.significance import figures_of_items
 
 REFERENCES = ["Ein Hund läuft über saftig-grünes Gras.", "Zwei Männer stehen am Herd und bereiten Essen zu.",
               "Eine Frau, die liest, sitzt im Park."] * 4
@@ -78,8 +79,7 @@ def test_chinese_is_compared_character_by_character():
 
 def test_a_perfect_translation_scores_a_hundred_even_alone_and_short():
     assert score_translations(REFERENCES, REFERENCES).figures["bleu"] == pytest.approx(100.0)
-    one = score_translations(["Ja."], ["Ja."])
-    assert one.figures["bleu"] == pytest.approx(100.0) and "|eff:yes|" in one.signature
+    assert figures_of_items(score_translations(["Ja."], ["Ja."])) == pytest.approx([100.0])
 
 
 def test_missing_and_empty_predictions_are_counted_and_score_nothing():

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seq2seq_suite.metrics.significance import FORMULAS, bleu, compare, f1, interval, mean
+from seq2seq_suite.metrics.bleu import score_translations
+from seq2seq_suite.metrics.significance import FORMULAS, bleu, compare, f1, figures_of_items, interval, mean
 
 WORDS = tuple("the a red blue small old dog cat man bird sees takes finds with in".split())  # noqa: SIM905
 
@@ -89,3 +90,14 @@ def test_every_formula_takes_many_rows_at_once():
     for name, formula in FORMULAS.items():
         one = formula(np.array(rows[name], dtype=float))
         assert formula(np.array(rows[name] * 3, dtype=float)).tolist() == pytest.approx(one.tolist() * 3)
+
+
+def test_an_items_own_figure_is_sacrebleus_sentence_score():
+    outputs = ["a red dog", "the cat sat on the mat", "", "no"]
+    references = ["a red dog", "a cat sat on a mat", "x", "no"]
+    found = figures_of_items(score_translations(outputs, references))
+    from sacrebleu.metrics import BLEU
+
+    judge = BLEU(effective_order=True)
+    assert found == pytest.approx([judge.sentence_score(output, [reference]).score
+                                   for output, reference in zip(outputs, references, strict=True)])
