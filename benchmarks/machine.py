@@ -15,7 +15,7 @@ from pathlib import Path
 _GEMMS = ((2048, 2048, 2048), (4096, 512, 2048), (4096, 2048, 512))
 
 
-def provenance(seed: int, threads: int) -> list[str]:
+def provenance(seed: int | str, threads: int) -> list[str]:
     """Lines that say where, when and how: machine, versions, command, seed and commit."""
     import torch
 

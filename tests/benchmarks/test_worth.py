@@ -1,0 +1,41 @@
+"""The study of options runs real variants, keeps what is done and refuses names it does not know."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks import worth
+from seq2seq_suite import config_file
+
+QUICK = ["training.max_updates=2", "training.validate_every=2", "backbone.width=16",
+         "backbone.feed_forward_width=16", "backbone.num_heads=2", "device=cpu"]
+
+
+def test_a_study_ends_in_a_table_and_keeps_its_runs(tmp_path, capsys):
+    asked = {"question": "Who sat?", "context": "Tom sat. Ann left.", "answer": "Tom"}
+    for split in ("train", "validation"):
+        (tmp_path / f"{split}.jsonl").write_text((json.dumps(asked) + "\n") * 4, encoding="utf-8")
+    table = tmp_path / "table.md"
+    command = ["tasks/qa.yaml", f"data.path={tmp_path}", *QUICK, "--variants", worth.WHOLE, "AdamW alone",
+               "--threads", "1", "--runs", str(tmp_path / "runs"), "--output", str(table)]
+    worth.main(command)
+    lines = table.read_text(encoding="utf-8").splitlines()
+    assert [line.split("|")[1].strip() for line in lines if line.startswith("| ")][2:] == [worth.WHOLE, "AdamW alone"]
+    times = {path: path.stat().st_mtime_ns for path in (tmp_path / "runs").rglob("summary.json")}
+    assert len(times) == 2
+    worth.main(command)
+    assert times == {path: path.stat().st_mtime_ns for path in times}
+
+
+def test_an_unknown_variant_is_refused(capsys):
+    with pytest.raises(SystemExit) as caught:
+        worth.main(["tasks/qa.yaml", "--variants", "AdamW"])
+    assert caught.value.code == 2 and "choose from as in the YAML" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("task", worth.VARIANTS)
+def test_every_variant_is_a_configuration(task):
+    for overrides in worth.VARIANTS[task].values():
+        yaml = {"parsing": "parsing-genia-quick", "multilabel": "multilabel-goemotions"}.get(task, task)
+        config_file.load(Path(f"tasks/{yaml}.yaml"), list(overrides))
