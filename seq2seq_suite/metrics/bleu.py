@@ -26,9 +26,6 @@ def score_translations(predictions: Sequence[str | None], references: Sequence[s
                        lowercase: bool = False, tokenised_lowercase: str = "") -> Score:
     """Corpus figures of translations with a reference each; a missing prediction counts as an empty one.
 
-    A single pair is scored with the effective order of n-grams, as sacreBLEU wants it for sentences; its signature
-    says so.
-
     Args:
         predictions, references: plain text, neither tokenised nor lower-cased.
         tokenizer: one of `TOKENIZERS`; `none` only for text that is tokenised already.
