@@ -17,7 +17,7 @@ from random import Random
 from seq2seq_suite.data.miniworld.splits import falls_in, size_of
 
 SPLITS = ("train", "validation", "test", "longer")
-SIZES = {"train": 40_000, "validation": 1000, "test": 2000, "longer": 1000}  # questions
+SIZES = {"train": 100_000, "validation": 1000, "test": 2000, "longer": 1000}  # questions
 QUESTIONS = 3  # of a story, each of another kind
 LENGTHS = {"longer": (10, 13)}  # sentences; `longer` asks whether what was learned holds for longer stories
 _LENGTH = (5, 8)
