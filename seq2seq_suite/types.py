@@ -14,6 +14,8 @@ if TYPE_CHECKING:  # torch and numpy stay out of the command line's import time
     import numpy as np
     from torch import Tensor
 
+    from seq2seq_suite.sizes import Sizes
+
 PAD, BEGIN, END, UNKNOWN = 0, 1, 2, 3
 SPECIALS = ("<pad>", "<begin>", "<end>", "<unknown>")
 
@@ -79,6 +81,8 @@ class Encoded:
         context: (T,M) symbols that describe the state before each target symbol, 0 for none; or None.
         index: the example's place in its split.
         scores: (V,) what a model outside says of each target symbol; or None.
+        transcript: (U,) ids of what is said in the source, for CTC; or None.
+        given: (T,) bool, True for target symbols that are not to be predicted; or None for none.
     """
 
     source: np.ndarray
@@ -88,6 +92,8 @@ class Encoded:
     context: np.ndarray | None = None
     index: int = 0
     scores: np.ndarray | None = None
+    transcript: np.ndarray | None = None
+    given: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -106,6 +112,7 @@ class Batch:
         focus: (B,T,K) source positions, -1 for none; or None.
         context: (B,T,M) symbols, 0 for none; or None.
         scores: (B,V) float32, what a model outside says of each target symbol; or None.
+        transcript: (B,U) ids of what is said in the source, padded with 0, for CTC; or None.
     """
 
     source: Tensor | None
@@ -119,75 +126,31 @@ class Batch:
     focus: Tensor | None = None
     context: Tensor | None = None
     scores: Tensor | None = None
+    transcript: Tensor | None = None
 
     def to(self, device: Any) -> Batch:
         """The same batch on `device`."""
         moved = {}
         for name in ("source", "source_mask", "target", "target_mask", "prompt_mask",
-                     "source_labels", "focus", "context", "scores"):
+                     "source_labels", "focus", "context", "scores", "transcript"):
             tensor = getattr(self, name)
             moved[name] = None if tensor is None else tensor.to(device, non_blocking=True)
         return replace(self, **moved)
 
 
 @dataclass(frozen=True)
-class Sizes:
-    """What a task's vocabularies ask of the model.
+class Objects:
+    """What is in a picture.
 
     Args:
-        target_symbols: V.
-        source_symbols: token or word types.
-        source_characters: letters, where words are read by their letters; otherwise 0.
-        words: True for sources (B,S,P), words with pieces; False for (B,S) tokens.
-        source_labels: (kind, classes) of the auxiliary labels of each source position.
-        num_focus: K; 0 without a guide.
-        num_context: M.
-        unknown_probability: chance of each word type to be dropped to <unknown> in training.
-        shared_symbols: True where source and target have one vocabulary, and one embedding serves both.
-        source_segments: segment numbers, below which those of sources (B,S,2) lie, a token and its segment each;
-            0 for sources without them.
-        segment_jitter: chance of each segment number that it and those above it grow by one in training.
-        sentences: True for sources (B,S,W), sentences with their words, read as one vector each; the segment
-            number of a sentence is its place.
-        pointer: True where tokens of the source are symbols of the target and may be copied.
-        label_head: pooled or label_wise, a classifier of each target symbol on the encoder; empty for none.
-        label_pointer: True where the decoder's logits see what the label-wise head found.
-        scores: True where the label head reads scores from outside.
+        boxes: (x1, y1, x2, y2) of each object in pixels, x to the right and y down.
+        labels: its class.
+        scores: how sure a detector is of each; empty for the truth.
     """
 
-    target_symbols: int
-    source_symbols: int
-    source_characters: int = 0
-    words: bool = False
-    source_labels: tuple[tuple[str, int], ...] = ()
-    num_focus: int = 0
-    num_context: int = 0
-    unknown_probability: tuple[float, ...] = ()
-    shared_symbols: bool = False
-    source_segments: int = 0
-    segment_jitter: float = 0.0
-    sentences: bool = False
-    pointer: bool = False
-    label_head: str = ""
-    label_pointer: bool = False
-    scores: bool = False
-
-
-@dataclass(frozen=True)
-class SetOptions:
-    """How targets that are sets of symbols are learned and searched for.
-
-    Args:
-        order: fixed: as encoded; random: drawn anew each time; free: a loss over the symbols not yet written.
-        head_weight: weight of the label head's binary cross-entropy in the loss; 0 for none.
-        head_mixture: mu, share of the label head's verdict in decoding; 0 for none.
-        marginals: give each hypothesis the probability of every symbol, from the beam's sets.
-    """
-
-    order: str = "fixed"
-    head_weight: float = 0.0
-    head_mixture: float = 0.0
-    marginals: bool = False
+    boxes: tuple[tuple[float, float, float, float], ...] = ()
+    labels: tuple[str, ...] = ()
+    scores: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -237,6 +200,7 @@ class Hypothesis:
         complete: False if the length limit forced its END.
         source_labels: predicted auxiliary labels of the source positions, of the first kind; empty without one.
         marginals: probability of each target symbol to be in the set; empty unless asked for.
+        certainties: probability of each object's class; empty for other tasks.
     """
 
     symbols: tuple[int, ...]
@@ -244,6 +208,7 @@ class Hypothesis:
     complete: bool = True
     source_labels: tuple[int, ...] = ()
     marginals: tuple[float, ...] = ()
+    certainties: tuple[float, ...] = ()
 
 
 class ConstraintState(Protocol):
@@ -282,8 +247,9 @@ class Constraint(Protocol):
 class Task(Protocol):
     """An adapter: data, symbols and metric of one task. It knows no model.
 
-    A task whose targets are sets also has `set_options` (SetOptions); one that settles something on the validation
-    split after training, a threshold say, has `tune(examples, decode)`, which returns a line for the log.
+    A task whose targets are sets also has `set_options` (SetOptions), one of boxes `box_options` (BoxOptions); one
+    that settles something on the validation split after training, a threshold say, has `tune(examples, decode)`, which
+    returns a line for the log.
     """
 
     name: str
@@ -367,7 +333,8 @@ class Score:
         signature: version and options of the metric.
         details: tables behind the figures.
         formula: name in `metrics.significance.FORMULAS`: from sums of counts to the primary metric.
-        counts: each item's share in the primary metric, a row for each item in their order.
+        counts: each item's share in the primary metric, a row for each item in their order; empty where the metric is
+            no function of such sums.
     """
 
     figures: dict[str, float]

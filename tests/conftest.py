@@ -10,10 +10,11 @@ from torch import nn
 from seq2seq_suite.config import Backbone, Config
 from seq2seq_suite.model.layers import LayerShape
 from seq2seq_suite.model.seq2seq import Seq2Seq, build_model
+from seq2seq_suite.sizes import Sizes
 from seq2seq_suite.strategies.base import Strategy
 from seq2seq_suite.tasks.parsing import ParsingTask
 from seq2seq_suite.trees import read_trees
-from seq2seq_suite.types import END, Batch, Example, Sizes
+from seq2seq_suite.types import END, Batch, Example
 
 # The same examples in each run, and no test fails because the machine is slow.
 hypothesis.settings.register_profile("suite", deadline=None, derandomize=True,

@@ -10,9 +10,10 @@ from torch import Tensor
 from torch.nn import functional
 
 from seq2seq_suite.model.seq2seq import Prompt, Seq2Seq
+from seq2seq_suite.sizes import SetOptions
 from seq2seq_suite.strategies.autoregressive import Autoregressive, shift_right
 from seq2seq_suite.strategies.search import SearchOptions, beam_search
-from seq2seq_suite.types import BEGIN, END, PAD, SPECIALS, UNKNOWN, Batch, Constraint, Hypothesis, Loss, SetOptions
+from seq2seq_suite.types import BEGIN, END, PAD, SPECIALS, UNKNOWN, Batch, Constraint, Hypothesis, Loss
 
 _EXTRA_STEPS = 1  # of a rollout beyond the target's length, to be seen after a mistake
 

@@ -16,11 +16,12 @@ from seq2seq_suite.data.vocabulary import Vocabulary
 from seq2seq_suite.data.words import encode_words, split_words
 from seq2seq_suite.files import atomic_write_text
 from seq2seq_suite.metrics.labels import binarise, score_labels
+from seq2seq_suite.sizes import SetOptions, Sizes
 from seq2seq_suite.tasks.label_automaton import LabelAutomaton
 from seq2seq_suite.tasks.label_names import INVALID, from_line, read_labels, read_names, to_line
 from seq2seq_suite.tasks.linear_scores import LinearScores
 from seq2seq_suite.tasks.reading import place_of, read_examples, require_embedded
-from seq2seq_suite.types import END, SPECIALS, DataError, Encoded, Example, Hypothesis, Score, SetOptions, Sizes
+from seq2seq_suite.types import END, SPECIALS, DataError, Encoded, Example, Hypothesis, Score
 
 Labels = tuple[str, ...]
 _THRESHOLD, _LINEAR = "threshold.json", "linear.npz"

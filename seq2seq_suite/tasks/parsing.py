@@ -15,11 +15,12 @@ from seq2seq_suite.data.sources import Row
 from seq2seq_suite.data.vocabulary import Vocabulary
 from seq2seq_suite.data.words import encode_words
 from seq2seq_suite.metrics.evalb import evalb
+from seq2seq_suite.sizes import Sizes
 from seq2seq_suite.tasks.automaton import ParserAutomaton
 from seq2seq_suite.tasks.linearisation import Brackets, InOrder
 from seq2seq_suite.tasks.reading import place_of, read_examples, require_embedded
 from seq2seq_suite.trees import Tree, clean, read_trees
-from seq2seq_suite.types import END, SPECIALS, UNKNOWN, DataError, Encoded, Example, Hypothesis, Score, Sizes
+from seq2seq_suite.types import END, SPECIALS, UNKNOWN, DataError, Encoded, Example, Hypothesis, Score
 
 _TRACE_ROWS = 1024  # examples whose automata are run together
 TAG_WITHOUT_MODEL = "XX"

@@ -13,9 +13,10 @@ from seq2seq_suite.config import QA, Data
 from seq2seq_suite.data.sources import Row
 from seq2seq_suite.data.vocabulary import Vocabulary
 from seq2seq_suite.metrics.answers import Gold, answer_scores
+from seq2seq_suite.sizes import Sizes
 from seq2seq_suite.tasks.passages import SEPARATOR, Passage, crop, symbols_of, text_of, words_of
 from seq2seq_suite.tasks.reading import place_of, read_examples, require_embedded
-from seq2seq_suite.types import END, DataError, Encoded, Example, Hypothesis, Score, Sizes
+from seq2seq_suite.types import END, DataError, Encoded, Example, Hypothesis, Score
 
 CONTEXT_COLUMNS = ("context", "passage", "story")
 ANSWER_COLUMNS = ("answers", "answer")

@@ -15,8 +15,9 @@ from seq2seq_suite.data.sources import BadRows, Row
 from seq2seq_suite.data.subwords import Characters, Subwords, clean_text, load_subwords, train_subwords
 from seq2seq_suite.data.vocabulary import Vocabulary
 from seq2seq_suite.metrics.bleu import complaints, score_translations, tokenised_share
+from seq2seq_suite.sizes import Sizes
 from seq2seq_suite.tasks.reading import open_split, place_of, read_examples, require_embedded
-from seq2seq_suite.types import END, DataError, Encoded, Example, Hypothesis, Score, Sizes
+from seq2seq_suite.types import END, DataError, Encoded, Example, Hypothesis, Score
 
 _COLUMNS = (("src", "tgt"), ("source", "target"))  # read where no column is named by its language
 _MANY_TOKENISED = 0.2

@@ -8,9 +8,10 @@ import torch
 from torch.nn import functional
 
 from seq2seq_suite.model.pointer import Pointer, smoothed_cross_entropy
+from seq2seq_suite.sizes import Sizes
 from seq2seq_suite.strategies.autoregressive import Autoregressive
 from seq2seq_suite.strategies.search import SearchOptions
-from seq2seq_suite.types import Sizes, States
+from seq2seq_suite.types import States
 
 WIDTH, SYMBOLS = 8, 10
 SIZES = Sizes(SYMBOLS, SYMBOLS, pointer=True)

@@ -9,7 +9,8 @@ from seq2seq_suite.model.frontends import Tokens, token_embedding
 from seq2seq_suite.model.layers import causal
 from seq2seq_suite.model.positions import LearnedPositions, NoPositions
 from seq2seq_suite.model.segments import Segments, Sentences
-from seq2seq_suite.types import Sizes, States
+from seq2seq_suite.sizes import Sizes
+from seq2seq_suite.types import States
 
 WIDTH = 16
 

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
+from seq2seq_suite.sizes import Sizes
 from seq2seq_suite.strategies.autoregressive import Autoregressive
-from seq2seq_suite.types import Sizes
 
 V, WIDTH = 11, 16
 

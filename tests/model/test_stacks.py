@@ -9,7 +9,8 @@ from seq2seq_suite.model.encoders import SelfAttentionEncoder
 from seq2seq_suite.model.layers import causal
 from seq2seq_suite.model.positions import RotaryPositions
 from seq2seq_suite.model.seq2seq import build_model
-from seq2seq_suite.types import Batch, Sizes, States
+from seq2seq_suite.sizes import Sizes
+from seq2seq_suite.types import Batch, States
 
 WIDTH = 16
 CLOSE = {"rtol": 1e-4, "atol": 1e-5}
