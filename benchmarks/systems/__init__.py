@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from torch import nn
+
+from seq2seq_suite.data.torchaudio_import import load_torchaudio
+from seq2seq_suite.types import DataError
+
+# transformers imports torchaudio where it is installed, and breaks where that cannot be loaded beside a CPU torch.
+with suppress(DataError):
+    load_torchaudio()
 
 Pair = tuple[list[int], list[int]]
 

@@ -9,9 +9,9 @@ from torch import Tensor
 
 from seq2seq_suite.model.decoder import Cache
 from seq2seq_suite.model.seq2seq import Prompt, Seq2Seq
+from seq2seq_suite.strategies.ctc import NEVER, Prefixes, best_path
 from seq2seq_suite.types import BEGIN, END, PAD, UNKNOWN, Batch, Constraint, ConstraintState, Hypothesis
 
-NEVER = float("-inf")
 _BLOCK = 64  # symbols, in `_top`
 
 
@@ -27,6 +27,7 @@ class SearchOptions:
     top_k: int = 0
     top_p: float = 1.0
     constraint: bool = True
+    ctc_weight: float = 0.0
 
     def normalise(self, log_probability: Tensor, length: Tensor | int) -> Tensor:
         """score = log p(y) / ((5 + T) / 6)^alpha, T counting END.
@@ -43,11 +44,13 @@ class _Rows:
     prompt: Prompt
     cache: Cache
     automaton: ConstraintState | None
+    prefixes: Prefixes | None = None
 
     def select(self, rows: Tensor, sentences: Tensor | None = None) -> _Rows:
         """The given rows, and the given sentences where some are finished."""
         return _Rows(self.prompt if sentences is None else self.prompt.select(sentences), self.cache.select(rows),
-                     None if self.automaton is None else self.automaton.select(rows))
+                     None if self.automaton is None else self.automaton.select(rows),
+                     None if self.prefixes is None else self.prefixes.select(rows, sentences))
 
 
 class _Stepper:
@@ -66,7 +69,8 @@ class _Stepper:
             labels = tuple(tuple(row[:length]) for row, length
                            in zip(self.model.labeller(states.values).tolist(), lengths, strict=True))
         automaton = self.constraint.start(batch, limit) if self.constraint is not None else None
-        return _Rows(prompt, self.model.decoder.new_cache(states.values), automaton), labels
+        prefixes = Prefixes.empty(self.model.ctc(states)) if self.options.ctc_weight else None
+        return _Rows(prompt, self.model.decoder.new_cache(states.values), automaton, prefixes), labels
 
     def log_probabilities(self, rows: _Rows, previous: Tensor, last_step: Tensor) -> tuple[Tensor, _Rows]:
         """Log-probabilities (N,V) of the next symbol; where `last_step` (N,) only END remains."""
@@ -82,6 +86,10 @@ class _Stepper:
         if self.constraint is not None and self.options.constraint:
             logits = logits.masked_fill(~self.constraint.allowed(rows.automaton), NEVER)
         log_probabilities = torch.log_softmax(logits, -1)
+        if rows.prefixes is not None:
+            weight = self.options.ctc_weight
+            log_probabilities = torch.where(log_probabilities == NEVER, NEVER,
+                                            (1.0 - weight) * log_probabilities + weight * rows.prefixes.gains())
         if bool(last_step.any()):
             not_end = torch.arange(logits.size(1), device=logits.device) != END
             log_probabilities = log_probabilities.masked_fill(last_step.unsqueeze(1) & not_end, NEVER)
@@ -92,9 +100,16 @@ class _Stepper:
 
     def advance(self, rows: _Rows, symbols: Tensor) -> _Rows:
         """The automaton after `symbols` (N,)."""
-        if rows.automaton is None:
-            return rows
-        return _Rows(rows.prompt, rows.cache, self.constraint.advance(rows.automaton, symbols))
+        return replace(
+            rows, automaton=None if rows.automaton is None else self.constraint.advance(rows.automaton, symbols),
+            prefixes=None if rows.prefixes is None else rows.prefixes.advance(symbols))
+
+
+@torch.inference_mode()
+def spell(model: Seq2Seq, batch: Batch) -> list[list[Hypothesis]]:
+    """What the CTC head says alone, by its best path: no decoder, no steps."""
+    found = best_path(model.ctc(model.encode(batch)))
+    return [[Hypothesis(tuple(symbols), score)] for symbols, score in found]
 
 
 @torch.inference_mode()

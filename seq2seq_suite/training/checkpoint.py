@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import shutil
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -158,6 +159,33 @@ def load_weights(path: Path, model: nn.Module) -> None:
                             expected=str(tuple(expected[name].shape)),
                             remedy="use the run directory that the checkpoint came from")
     model.load_state_dict(tensors, strict=False)
+
+
+def load_parts(path: Path, model: nn.Module, parts: Sequence[str]) -> str:
+    """Load the named parts (`frontend`, `encoder`, ...) of another run's checkpoint into a model.
+
+    Returns:
+        A line that says what was taken.
+
+    Raises:
+        DataError: the file is missing or truncated, or a part is not there or of another shape.
+    """
+    tensors = _load_tensors(path / MODEL)
+    own = model.state_dict()
+    taken = {}
+    for part in parts:
+        found = {name: tensor for name, tensor in tensors.items() if name.partition(".")[0] == part}
+        wanted = {name for name in own if name.partition(".")[0] == part}
+        wrong = sorted(wanted ^ found.keys()) or sorted(
+            name for name in wanted if own[name].shape != found[name].shape)
+        if wrong or not wanted:
+            raise DataError(f"the part '{part}' does not fit: {wrong[0] if wrong else 'there is none'}",
+                            file=str(path / MODEL), expected="a run with the same backbone, front-end and task options",
+                            remedy="give both runs the same `backbone`, or name fewer parts under init_parts")
+        taken |= found
+    model.load_state_dict(taken, strict=False)
+    count = sum(tensor.numel() for tensor in taken.values())
+    return f"{', '.join(parts)} begin as in {path}: {count:,} numbers"
 
 
 def steps(folder: Path) -> list[Path]:

@@ -7,6 +7,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from seq2seq_suite import config_file
 from seq2seq_suite.config import Config
 from seq2seq_suite.training.run_directory import RunDirectory
@@ -20,7 +22,7 @@ def fingerprint(encoded: Sequence[Encoded]) -> str:
     """A hash of a split's examples, their order included."""
     digest = hashlib.sha256()
     for item in encoded:
-        digest.update(item.source.tobytes())
+        digest.update(np.asarray(item.source).tobytes())
         digest.update(item.target.tobytes())
         digest.update(b"" if item.source_labels is None else item.source_labels.tobytes())
     return digest.hexdigest()

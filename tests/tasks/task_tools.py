@@ -11,10 +11,10 @@ from seq2seq_suite.tasks import open_task
 
 def make_task(name: str, **keys: Any) -> Any:
     """A task by its name; `multilabel__min_count=1` sets the key `multilabel.min_count`."""
-    values: dict[str, Any] = {"task": name, name: {}, "data": {}}
+    values: dict[str, Any] = {"task": name}
     for key, value in keys.items():
         section, _, option = key.partition("__")
-        values[section][option] = value
+        values.setdefault(section, {})[option] = value
     return open_task(name, Config.model_validate(values))
 
 

@@ -1,0 +1,99 @@
+"""eSpeak NG in processes of its own, so that a sentence always sounds the same.
+
+The library keeps state from one sentence to the next (the phase of its oscillators, random numbers), which changes the
+samples. Here a small process loads it and forks a child for every sentence: each is the first that its child speaks.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import struct
+import subprocess
+import sys
+import threading
+
+import numpy as np
+
+from seq2seq_suite.types import DataError
+
+_SYNCHRONOUS, _DONT_EXIT, _UTF8, _RATE, _PITCH = 2, 0x8000, 1, 1, 3  # speak_lib.h
+_HEAD = struct.Struct("<ii")  # samples a second, number of samples; a rate of 0 for a voice that is not there
+_local = threading.local()
+
+
+class Speaker:
+    """One helper process; not to be shared by threads."""
+
+    def __init__(self) -> None:
+        try:
+            import espeakng_loader
+        except ModuleNotFoundError:
+            raise DataError("eSpeak NG is not installed", expected="it speaks the embedded sentences",
+                            remedy="pip install 'seq2seq-suite[speech]'") from None
+        paths = espeakng_loader.get_library_path(), espeakng_loader.get_data_path()
+        self._process = subprocess.Popen([sys.executable, "-m", __name__, *map(str, paths)], stdin=subprocess.PIPE,
+                                         stdout=subprocess.PIPE)
+
+    def say(self, text: str, voice: str, *, rate: int, pitch: int) -> tuple[np.ndarray, int]:
+        """Samples (N,) float32 in [-1, 1] and their rate; `rate` in words a minute, `pitch` from 0 to 99."""
+        self._process.stdin.write(json.dumps([text, voice, rate, pitch]).encode() + b"\n")
+        self._process.stdin.flush()
+        head = self._process.stdout.read(_HEAD.size)
+        if len(head) < _HEAD.size:
+            raise DataError("eSpeak NG stopped", remedy="install espeakng-loader again")
+        hertz, count = _HEAD.unpack(head)
+        if not hertz:
+            raise DataError(f"eSpeak NG has no voice '{voice}'", remedy="install espeakng-loader again")
+        return np.frombuffer(self._process.stdout.read(2 * count), dtype="<i2").astype(np.float32) / 32768.0, hertz
+
+    def __del__(self) -> None:
+        process = getattr(self, "_process", None)
+        if process is not None:
+            process.stdin.close()
+            process.stdout.close()
+            process.wait()
+
+
+def speaker() -> Speaker:
+    """This thread's speaker."""
+    if not hasattr(_local, "speaker"):
+        _local.speaker = Speaker()
+    return _local.speaker
+
+
+def serve(library_path: str, data_path: str) -> None:
+    """Speak each line of standard input, JSON of text, voice, rate and pitch, to standard output."""
+    library, parts = ctypes.CDLL(library_path), []
+    hertz = library.espeak_Initialize(_SYNCHRONOUS, 0, data_path.encode(), _DONT_EXIT)
+
+    @ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_short), ctypes.c_int, ctypes.c_void_p)
+    def receive(wave, count: int, _events) -> int:
+        if wave and count:
+            parts.append(ctypes.string_at(wave, 2 * count))
+        return 0
+
+    library.espeak_SetSynthCallback(receive)
+    library.espeak_ng_SetRandSeed(ctypes.c_long(1))
+    for line in sys.stdin.buffer:
+        if hasattr(os, "fork") and os.fork():
+            os.wait()
+            continue
+        text, voice, rate, pitch = json.loads(line)
+        content = text.encode() + b"\0"
+        parts.clear()
+        found = hertz > 0 and library.espeak_SetVoiceByName(voice.encode()) == 0
+        if found:
+            library.espeak_SetParameter(_RATE, rate, 0)
+            library.espeak_SetParameter(_PITCH, pitch, 0)
+            library.espeak_Synth(content, ctypes.c_size_t(len(content)), 0, 0, 0, _UTF8, None, None)
+        wave = b"".join(parts)
+        sys.stdout.buffer.write(_HEAD.pack(hertz if found else 0, len(wave) // 2) + wave)
+        sys.stdout.buffer.flush()
+        if hasattr(os, "fork"):
+            os._exit(0)
+
+
+if __name__ == "__main__":
+    serve(*sys.argv[1:])

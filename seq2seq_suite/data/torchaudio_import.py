@@ -1,0 +1,42 @@
+"""torchaudio beside any build of torch."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+
+import torch
+
+from seq2seq_suite.types import DataError
+
+
+def load_torchaudio() -> ModuleType:
+    """torchaudio, without its compiled part where that cannot be loaded.
+
+    The wheel's compiled part links CUDA libraries, which a CPU build of torch does not bring; nothing here needs it,
+    but the package refuses to be imported without it. A stand-in for the module that loads it lets the rest work.
+
+    Raises:
+        DataError: torchaudio is not installed.
+    """
+    try:
+        import torchaudio
+    except ModuleNotFoundError:
+        raise DataError("torchaudio is not installed", expected="it reads sound for this task",
+                        remedy="pip install 'seq2seq-suite[speech]'") from None
+    except OSError:
+        if torch.version.cuda is not None:
+            raise
+        for name in [name for name in sys.modules if name.partition(".")[0] == "torchaudio"]:
+            del sys.modules[name]
+        sys.modules["torchaudio._extension"] = _without_compiled_part()
+        import torchaudio
+    return torchaudio
+
+
+def _without_compiled_part() -> ModuleType:
+    module = ModuleType("torchaudio._extension")
+    module._IS_TORCHAUDIO_EXT_AVAILABLE = module._IS_ALIGN_AVAILABLE = False  # type: ignore[attr-defined]
+    module._check_cuda_version = lambda: None  # type: ignore[attr-defined]
+    module.fail_if_no_align = lambda function: function  # type: ignore[attr-defined]
+    return module

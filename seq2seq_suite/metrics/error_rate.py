@@ -1,0 +1,83 @@
+"""Word and character error rates, by jiwer."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+
+from seq2seq_suite import __version__
+from seq2seq_suite.types import Score
+
+_WORST = 20
+
+
+def normalise(text: str) -> str:
+    """Lower case, no punctuation but apostrophes inside words, one space between words.
+
+    >>> normalise("It's  TEN, isn't it? 'No'!")
+    "it's ten isn't it no"
+    """
+    letters = [letter if letter == "'" or not unicodedata.category(letter).startswith(("P", "S")) else " "
+               for letter in text.lower()]
+    return " ".join(word.strip("'") for word in "".join(letters).split() if word.strip("'"))
+
+
+def error_rates(predictions: Sequence[str | None], references: Sequence[str]) -> Score:
+    """Corpus figures of transcripts; a missing prediction counts as an empty one.
+
+    WER = 100 (S + D + I) / N over words, CER the same over characters, spaces among them, after `normalise`.
+
+    Returns:
+        Figures wer, cer, sentence_error_rate, substitutions, deletions, insertions (words, in percent of N) and
+        empty_rate. `details["worst"]` holds the utterances with the most errors, aligned. Counts: (errors, words).
+
+    Raises:
+        ValueError: there is not one prediction for each reference, or a reference without a word.
+
+    >>> score = error_rates(["go two", None], ["go to", "yes"])
+    >>> score.figures["wer"], score.figures["cer"], score.figures["sentence_error_rate"]
+    (66.66666666666666, 50.0, 100.0)
+    """
+    import jiwer
+
+    if len(predictions) != len(references) or not references:
+        raise ValueError(f"{len(predictions)} predictions for {len(references)} references")
+    gold, found = [normalise(text) for text in references], [normalise(text or "") for text in predictions]
+    for number, text in enumerate(gold, 1):
+        if not text:
+            raise ValueError(f"reference {number} has no word")
+    words, characters = jiwer.process_words(gold, found), jiwer.process_characters(gold, found)
+    total = words.hits + words.substitutions + words.deletions
+    errors = [sum(max(chunk.ref_end_idx - chunk.ref_start_idx, chunk.hyp_end_idx - chunk.hyp_start_idx)
+                  for chunk in chunks if chunk.type != "equal") for chunks in words.alignments]
+    lengths = [len(text.split()) for text in gold]
+    figures = {"wer": 100.0 * words.wer, "cer": 100.0 * characters.cer,
+               "sentence_error_rate": 100.0 * sum(count > 0 for count in errors) / len(errors),
+               **{name: 100.0 * getattr(words, name) / total for name in ("substitutions", "deletions", "insertions")},
+               "empty_rate": 100.0 * sum(not text for text in found) / len(found)}
+    worst = sorted(range(len(errors)), key=lambda item: (-errors[item] / lengths[item], -errors[item]))[:_WORST]
+    details = {"worst": [{"item": item, "errors": errors[item], "words": lengths[item],
+                          "alignment": aligned(gold[item], found[item])} for item in worst if errors[item]]}
+    signature = f"wer|unit:word|cer:with_spaces|norm:lower+punctuation|jiwer:{_version()}|version:{__version__}"
+    return Score(figures, signature, details, formula="mean",
+                 counts=tuple(zip(map(float, errors), map(float, lengths), strict=True)))
+
+
+def aligned(reference: str, prediction: str) -> str:
+    """Reference, prediction and a line of S, D and I under each error, words below one another.
+
+    >>> print(aligned("go to the town", "go two the"))
+    REF: go  to the town
+    HYP: go two the ****
+              S        D
+    """
+    import jiwer
+
+    drawn = jiwer.visualize_alignment(jiwer.process_words([reference], [prediction]), show_measures=False)
+    return "\n".join(line for line in drawn.splitlines() if line.strip() and not line.startswith("==="))
+
+
+def _version() -> str:
+    from importlib.metadata import version
+
+    return version("jiwer")

@@ -1,0 +1,251 @@
+"""What every task that hears has in common: recordings, their features and the transcript that CTC spells."""
+
+from __future__ import annotations
+
+import zlib
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from seq2seq_suite.config import Audio, Data
+from seq2seq_suite.data.audio import Features, Recording, Sound, Stored
+from seq2seq_suite.data.sources import BadRows, Row
+from seq2seq_suite.data.subwords import Characters, Subwords
+from seq2seq_suite.data.vocabulary import Vocabulary
+from seq2seq_suite.metrics.error_rate import normalise
+from seq2seq_suite.sizes import SoundShape
+from seq2seq_suite.tasks.reading import open_split, place_of, read_examples, require_embedded
+from seq2seq_suite.types import END, DataError, Encoded, Example, Hypothesis
+
+_LEAST_DEVIATION = 0.1  # of a bin's log energy: bands above what a recording holds are constant
+
+
+class SoundTask(ABC):
+    """Sound -> text; the source is log-mel features.
+
+    A task says what a row's reference is, what is spoken (for CTC) and what is to be written.
+
+    Args:
+        audio: the configuration's `audio`.
+        data: the configuration's `data`; `data.max_length` counts frames of 10 ms.
+        seed: of the speeds drawn in training.
+    """
+
+    label_weights: Mapping[str, float] = {}
+
+    def __init__(self, audio: Audio, data: Data, *, seed: int):
+        self.audio, self.data, self.seed = audio, data, seed
+        self.target: Subwords = Characters(Vocabulary.build([]))
+        self.transcript: Subwords = self.target
+        self.mean = self.deviation = np.zeros(audio.bins, dtype=np.float32)
+        self._features: Features | None = None
+        self._known: dict[Sound, Stored | DataError] = {}
+
+    @abstractmethod
+    def reference(self, row: Row) -> Any:
+        """A row's reference; raises DataError."""
+
+    @abstractmethod
+    def spoken(self, reference: Any) -> str:
+        """The words that are said, in lower case without punctuation."""
+
+    @abstractmethod
+    def written(self, reference: Any) -> str:
+        """The text that is to be written."""
+
+    @abstractmethod
+    def embedded(self, split: str) -> Iterator[tuple[Sound, Any]]:
+        """Sounds and references of a split of miniworld."""
+
+    # -- data ---------------------------------------------------------------------------------------------------
+
+    def read_recordings(self, split: str, *, keep: Any = lambda row: True) -> list[Example]:
+        """The recordings of a split that `keep` (Row -> bool) does not leave out.
+
+        Raises:
+            DataError: a file is missing, the split is empty, or more rows than `data.max_bad_rows` are broken.
+        """
+        if self.data.path == "miniworld":
+            return self._embedded(split)
+
+        def rows(bad: BadRows) -> Iterator[Row]:
+            found = [row for row in open_split(self.data, split, bad) if keep(row)]
+            self._hear([sound for row in found if (sound := sound_of(row)) is not None])
+            return iter(found)
+
+        return read_examples(self.data, split, self._example, open_rows=rows, item="recording",
+                             expected="rows with audio (or file_name) and a text")
+
+    def _embedded(self, split: str) -> list[Example]:
+        from seq2seq_suite.data.miniworld import SPLITS
+
+        require_embedded(split, SPLITS)
+        found = list(self.embedded(split))
+        for features in self.heard([sound for sound, _ in found]):
+            if isinstance(features, DataError):
+                raise features
+        return [Example(sound, reference, f"miniworld/{split}:{number}")
+                for number, (sound, reference) in enumerate(found, 1)]
+
+    def _example(self, row: Row) -> Example:
+        place, sound = {"file": row.file, "line": row.line}, sound_of(row)
+        if sound is None:
+            raise DataError(f"the columns are {', '.join(map(str, row.fields))}", **place,
+                            expected="audio (or file_name beside the sound files)",
+                            remedy='write rows like {"file_name": "a.wav", "text": "hello"}')
+        reference = self.reference(row)
+        self.check(sound, place)
+        return Example(sound, reference, f"{row.file}:{row.line}")
+
+    def column(self, row: Row, name: str, key: str) -> str:
+        """The text in a column; raises DataError, `key` being the option that names it."""
+        text = row.fields.get(name)
+        if not isinstance(text, str) or not text.strip():
+            raise DataError(f"no text in column '{name}'; the columns are {', '.join(map(str, row.fields))}",
+                            file=row.file, line=row.line, expected=f"a text in '{name}'",
+                            remedy=f"fill it in, remove the row, or set {key}")
+        return text
+
+    def check(self, sound: Sound, place: Mapping[str, Any]) -> None:
+        """Refuse what cannot be heard or is too long."""
+        features = self.heard([sound])[0]
+        if isinstance(features, DataError):
+            raise DataError(f"{sound.name}: {features.got}", **place, expected=features.expected,
+                            remedy=features.remedy)
+        if len(features) > self.data.max_length:
+            raise DataError(f"a recording of {len(features) / 100:.1f} seconds", **place,
+                            expected=f"at most {self.data.max_length / 100:.1f} (data.max_length counts 10 ms)",
+                            remedy="raise data.max_length (and backbone.max_positions), or cut the recording")
+
+    def heard(self, sounds: Sequence[Sound]) -> list[Stored | DataError]:
+        """Their features, or what is wrong with them; each is computed once, new ones by several threads."""
+        self._hear(sounds)
+        return [self._known[sound] for sound in sounds]
+
+    def _hear(self, sounds: Sequence[Sound]) -> None:
+        new = [sound for sound in dict.fromkeys(sounds) if sound not in self._known]
+        self._known.update(zip(new, self.features.of(new), strict=True))
+
+    @property
+    def features(self) -> Features:
+        """Where features are computed and kept."""
+        if self._features is None:
+            self._features = Features(self.audio.bins, pad=self.audio.pad_seconds, folder=self.audio.cache)
+        return self._features
+
+    def report_short(self, split: str, examples: Sequence[Example]) -> None:
+        """Say which recordings have fewer vectors than CTC needs to spell them."""
+        short = []
+        for example, features in zip(examples, self.heard([item.source for item in examples]), strict=True):
+            pieces = self.transcript.pieces(self.spoken(example.reference))
+            needed = len(pieces) + sum(one == other for one, other in pairwise(pieces))
+            if -(-len(features) // self.audio.subsampling) < needed:
+                short.append(example.origin)
+        if short:
+            print(f"{split}: {len(short)} recordings are too short for CTC to spell their text (their CTC loss is 0; "
+                  f"audio.subsampling=2 or audio.pad_seconds helps): {', '.join(short[:5])}"
+                  f"{', ...' if len(short) > 5 else ''}")
+
+    def from_text(self, text: str, *, origin: str = "") -> Example:
+        """The path of a sound file."""
+        sound = Recording(text.strip())
+        self.check(sound, place_of(origin))
+        return Example(sound, None, origin)
+
+    # -- numbers ------------------------------------------------------------------------------------------------
+
+    def measure(self, examples: Sequence[Example]) -> None:
+        """Mean and deviation of each mel bin over the training split."""
+        count, total, squares = 0, np.zeros(self.audio.bins), np.zeros(self.audio.bins)
+        for features in self.heard([example.source for example in examples]):
+            frames = np.asarray(features, dtype=np.float64)
+            count, total, squares = count + len(frames), total + frames.sum(0), squares + np.square(frames).sum(0)
+        mean = total / count
+        deviation = np.sqrt(np.maximum(squares / count - np.square(mean), _LEAST_DEVIATION**2))
+        self.mean, self.deviation = mean.astype(np.float32), deviation.astype(np.float32)
+
+    def save_statistics(self, folder: Path) -> None:
+        """Write what `measure` found."""
+        folder.mkdir(parents=True, exist_ok=True)
+        np.savez(folder / "features.npz", mean=self.mean, deviation=self.deviation)
+
+    def load_statistics(self, folder: Path) -> None:
+        """Read what `save_statistics` wrote."""
+        try:
+            with np.load(folder / "features.npz") as found:
+                self.mean, self.deviation = found["mean"], found["deviation"]
+        except (OSError, ValueError, KeyError):
+            raise DataError("missing or broken", file=str(folder / "features.npz"),
+                            remedy="train the run anew, or copy the file from where it was trained") from None
+
+    def sound_shape(self) -> SoundShape:
+        """What the features ask of the front-end."""
+        audio = self.audio
+        return SoundShape(tuple(self.mean.tolist()), tuple(self.deviation.tolist()), audio.subsampling,
+                          audio.frequency_bars, audio.frequency_width, audio.time_bars, audio.time_share)
+
+    def encode(self, examples: Sequence[Example]) -> list[Encoded]:
+        """Examples as numbers."""
+        return self._encoded(examples, self.heard([example.source for example in examples]))
+
+    @property
+    def varies(self) -> bool:
+        """Whether speeds are drawn in training."""
+        return self.audio.speeds != (1.0,)
+
+    def encode_epoch(self, examples: Sequence[Example], epoch: int) -> list[Encoded]:
+        """Examples at the speeds drawn for an epoch."""
+        speeds = [self.audio.speeds[zlib.crc32(f"{self.seed}/{epoch}/{index}".encode()) % len(self.audio.speeds)]
+                  for index in range(len(examples))]
+        return self._encoded(examples, self.features.of([example.source for example in examples], speeds=speeds))
+
+    def _encoded(self, examples: Sequence[Example], features: Sequence[Stored | DataError]) -> list[Encoded]:
+        encoded = []
+        for index, (example, frames) in enumerate(zip(examples, features, strict=True)):
+            if isinstance(frames, DataError):
+                raise frames
+            target, transcript = np.zeros(0, dtype=np.int64), None
+            if example.reference is not None:
+                transcript = np.array(self.transcript.encode(self.spoken(example.reference)), dtype=np.int64)
+                target = np.array([*self.target.encode(self.written(example.reference)), END], dtype=np.int64)
+            encoded.append(Encoded(frames, target, index=index, transcript=transcript))
+        return encoded
+
+    def linearise(self, reference: Any) -> list[str]:
+        """The pieces of what is to be written."""
+        return self.target.pieces(self.written(reference))
+
+    def parse(self, symbols: Sequence[str], example: Example) -> str:
+        """The text that pieces make."""
+        return self.target.join(symbols)
+
+    def read_hypothesis(self, hypothesis: Hypothesis, example: Example) -> str:
+        """A search's output as text."""
+        return self.target.decode(hypothesis.symbols)
+
+    def constraint(self) -> None:
+        """Texts are free: there is no automaton."""
+        return None
+
+
+def sound_of(row: Row) -> Recording | None:
+    """The recording of a row: a path, what the Hub keeps (bytes and path), or `file_name` beside the file of rows."""
+    audio = row.fields.get("audio", row.fields.get("file_name"))
+    if isinstance(audio, Mapping):
+        if audio.get("bytes"):
+            return Recording(str(audio.get("path") or f"{row.file}:{row.line}"), audio["bytes"])
+        audio = audio.get("path")
+    if not isinstance(audio, str) or not audio:
+        return None
+    return Recording(str(Path(row.file).parent / audio))
+
+
+def spoken_words(text: str, row: Row) -> str:
+    """A transcript that has at least one word; raises DataError."""
+    if not normalise(text):
+        raise DataError("the transcript has no word", file=row.file, line=row.line, remedy="remove the row")
+    return text

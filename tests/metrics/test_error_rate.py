@@ -1,0 +1,53 @@
+"""Error rates against a plain edit distance."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+pytest.importorskip("jiwer", reason="comes with the extra `speech`")
+
+from seq2seq_suite.metrics.error_rate import error_rates, normalise
+from seq2seq_suite.metrics.significance import FORMULAS
+
+
+def distance(first, second) -> int:
+    row = list(range(len(second) + 1))
+    for i, one in enumerate(first, 1):
+        previous, row[0] = row[0], i
+        for j, other in enumerate(second, 1):
+            previous, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, previous + (one != other))
+    return row[-1]
+
+
+SENTENCES = st.lists(st.sampled_from(["go", "to", "two", "now", "a"]), min_size=1, max_size=6).map(" ".join)
+
+
+@given(st.lists(st.tuples(SENTENCES, SENTENCES | st.just("")), min_size=1, max_size=6))
+def test_rates_are_edit_distances_over_the_corpus(pairs):
+    references, predictions = zip(*pairs, strict=True)
+    score = error_rates(predictions, references)
+    errors = [distance(gold.split(), found.split()) for gold, found in pairs]
+    words = [len(gold.split()) for gold in references]
+    assert score.figures["wer"] == pytest.approx(100 * sum(errors) / sum(words))
+    assert score.figures["cer"] == pytest.approx(
+        100 * sum(distance(gold, found) for gold, found in pairs) / sum(map(len, references)))
+    parts = sum(score.figures[name] for name in ("substitutions", "deletions", "insertions"))
+    assert parts == pytest.approx(score.figures["wer"])
+    assert [list(row) for row in score.counts] == [[e, n] for e, n in zip(errors, words, strict=True)]
+    assert FORMULAS[score.formula](sum_of(score.counts))[0] == pytest.approx(score.figures["wer"])
+
+
+def sum_of(counts):
+    import numpy as np
+
+    return np.array(counts).sum(0, keepdims=True)
+
+
+def test_case_and_punctuation_do_not_count():
+    assert error_rates(["it's ten."], ["IT'S TEN!"]).figures["wer"] == 0.0
+    assert normalise("—") == "" and normalise("rock 'n' roll") == "rock n roll"
+
+
+def test_a_reference_without_words_is_refused():
+    with pytest.raises(ValueError, match="reference 2"):
+        error_rates(["a", "b"], ["a", "..."])

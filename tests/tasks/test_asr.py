@@ -1,0 +1,184 @@
+"""The task of speech recognition: folders of sound, bad rows, composed sequences, and eight recordings by heart."""
+
+import io
+import json
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pytest
+import task_tools
+import torch
+
+soundfile = pytest.importorskip("soundfile", reason="comes with the extra `speech`")
+
+from seq2seq_suite.config import Config  # noqa: E402
+from seq2seq_suite.data.batching import collate  # noqa: E402
+from seq2seq_suite.strategies.autoregressive import Autoregressive  # noqa: E402
+from seq2seq_suite.strategies.search import SearchOptions  # noqa: E402
+from seq2seq_suite.training import experiment  # noqa: E402
+from seq2seq_suite.types import DataError  # noqa: E402
+
+TEXTS = ("yes", "no", "go to two", "zero one", "one zero", "aab", "ba", "stop")
+SMALL = {"audio__bins": 12, "audio__frequency_width": 2, "audio__subsampling": 2}
+
+
+def sing(text: str, *, rate: int = 16_000) -> np.ndarray:
+    """A tone of its own for each letter."""
+    parts = [np.sin(2 * np.pi * (300 + 110 * (ord(letter) - 96)) * np.arange(rate // 12) / rate) for letter in text]
+    return np.concatenate(parts).astype(np.float32) * 0.5
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Three splits of the same eight recordings by two speakers."""
+    for split in ("train", "validation", "test"):
+        place = tmp_path / "data" / split
+        place.mkdir(parents=True)
+        rows = []
+        for number, text in enumerate(TEXTS):
+            soundfile.write(place / f"{number}.wav", sing(text), 16_000)
+            rows.append({"file_name": f"{number}.wav", "text": text.upper() + ".", "speaker": f"s{number % 2}"})
+        (place / "metadata.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def make_task(folder, tmp_path):
+    return partial(task_tools.make_task, "asr", data__path=str(folder), audio__cache=str(tmp_path / "cache"), **SMALL)
+
+
+def test_a_folder_of_sound_files_is_read(make_task, folder):
+    examples = make_task().read("train")
+    assert [example.reference for example in examples] == [text.upper() + "." for text in TEXTS]
+    assert examples[0].source.name == str(folder / "train" / "0.wav")
+    assert examples[1].origin == f"{folder}/train/metadata.jsonl:2"
+
+
+def test_bytes_as_the_hub_serves_them_are_read(make_task, tmp_path):
+    from datasets import Dataset
+
+    content = io.BytesIO()
+    soundfile.write(content, sing("yes"), 8000, format="FLAC")
+    place = tmp_path / "hub"
+    place.mkdir()
+    Dataset.from_list([{"audio": {"bytes": content.getvalue(), "path": "a.flac"}, "text": "yes"}]).to_parquet(
+        place / "train.parquet")
+    example = make_task(data__path=str(place)).read("train")[0]
+    assert example.source.name == "a.flac" and example.reference == "yes"
+
+
+@pytest.mark.parametrize(("row", "got"), [
+    ({"text": "hello"}, "the columns are text"),
+    ({"file_name": "0.wav"}, "no text in column 'text'"),
+    ({"file_name": "0.wav", "text": "..."}, "no word"),
+    ({"file_name": "none.wav", "text": "hello"}, "none.wav: cannot be read"),
+    ({"file_name": "metadata.jsonl", "text": "hello"}, "no sound that can be read"),
+    ({"file_name": "long.wav", "text": "hello"}, "a recording of 2.0 seconds")])
+def test_bad_rows_are_named_with_their_number(make_task, folder, row, got):
+    soundfile.write(folder / "train" / "long.wav", np.zeros(32_000), 16_000)
+    with open(folder / "train" / "metadata.jsonl", "a") as file:
+        file.write(json.dumps(row) + "\n")
+    with pytest.raises(DataError) as caught:
+        make_task(data__max_length=150).read("train")
+    assert "metadata.jsonl:9" in str(caught.value) and got in str(caught.value) and caught.value.remedy
+    assert len(make_task(data__max_length=150, data__max_bad_rows=1).read("train")) == 8
+
+
+def test_a_speaker_can_be_left_out_and_tested_alone(make_task, capsys):
+    task = make_task(asr__leave_out_speaker="s1")
+    assert len(task.read("train")) == len(task.read("test")) == 4
+    assert {example.source.name[-5] for example in task.read("test")} == set("1357")
+    assert "4 recordings left out" in capsys.readouterr().out
+
+
+def test_composed_sequences_have_one_speaker_and_all_words(make_task):
+    task = make_task(asr__composed=5, asr__composed_parts=[2, 3])
+    made = task.read("train")[8:]
+    assert len(made) == 5 and len(task.read("composed")) == 8
+    for example in made:
+        speakers = {int(part.name[-5]) % 2 for part in example.source.parts}
+        assert len(speakers) == 1 and len(example.source.parts) in (2, 3)
+        assert example.reference == " ".join(TEXTS[int(part.name[-5])].upper() + "." for part in example.source.parts)
+
+
+def test_recordings_too_short_for_ctc_are_counted(make_task, capsys):
+    task = make_task()
+    examples = task.read("train")
+    task.fit(examples)
+    assert "too short" not in capsys.readouterr().out
+    task.fit([*examples, replace(examples[0], reference="a much longer text than could be spoken", origin="here:1")])
+    assert "train: 1 recordings are too short for CTC to spell" in capsys.readouterr().out
+
+
+def test_features_are_normalised_and_kept_with_the_run(make_task, tmp_path):
+    task = make_task()
+    examples = task.read("train")
+    task.fit(examples)
+    frames = np.concatenate([np.asarray(item.source) for item in task.encode(examples)])
+    np.testing.assert_allclose(frames.mean(0), task.mean, atol=1e-4)
+    task.save(tmp_path / "vocabulary")
+    other = make_task()
+    other.load(tmp_path / "vocabulary")
+    assert other.sizes() == task.sizes()
+    (tmp_path / "vocabulary" / "features.npz").write_bytes(b"broken")
+    with pytest.raises(DataError, match=r"features\.npz"):
+        other.load(tmp_path / "vocabulary")
+
+
+def test_speeds_are_drawn_anew_for_each_epoch(make_task):
+    task = make_task(audio__speeds=[0.9, 1.0, 1.1])
+    examples = task.read("train")
+    task.fit(examples)
+    epochs = [[len(item.source) for item in task.encode_epoch(examples, epoch)] for epoch in (0, 0, 1)]
+    assert task.varies and epochs[0] == epochs[1] != epochs[2] and not make_task().varies
+
+
+@pytest.mark.parametrize("options", [
+    {}, {"beam_size": 3}, {"ctc_weight": 0.4}, {"ctc_weight": 0.4, "beam_size": 3}, {"ctc_weight": 1.0},
+    {"ctc_weight": 1.0, "beam_size": 3}])
+def test_eight_recordings_are_learned_by_heart(make_task, make_model, overfit, learned, options):
+    task, model, strategy, examples = learned
+    items = task.encode(examples)
+    found = strategy.generate(model, collate(items, "asr"), options=SearchOptions(length_penalty=0.0, **options),
+                              limit=torch.full((8,), 30))
+    texts = [task.read_hypothesis(best[0], example) for best, example in zip(found, examples, strict=True)]
+    assert texts == list(TEXTS)
+    assert task.score(texts, [example.reference for example in examples]).figures["wer"] == 0.0
+
+
+@pytest.fixture
+def learned(make_task, make_model, overfit):
+    """A model that knows the eight recordings by attention and by CTC."""
+    task = make_task(audio__frequency_bars=0, audio__time_bars=0)
+    examples = task.read("train")
+    task.fit(examples)
+    model = make_model(task.sizes(), noise=0.0, width=48, feed_forward_width=96, encoder_layers=2, decoder_layers=1)
+    strategy = Autoregressive(ctc_weight=0.5)
+    overfit(model, strategy, collate(task.encode(examples), "asr"), updates=150)
+    return task, model, strategy, examples
+
+
+def test_a_translation_starts_from_what_a_recogniser_heard(folder, tmp_path):
+    for split in ("train", "validation", "test"):
+        rows = [json.loads(line) for line in (folder / split / "metadata.jsonl").read_text().splitlines()]
+        (folder / split / "metadata.jsonl").write_text("".join(
+            json.dumps({**row, "translation": row["text"][::-1]}) + "\n" for row in rows))
+    common = {"device": "cpu", "data": {"path": str(folder)},
+              "audio": {"bins": 12, "frequency_width": 2, "cache": str(tmp_path / "cache"), "speeds": [0.9, 1.0]},
+              "backbone": {"width": 16, "feed_forward_width": 16, "num_heads": 2, "encoder_layers": 1,
+                           "decoder_layers": 1},
+              "strategy": {"ctc_weight": 0.3}, "search": {"ctc_weight": 0.3, "max_length_factor": 0.5},
+              "training": {"max_updates": 2, "validate_every": 2, "log_every": 1, "threads": 1}}
+
+    def run(name: str, **keys):
+        return experiment.run(Config.model_validate({**common, **keys}), tmp_path / name, resume=False,
+                              overwrite=False, command=["test"])
+
+    run("asr", task="asr")
+    summary = run("st", task="speech_translation", init_from=str(tmp_path / "asr"), search={"max_length_factor": 0.5})
+    assert {"bleu", "chrf"} <= set(summary["splits"]["test"])
+    assert "frontend, encoder begin as in" in (tmp_path / "st" / "log.txt").read_text()
+    with pytest.raises(DataError, match="the part 'encoder' does not fit"):
+        run("wide", task="speech_translation", init_from=str(tmp_path / "asr"), init_parts=["encoder"],
+            backbone={**common["backbone"], "feed_forward_width": 32})
