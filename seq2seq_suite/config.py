@@ -89,6 +89,7 @@ class Autoregressive(Section):
     kind: Literal["autoregressive"] = "autoregressive"
     label_smoothing: Fraction = 0.1
     scheduled_sampling: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0  # share of inputs from the model's own output
+    ctc_weight: Fraction = 0.0  # of the transcript's CTC loss on the encoder (speech); cross-entropy keeps the rest
 
 
 class Search(Section):
@@ -101,10 +102,11 @@ class Search(Section):
     temperature: PositiveFloat = 1.0
     top_k: NotNegative = 0  # 0 keeps all
     top_p: Share = 1.0
-    max_length_factor: Annotated[float, Field(ge=1.0)] = 6.0  # longest output, END included = factor * source length
+    max_length_factor: PositiveFloat = 6.0  # longest output, END included = factor * source length
     max_length_extra: Positive = 20  # + extra
     batch_sentences: Positive = 128  # sentences decoded at a time
     constraint: bool = True  # keep outputs well formed by the task's automaton
+    ctc_weight: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0  # share of CTC's prefix scores (speech); 1: CTC alone
 
     @model_validator(mode="after")
     def _enough_beams(self) -> Search:
@@ -259,12 +261,71 @@ class Multilabel(Section):
         return self
 
 
+class Audio(Section):
+    """How sound is read, in every task that hears."""
+
+    bins: Positive = 80  # of the mel scale
+    subsampling: Literal[2, 4] = 4  # frames of 10 ms that become one vector
+    speeds: tuple[PositiveFloat, ...] = (1.0,)  # in training each sound is played at one of these, drawn each epoch
+    pad_seconds: Annotated[float, Field(ge=0.0)] = 0.0  # shorter sounds get silence on both sides
+    frequency_bars: NotNegative = 2  # SpecAugment, in training: bands of mel bins silenced
+    frequency_width: NotNegative = 27  # the widest, in bins
+    time_bars: NotNegative = 5  # and spans of time
+    time_share: Fraction = 0.05  # the longest, as a share of the sound
+    cache: str = ""  # folder where features are kept; empty: seq2seq_suite/features in the user's folder for caches
+
+
+class ASR(Section):
+    """Options of speech recognition."""
+
+    text_column: str = "text"
+    subwords: Literal["characters", "bpe", "unigram"] = "characters"
+    vocabulary_size: Annotated[int, Field(gt=4)] = 500  # of bpe and unigram, at most
+    leave_out_speaker: str = ""  # train and validate without this one, test on it alone (column `speaker`)
+    composed: NotNegative = 0  # sequences made of one speaker's recordings, added to the training split
+    composed_parts: tuple[Positive, Positive] = (3, 7)  # fewest and most recordings in one
+    embedded_size: Positive = 6000  # sentences spoken for the training split of miniworld
+
+
+class SpeechTranslation(Section):
+    """Options of speech translation."""
+
+    text_column: str = "text"  # of the transcript, for CTC
+    translation_column: str = "translation"
+    subwords: Literal["characters", "bpe", "unigram"] = "characters"  # of the translation
+    vocabulary_size: Annotated[int, Field(gt=4)] = 1000  # at most
+    metric_tokenizer: Literal["13a", "zh", "none"] = "zh"  # of sacreBLEU
+    embedded_language: Literal["zh", "de"] = "zh"  # that miniworld's English is translated into
+    embedded_size: Positive = 6000  # sentences spoken for the training split of miniworld
+
+
+class Detection(Section):
+    """Options of detection as a sequence."""
+
+    height: Positive = 240  # every picture is fitted into these, in pixels
+    width: Positive = 320
+    stride: Literal[4, 8, 16, 32] = 16  # pixels along each side of what becomes one vector
+    frontend: Literal["convolutions", "patches"] = "convolutions"
+    bins: Annotated[int, Field(ge=2)] = 200  # of coordinates, along the longer side
+    instances: Positive = 40  # objects written of each picture, noise included; a picture with more is a bad row
+    smoothing: Annotated[float, Field(ge=0.0)] = 1.0  # deviation of coordinates' soft targets, in bins; 0 for hard ones
+    noise_weight: PositiveFloat = 1.0  # of noise's class in the loss
+    top_p: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0  # draw coordinates from this share; 0 takes the likeliest
+    flip: bool = True  # in training, sideways and upside down
+    turn: bool = False  # by quarters, where pictures are square
+    scales: tuple[PositiveFloat, PositiveFloat] = (1.0, 1.0)  # smallest and largest zoom in training
+    colour: Fraction = 0.0  # change of brightness, contrast and saturation in training
+    embedded_size: Positive = 3000  # pictures drawn for the training split of miniworld
+
+
 class Config(Section):
     """A whole run."""
 
-    task: Literal["parsing", "translation", "qa", "multilabel"]
+    task: Literal["parsing", "translation", "qa", "multilabel", "asr", "speech_translation", "detection"]
     seed: NotNegative = 1
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
+    init_from: str = ""  # directory of another run, whose best weights some parts begin with; empty for none
+    init_parts: tuple[Literal["frontend", "encoder", "decoder", "ctc"], ...] = ("frontend", "encoder")
     data: Data = Data()
     backbone: Backbone = Field(default_factory=lambda: Backbone.model_validate({}))
     strategy: Autoregressive = Autoregressive()
@@ -274,6 +335,10 @@ class Config(Section):
     translation: Translation = Translation()
     qa: QA = QA()
     multilabel: Multilabel = Multilabel()
+    audio: Audio = Audio()
+    asr: ASR = ASR()
+    speech_translation: SpeechTranslation = SpeechTranslation()
+    detection: Detection = Detection()
 
     @model_validator(mode="after")
     def _positions_suffice(self) -> Config:

@@ -9,16 +9,16 @@ from seq2seq_suite.config_file import dump, is_override, key_list, load
 from seq2seq_suite.types import ConfigError
 
 KEYS = (
-    "task", "seed", "device",
+    "task", "seed", "device", "init_from", "init_parts",
     "data.path", "data.subset", "data.splits", "data.test_splits", "data.max_bad_rows", "data.max_length",
     "backbone.size", "backbone.width", "backbone.feed_forward_width", "backbone.num_heads", "backbone.encoder_layers",
     "backbone.decoder_layers", "backbone.dropout", "backbone.attention_dropout", "backbone.activation",
     "backbone.norm", "backbone.norm_placement", "backbone.positions", "backbone.max_positions",
     "backbone.encoder_steps", "backbone.decoder_steps", "backbone.tie_embeddings",
-    "strategy.kind", "strategy.label_smoothing", "strategy.scheduled_sampling",
+    "strategy.kind", "strategy.label_smoothing", "strategy.scheduled_sampling", "strategy.ctc_weight",
     "search.beam_size", "search.length_penalty", "search.num_hypotheses", "search.sampling", "search.temperature",
     "search.top_k", "search.top_p", "search.max_length_factor", "search.max_length_extra", "search.batch_sentences",
-    "search.constraint",
+    "search.constraint", "search.ctc_weight",
     "training.max_updates", "training.max_minutes", "training.batch_tokens", "training.accumulate",
     "training.optimizer", "training.learning_rate", "training.muon_factor",
     "training.schedule", "training.decay_power", "training.warmup_updates",
@@ -41,6 +41,16 @@ KEYS = (
     "multilabel.pointer", "multilabel.decision", "multilabel.threshold", "multilabel.tune_threshold",
     "multilabel.prior_adjustment", "multilabel.linear_scores", "multilabel.linear_folds",
     "multilabel.linear_strength", "multilabel.linear_ngrams", "multilabel.linear_title",
+    "audio.bins", "audio.subsampling", "audio.speeds", "audio.pad_seconds", "audio.frequency_bars",
+    "audio.frequency_width", "audio.time_bars", "audio.time_share", "audio.cache",
+    "asr.text_column", "asr.subwords", "asr.vocabulary_size", "asr.leave_out_speaker", "asr.composed",
+    "asr.composed_parts", "asr.embedded_size",
+    "speech_translation.text_column", "speech_translation.translation_column", "speech_translation.subwords",
+    "speech_translation.vocabulary_size", "speech_translation.metric_tokenizer",
+    "speech_translation.embedded_language", "speech_translation.embedded_size",
+    "detection.height", "detection.width", "detection.stride", "detection.frontend", "detection.bins",
+    "detection.instances", "detection.smoothing", "detection.noise_weight", "detection.top_p", "detection.flip",
+    "detection.turn", "detection.scales", "detection.colour", "detection.embedded_size",
 )
 
 
@@ -111,7 +121,7 @@ def test_values_of_other_sections_are_explained_too(folder):
     assert "data.splits.dev: got 3" in error_of("task: parsing\ndata: {splits: {dev: 3}}\n")
     assert "training: got nothing" in error_of("task: parsing\ntraining:\n")
     assert error_of("seed: 1\n") == "p.yaml: task: the key is missing\n  expected: one of parsing, translation, qa, " \
-        "multilabel\n" \
+        "multilabel, asr, speech_translation, detection\n" \
         "  remedy:   add task: ..."
     assert "expected: a list, such as [a, b]" in error_of("task: parsing\ndata: {test_splits: dev}\n")
 
@@ -190,4 +200,5 @@ def test_a_dumped_configuration_loads_as_itself(tmp_path_factory, path, splits, 
     file = tmp_path_factory.mktemp("dump") / "config.yaml"
     file.write_text(dump(config), encoding="utf-8")
     assert load(file) == config
-    assert list(config.model_dump()) == [line.split(":")[0] for line in dump(config).splitlines() if line[0] != " "]
+    keys = [line.split(":")[0] for line in dump(config).splitlines() if line[0] not in " -"]
+    assert list(config.model_dump()) == keys

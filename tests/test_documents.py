@@ -1,6 +1,7 @@
 """What the project says of itself holds: every YAML takes a step, every command of the README runs."""
 
 import json
+import math
 import re
 import shlex
 import shutil
@@ -27,6 +28,8 @@ SMALL = ("backbone.width=32", "backbone.feed_forward_width=32", "backbone.encode
 def treebank(tmp_path_factory):
     """A folder with a few rows in each of miniworld's splits, each with the columns of every task."""
     folder = tmp_path_factory.mktemp("treebank")
+    _write_tone(folder / "tone.wav")
+    _write_square(folder / "square.png")
     for split in SPLITS:
         size = {split: 24 if split == "train" else 6}
         rows = [{"tree": str(english(scene)), "text": text, "labels": labels, **_texts(english(scene).words())}
@@ -39,12 +42,24 @@ def treebank(tmp_path_factory):
 def _texts(words: list[str]) -> dict[str, object]:
     sentence = " ".join(words)
     return {"src": sentence, "tgt": " ".join(words[::-1]), "context": sentence,
-            "question": f"what follows {words[0]} ?", "answer": words[1], "task": str(len(words) % 2 + 1)}
+            "question": f"what follows {words[0]} ?", "answer": words[1], "task": str(len(words) % 2 + 1),
+            "audio": "tone.wav", "translation": words[1],
+            "image": "square.png", "objects": {"bbox": [[2, 3, 20, 10]], "categories": [words[0]]}}
+
+
+def _write_square(file: Path) -> None:
+    image = pytest.importorskip("PIL.Image", reason="comes with the extra `vision`")
+    image.new("RGB", (64, 48), (200, 40, 40)).save(file)
+
+
+def _write_tone(file: Path) -> None:
+    soundfile = pytest.importorskip("soundfile", reason="comes with the extra `speech`")
+    soundfile.write(file, [0.5 * math.sin(place / 5) for place in range(24_000)], 16_000)
 
 
 @pytest.mark.parametrize("path", YAMLS, ids=lambda path: path.stem)
 def test_every_yaml_takes_a_step(path, treebank, tmp_path):
-    config = load(path, [f"data.path={treebank}", *SMALL])
+    config = load(path, [f"data.path={treebank}", f"audio.cache={tmp_path / 'features'}", *SMALL])
     summary = experiment.run(config, tmp_path / "run", resume=False, overwrite=False, command=["test"])
     assert summary["updates"] == 2
     assert set(config.data.test_splits) <= set(summary["splits"])

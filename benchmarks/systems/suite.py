@@ -22,10 +22,11 @@ from benchmarks.systems import (
 from seq2seq_suite.config import Backbone, Training
 from seq2seq_suite.data.batching import Bucketed, collate
 from seq2seq_suite.model.seq2seq import Seq2Seq, build_model
+from seq2seq_suite.sizes import Sizes
 from seq2seq_suite.strategies.autoregressive import Autoregressive
 from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.training.optimizer import build_optimizer, learning_rate, set_rate
-from seq2seq_suite.types import Batch, Encoded, Sizes
+from seq2seq_suite.types import Batch, Encoded
 
 
 def build(shape: Shape) -> Seq2Seq:

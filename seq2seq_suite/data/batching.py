@@ -16,18 +16,26 @@ def collate(items: Sequence[Encoded], task: str, *, few_shapes: bool = False) ->
     grid = on_grid if few_shapes else int
     source_lengths = torch.tensor([len(item.source) for item in items])
     target_lengths = torch.tensor([len(item.target) for item in items])
-    source_width, target_width = grid(int(source_lengths.max())), grid(int(target_lengths.max()))
+    is_picture = items[0].source.ndim == 3  # of one size already
+    source_width = (int if is_picture else grid)(int(source_lengths.max()))
+    target_width = grid(int(target_lengths.max()))
     return Batch(
         source=_pad([item.source for item in items], 0, source_width),
         source_mask=torch.arange(source_width) < source_lengths.unsqueeze(1),
         target=_pad([item.target for item in items], 0, target_width),
         target_mask=torch.arange(target_width) < target_lengths.unsqueeze(1),
-        prompt_mask=torch.zeros(len(items), target_width, dtype=torch.bool), task=task,
+        prompt_mask=_pad([np.zeros(len(item.target), dtype=bool) if item.given is None else item.given
+                          for item in items], False, target_width), task=task,
         indices=tuple(item.index for item in items),
         source_labels=_pad_optional([item.source_labels for item in items], -1, source_width),
         focus=_pad_optional([item.focus for item in items], -1, target_width),
         context=_pad_optional([item.context for item in items], 0, target_width),
-        scores=_stack_optional([item.scores for item in items]))
+        scores=_stack_optional([item.scores for item in items]),
+        transcript=_pad_transcripts([item.transcript for item in items]))
+
+
+def _pad_transcripts(arrays: list[np.ndarray | None]) -> Tensor | None:
+    return None if any(array is None for array in arrays) else _pad(arrays, 0, max(map(len, arrays)))
 
 
 def _stack_optional(arrays: list[np.ndarray | None]) -> Tensor | None:

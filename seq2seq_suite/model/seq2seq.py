@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
+from seq2seq_suite.model.audio import Masking, Subsampled
+from seq2seq_suite.model.ctc import CtcHead
 from seq2seq_suite.model.decoder import Cache, DecoderStack, Memory, RecurrentDecoderStack
 from seq2seq_suite.model.dropout import Dropout
 from seq2seq_suite.model.encoders import RecurrentEncoder, SelfAttentionEncoder
@@ -17,10 +19,12 @@ from seq2seq_suite.model.guide import Guide
 from seq2seq_suite.model.label_head import LabelHead, LabelView
 from seq2seq_suite.model.layers import LayerShape
 from seq2seq_suite.model.output import Labeller, OutputLayer
+from seq2seq_suite.model.picture import ConvolutionalStem, Patches
 from seq2seq_suite.model.pointer import Pointer, smoothed_cross_entropy
 from seq2seq_suite.model.positions import LearnedPositions, NoPositions, RotaryPositions, SinusoidalPositions
 from seq2seq_suite.model.segments import Segments, Sentences
-from seq2seq_suite.types import Batch, Sizes, States
+from seq2seq_suite.sizes import Sizes
+from seq2seq_suite.types import Batch, States
 
 if TYPE_CHECKING:
     from seq2seq_suite.config import Backbone
@@ -51,12 +55,14 @@ class Extras:
         labeller: predicts auxiliary labels at each source position.
         pointer: lets symbols be copied from the source.
         label_head: says of each target symbol whether it is in the target.
+        ctc: spells what is said in the source out of the encoder's output.
     """
 
     guide: Guide | None = None
     labeller: Labeller | None = None
     pointer: Pointer | None = None
     label_head: LabelHead | None = None
+    ctc: CtcHead | None = None
 
 
 class Seq2Seq(nn.Module):
@@ -80,7 +86,7 @@ class Seq2Seq(nn.Module):
         self.positions, self.embedding, self.output = positions, embedding, output
         self.dropout = Dropout(dropout_rate)
         self.guide, self.labeller = extras.guide, extras.labeller
-        self.pointer, self.label_head = extras.pointer, extras.label_head
+        self.pointer, self.label_head, self.ctc = extras.pointer, extras.label_head, extras.ctc
         self.scale = math.sqrt(embedding.embedding_dim)
 
     def encode(self, batch: Batch) -> States:
@@ -184,7 +190,8 @@ def _build_extras(width: int, sizes: Sizes) -> Extras:
     if sizes.label_head:
         label_head = LabelHead(width, sizes.target_symbols, label_wise=sizes.label_head == "label_wise",
                                pointer=sizes.label_pointer, scores=sizes.scores)
-    return Extras(guide, labeller, Pointer(width) if sizes.pointer else None, label_head)
+    return Extras(guide, labeller, Pointer(width) if sizes.pointer else None, label_head,
+                  CtcHead(width, sizes.ctc_symbols) if sizes.ctc_symbols else None)
 
 
 def _build_encoder(backbone: Backbone, shape: LayerShape, rotary: RotaryPositions | None) -> nn.Module:
@@ -213,6 +220,15 @@ def _build_positions(backbone: Backbone) -> nn.Module:
 
 def _build_frontend(backbone: Backbone, sizes: Sizes, target_embedding: nn.Embedding) -> nn.Module:
     positions = _build_positions(backbone)
+    if sizes.sound is not None:
+        sound = sizes.sound
+        masking = Masking(sound.frequency_bars, sound.frequency_width, sound.time_bars, sound.time_share)
+        return Subsampled(torch.tensor(sound.mean), torch.tensor(sound.deviation), backbone.width,
+                          factor=sound.subsampling, positions=positions, dropout_rate=backbone.dropout,
+                          masking=masking)
+    if sizes.picture_stride:
+        build = Patches if sizes.patches else ConvolutionalStem
+        return build(backbone.width, stride=sizes.picture_stride, dropout_rate=backbone.dropout)
     segments = None
     if sizes.source_segments:
         segments = Segments(sizes.source_segments, backbone.width, jitter=sizes.segment_jitter)

@@ -10,7 +10,7 @@ from seq2seq_suite.types import ConfigError, Task
 if TYPE_CHECKING:
     from seq2seq_suite.config import Config
 
-TASKS = ("parsing", "translation", "qa", "multilabel")
+TASKS = ("parsing", "translation", "qa", "multilabel", "asr", "speech_translation", "detection")
 
 
 def open_task(name: str, config: Config | None = None) -> Task:
@@ -20,9 +20,12 @@ def open_task(name: str, config: Config | None = None) -> Task:
         ConfigError: there is no such task.
     """
     from seq2seq_suite.config import Config
+    from seq2seq_suite.tasks.asr import SpeechRecognitionTask
+    from seq2seq_suite.tasks.detection import DetectionTask
     from seq2seq_suite.tasks.multilabel import MultilabelTask
     from seq2seq_suite.tasks.parsing import ParsingTask
     from seq2seq_suite.tasks.qa import QuestionAnsweringTask
+    from seq2seq_suite.tasks.speech_translation import SpeechTranslationTask
     from seq2seq_suite.tasks.translation import TranslationTask
 
     if name not in TASKS:
@@ -39,4 +42,10 @@ def open_task(name: str, config: Config | None = None) -> Task:
             return QuestionAnsweringTask(config.qa, config.data)
         case "multilabel":
             return MultilabelTask(config.multilabel, config.data)
+        case "asr":
+            return SpeechRecognitionTask(config.asr, config.audio, config.data, seed=config.seed)
+        case "speech_translation":
+            return SpeechTranslationTask(config.speech_translation, config.audio, config.data, seed=config.seed)
+        case "detection":
+            return DetectionTask(config.detection, config.data, seed=config.seed)
     raise AssertionError(name)

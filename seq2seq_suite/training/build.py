@@ -8,6 +8,7 @@ from seq2seq_suite.config import Config, Search
 from seq2seq_suite.model.seq2seq import build_model
 from seq2seq_suite.strategies.autoregressive import Autoregressive
 from seq2seq_suite.strategies.base import Strategy
+from seq2seq_suite.strategies.boxes import BoxAutoregressive
 from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.strategies.sets import SetAutoregressive
 from seq2seq_suite.training.evaluate import Decoder
@@ -23,13 +24,15 @@ def build_decoder(config: Config, task: Task, *, device: torch.device) -> Decode
 
 def _build_strategy(config: Config, task: Task) -> Strategy:
     match config.strategy.kind:
+        case "autoregressive" if getattr(task, "box_options", None) is not None:
+            return BoxAutoregressive(task.box_options)
         case "autoregressive" if getattr(task, "set_options", None) is not None:
             return SetAutoregressive(task.set_options, label_smoothing=config.strategy.label_smoothing,
                                      scheduled_sampling=config.strategy.scheduled_sampling)
         case "autoregressive":
             return Autoregressive(label_smoothing=config.strategy.label_smoothing,
                                   scheduled_sampling=config.strategy.scheduled_sampling,
-                                  label_weights=task.label_weights)
+                                  label_weights=task.label_weights, ctc_weight=config.strategy.ctc_weight)
     raise AssertionError(config.strategy.kind)
 
 
@@ -37,7 +40,7 @@ def _search_options(search: Search) -> SearchOptions:
     return SearchOptions(beam_size=search.beam_size, length_penalty=search.length_penalty,
                          num_hypotheses=search.num_hypotheses, sampling=search.sampling,
                          temperature=search.temperature, top_k=search.top_k, top_p=search.top_p,
-                         constraint=search.constraint)
+                         constraint=search.constraint, ctc_weight=search.ctc_weight)
 
 
 def choose_device(wanted: str) -> torch.device:

@@ -92,13 +92,18 @@ def _build_trainer(config: Config, run_directory: RunDirectory, task: Task, exam
     run_directory.write_config(config_file.dump(config))
     run_directory.write_provenance(provenance(command, config.seed, hashes))
     device = choose_device(config.device)
+    decoder = build_decoder(config, task, device=device)
+    if config.init_from and not resume:
+        taken = checkpoint.load_parts(_best(Path(config.init_from)), decoder.model, config.init_parts)
+        print(taken)
+        run_directory.log(taken)
     precision = choose_precision(options.precision, device)
     # oneDNN compiles a bfloat16 kernel for each shape; its cache must hold all shapes of all layers.
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "4096")
     few_shapes = precision == torch.bfloat16 and device.type == "cpu"
     kept = _subset(len(validation), options.validate_examples, config.seed)
     return Trainer(
-        run_directory, options, build_decoder(config, task, device=device),
+        run_directory, options, decoder,
         Bucketed(encoded, task.name, batch_tokens=options.batch_tokens, seed=config.seed, few_shapes=few_shapes,
                  renew=_renewing(task, train)),
         ([validation[index] for index in kept], [encoded_validation[index] for index in kept]),
@@ -195,14 +200,15 @@ def _evaluate_splits(run_directory: RunDirectory, decoder: Decoder, splits: dict
         hypotheses = decoder.hypotheses(encoded)
         predictions = decoder.predictions(examples, hypotheses)
         score = task.score(predictions, [example.reference for example in examples])
-        own = figures_of_items(score)
+        own = figures_of_items(score) or [None] * len(examples)
         figures[split], failed[split] = score.figures, failures(hypotheses, predictions, encoded)
         signature, formula = score.signature, score.formula
         run_directory.write_predictions(split + suffix, [
             {"source": _plain(example.source), "reference": task.to_text(example.reference),
              "prediction": task.to_text(prediction), "origin": example.origin, "counts": counts,
-             "figures": {task.primary_metric: figure}}
-            for example, prediction, counts, figure in zip(examples, predictions, score.counts, own, strict=True)])
+             "figures": {} if figure is None else {task.primary_metric: figure}}
+            for example, prediction, counts, figure in zip(examples, predictions,
+                                                           score.counts or [()] * len(examples), own, strict=True)])
         run_directory.write_details(split + suffix, score.details)
         run_directory.log(f"{split}: " + "  ".join(f"{name} {value:.4g}" for name, value in score.figures.items())
                           + f"  [{signature}]")
@@ -211,7 +217,7 @@ def _evaluate_splits(run_directory: RunDirectory, decoder: Decoder, splits: dict
 
 
 def _plain(source: Any) -> str:
-    return " ".join(source) if isinstance(source, tuple) else str(source)
+    return " ".join(source) if isinstance(source, tuple) else getattr(source, "name", str(source))
 
 
 def _best(directory: Path) -> Path:

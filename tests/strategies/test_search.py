@@ -8,9 +8,10 @@ import torch
 
 from seq2seq_suite.data.batching import collate
 from seq2seq_suite.model.layers import causal
+from seq2seq_suite.sizes import Sizes
 from seq2seq_suite.strategies.autoregressive import Autoregressive
 from seq2seq_suite.strategies.search import SearchOptions, _draw
-from seq2seq_suite.types import BEGIN, END, PAD, UNKNOWN, Batch, Hypothesis, Sizes
+from seq2seq_suite.types import BEGIN, END, PAD, UNKNOWN, Batch, Hypothesis
 
 NEVER_WRITTEN = [PAD, BEGIN, UNKNOWN]
 

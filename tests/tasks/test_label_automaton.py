@@ -3,9 +3,10 @@
 import pytest
 import torch
 
+from seq2seq_suite.sizes import Sizes
 from seq2seq_suite.strategies.search import SearchOptions, beam_search, one_best
 from seq2seq_suite.tasks.label_automaton import LabelAutomaton
-from seq2seq_suite.types import END, SPECIALS, Sizes
+from seq2seq_suite.types import END, SPECIALS
 
 SYMBOLS = 10
 

@@ -8,8 +8,8 @@ from torch import nn
 
 from seq2seq_suite.config import Backbone, Training
 from seq2seq_suite.model.seq2seq import build_model
+from seq2seq_suite.sizes import Sizes
 from seq2seq_suite.training.optimizer import MovingAverage, build_optimizer, learning_rate, set_rate
-from seq2seq_suite.types import Sizes
 
 
 def options(**values: object) -> Training:

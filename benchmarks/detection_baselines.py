@@ -1,0 +1,175 @@
+"""Detectors that anything learned as a sequence should beat: the average boxes, and a dense detector on the same stem.
+
+    python -m benchmarks.detection_baselines tasks/detection.yaml
+    python -m benchmarks.detection_baselines tasks/detection-bccd.yaml data.path=path/to/bccd --minutes 20
+
+The dense detector says at each patch whether an object's centre lies there, of which class, and where its sides are
+(FCOS on one scale, with the encoder left out); boxes that overlap a surer one of their class are left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from benchmarks.command_line import publish
+from benchmarks.machine import markdown_table, provenance
+from seq2seq_suite import config_file
+from seq2seq_suite.data.pictures import Augmentation, fit, scaled
+from seq2seq_suite.model.picture import ConvolutionalStem
+from seq2seq_suite.tasks import open_task
+from seq2seq_suite.tasks.detection import DetectionTask
+from seq2seq_suite.types import Example, Objects
+
+_OVERLAP, _LEAST_SCORE, _MOST = 0.5, 0.01, 100
+
+
+def average_boxes(train: Sequence[Example]) -> Objects:
+    """As many boxes as a training picture has on average, each class with its share, mean place and size."""
+    boxes: dict[str, list[Sequence[float]]] = {}
+    for example in train:
+        for box, label in zip(example.reference.boxes, example.reference.labels, strict=True):
+            boxes.setdefault(label, []).append(box)
+    shares = Counter({label: len(found) / len(train) for label, found in boxes.items()})
+    found = [(label, share) for label, share in shares.most_common() for _ in range(max(1, round(share)))]
+    return Objects(tuple(tuple(np.mean(boxes[label], 0).tolist()) for label, _ in found),
+                   tuple(label for label, _ in found), tuple(min(1.0, share) for _, share in found))
+
+
+class Dense(nn.Module):
+    """The suite's stem with a class and four distances at each patch."""
+
+    def __init__(self, width: int, labels: int, *, stride: int):
+        super().__init__()
+        self.stem = ConvolutionalStem(width, stride=stride, dropout_rate=0.0)
+        self.mix = nn.Sequential(*(layer for _ in range(2) for layer in (
+            nn.Conv2d(width, width, 3, padding=1, bias=False), nn.GroupNorm(8, width), nn.ReLU())))
+        self.head = nn.Conv2d(width, labels + 4, 1)
+        nn.init.constant_(self.head.bias[:labels], -4.0)
+        self.labels, self.stride = labels, stride
+
+    def forward(self, pixels: Tensor) -> tuple[Tensor, Tensor]:
+        """(B,H,W,3) uint8 -> class logits (B,C,h,w) and distances to left, top, right, bottom (B,4,h,w) in pixels."""
+        rows, columns = pixels.size(1) // self.stride, pixels.size(2) // self.stride
+        values = self.stem(pixels, torch.ones(pixels.shape[:2], dtype=torch.bool)).values
+        x = self.head(self.mix(values.transpose(1, 2).unflatten(2, (rows, columns))))
+        return x[:, : self.labels], functional.softplus(x[:, self.labels :]) * self.stride
+
+
+def targets(task: DetectionTask, objects: Sequence[Objects], rows: int, columns: int
+            ) -> tuple[Tensor, Tensor, Tensor]:
+    """Class (B,C,h,w), distances (B,4,h,w) and weight (B,h,w): 1 at the patch of each object's centre."""
+    stride = task.options.stride
+    label = torch.zeros(len(objects), len(task.labels), rows, columns)
+    distance, weight = torch.zeros(len(objects), 4, rows, columns), torch.zeros(len(objects), rows, columns)
+    for number, one in enumerate(objects):
+        for (x1, y1, x2, y2), name in zip(one.boxes, one.labels, strict=True):
+            row = min(int((y1 + y2) / 2 / stride), rows - 1)
+            column = min(int((x1 + x2) / 2 / stride), columns - 1)
+            x, y = (column + 0.5) * stride, (row + 0.5) * stride
+            label[number, task.labels.index(name), row, column] = 1.0
+            distance[number, :, row, column] = torch.tensor([x - x1, y - y1, x2 - x, y2 - y])
+            weight[number, row, column] = 1.0
+    return label, distance, weight
+
+
+def train_dense(task: DetectionTask, examples: Sequence[Example], *, width: int, minutes: float, seed: int) -> Dense:
+    """A dense detector, trained with focal loss and L1 for so long."""
+    torch.manual_seed(seed)
+    options, rng = task.options, Random(seed)
+    change = Augmentation(options.flip, options.turn, options.scales, options.colour)
+    model = Dense(width, len(task.labels), stride=options.stride).train()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.01)
+    rows, columns = options.height // options.stride, options.width // options.stride
+    start = time.monotonic()
+    while (spent := (time.monotonic() - start) / 60.0) < minutes:
+        for group in optimizer.param_groups:
+            group["lr"] = 1e-3 * (1.0 - spent / minutes)
+        pictures, objects = [], []
+        for example in rng.sample(list(examples), min(16, len(examples))):
+            pixels, scale = fit(example.source.pixels(), options.height, options.width)
+            pixels, seen = change(pixels, scaled(example.reference, scale), rng)
+            pictures.append(torch.from_numpy(np.ascontiguousarray(pixels)))
+            objects.append(seen)
+        logits, distances = model(torch.stack(pictures))
+        label, distance, weight = targets(task, objects, rows, columns)
+        count = weight.sum().clamp(min=1.0)
+        chance = logits.sigmoid()
+        wrong = functional.binary_cross_entropy_with_logits(logits, label, reduction="none")
+        focal = (label - chance).abs().square() * wrong
+        far = ((distances - distance).abs() / options.stride * weight.unsqueeze(1)).sum()
+        loss = (focal.sum() + 0.25 * far) / count
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return model.eval()
+
+
+@torch.inference_mode()
+def detect(task: DetectionTask, model: Dense, example: Example) -> Objects:
+    """Boxes of one picture, the surest first, without those that overlap a surer one of their class."""
+    original = example.source.pixels()
+    pixels, scale = fit(original, task.options.height, task.options.width)
+    logits, distances = model(torch.from_numpy(pixels)[None])
+    chances = logits[0].sigmoid().flatten(1)
+    best, place = chances.flatten().topk(min(4 * _MOST, chances.numel()))
+    columns = logits.size(3)
+    kept: list[tuple[tuple[float, ...], str, float]] = []
+    for score, flat in zip(best.tolist(), place.tolist(), strict=True):
+        label, patch = task.labels[flat // chances.size(1)], flat % chances.size(1)
+        x, y = (patch % columns + 0.5) * model.stride, (patch // columns + 0.5) * model.stride
+        left, top, right, bottom = distances[0, :, patch // columns, patch % columns].tolist()
+        box = (x - left, y - top, x + right, y + bottom)
+        if score < _LEAST_SCORE or len(kept) == _MOST:
+            break
+        if all(name != label or _overlap(box, other) < _OVERLAP for other, name, _ in kept):
+            kept.append((box, label, score))
+    found = scaled(Objects(tuple(box for box, *_ in kept), tuple(label for _, label, _ in kept)), 1.0 / scale)
+    return Objects(found.boxes, found.labels, tuple(score for *_, score in kept))
+
+
+def _overlap(one: Sequence[float], other: Sequence[float]) -> float:
+    wide = max(0.0, min(one[2], other[2]) - max(one[0], other[0]))
+    high = max(0.0, min(one[3], other[3]) - max(one[1], other[1]))
+    total = sum((box[2] - box[0]) * (box[3] - box[1]) for box in (one, other)) - wide * high
+    return wide * high / total if total > 0 else 0.0
+
+
+def main(given: Sequence[str] | None = None) -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("yaml")
+    parser.add_argument("override", nargs="*", help="key=value")
+    parser.add_argument("--minutes", type=float, default=4.5, help="of training the dense detector")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--output", type=Path, help="Markdown file")
+    parser.add_argument("--append", action="store_true", help="add to the file instead of replacing it")
+    arguments = parser.parse_args(given)
+    torch.set_num_threads(arguments.threads)
+    config = config_file.load(Path(arguments.yaml), arguments.override)
+    task = open_task("detection", config)
+    train, test = task.read("train"), task.read("test")
+    task.fit(train)
+    average = average_boxes(train)
+    dense = train_dense(task, train, width=config.backbone.width, minutes=arguments.minutes, seed=config.seed)
+    rows = []
+    for name, predictions in (("average boxes", [average] * len(test)),
+                              ("dense detector on the same stem", [detect(task, dense, item) for item in test])):
+        score = task.score(predictions, [example.reference for example in test])
+        rows.append([name, *(f"{score.figures[figure]:.2f}" for figure in ("ap", "ap50", "ap75", "recall"))])
+    publish([f"## Baselines: `{Path(arguments.yaml).name}`, test", "",
+             *markdown_table(["detector", "AP", "AP50", "AP75", "recall"], rows), "", f"- {score.signature}",
+             *provenance(config.seed, arguments.threads)], arguments)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,141 @@
+"""Pictures of shapes and handwritten digits, several of them, in many colours and sizes, some behind others.
+
+The digits are real: those of scikit-learn's `load_digits` (1,797 scans by 43 people), a tenth each for validation and
+test.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from random import Random
+
+import numpy as np
+
+from seq2seq_suite.data.miniworld.splits import size_of
+from seq2seq_suite.types import Objects
+
+SIZES = {"train": 3000, "validation": 200, "test": 400}
+SHAPES = ("circle", "square", "triangle", "star")
+SIDE = 96  # pixels of a picture
+COLOURS = ((220, 50, 47), (38, 139, 210), (133, 153, 0), (181, 137, 0), (108, 113, 196), (42, 161, 152),
+           (211, 54, 130))
+_MOST = 6  # objects
+_SMALLEST, _LARGEST = 14, 36  # pixels
+_MOST_HIDDEN = 0.3  # of an object, behind those in front of it
+_DIGIT_SHARES = {"train": range(0, 8), "validation": range(8, 9), "test": range(9, 10)}  # of the number modulo 10
+
+
+@dataclass(frozen=True)
+class Thing:
+    """One object: its class, corners, colour, and the number of its scan where it is a digit."""
+
+    label: str
+    box: tuple[int, int, int, int]
+    colour: tuple[int, int, int]
+    scan: int = -1
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A picture that is drawn when it is looked at; later things stand in front."""
+
+    name: str
+    things: tuple[Thing, ...]
+    ground: tuple[int, int, int]
+    seed: int
+
+    def pixels(self) -> np.ndarray:
+        """(SIDE,SIDE,3) uint8."""
+        noise = np.random.default_rng(self.seed).normal(0.0, 8.0, (SIDE, SIDE, 3))
+        canvas = np.array(self.ground, dtype=np.float64) + noise
+        for thing in self.things:
+            x1, y1, x2, y2 = thing.box
+            ink = _ink(thing)[..., None]
+            canvas[y1:y2, x1:x2] = canvas[y1:y2, x1:x2] * (1.0 - ink) + np.array(thing.colour) * ink
+        return canvas.clip(0, 255).astype(np.uint8)
+
+
+def pictures(split: str, *, seed: int = 0, sizes: dict[str, int] | None = None) -> Iterator[tuple[Drawn, Objects]]:
+    """Pictures of a split with what is in them.
+
+    Args:
+        split: one of `SIZES`.
+        seed: the same seed gives the same pictures in every process.
+        sizes: number of pictures by split, where it is not that of `SIZES`.
+
+    Raises:
+        ValueError: there is no such split.
+    """
+    rng = Random(f"pictures/{seed}/{split}")
+    for number in range(size_of(split, SIZES, sizes)):
+        things: list[Thing] = []
+        for _ in range(rng.randint(1, _MOST)):
+            thing = _draw_thing(rng, split)
+            if all(_hidden(other.box, thing.box) <= _MOST_HIDDEN for other in things):
+                things.append(thing)
+        ground = tuple(rng.randint(200, 250) for _ in range(3))
+        objects = Objects(tuple(tuple(map(float, thing.box)) for thing in things),
+                          tuple(thing.label for thing in things))
+        yield Drawn(f"picture {number + 1} of {split}", tuple(things), ground, rng.randrange(2**31)), objects
+
+
+def _draw_thing(rng: Random, split: str) -> Thing:
+    side = rng.randint(_SMALLEST, _LARGEST)
+    x, y = rng.randint(0, SIDE - side), rng.randint(0, SIDE - side)
+    if rng.random() < 0.5:
+        return Thing(rng.choice(SHAPES), (x, y, x + side, y + side), rng.choice(COLOURS))
+    images, targets = _digits()
+    while True:
+        scan = rng.randrange(len(targets))
+        if scan % 10 in _DIGIT_SHARES[split]:
+            break
+    wide = max(6, round(side * _width_of(images[scan]) / 8))
+    return Thing(str(targets[scan]), (x, y, x + min(wide, SIDE - x), y + side), rng.choice(COLOURS), scan)
+
+
+def _hidden(behind: tuple[int, int, int, int], front: tuple[int, int, int, int]) -> float:
+    """The share of one box that another covers."""
+    wide = max(0, min(behind[2], front[2]) - max(behind[0], front[0]))
+    high = max(0, min(behind[3], front[3]) - max(behind[1], front[1]))
+    return wide * high / ((behind[2] - behind[0]) * (behind[3] - behind[1]))
+
+
+def _ink(thing: Thing) -> np.ndarray:
+    """(height,width) in [0,1], how much of each pixel the thing covers."""
+    x1, y1, x2, y2 = thing.box
+    if thing.scan >= 0:
+        from PIL import Image
+
+        image = _digits()[0][thing.scan]
+        inked = np.flatnonzero(image.any(0))
+        scan = Image.fromarray((image[:, inked[0] : inked[-1] + 1] * 15.9).astype(np.uint8))
+        return np.asarray(scan.resize((x2 - x1, y2 - y1), Image.Resampling.BILINEAR)) / 255.0
+    down, across = np.mgrid[0 : y2 - y1, 0 : x2 - x1] + 0.5
+    y, x = down / (y2 - y1) * 2 - 1, across / (x2 - x1) * 2 - 1
+    match thing.label:
+        case "circle":
+            return (x * x + y * y <= 1.0).astype(float)
+        case "triangle":
+            return (np.abs(x) <= (y + 1) / 2).astype(float)
+        case "star":
+            angle, radius = np.arctan2(x, -y), np.hypot(x, y)
+            wave = np.abs(((angle * 5 / (2 * math.pi)) % 1.0) - 0.5) * 2
+            return (radius <= 0.45 + 0.55 * wave**1.5).astype(float)
+        case _:
+            return np.ones_like(x)
+
+
+def _width_of(image: np.ndarray) -> int:
+    inked = np.flatnonzero(image.any(0))
+    return int(inked[-1] - inked[0] + 1)
+
+
+@cache
+def _digits() -> tuple[np.ndarray, np.ndarray]:
+    from sklearn.datasets import load_digits
+
+    found = load_digits()
+    return found.images, found.target

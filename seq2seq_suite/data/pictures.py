@@ -1,0 +1,154 @@
+"""Pictures and the boxes in them: reading, fitting into one size, and changes that move boxes with pixels."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass, replace
+from pathlib import Path
+from random import Random
+from typing import Protocol
+
+import numpy as np
+
+from seq2seq_suite.types import DataError, Objects
+
+_SMALLEST = 2.0  # pixels: what is left of a box after cropping must be as wide and high
+_LEAST_SEEN = 0.3  # and this share of it must be inside
+
+
+class Picture(Protocol):
+    """Something that can be seen."""
+
+    name: str  # what messages and reports call it
+
+    def pixels(self) -> np.ndarray:
+        """(H,W,3) uint8; raises DataError if they cannot be had."""
+
+
+@dataclass(frozen=True)
+class ImageFile:
+    """An image file: its path, or its bytes with the name they came under."""
+
+    name: str
+    content: bytes = b""
+
+    def pixels(self) -> np.ndarray:
+        """Any format that Pillow reads, turned as its orientation says."""
+        from PIL import Image, ImageOps, UnidentifiedImageError
+
+        try:
+            content = self.content or Path(self.name).read_bytes()
+            with Image.open(io.BytesIO(content)) as image:
+                return np.asarray(ImageOps.exif_transpose(image).convert("RGB"))
+        except UnidentifiedImageError:
+            problem = "no image that can be read"
+        except (OSError, SyntaxError, ValueError) as error:
+            problem = f"cannot be read: {getattr(error, 'strerror', None) or error}"
+        raise DataError(problem, file=self.name, expected="png, jpeg or another format that Pillow reads",
+                        remedy="convert the file, or remove the row")
+
+
+def fit(pixels: np.ndarray, height: int, width: int) -> tuple[np.ndarray, float]:
+    """The picture scaled into (height,width,3) at the upper left, black where nothing is, and the scale."""
+    from PIL import Image
+
+    scale = min(height / pixels.shape[0], width / pixels.shape[1])
+    size = max(1, round(pixels.shape[1] * scale)), max(1, round(pixels.shape[0] * scale))
+    canvas = np.zeros((height, width, 3), dtype=np.uint8)
+    scaled = np.asarray(Image.fromarray(pixels).resize(size, Image.Resampling.BILINEAR))
+    canvas[: scaled.shape[0], : scaled.shape[1]] = scaled[:height, :width]
+    return canvas, scale
+
+
+def scaled(objects: Objects, scale: float) -> Objects:
+    """Boxes of the scaled picture.
+
+    >>> scaled(Objects(((2.0, 4.0, 6.0, 8.0),), ("a",)), 0.5).boxes
+    ((1.0, 2.0, 3.0, 4.0),)
+    """
+    return replace(objects, boxes=tuple(tuple(value * scale for value in box) for box in objects.boxes))
+
+
+@dataclass(frozen=True)
+class Augmentation:
+    """Random changes of a picture with its boxes, drawn anew in each epoch.
+
+    Args:
+        flip: mirror it, each way with probability 1/2.
+        turn: turn it by a multiple of 90 degrees, where it is square.
+        scales: smallest and largest zoom; what falls outside is cut off, what is left is black.
+        colour: largest change of brightness, contrast and saturation, as a factor beside 1.
+
+    Source: Chen et al. 2022 (Pix2Seq), appendix B: scale jittering, random crops, flips and colour.
+    """
+
+    flip: bool = True
+    turn: bool = False
+    scales: tuple[float, float] = (1.0, 1.0)
+    colour: float = 0.0
+
+    def __call__(self, pixels: np.ndarray, objects: Objects, random: Random) -> tuple[np.ndarray, Objects]:
+        """The changed picture (H,W,3) of the same size, and its boxes."""
+        boxes = np.array(objects.boxes, dtype=np.float64).reshape(-1, 4)
+        if self.flip and random.random() < 0.5:
+            pixels, boxes = mirror(pixels, boxes)
+        if self.flip and random.random() < 0.5:
+            pixels, boxes = turn(*mirror(pixels, boxes), quarters=2)
+        if self.turn and pixels.shape[0] == pixels.shape[1]:
+            pixels, boxes = turn(pixels, boxes, quarters=random.randrange(4))
+        kept = np.ones(len(boxes), dtype=bool)
+        if self.scales != (1.0, 1.0):
+            pixels, boxes, kept = zoom(pixels, boxes, random.uniform(*self.scales), random)
+        if self.colour:
+            pixels = recolour(pixels, [random.uniform(1 - self.colour, 1 + self.colour) for _ in range(3)])
+        chosen = kept.nonzero()[0]
+        return pixels, Objects(tuple(map(tuple, boxes[chosen].tolist())), tuple(objects.labels[i] for i in chosen))
+
+
+def mirror(pixels: np.ndarray, boxes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Left becomes right; boxes (N,4)."""
+    width = pixels.shape[1]
+    return pixels[:, ::-1], np.stack((width - boxes[:, 2], boxes[:, 1], width - boxes[:, 0], boxes[:, 3]), 1)
+
+
+def turn(pixels: np.ndarray, boxes: np.ndarray, *, quarters: int) -> tuple[np.ndarray, np.ndarray]:
+    """Turned to the left by so many quarters; boxes (N,4)."""
+    for _ in range(quarters):
+        width = pixels.shape[1]
+        pixels = np.rot90(pixels)
+        boxes = np.stack((boxes[:, 1], width - boxes[:, 2], boxes[:, 3], width - boxes[:, 0]), 1)
+    return pixels, boxes
+
+
+def zoom(pixels: np.ndarray, boxes: np.ndarray, factor: float, random: Random
+         ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Scaled by `factor`, a random part of it in the old size; also (N,) bool, which boxes are still to be seen."""
+    from PIL import Image
+
+    height, width = pixels.shape[:2]
+    large = round(height * factor), round(width * factor)
+    resized = np.asarray(Image.fromarray(np.ascontiguousarray(pixels)).resize(large[::-1], Image.Resampling.BILINEAR))
+    # Where the new picture's corner lies in the old one: outside it (negative) where it has become smaller.
+    top, left = (random.randint(min(0, new - old), max(0, new - old))
+                 for new, old in zip(large, (height, width), strict=True))
+    canvas = np.zeros_like(pixels)
+    inside = resized[max(0, top) : top + height, max(0, left) : left + width]
+    canvas[max(0, -top) : max(0, -top) + inside.shape[0], max(0, -left) : max(0, -left) + inside.shape[1]] = inside
+    ratio = np.array([large[1] / width, large[0] / height] * 2)
+    moved = boxes * ratio - np.array([left, top, left, top])
+    cut = moved.clip(0, [width, height, width, height])
+    sides = cut[:, 2:] - cut[:, :2]
+    area = np.prod(moved[:, 2:] - moved[:, :2], axis=1)
+    kept = (sides >= _SMALLEST).all(1) & (np.prod(sides, axis=1) >= _LEAST_SEEN * area)
+    return canvas, cut, kept
+
+
+def recolour(pixels: np.ndarray, factors: list[float]) -> np.ndarray:
+    """Brightness, contrast and saturation, each times a factor."""
+    from PIL import Image, ImageEnhance
+
+    image = Image.fromarray(np.ascontiguousarray(pixels))
+    for change, factor in zip((ImageEnhance.Brightness, ImageEnhance.Contrast, ImageEnhance.Color), factors,
+                              strict=True):
+        image = change(image).enhance(factor)
+    return np.asarray(image)

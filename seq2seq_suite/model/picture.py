@@ -1,0 +1,88 @@
+"""The front-end for pictures: a convolutional stem, one vector for each patch, with two-dimensional positions."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from seq2seq_suite.model.dropout import Dropout
+from seq2seq_suite.model.positions import sinusoids
+from seq2seq_suite.types import States
+
+_FIRST_CHANNELS, _GROUPS = 32, 8
+
+
+class ConvolutionalStem(nn.Module):
+    """Convolutions of stride 2, channels doubled each time, -> (B, H/s * W/s, D) + positions.
+
+    Each step is a 3 x 3 convolution of stride 2 and one of stride 1, each with group norm and ReLU: early convolutions
+    learn from few pictures what patches cut from pixels need many for.
+
+    Args:
+        width: D.
+        stride: s, a power of 2.
+        dropout_rate: of the result.
+
+    Source: Xiao et al. 2021 (early convolutions); group norm of Wu & He 2018, which does not mix pictures.
+    """
+
+    def __init__(self, width: int, *, stride: int, dropout_rate: float):
+        super().__init__()
+        layers: list[nn.Module] = []
+        channels = 3
+        for step in range(int(math.log2(stride))):
+            wider = min(_FIRST_CHANNELS * 2**step, width)
+            wider -= wider % _GROUPS
+            for before, distance in ((channels, 2), (wider, 1)):
+                layers += [nn.Conv2d(before, wider, 3, stride=distance, padding=1, bias=False),
+                           nn.GroupNorm(_GROUPS, wider), nn.ReLU()]
+            channels = wider
+        self.stem = nn.Sequential(*layers)
+        self.project = nn.Linear(channels, width)
+        self.dropout = Dropout(dropout_rate)
+        self.width = width
+
+    def forward(self, source: Tensor, mask: Tensor) -> States:
+        """source (B,H,W,3) uint8 -> (B,S',D); every patch is real, `mask` (B,H) is not looked at."""
+        x = self.stem(source.permute(0, 3, 1, 2).to(self.project.weight.dtype) / 127.5 - 1.0)
+        rows, columns = x.shape[2:]
+        values = self.project(x.flatten(2).transpose(1, 2)) + plane(rows, columns, self.width).to(x)
+        return States(self.dropout(values), torch.ones(values.shape[:2], dtype=torch.bool, device=values.device))
+
+
+class Patches(nn.Module):
+    """Patches of s x s pixels, each one vector by a linear layer, + positions.
+
+    Source: Dosovitskiy et al. 2021, section 3.1.
+
+    Args:
+        width, stride, dropout_rate: as for `ConvolutionalStem`.
+    """
+
+    def __init__(self, width: int, *, stride: int, dropout_rate: float):
+        super().__init__()
+        self.project = nn.Linear(3 * stride * stride, width)
+        self.dropout = Dropout(dropout_rate)
+        self.stride, self.width = stride, width
+
+    def forward(self, source: Tensor, mask: Tensor) -> States:
+        """source (B,H,W,3) uint8 -> (B,S',D); `mask` is not looked at."""
+        x = source.permute(0, 3, 1, 2).to(self.project.weight.dtype) / 127.5 - 1.0
+        patches = functional.unfold(x, self.stride, stride=self.stride).transpose(1, 2)
+        rows, columns = source.size(1) // self.stride, source.size(2) // self.stride
+        values = self.project(patches) + plane(rows, columns, self.width).to(x)
+        return States(self.dropout(values), torch.ones(values.shape[:2], dtype=torch.bool, device=values.device))
+
+
+def plane(rows: int, columns: int, width: int) -> Tensor:
+    """(rows * columns, width): half of each vector are sinusoids of the row, the other half of the column.
+
+    Source: Parmar et al. 2018 (Image Transformer), section 3.1.
+    """
+    half = width // 2
+    down = sinusoids(rows, half)[:, None].expand(-1, columns, -1)
+    across = sinusoids(columns, width - half)[None].expand(rows, -1, -1)
+    return torch.cat((down, across), dim=2).flatten(0, 1)

@@ -1,0 +1,108 @@
+"""Objects as symbols, y1 x1 y2 x2 class five by five: coordinates learned as bells, classes with their certainty."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from seq2seq_suite.model.seq2seq import Seq2Seq
+from seq2seq_suite.sizes import BoxOptions
+from seq2seq_suite.strategies.autoregressive import Autoregressive, shift_right
+from seq2seq_suite.strategies.search import NEVER, SearchOptions
+from seq2seq_suite.types import BEGIN, SPECIALS, Batch, Constraint, Hypothesis, Loss
+
+GROUP = 5  # symbols of an object
+
+
+class BoxAutoregressive(Autoregressive):
+    """An autoregressive model of objects.
+
+    Each place of a group has symbols of its own kind, so that the softmax runs over these alone. Every output has
+    `instances` groups; what is no object is written as noise. In training the true objects, in a new order each time,
+    are followed by noise objects, whose coordinates are given and whose class is that of noise, so that the model need
+    not end early: it goes on proposing, and the class says how sure it is.
+
+    Source: Chen et al. 2022 (Pix2Seq), sections 2.2 to 2.4.
+    Differs: no END, coordinates as bells (Gaussian soft targets), noise objects have noise as their input class too.
+
+    Args:
+        options: kinds of symbols and what to make of them.
+    """
+
+    def __init__(self, options: BoxOptions):
+        super().__init__()
+        self.options = options
+
+    def counts(self, model: Seq2Seq, batch: Batch) -> dict[str, int]:
+        """The counts that `loss` will give: coordinates and classes."""
+        asked = (batch.target_mask & ~batch.prompt_mask)[:, : GROUP * self.options.instances]
+        classes = asked[:, GROUP - 1 :: GROUP].sum()
+        return {"coordinates": max(1, int(asked.sum() - classes)), "classes": int(classes)}
+
+    def loss(self, model: Seq2Seq, batch: Batch) -> Loss:
+        """Summed cross-entropy of coordinates and of classes."""
+        prompt = model.prepare(model.encode(batch))
+        hidden = self._hidden(model, batch, prompt, shift_right(batch.target))
+        length = GROUP * self.options.instances
+        logits = model.logits(hidden, prompt)[:, :length].float().unflatten(1, (-1, GROUP))
+        target = batch.target[:, :length].unflatten(1, (-1, GROUP))
+        asked = (batch.target_mask & ~batch.prompt_mask)[:, :length].unflatten(1, (-1, GROUP))
+        first_bin, first_label = len(SPECIALS), len(SPECIALS) + self.options.bins
+        places = (target[:, :, :-1] - first_bin).clamp(min=0)
+        scores = logits[:, :, :-1, first_bin:first_label].log_softmax(-1)
+        missed = -(self._bells(places) * scores).sum(-1)
+        labels = (target[:, :, -1] - first_label).clamp(min=0)
+        wrong = -logits[:, :, -1, first_label:].log_softmax(-1).gather(-1, labels.unsqueeze(-1)).squeeze(-1)
+        wrong = torch.where(labels == self.options.labels, self.options.noise_weight * wrong, wrong)
+        sums = {"coordinates": missed[asked[:, :, :-1]].sum(), "classes": wrong[asked[:, :, -1]].sum()}
+        return Loss(sums, self.counts(model, batch), {"coordinates": 1.0, "classes": 1.0})
+
+    def _bells(self, places: Tensor) -> Tensor:
+        """(...,bins) soft targets around bins (...)."""
+        bins = torch.arange(self.options.bins, device=places.device)
+        distance = (bins - places.unsqueeze(-1)).float()
+        if not self.options.smoothing:
+            return (distance == 0.0).float()
+        return (-0.5 * (distance / self.options.smoothing).square()).softmax(-1)
+
+    @torch.inference_mode()
+    def generate(self, model: Seq2Seq, batch: Batch, *, options: SearchOptions, limit: Tensor,
+                 constraint: Constraint | None = None) -> list[list[Hypothesis]]:
+        """One hypothesis of each picture with all its groups and the certainty of each class; boxes are never empty."""
+        prompt = model.prepare(model.encode(batch))
+        cache = model.decoder.new_cache(prompt.states.values)
+        rows, device = limit.size(0), limit.device
+        previous, outputs, certain = torch.full((rows,), BEGIN, device=device), [], []
+        first_bin, first_label = len(SPECIALS), len(SPECIALS) + self.options.bins
+        bins = torch.arange(self.options.bins, device=device)
+        for step in range(GROUP * self.options.instances):
+            hidden, cache = model.decode(model.embed(previous.unsqueeze(1), prompt, offset=step), None, prompt, cache)
+            logits = model.logits(hidden, prompt).squeeze(1).float()
+            place = step % GROUP
+            if place == GROUP - 1:
+                probabilities = logits[:, first_label:].softmax(-1)
+                certainty, label = probabilities[:, :-1].max(-1)
+                certain.append(certainty)
+                # What follows is told whether this was an object, as in training.
+                noise = probabilities.argmax(-1) == self.options.labels
+                outputs.append(first_label + label)
+                previous = torch.where(noise, first_label + self.options.labels, first_label + label)
+                continue
+            scores = logits[:, first_bin:first_label]
+            if place < 2:  # the lower right corner needs a bin further
+                scores = scores.masked_fill(bins == self.options.bins - 1, NEVER)
+            else:
+                scores = scores.masked_fill(bins <= (outputs[-2] - first_bin).unsqueeze(1), NEVER)
+            previous = first_bin + self._choose(scores)
+            outputs.append(previous)
+        symbols, certainties = torch.stack(outputs, 1).tolist(), torch.stack(certain, 1)
+        return [[Hypothesis(tuple(row), score, True, certainties=tuple(sure))] for row, score, sure
+                in zip(symbols, certainties.log().sum(1).tolist(), certainties.tolist(), strict=True)]
+
+    def _choose(self, scores: Tensor) -> Tensor:
+        """A bin for each row of (N,bins): the likeliest, or one drawn from the likeliest that hold `top_p`."""
+        if not self.options.top_p:
+            return scores.argmax(-1)
+        ordered, order = scores.softmax(-1).sort(-1, descending=True)
+        kept = ordered * (ordered.cumsum(-1) - ordered < self.options.top_p)
+        return order.gather(1, torch.multinomial(kept, 1)).squeeze(1)

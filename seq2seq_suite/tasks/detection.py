@@ -1,0 +1,300 @@
+"""Detection as a sequence: a picture in, y1 x1 y2 x2 class of each object out, average precision as the metric."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+
+from seq2seq_suite.config import Data, Detection
+from seq2seq_suite.data.pictures import Augmentation, ImageFile, fit, scaled
+from seq2seq_suite.data.sources import Row
+from seq2seq_suite.files import atomic_write_text
+from seq2seq_suite.metrics.boxes import average_precision
+from seq2seq_suite.sizes import BoxOptions, Sizes
+from seq2seq_suite.tasks.reading import place_of, read_examples, require_embedded
+from seq2seq_suite.types import END, SPECIALS, UNKNOWN, DataError, Encoded, Example, Hypothesis, Objects, Score
+
+NOISE = "noise"
+_GROUP = 5
+_LARGEST_NOISE, _JITTER = 0.4, 0.1  # sides of random boxes, as a share of the picture; of shifted ones, of their own
+
+
+class DetectionTask:
+    """Picture -> objects.
+
+    The source is the picture fitted into one size, the target five symbols for each object: four bins and a class.
+    Training pictures are changed anew in each epoch, their objects shuffled and followed by noise.
+
+    Args:
+        options: the configuration's `detection`.
+        data: the configuration's `data`.
+        seed: of changes, order and noise.
+    """
+
+    name = "detection"
+    primary_metric = "ap50"
+    higher_is_better = True
+    label_weights: Mapping[str, float] = {}
+    varies = True
+
+    def __init__(self, options: Detection, data: Data, *, seed: int = 1):
+        self.options, self.data, self.seed = options, data, seed
+        self.labels: tuple[str, ...] = ()
+        self._augmentation = Augmentation(options.flip, options.turn, options.scales, options.colour)
+        self._size = max(options.height, options.width)
+
+    # -- data ---------------------------------------------------------------------------------------------------
+
+    def read(self, split: str) -> list[Example]:
+        """The pictures of a split.
+
+        Raises:
+            DataError: a file is missing, the split is empty, or more rows than `data.max_bad_rows` are broken.
+        """
+        if self.data.path == "miniworld":
+            return list(self._miniworld(split))
+        return read_examples(self.data, split, self._example, item="picture",
+                             expected="rows with image (or file_name) and objects {bbox, categories}")
+
+    def _example(self, row: Row) -> Example:
+        place = {"file": row.file, "line": row.line}
+        picture, objects = _picture(row), row.fields.get("objects")
+        if picture is None or not isinstance(objects, Mapping):
+            raise DataError(f"the columns are {', '.join(map(str, row.fields))}", **place,
+                            expected="image (or file_name beside the pictures) and objects {bbox, categories}",
+                            remedy='write rows like {"file_name": "a.png", "objects": {"bbox": [[0, 0, 20, 10]], '
+                                   '"categories": ["dog"]}}')
+        try:
+            height, width = picture.pixels().shape[:2]
+        except DataError as error:
+            raise DataError(f"{picture.name}: {error.got}", **place, expected=error.expected, remedy=error.remedy) \
+                from None
+        boxes = objects.get("bbox", ())
+        labels = objects.get("categories", objects.get("category", objects.get("label", ())))
+        if len(boxes) != len(labels):
+            raise DataError(f"{len(boxes)} boxes with {len(labels)} categories", **place, expected="one for each",
+                            remedy="correct the row")
+        corners = tuple(_corners(box, height, width, place) for box in boxes)
+        if len(corners) > self.options.instances:
+            raise DataError(f"a picture with {len(corners)} objects", **place,
+                            expected=f"at most {self.options.instances}", remedy="raise detection.instances")
+        return Example(picture, Objects(corners, tuple(map(str, labels))), f"{row.file}:{row.line}")
+
+    def _miniworld(self, split: str) -> Iterator[Example]:
+        from seq2seq_suite.data.miniworld.pictures import SIZES, pictures
+
+        require_embedded(split, tuple(SIZES))
+        sizes = {"train": self.options.embedded_size}
+        for number, (picture, objects) in enumerate(pictures(split, sizes=sizes), 1):
+            yield Example(picture, objects, f"miniworld/pictures/{split}:{number}")
+
+    def from_text(self, text: str, *, origin: str = "") -> Example:
+        """The path of an image file."""
+        picture = ImageFile(text.strip())
+        try:
+            picture.pixels()
+        except DataError as error:
+            raise DataError(f"{picture.name}: {error.got}", **place_of(origin), expected=error.expected,
+                            remedy=error.remedy) from None
+        return Example(picture, None, origin)
+
+    def read_references(self, path: Path) -> list[Objects]:
+        """A JSON object on each line: `boxes` of x1, y1, x2, y2, `labels`, and `scores` of predictions."""
+        found = []
+        for number, line in enumerate(Path(path).read_text(encoding="utf-8").splitlines(), 1):
+            try:
+                row = json.loads(line)
+                found.append(Objects(tuple(tuple(map(float, box)) for box in row["boxes"]), tuple(row["labels"]),
+                                     tuple(map(float, row.get("scores", [1.0] * len(row["boxes"]))))))
+            except (ValueError, KeyError, TypeError):
+                raise DataError("no objects", file=str(path), line=number,
+                                expected='{"boxes": [[x1, y1, x2, y2]], "labels": ["dog"], "scores": [0.9]}',
+                                remedy="correct the line") from None
+        return found
+
+    # -- numbers ------------------------------------------------------------------------------------------------
+
+    def fit(self, examples: Sequence[Example]) -> None:
+        """The classes of the training split, in the order of their names."""
+        self.labels = tuple(sorted({label for example in examples for label in example.reference.labels}))
+
+    def save(self, folder: Path) -> None:
+        """Write the classes."""
+        folder.mkdir(parents=True, exist_ok=True)
+        atomic_write_text(folder / "labels.json", json.dumps(self.labels, ensure_ascii=False) + "\n")
+
+    def load(self, folder: Path) -> None:
+        """Read what `save` wrote."""
+        try:
+            self.labels = tuple(json.loads((folder / "labels.json").read_text(encoding="utf-8")))
+        except (OSError, ValueError):
+            raise DataError("missing or broken", file=str(folder / "labels.json"),
+                            remedy="copy the file from where the run was trained") from None
+
+    def sizes(self) -> Sizes:
+        """What the symbols ask of a model."""
+        return Sizes(target_symbols=len(SPECIALS) + self.options.bins + len(self.labels) + 1, source_symbols=0,
+                     picture_stride=self.options.stride, patches=self.options.frontend == "patches")
+
+    @property
+    def box_options(self) -> BoxOptions:
+        """What the strategy must know of the symbols."""
+        options = self.options
+        return BoxOptions(options.bins, len(self.labels), options.instances, options.smoothing, options.noise_weight,
+                          options.top_p)
+
+    def encode(self, examples: Sequence[Example]) -> list[Encoded]:
+        """Pictures as they are, objects in the order of their area, the largest first; no noise."""
+        encoded = []
+        for index, example in enumerate(examples):
+            pixels, scale = fit(example.source.pixels(), self.options.height, self.options.width)
+            target = np.zeros(0, dtype=np.int64)
+            if example.reference is not None:
+                objects = scaled(example.reference, scale)
+                order = sorted(range(len(objects.boxes)), key=lambda place: -_area(objects.boxes[place]))
+                target = np.array([*(symbol for place in order for symbol in self._symbols(
+                    objects.boxes[place], objects.labels[place])), END], dtype=np.int64)
+            encoded.append(Encoded(pixels, target, index=index))
+        return encoded
+
+    def encode_epoch(self, examples: Sequence[Example], epoch: int) -> list[Encoded]:
+        """Pictures changed, objects shuffled and followed by noise, as an epoch sees them."""
+        return [self._draw(index, example, Random(f"{self.seed}/{epoch}/{index}"))
+                for index, example in enumerate(examples)]
+
+    def _draw(self, index: int, example: Example, random: Random) -> Encoded:
+        pixels, scale = fit(example.source.pixels(), self.options.height, self.options.width)
+        pixels, objects = self._augmentation(pixels, scaled(example.reference, scale), random)
+        order = random.sample(range(len(objects.boxes)), len(objects.boxes))
+        symbols = [symbol for place in order for symbol in self._symbols(objects.boxes[place], objects.labels[place])]
+        given = [False] * len(symbols)
+        for _ in range(self.options.instances - len(order)):
+            symbols += self._symbols(self._noise_box(objects, random), NOISE)
+            given += [True] * (_GROUP - 1) + [False]
+        return Encoded(np.ascontiguousarray(pixels), np.array([*symbols, END], dtype=np.int64), index=index,
+                       given=np.array([*given, True]))
+
+    def _noise_box(self, objects: Objects, random: Random) -> tuple[float, ...]:
+        """A box anywhere, or a true one shifted a little or far."""
+        height, width = self.options.height, self.options.width
+        kind = random.randrange(3) if objects.boxes else 0
+        if kind == 0:
+            sides = random.uniform(0.02, _LARGEST_NOISE) * width, random.uniform(0.02, _LARGEST_NOISE) * height
+            centre = random.uniform(0, width), random.uniform(0, height)
+        else:
+            box = random.choice(objects.boxes)
+            sides = box[2] - box[0], box[3] - box[1]
+            if kind == 1:
+                centre = random.uniform(0, width), random.uniform(0, height)
+            else:
+                centre = tuple((box[axis] + box[axis + 2]) / 2 + random.uniform(-_JITTER, _JITTER) * sides[axis]
+                               for axis in (0, 1))
+        return tuple(min(max(value, 0.0), limit) for value, limit in zip(
+            (centre[0] - sides[0] / 2, centre[1] - sides[1] / 2, centre[0] + sides[0] / 2, centre[1] + sides[1] / 2),
+            (width, height) * 2, strict=True))
+
+    def _symbols(self, box: Sequence[float], label: str) -> list[int]:
+        """y1 x1 y2 x2 class; a box is at least a bin wide and high."""
+        x1, y1, x2, y2 = (min(int(value / self._size * self.options.bins), self.options.bins - 1) for value in box)
+        last = self.options.bins - 1
+        y1, x1 = min(y1, last - 1), min(x1, last - 1)
+        bins = (y1, x1, max(y2, y1 + 1), max(x2, x1 + 1))
+        kinds = (*self.labels, NOISE)
+        known = len(SPECIALS) + self.options.bins + kinds.index(label) if label in kinds else UNKNOWN
+        return [*(len(SPECIALS) + value for value in bins), known]
+
+    def linearise(self, reference: Objects) -> list[str]:
+        """Bins and classes by name, of boxes in the size that pictures are fitted into."""
+        return [self._name(symbol) for box, label in zip(reference.boxes, reference.labels, strict=True)
+                for symbol in self._symbols(box, label)]
+
+    def _name(self, symbol: int) -> str:
+        number = symbol - len(SPECIALS)
+        if number < 0:
+            return SPECIALS[symbol]
+        return str(number) if number < self.options.bins else (*self.labels, NOISE)[number - self.options.bins]
+
+    def parse(self, symbols: Sequence[str], example: Example) -> Objects | None:
+        """The objects that symbols write, noise left out; None if they are no groups of five."""
+        if len(symbols) % _GROUP:
+            return None
+        boxes, labels = [], []
+        for first in range(0, len(symbols), _GROUP):
+            *bins, label = symbols[first : first + _GROUP]
+            if label == NOISE:
+                continue
+            if label not in self.labels or not all(name.isdigit() for name in bins):
+                return None
+            y1, x1, y2, x2 = ((int(name) + 0.5) * self._size / self.options.bins for name in bins)
+            boxes.append((x1, y1, x2, y2))
+            labels.append(label)
+        return Objects(tuple(boxes), tuple(labels))
+
+    def read_hypothesis(self, hypothesis: Hypothesis, example: Example) -> Objects | None:
+        """A search's output in the pixels of the picture as it came."""
+        objects = self.parse([self._name(symbol) for symbol in hypothesis.symbols], example)
+        if objects is None:
+            return None
+        height, width = example.source.pixels().shape[:2]
+        scale = min(self.options.height / height, self.options.width / width)
+        found = scaled(objects, 1.0 / scale)
+        return Objects(found.boxes, found.labels, hypothesis.certainties or (1.0,) * len(found.boxes))
+
+    def constraint(self) -> None:
+        """The strategy itself writes well-formed groups."""
+        return None
+
+    # -- judging and showing ------------------------------------------------------------------------------------
+
+    def score(self, predictions: Sequence[Objects | None], references: Sequence[Objects]) -> Score:
+        """COCO's average precision; classes that training has not are missed, and count."""
+        seen = {label for one in references for label in one.labels}
+        return average_precision(predictions, references, labels=(*self.labels, *sorted(seen - set(self.labels))))
+
+    def to_text(self, prediction: Objects | None) -> str:
+        """Objects as JSON on one line."""
+        objects = prediction or Objects()
+        row: dict[str, Any] = {"boxes": [[round(value, 1) for value in box] for box in objects.boxes],
+                               "labels": objects.labels}
+        if objects.scores:
+            row["scores"] = [round(score, 3) for score in objects.scores]
+        return json.dumps(row, ensure_ascii=False)
+
+    def draw(self, prediction: Objects | None) -> str:
+        """The objects that are more likely there than not, a line each."""
+        objects = prediction or Objects()
+        lines = [f"{label} {score:.0%} at {box[0]:.0f},{box[1]:.0f} to {box[2]:.0f},{box[3]:.0f}" for box, label, score
+                 in zip(objects.boxes, objects.labels, objects.scores, strict=True) if score >= 0.5]
+        return "\n".join(lines) or "(nothing)"
+
+
+def _picture(row: Row) -> ImageFile | None:
+    image = row.fields.get("image", row.fields.get("file_name"))
+    if isinstance(image, Mapping):
+        if image.get("bytes"):
+            return ImageFile(str(image.get("path") or f"{row.file}:{row.line}"), image["bytes"])
+        image = image.get("path")
+    return ImageFile(str(Path(row.file).parent / image)) if isinstance(image, str) and image else None
+
+
+def _corners(box: Any, height: int, width: int, place: Mapping[str, Any]) -> tuple[float, float, float, float]:
+    """COCO's (x, y, width, height) as corners; raises DataError."""
+    try:
+        x, y, wide, high = map(float, box)
+    except (TypeError, ValueError):
+        raise DataError(f"the box {box!r}", **place, expected="[x, y, width, height]",
+                        remedy="correct the row") from None
+    if wide <= 0 or high <= 0 or x < 0 or y < 0 or x + wide > width + 1 or y + high > height + 1:
+        raise DataError(f"the box {list(box)} is empty or outside the picture of {width} x {height}", **place,
+                        expected="[x, y, width, height] inside the picture",
+                        remedy="correct the row, or leave such rows out by data.max_bad_rows")
+    return x, y, min(x + wide, width), min(y + high, height)
+
+
+def _area(box: Sequence[float]) -> float:
+    return (box[2] - box[0]) * (box[3] - box[1])

@@ -1,0 +1,101 @@
+"""Pictures: every change moves the boxes with the pixels, and the embedded ones hold what they say."""
+
+import io
+from random import Random
+
+import numpy as np
+import pytest
+
+pytest.importorskip("PIL", reason="comes with the extra `vision`")
+
+from seq2seq_suite.data.miniworld.pictures import SIDE, SIZES, pictures
+from seq2seq_suite.data.pictures import Augmentation, ImageFile, fit, mirror, scaled, turn, zoom
+from seq2seq_suite.types import DataError, Objects
+
+BOX = np.array([[10.0, 4.0, 22.0, 12.0]])
+
+
+def painted(height: int = 40, width: int = 40, box=BOX[0]) -> np.ndarray:
+    pixels = np.zeros((height, width, 3), dtype=np.uint8)
+    x1, y1, x2, y2 = map(int, box)
+    pixels[y1:y2, x1:x2] = 255
+    return pixels
+
+
+def extent(pixels: np.ndarray) -> list[float]:
+    """The corners of what is bright."""
+    bright = pixels[..., 0] > 127
+    down, across = np.flatnonzero(bright.any(1)), np.flatnonzero(bright.any(0))
+    return [across[0], down[0], across[-1] + 1, down[-1] + 1]
+
+
+def test_mirrored_and_turned_boxes_stay_on_their_pixels():
+    pixels, boxes = mirror(painted(40, 60), BOX)
+    assert extent(pixels) == boxes[0].tolist() == [38, 4, 50, 12]
+    for quarters in range(4):
+        pixels, boxes = turn(painted(40, 60), BOX, quarters=quarters)
+        assert extent(pixels) == boxes[0].tolist()
+
+
+@pytest.mark.parametrize("factor", [0.5, 1.0, 1.7])
+def test_zoomed_boxes_stay_on_their_pixels(factor):
+    for seed in range(8):
+        pixels, boxes, kept = zoom(painted(), BOX, factor, Random(seed))
+        if kept[0]:
+            assert np.abs(np.array(extent(pixels)) - boxes[0]).max() <= 1.0
+        assert pixels.shape == (40, 40, 3)
+
+
+def test_what_is_cut_away_is_no_object_any_more():
+    found = [zoom(painted(), BOX, 3.0, Random(seed)) for seed in range(20)]
+    for pixels, _, kept in found:
+        assert kept[0] or (pixels > 127).mean() < 0.3 * 9 * 96 / 1600
+    assert 0 < sum(kept[0] for _, _, kept in found) < 20
+
+
+def test_an_augmentation_is_a_function_of_its_seed_and_keeps_labels_with_boxes():
+    change = Augmentation(flip=True, turn=True, scales=(0.5, 2.0), colour=0.3)
+    objects = Objects(((10.0, 4.0, 22.0, 12.0), (30.0, 30.0, 38.0, 36.0)), ("a", "b"))
+    first, second = change(painted(), objects, Random(3)), change(painted(), objects, Random(3))
+    assert np.array_equal(first[0], second[0]) and first[1] == second[1]
+    for seed in range(10):
+        pixels, found = change(painted(), objects, Random(seed))
+        assert len(found.boxes) == len(found.labels)
+        for box, label in zip(found.boxes, found.labels, strict=True):
+            if label == "a" and (pixels > 127).any():
+                assert np.abs(np.array(extent(pixels)) - np.array(box)).max() <= 2.0
+
+
+def test_pictures_are_fitted_without_changing_their_shape():
+    pixels, scale = fit(painted(40, 80), 20, 60)
+    assert scale == 0.5 and pixels.shape == (20, 60, 3) and not pixels[:, 40:].any()
+    moved = scaled(Objects((tuple(BOX[0]),), ("a",)), scale).boxes[0]
+    assert np.abs(np.array(extent(pixels)) - np.array(moved)).max() <= 1
+
+
+def test_image_files_are_read_and_broken_ones_named(tmp_path):
+    from PIL import Image
+
+    stream = io.BytesIO()
+    Image.fromarray(painted()).convert("L").save(stream, format="PNG")
+    assert np.array_equal(ImageFile("a.png", stream.getvalue()).pixels(), painted())
+    (tmp_path / "bad.png").write_bytes(stream.getvalue()[:40])
+    (tmp_path / "text.png").write_text("no picture")
+    for name in ("bad.png", "text.png", "none.png"):
+        with pytest.raises(DataError, match=name.replace(".", r"\.")):
+            ImageFile(str(tmp_path / name)).pixels()
+
+
+def test_embedded_pictures_are_seeded_and_their_boxes_hold_ink():
+    first, second = list(pictures("test", sizes={"test": 20})), list(pictures("test", sizes={"test": 20}))
+    assert first == second and set(SIZES) == {"train", "validation", "test"}
+    for drawn, objects in first:
+        pixels = drawn.pixels().astype(int)
+        assert pixels.shape == (SIDE, SIDE, 3) and 1 <= len(objects.boxes) <= 6
+        for x1, y1, x2, y2 in objects.boxes:
+            assert 0 <= x1 < x2 <= SIDE and 0 <= y1 < y2 <= SIDE
+            inside = pixels[int(y1) : int(y2), int(x1) : int(x2)]
+            assert (np.abs(inside - np.array(drawn.ground)).sum(-1) > 150).mean() > 0.15
+    scans = {split: {thing.scan for drawn, _ in pictures(split, sizes={split: 60}) for thing in drawn.things} - {-1}
+             for split in SIZES}
+    assert not scans["train"] & scans["test"] and not scans["validation"] & scans["test"]

@@ -1,0 +1,157 @@
+"""Detection: rows as users have them, symbols and back, noise, and eight pictures by heart."""
+
+import json
+from functools import partial
+
+import numpy as np
+import pytest
+import task_tools
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+pytest.importorskip("PIL", reason="comes with the extra `vision`")
+pytest.importorskip("pycocotools", reason="comes with the extra `vision`")
+
+from seq2seq_suite.data.batching import collate
+from seq2seq_suite.data.miniworld.pictures import pictures
+from seq2seq_suite.strategies.boxes import GROUP, BoxAutoregressive
+from seq2seq_suite.strategies.search import SearchOptions
+from seq2seq_suite.tasks.detection import NOISE
+from seq2seq_suite.types import END, SPECIALS, DataError, Example, Objects
+
+SMALL = {"detection__height": 96, "detection__width": 96, "detection__stride": 16, "detection__bins": 48,
+         "detection__instances": 6}
+make_task = partial(task_tools.make_task, "detection", **SMALL)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Eight pictures as image files beside their rows."""
+    from PIL import Image
+
+    rows = []
+    for number, (drawn, objects) in enumerate(pictures("train", sizes={"train": 8})):
+        Image.fromarray(drawn.pixels()).save(tmp_path / f"{number}.png")
+        rows.append({"file_name": f"{number}.png", "objects": {
+            "bbox": [[x1, y1, x2 - x1, y2 - y1] for x1, y1, x2, y2 in objects.boxes],
+            "categories": list(objects.labels)}})
+    for split in ("train", "validation", "test"):
+        place = tmp_path / "data" / split
+        place.mkdir(parents=True)
+        for number in range(8):
+            (place / f"{number}.png").write_bytes((tmp_path / f"{number}.png").read_bytes())
+        (place / "metadata.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return tmp_path / "data"
+
+
+def fitted(**keys):
+    task = make_task(**keys)
+    examples = [Example(drawn, objects) for drawn, objects in pictures("train", sizes={"train": 8})]
+    task.fit([*examples, Example(None, Objects(((0.0, 0.0, 1.0, 1.0),), ("zebra",)))])
+    return task, examples
+
+
+def test_a_folder_of_pictures_is_read(folder):
+    examples = make_task(data__path=str(folder)).read("train")
+    drawn = [objects for _, objects in pictures("train", sizes={"train": 8})]
+    assert [example.reference for example in examples] == drawn
+    assert examples[2].origin.endswith("metadata.jsonl:3") and examples[2].source.pixels().shape == (96, 96, 3)
+
+
+@pytest.mark.parametrize(("row", "got"), [
+    ({"file_name": "0.png"}, "the columns are file_name"),
+    ({"file_name": "none.png", "objects": {"bbox": [], "categories": []}}, "none.png: cannot be read"),
+    ({"file_name": "metadata.jsonl", "objects": {"bbox": [], "categories": []}}, "no image that can be read"),
+    ({"file_name": "0.png", "objects": {"bbox": [[0, 0, 5, 5]], "categories": []}}, "1 boxes with 0 categories"),
+    ({"file_name": "0.png", "objects": {"bbox": [[0, 0, 0, 5]], "categories": ["a"]}}, "is empty or outside"),
+    ({"file_name": "0.png", "objects": {"bbox": [[90, 0, 20, 5]], "categories": ["a"]}}, "is empty or outside"),
+    ({"file_name": "0.png", "objects": {"bbox": [[1, 2]], "categories": ["a"]}}, "the box [1, 2]"),
+    ({"file_name": "0.png", "objects": {"bbox": [[0, 0, 5, 5]] * 7, "categories": ["a"] * 7}}, "with 7 objects")])
+def test_bad_rows_are_named_with_their_number(folder, row, got):
+    with open(folder / "train" / "metadata.jsonl", "a") as file:
+        file.write(json.dumps(row) + "\n")
+    with pytest.raises(DataError) as caught:
+        make_task(data__path=str(folder)).read("train")
+    assert "metadata.jsonl:9" in str(caught.value) and got in str(caught.value) and caught.value.remedy
+    assert len(make_task(data__path=str(folder), data__max_bad_rows=1).read("train")) == 8
+
+
+@given(st.lists(st.tuples(st.floats(0, 90), st.floats(0, 90), st.floats(1, 60), st.floats(1, 60),
+                          st.sampled_from(["circle", "zebra"])), max_size=6))
+def test_what_is_written_is_read_back_within_a_bin(things):
+    task, _ = fitted()
+    objects = Objects(tuple((x, y, min(x + w, 96.0), min(y + h, 96.0)) for x, y, w, h, _ in things),
+                      tuple(label for *_, label in things))
+    found = task.parse(task.linearise(objects), Example(None))
+    assert found.labels == objects.labels
+    for box, other in zip(found.boxes, objects.boxes, strict=True):
+        assert np.abs(np.array(box) - np.array(other)).max() <= 2 * 96 / 48  # a bin, and the least side of one more
+
+
+def test_malformed_symbols_are_none_and_noise_is_left_out():
+    task, _ = fitted()
+    assert task.parse(["1", "2", "3"], Example(None)) is None
+    assert task.parse(["1", "2", "3", "circle", "circle"], Example(None)) is None
+    assert task.parse(["1", "2", "3", "4", "47"], Example(None)) is None
+    assert task.parse(["1", "2", "3", "4", NOISE], Example(None)) == Objects()
+
+
+def test_an_epoch_shuffles_and_fills_up_with_noise_that_has_no_place_to_learn():
+    task, examples = fitted(detection__flip=False)
+    first, again, other = (task.encode_epoch(examples, epoch) for epoch in (0, 0, 1))
+    for item, same, example in zip(first, again, examples, strict=True):
+        assert np.array_equal(item.target, same.target) and len(item.target) == GROUP * 6 + 1
+        count = len(example.reference.boxes)
+        assert item.given[: GROUP * count].sum() == 0 and item.given[-1]
+        noise = item.given[GROUP * count : -1].reshape(-1, GROUP)
+        assert noise[:, :4].all() and not noise[:, 4].any()
+        names = [task._name(symbol) for symbol in item.target[:-1]]
+        assert sorted(names[4 : GROUP * count : GROUP]) == sorted(example.reference.labels)
+        assert set(names[GROUP * count + 4 :: GROUP]) <= {NOISE}
+    assert any(not np.array_equal(one.target, two.target) for one, two in zip(first, other, strict=True))
+
+
+def test_random_models_write_boxes_with_an_inside(make_model):
+    for top_p in (0.0, 0.6):
+        task, examples = fitted(detection__top_p=top_p)
+        model, strategy = make_model(task.sizes(), noise=1.0), BoxAutoregressive(task.box_options)
+        found = strategy.generate(model, collate(task.encode(examples), "detection"), options=SearchOptions(),
+                                  limit=torch.full((8,), 99))
+        for best, example in zip(found, examples, strict=True):
+            objects = task.read_hypothesis(best[0], example)
+            assert len(objects.boxes) == 6 and all(0.0 <= score <= 1.0 for score in objects.scores)
+            assert all(x1 < x2 and y1 < y2 for x1, y1, x2, y2 in objects.boxes)
+
+
+def test_the_loss_is_that_of_the_places_asked_for(make_model):
+    task, examples = fitted(detection__smoothing=0.0)
+    model, strategy = make_model(task.sizes()).requires_grad_(False), BoxAutoregressive(task.box_options)
+    batch = collate(task.encode_epoch(examples[:2], 0), "detection")
+    loss = strategy.loss(model, batch)
+    objects = sum(len(example.reference.boxes) for example in examples[:2])
+    assert loss.counts == strategy.counts(model, batch) == {"coordinates": 4 * objects, "classes": 12}
+    hidden = strategy._hidden(model, batch, model.prepare(model.encode(batch)),
+                              torch.cat((torch.ones(2, 1, dtype=torch.long), batch.target[:, :-1]), 1))
+    logits, expected = model.logits(hidden, None).float(), {"coordinates": 0.0, "classes": 0.0}
+    first_label = len(SPECIALS) + 48
+    for row in range(2):
+        for place, symbol in enumerate(batch.target[row].tolist()):
+            if symbol == END or batch.prompt_mask[row, place]:
+                continue
+            kind = "classes" if place % GROUP == 4 else "coordinates"
+            low, high = (first_label, None) if kind == "classes" else (len(SPECIALS), first_label)
+            expected[kind] -= float(logits[row, place, low:high].log_softmax(-1)[symbol - low])
+    for kind, value in expected.items():
+        assert float(loss.sums[kind]) == pytest.approx(value, rel=1e-4)
+
+
+def test_eight_pictures_are_learned_by_heart(make_model, overfit):
+    task, examples = fitted(detection__flip=False)
+    model = make_model(task.sizes(), noise=0.0, width=64, feed_forward_width=128, encoder_layers=1, decoder_layers=2)
+    strategy = BoxAutoregressive(task.box_options)
+    overfit(model, strategy, collate(task.encode_epoch(examples, 0), "detection"), updates=400)
+    found = strategy.generate(model, collate(task.encode(examples), "detection"), options=SearchOptions(),
+                              limit=torch.full((8,), 99))
+    objects = [task.read_hypothesis(best[0], example) for best, example in zip(found, examples, strict=True)]
+    assert task.score(objects, [example.reference for example in examples]).figures["ap50"] > 95.0
