@@ -103,7 +103,7 @@ def test_the_set_loss_does_not_depend_on_the_order_of_the_target(make_model, mak
     losses = []
     for target in ([4, 5, 6, END], [6, 4, 5, END]):
         torch.manual_seed(4)
-        losses.append(float(strategy.loss(model, set_batch(make_batch, [target])).sums["set"]))
+        losses.append(strategy.loss(model, set_batch(make_batch, [target])).sums["set"].item())
     assert losses[0] == losses[1]
 
 

@@ -244,7 +244,7 @@ def test_a_file_is_scored_with_the_options_given(tmp_path, capsys):
 
 
 def test_figures_asked_for_are_there():
-    figures = make_task(tokenised_lowercase_bleu=True).score(["ein Hund ."], ["Ein Hund."]).figures
+    figures = make_task(tokenised_lowercase_bleu=True).score(["ein Hund bellt ."], ["Ein Hund bellt."]).figures
     assert figures["tokenised_lowercase_bleu"] == pytest.approx(100.0) and figures["bleu"] < 100
     assert "tokenised_lowercase_bleu" not in make_task().score(["ja"], ["ja"]).figures
 
