@@ -52,7 +52,8 @@ VARIANTS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "translation": {
         "without BPE-dropout": ("translation.bpe_dropout=0.0",),
-        "unigram pieces": ("translation.source_subwords=unigram", "translation.target_subwords=unigram"),
+        "unigram pieces": ("translation.source_subwords=unigram", "translation.target_subwords=unigram",
+                           "translation.bpe_dropout=0.0"),
         "post-norm": ("backbone.norm_placement=post",),
         "dropout 0.1": ("backbone.dropout=0.1",),
         "greedy": ("search.beam_size=1",),

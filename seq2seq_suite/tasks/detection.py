@@ -16,7 +16,7 @@ from seq2seq_suite.data.sources import Row
 from seq2seq_suite.files import atomic_write_text
 from seq2seq_suite.metrics.boxes import average_precision
 from seq2seq_suite.sizes import BoxOptions, Sizes
-from seq2seq_suite.tasks.reading import place_of, read_examples, require_embedded
+from seq2seq_suite.tasks.reading import file_of, place_of, read_examples, require_embedded
 from seq2seq_suite.types import END, SPECIALS, UNKNOWN, DataError, Encoded, Example, Hypothesis, Objects, Score
 
 NOISE = "noise"
@@ -63,12 +63,13 @@ class DetectionTask:
 
     def _example(self, row: Row) -> Example:
         place = {"file": row.file, "line": row.line}
-        picture, objects = _picture(row), row.fields.get("objects")
-        if picture is None or not isinstance(objects, Mapping):
+        found, objects = file_of(row, "image"), row.fields.get("objects")
+        if found is None or not isinstance(objects, Mapping):
             raise DataError(f"the columns are {', '.join(map(str, row.fields))}", **place,
                             expected="image (or file_name beside the pictures) and objects {bbox, categories}",
                             remedy='write rows like {"file_name": "a.png", "objects": {"bbox": [[0, 0, 20, 10]], '
                                    '"categories": ["dog"]}}')
+        picture = ImageFile(*found)
         try:
             height, width = picture.pixels().shape[:2]
         except DataError as error:
@@ -271,15 +272,6 @@ class DetectionTask:
         lines = [f"{label} {score:.0%} at {box[0]:.0f},{box[1]:.0f} to {box[2]:.0f},{box[3]:.0f}" for box, label, score
                  in zip(objects.boxes, objects.labels, objects.scores, strict=True) if score >= 0.5]
         return "\n".join(lines) or "(nothing)"
-
-
-def _picture(row: Row) -> ImageFile | None:
-    image = row.fields.get("image", row.fields.get("file_name"))
-    if isinstance(image, Mapping):
-        if image.get("bytes"):
-            return ImageFile(str(image.get("path") or f"{row.file}:{row.line}"), image["bytes"])
-        image = image.get("path")
-    return ImageFile(str(Path(row.file).parent / image)) if isinstance(image, str) and image else None
 
 
 def _corners(box: Any, height: int, width: int, place: Mapping[str, Any]) -> tuple[float, float, float, float]:

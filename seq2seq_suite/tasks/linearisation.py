@@ -6,6 +6,7 @@ output's words are always the sentence's.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
@@ -31,7 +32,7 @@ class Linearisation(Protocol):
         """The tree over `words`; None if the symbols do not make one tree over exactly these words."""
 
 
-class _Written:
+class _Written(ABC):
     """What both ways share: words are one symbol, and a tree's root node is left out over one constituent."""
 
     shift: str
@@ -46,8 +47,9 @@ class _Written:
         else:
             yield from self._bracket(tree)
 
+    @abstractmethod
     def _bracket(self, tree: Tree) -> Iterator[str]:
-        raise NotImplementedError
+        """The symbols of a node above the words."""
 
 
 class Brackets(_Written):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from seq2seq_suite.config import Data
@@ -53,6 +54,19 @@ def place_of(origin: str) -> dict[str, Any]:
     """
     file, _, line = origin.rpartition(":")
     return {"file": file or origin, "line": int(line) if line.isdigit() else 0}
+
+
+def file_of(row: Row, column: str) -> tuple[str, bytes] | None:
+    """The file that a row describes, its name and its bytes where the row holds them; None if there is none.
+
+    A path in `column`, what the Hub keeps there (bytes and path), or `file_name` beside the file of rows.
+    """
+    value = row.fields.get(column, row.fields.get("file_name"))
+    if isinstance(value, Mapping):
+        if value.get("bytes"):
+            return str(value.get("path") or f"{row.file}:{row.line}"), value["bytes"]
+        value = value.get("path")
+    return (str(Path(row.file).parent / value), b"") if isinstance(value, str) and value else None
 
 
 def require_embedded(split: str, splits: Sequence[str]) -> None:

@@ -18,7 +18,7 @@ from seq2seq_suite.data.subwords import Characters, Subwords
 from seq2seq_suite.data.vocabulary import Vocabulary
 from seq2seq_suite.metrics.error_rate import normalise
 from seq2seq_suite.sizes import SoundShape
-from seq2seq_suite.tasks.reading import open_split, place_of, read_examples, require_embedded
+from seq2seq_suite.tasks.reading import file_of, open_split, place_of, read_examples, require_embedded
 from seq2seq_suite.types import END, DataError, Encoded, Example, Hypothesis
 
 _LEAST_DEVIATION = 0.1  # of a bin's log energy: bands above what a recording holds are constant
@@ -233,15 +233,9 @@ class SoundTask(ABC):
 
 
 def sound_of(row: Row) -> Recording | None:
-    """The recording of a row: a path, what the Hub keeps (bytes and path), or `file_name` beside the file of rows."""
-    audio = row.fields.get("audio", row.fields.get("file_name"))
-    if isinstance(audio, Mapping):
-        if audio.get("bytes"):
-            return Recording(str(audio.get("path") or f"{row.file}:{row.line}"), audio["bytes"])
-        audio = audio.get("path")
-    if not isinstance(audio, str) or not audio:
-        return None
-    return Recording(str(Path(row.file).parent / audio))
+    """The recording of a row, in `audio` or named by `file_name`."""
+    found = file_of(row, "audio")
+    return None if found is None else Recording(*found)
 
 
 def spoken_words(text: str, row: Row) -> str:

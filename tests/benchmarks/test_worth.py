@@ -35,7 +35,10 @@ def test_an_unknown_variant_is_refused(capsys):
 
 
 @pytest.mark.parametrize("task", worth.VARIANTS)
-def test_every_variant_is_a_configuration(task):
-    for overrides in worth.VARIANTS[task].values():
-        yaml = {"parsing": "parsing-genia-quick", "multilabel": "multilabel-goemotions"}.get(task, task)
-        config_file.load(Path(f"tasks/{yaml}.yaml"), list(overrides))
+def test_every_variant_changes_its_configuration(task):
+    yaml = {"parsing": "parsing-genia-quick", "multilabel": "multilabel-goemotions",
+            "translation": "translation-multi30k"}.get(task, task)
+    whole = config_file.load(Path(f"tasks/{yaml}.yaml"))
+    for name, overrides in worth.VARIANTS[task].items():
+        changed = config_file.load(Path(f"tasks/{yaml}.yaml"), list(overrides))
+        assert changed != whole or (name == "AdamW alone" and whole.training.optimizer == "adamw"), name
