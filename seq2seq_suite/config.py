@@ -63,6 +63,7 @@ class Backbone(Section):
     norm_placement: Literal["pre", "post"] = "pre"
     positions: Literal["sinusoidal", "learned", "rotary"] = "sinusoidal"
     max_positions: Positive = 2048  # longest sequence that there are positions for
+    encoder_kernel: NotNegative = 0  # positions under a convolution in each encoder layer (Conformer); 0: none
     encoder_steps: Positive = 1  # times that the encoder's layers are applied, weights shared (Universal Transformer)
     decoder_steps: Positive = 1  # the same of the decoder's layers
     tie_embeddings: bool = True  # target embedding and output projection share their weights
@@ -75,11 +76,13 @@ class Backbone(Section):
         return given
 
     @model_validator(mode="after")
-    def _heads_divide_width(self) -> Backbone:
+    def _is_possible(self) -> Backbone:
         if self.width % self.num_heads:
             raise ValueError(f"backbone.width {self.width} is not a multiple of backbone.num_heads {self.num_heads}")
         if self.positions == "rotary" and (self.width // self.num_heads) % 2:
             raise ValueError("rotary positions need an even backbone.width / backbone.num_heads")
+        if self.encoder_kernel and self.encoder_kernel % 2 == 0:
+            raise ValueError(f"backbone.encoder_kernel {self.encoder_kernel} is even, but the window has a middle")
         return self
 
 

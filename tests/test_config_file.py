@@ -14,7 +14,7 @@ KEYS = (
     "backbone.size", "backbone.width", "backbone.feed_forward_width", "backbone.num_heads", "backbone.encoder_layers",
     "backbone.decoder_layers", "backbone.dropout", "backbone.attention_dropout", "backbone.activation",
     "backbone.norm", "backbone.norm_placement", "backbone.positions", "backbone.max_positions",
-    "backbone.encoder_steps", "backbone.decoder_steps", "backbone.tie_embeddings",
+    "backbone.encoder_kernel", "backbone.encoder_steps", "backbone.decoder_steps", "backbone.tie_embeddings",
     "strategy.kind", "strategy.label_smoothing", "strategy.scheduled_sampling", "strategy.ctc_weight",
     "search.beam_size", "search.length_penalty", "search.num_hypotheses", "search.sampling", "search.temperature",
     "search.top_k", "search.top_p", "search.max_length_factor", "search.max_length_extra", "search.batch_sentences",

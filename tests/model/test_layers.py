@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from seq2seq_suite.model.layers import DecoderLayer, EncoderLayer, FeedForward, causal
+from seq2seq_suite.model.layers import Convolution, DecoderLayer, EncoderLayer, FeedForward, causal
 from seq2seq_suite.model.positions import RotaryPositions
 
 
@@ -77,3 +77,30 @@ def test_dropout_acts_in_training_only(layer_shape, roughen):
     assert not torch.equal(layer(x, mask.unsqueeze(1), mask), layer(x, mask.unsqueeze(1), mask))
     layer.eval()
     assert torch.equal(layer(x, mask.unsqueeze(1), mask), layer(x, mask.unsqueeze(1), mask))
+
+
+def test_the_convolution_is_its_equation_position_by_position(layer_shape, roughen):
+    block = roughen(Convolution(layer_shape(encoder_kernel=3)))
+    x, mask = torch.randn(2, 5, 16), torch.arange(5) < torch.tensor([[3], [5]])
+    got, kernel = block(x, mask), block.depthwise.weight.view(16, 3)
+    for row, length in enumerate((3, 5)):
+        value, gate = block.inner(x[row, :length]).chunk(2, -1)
+        gated = value * gate.sigmoid()
+        for place in range(length):
+            near = block.depthwise.bias.clone()
+            for offset in (-1, 0, 1):
+                if 0 <= place + offset < length:
+                    near = near + kernel[:, offset + 1] * gated[place + offset]
+            normed = functional.layer_norm(near, (16,), block.norm.gain, block.norm.bias)
+            expected = block.outer(normed * normed.sigmoid())
+            torch.testing.assert_close(got[row, place], expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("placement", ["pre", "post"])
+def test_padding_changes_nothing_in_a_layer_with_a_convolution(layer_shape, roughen, placement):
+    layer = roughen(EncoderLayer(layer_shape(encoder_kernel=5, norm_placement=placement), None))
+    x = torch.randn(1, 7, 16)
+    padded = torch.cat((x, 9.0 * torch.randn(1, 4, 16)), 1)
+    mask = torch.arange(11).unsqueeze(0) < 7
+    whole = mask[:, :7]
+    torch.testing.assert_close(layer(padded, mask.unsqueeze(1), mask)[:, :7], layer(x, whole.unsqueeze(1), whole))
