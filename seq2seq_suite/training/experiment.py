@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -24,10 +24,9 @@ from seq2seq_suite.training.build import build_decoder, choose_device, choose_pr
 from seq2seq_suite.training.evaluate import Decoder, failures
 from seq2seq_suite.training.run_directory import RunDirectory, provenance
 from seq2seq_suite.training.trainer import Interrupted, Trainer
-from seq2seq_suite.types import DataError, Encoded, Example, Task, Varied
+from seq2seq_suite.types import DataError, Encoded, Example, Score, Task, Varied
 
-__all__ = ["Interrupted", "LoadedRun", "check", "evaluate", "open_run", "run"]
-
+__all__ = ["Interrupted", "LoadedRun", "check", "evaluate", "open_run", "outcome", "record", "run"]
 
 
 def run(config: Config, directory: Path, *, resume: bool, overwrite: bool, command: list[str]) -> dict[str, Any]:
@@ -194,26 +193,39 @@ def _evaluate_splits(run_directory: RunDirectory, decoder: Decoder, splits: dict
                      suffix: str = "") -> dict[str, Any]:
     """Decode and score splits; predictions and details go to `predictions/<split><suffix>.*`."""
     task = decoder.task
-    figures, failed, signature, formula = {}, {}, "", ""
+    scores, failed = {}, {}
     for split, examples in splits.items():
         encoded = task.encode(examples)
         hypotheses = decoder.hypotheses(encoded)
         predictions = decoder.predictions(examples, hypotheses)
-        score = task.score(predictions, [example.reference for example in examples])
-        own = figures_of_items(score) or [None] * len(examples)
-        figures[split], failed[split] = score.figures, failures(hypotheses, predictions, encoded)
-        signature, formula = score.signature, score.formula
-        run_directory.write_predictions(split + suffix, [
-            {"source": _plain(example.source), "reference": task.to_text(example.reference),
-             "prediction": task.to_text(prediction), "origin": example.origin, "counts": counts,
-             "figures": {} if figure is None else {task.primary_metric: figure}}
-            for example, prediction, counts, figure in zip(examples, predictions,
-                                                           score.counts or [()] * len(examples), own, strict=True)])
-        run_directory.write_details(split + suffix, score.details)
-        run_directory.log(f"{split}: " + "  ".join(f"{name} {value:.4g}" for name, value in score.figures.items())
-                          + f"  [{signature}]")
+        scores[split] = record(run_directory, task, split + suffix, examples, predictions)
+        failed[split] = failures(hypotheses, predictions, encoded)
+    return outcome(task, scores, failed)
+
+
+def record(run_directory: RunDirectory, task: Task, name: str, examples: Sequence[Example],
+           predictions: Sequence[Any | None]) -> Score:
+    """Score predictions, and write them and what lies behind the figures to `predictions/NAME.*`."""
+    score = task.score(predictions, [example.reference for example in examples])
+    own = figures_of_items(score) or [None] * len(examples)
+    run_directory.write_predictions(name, [
+        {"source": _plain(example.source), "reference": task.to_text(example.reference),
+         "prediction": task.to_text(prediction), "origin": example.origin, "counts": counts,
+         "figures": {} if figure is None else {task.primary_metric: figure}}
+        for example, prediction, counts, figure in zip(examples, predictions,
+                                                       score.counts or [()] * len(examples), own, strict=True)])
+    run_directory.write_details(name, score.details)
+    run_directory.log(f"{name}: " + "  ".join(f"{metric} {value:.4g}" for metric, value in score.figures.items())
+                      + f"  [{score.signature}]")
+    return score
+
+
+def outcome(task: Task, scores: Mapping[str, Score], failed: Mapping[str, Mapping[str, float]]) -> dict[str, Any]:
+    """The part of a summary that says what was reached, from the score and the failures of each split."""
+    last = next(reversed(scores.values()))
     return {"task": task.name, "primary_metric": task.primary_metric, "higher_is_better": task.higher_is_better,
-            "splits": figures, "failures": failed, "signature": signature, "formula": formula}
+            "splits": {split: score.figures for split, score in scores.items()}, "failures": dict(failed),
+            "signature": last.signature, "formula": last.formula}
 
 
 def _plain(source: Any) -> str:

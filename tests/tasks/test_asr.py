@@ -12,11 +12,13 @@ import torch
 
 soundfile = pytest.importorskip("soundfile", reason="comes with the extra `speech`")
 
+from benchmarks import cascade  # noqa: E402
 from seq2seq_suite.config import Config  # noqa: E402
 from seq2seq_suite.data.batching import collate  # noqa: E402
 from seq2seq_suite.strategies.autoregressive import Autoregressive  # noqa: E402
 from seq2seq_suite.strategies.search import SearchOptions  # noqa: E402
 from seq2seq_suite.training import experiment  # noqa: E402
+from seq2seq_suite.training.comparison import compare_runs  # noqa: E402
 from seq2seq_suite.types import DataError  # noqa: E402
 
 TEXTS = ("yes", "no", "go to two", "zero one", "one zero", "aab", "ba", "stop")
@@ -159,7 +161,9 @@ def learned(make_task, make_model, overfit):
     return task, model, strategy, examples
 
 
-def test_a_translation_starts_from_what_a_recogniser_heard(folder, tmp_path):
+@pytest.fixture
+def train(folder, tmp_path):
+    """Trains two updates on the recordings, whose translations are their texts read backwards."""
     for split in ("train", "validation", "test"):
         rows = [json.loads(line) for line in (folder / split / "metadata.jsonl").read_text().splitlines()]
         (folder / split / "metadata.jsonl").write_text("".join(
@@ -168,17 +172,43 @@ def test_a_translation_starts_from_what_a_recogniser_heard(folder, tmp_path):
               "audio": {"bins": 12, "frequency_width": 2, "cache": str(tmp_path / "cache"), "speeds": [0.9, 1.0]},
               "backbone": {"width": 16, "feed_forward_width": 16, "num_heads": 2, "encoder_layers": 1,
                            "decoder_layers": 1},
-              "strategy": {"ctc_weight": 0.3}, "search": {"ctc_weight": 0.3, "max_length_factor": 0.5},
+              "strategy": {"ctc_weight": 0.3}, "search": {"max_length_factor": 0.5},
               "training": {"max_updates": 2, "validate_every": 2, "log_every": 1, "threads": 1}}
 
     def run(name: str, **keys):
+        for section, changes in keys.items():
+            keys[section] = {**common[section], **changes} if isinstance(changes, dict) and section in common \
+                else changes
         return experiment.run(Config.model_validate({**common, **keys}), tmp_path / name, resume=False,
                               overwrite=False, command=["test"])
+    return run
 
-    run("asr", task="asr")
-    summary = run("st", task="speech_translation", init_from=str(tmp_path / "asr"), search={"max_length_factor": 0.5})
+
+def test_a_translation_starts_from_what_a_recogniser_heard(train, tmp_path):
+    train("asr", task="asr", search={"ctc_weight": 0.3})
+    summary = train("st", task="speech_translation", init_from=str(tmp_path / "asr"))
     assert {"bleu", "chrf"} <= set(summary["splits"]["test"])
     assert "frontend, encoder begin as in" in (tmp_path / "st" / "log.txt").read_text()
     with pytest.raises(DataError, match="the part 'encoder' does not fit"):
-        run("wide", task="speech_translation", init_from=str(tmp_path / "asr"), init_parts=["encoder"],
-            backbone={**common["backbone"], "feed_forward_width": 32})
+        train("wide", task="speech_translation", init_from=str(tmp_path / "asr"), init_parts=["encoder"],
+              backbone={"feed_forward_width": 32})
+
+
+def test_a_cascade_stands_beside_the_direct_model(train, tmp_path, capsys):
+    train("asr", task="asr", search={"ctc_weight": 1.0})
+    direct = train("st", task="speech_translation")
+    yaml, texts = tmp_path / "st" / "config.yaml", tmp_path / "texts"
+    cascade.main(["texts", str(yaml), "--output", str(texts)])
+    assert json.loads((texts / "test.jsonl").read_text().splitlines()[2]) == {"src": "go to two", "tgt": ".OWT OT OG"}
+    train("written", task="translation", data={"path": str(texts)}, strategy={"ctc_weight": 0.0},
+          translation={"source_subwords": "characters", "target_subwords": "characters", "bpe_dropout": 0.0})
+    command = ["translate", str(tmp_path / "asr"), str(tmp_path / "written"), "--output", str(tmp_path / "two")]
+    cascade.main([*command, "--like", str(tmp_path / "st")])
+    found = compare_runs([tmp_path / "st", tmp_path / "two"], measure=False)
+    assert [row.metric for row in found.rows] == ["bleu", "bleu"] and len(found.pairs) == 1
+    assert found.rows[0].figure == direct["splits"]["test"]["bleu"]
+    rows = [json.loads(line) for line in (tmp_path / "two" / "predictions" / "test.jsonl").read_text().splitlines()]
+    assert [row["reference"] for row in rows] == ["." + text.upper()[::-1] for text in TEXTS]
+    with pytest.raises(SystemExit) as caught:
+        cascade.main([*command, "--overwrite", "--like", str(tmp_path / "asr")])
+    assert caught.value.code == 2 and "its task is asr" in capsys.readouterr().err
