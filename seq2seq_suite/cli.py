@@ -21,7 +21,7 @@ import typer
 
 from seq2seq_suite import __version__
 from seq2seq_suite.report.tables import figure, print_json, print_summary, print_table
-from seq2seq_suite.types import ConfigError, DataError, Example, RunError, Task, UserError
+from seq2seq_suite.types import ConfigError, DataError, Example, Painting, RunError, Task, UserError
 
 PROGRAM = "python -m seq2seq_suite"
 VERBS = ("run", "evaluate", "predict", "compare", "check", "score")
@@ -170,6 +170,8 @@ def predict(
         "Where to write; by default standard output."))] = None,
     n_best: Annotated[int, typer.Option(min=1, metavar="N", help=(
         "Print the N best outputs of each input, each as score, tab, output."))] = 1,
+    draw: Annotated[Path | None, typer.Option(metavar="PICTURE", show_default=False, help=(
+        "Also write the one input with what was detected in it, .png or .jpg."))] = None,
     changes: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", show_default=False, help=(
         "A change to the configuration, such as search.beam_size=4; may be repeated."))] = None,
 ) -> None:
@@ -181,6 +183,7 @@ def predict(
     Examples:
       python -m seq2seq_suite predict runs/parsing "the cat sleeps" "a dog barks"
       python -m seq2seq_suite predict runs/parsing --input sentences.txt --output trees.txt --n-best 5
+      python -m seq2seq_suite predict runs/detection picture.png --draw detected.png
     """
     lines = _inputs(texts or [], source)
     overrides = _only_overrides(changes or [])
@@ -188,12 +191,16 @@ def predict(
 
     loaded = experiment.open_run(directory, overrides)
     examples = [_example(loaded.task, text, origin) for text, origin in lines]
+    if draw is not None:
+        _can_draw(loaded.task, examples)
     with _opened(output) as file:
         drawing = file.isatty() and n_best == 1
         for hypotheses in loaded.predict(examples, num_hypotheses=n_best):
             for prediction, score in hypotheses[:n_best]:
                 text = loaded.task.draw(prediction) if drawing else loaded.task.to_text(prediction)
                 print(f"{score:.6g}\t{text}" if n_best > 1 else text, file=file, flush=file.isatty())
+            if draw is not None:
+                loaded.task.paint(examples[0], hypotheses[0][0], draw)
 
 
 @app.command()
@@ -369,6 +376,16 @@ def _inputs(texts: Sequence[str], source: str | None) -> list[tuple[str, tuple[s
         line = content.count(b"\n", 0, error.start) + 1
         raise DataError("not UTF-8", file=name, line=line, remedy="save the file as UTF-8") from None
     return [(line.rstrip("\r"), (name, number)) for number, line in enumerate(lines, 1)]
+
+
+def _can_draw(task: Task, examples: Sequence[Example]) -> None:
+    if not isinstance(task, Painting):
+        raise ConfigError(f"--draw, but the run's task is {task.name}", file=_COMMAND_LINE,
+                          expected="a run whose outputs lie in a picture, such as runs/detection",
+                          remedy="leave out --draw")
+    if len(examples) != 1:
+        raise ConfigError(f"--draw with {len(examples)} inputs", file=_COMMAND_LINE, expected="one input",
+                          remedy="call it once for each picture")
 
 
 def _example(task: Task, text: str, place: tuple[str, int]) -> Example:

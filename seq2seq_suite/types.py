@@ -324,6 +324,14 @@ class Inspecting(Protocol):
         """A line for each thing that looks wrong in a split, for `check`."""
 
 
+@runtime_checkable
+class Painting(Protocol):
+    """What a task offers besides whose predictions are seen best in a picture."""
+
+    def paint(self, example: Example, prediction: Any | None, path: Any) -> None:
+        """Write the example's picture with the prediction in it; the name's ending chooses the format."""
+
+
 @dataclass(frozen=True)
 class Score:
     """Metric names with their figures, and the signature that says how they were computed.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
@@ -14,6 +15,10 @@ from seq2seq_suite.types import DataError, Objects
 
 _SMALLEST = 2.0  # pixels: what is left of a box after cropping must be as wide and high
 _LEAST_SEEN = 0.3  # and this share of it must be inside
+_LEAST_PAINTED = 640  # pixels of the longer side that a painted picture has, so that names can be read
+# Okabe and Ito's colours, which most colour-blind people tell apart, without black.
+_COLOURS = ("#e69f00", "#56b4e9", "#009e73", "#f0e442", "#0072b2", "#d55e00", "#cc79a7")
+_DARK = 350  # sum of red, green and blue below which names are white
 
 
 class Picture(Protocol):
@@ -152,3 +157,38 @@ def recolour(pixels: np.ndarray, factors: list[float]) -> np.ndarray:
                               strict=True):
         image = change(image).enhance(factor)
     return np.asarray(image)
+
+
+def paint(pixels: np.ndarray, objects: Objects, path: Path, *, labels: Sequence[str]) -> None:
+    """Write the picture (H,W,3) with a frame, a name and a score for each object, a colour for each of `labels`.
+
+    Raises:
+        DataError: the file cannot be written, or its ending names no format.
+    """
+    from PIL import Image, ImageColor, ImageDraw, ImageFont
+
+    factor = max(1, -(-_LEAST_PAINTED // max(pixels.shape[:2])))
+    image = Image.fromarray(pixels)
+    image = image.resize((image.width * factor, image.height * factor), Image.Resampling.BICUBIC)
+    canvas, size = ImageDraw.Draw(image), max(12, max(image.size) // 36)
+    font = ImageFont.load_default(size)
+    scores = objects.scores or (1.0,) * len(objects.boxes)
+    # The surest last: nothing lies over it.
+    for box, label, score in sorted(zip(objects.boxes, objects.labels, scores, strict=True), key=lambda one: one[2]):
+        colour = _COLOURS[labels.index(label) % len(_COLOURS)] if label in labels else _COLOURS[-1]
+        left, top, right, bottom = (value * factor for value in box)
+        canvas.rectangle((left, top, max(left, right), max(top, bottom)), outline=colour, width=max(2, size // 6))
+        words = f"{label} {score:.0%}"
+        place = min(left, image.width - canvas.textlength(words, font)), max(0.0, top - 1.4 * size)
+        x1, y1, x2, y2 = canvas.textbbox(place, words, font)
+        canvas.rectangle((x1 - size // 4, y1 - size // 4, x2 + size // 4, y2 + size // 4), fill=colour)
+        dark = sum(ImageColor.getrgb(colour)) < _DARK
+        canvas.text(place, words, font=font, fill="white" if dark else "black")
+    try:
+        image.save(path)
+    except ValueError:
+        raise DataError(f"the ending '{path.suffix}' names no format", file=str(path), expected=".png or .jpg",
+                        remedy="choose another name") from None
+    except OSError as error:
+        raise DataError(f"cannot be written: {error.strerror or error}", file=str(path),
+                        remedy="choose another name") from None

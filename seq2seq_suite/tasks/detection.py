@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from seq2seq_suite.config import Data, Detection
-from seq2seq_suite.data.pictures import Augmentation, ImageFile, fit, scaled
+from seq2seq_suite.data.pictures import Augmentation, ImageFile, fit, paint, scaled
 from seq2seq_suite.data.sources import Row
 from seq2seq_suite.files import atomic_write_text
 from seq2seq_suite.metrics.boxes import average_precision
@@ -21,6 +21,7 @@ from seq2seq_suite.types import END, SPECIALS, UNKNOWN, DataError, Encoded, Exam
 
 NOISE = "noise"
 _GROUP = 5
+_LIKELY = 0.5  # what is shown to a person
 _LARGEST_NOISE, _JITTER = 0.4, 0.1  # sides of random boxes, as a share of the picture; of shifted ones, of their own
 
 
@@ -268,10 +269,21 @@ class DetectionTask:
 
     def draw(self, prediction: Objects | None) -> str:
         """The objects that are more likely there than not, a line each."""
-        objects = prediction or Objects()
+        objects = _likely(prediction)
         lines = [f"{label} {score:.0%} at {box[0]:.0f},{box[1]:.0f} to {box[2]:.0f},{box[3]:.0f}" for box, label, score
-                 in zip(objects.boxes, objects.labels, objects.scores, strict=True) if score >= 0.5]
+                 in zip(objects.boxes, objects.labels, objects.scores, strict=True)]
         return "\n".join(lines) or "(nothing)"
+
+    def paint(self, example: Example, prediction: Objects | None, path: Path) -> None:
+        """Write the picture with the objects that are more likely there than not."""
+        paint(example.source.pixels(), _likely(prediction), path, labels=self.labels)
+
+
+def _likely(prediction: Objects | None) -> Objects:
+    objects = prediction or Objects()
+    chosen = [place for place, score in enumerate(objects.scores) if score >= _LIKELY]
+    return Objects(*(tuple(values[place] for place in chosen)
+                     for values in (objects.boxes, objects.labels, objects.scores)))
 
 
 def _corners(box: Any, height: int, width: int, place: Mapping[str, Any]) -> tuple[float, float, float, float]:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 pytest.importorskip("PIL", reason="comes with the extra `vision`")
 pytest.importorskip("pycocotools", reason="comes with the extra `vision`")
 
+from seq2seq_suite import cli
 from seq2seq_suite.data.batching import collate
 from seq2seq_suite.data.miniworld.pictures import pictures
 from seq2seq_suite.strategies.boxes import GROUP, BoxAutoregressive
@@ -155,3 +156,38 @@ def test_eight_pictures_are_learned_by_heart(make_model, overfit):
                               limit=torch.full((8,), 99))
     objects = [task.read_hypothesis(best[0], example) for best, example in zip(found, examples, strict=True)]
     assert task.score(objects, [example.reference for example in examples]).figures["ap50"] > 95.0
+
+
+def test_what_is_likely_is_painted_where_it_is(tmp_path):
+    from PIL import Image
+
+    task, examples = fitted()
+    label = task.labels[0]
+    found = Objects(((10.0, 30.0, 50.0, 70.0), (5.0, 5.0, 20.0, 20.0)), (label, label), (0.9, 0.1))
+    task.paint(examples[0], found, tmp_path / "painted.png")
+    painted, factor = np.asarray(Image.open(tmp_path / "painted.png").convert("RGB")), 7
+    assert painted.shape == (96 * factor, 96 * factor, 3)
+    colour = painted[50 * factor, 10 * factor]
+    assert (painted[70 * factor, 30 * factor] == colour).all()
+    assert (painted[20 * factor, 5 * factor : 21 * factor] != colour).any(-1).any()
+    with pytest.raises(DataError, match="names no format"):
+        task.paint(examples[0], found, tmp_path / "painted.pig")
+
+
+def test_predict_draws_into_a_picture(folder, tmp_path, capsys):
+    (tmp_path / "d.yaml").write_text(f"""task: detection
+data: {{path: {folder}}}
+detection: {{height: 96, width: 96, stride: 16, bins: 48, instances: 6}}
+backbone: {{width: 16, feed_forward_width: 16, num_heads: 2, encoder_layers: 1, decoder_layers: 1}}
+training: {{max_updates: 1, validate_every: 1, threads: 1}}
+device: cpu
+""")
+    assert cli.main(["run", str(tmp_path / "d.yaml"), "--output", str(tmp_path / "run")]) == 0
+    picture, run, drawn = str(folder / "test" / "0.png"), str(tmp_path / "run"), tmp_path / "drawn.png"
+    capsys.readouterr()
+    assert cli.main(["predict", run, picture, "--draw", str(drawn)]) == 0
+    assert set(json.loads(capsys.readouterr().out)) >= {"boxes", "labels"} and drawn.stat().st_size > 1000
+    assert cli.main(["predict", run, picture, picture, "--draw", str(drawn)]) == 2
+    assert "--draw with 2 inputs" in capsys.readouterr().err
+    assert cli.main(["predict", run, "none.png"]) == 2
+    assert "none.png: cannot be read: No such file" in capsys.readouterr().err
