@@ -12,24 +12,22 @@ import re
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, TextIO
+from typing import Annotated
 
 import typer
 
 from seq2seq_suite import __version__
+from seq2seq_suite.cli_inputs import COMMAND_LINE, PROGRAM, check_drawing, make_example, opened, read_inputs
 from seq2seq_suite.report.tables import figure, print_json, print_summary, print_table
-from seq2seq_suite.types import ConfigError, DataError, Example, Painting, RunError, Task, UserError
+from seq2seq_suite.types import ConfigError, DataError, RunError, UserError
 
-PROGRAM = "python -m seq2seq_suite"
 VERBS = ("run", "evaluate", "predict", "compare", "check", "score")
 # What other toolkits call a verb -> what it is called here.
 _ALIASES = {"train": "run", "fit": "run", "test": "evaluate", "eval": "evaluate", "translate": "predict",
             "decode": "predict", "generate": "predict", "parse": "predict", "diff": "compare", "validate": "check",
             "lint": "check"}
-_COMMAND_LINE = "command line"
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, context_settings={"help_option_names": ["-h", "--help"]})
 
@@ -185,15 +183,15 @@ def predict(
       python -m seq2seq_suite predict runs/parsing --input sentences.txt --output trees.txt --n-best 5
       python -m seq2seq_suite predict runs/detection picture.png --draw detected.png
     """
-    lines = _inputs(texts or [], source)
+    lines = read_inputs(texts or [], source)
     overrides = _only_overrides(changes or [])
     from seq2seq_suite.training import experiment
 
     loaded = experiment.open_run(directory, overrides)
-    examples = [_example(loaded.task, text, origin) for text, origin in lines]
+    examples = [make_example(loaded.task, text, origin) for text, origin in lines]
     if draw is not None:
-        _can_draw(loaded.task, examples)
-    with _opened(output) as file:
+        check_drawing(loaded.task, examples)
+    with opened(output) as file:
         drawing = file.isatty() and n_best == 1
         for hypotheses in loaded.predict(examples, num_hypotheses=n_best):
             for prediction, score in hypotheses[:n_best]:
@@ -288,16 +286,16 @@ def _refuse_early(arguments: list[str]) -> None:
         print(f"seq2seq_suite {__version__}")
         raise SystemExit(0)
     if not arguments:
-        raise ConfigError("the verb is missing", file=_COMMAND_LINE, expected=f"one of {', '.join(VERBS)}",
+        raise ConfigError("the verb is missing", file=COMMAND_LINE, expected=f"one of {', '.join(VERBS)}",
                           remedy=f"{PROGRAM} --help explains them")
     if verb == arguments[0] and verb not in VERBS:
         near = [_ALIASES[verb]] if verb in _ALIASES else difflib.get_close_matches(verb, VERBS, n=1)
         raise ConfigError(f"unknown verb '{verb}'" + (f", did you mean {near[0]}?" if near else ""),
-                          file=_COMMAND_LINE, expected=f"one of {', '.join(VERBS)}",
+                          file=COMMAND_LINE, expected=f"one of {', '.join(VERBS)}",
                           remedy=f"{PROGRAM} --help explains them")
     for argument in arguments[1:] if verb in ("run", "evaluate", "check") else ():
         if re.match(r"--\w+(\.\w+)+(=|$)", argument):
-            raise ConfigError(argument, file=_COMMAND_LINE, expected="key.sub=value without dashes",
+            raise ConfigError(argument, file=COMMAND_LINE, expected="key.sub=value without dashes",
                               remedy=f"write {argument[2:] if '=' in argument else argument[2:] + '=...'}")
 
 
@@ -307,10 +305,10 @@ def _yaml_and_overrides(arguments: Sequence[str]) -> tuple[Path, list[str]]:
     overrides = [argument for argument in arguments if is_override(argument)]
     paths = [argument for argument in arguments if not is_override(argument)]
     if not paths:
-        raise ConfigError("the YAML file is missing", file=_COMMAND_LINE, expected="YAML [key=value ...]",
+        raise ConfigError("the YAML file is missing", file=COMMAND_LINE, expected="YAML [key=value ...]",
                           remedy="for example tasks/parsing.yaml")
     if len(paths) > 1:
-        raise ConfigError(f"{len(paths)} files: {' '.join(paths)}", file=_COMMAND_LINE,
+        raise ConfigError(f"{len(paths)} files: {' '.join(paths)}", file=COMMAND_LINE,
                           expected="one YAML file at a time, then key=value",
                           remedy="start one after the other; write overrides as key=value without spaces")
     return Path(paths[0]), overrides
@@ -326,7 +324,7 @@ def _yamls_and_overrides(arguments: Sequence[str]) -> tuple[list[Path], list[str
         _yaml_and_overrides(arguments)  # says what is missing
     twice = next((path for path in paths if paths.count(path) > 1), None)
     if twice is not None:
-        raise ConfigError(f"{twice} is named twice", file=_COMMAND_LINE, expected="different YAML files",
+        raise ConfigError(f"{twice} is named twice", file=COMMAND_LINE, expected="different YAML files",
                           remedy="run it again with --output for another seed")
     return paths, overrides
 
@@ -353,61 +351,8 @@ def _only_overrides(arguments: Sequence[str]) -> list[str]:
 
     for argument in arguments:
         if not is_override(argument):
-            raise ConfigError(argument, file=_COMMAND_LINE, expected="key=value", remedy="such as search.beam_size=4")
+            raise ConfigError(argument, file=COMMAND_LINE, expected="key=value", remedy="such as search.beam_size=4")
     return list(arguments)
-
-
-def _inputs(texts: Sequence[str], source: str | None) -> list[tuple[str, tuple[str, int]]]:
-    """The inputs with the file and line each came from."""
-    if texts and source is not None:
-        raise ConfigError("both TEXT and --input", file=_COMMAND_LINE, expected="one of the two")
-    if texts:
-        return [(text, (_COMMAND_LINE, number)) for number, text in enumerate(texts, 1)]
-    if source is None and sys.stdin.isatty():
-        raise ConfigError("nothing to predict from", file=_COMMAND_LINE, expected="TEXT, --input FILE or a pipe",
-                          remedy=f'for example {PROGRAM} predict runs/parsing "the cat sleeps"')
-    name = "standard input" if source in (None, "-") else str(source)
-    try:
-        content = sys.stdin.buffer.read() if source in (None, "-") else Path(name).read_bytes()
-        lines = content.decode("utf-8-sig").rstrip().split("\n")
-    except OSError as error:
-        raise DataError(f"cannot be read: {error.strerror}", file=name, remedy="name a text file") from None
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise DataError("not UTF-8", file=name, line=line, remedy="save the file as UTF-8") from None
-    return [(line.rstrip("\r"), (name, number)) for number, line in enumerate(lines, 1)]
-
-
-def _can_draw(task: Task, examples: Sequence[Example]) -> None:
-    if not isinstance(task, Painting):
-        raise ConfigError(f"--draw, but the run's task is {task.name}", file=_COMMAND_LINE,
-                          expected="a run whose outputs lie in a picture, such as runs/detection",
-                          remedy="leave out --draw")
-    if len(examples) != 1:
-        raise ConfigError(f"--draw with {len(examples)} inputs", file=_COMMAND_LINE, expected="one input",
-                          remedy="call it once for each picture")
-
-
-def _example(task: Task, text: str, place: tuple[str, int]) -> Example:
-    file, line = place
-    if not text.strip():
-        raise DataError("the input is empty", file=file, line=line, expected="an input on each line",
-                        remedy="remove the line or fill it")
-    return task.from_text(text, origin=f"{file}:{line}")
-
-
-@contextmanager
-def _opened(path: Path | None) -> Iterator[TextIO]:
-    if path is None:
-        yield sys.stdout
-        return
-    try:
-        file = path.open("w", encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"cannot be written: {error.strerror}", file=str(path), remedy="choose another --output") \
-            from None
-    with file:
-        yield file
 
 
 def _complain(text: str) -> None:

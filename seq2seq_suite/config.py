@@ -9,13 +9,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
-Positive = Annotated[int, Field(gt=0)]
-NotNegative = Annotated[int, Field(ge=0)]
-Fraction = Annotated[float, Field(ge=0.0, lt=1.0)]
-Share = Annotated[float, Field(gt=0.0, le=1.0)]
-PositiveFloat = Annotated[float, Field(gt=0.0)]
+from seq2seq_suite.config_section import Fraction, NotNegative, Positive, PositiveFloat, Section, Share
+from seq2seq_suite.config_strategy import Autoregressive, Search, Strategy
 
 # Vaswani et al. 2017, Table 3, rows "base" and "big"; `tiny` is Wu et al. 2021 (Multi30k), `small` lies between.
 SIZES: dict[str, dict[str, Any]] = {
@@ -28,12 +25,7 @@ SIZES: dict[str, dict[str, Any]] = {
     "big": {"width": 1024, "feed_forward_width": 4096, "num_heads": 16, "encoder_layers": 6, "decoder_layers": 6,
             "dropout": 0.3},
 }
-
-
-class Section(BaseModel):
-    """A part of the configuration; unknown keys are refused."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
+PARALLEL_TASKS = ("translation", "qa", "asr", "speech_translation")  # that every strategy can write
 
 
 class Data(Section):
@@ -83,38 +75,6 @@ class Backbone(Section):
             raise ValueError("rotary positions need an even backbone.width / backbone.num_heads")
         if self.encoder_kernel and self.encoder_kernel % 2 == 0:
             raise ValueError(f"backbone.encoder_kernel {self.encoder_kernel} is even, but the window has a middle")
-        return self
-
-
-class Autoregressive(Section):
-    """Left to right, one symbol at a time."""
-
-    kind: Literal["autoregressive"] = "autoregressive"
-    label_smoothing: Fraction = 0.1
-    scheduled_sampling: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0  # share of inputs from the model's own output
-    ctc_weight: Fraction = 0.0  # of the transcript's CTC loss on the encoder (speech); cross-entropy keeps the rest
-
-
-class Search(Section):
-    """How outputs are looked for."""
-
-    beam_size: Positive = 1  # 1 is greedy
-    length_penalty: Annotated[float, Field(ge=0.0)] = 0.6  # alpha of ((5+T)/6)^alpha, Wu et al. 2016 eq. 14
-    num_hypotheses: Positive = 1  # n-best, at most beam_size
-    sampling: bool = False  # draw from the distribution instead of beam search
-    temperature: PositiveFloat = 1.0
-    top_k: NotNegative = 0  # 0 keeps all
-    top_p: Share = 1.0
-    max_length_factor: PositiveFloat = 6.0  # longest output, END included = factor * source length
-    max_length_extra: Positive = 20  # + extra
-    batch_sentences: Positive = 128  # sentences decoded at a time
-    constraint: bool = True  # keep outputs well formed by the task's automaton
-    ctc_weight: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0  # share of CTC's prefix scores (speech); 1: CTC alone
-
-    @model_validator(mode="after")
-    def _enough_beams(self) -> Search:
-        if self.num_hypotheses > 1 and not self.sampling and self.num_hypotheses > self.beam_size:
-            raise ValueError(f"search.num_hypotheses {self.num_hypotheses} exceeds search.beam_size {self.beam_size}")
         return self
 
 
@@ -331,7 +291,7 @@ class Config(Section):
     init_parts: tuple[Literal["frontend", "encoder", "decoder", "ctc"], ...] = ("frontend", "encoder")
     data: Data = Data()
     backbone: Backbone = Field(default_factory=lambda: Backbone.model_validate({}))
-    strategy: Autoregressive = Autoregressive()
+    strategy: Strategy = Autoregressive()
     search: Search = Search()
     training: Training = Training()
     parsing: Parsing = Parsing()
@@ -343,6 +303,20 @@ class Config(Section):
     speech_translation: SpeechTranslation = SpeechTranslation()
     detection: Detection = Detection()
 
+    @model_validator(mode="before")
+    @classmethod
+    def _left_to_right_by_default(cls, given: Any) -> Any:
+        if isinstance(given, dict) and isinstance(given.get("strategy"), dict):
+            return {**given, "strategy": {"kind": "autoregressive", **given["strategy"]}}
+        return given
+
+    @model_validator(mode="after")
+    def _strategy_fits(self) -> Config:
+        if self.strategy.kind != "autoregressive" and self.task not in PARALLEL_TASKS:
+            raise ValueError(f"strategy.kind {self.strategy.kind} writes free text: task is {self.task}, not one of "
+                             f"{', '.join(PARALLEL_TASKS)}")
+        return self
+
     @model_validator(mode="after")
     def _positions_suffice(self) -> Config:
         # Two sentinels stand around a sentence.
@@ -350,4 +324,10 @@ class Config(Section):
         if longest > self.backbone.max_positions:
             raise ValueError(f"an output may be {longest} symbols long (search.max_length_factor * data.max_length + "
                              f"search.max_length_extra), but backbone.max_positions is {self.backbone.max_positions}")
+        heard = self.task in ("asr", "speech_translation")
+        sources = -(-self.data.max_length // self.audio.subsampling) if heard else self.data.max_length + 2
+        canvas = int(sources * getattr(self.strategy, "factor", 0.0)) + getattr(self.strategy, "extra", 0) + 1
+        if canvas > self.backbone.max_positions:
+            raise ValueError(f"the decoder may have {canvas} positions (strategy.factor * the source's length), but "
+                             f"backbone.max_positions is {self.backbone.max_positions}")
         return self

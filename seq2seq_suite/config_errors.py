@@ -74,6 +74,15 @@ def variants(annotation: Any) -> list[type[BaseModel]]:
     return [found for part in get_args(annotation) for found in variants(part)]
 
 
+def sections_at(keys: Keys) -> list[type[BaseModel]]:
+    """What the section of these keys may be: one, several for a union, none where there is no section."""
+    sections: list[type[BaseModel]] = [Config]
+    for key in keys:
+        fields = [section.model_fields[key] for section in sections if key in section.model_fields]
+        sections = [found for field in fields for found in variants(field.annotation)]
+    return sections
+
+
 def show(value: Any) -> str:
     """A value with its type, in the words of YAML.
 
@@ -159,10 +168,7 @@ def _find(places: Mapping[Keys, Place], candidates: list[Keys]) -> Place | None:
 
 def _resolve(keys: Keys) -> tuple[list[type[BaseModel]], FieldInfo | None]:
     """The sections that hold the last key, and its field; None for an unknown key or one of a free mapping."""
-    sections: list[type[BaseModel]] = [Config]
-    for key in keys[:-1]:
-        fields = [section.model_fields[key] for section in sections if key in section.model_fields]
-        sections = [found for field in fields for found in variants(field.annotation)]
+    sections = sections_at(keys[:-1])
     field = next((section.model_fields[keys[-1]] for section in sections if keys[-1] in section.model_fields), None)
     return sections, field
 

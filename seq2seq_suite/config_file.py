@@ -10,13 +10,13 @@ import difflib
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import yaml
 from pydantic import BaseModel, ValidationError
 
 from seq2seq_suite.config import Config
-from seq2seq_suite.config_errors import COMMAND_LINE, Keys, Place, explain, show, variants
+from seq2seq_suite.config_errors import COMMAND_LINE, Keys, Place, explain, sections_at, show, variants
 from seq2seq_suite.types import ConfigError
 
 OVERRIDE = re.compile(r"[A-Za-z_][\w-]*(\.[\w-]+)*=.*", re.DOTALL)
@@ -228,3 +228,14 @@ def _apply(override: str, given: dict[str, Any], places: dict[Keys, Place]) -> N
             return  # the file holds a value where a section belongs: reported as the file's error
         section = inner
     section[keys[-1]] = value
+    if keys[-1] == "kind":
+        _drop_foreign(section, keys[:-1], places)
+
+
+def _drop_foreign(section: dict[str, Any], keys: Keys, places: dict[Keys, Place]) -> None:
+    """Leave out what another kind of section than the file's has no use for, so that the kind alone can be changed."""
+    chosen = [found for found in sections_at(keys)
+              if section["kind"] in get_args(found.model_fields["kind"].annotation)]
+    for key in [key for key in section if chosen and key not in chosen[0].model_fields]:
+        del section[key]
+        places.pop((*keys, key), None)

@@ -127,10 +127,10 @@ def test_ctrl_c_exits_with_130():
 
 def test_inputs_come_from_arguments_a_file_or_a_pipe_with_their_lines():
     Path("in.txt").write_bytes("a b\r\nö\n\n".encode())
-    assert cli._inputs(["x", "y=z"], None) == [("x", ("command line", 1)), ("y=z", ("command line", 2))]
-    assert cli._inputs([], "in.txt") == [("a b", ("in.txt", 1)), ("ö", ("in.txt", 2))]
+    assert cli.read_inputs(["x", "y=z"], None) == [("x", ("command line", 1)), ("y=z", ("command line", 2))]
+    assert cli.read_inputs([], "in.txt") == [("a b", ("in.txt", 1)), ("ö", ("in.txt", 2))]
     for source in (None, "-"):
-        done = start(code=f"from seq2seq_suite import cli; print(cli._inputs([], {source!r}))", input=b"a\nb\n")
+        done = start(code=f"from seq2seq_suite import cli; print(cli.read_inputs([], {source!r}))", input=b"a\nb\n")
         assert done.stdout == b"[('a', ('standard input', 1)), ('b', ('standard input', 2))]\n"
 
 
@@ -140,7 +140,7 @@ def test_inputs_that_cannot_be_read_are_named(capsys):
     assert wrong(capsys, "predict", "runs/a", "--input", "bytes.txt").startswith("bytes.txt:2: not UTF-8")
     assert "both TEXT and --input" in wrong(capsys, "predict", "runs/a", "x", "--input", "-")
     with pytest.raises(DataError, match=r"in\.txt:7: the input is empty"):
-        cli._example(None, " ", ("in.txt", 7))
+        cli.make_example(None, " ", ("in.txt", 7))
 
 
 def test_scoring_compares_two_files_of_one_task(capsys):

@@ -16,9 +16,11 @@ KEYS = (
     "backbone.norm", "backbone.norm_placement", "backbone.positions", "backbone.max_positions",
     "backbone.encoder_kernel", "backbone.encoder_steps", "backbone.decoder_steps", "backbone.tie_embeddings",
     "strategy.kind", "strategy.label_smoothing", "strategy.scheduled_sampling", "strategy.ctc_weight",
+    "strategy.length_ratio", "strategy.length_weight", "strategy.glancing", "strategy.factor", "strategy.extra",
+    "strategy.end_weight", "strategy.link_heads",
     "search.beam_size", "search.length_penalty", "search.num_hypotheses", "search.sampling", "search.temperature",
     "search.top_k", "search.top_p", "search.max_length_factor", "search.max_length_extra", "search.batch_sentences",
-    "search.constraint", "search.ctc_weight",
+    "search.constraint", "search.ctc_weight", "search.iterations", "search.lookahead",
     "training.max_updates", "training.max_minutes", "training.batch_tokens", "training.accumulate",
     "training.optimizer", "training.learning_rate", "training.muon_factor",
     "training.schedule", "training.decay_power", "training.warmup_updates",
@@ -202,3 +204,19 @@ def test_a_dumped_configuration_loads_as_itself(tmp_path_factory, path, splits, 
     assert load(file) == config
     keys = [line.split(":")[0] for line in dump(config).splitlines() if line[0] not in " -"]
     assert list(config.model_dump()) == keys
+
+
+def test_the_kind_of_decoder_alone_can_be_changed(folder):
+    Path("p.yaml").write_text("task: translation\nstrategy:\n  kind: autoregressive\n  label_smoothing: 0.1\n"
+                              "  ctc_weight: 0.2\n")
+    config = load(Path("p.yaml"), ["strategy.kind=ctc", "strategy.factor=3.0", "strategy.glancing=[0.5, 0.3]"])
+    assert config.strategy.model_dump() == {"kind": "ctc", "factor": 3.0, "glancing": (0.5, 0.3), "ctc_weight": 0.2}
+    assert load(Path("p.yaml"), ["strategy.kind=length_head"]).strategy.label_smoothing == 0.1
+    Path("copy.yaml").write_text(dump(config))
+    assert load(Path("copy.yaml")) == config
+    text = "task: translation\nstrategy:\n  kind: ctc\n  label_smoothing: 0.1\n"
+    assert "p.yaml:4: strategy.label_smoothing: unknown key" in error_of(text)
+    assert "p.yaml:3: strategy.kind: got 'dat'" in error_of(text.replace("ctc", "dat"))
+    assert "strategy.kind ctc writes free text: task is parsing" in error_of("task: parsing\n", "strategy.kind=ctc")
+    assert "the decoder may have 1033 positions" in error_of(
+        "task: qa\n", "strategy.kind=dag", "backbone.max_positions=512", "search.max_length_factor=1.0")

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from seq2seq_suite.model.audio import Masking, Subsampled
 from seq2seq_suite.model.ctc import CtcHead
+from seq2seq_suite.model.dag import Links
 from seq2seq_suite.model.decoder import Cache, DecoderStack, Memory, RecurrentDecoderStack
 from seq2seq_suite.model.dropout import Dropout
 from seq2seq_suite.model.encoders import RecurrentEncoder, SelfAttentionEncoder
@@ -18,6 +19,7 @@ from seq2seq_suite.model.frontends import Tokens, Words, token_embedding
 from seq2seq_suite.model.guide import Guide
 from seq2seq_suite.model.label_head import LabelHead, LabelView
 from seq2seq_suite.model.layers import LayerShape
+from seq2seq_suite.model.length import LengthHead
 from seq2seq_suite.model.output import Labeller, OutputLayer
 from seq2seq_suite.model.picture import ConvolutionalStem, Patches
 from seq2seq_suite.model.pointer import Pointer, smoothed_cross_entropy
@@ -56,6 +58,8 @@ class Extras:
         pointer: lets symbols be copied from the source.
         label_head: says of each target symbol whether it is in the target.
         ctc: spells what is said in the source out of the encoder's output.
+        length_head: predicts how long the output will be.
+        links: make the decoder's positions the vertices of a graph.
     """
 
     guide: Guide | None = None
@@ -63,6 +67,8 @@ class Extras:
     pointer: Pointer | None = None
     label_head: LabelHead | None = None
     ctc: CtcHead | None = None
+    length_head: LengthHead | None = None
+    links: Links | None = None
 
 
 class Seq2Seq(nn.Module):
@@ -87,6 +93,7 @@ class Seq2Seq(nn.Module):
         self.dropout = Dropout(dropout_rate)
         self.guide, self.labeller = extras.guide, extras.labeller
         self.pointer, self.label_head, self.ctc = extras.pointer, extras.label_head, extras.ctc
+        self.length_head, self.links = extras.length_head, extras.links
         self.scale = math.sqrt(embedding.embedding_dim)
 
     def encode(self, batch: Batch) -> States:
@@ -116,10 +123,18 @@ class Seq2Seq(nn.Module):
         Returns:
             (N,T,D).
         """
-        x = self.positions(self.embedding(symbols) * self.scale, offset)
+        x = self.positions(self.look_up(symbols), offset)
         if self.guide is not None:
             x = self.guide(x, prompt.guide, focus, context)
         return self.dropout(x)
+
+    def look_up(self, symbols: Tensor) -> Tensor:
+        """Vectors (...,D) of symbols (...) int64, without positions."""
+        return self.embedding(symbols) * self.scale
+
+    def place(self, vectors: Tensor) -> Tensor:
+        """The decoder's input (N,T,D) made of vectors (N,T,D) instead of symbols: with positions."""
+        return self.dropout(self.positions(vectors))
 
     def decode(self, x: Tensor, visible: Tensor | None, prompt: Prompt, cache: Cache | None = None,
                *, mask: Tensor | None = None) -> tuple[Tensor, Cache | None]:
@@ -192,7 +207,9 @@ def _build_extras(width: int, sizes: Sizes) -> Extras:
         label_head = LabelHead(width, sizes.target_symbols, label_wise=sizes.label_head == "label_wise",
                                pointer=sizes.label_pointer, scores=sizes.scores)
     return Extras(guide, labeller, Pointer(width) if sizes.pointer else None, label_head,
-                  CtcHead(width, sizes.ctc_symbols) if sizes.ctc_symbols else None)
+                  CtcHead(width, sizes.ctc_symbols) if sizes.ctc_symbols else None,
+                  LengthHead(width, sizes.length_ratio) if sizes.length_ratio else None,
+                  Links(width, sizes.link_heads) if sizes.link_heads else None)
 
 
 def _build_encoder(backbone: Backbone, shape: LayerShape, rotary: RotaryPositions | None) -> nn.Module:

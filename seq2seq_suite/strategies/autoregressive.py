@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import torch
 from torch import Tensor, nn
 
-from seq2seq_suite.model.ctc import BLANK
 from seq2seq_suite.model.layers import causal
 from seq2seq_suite.model.seq2seq import Prompt, Seq2Seq
+from seq2seq_suite.strategies.auxiliary import Auxiliaries
 from seq2seq_suite.strategies.search import SearchOptions, beam_search, one_best, spell
 from seq2seq_suite.types import BEGIN, Batch, Constraint, Hypothesis, Loss
 
@@ -22,32 +20,26 @@ class Autoregressive(nn.Module):
         scheduled_sampling: probability that an input symbol is the model's own prediction instead of the true one.
             The predictions come from a first pass under teacher forcing, so that training stays parallel; a guide
             goes on following the true symbols.
-        label_weights: kind of auxiliary source labels -> weight in the loss.
-        ctc_weight: w, of the transcript's CTC loss on the encoder; the target's cross-entropy keeps 1 - w.
+        auxiliaries: what the encoder learns besides.
 
     Source: Sutskever et al. 2014; Szegedy et al. 2016 (smoothing); Bengio et al. 2015 (scheduled sampling) in the
-    two-pass form of Mihaylova & Martins 2019; Watanabe et al. 2017, eq. 9 (CTC and attention).
+    two-pass form of Mihaylova & Martins 2019.
     """
 
     def __init__(self, *, label_smoothing: float = 0.0, scheduled_sampling: float = 0.0,
-                 label_weights: Mapping[str, float] | None = None, ctc_weight: float = 0.0):
+                 auxiliaries: Auxiliaries | None = None):
         super().__init__()
         self.label_smoothing = label_smoothing
         self.scheduled_sampling = scheduled_sampling
-        self.label_weights = dict(label_weights or {})
-        self.ctc_weight = ctc_weight
+        self.auxiliaries = auxiliaries or Auxiliaries()
 
     def counts(self, model: Seq2Seq, batch: Batch) -> dict[str, int]:
         """The counts that `loss` will give."""
         counts = {"cross_entropy": int((batch.target_mask & ~batch.prompt_mask).sum())}
-        if self._has_labels(model, batch):
-            counts |= model.labeller.counts(batch.source_labels)
-        if self._has_transcript(model, batch):
-            counts["ctc"] = int((batch.transcript != BLANK).sum())
-        return counts
+        return counts | self.auxiliaries.counts(model, batch)
 
     def loss(self, model: Seq2Seq, batch: Batch) -> Loss:
-        """Summed cross-entropy of target symbols, and of auxiliary source labels where there are any."""
+        """Summed cross-entropy of target symbols, and what the encoder learns besides."""
         states = model.encode(batch)
         prompt = model.prepare(states)
         previous = shift_right(batch.target)
@@ -55,15 +47,9 @@ class Autoregressive(nn.Module):
             previous = self._mix_in_predictions(model, batch, prompt, previous)
         hidden = self._hidden(model, batch, prompt, previous)
         asked = batch.target_mask & ~batch.prompt_mask
-        sums = {"cross_entropy": model.cross_entropy(hidden, prompt, batch.target, asked, self.label_smoothing)}
-        weights = {"cross_entropy": 1.0}
-        if self._has_labels(model, batch):
-            sums |= model.labeller.losses(states.values, batch.source_labels)
-            weights |= self.label_weights
-        if self._has_transcript(model, batch):
-            sums["ctc"] = model.ctc.loss(states, batch.transcript)
-            weights |= {"cross_entropy": 1.0 - self.ctc_weight, "ctc": self.ctc_weight}
-        return Loss(sums, self.counts(model, batch), weights)
+        total = model.cross_entropy(hidden, prompt, batch.target, asked, self.label_smoothing)
+        own = Loss({"cross_entropy": total}, {"cross_entropy": int(asked.sum())}, {"cross_entropy": 1.0})
+        return self.auxiliaries.added(own, model, batch, states)
 
     def generate(self, model: Seq2Seq, batch: Batch, *, options: SearchOptions, limit: Tensor,
                  constraint: Constraint | None = None) -> list[list[Hypothesis]]:
@@ -72,12 +58,6 @@ class Autoregressive(nn.Module):
             return spell(model, batch)
         search = beam_search if options.beam_size > 1 and not options.sampling else one_best
         return search(model, batch, options=options, limit=limit, constraint=constraint)
-
-    def _has_labels(self, model: Seq2Seq, batch: Batch) -> bool:
-        return bool(self.label_weights) and model.labeller is not None and batch.source_labels is not None
-
-    def _has_transcript(self, model: Seq2Seq, batch: Batch) -> bool:
-        return self.ctc_weight > 0.0 and model.ctc is not None and batch.transcript is not None
 
     def _hidden(self, model: Seq2Seq, batch: Batch, prompt: Prompt, previous: Tensor) -> Tensor:
         x = model.embed(previous, prompt, focus=batch.focus, context=batch.context)

@@ -12,7 +12,11 @@ from seq2seq_suite.types import Batch, Constraint, Hypothesis, Loss
 
 
 class Strategy(Protocol):
-    """How a model learns targets and writes them."""
+    """How a model learns targets and writes them.
+
+    One that changes as training goes has an attribute `progress`, the share of the training that is over; the trainer
+    sets it before each update.
+    """
 
     def counts(self, model: Seq2Seq, batch: Batch) -> dict[str, int]:
         """The counts that `loss` will give, known before any computation."""

@@ -28,6 +28,8 @@ class SearchOptions:
     top_p: float = 1.0
     constraint: bool = True
     ctc_weight: float = 0.0
+    iterations: int = 10
+    lookahead: bool = True
 
     def normalise(self, log_probability: Tensor, length: Tensor | int) -> Tensor:
         """score = log p(y) / ((5 + T) / 6)^alpha, T counting END.

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 
 from seq2seq_suite.config import Config, Search
 from seq2seq_suite.model.seq2seq import build_model
+from seq2seq_suite.sizes import Sizes
 from seq2seq_suite.strategies.autoregressive import Autoregressive
+from seq2seq_suite.strategies.auxiliary import Auxiliaries
 from seq2seq_suite.strategies.base import Strategy
 from seq2seq_suite.strategies.boxes import BoxAutoregressive
+from seq2seq_suite.strategies.collapsing import Collapsing
+from seq2seq_suite.strategies.dag import DirectedAcyclic
+from seq2seq_suite.strategies.length import CutAtEnd, LengthFirst, MaskPredict
+from seq2seq_suite.strategies.parallel import Glancing
 from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.strategies.sets import SetAutoregressive
 from seq2seq_suite.training.evaluate import Decoder
@@ -17,30 +25,52 @@ from seq2seq_suite.types import ConfigError, Task
 
 def build_decoder(config: Config, task: Task, *, device: torch.device) -> Decoder:
     """A model with fresh weights for a task whose vocabularies are there, and how to decode with it."""
-    model = build_model(config.backbone, task.sizes()).to(device)
+    model = build_model(config.backbone, _sizes(config, task)).to(device)
     return Decoder(task, model, _build_strategy(config, task), _search_options(config.search), device,
                    (config.search.max_length_factor, config.search.max_length_extra), config.search.batch_sentences)
 
 
+def _sizes(config: Config, task: Task) -> Sizes:
+    """What task and strategy ask of the model."""
+    return replace(task.sizes(), length_ratio=getattr(config.strategy, "length_ratio", 0.0),
+                   link_heads=getattr(config.strategy, "link_heads", 0))
+
+
 def _build_strategy(config: Config, task: Task) -> Strategy:
-    match config.strategy.kind:
+    options = config.strategy
+    auxiliaries = Auxiliaries(task.label_weights, options.ctc_weight)
+    start, end = getattr(options, "glancing", (0.0, 0.0))
+    shared = {"auxiliaries": auxiliaries, "glancing": Glancing(start, end) if start or end else None}
+    match options.kind:
         case "autoregressive" if getattr(task, "box_options", None) is not None:
             return BoxAutoregressive(task.box_options)
         case "autoregressive" if getattr(task, "set_options", None) is not None:
-            return SetAutoregressive(task.set_options, label_smoothing=config.strategy.label_smoothing,
-                                     scheduled_sampling=config.strategy.scheduled_sampling)
+            return SetAutoregressive(task.set_options, label_smoothing=options.label_smoothing,
+                                     scheduled_sampling=options.scheduled_sampling)
         case "autoregressive":
-            return Autoregressive(label_smoothing=config.strategy.label_smoothing,
-                                  scheduled_sampling=config.strategy.scheduled_sampling,
-                                  label_weights=task.label_weights, ctc_weight=config.strategy.ctc_weight)
-    raise AssertionError(config.strategy.kind)
+            return Autoregressive(label_smoothing=options.label_smoothing,
+                                  scheduled_sampling=options.scheduled_sampling, auxiliaries=auxiliaries)
+        case "length_head":
+            return LengthFirst(label_smoothing=options.label_smoothing, length_weight=options.length_weight, **shared)
+        case "mask_predict":
+            return MaskPredict(label_smoothing=options.label_smoothing, length_weight=options.length_weight,
+                               auxiliaries=auxiliaries)
+        case "cut_at_end":
+            return CutAtEnd(factor=options.factor, extra=options.extra, end_weight=options.end_weight,
+                            label_smoothing=options.label_smoothing, **shared)
+        case "ctc":
+            return Collapsing(factor=options.factor, **shared)
+        case "dag":
+            return DirectedAcyclic(factor=options.factor, **shared)
+    raise AssertionError(options.kind)
 
 
 def _search_options(search: Search) -> SearchOptions:
     return SearchOptions(beam_size=search.beam_size, length_penalty=search.length_penalty,
                          num_hypotheses=search.num_hypotheses, sampling=search.sampling,
                          temperature=search.temperature, top_k=search.top_k, top_p=search.top_p,
-                         constraint=search.constraint, ctc_weight=search.ctc_weight)
+                         constraint=search.constraint, ctc_weight=search.ctc_weight, iterations=search.iterations,
+                         lookahead=search.lookahead)
 
 
 def choose_device(wanted: str) -> torch.device:

@@ -152,6 +152,8 @@ class Trainer:
         totals = {name: max(1, sum(count[name] for count in counts)) for name in counts[0]}
         self.model.train()
         self.strategy.train()
+        if hasattr(self.strategy, "progress"):
+            self.strategy.progress = self._fraction()
         means: dict[str, Tensor] = {}
         for batch in batches:
             with torch.autocast(self.decoder.device.type, self.precision, enabled=self.precision != torch.float32):

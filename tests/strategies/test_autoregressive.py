@@ -9,6 +9,7 @@ from torch.nn import functional
 from seq2seq_suite.data.batching import collate
 from seq2seq_suite.model.layers import causal
 from seq2seq_suite.strategies.autoregressive import Autoregressive, shift_right
+from seq2seq_suite.strategies.auxiliary import Auxiliaries
 from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.types import BEGIN, Batch
 
@@ -79,7 +80,7 @@ def test_padding_never_changes_the_loss(make_model, make_batch, norm):
 def test_padding_never_changes_the_loss_of_the_guided_parser(make_model, make_parsing):
     task, examples = make_parsing("in_order")
     items, model = task.encode(examples), make_model(task.sizes())
-    strategy = Autoregressive(label_smoothing=0.1, label_weights={"tags": 0.5, "moves": 0.25})
+    strategy = Autoregressive(label_smoothing=0.1, auxiliaries=Auxiliaries({"tags": 0.5, "moves": 0.25}))
     whole = strategy.loss(model, collate(items, "parsing"))
     grid = strategy.loss(model, collate(items, "parsing", few_shapes=True))
     single = [strategy.loss(model, collate([item], "parsing")) for item in items]
@@ -148,7 +149,7 @@ def test_eight_examples_are_learned_to_exact_match(make_model, make_parsing, ove
     batch = collate(items, "parsing")
     model = make_model(task.sizes(), noise=0.0, width=48, feed_forward_width=96, encoder_layers=1,
                        decoder_layers=1)
-    strategy = Autoregressive(label_smoothing=0.1, label_weights=task.label_weights)
+    strategy = Autoregressive(label_smoothing=0.1, auxiliaries=Auxiliaries(task.label_weights))
     overfit(model, strategy, batch, updates=120)
     limit = torch.full((len(items),), 60)
     for beam_size in (1, 4):

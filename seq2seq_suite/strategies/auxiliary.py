@@ -1,0 +1,50 @@
+"""Losses on the encoder beside the target's own: labels of source positions, and what is said in a recording."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from seq2seq_suite.model.ctc import BLANK
+from seq2seq_suite.model.seq2seq import Seq2Seq
+from seq2seq_suite.types import Batch, Loss, States
+
+
+@dataclass(frozen=True)
+class Auxiliaries:
+    """What the encoder learns besides, as far as model and batch have it.
+
+    Args:
+        label_weights: kind of source labels -> weight in the loss.
+        ctc_weight: w, of the transcript's CTC loss; the target's own loss keeps 1 - w.
+
+    Source: Watanabe et al. 2017, eq. 9 (CTC and attention).
+    """
+
+    label_weights: Mapping[str, float] = field(default_factory=dict)
+    ctc_weight: float = 0.0
+
+    def counts(self, model: Seq2Seq, batch: Batch) -> dict[str, int]:
+        """The counts that `added` will give."""
+        counts = model.labeller.counts(batch.source_labels) if self._has_labels(model, batch) else {}
+        if self._has_transcript(model, batch):
+            counts["ctc"] = int((batch.transcript != BLANK).sum())
+        return counts
+
+    def added(self, loss: Loss, model: Seq2Seq, batch: Batch, states: States) -> Loss:
+        """The target's loss with those of the encoder, `states` being its output."""
+        sums, weights = dict(loss.sums), dict(loss.weights)
+        if self._has_labels(model, batch):
+            sums |= model.labeller.losses(states.values, batch.source_labels)
+            weights |= self.label_weights
+        if self._has_transcript(model, batch):
+            sums["ctc"] = model.ctc.loss(states, batch.transcript)
+            weights = {name: weight * (1.0 - self.ctc_weight) if name in loss.weights else weight
+                       for name, weight in weights.items()} | {"ctc": self.ctc_weight}
+        return Loss(sums, loss.counts | self.counts(model, batch), weights)
+
+    def _has_labels(self, model: Seq2Seq, batch: Batch) -> bool:
+        return bool(self.label_weights) and model.labeller is not None and batch.source_labels is not None
+
+    def _has_transcript(self, model: Seq2Seq, batch: Batch) -> bool:
+        return self.ctc_weight > 0.0 and model.ctc is not None and batch.transcript is not None

@@ -1,0 +1,120 @@
+"""CTC over the decoder's positions: the source stretched, symbols and blanks in parallel, repetitions merged."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from seq2seq_suite.model.ctc import BLANK, positions_needed
+from seq2seq_suite.model.seq2seq import Prompt, Seq2Seq
+from seq2seq_suite.strategies.auxiliary import Auxiliaries
+from seq2seq_suite.strategies.ctc import NEVER, best_path
+from seq2seq_suite.strategies.parallel import Glancing, Parallel, spread, symbols_before_end
+from seq2seq_suite.strategies.search import SearchOptions
+from seq2seq_suite.types import Batch, Hypothesis, Loss, States
+
+
+class Collapsing(Parallel):
+    """p(y | x) = sum over all paths of C positions that collapse to y of prod_t p(path_t | x).
+
+    The sum aligns what `CutAtEnd` leaves unaligned, and the length comes by itself. Targets without END; a target that
+    needs more positions than there are has loss 0 and is counted as `too_long`.
+
+    Args:
+        factor: decoder positions for an encoder position; speech has enough with 1.
+        glancing: over the likeliest alignment of the target.
+        auxiliaries: see `Parallel`.
+
+    Source: Libovicky & Helcl 2018; Graves et al. 2006; with glancing Gu & Kong 2021.
+    """
+
+    def __init__(self, *, factor: float, glancing: Glancing | None = None, auxiliaries: Auxiliaries | None = None):
+        super().__init__(glancing=glancing, auxiliaries=auxiliaries)
+        self.factor = factor
+
+    def own_counts(self, batch: Batch) -> dict[str, int]:
+        """Symbols without END, and rows."""
+        return {"ctc_target": max(1, int(symbols_before_end(batch).sum())), "too_long": batch.target.size(0)}
+
+    def canvas(self, states: States, batch: Batch) -> Tensor:
+        """factor * S'."""
+        return self._positions(states)
+
+    def own_loss(self, model: Seq2Seq, prompt: Prompt, batch: Batch, hidden: Tensor, mask: Tensor,
+                 revealed: Tensor) -> Loss:
+        """-log p(y | x), whatever was revealed."""
+        scores = self.log_probabilities(model, prompt, hidden, blank=True, end=False)
+        lengths, target = symbols_before_end(batch), _without_end(batch)
+        total = functional.ctc_loss(scores.transpose(0, 1), target, mask.sum(1), lengths, blank=BLANK,
+                                    reduction="sum", zero_infinity=True)
+        too_long = (positions_needed(target) > mask.sum(1)).sum().float()
+        return Loss({"ctc_target": total, "too_long": too_long}, self.own_counts(batch), {"ctc_target": 1.0})
+
+    def alignment(self, model: Seq2Seq, prompt: Prompt, batch: Batch, hidden: Tensor, mask: Tensor) -> Tensor:
+        """The likeliest path that collapses to the target, blanks among it; -1 where there is none."""
+        scores = self.log_probabilities(model, prompt, hidden, blank=True, end=False)
+        return align(scores, mask.sum(1), _without_end(batch), symbols_before_end(batch))
+
+    def write(self, model: Seq2Seq, states: States, prompt: Prompt, options: SearchOptions, limit: Tensor
+              ) -> list[list[Hypothesis]]:
+        """The best path, collapsed; no more symbols than the limit allows."""
+        vectors, mask = spread(states, self._positions(states))
+        hidden = self.hidden(model, prompt, vectors, mask, None, torch.zeros_like(mask))
+        scores = self.log_probabilities(model, prompt, hidden, blank=True, end=False)
+        certain = torch.full_like(scores[:1, :1], NEVER)
+        certain[..., BLANK] = 0.0
+        found = best_path(torch.where(mask.unsqueeze(2), scores, certain))
+        return [[Hypothesis(tuple(symbols[: most - 1]), score, complete=len(symbols) < most)]
+                for (symbols, score), most in zip(found, limit.tolist(), strict=True)]
+
+    def _positions(self, states: States) -> Tensor:
+        return (states.mask.sum(1) * self.factor).ceil().long().clamp(min=1)
+
+
+def _without_end(batch: Batch) -> Tensor:
+    """(B,T-1) symbols, padded with the blank."""
+    place = torch.arange(batch.target.size(1), device=batch.target.device)
+    return batch.target.masked_fill(place >= symbols_before_end(batch).unsqueeze(1), BLANK)[:, : -1]
+
+
+def align(scores: Tensor, positions: Tensor, target: Tensor, lengths: Tensor) -> Tensor:
+    """The likeliest path of each row that collapses to its target.
+
+    Args:
+        scores: (B,C,V) log-probabilities.
+        positions: (B,) int64, how many of the C are a row's own.
+        target: (B,U) int64 without END, padded with the blank.
+        lengths: (B,) int64, symbols of each row.
+
+    Returns:
+        (B,C) int64; -1 beyond a row's positions, and everywhere where there are too few of them.
+
+    Source: Graves et al. 2006, section 4.1, with a maximum for the sum.
+    """
+    rows, count, _ = scores.shape
+    spelled = target.new_full((rows, 2 * target.size(1) + 1), BLANK)  # blank y_1 blank y_2 ... blank
+    spelled[:, 1::2] = target
+    gains = scores.gather(2, spelled.unsqueeze(1).expand(-1, count, -1))  # (B,C,2U+1)
+    skips = torch.zeros_like(spelled, dtype=torch.bool)  # where the blank before may be left out
+    skips[:, 2:] = (spelled[:, 2:] != BLANK) & (spelled[:, 2:] != spelled[:, :-2])
+    reached = torch.full_like(gains[:, 0], NEVER)
+    reached[:, :2] = gains[:, 0, :2]
+    back = []
+    for step in range(1, count):
+        before = functional.pad(reached, (2, 0), value=NEVER)
+        options = torch.stack((reached, before[:, 1:-1], before[:, :-2].masked_fill(~skips, NEVER)), 2)
+        best, moved = options.max(2)
+        back.append(moved)
+        reached = torch.where((step < positions).unsqueeze(1), best + gains[:, step], reached)
+    last = torch.stack((2 * lengths, (2 * lengths - 1).clamp(min=0)), 1)
+    best, choice = reached.gather(1, last).max(1)
+    place, possible = last.gather(1, choice.unsqueeze(1)).squeeze(1), best > NEVER
+    path = torch.full((rows, count), -1, dtype=torch.int64, device=scores.device)
+    for step in range(count - 1, -1, -1):
+        inside = (step < positions) & possible
+        path[:, step] = torch.where(inside, spelled.gather(1, place.unsqueeze(1)).squeeze(1), -1)
+        if step:
+            moved = back[step - 1].gather(1, place.unsqueeze(1)).squeeze(1)
+            place = torch.where(inside, place - moved, place)
+    return path

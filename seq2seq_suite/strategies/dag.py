@@ -1,0 +1,148 @@
+"""The decoder's positions as vertices of a graph: a path through it is an output, and training sums over all paths."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from seq2seq_suite.model.dag import NEVER, best_path, path_log_likelihood
+from seq2seq_suite.model.seq2seq import Prompt, Seq2Seq
+from seq2seq_suite.strategies.auxiliary import Auxiliaries
+from seq2seq_suite.strategies.parallel import Glancing, Parallel, cut_at_end, spread
+from seq2seq_suite.strategies.search import SearchOptions
+from seq2seq_suite.types import END, Batch, Hypothesis, Loss, States
+
+
+class DirectedAcyclic(Parallel):
+    """p(y | x) = sum over paths a of prod_t P(y_t | a_t) E_(a_t, a_t+1), from the first vertex to the last.
+
+    Targets end in END, which the last vertex writes. Different paths are different translations, so that the positions
+    need not average over them. A target with more symbols than there are vertices has loss 0 and is counted as
+    `too_long`.
+
+    Args:
+        factor: vertices for an encoder position, lambda.
+        glancing: over the likeliest path of the target.
+        auxiliaries: see `Parallel`.
+
+    Source: Huang et al. 2022 (Directed Acyclic Transformer), section 3; the beam sums over the paths of a prefix, as
+    CTC's does, where theirs keeps the best.
+    """
+
+    def __init__(self, *, factor: float, glancing: Glancing | None = None, auxiliaries: Auxiliaries | None = None):
+        super().__init__(glancing=glancing, auxiliaries=auxiliaries)
+        self.factor = factor
+
+    def own_counts(self, batch: Batch) -> dict[str, int]:
+        """Symbols with END, and rows."""
+        return {"paths": int(batch.target_mask.sum()), "too_long": batch.target.size(0)}
+
+    def canvas(self, states: States, batch: Batch) -> Tensor:
+        """factor * S' vertices."""
+        return self._vertices(states)
+
+    def own_loss(self, model: Seq2Seq, prompt: Prompt, batch: Batch, hidden: Tensor, mask: Tensor,
+                 revealed: Tensor) -> Loss:
+        """-log p(y | x), whatever was revealed."""
+        found = path_log_likelihood(*self._graph(model, prompt, batch, hidden, mask), batch.target_mask.sum(1),
+                                    mask.sum(1))
+        possible = found > NEVER / 2
+        sums = {"paths": -found.masked_fill(~possible, 0.0).sum(), "too_long": (~possible).sum().float()}
+        return Loss(sums, self.own_counts(batch), {"paths": 1.0})
+
+    def alignment(self, model: Seq2Seq, prompt: Prompt, batch: Batch, hidden: Tensor, mask: Tensor) -> Tensor:
+        """The symbols at the vertices of the target's likeliest path."""
+        path = best_path(*self._graph(model, prompt, batch, hidden, mask), batch.target_mask.sum(1), mask.sum(1))
+        # A column more than there are vertices takes what lies on no path.
+        symbols = torch.full((path.size(0), mask.size(1) + 1), -1, dtype=torch.int64, device=path.device)
+        place = torch.where(path >= 0, path, mask.size(1))
+        return symbols.scatter(1, place, batch.target)[:, :-1]
+
+    def write(self, model: Seq2Seq, states: States, prompt: Prompt, options: SearchOptions, limit: Tensor
+              ) -> list[list[Hypothesis]]:
+        """A walk over the likeliest links and symbols, or a beam over the outputs."""
+        vectors, mask = spread(states, self._vertices(states))
+        hidden = self.hidden(model, prompt, vectors, mask, None, torch.zeros_like(mask))
+        emissions, links = self.log_probabilities(model, prompt, hidden), model.links(hidden, mask)
+        if max(options.beam_size, options.num_hypotheses) == 1:
+            return walk(emissions, links, mask.sum(1), limit, lookahead=options.lookahead)
+        return [prefix_beam(*graph, options=options, limit=most) for *graph, most
+                in zip(emissions, links, mask.sum(1).tolist(), limit.tolist(), strict=True)]
+
+    def _graph(self, model: Seq2Seq, prompt: Prompt, batch: Batch, hidden: Tensor, mask: Tensor
+               ) -> tuple[Tensor, Tensor]:
+        """log P(y_t | u) (B,T,C) and log E (B,C,C)."""
+        scores = self.log_probabilities(model, prompt, hidden)
+        symbols = batch.target.unsqueeze(1).expand(-1, scores.size(1), -1)
+        # A target may hold symbols that are never written, such as <unknown>.
+        emissions = scores.gather(2, symbols).clamp(min=NEVER / 1e3).transpose(1, 2)
+        return emissions, model.links(hidden, mask)
+
+    def _vertices(self, states: States) -> Tensor:
+        return (states.mask.sum(1) * self.factor).ceil().long().clamp(min=2)
+
+
+def walk(emissions: Tensor, links: Tensor, vertices: Tensor, limit: Tensor, *, lookahead: bool
+         ) -> list[list[Hypothesis]]:
+    """From vertex to vertex by the likeliest link, or by link and best symbol together.
+
+    Args:
+        emissions: (B,C,V) log-probabilities.
+        links: (B,C,C) log-probabilities.
+        vertices: (B,) how many of the C are a row's own.
+        limit: (B,) longest output, END included.
+        lookahead: weigh what the next vertex would write.
+
+    Source: Huang et al. 2022, section 3.4 (greedy and lookahead decoding).
+    """
+    gained, symbols = emissions.max(-1)
+    here = torch.zeros_like(vertices)
+    rows = torch.arange(here.size(0), device=here.device)
+    total, last = gained[:, 0].clone(), vertices - 1
+    written = [symbols[:, 0]]
+    for _ in range(links.size(1) - 1):
+        following = links[rows, here] + gained if lookahead else links[rows, here]
+        there = torch.where(here == last, here, following.argmax(1))
+        total += torch.where(here == last, 0.0, links[rows, here, there] + gained[rows, there])
+        written.append(torch.where(here == last, END, symbols[rows, there]))
+        here = there
+        if bool((here == last).all()):
+            break
+    found = [cut_at_end(row) for row in torch.stack(written, 1).tolist()]
+    return [[Hypothesis(row[: most - 1], score, complete=len(row) < most)]
+            for row, score, most in zip(found, total.tolist(), limit.tolist(), strict=True)]
+
+
+def prefix_beam(emissions: Tensor, links: Tensor, vertices: int, *, options: SearchOptions, limit: int
+                ) -> list[Hypothesis]:
+    """The outputs of highest probability, each summed over the paths that write it, as far as a beam keeps them.
+
+    Args:
+        emissions: (C,V), links: (C,C), log-probabilities of one sentence's graph, `vertices` of the C its own.
+        options: beam size, length penalty and how many outputs are asked for.
+        limit: longest output, END included.
+    """
+    width = max(options.beam_size, options.num_hypotheses)
+    emissions, links = emissions[:vertices].double(), links[:vertices, :vertices].double()
+    reached = torch.full_like(links[:1], NEVER)  # (beams,C): log-probability of prefix and vertex before its symbol
+    reached[0, 0] = 0.0
+    prefixes: list[tuple[int, ...]] = [()]
+    finished: list[Hypothesis] = []
+    for _ in range(min(limit, vertices)):
+        # An output is whole when the last vertex has written END.
+        for prefix, score in zip(prefixes, (reached[:, -1] + emissions[-1, END]).tolist(), strict=True):
+            if score > NEVER / 2:
+                finished.append(Hypothesis(prefix, float(options.normalise(torch.tensor(score), len(prefix) + 1))))
+        mass = torch.logsumexp(reached[:, :-1].unsqueeze(2) + emissions[:-1], 1)  # (beams,V)
+        mass[:, END] = NEVER
+        best, place = mass.flatten().topk(min(width, mass.numel()))
+        kept = best > NEVER / 2
+        if not bool(kept.any()) or len(prefixes[0]) + 1 >= limit:
+            break
+        beams, symbols = place[kept] // mass.size(1), place[kept] % mass.size(1)
+        leaving = reached[beams] + emissions[:, symbols].t()
+        leaving[:, -1] = NEVER
+        reached = torch.logsumexp(leaving.unsqueeze(2) + links, 1).clamp(min=NEVER)
+        prefixes = [(*prefixes[beam], symbol) for beam, symbol in zip(beams.tolist(), symbols.tolist(), strict=True)]
+    finished.sort(key=lambda one: -one.score)
+    return finished[: options.num_hypotheses]

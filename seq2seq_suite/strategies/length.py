@@ -1,0 +1,175 @@
+"""Parallel decoders with a symbol at each position: of a predicted length, or long and cut at END."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from seq2seq_suite.model.seq2seq import Prompt, Seq2Seq
+from seq2seq_suite.strategies.auxiliary import Auxiliaries
+from seq2seq_suite.strategies.parallel import Glancing, Parallel, cut_at_end, random_part, spread, symbols_before_end
+from seq2seq_suite.strategies.search import SearchOptions
+from seq2seq_suite.types import END, Batch, Hypothesis, Loss, States
+
+
+class LengthFirst(Parallel):
+    """p(y | x) = p(T | x) prod_t p(y_t | x, T): the length, then all symbols.
+
+    In decoding the `beam_size` likeliest lengths are tried, and the output of the highest mean log-probability wins.
+
+    Args:
+        label_smoothing: share of probability spread over all symbols.
+        length_weight: of the length's loss.
+        glancing, auxiliaries: see `Parallel`.
+
+    Source: Gu et al. 2018; Lee et al. 2018 (length prediction); Ghazvininejad et al. 2019 (several lengths).
+    """
+
+    def __init__(self, *, label_smoothing: float = 0.0, length_weight: float = 0.1, glancing: Glancing | None = None,
+                 auxiliaries: Auxiliaries | None = None):
+        super().__init__(glancing=glancing, auxiliaries=auxiliaries)
+        self.label_smoothing, self.length_weight = label_smoothing, length_weight
+
+    def own_counts(self, batch: Batch) -> dict[str, int]:
+        """Symbols without END, revealed ones too, and rows."""
+        return {"cross_entropy": max(1, int(symbols_before_end(batch).sum())), "length": batch.target.size(0)}
+
+    def canvas(self, states: States, batch: Batch) -> Tensor:
+        """The target's own length; an empty one has a position that counts for nothing."""
+        return symbols_before_end(batch).clamp(min=1)
+
+    def own_loss(self, model: Seq2Seq, prompt: Prompt, batch: Batch, hidden: Tensor, mask: Tensor,
+                 revealed: Tensor) -> Loss:
+        """Cross-entropy of the symbols that were not revealed, and of the length."""
+        asked = (self.alignment(model, prompt, batch, hidden, mask) >= 0) & ~revealed
+        target = batch.target[:, : hidden.size(1)]
+        sums = {"cross_entropy": model.cross_entropy(hidden, prompt, target, asked, self.label_smoothing),
+                "length": model.length_head.loss(prompt.states, symbols_before_end(batch))}
+        return Loss(sums, self.own_counts(batch), {"cross_entropy": 1.0, "length": self.length_weight})
+
+    def alignment(self, model: Seq2Seq, prompt: Prompt, batch: Batch, hidden: Tensor, mask: Tensor) -> Tensor:
+        """Position t has symbol t."""
+        place = torch.arange(mask.size(1), device=mask.device)
+        return batch.target[:, : mask.size(1)].masked_fill(place >= symbols_before_end(batch).unsqueeze(1), -1)
+
+    def write(self, model: Seq2Seq, states: States, prompt: Prompt, options: SearchOptions, limit: Tensor
+              ) -> list[list[Hypothesis]]:
+        """One output for each of the likeliest lengths, the best by mean log-probability first."""
+        lengths, _ = model.length_head.likeliest(states, max(options.beam_size, options.num_hypotheses))
+        lengths = torch.minimum(lengths, (limit - 1).clamp(min=1).unsqueeze(1))
+        vectors, mask = spread(states, lengths.flatten())
+        gained, symbols = self.fill(model, prompt, vectors, mask, options)
+        means = gained.masked_fill(~mask, 0.0).sum(1) / lengths.flatten()
+        rows = zip(symbols.tolist(), lengths.flatten().tolist(), means.tolist(), strict=True)
+        written = [Hypothesis(tuple(row[:length]), score) for row, length, score in rows]
+        candidates = lengths.size(1)
+        return [sorted(written[first : first + candidates], key=lambda one: -one.score)[: options.num_hypotheses]
+                for first in range(0, len(written), candidates)]
+
+    def fill(self, model: Seq2Seq, prompt: Prompt, vectors: Tensor, mask: Tensor, options: SearchOptions
+             ) -> tuple[Tensor, Tensor]:
+        """(N,C) log-probability and symbol of each position."""
+        hidden = self.hidden(model, prompt, vectors, mask, None, torch.zeros_like(mask))
+        return self.log_probabilities(model, prompt, hidden, end=False).max(-1)
+
+
+class MaskPredict(LengthFirst):
+    """The same, learned with a random part of the target in the input, and written in several passes.
+
+    Of T symbols n are hidden in training, n uniform in 1 to T. In decoding all are hidden at first; pass i of I writes
+    the hidden ones, then hides the T (I - i) / I least likely of all again.
+
+    Source: Ghazvininejad et al. 2019, sections 2.2 and 3.
+    Differs: a hidden position's input is the copied source, not the embedding of a mask symbol.
+    """
+
+    def reveal(self, model: Seq2Seq, prompt: Prompt, batch: Batch, vectors: Tensor, mask: Tensor
+               ) -> tuple[Tensor | None, Tensor]:
+        """All but a random number of symbols; in evaluation half of them, always the same."""
+        symbols = self.alignment(model, prompt, batch, vectors, mask)
+        asked = symbols >= 0
+        count = asked.sum(1)
+        if not self.training:
+            return symbols, asked & (torch.arange(mask.size(1), device=mask.device) % 2 == 1)
+        hidden = (torch.rand(count.shape, device=count.device) * count).floor() + 1
+        return symbols, asked & ~random_part(asked, hidden)
+
+    def fill(self, model: Seq2Seq, prompt: Prompt, vectors: Tensor, mask: Tensor, options: SearchOptions
+             ) -> tuple[Tensor, Tensor]:
+        """Written and rewritten in `iterations` passes."""
+        known = torch.zeros_like(mask)
+        gained = torch.zeros(mask.shape, device=mask.device)
+        symbols = torch.zeros(mask.shape, dtype=torch.int64, device=mask.device)
+        lengths = mask.sum(1)
+        for step in range(1, options.iterations + 1):
+            hidden = self.hidden(model, prompt, vectors, mask, symbols, known)
+            likeliest, found = self.log_probabilities(model, prompt, hidden, end=False).max(-1)
+            gained, symbols = torch.where(known, gained, likeliest), torch.where(known, symbols, found)
+            again = (lengths * (options.iterations - step) / options.iterations).floor()
+            order = gained.masked_fill(~mask, 1.0).argsort(1).argsort(1)  # padding, above any log-probability, last
+            known = mask & (order >= again.unsqueeze(1))
+        return gained, symbols
+
+
+class CutAtEnd(Parallel):
+    """A long canvas, of which all that follows the first END is ignored.
+
+    Nothing aligns the symbols: one too many or too few near the beginning, and all later positions are wrong. That is
+    the multi-modality problem at its plainest, and the reason for the other strategies.
+
+    Args:
+        factor, extra: C = factor * S' + extra positions; of a longer target the rest is not learned.
+        end_weight: of END at the positions after the first.
+        label_smoothing, glancing, auxiliaries: see `LengthFirst`.
+    """
+
+    def __init__(self, *, factor: float, extra: int, end_weight: float = 0.1, label_smoothing: float = 0.0,
+                 glancing: Glancing | None = None, auxiliaries: Auxiliaries | None = None):
+        super().__init__(glancing=glancing, auxiliaries=auxiliaries)
+        self.factor, self.extra, self.end_weight = factor, extra, end_weight
+        self.label_smoothing = label_smoothing
+
+    def own_counts(self, batch: Batch) -> dict[str, int]:
+        """Symbols with END; what comes after counts as much as they."""
+        count = int(batch.target_mask.sum())
+        return {"cross_entropy": count, "after_end": count}
+
+    def canvas(self, states: States, batch: Batch) -> Tensor:
+        """C of each row."""
+        return self._positions(states)
+
+    def own_loss(self, model: Seq2Seq, prompt: Prompt, batch: Batch, hidden: Tensor, mask: Tensor,
+                 revealed: Tensor) -> Loss:
+        """Cross-entropy of symbols and the first END that were not revealed; of END after it."""
+        target = self.alignment(model, prompt, batch, hidden, mask)
+        place = torch.arange(mask.size(1), device=mask.device)
+        inside = mask & (place < batch.target_mask.sum(1, keepdim=True))
+        symbols = target.clamp(min=0)
+        sums = {"cross_entropy": model.cross_entropy(hidden, prompt, symbols, inside & ~revealed, self.label_smoothing),
+                "after_end": model.cross_entropy(hidden, prompt, symbols, mask & ~inside & ~revealed)}
+        return Loss(sums, self.own_counts(batch), {"cross_entropy": 1.0, "after_end": self.end_weight})
+
+    def alignment(self, model: Seq2Seq, prompt: Prompt, batch: Batch, hidden: Tensor, mask: Tensor) -> Tensor:
+        """Position t has symbol t, END from the end on."""
+        target = batch.target.masked_fill(~batch.target_mask, END)
+        missing = mask.size(1) - target.size(1)
+        if missing > 0:
+            target = torch.cat((target, target.new_full((target.size(0), missing), END)), 1)
+        return target[:, : mask.size(1)].masked_fill(~mask, -1)
+
+    def write(self, model: Seq2Seq, states: States, prompt: Prompt, options: SearchOptions, limit: Tensor
+              ) -> list[list[Hypothesis]]:
+        """The likeliest symbol of each position, up to END; no END is an output cut short."""
+        vectors, mask = spread(states, torch.minimum(self._positions(states), limit))
+        hidden = self.hidden(model, prompt, vectors, mask, None, torch.zeros_like(mask))
+        gained, symbols = self.log_probabilities(model, prompt, hidden).max(-1)
+        written = []
+        for row, scores, length, most in zip(symbols.tolist(), gained.tolist(), mask.sum(1).tolist(), limit.tolist(),
+                                             strict=True):
+            found = cut_at_end(row[:length])
+            score = sum(scores[: min(len(found) + 1, length)])
+            written.append([Hypothesis(found[: most - 1], score, complete=len(found) < length)])
+        return written
+
+    def _positions(self, states: States) -> Tensor:
+        return (states.mask.sum(1) * self.factor).long() + self.extra

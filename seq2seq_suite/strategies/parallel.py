@@ -1,0 +1,181 @@
+"""All target positions at once: what the non-autoregressive strategies have in common.
+
+Shape suffixes in this module: B sentences, N rows (a multiple of B, a sentence's rows side by side), S encoder
+positions, C decoder positions, T target symbols, D width, V symbols.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from seq2seq_suite.model.seq2seq import Prompt, Seq2Seq
+from seq2seq_suite.strategies.auxiliary import Auxiliaries
+from seq2seq_suite.strategies.search import SearchOptions
+from seq2seq_suite.types import BEGIN, END, PAD, UNKNOWN, Batch, Constraint, Hypothesis, Loss, States
+
+UNREADABLE = (PAD, BEGIN, UNKNOWN)  # symbols that are never written
+_UNLIKELY = -1e4  # logit of what is never written; infinity would become NaN in CTC's gradient
+
+
+@dataclass(frozen=True)
+class Glancing:
+    """Show a part of the target in training: the more, the more the model would get wrong.
+
+    Of the symbols on the alignment with the target, `ratio` times as many as the model misses are put into the
+    decoder's input, at random places; ratio falls from `start` to `end` over the run.
+
+    Source: Qian et al. 2021 (Glancing Transformer), section 3.1; over CTC's and the graph's best alignment as in
+    Gu & Kong 2021 and Huang et al. 2022.
+    """
+
+    start: float = 0.5
+    end: float = 0.3
+
+    def choose(self, missed: Tensor, asked: Tensor, progress: float) -> Tensor:
+        """(B,C) bool: a random part of `asked` (B,C), as large as the `missed` symbols (B,) call for."""
+        ratio = self.start + (self.end - self.start) * progress
+        return random_part(asked, (ratio * missed).round())
+
+
+def random_part(asked: Tensor, counts: Tensor) -> Tensor:
+    """(B,C) bool, `counts` (B,) random places of each row of `asked` (B,C) bool, all of them where it has fewer.
+
+    >>> random_part(torch.tensor([[True, False, True], [True, True, True]]), torch.tensor([2, 0])).tolist()
+    [[True, False, True], [False, False, False]]
+    """
+    keys = torch.rand(asked.shape, device=asked.device).masked_fill(~asked, 2.0)
+    return (keys.argsort(1).argsort(1) < counts.unsqueeze(1)) & asked
+
+
+def spread(states: States, lengths: Tensor) -> tuple[Tensor, Tensor]:
+    """Encoder positions copied uniformly over the decoder's: C position t reads S position round(t (S-1) / (C-1)).
+
+    Args:
+        states: the encoder's output, B sentences.
+        lengths: (N,) int64, C of each row.
+
+    Returns:
+        (N,C,D) and mask (N,C).
+
+    Source: Gu et al. 2018, section 3.1.
+    """
+    rows, sources = lengths.size(0), states.mask.sum(1)
+    repeats = rows // sources.size(0)
+    place = torch.arange(int(lengths.max()), device=lengths.device)
+    step = (sources.repeat_interleave(repeats) - 1).clamp(min=0) / (lengths - 1).clamp(min=1)
+    index = (place * step.unsqueeze(1)).round().long()
+    values = states.values.repeat_interleave(repeats, 0) if repeats > 1 else states.values
+    mask = place < lengths.unsqueeze(1)
+    index = index.masked_fill(~mask, 0)
+    return values.gather(1, index.unsqueeze(2).expand(-1, -1, values.size(2))), mask
+
+
+class Parallel(nn.Module, ABC):
+    """A strategy whose decoder sees all positions of an input that is copied from the source.
+
+    Args:
+        glancing: in training; None for none.
+        auxiliaries: what the encoder learns besides.
+    """
+
+    def __init__(self, *, glancing: Glancing | None = None, auxiliaries: Auxiliaries | None = None):
+        super().__init__()
+        self.glancing = glancing
+        self.auxiliaries = auxiliaries or Auxiliaries()
+        self.progress = 0.0  # share of the training that is over; the trainer says it
+
+    @abstractmethod
+    def canvas(self, states: States, batch: Batch) -> Tensor:
+        """(B,) int64, how many positions the decoder has in training."""
+
+    @abstractmethod
+    def own_loss(self, model: Seq2Seq, prompt: Prompt, batch: Batch, hidden: Tensor, mask: Tensor,
+                 revealed: Tensor) -> Loss:
+        """The loss of hidden states (B,C,D) at real positions `mask` (B,C), some of them `revealed` (B,C)."""
+
+    @abstractmethod
+    def alignment(self, model: Seq2Seq, prompt: Prompt, batch: Batch, hidden: Tensor, mask: Tensor) -> Tensor:
+        """(B,C) int64: the target's symbol at each position that has one, -1 elsewhere."""
+
+    @abstractmethod
+    def own_counts(self, batch: Batch) -> dict[str, int]:
+        """The counts of `own_loss`."""
+
+    @abstractmethod
+    def write(self, model: Seq2Seq, states: States, prompt: Prompt, options: SearchOptions, limit: Tensor
+              ) -> list[list[Hypothesis]]:
+        """For each sentence its hypotheses, best first."""
+
+    # -- what a strategy offers ---------------------------------------------------------------------------------
+
+    def counts(self, model: Seq2Seq, batch: Batch) -> dict[str, int]:
+        """The counts that `loss` will give."""
+        return self.own_counts(batch) | self.auxiliaries.counts(model, batch)
+
+    def loss(self, model: Seq2Seq, batch: Batch) -> Loss:
+        """The strategy's own loss, and what the encoder learns besides."""
+        states = model.encode(batch)
+        prompt = model.prepare(states)
+        vectors, mask = spread(states, self.canvas(states, batch))
+        symbols, revealed = self.reveal(model, prompt, batch, vectors, mask)
+        hidden = self.hidden(model, prompt, vectors, mask, symbols, revealed)
+        own = self.own_loss(model, prompt, batch, hidden, mask, revealed)
+        return self.auxiliaries.added(own, model, batch, states)
+
+    @torch.inference_mode()
+    def generate(self, model: Seq2Seq, batch: Batch, *, options: SearchOptions, limit: Tensor,
+                 constraint: Constraint | None = None) -> list[list[Hypothesis]]:
+        """Hypotheses of each item, best first; see `Strategy.generate`. The constraint is not used."""
+        states = model.encode(batch)
+        return self.write(model, states, model.prepare(states), options, limit)
+
+    # -- parts --------------------------------------------------------------------------------------------------
+
+    def reveal(self, model: Seq2Seq, prompt: Prompt, batch: Batch, vectors: Tensor, mask: Tensor
+               ) -> tuple[Tensor | None, Tensor]:
+        """Symbols (B,C) to show in the decoder's input and where (B,C) bool; None and nowhere outside training."""
+        if self.glancing is None or not self.training:
+            return None, torch.zeros_like(mask)
+        # The same dropout in both passes: what comes after this block begins with the same random state.
+        devices = [vectors.device] if vectors.device.type == "cuda" else []
+        with torch.no_grad(), torch.random.fork_rng(devices):
+            hidden = self.hidden(model, prompt, vectors, mask, None, torch.zeros_like(mask))
+            symbols = self.alignment(model, prompt, batch, hidden, mask)
+            missed = (model.logits(hidden, prompt).argmax(-1) != symbols) & (symbols >= 0)
+            return symbols, self.glancing.choose(missed.sum(1), symbols >= 0, self.progress)
+
+    @staticmethod
+    def hidden(model: Seq2Seq, prompt: Prompt, vectors: Tensor, mask: Tensor, symbols: Tensor | None,
+               revealed: Tensor) -> Tensor:
+        """Hidden states (N,C,D) over vectors (N,C,D), with `symbols` (N,C) in their place where `revealed`."""
+        if symbols is not None:
+            shown = model.look_up(symbols.clamp(min=0))
+            vectors = torch.where(revealed.unsqueeze(2), shown.to(vectors.dtype), vectors)
+        return model.decode(model.place(vectors), mask.unsqueeze(1), prompt, mask=mask)[0]
+
+    @staticmethod
+    def log_probabilities(model: Seq2Seq, prompt: Prompt, hidden: Tensor, *, blank: bool = False,
+                          end: bool = True) -> Tensor:
+        """(N,C,V) float32 of symbols that may be written: the blank (PAD) and END only if asked for."""
+        logits = model.logits(hidden, prompt).float()
+        never = [symbol for symbol in UNREADABLE if not (blank and symbol == PAD)] + ([] if end else [END])
+        logits[..., never] = _UNLIKELY
+        return logits.log_softmax(-1)
+
+
+def symbols_before_end(batch: Batch) -> Tensor:
+    """(B,) int64, target symbols of each row without END."""
+    return batch.target_mask.sum(1) - 1
+
+
+def cut_at_end(symbols: list[int]) -> tuple[int, ...]:
+    """What comes before the first END.
+
+    >>> cut_at_end([7, 8, END, 9])
+    (7, 8)
+    """
+    return tuple(symbols[: symbols.index(END)] if END in symbols else symbols)

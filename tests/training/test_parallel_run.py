@@ -1,0 +1,54 @@
+"""Runs of every parallel decoder end to end: trained, judged, resumed, in both precisions."""
+
+import json
+
+import pytest
+
+from seq2seq_suite.config import Config
+from seq2seq_suite.training import experiment
+
+KINDS = {
+    "length_head": {"glancing": (0.5, 0.5)}, "mask_predict": {}, "cut_at_end": {"glancing": (0.5, 0.5)},
+    "ctc": {"glancing": (0.5, 0.5)}, "dag": {"glancing": (0.5, 0.5), "factor": 3.0}}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pairs")
+    for split in ("train", "validation", "test"):
+        words = ["one", "two", "three", "four", "five", "six", "seven"]
+        rows = [{"src": " ".join(words[first : first + 3]), "tgt": " ".join(words[first : first + 2][::-1]).upper()}
+                for first in range(5)]
+        (folder / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows * 4))
+    return folder
+
+
+def config(folder, kind: str, *, max_updates: int = 4, precision: str = "float32") -> Config:
+    return Config.model_validate({
+        "task": "translation", "device": "cpu", "data": {"path": str(folder)},
+        "translation": {"source_subwords": "characters", "target_subwords": "characters", "joint": False},
+        "backbone": {"width": 16, "feed_forward_width": 16, "num_heads": 2, "encoder_layers": 1, "decoder_layers": 1},
+        "strategy": {"kind": kind, **KINDS[kind]}, "search": {"beam_size": 2},
+        "training": {"max_updates": max_updates, "batch_tokens": 128, "precision": precision, "schedule": "constant",
+                     "warmup_updates": 1, "validate_every": 2, "save_every": 2, "log_every": 1, "threads": 1}})
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_run_resumed_halfway_equals_one_in_a_go(folder, tmp_path, kind):
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    summary = experiment.run(config(folder, kind), whole, resume=False, overwrite=False, command=["run"])
+    experiment.run(config(folder, kind, max_updates=2), parts, resume=False, overwrite=False, command=["run"])
+    experiment.run(config(folder, kind), parts, resume=True, overwrite=False, command=["run"])
+    one, other = ((path / "checkpoints" / "last" / "model.safetensors").read_bytes() for path in (whole, parts))
+    assert one == other
+    assert set(summary["splits"]["test"]) >= {"bleu", "chrf"}
+    again = experiment.evaluate(whole, split="test", data=None, overrides=["search.beam_size=1"])
+    assert set(again["failures"]["test"]) == {"invalid", "empty", "repeated", "truncated"}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_run_trains_in_bfloat16(folder, tmp_path, kind):
+    experiment.run(config(folder, kind, max_updates=2, precision="bfloat16"), tmp_path / "run", resume=False,
+                   overwrite=False, command=["run"])
+    rows = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    assert all(value is not None for row in rows for name, value in row.items() if name.startswith("loss_"))
