@@ -23,11 +23,11 @@ from seq2seq_suite.cli_inputs import COMMAND_LINE, PROGRAM, check_drawing, make_
 from seq2seq_suite.report.tables import figure, print_json, print_summary, print_table
 from seq2seq_suite.types import ConfigError, DataError, RunError, UserError
 
-VERBS = ("run", "evaluate", "predict", "compare", "check", "score")
+VERBS = ("run", "evaluate", "predict", "compare", "distill", "check", "score")
 # What other toolkits call a verb -> what it is called here.
 _ALIASES = {"train": "run", "fit": "run", "test": "evaluate", "eval": "evaluate", "translate": "predict",
             "decode": "predict", "generate": "predict", "parse": "predict", "diff": "compare", "validate": "check",
-            "lint": "check"}
+            "lint": "check", "distil": "distill"}
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, context_settings={"help_option_names": ["-h", "--help"]})
 
@@ -223,6 +223,29 @@ def compare(
       python -m seq2seq_suite compare runs/first runs/second --split validation --html comparison.html
     """
     _compare(directories, split=split, measure=speed, html=html, table=table, json=json)
+
+
+@app.command()
+def distill(
+    directory: RunPath,
+    output: Annotated[Path, typer.Option(metavar="FOLDER", show_default=False, help="Where to write the data.")],
+    changes: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", show_default=False, help=(
+        "A change to the configuration, such as search.beam_size=5; may be repeated."))] = None,
+) -> None:
+    """Let a run write its training targets anew, for a decoder that writes all positions at once to learn from.
+
+    \b
+    Example:
+      python -m seq2seq_suite distill runs/translation --output distilled
+      python -m seq2seq_suite run tasks/translation.yaml strategy.kind=ctc data.path=distilled --output runs/parallel
+    """
+    overrides = _only_overrides(changes or [])
+    from seq2seq_suite.training import distillation, experiment
+
+    facts = distillation.distill(experiment.open_run(directory, overrides), directory, output, command=sys.argv)
+    agreement = ", ".join(f"{name} {figure(value)}" for name, value in facts["against_references"].items())
+    print(f"{output}: {facts['rows']:,} targets ({facts['empty']:,} empty ones kept as they were)\n"
+          f"against the references: {agreement}")
 
 
 @app.command()

@@ -325,6 +325,14 @@ class Inspecting(Protocol):
 
 
 @runtime_checkable
+class Rewritable(Protocol):
+    """What a task offers besides whose targets another model may write anew."""
+
+    def row(self, example: Example, text: str) -> dict[str, Any]:
+        """A row as `read` takes it: the example with `text`, as `to_text` gives it, in the reference's place."""
+
+
+@runtime_checkable
 class Painting(Protocol):
     """What a task offers besides whose predictions are seen best in a picture."""
 

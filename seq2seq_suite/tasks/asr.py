@@ -103,6 +103,10 @@ class SpeechRecognitionTask(SoundTask):
             self.check(example.source, place_of(example.origin))
         return made
 
+    def row(self, example: Example, text: str) -> dict[str, str]:
+        """The sound file and its transcript."""
+        return {**self.sound_row(example), self.options.text_column: text}
+
     def read_references(self, path: Path) -> list[str]:
         """A transcript on each line; an empty line is an empty one."""
         return Path(path).read_text(encoding="utf-8").splitlines()

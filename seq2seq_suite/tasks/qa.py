@@ -144,6 +144,12 @@ class QuestionAnsweringTask:
         question, _, context = text.partition(SEPARATOR)
         return Example(self._passage(question, context, place_of(origin))[0], None, origin)
 
+    def row(self, example: Example, text: str) -> dict[str, Any]:
+        """Question, context with a sentence on each line, answers, and the category."""
+        passage: Passage = example.source
+        return {"question": " ".join(passage.question), "context": "\n".join(map(" ".join, passage.sentences)),
+                "answers": [answer.strip() for answer in text.split(SEPARATOR)], "type": example.reference.category}
+
     def read_references(self, path: Path) -> list[Gold | None]:
         """An answer a line, several right ones separated by `|||`; an empty line is a prediction that failed."""
         lines = Path(path).read_text(encoding="utf-8").splitlines()

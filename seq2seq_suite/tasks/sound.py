@@ -156,6 +156,13 @@ class SoundTask(ABC):
         self.check(sound, place_of(origin))
         return Example(sound, None, origin)
 
+    def sound_row(self, example: Example) -> dict[str, str]:
+        """The part of a row that names the sound file; raises DataError for a sound that is none."""
+        if not isinstance(example.source, Recording) or example.source.content:
+            raise DataError("the sounds are no files", **place_of(example.origin), expected="data of sound files",
+                            remedy="embedded speech and sounds inside a table cannot be written out as rows")
+        return {"audio": str(Path(example.source.name).resolve())}
+
     # -- numbers ------------------------------------------------------------------------------------------------
 
     def measure(self, examples: Sequence[Example]) -> None:

@@ -76,6 +76,11 @@ class SpeechTranslationTask(SoundTask):
         return ((utterance, Translated(clean_text(write(scene)), utterance.text))
                 for scene, utterance in utterances(split, size=size))
 
+    def row(self, example: Example, text: str) -> dict[str, str]:
+        """The sound file, what is said, and the translation."""
+        return {**self.sound_row(example), self.options.text_column: example.reference.transcript,
+                self.options.translation_column: text}
+
     def read_references(self, path: Path) -> list[Translated]:
         """A translation on each line; an empty line is an empty one."""
         return [Translated(clean_text(line)) for line in Path(path).read_text(encoding="utf-8").splitlines()]

@@ -95,6 +95,10 @@ class TranslationTask:
         self._check_length(sentence, self.options.source_subwords, **place)
         return Example(sentence, None, origin)
 
+    def row(self, example: Example, text: str) -> dict[str, str]:
+        """A row of parallel text."""
+        return {"src": example.source, "tgt": text}
+
     def read_references(self, path: Path) -> list[str]:
         """A sentence on each line; an empty line is an empty translation."""
         try:

@@ -139,6 +139,16 @@ def load_newest(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer
     return None, complaints
 
 
+def best(directory: Path) -> Path:
+    """A run's best checkpoint, its last one if none was validated; raises DataError if there is none."""
+    for name in ("best", "last"):
+        path = directory / "checkpoints" / name
+        if path.is_dir():
+            return path
+    raise DataError("no checkpoint", file=str(directory / "checkpoints"), expected="best or last",
+                    remedy="let the run reach its first validation, or `run ... --resume` it")
+
+
 def load_weights(path: Path, model: nn.Module) -> None:
     """Load `model.safetensors` of a checkpoint folder.
 

@@ -21,6 +21,7 @@ from seq2seq_suite.report.html import write_report
 from seq2seq_suite.tasks import open_task
 from seq2seq_suite.training import checkpoint, resuming
 from seq2seq_suite.training.build import build_decoder, choose_device, choose_precision, use_threads
+from seq2seq_suite.training.distillation import is_distilled
 from seq2seq_suite.training.evaluate import Decoder, failures
 from seq2seq_suite.training.run_directory import RunDirectory, provenance
 from seq2seq_suite.training.trainer import Interrupted, Trainer
@@ -49,6 +50,9 @@ def run(config: Config, directory: Path, *, resume: bool, overwrite: bool, comma
     # A missing test split should not be found out after hours of training.
     examples = {split: task.read(split) for split in dict.fromkeys(("train", "validation", *config.data.test_splits))}
     trainer = _build_trainer(config, run_directory, task, examples, resume=resume, command=command)
+    if config.strategy.kind != "autoregressive" and not is_distilled(config.data.path):
+        print("a decoder that writes all positions at once usually gains from targets that an autoregressive run has "
+              "written: see `distill --help`")
     if resume:
         trainer.resume()
     progress, decoder = trainer.progress, trainer.decoder
@@ -57,7 +61,7 @@ def run(config: Config, directory: Path, *, resume: bool, overwrite: bool, comma
               "raise the limit to extend it")
     else:
         trainer.train()
-    checkpoint.load_weights(_best(directory), decoder.model)
+    checkpoint.load_weights(checkpoint.best(directory), decoder.model)
     if hasattr(task, "tune"):
         tuned = task.tune(examples["validation"], lambda chosen: decoder.hypotheses(task.encode(chosen)))
         if tuned:
@@ -93,7 +97,7 @@ def _build_trainer(config: Config, run_directory: RunDirectory, task: Task, exam
     device = choose_device(config.device)
     decoder = build_decoder(config, task, device=device)
     if config.init_from and not resume:
-        taken = checkpoint.load_parts(_best(Path(config.init_from)), decoder.model, config.init_parts)
+        taken = checkpoint.load_parts(checkpoint.best(Path(config.init_from)), decoder.model, config.init_parts)
         print(taken)
         run_directory.log(taken)
     precision = choose_precision(options.precision, device)
@@ -164,7 +168,7 @@ def open_run(directory: Path, overrides: list[str], *, data: str | None = None) 
     task = open_task(config.task, config)
     task.load(directory / "vocabulary")
     decoder = build_decoder(config, task, device=choose_device(config.device))
-    checkpoint.load_weights(_best(directory), decoder.model)
+    checkpoint.load_weights(checkpoint.best(directory), decoder.model)
     decoder.model.eval()
     return LoadedRun(config, decoder)
 
@@ -230,15 +234,6 @@ def outcome(task: Task, scores: Mapping[str, Score], failed: Mapping[str, Mappin
 
 def _plain(source: Any) -> str:
     return " ".join(source) if isinstance(source, tuple) else getattr(source, "name", str(source))
-
-
-def _best(directory: Path) -> Path:
-    for name in ("best", "last"):
-        path = directory / "checkpoints" / name
-        if path.is_dir():
-            return path
-    raise DataError("no checkpoint", file=str(directory / "checkpoints"), expected="best or last",
-                    remedy="let the run reach its first validation, or `run ... --resume` it")
 
 
 def _subset(size: int, wanted: int, seed: int) -> list[int]:

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from seq2seq_suite import cli
 from seq2seq_suite.config import Config
 from seq2seq_suite.training import experiment
 
@@ -52,3 +53,26 @@ def test_a_run_trains_in_bfloat16(folder, tmp_path, kind):
                    overwrite=False, command=["run"])
     rows = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
     assert all(value is not None for row in rows for name, value in row.items() if name.startswith("loss_"))
+
+
+def test_a_run_writes_its_targets_anew_for_another_to_learn_from(folder, tmp_path, capsys):
+    teacher, distilled = tmp_path / "teacher", tmp_path / "distilled"
+    left_to_right = config(folder, "ctc").model_copy(update={"strategy": Config(task="translation").strategy})
+    experiment.run(left_to_right, teacher, resume=False, overwrite=False, command=["run"])
+    assert cli.main(["distill", str(teacher), "--output", str(distilled), "--set", "search.beam_size=1"]) == 0
+    rows = {split: [json.loads(line) for line in (distilled / f"{split}.jsonl").read_text().splitlines()]
+            for split in ("train", "validation", "test")}
+    original = [json.loads(line) for line in (folder / "train.jsonl").read_text().splitlines()]
+    assert rows["validation"] == rows["test"] == original
+    assert [row["src"] for row in rows["train"]] == [row["src"] for row in original]
+    facts = json.loads((distilled / "provenance.json").read_text())
+    kept = sum(row["tgt"] == old["tgt"] for row, old in zip(rows["train"], original, strict=True))
+    assert facts["rows"] == 20 and facts["empty"] <= kept and facts["search"]["beam_size"] == 1
+    assert len(facts["teacher_weights_sha256"]) == 64 and "bleu" in facts["against_references"]
+    capsys.readouterr()
+    experiment.run(config(distilled, "ctc"), tmp_path / "pupil", resume=False, overwrite=False, command=["run"])
+    assert "usually gains" not in capsys.readouterr().out
+    experiment.run(config(folder, "ctc"), tmp_path / "raw", resume=False, overwrite=False, command=["run"])
+    assert "usually gains" in capsys.readouterr().out
+    assert cli.main(["distill", str(teacher), "--output", str(distilled)]) == 2
+    assert "the folder is not empty" in capsys.readouterr().err

@@ -1,0 +1,74 @@
+"""Sequence-level distillation: a run writes its training targets anew, for another model to learn from."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from seq2seq_suite.files import atomic_write_text, to_json
+from seq2seq_suite.training import checkpoint
+from seq2seq_suite.training.run_directory import provenance
+from seq2seq_suite.types import ConfigError, Rewritable
+
+if TYPE_CHECKING:
+    from seq2seq_suite.training.experiment import LoadedRun
+
+PROVENANCE = "provenance.json"
+
+
+def distill(loaded: LoadedRun, directory: Path, output: Path, *, command: list[str]) -> dict[str, Any]:
+    """Decode a run's training sources into `output/train.jsonl`; the other splits keep their references.
+
+    What a model writes is plainer and more alike from sentence to sentence than what people write, which helps models
+    that write all symbols at once.
+
+    Args:
+        loaded: the run, which lies in `directory`.
+        directory: for its name and its weights' hash.
+        output: a folder that is new or empty.
+        command: the command line.
+
+    Returns:
+        What is written to `output/provenance.json`: the teacher, its settings, how many outputs were empty (there the
+        reference is kept) and how well they agree with the references.
+
+    Raises:
+        ConfigError: the task has no rows to write, or the folder is in use.
+
+    Source: Kim & Rush 2016, section 3.3; for parallel decoders Gu et al. 2018.
+    """
+    if output.exists() and any(output.iterdir()):
+        raise ConfigError("the folder is not empty", file=str(output), remedy="choose another with --output")
+    task, config = loaded.task, loaded.config
+    if not isinstance(task, Rewritable):
+        raise ConfigError(f"its task is {task.name}, whose targets are not written anew", file=str(directory),
+                          expected="translation, qa, asr or speech_translation")
+    splits = {split: task.read(split) for split in dict.fromkeys(("train", "validation", *config.data.test_splits))}
+    train = splits.pop("train")
+    hypotheses = loaded.decoder.hypotheses(task.encode(train))
+    predictions = loaded.decoder.predictions(train, hypotheses)
+    texts = [task.to_text(prediction) for prediction in predictions]
+    empty = sum(not text.strip() for text in texts)
+    score = task.score(predictions, [example.reference for example in train])
+    output.mkdir(parents=True, exist_ok=True)
+    _write(output / "train.jsonl", [task.row(example, text if text.strip() else task.to_text(example.reference))
+                                    for example, text in zip(train, texts, strict=True)])
+    for split, examples in splits.items():
+        _write(output / f"{split}.jsonl", [task.row(example, task.to_text(example.reference)) for example in examples])
+    weights = (checkpoint.best(directory) / "model.safetensors").read_bytes()
+    facts = {**provenance(command, config.seed, {}), "teacher": str(directory),
+             "teacher_weights_sha256": hashlib.sha256(weights).hexdigest(), "teacher_data": config.data.path,
+             "search": config.search.model_dump(), "rows": len(train), "empty": empty,
+             "against_references": score.figures, "signature": score.signature}
+    atomic_write_text(output / PROVENANCE, to_json(facts, indent=1) + "\n")
+    return facts
+
+
+def is_distilled(path: str) -> bool:
+    """Whether a data folder was written by `distill`."""
+    return (Path(path) / PROVENANCE).is_file()
+
+
+def _write(path: Path, rows: list[dict[str, Any]]) -> None:
+    atomic_write_text(path, "".join(to_json(row) + "\n" for row in rows))
