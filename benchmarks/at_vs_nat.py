@@ -1,0 +1,203 @@
+"""What decoding all at once buys and costs: quality beside latency and throughput, for runs of one task.
+
+    python -m benchmarks.at_vs_nat runs/at:search.beam_size=5 runs/at:search.beam_size=1 runs/ctc runs/dag \\
+        --output nat.md --plot nat.png
+
+A run is a directory, then changes to its search after colons. Times go from text to text, encoder, search over lengths
+and rewriting included, the device's queue emptied; runs take turns, and figures are medians over rounds. Speed-ups are
+against the first run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import statistics
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from benchmarks.command_line import publish
+from benchmarks.machine import markdown_table, provenance
+from seq2seq_suite.metrics.significance import FORMULAS, interval
+from seq2seq_suite.training.evaluate import Decoder, failures
+from seq2seq_suite.training.experiment import open_run
+from seq2seq_suite.types import Example, UserError
+
+HEADER = ("run", "strategy", "figure", "95 % interval", "ms, batch 1", "95th percentile", "faster", "/s, batch 64",
+          "faster", "/s, largest batch", "length error", "repeated symbols", "loops", "passes")
+LARGEST = 512  # sentences in a batch at most
+
+
+@dataclass
+class Contestant:
+    """A run with its search, and what was measured of it."""
+
+    name: str
+    kind: str
+    decoder: Decoder
+    examples: Sequence[Example]
+    figure: float = 0.0
+    low: float = 0.0
+    high: float = 0.0
+    length_error: float = 0.0
+    repeated: float = 0.0
+    loops: float = 0.0
+    latencies: list[list[float]] | None = None
+    throughput: list[float] | None = None
+    largest: tuple[int, float] = (0, 0.0)
+
+    @property
+    def passes(self) -> str:
+        """How often the decoder is run for an output."""
+        if self.kind == "autoregressive":
+            return "length"
+        return str(self.decoder.options.iterations) if self.kind == "mask_predict" else "1"
+
+
+def read(argument: str, split: str) -> Contestant:
+    """`RUN:key=value:key=value`."""
+    directory, *overrides = argument.split(":")
+    loaded = open_run(Path(directory), overrides)
+    changes = [override.partition(".")[2] or override for override in overrides]
+    return Contestant(" ".join((Path(directory).name, *changes)), loaded.config.strategy.kind, loaded.decoder,
+                      loaded.task.read(split))
+
+
+def judge(one: Contestant) -> None:
+    """Quality over the whole split."""
+    task, decoder = one.decoder.task, one.decoder
+    encoded = task.encode(one.examples)
+    hypotheses = decoder.hypotheses(encoded)
+    predictions = decoder.predictions(one.examples, hypotheses)
+    score = task.score(predictions, [example.reference for example in one.examples])
+    one.figure = score.figures[task.primary_metric]
+    one.low = one.high = float("nan")
+    if score.counts:
+        found = interval(np.array(score.counts, dtype=float), FORMULAS[score.formula])
+        one.low, one.high = found.low, found.high
+    written = [found[0].symbols if found else () for found in hypotheses]
+    lengths = [len(item.target) - 1 for item in encoded]
+    one.length_error = 100.0 * sum(abs(len(symbols) - length) for symbols, length in zip(written, lengths, strict=True)
+                                   ) / max(1, sum(lengths))
+    pairs = [(first, second) for symbols in written for first, second in itertools.pairwise(symbols)]
+    one.repeated = 100.0 * sum(first == second for first, second in pairs) / max(1, len(pairs))
+    one.loops = failures(hypotheses, predictions, encoded)["repeated"]
+
+
+def decode(decoder: Decoder, examples: Sequence[Example]) -> float:
+    """Seconds from text to predictions."""
+    begun = time.perf_counter()
+    decoder.predictions(examples, decoder.hypotheses(decoder.task.encode(examples)))
+    if decoder.device.type == "cuda":
+        torch.cuda.synchronize()
+    return time.perf_counter() - begun
+
+
+def throughput(one: Contestant, size: int, sentences: int) -> float:
+    """Examples a second in batches of `size`."""
+    chosen = one.examples[: max(size, sentences)]
+    return len(chosen) / decode(replace(one.decoder, batch_sentences=size), chosen)
+
+
+def measure(contestants: Sequence[Contestant], *, rounds: int, sentences: int) -> None:
+    """Latency and throughput, the contestants taking turns."""
+    for one in contestants:
+        one.latencies, one.throughput = [], []
+        decode(one.decoder, one.examples[:2])
+    for _ in range(rounds):
+        for one in contestants:
+            step = max(1, len(one.examples) // sentences)
+            one.latencies.append([1000.0 * decode(one.decoder, [example]) for example in one.examples[::step]])
+            one.throughput.append(throughput(one, 64, 4 * sentences))
+    for one in contestants:
+        one.largest = 64, statistics.median(one.throughput)
+        size = 128
+        while size <= min(LARGEST, len(one.examples)):
+            try:
+                one.largest = max(one.largest, (size, throughput(one, size, size)), key=lambda found: found[1])
+            except torch.OutOfMemoryError:
+                break
+            size *= 2
+
+
+def latency(one: Contestant) -> tuple[float, float]:
+    """Median and 95th percentile over sentences, each the median over rounds, in milliseconds."""
+    median = statistics.median(statistics.median(found) for found in one.latencies)
+    worst = statistics.median(statistics.quantiles(found, n=20)[-1] for found in one.latencies)
+    return median, worst
+
+
+def rows(contestants: Sequence[Contestant]) -> list[list[str]]:
+    """The table."""
+    first = contestants[0]
+    table = []
+    for one in contestants:
+        median, worst = latency(one)
+        rate = statistics.median(one.throughput)
+        table.append([one.name, one.kind, f"{one.figure:.2f}",
+                      "-" if one.low != one.low else f"{one.low:.2f} to {one.high:.2f}",
+                      f"{median:.1f}", f"{worst:.1f}", f"{latency(first)[0] / median:.1f}x", f"{rate:.0f}",
+                      f"{rate / statistics.median(first.throughput):.1f}x", f"{one.largest[1]:.0f} at {one.largest[0]}",
+                      f"{one.length_error:.1f} %", f"{one.repeated:.1f} %", f"{one.loops:.1f} %", one.passes])
+    return table
+
+
+def plot(contestants: Sequence[Contestant], path: Path) -> None:
+    """Quality against latency, a point for each run."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(7, 4.5), layout="constrained")
+    for one in contestants:
+        x, y = latency(one)[0], one.figure
+        bounds = None if one.low != one.low else [[y - one.low], [one.high - y]]
+        shape = "s" if one.kind == "autoregressive" else "o"
+        axes.errorbar(x, y, yerr=bounds, fmt=shape, capsize=3)
+        axes.annotate(one.name, (x, y), xytext=(6, 5), textcoords="offset points", fontsize=8)
+    axes.set(xscale="log", xlabel="milliseconds for one sentence (median)",
+             ylabel=contestants[0].decoder.task.primary_metric)
+    axes.grid(alpha=0.3)
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.savefig(path, dpi=150)
+    pyplot.close(figure)
+
+
+def main(given: Sequence[str] | None = None) -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("runs", nargs="+", metavar="RUN[:KEY=VALUE]", help="the first is what others are faster than")
+    parser.add_argument("--split", default="test")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--sentences", type=int, default=100, help="timed one by one; four times as many in batches")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--plot", type=Path, help="PNG")
+    parser.add_argument("--output", type=Path, help="Markdown file")
+    parser.add_argument("--append", action="store_true")
+    arguments = parser.parse_args(given)
+    try:
+        contestants = [read(run, arguments.split) for run in arguments.runs]
+    except UserError as error:
+        parser.error(str(error))
+    torch.set_num_threads(arguments.threads)
+    tasks = {one.decoder.task.name for one in contestants}
+    if len(tasks) > 1:
+        parser.error(f"the runs are of several tasks: {', '.join(sorted(tasks))}")
+    for one in contestants:
+        judge(one)
+    measure(contestants, rounds=arguments.rounds, sentences=arguments.sentences)
+    if arguments.plot:
+        plot(contestants, arguments.plot)
+    task = contestants[0].decoder.task
+    publish([f"## {task.name}, {arguments.split}: {task.primary_metric}", "",
+             *provenance(1, arguments.threads), "", *markdown_table(list(HEADER), rows(contestants)), ""], arguments)
+
+
+if __name__ == "__main__":
+    main()
