@@ -25,7 +25,7 @@ SIZES: dict[str, dict[str, Any]] = {
     "big": {"width": 1024, "feed_forward_width": 4096, "num_heads": 16, "encoder_layers": 6, "decoder_layers": 6,
             "dropout": 0.3},
 }
-PARALLEL_TASKS = ("translation", "qa", "asr", "speech_translation")  # that every strategy can write
+FREE_TEXT = ("translation", "qa", "asr", "speech_translation")  # tasks that every strategy can write
 
 
 class Data(Section):
@@ -312,9 +312,21 @@ class Config(Section):
 
     @model_validator(mode="after")
     def _strategy_fits(self) -> Config:
-        if self.strategy.kind != "autoregressive" and self.task not in PARALLEL_TASKS:
-            raise ValueError(f"strategy.kind {self.strategy.kind} writes free text: task is {self.task}, not one of "
-                             f"{', '.join(PARALLEL_TASKS)}")
+        kind = self.strategy.kind
+        if kind == "autoregressive" or self.task in FREE_TEXT:
+            return self
+        if kind in ("ctc", "dag") or self.task == "detection":
+            raise ValueError(f"strategy.kind {kind} writes free text: task is {self.task}, not one of "
+                             f"{', '.join(FREE_TEXT)}")
+        if self.task == "parsing" and self.parsing.guide:
+            raise ValueError(f"strategy.kind {kind} writes all symbols at once, so there is no parser's state to guide "
+                             "it: set parsing.guide=false")
+        if self.task == "multilabel" and (self.multilabel.head, self.multilabel.decision) != ("none", "best"):
+            raise ValueError(f"strategy.kind {kind} weighs no sets: set multilabel.head=none, "
+                             "multilabel.pointer=false, multilabel.head_mixture=0.0 and multilabel.decision=best")
+        if self.task == "multilabel" and self.multilabel.order in ("random", "free"):
+            raise ValueError(f"strategy.kind {kind} gives each label a place: multilabel.order {self.multilabel.order} "
+                             "has none")
         return self
 
     @model_validator(mode="after")

@@ -218,5 +218,10 @@ def test_the_kind_of_decoder_alone_can_be_changed(folder):
     assert "p.yaml:4: strategy.label_smoothing: unknown key" in error_of(text)
     assert "p.yaml:3: strategy.kind: got 'dat'" in error_of(text.replace("ctc", "dat"))
     assert "strategy.kind ctc writes free text: task is parsing" in error_of("task: parsing\n", "strategy.kind=ctc")
+    assert "set parsing.guide=false" in error_of("task: parsing\n", "strategy.kind=length_head")
+    assert "multilabel.order free has none" in error_of("task: multilabel\n", "strategy.kind=length_head",
+                                                        "multilabel.order=free")
+    assert "strategy.kind length_head weighs no sets" in error_of(
+        "task: multilabel\n", "strategy.kind=length_head", "multilabel.head=pooled")
     assert "the decoder may have 1033 positions" in error_of(
         "task: qa\n", "strategy.kind=dag", "backbone.max_positions=512", "search.max_length_factor=1.0")

@@ -12,7 +12,7 @@ from seq2seq_suite.strategies.auxiliary import Auxiliaries
 from seq2seq_suite.strategies.ctc import NEVER, best_path
 from seq2seq_suite.strategies.parallel import Glancing, Parallel, spread, symbols_before_end
 from seq2seq_suite.strategies.search import SearchOptions
-from seq2seq_suite.types import Batch, Hypothesis, Loss, States
+from seq2seq_suite.types import Batch, Constraint, Hypothesis, Loss, States
 
 
 class Collapsing(Parallel):
@@ -56,8 +56,8 @@ class Collapsing(Parallel):
         scores = self.log_probabilities(model, prompt, hidden, blank=True, end=False)
         return align(scores, mask.sum(1), _without_end(batch), symbols_before_end(batch))
 
-    def write(self, model: Seq2Seq, states: States, prompt: Prompt, options: SearchOptions, limit: Tensor
-              ) -> list[list[Hypothesis]]:
+    def write(self, model: Seq2Seq, batch: Batch, states: States, prompt: Prompt, *, options: SearchOptions,
+              limit: Tensor, constraint: Constraint | None) -> list[list[Hypothesis]]:
         """The best path, collapsed; no more symbols than the limit allows."""
         vectors, mask = spread(states, self._positions(states))
         hidden = self.hidden(model, prompt, vectors, mask, None, torch.zeros_like(mask))

@@ -10,7 +10,7 @@ from seq2seq_suite.model.seq2seq import Prompt, Seq2Seq
 from seq2seq_suite.strategies.auxiliary import Auxiliaries
 from seq2seq_suite.strategies.parallel import Glancing, Parallel, cut_at_end, spread
 from seq2seq_suite.strategies.search import SearchOptions
-from seq2seq_suite.types import END, Batch, Hypothesis, Loss, States
+from seq2seq_suite.types import END, Batch, Constraint, Hypothesis, Loss, States
 
 
 class DirectedAcyclic(Parallel):
@@ -58,8 +58,8 @@ class DirectedAcyclic(Parallel):
         place = torch.where(path >= 0, path, mask.size(1))
         return symbols.scatter(1, place, batch.target)[:, :-1]
 
-    def write(self, model: Seq2Seq, states: States, prompt: Prompt, options: SearchOptions, limit: Tensor
-              ) -> list[list[Hypothesis]]:
+    def write(self, model: Seq2Seq, batch: Batch, states: States, prompt: Prompt, *, options: SearchOptions,
+              limit: Tensor, constraint: Constraint | None) -> list[list[Hypothesis]]:
         """A walk over the likeliest links and symbols, or a beam over the outputs."""
         vectors, mask = spread(states, self._vertices(states))
         hidden = self.hidden(model, prompt, vectors, mask, None, torch.zeros_like(mask))

@@ -7,9 +7,17 @@ from torch import Tensor
 
 from seq2seq_suite.model.seq2seq import Prompt, Seq2Seq
 from seq2seq_suite.strategies.auxiliary import Auxiliaries
-from seq2seq_suite.strategies.parallel import Glancing, Parallel, cut_at_end, random_part, spread, symbols_before_end
+from seq2seq_suite.strategies.parallel import (
+    Glancing,
+    Parallel,
+    random_part,
+    read,
+    read_under,
+    spread,
+    symbols_before_end,
+)
 from seq2seq_suite.strategies.search import SearchOptions
-from seq2seq_suite.types import END, Batch, Hypothesis, Loss, States
+from seq2seq_suite.types import END, Batch, Constraint, Hypothesis, Loss, States
 
 
 class LengthFirst(Parallel):
@@ -52,25 +60,27 @@ class LengthFirst(Parallel):
         place = torch.arange(mask.size(1), device=mask.device)
         return batch.target[:, : mask.size(1)].masked_fill(place >= symbols_before_end(batch).unsqueeze(1), -1)
 
-    def write(self, model: Seq2Seq, states: States, prompt: Prompt, options: SearchOptions, limit: Tensor
-              ) -> list[list[Hypothesis]]:
+    def write(self, model: Seq2Seq, batch: Batch, states: States, prompt: Prompt, *, options: SearchOptions,
+              limit: Tensor, constraint: Constraint | None) -> list[list[Hypothesis]]:
         """One output for each of the likeliest lengths, the best by mean log-probability first."""
         lengths, _ = model.length_head.likeliest(states, max(options.beam_size, options.num_hypotheses))
         lengths = torch.minimum(lengths, (limit - 1).clamp(min=1).unsqueeze(1))
         vectors, mask = spread(states, lengths.flatten())
-        gained, symbols = self.fill(model, prompt, vectors, mask, options)
-        means = gained.masked_fill(~mask, 0.0).sum(1) / lengths.flatten()
-        rows = zip(symbols.tolist(), lengths.flatten().tolist(), means.tolist(), strict=True)
-        written = [Hypothesis(tuple(row[:length]), score) for row, length, score in rows]
-        candidates = lengths.size(1)
-        return [sorted(written[first : first + candidates], key=lambda one: -one.score)[: options.num_hypotheses]
-                for first in range(0, len(written), candidates)]
+        scores = self.fill(model, prompt, vectors, mask, options)
+        candidates = []
+        for place, length in enumerate(lengths.unbind(1)):
+            own = scores[place :: lengths.size(1)]
+            found = read(own, length) if constraint is None else read_under(constraint, batch, own, length, limit)
+            # A length is met by itself; only an automaton can fail to end.
+            candidates.append([Hypothesis(symbols, score / max(1, len(symbols)), ended or constraint is None)
+                               for symbols, score, ended in found])
+        return [sorted(found, key=lambda one: -one.score)[: options.num_hypotheses]
+                for found in zip(*candidates, strict=True)]
 
-    def fill(self, model: Seq2Seq, prompt: Prompt, vectors: Tensor, mask: Tensor, options: SearchOptions
-             ) -> tuple[Tensor, Tensor]:
-        """(N,C) log-probability and symbol of each position."""
+    def fill(self, model: Seq2Seq, prompt: Prompt, vectors: Tensor, mask: Tensor, options: SearchOptions) -> Tensor:
+        """(N,C,V) log-probabilities at each position, END unlikely at all."""
         hidden = self.hidden(model, prompt, vectors, mask, None, torch.zeros_like(mask))
-        return self.log_probabilities(model, prompt, hidden, end=False).max(-1)
+        return self.log_probabilities(model, prompt, hidden, end=False)
 
 
 class MaskPredict(LengthFirst):
@@ -94,21 +104,19 @@ class MaskPredict(LengthFirst):
         hidden = (torch.rand(count.shape, device=count.device) * count).floor() + 1
         return symbols, asked & ~random_part(asked, hidden)
 
-    def fill(self, model: Seq2Seq, prompt: Prompt, vectors: Tensor, mask: Tensor, options: SearchOptions
-             ) -> tuple[Tensor, Tensor]:
-        """Written and rewritten in `iterations` passes."""
-        known = torch.zeros_like(mask)
-        gained = torch.zeros(mask.shape, device=mask.device)
-        symbols = torch.zeros(mask.shape, dtype=torch.int64, device=mask.device)
-        lengths = mask.sum(1)
+    def fill(self, model: Seq2Seq, prompt: Prompt, vectors: Tensor, mask: Tensor, options: SearchOptions) -> Tensor:
+        """Written and rewritten in `iterations` passes: the scores with which each position was written last."""
+        known, lengths = torch.zeros_like(mask), mask.sum(1)
+        symbols, scores = torch.zeros_like(mask, dtype=torch.int64), vectors.new_zeros(())
         for step in range(1, options.iterations + 1):
             hidden = self.hidden(model, prompt, vectors, mask, symbols, known)
-            likeliest, found = self.log_probabilities(model, prompt, hidden, end=False).max(-1)
-            gained, symbols = torch.where(known, gained, likeliest), torch.where(known, symbols, found)
+            found = self.log_probabilities(model, prompt, hidden, end=False)
+            scores = torch.where(known.unsqueeze(2), scores, found)
+            gained, symbols = scores.max(-1)
             again = (lengths * (options.iterations - step) / options.iterations).floor()
             order = gained.masked_fill(~mask, 1.0).argsort(1).argsort(1)  # padding, above any log-probability, last
             known = mask & (order >= again.unsqueeze(1))
-        return gained, symbols
+        return scores
 
 
 class CutAtEnd(Parallel):
@@ -157,19 +165,15 @@ class CutAtEnd(Parallel):
             target = torch.cat((target, target.new_full((target.size(0), missing), END)), 1)
         return target[:, : mask.size(1)].masked_fill(~mask, -1)
 
-    def write(self, model: Seq2Seq, states: States, prompt: Prompt, options: SearchOptions, limit: Tensor
-              ) -> list[list[Hypothesis]]:
+    def write(self, model: Seq2Seq, batch: Batch, states: States, prompt: Prompt, *, options: SearchOptions,
+              limit: Tensor, constraint: Constraint | None) -> list[list[Hypothesis]]:
         """The likeliest symbol of each position, up to END; no END is an output cut short."""
         vectors, mask = spread(states, torch.minimum(self._positions(states), limit))
         hidden = self.hidden(model, prompt, vectors, mask, None, torch.zeros_like(mask))
-        gained, symbols = self.log_probabilities(model, prompt, hidden).max(-1)
-        written = []
-        for row, scores, length, most in zip(symbols.tolist(), gained.tolist(), mask.sum(1).tolist(), limit.tolist(),
-                                             strict=True):
-            found = cut_at_end(row[:length])
-            score = sum(scores[: min(len(found) + 1, length)])
-            written.append([Hypothesis(found[: most - 1], score, complete=len(found) < length)])
-        return written
+        scores, lengths = self.log_probabilities(model, prompt, hidden), mask.sum(1)
+        found = read(scores, lengths) if constraint is None else read_under(constraint, batch, scores, lengths, limit)
+        return [[Hypothesis(symbols[: most - 1], score, complete)]
+                for (symbols, score, complete), most in zip(found, limit.tolist(), strict=True)]
 
     def _positions(self, states: States) -> Tensor:
         return (states.mask.sum(1) * self.factor).long() + self.extra

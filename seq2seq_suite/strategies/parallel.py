@@ -18,6 +18,7 @@ from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.types import BEGIN, END, PAD, UNKNOWN, Batch, Constraint, Hypothesis, Loss, States
 
 UNREADABLE = (PAD, BEGIN, UNKNOWN)  # symbols that are never written
+NEVER = float("-inf")
 _UNLIKELY = -1e4  # logit of what is never written; infinity would become NaN in CTC's gradient
 
 
@@ -106,8 +107,8 @@ class Parallel(nn.Module, ABC):
         """The counts of `own_loss`."""
 
     @abstractmethod
-    def write(self, model: Seq2Seq, states: States, prompt: Prompt, options: SearchOptions, limit: Tensor
-              ) -> list[list[Hypothesis]]:
+    def write(self, model: Seq2Seq, batch: Batch, states: States, prompt: Prompt, *, options: SearchOptions,
+              limit: Tensor, constraint: Constraint | None) -> list[list[Hypothesis]]:
         """For each sentence its hypotheses, best first."""
 
     # -- what a strategy offers ---------------------------------------------------------------------------------
@@ -129,9 +130,10 @@ class Parallel(nn.Module, ABC):
     @torch.inference_mode()
     def generate(self, model: Seq2Seq, batch: Batch, *, options: SearchOptions, limit: Tensor,
                  constraint: Constraint | None = None) -> list[list[Hypothesis]]:
-        """Hypotheses of each item, best first; see `Strategy.generate`. The constraint is not used."""
+        """Hypotheses of each item, best first; see `Strategy.generate`."""
         states = model.encode(batch)
-        return self.write(model, states, model.prepare(states), options, limit)
+        return self.write(model, batch, states, model.prepare(states), options=options, limit=limit,
+                          constraint=constraint if options.constraint else None)
 
     # -- parts --------------------------------------------------------------------------------------------------
 
@@ -165,6 +167,56 @@ class Parallel(nn.Module, ABC):
         never = [symbol for symbol in UNREADABLE if not (blank and symbol == PAD)] + ([] if end else [END])
         logits[..., never] = _UNLIKELY
         return logits.log_softmax(-1)
+
+
+def read(scores: Tensor, lengths: Tensor) -> list[tuple[tuple[int, ...], float, bool]]:
+    """The likeliest symbol at each position.
+
+    Args:
+        scores: (B,C,V) log-probabilities.
+        lengths: (B,) int64, positions of each row.
+
+    Returns:
+        of each row the symbols up to END, their summed score with END's, and whether there was an END.
+    """
+    gained, symbols = scores.max(-1)
+    return _up_to_end(symbols, gained, lengths)
+
+
+def read_under(constraint: Constraint, batch: Batch, scores: Tensor, lengths: Tensor, limit: Tensor
+               ) -> list[tuple[tuple[int, ...], float, bool]]:
+    """`read`, from left to right, of the symbols that a task's automaton allows.
+
+    The automaton costs no pass of the network: it walks over scores that are there already. Behind a row's positions
+    END is what it prefers.
+
+    Args:
+        constraint, batch: the automaton and the sentences.
+        scores, lengths: see `read`.
+        limit: (B,) int64, the longest output, END included.
+    """
+    state, steps = constraint.start(batch, limit), []
+    behind = torch.full_like(scores[:, 0], _UNLIKELY)
+    behind[:, END] = 0.0
+    ended = torch.zeros_like(lengths, dtype=torch.bool)
+    for step in range(int(limit.max())):
+        inside = (step < lengths).unsqueeze(1)
+        here = torch.where(inside, scores[:, step], behind) if step < scores.size(1) else behind
+        steps.append(here.masked_fill(~constraint.allowed(state), NEVER).max(-1))
+        ended |= steps[-1].indices == END
+        if bool(ended.all()):
+            break
+        state = constraint.advance(state, steps[-1].indices)
+    gained, symbols = (torch.stack(parts, 1) for parts in zip(*steps, strict=True))
+    return _up_to_end(symbols, gained, limit)
+
+
+def _up_to_end(symbols: Tensor, gained: Tensor, lengths: Tensor) -> list[tuple[tuple[int, ...], float, bool]]:
+    found = []
+    for row, gains, length in zip(symbols.tolist(), gained.tolist(), lengths.tolist(), strict=True):
+        written = cut_at_end(row[:length])
+        found.append((written, sum(gains[: min(len(written) + 1, length)]), END in row[:length]))
+    return found
 
 
 def symbols_before_end(batch: Batch) -> Tensor:

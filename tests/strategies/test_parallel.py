@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from seq2seq_suite.data.batching import collate
 from seq2seq_suite.model.ctc import BLANK
 from seq2seq_suite.sizes import Sizes
 from seq2seq_suite.strategies.collapsing import Collapsing, align
@@ -13,6 +14,7 @@ from seq2seq_suite.strategies.dag import DirectedAcyclic, prefix_beam, walk
 from seq2seq_suite.strategies.length import CutAtEnd, LengthFirst, MaskPredict
 from seq2seq_suite.strategies.parallel import Glancing, spread
 from seq2seq_suite.strategies.search import SearchOptions
+from seq2seq_suite.tasks.label_automaton import LabelAutomaton
 from seq2seq_suite.types import END, Batch, States
 
 SIZES = Sizes(target_symbols=9, source_symbols=11, length_ratio=1.0, link_heads=2)
@@ -148,6 +150,30 @@ def test_glancing_shows_as_much_as_is_missed():
     shown = Glancing(0.5, 0.3).choose(torch.tensor([8, 6, 0]), asked, 0.0)
     assert shown.sum(1).tolist() == [4, 3, 0] and not (shown & ~asked).any()
     assert Glancing(0.5, 0.3).choose(torch.tensor([10, 6, 0]), asked, 1.0).sum(1).tolist() == [3, 2, 0]
+
+
+@pytest.mark.parametrize("linearisation", ["in_order", "brackets"])
+@pytest.mark.parametrize("name", ["length_head", "mask_predict", "cut_at_end"])
+def test_random_models_write_one_tree_over_exactly_the_words(make_model, make_parsing, name, linearisation):
+    task, examples = make_parsing(linearisation, guide=False)
+    sizes, batch = replace(task.sizes(), length_ratio=2.5), collate(task.encode(examples), "parsing")
+    strategy = STRATEGIES[name]().eval()
+    for seed in range(20):
+        model = make_model(sizes, seed=seed, noise=1.0)
+        found = strategy.generate(model, batch, options=SearchOptions(beam_size=2, iterations=2),
+                                  limit=batch.source_mask.sum(1) * 6 + 20, constraint=task.constraint())
+        for hypotheses, example in zip(found, examples, strict=True):
+            tree = task.read_hypothesis(hypotheses[0], example)
+            assert tree is not None and tuple(tree.words()) == example.source
+
+
+@pytest.mark.parametrize("name", ["length_head", "mask_predict", "cut_at_end"])
+def test_random_models_write_no_label_twice_and_at_least_one(make_model, make_batch, name):
+    strategy, batch = STRATEGIES[name]().eval(), no_dropout_batch(make_batch)
+    for seed in range(20):
+        found = strategy.generate(make_model(SIZES, seed=seed, noise=1.0), batch, options=SearchOptions(),
+                                  limit=torch.full((4,), 9), constraint=LabelAutomaton(9))
+        assert all(one.symbols and len(set(one.symbols)) == len(one.symbols) for one, in found)
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
