@@ -46,11 +46,11 @@ class DecodingSystem:
 
     Args:
         version: of the system, for the report.
-        decode: (sources, beam size, longest output) -> output ids without END.
+        decode: (sources, beam size, longest output, sentences at a time) -> output ids without END, in their order.
     """
 
     version: str
-    decode: Callable[[list[list[int]], int, int], list[list[int]]]
+    decode: Callable[[list[list[int]], int, int, int], list[list[int]]]
 
 
 @dataclass(frozen=True)

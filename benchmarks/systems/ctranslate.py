@@ -23,9 +23,9 @@ def decoding(shape: Shape, corpus: Corpus, weights: Path) -> DecodingSystem:
                                         intra_threads=torch.get_num_threads(), compute_type="float32")
     pieces, ids = corpus.pieces, {piece: index for index, piece in enumerate(corpus.pieces)}
 
-    def decode(sources: list[list[int]], beam_size: int, longest: int) -> list[list[int]]:
+    def decode(sources: list[list[int]], beam_size: int, longest: int, size: int) -> list[list[int]]:
         found = translator.translate_batch([[pieces[index] for index in source] for source in sources],
-                                           beam_size=beam_size, max_decoding_length=longest, max_batch_size=0,
+                                           beam_size=beam_size, max_decoding_length=longest, max_batch_size=size,
                                            length_penalty=0.6)
         return [[ids[piece] for piece in result.hypotheses[0]] for result in found]
 

@@ -110,8 +110,12 @@ def decoding(shape: Shape, corpus: Corpus, weights: Path) -> DecodingSystem:
     """`generate` with its cache."""
     model = convert(torch.load(weights)["weights"], shape)
 
+    def decode(sources: list[list[int]], beam_size: int, longest: int, size: int) -> list[list[int]]:
+        return [output for first in range(0, len(sources), size)
+                for output in decode_batch(sources[first : first + size], beam_size, longest)]
+
     @torch.inference_mode()
-    def decode(sources: list[list[int]], beam_size: int, longest: int) -> list[list[int]]:
+    def decode_batch(sources: list[list[int]], beam_size: int, longest: int) -> list[list[int]]:
         padded = pad(sources)
         outputs = model.generate(input_ids=padded, attention_mask=(padded != PAD).long(), num_beams=beam_size,
                                  do_sample=False, max_new_tokens=longest, early_stopping=beam_size > 1,

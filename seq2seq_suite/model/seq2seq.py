@@ -110,14 +110,14 @@ class Seq2Seq(nn.Module):
         labels = self.label_head(states) if self.label_head is not None else None
         return Prompt(self.decoder.remember(states), guide, states, labels)
 
-    def embed(self, symbols: Tensor, prompt: Prompt, *, offset: int = 0, focus: Tensor | None = None,
+    def embed(self, symbols: Tensor, prompt: Prompt, *, offset: int | Tensor = 0, focus: Tensor | None = None,
               context: Tensor | None = None) -> Tensor:
         """The decoder's input.
 
         Args:
             symbols: (N,T) int64 previous symbols.
             prompt: of B sentences, N a multiple of B.
-            offset: position of the first column.
+            offset: position of the first column, one for all or (N,) int64.
             focus, context: the automaton's state before each symbol to come, (N,T,K) and (N,T,M).
 
         Returns:

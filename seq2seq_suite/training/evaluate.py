@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ from seq2seq_suite.data.batching import in_sorted_batches
 from seq2seq_suite.model.seq2seq import Seq2Seq
 from seq2seq_suite.strategies.base import Strategy
 from seq2seq_suite.strategies.search import SearchOptions
+from seq2seq_suite.strategies.stream import generate_all
 from seq2seq_suite.types import Batch, Encoded, Example, Hypothesis, Score, Task
 
 
@@ -45,16 +46,17 @@ class Decoder:
         was_training = self.model.training
         self.model.eval()
         try:
-            for batch in in_sorted_batches(encoded, self.task.name, self.batch_sentences):
-                between()
-                batch = batch.to(self.device)
-                generated = self.strategy.generate(self.model, batch, options=self.options, limit=self.limits(batch),
-                                                   constraint=constraint)
-                for index, hypotheses in zip(batch.indices, generated, strict=True):
-                    found[place[index]] = hypotheses
+            for index, hypotheses in generate_all(self.model, self.strategy, self._batches(encoded, between),
+                                                  options=self.options, limits=self.limits, constraint=constraint):
+                found[place[index]] = hypotheses
         finally:
             self.model.train(was_training)
         return found
+
+    def _batches(self, encoded: Sequence[Encoded], between: Callable[[], None]) -> Iterator[Batch]:
+        for batch in in_sorted_batches(encoded, self.task.name, self.batch_sentences):
+            between()
+            yield batch.to(self.device)
 
     def predictions(self, examples: Sequence[Example], hypotheses: Sequence[list[Hypothesis]]) -> list[Any | None]:
         """The best prediction of each example; None where it is malformed."""
