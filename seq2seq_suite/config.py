@@ -110,7 +110,7 @@ class Training(Section):
 class Parsing(Section):
     """Options of the parsing task."""
 
-    linearisation: Literal["in_order", "brackets"] = "in_order"
+    linearisation: Literal["in_order", "brackets", "tetra_tags"] = "in_order"  # tetra_tags: of known length, unguided
     guide: bool = True  # the decoder's input holds the parser's state: focus words and open labels
     characters: bool = True  # words are read by their letters too
     max_characters: Positive = 20  # of a word: the first and last halves of a longer one are kept
@@ -119,6 +119,12 @@ class Parsing(Section):
     tag_loss: Annotated[float, Field(ge=0.0)] = 0.5  # weight of predicting part-of-speech tags from the encoder
     move_loss: Annotated[float, Field(ge=0.0)] = 0.5  # the same for what the parser does between a word and the next
     max_unary: Positive = 3  # longest chain of nodes with one child
+
+    @model_validator(mode="after")
+    def _guide_has_a_parser(self) -> Parsing:
+        if self.guide and self.linearisation == "tetra_tags":
+            raise ValueError("parsing.linearisation tetra_tags has no parser's state to show: set parsing.guide=false")
+        return self
 
 
 class Translation(Section):

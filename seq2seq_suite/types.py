@@ -244,6 +244,17 @@ class Constraint(Protocol):
         """(N,M) int64 target symbols, 0 for none."""
 
 
+@runtime_checkable
+class ExactConstraint(Protocol):
+    """A constraint that knows how long an output is, and finds the best one over independent positions."""
+
+    def lengths(self, batch: Batch) -> Tensor:
+        """(B,) int64, symbols of each output, END not included."""
+
+    def best(self, scores: Tensor, batch: Batch) -> Tensor:
+        """(B,C) int64, the well-formed symbols of highest summed score (B,C,V), END behind them."""
+
+
 class Task(Protocol):
     """An adapter: data, symbols and metric of one task. It knows no model.
 

@@ -110,6 +110,13 @@ class Seq2Seq(nn.Module):
         labels = self.label_head(states) if self.label_head is not None else None
         return Prompt(self.decoder.remember(states), guide, states, labels)
 
+    def labels_of(self, states: States) -> tuple[tuple[int, ...], ...]:
+        """The likeliest auxiliary label of each source position, of the first kind; empty rows without a labeller."""
+        if self.labeller is None:
+            return ((),) * states.mask.size(0)
+        rows = self.labeller(states.values).tolist()
+        return tuple(tuple(row[:length]) for row, length in zip(rows, states.mask.sum(1).tolist(), strict=True))
+
     def embed(self, symbols: Tensor, prompt: Prompt, *, offset: int | Tensor = 0, focus: Tensor | None = None,
               context: Tensor | None = None) -> Tensor:
         """The decoder's input.

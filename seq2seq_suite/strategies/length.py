@@ -17,7 +17,7 @@ from seq2seq_suite.strategies.parallel import (
     symbols_before_end,
 )
 from seq2seq_suite.strategies.search import SearchOptions
-from seq2seq_suite.types import END, Batch, Constraint, Hypothesis, Loss, States
+from seq2seq_suite.types import END, Batch, Constraint, ExactConstraint, Hypothesis, Loss, States
 
 
 class LengthFirst(Parallel):
@@ -63,8 +63,11 @@ class LengthFirst(Parallel):
     def write(self, model: Seq2Seq, batch: Batch, states: States, prompt: Prompt, *, options: SearchOptions,
               limit: Tensor, constraint: Constraint | None) -> list[list[Hypothesis]]:
         """One output for each of the likeliest lengths, the best by mean log-probability first."""
-        lengths, _ = model.length_head.likeliest(states, max(options.beam_size, options.num_hypotheses))
-        lengths = torch.minimum(lengths, (limit - 1).clamp(min=1).unsqueeze(1))
+        if isinstance(constraint, ExactConstraint):
+            lengths = constraint.lengths(batch).unsqueeze(1)
+        else:
+            lengths, _ = model.length_head.likeliest(states, max(options.beam_size, options.num_hypotheses))
+            lengths = torch.minimum(lengths, (limit - 1).clamp(min=1).unsqueeze(1))
         vectors, mask = spread(states, lengths.flatten())
         scores = self.fill(model, prompt, vectors, mask, options)
         candidates = []

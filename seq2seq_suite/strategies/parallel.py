@@ -7,7 +7,7 @@ positions, C decoder positions, T target symbols, D width, V symbols.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -15,7 +15,18 @@ from torch import Tensor, nn
 from seq2seq_suite.model.seq2seq import Prompt, Seq2Seq
 from seq2seq_suite.strategies.auxiliary import Auxiliaries
 from seq2seq_suite.strategies.search import SearchOptions
-from seq2seq_suite.types import BEGIN, END, PAD, UNKNOWN, Batch, Constraint, Hypothesis, Loss, States
+from seq2seq_suite.types import (
+    BEGIN,
+    END,
+    PAD,
+    UNKNOWN,
+    Batch,
+    Constraint,
+    ExactConstraint,
+    Hypothesis,
+    Loss,
+    States,
+)
 
 UNREADABLE = (PAD, BEGIN, UNKNOWN)  # symbols that are never written
 NEVER = float("-inf")
@@ -132,8 +143,11 @@ class Parallel(nn.Module, ABC):
                  constraint: Constraint | None = None) -> list[list[Hypothesis]]:
         """Hypotheses of each item, best first; see `Strategy.generate`."""
         states = model.encode(batch)
-        return self.write(model, batch, states, model.prepare(states), options=options, limit=limit,
-                          constraint=constraint if options.constraint else None)
+        found = self.write(model, batch, states, model.prepare(states), options=options, limit=limit,
+                           constraint=constraint if options.constraint else None)
+        labels = model.labels_of(states)
+        return [[replace(one, source_labels=row) for one in hypotheses]
+                for hypotheses, row in zip(found, labels, strict=True)]
 
     # -- parts --------------------------------------------------------------------------------------------------
 
@@ -188,13 +202,18 @@ def read_under(constraint: Constraint, batch: Batch, scores: Tensor, lengths: Te
     """`read`, from left to right, of the symbols that a task's automaton allows.
 
     The automaton costs no pass of the network: it walks over scores that are there already. Behind a row's positions
-    END is what it prefers.
+    END is what it prefers. One that is exact finds the best output of all instead.
 
     Args:
         constraint, batch: the automaton and the sentences.
         scores, lengths: see `read`.
         limit: (B,) int64, the longest output, END included.
     """
+    if isinstance(constraint, ExactConstraint):
+        symbols = constraint.best(scores, batch)
+        gained = scores.gather(2, symbols.unsqueeze(2)).squeeze(2).masked_fill(symbols == END, 0.0)
+        return [(cut_at_end(row), sum(gains), True)
+                for row, gains in zip(symbols.tolist(), gained.tolist(), strict=True)]
     state, steps = constraint.start(batch, limit), []
     behind = torch.full_like(scores[:, 0], _UNLIKELY)
     behind[:, END] = 0.0

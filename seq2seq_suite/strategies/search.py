@@ -70,14 +70,10 @@ class Stepper:
         """A row for each sentence, and the auxiliary labels of its source."""
         states = self.model.encode(batch)
         prompt = self.model.prepare(states)
-        labels: tuple[tuple[int, ...], ...] = ((),) * states.mask.size(0)
-        if self.model.labeller is not None:
-            lengths = states.mask.sum(1).tolist()
-            labels = tuple(tuple(row[:length]) for row, length
-                           in zip(self.model.labeller(states.values).tolist(), lengths, strict=True))
         automaton = self.constraint.start(batch, limit) if self.constraint is not None else None
         prefixes = Prefixes.empty(self.model.ctc(states)) if self.options.ctc_weight else None
-        return Rows(prompt, self.model.decoder.new_cache(states.values), automaton, prefixes), labels
+        rows = Rows(prompt, self.model.decoder.new_cache(states.values), automaton, prefixes)
+        return rows, self.model.labels_of(states)
 
     def log_probabilities(self, rows: Rows, previous: Tensor, last_step: Tensor) -> tuple[Tensor, Rows]:
         """Log-probabilities (N,V) of the next symbol; where `last_step` (N,) only END remains."""

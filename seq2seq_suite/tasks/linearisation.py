@@ -16,14 +16,10 @@ ROOT = "TOP"
 
 
 class Linearisation(Protocol):
-    """A way to write a tree. `top_down` says whether a bracket opens before or after its first child."""
+    """A way to write a tree."""
 
-    shift: str
-    close: str
-    top_down: bool
-
-    def open(self, label: str) -> str:
-        """The symbol that opens a bracket."""
+    def takes_word(self, symbol: str) -> bool:
+        """Whether a symbol stands for a word."""
 
     def write(self, tree: Tree) -> list[str]:
         """The symbols of a tree."""
@@ -32,14 +28,23 @@ class Linearisation(Protocol):
         """The tree over `words`; None if the symbols do not make one tree over exactly these words."""
 
 
-class _Written(ABC):
-    """What both ways share: words are one symbol, and a tree's root node is left out over one constituent."""
+class Bracketing(ABC):
+    """What both ways of writing brackets share: words are one symbol, and a tree's root is left out over one node.
+
+    `top_down` says whether a bracket opens before or after its first child.
+    """
 
     shift: str
+    close: str
+    top_down: bool
+
+    def takes_word(self, symbol: str) -> bool:
+        """Whether a symbol stands for a word."""
+        return symbol == self.shift
 
     def write(self, tree: Tree) -> list[str]:
         """The symbols of a tree, its root node left out if it stands over one constituent."""
-        return list(self._write(_without_root(tree)))
+        return list(self._write(without_root(tree)))
 
     def _write(self, tree: Tree | str) -> Iterator[str]:
         if isinstance(tree, str) or tree.is_preterminal():
@@ -52,7 +57,7 @@ class _Written(ABC):
         """The symbols of a node above the words."""
 
 
-class Brackets(_Written):
+class Brackets(Bracketing):
     """Depth-first brackets, each word normalised to XX.
 
     >>> from seq2seq_suite.trees import read_trees
@@ -99,10 +104,10 @@ class Brackets(_Written):
                 return None
         if len(stack) > 1 or len(stack[0][1]) != 1 or not leaves.empty():
             return None
-        return _with_root(stack[0][1][0])
+        return with_root(stack[0][1][0])
 
 
-class InOrder(_Written):
+class InOrder(Bracketing):
     """Shift-reduce with a bracket opened after its first child: bottom-up evidence, then top-down expectation.
 
     SHIFT takes the next word, PJ-X puts a bracket X around what was finished last, REDUCE closes the open bracket.
@@ -155,7 +160,7 @@ class InOrder(_Written):
                 return None
         if opened or len(done) != 1 or not leaves.empty():
             return None
-        return _with_root(done[0])
+        return with_root(done[0])
 
 
 class _Leaves:
@@ -173,13 +178,15 @@ class _Leaves:
         return self._leaves[self._taken - 1]
 
 
-def _without_root(tree: Tree) -> Tree:
+def without_root(tree: Tree) -> Tree:
+    """A tree without its root node, where that stands over one constituent."""
     child = tree.children[0]
     if tree.label in ROOT_LABELS and len(tree.children) == 1 and isinstance(child, Tree):
         return child
     return tree
 
 
-def _with_root(node: Tree | str) -> Tree:
+def with_root(node: Tree | str) -> Tree:
+    """The tree with a root node again."""
     assert isinstance(node, Tree)
     return node if node.label in ROOT_LABELS else Tree(ROOT, (node,))

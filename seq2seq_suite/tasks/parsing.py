@@ -17,16 +17,18 @@ from seq2seq_suite.data.words import encode_words
 from seq2seq_suite.metrics.evalb import evalb
 from seq2seq_suite.sizes import Sizes
 from seq2seq_suite.tasks.automaton import ParserAutomaton
-from seq2seq_suite.tasks.linearisation import Brackets, InOrder
+from seq2seq_suite.tasks.linearisation import Bracketing, Brackets, InOrder, Linearisation
 from seq2seq_suite.tasks.reading import place_of, read_examples, require_embedded
+from seq2seq_suite.tasks.tetra_tags import TetraAutomaton, TetraTags
 from seq2seq_suite.trees import Tree, clean, read_trees
-from seq2seq_suite.types import END, SPECIALS, UNKNOWN, DataError, Encoded, Example, Hypothesis, Score
+from seq2seq_suite.types import END, SPECIALS, UNKNOWN, Constraint, DataError, Encoded, Example, Hypothesis, Score
 
 _TRACE_ROWS = 1024  # examples whose automata are run together
 TAG_WITHOUT_MODEL = "XX"
 _MIN_MOVE_COUNT = 5  # rarer ones teach little; GENIA's 425 others are 99.6 % of all
 _START = "START"
 _VOCABULARIES = ("words", "characters", "symbols", "tags", "moves")
+_LINEARISATIONS = {"in_order": InOrder, "brackets": Brackets, "tetra_tags": TetraTags}
 
 
 class ParsingTask:
@@ -46,7 +48,7 @@ class ParsingTask:
 
     def __init__(self, options: Parsing, data: Data):
         self.options, self.data = options, data
-        self.linearisation = InOrder() if options.linearisation == "in_order" else Brackets()
+        self.linearisation: Linearisation = _LINEARISATIONS[options.linearisation]()
         self.words = self.characters = self.symbols = self.tags = self.moves = Vocabulary.build([])
 
     # -- data ---------------------------------------------------------------------------------------------------
@@ -162,9 +164,11 @@ class ParsingTask:
             return self.linearisation.read(self.symbols.decode(hypothesis.symbols), example.source, tags)
         return self.parse(self.symbols.decode(hypothesis.symbols), example)
 
-    def constraint(self) -> ParserAutomaton:
+    def constraint(self) -> Constraint:
         """The automaton that keeps every output one tree over exactly the sentence's words."""
         write, names = self.linearisation, self.symbols.decode(range(len(self.symbols)))
+        if not isinstance(write, Bracketing):
+            return TetraAutomaton(names)
         shift, close = self.symbols.encode([write.shift, write.close])
         opens = [index for index, name in enumerate(names)
                  if index >= len(SPECIALS) and name not in (write.shift, write.close)]
@@ -211,7 +215,7 @@ class ParsingTask:
         """
         moves: list[list[str]] = [[_START]]
         for symbol in self.linearise(reference):
-            if symbol == self.linearisation.shift:
+            if self.linearisation.takes_word(symbol):
                 moves.append([])
             moves[-1].append(symbol)
         return [" ".join(move) for move in moves]

@@ -152,7 +152,7 @@ def test_glancing_shows_as_much_as_is_missed():
     assert Glancing(0.5, 0.3).choose(torch.tensor([10, 6, 0]), asked, 1.0).sum(1).tolist() == [3, 2, 0]
 
 
-@pytest.mark.parametrize("linearisation", ["in_order", "brackets"])
+@pytest.mark.parametrize("linearisation", ["in_order", "brackets", "tetra_tags"])
 @pytest.mark.parametrize("name", ["length_head", "mask_predict", "cut_at_end"])
 def test_random_models_write_one_tree_over_exactly_the_words(make_model, make_parsing, name, linearisation):
     task, examples = make_parsing(linearisation, guide=False)

@@ -1,5 +1,7 @@
 """The parser's automaton: every output is one tree over exactly the words, whatever the model says."""
 
+import itertools
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -8,6 +10,7 @@ from hypothesis import strategies as st
 from seq2seq_suite.config import Config
 from seq2seq_suite.tasks.linearisation import Brackets, InOrder
 from seq2seq_suite.tasks.parsing import ParsingTask
+from seq2seq_suite.tasks.tetra_tags import TetraAutomaton, TetraTags
 from seq2seq_suite.trees import Tree
 from seq2seq_suite.types import END, Batch, Example
 
@@ -15,7 +18,8 @@ LABELS = ("S", "NP", "VP", "PP", "ADJP")
 
 
 def make_task(linearisation: str) -> ParsingTask:
-    config = Config.model_validate({"task": "parsing", "parsing": {"linearisation": linearisation}})
+    config = Config.model_validate({"task": "parsing", "parsing": {"linearisation": linearisation,
+                                                                   "guide": linearisation != "tetra_tags"}})
     task = ParsingTask(config.parsing, config.data)
     leaf = Tree("NN", ("word",))
     tree = Tree("TOP", (Tree("S", tuple(Tree(label, (leaf, leaf)) for label in LABELS)),))
@@ -53,7 +57,7 @@ def decode_at_random(task: ParsingTask, lengths: torch.Tensor, limits: torch.Ten
     return [[names[symbol] for symbol in row[: row.index(END)]] for row in torch.stack(columns, 1).tolist()]
 
 
-@pytest.mark.parametrize("linearisation", ["in_order", "brackets"])
+@pytest.mark.parametrize("linearisation", ["in_order", "brackets", "tetra_tags"])
 @pytest.mark.parametrize("sharpness", [0.0, 4.0])
 def test_ten_thousand_random_decodes_are_trees_over_exactly_the_words(linearisation, sharpness):
     task, decodes = make_task(linearisation), 2500
@@ -61,6 +65,8 @@ def test_ten_thousand_random_decodes_are_trees_over_exactly_the_words(linearisat
     lengths = torch.randint(1, 24, (decodes,), generator=generator)
     # From the tightest limit that any tree fits in to a generous one.
     limits = lengths + 3 + (torch.rand(decodes, generator=generator) * 6 * lengths).long()
+    if linearisation == "tetra_tags":
+        limits = limits.maximum(2 * lengths)  # the one length there is
     outputs = decode_at_random(task, lengths, limits, generator, sharpness=sharpness)
     for length, output in zip(lengths.tolist(), outputs, strict=True):
         words = tuple(f"w{place}" for place in range(length))
@@ -77,7 +83,7 @@ def trees(depth: int = 4):
         st.lists(inner, min_size=1, max_size=4)), max_leaves=12)
 
 
-@pytest.mark.parametrize("linearisation", [Brackets(), InOrder()])
+@pytest.mark.parametrize("linearisation", [Brackets(), InOrder(), TetraTags()])
 @given(tree=trees())
 @settings(max_examples=300)
 def test_reading_what_was_written_gives_the_tree(linearisation, tree):
@@ -86,10 +92,26 @@ def test_reading_what_was_written_gives_the_tree(linearisation, tree):
     assert linearisation.read(symbols, whole.words(), whole.tags()) == whole
 
 
-@pytest.mark.parametrize("linearisation", [Brackets(), InOrder()])
-@given(symbols=st.lists(st.sampled_from(["SHIFT", "REDUCE", "PJ-NP", "PJ-S", "XX", ")", "(NP", "<unknown>"]),
-                        max_size=12))
+@pytest.mark.parametrize("linearisation", [Brackets(), InOrder(), TetraTags()])
+@given(symbols=st.lists(st.sampled_from(["SHIFT", "REDUCE", "PJ-NP", "PJ-S", "XX", ")", "(NP", "<unknown>",
+                                                  "l", "r NP", "L S", "R", "L"]), max_size=12))
 @settings(max_examples=300)
 def test_malformed_symbols_are_none_and_never_raise(linearisation, symbols):
     tree = linearisation.read(symbols, ["a", "b"], ["X", "Y"])
     assert tree is None or tree.words() == ["a", "b"]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_best_tetra_tags_are_those_of_enumeration(seed):
+    names = ["<pad>", "<begin>", "<end>", "<unknown>", "l", "r", "L S", "R VP", "R", "r NP"]
+    automaton, lengths = TetraAutomaton(names), torch.tensor([4, 1, 3])
+    generator = torch.Generator().manual_seed(seed)
+    scores = torch.randn(3, 7, len(names), generator=generator).log_softmax(-1)
+    found = automaton.best(scores, source_batch(lengths)).tolist()
+    for row, length in enumerate(lengths.tolist()):
+        words = [f"w{place}" for place in range(length)]
+        possible = [tags for tags in itertools.product(range(4, len(names)), repeat=2 * length - 1)
+                    if TetraTags().read([names[tag] for tag in tags], words, words) is not None]
+        best = max(possible, key=lambda tags: sum(float(scores[row, step, tag]) for step, tag in enumerate(tags)))
+        assert found[row] == [*best, *[END] * (7 - len(best))]
+    assert automaton.lengths(source_batch(lengths)).tolist() == [7, 1, 5]

@@ -89,9 +89,9 @@ def test_every_miniworld_tree_survives_the_way_to_symbols_and_back(linearisation
         assert item.focus.shape == (len(item.target), 5) and item.context.shape == (len(item.target), 3)
 
 
-@pytest.mark.parametrize("linearisation", ["in_order", "brackets"])
+@pytest.mark.parametrize("linearisation", ["in_order", "brackets", "tetra_tags"])
 def test_the_automaton_allows_every_gold_symbol_of_the_miniworld(linearisation):
-    task, examples = fitted(parsing__linearisation=linearisation)
+    task, examples = fitted(parsing__linearisation=linearisation, parsing__guide=linearisation != "tetra_tags")
     batch = collate(task.encode(examples), "parsing")
     automaton = task.constraint()
     limit = (batch.source_mask.sum(1) * 6.0).long() + 20
