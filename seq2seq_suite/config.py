@@ -215,6 +215,7 @@ class Multilabel(Section):
     linear_folds: Annotated[int, Field(ge=2)] = 5
     linear_strength: PositiveFloat = 1.0  # C of the linear support vector machines
     linear_ngrams: Positive = 1  # longest n-gram that they read
+    linear_mixture: Annotated[float, Field(ge=0.0)] = 0.0  # of `marginals`: times their scores, onto the log-odds
     linear_title: Annotated[float, Field(ge=0.0)] = 0.0  # weight of the words before the first full stop, read apart
 
     @model_validator(mode="after")
@@ -227,6 +228,9 @@ class Multilabel(Section):
             raise ValueError("multilabel.linear_scores needs multilabel.head=pooled or label_wise")
         if self.prior_adjustment and self.decision != "marginals":
             raise ValueError("multilabel.prior_adjustment needs multilabel.decision=marginals")
+        if self.linear_mixture and not (self.linear_scores and self.decision == "marginals"):
+            raise ValueError("multilabel.linear_mixture needs multilabel.linear_scores=true and "
+                             "multilabel.decision=marginals")
         return self
 
 

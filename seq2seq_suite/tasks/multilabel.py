@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -25,7 +26,7 @@ from seq2seq_suite.types import END, SPECIALS, DataError, Encoded, Example, Hypo
 
 Labels = tuple[str, ...]
 _THRESHOLD, _LINEAR = "threshold.json", "linear.npz"
-_THRESHOLDS = tuple(step / 40 for step in range(2, 37))
+_THRESHOLDS = tuple(1.0 / (1.0 + math.exp(-step / 4)) for step in range(-24, 13))  # from 0.002 to 0.95
 
 
 class MultilabelTask:
@@ -50,6 +51,7 @@ class MultilabelTask:
         self.options, self.data = options, data
         self.words = self.characters = self.labels = Vocabulary.build([])
         self.threshold = options.threshold
+        self._scored: dict[tuple[str, tuple[str, ...]], np.ndarray] = {}  # origin and text -> linear scores
         self.linear = None
         if options.linear_scores:
             self.linear = LinearScores(folds=options.linear_folds, strength=options.linear_strength,
@@ -188,19 +190,25 @@ class MultilabelTask:
     def read_hypothesis(self, hypothesis: Hypothesis, example: Example) -> Labels | None:
         """A search's output as labels: the best set, or all labels above the threshold (the likeliest if none is)."""
         if hypothesis.marginals:
-            return above(self.labels.symbols, self._adjusted(hypothesis), self.threshold,
+            return above(self.labels.symbols, self._adjusted(hypothesis, example), self.threshold,
                          allow_empty=self.options.allow_empty)
         return self.parse(self.labels.decode(hypothesis.symbols), example)
 
-    def _adjusted(self, hypothesis: Hypothesis) -> np.ndarray:
-        """The labels' marginals with lambda * log prior taken off their log-odds; the mean prior changes nothing."""
+    def _adjusted(self, hypothesis: Hypothesis, example: Example) -> np.ndarray:
+        """The labels' marginals, their log-odds changed by what the options mix in.
+
+        log-odds + linear_mixture * the linear machine's score - prior_adjustment * (log prior - its mean)
+        """
         marginals = np.array(hypothesis.marginals[len(SPECIALS):])
-        if not self.options.prior_adjustment:
+        mixture, share = self.options.linear_mixture, self.options.prior_adjustment
+        if not mixture and not share:
             return marginals
         clipped = marginals.clip(1e-6, 1 - 1e-6)
+        odds = np.log(clipped / (1 - clipped))
+        if mixture:
+            odds = odds + mixture * self._linear_scores([example])[0, len(SPECIALS):]
         prior = np.log(np.array(self.labels.symbol_counts))
-        odds = np.log(clipped / (1 - clipped)) - self.options.prior_adjustment * (prior - prior.mean())
-        return 1 / (1 + np.exp(-odds))
+        return 1 / (1 + np.exp(share * (prior - prior.mean()) - odds))
 
     def _tunes(self) -> bool:
         return self.options.decision == "marginals" and self.options.tune_threshold
@@ -218,7 +226,8 @@ class MultilabelTask:
         if not self._tunes():
             return ""
         found = [hypotheses[0] for hypotheses in decode(examples)]
-        scores = np.array([self._adjusted(hypothesis) for hypothesis in found])
+        scores = np.array([self._adjusted(hypothesis, example)
+                           for hypothesis, example in zip(found, examples, strict=True)])
         true = [example.reference for example in examples]
 
         def figure(threshold: float) -> float:
@@ -248,10 +257,15 @@ class MultilabelTask:
         return encoded
 
     def _linear_scores(self, examples: Sequence[Example]) -> np.ndarray | None:
-        """(examples, V), 0 for the specials."""
+        """(examples, V), 0 for the specials; each text's are computed once."""
         if self.linear is None:
             return None
-        found = self.linear.scores([example.source for example in examples], [example.origin for example in examples])
+        new = {(example.origin, example.source): example for example in examples
+               if (example.origin, example.source) not in self._scored}
+        if new:
+            found = self.linear.scores([example.source for example in new.values()], [origin for origin, _ in new])
+            self._scored.update(zip(new, found, strict=True))
+        found = np.stack([self._scored[example.origin, example.source] for example in examples])
         return np.concatenate((np.zeros((len(examples), len(SPECIALS)), dtype=np.float32), found), 1)
 
     # -- judging and showing ------------------------------------------------------------------------------------
