@@ -92,6 +92,7 @@ class Search(Section):
     constraint: bool = True  # keep outputs well formed by the task's automaton
     ctc_weight: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0  # share of CTC's prefix scores (speech); 1: CTC alone
     iterations: Positive = 10  # of strategy mask_predict
+    rescorer: str = ""  # an autoregressive run's directory: it chooses among a parallel decoder's outputs
     lookahead: bool = True  # of strategy dag: a link is weighed together with what its vertex writes
 
     @model_validator(mode="after")

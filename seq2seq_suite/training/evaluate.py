@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -11,9 +11,10 @@ import torch
 from seq2seq_suite.data.batching import in_sorted_batches
 from seq2seq_suite.model.seq2seq import Seq2Seq
 from seq2seq_suite.strategies.base import Strategy
+from seq2seq_suite.strategies.rescoring import rescore
 from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.strategies.stream import generate_all
-from seq2seq_suite.types import Batch, Encoded, Example, Hypothesis, Score, Task
+from seq2seq_suite.types import Batch, Constraint, Encoded, Example, Hypothesis, Score, Task
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,7 @@ class Decoder:
         device: of the model.
         limit: (factor, extra) of the longest output, factor * source length + extra.
         batch_sentences: examples decoded at a time.
+        rescorer: an autoregressive model of the same symbols that chooses among the outputs; None for none.
     """
 
     task: Task
@@ -35,6 +37,7 @@ class Decoder:
     device: torch.device
     limit: tuple[float, int]
     batch_sentences: int
+    rescorer: Seq2Seq | None = None
 
     def hypotheses(self, encoded: Sequence[Encoded], *, between: Callable[[], None] = lambda: None
                    ) -> list[list[Hypothesis]]:
@@ -46,12 +49,26 @@ class Decoder:
         was_training = self.model.training
         self.model.eval()
         try:
-            for index, hypotheses in generate_all(self.model, self.strategy, self._batches(encoded, between),
-                                                  options=self.options, limits=self.limits, constraint=constraint):
+            for index, hypotheses in self._generated(self._batches(encoded, between), constraint):
                 found[place[index]] = hypotheses
         finally:
             self.model.train(was_training)
         return found
+
+    def _generated(self, batches: Iterator[Batch], constraint: Constraint | None
+                   ) -> Iterator[tuple[int, list[Hypothesis]]]:
+        if self.rescorer is None:
+            yield from generate_all(self.model, self.strategy, batches, options=self.options, limits=self.limits,
+                                    constraint=constraint)
+            return
+        asked = self.options.num_hypotheses
+        options = replace(self.options, num_hypotheses=max(self.options.beam_size, asked))
+        for batch in batches:
+            found = self.strategy.generate(self.model, batch, options=options, limit=self.limits(batch),
+                                           constraint=constraint)
+            for index, hypotheses in zip(batch.indices, rescore(self.rescorer, batch, found, options=options),
+                                         strict=True):
+                yield index, hypotheses[:asked]
 
     def _batches(self, encoded: Sequence[Encoded], between: Callable[[], None]) -> Iterator[Batch]:
         for batch in in_sorted_batches(encoded, self.task.name, self.batch_sentences):

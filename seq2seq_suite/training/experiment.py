@@ -25,7 +25,7 @@ from seq2seq_suite.training.distillation import is_distilled
 from seq2seq_suite.training.evaluate import Decoder, failures
 from seq2seq_suite.training.run_directory import RunDirectory, provenance
 from seq2seq_suite.training.trainer import Interrupted, Trainer
-from seq2seq_suite.types import DataError, Encoded, Example, Score, Task, Varied
+from seq2seq_suite.types import ConfigError, DataError, Encoded, Example, Score, Task, Varied
 
 __all__ = ["Interrupted", "LoadedRun", "check", "evaluate", "open_run", "outcome", "record", "run"]
 
@@ -62,6 +62,7 @@ def run(config: Config, directory: Path, *, resume: bool, overwrite: bool, comma
     else:
         trainer.train()
     checkpoint.load_weights(checkpoint.best(directory), decoder.model)
+    decoder = _with_rescorer(config, decoder, directory)
     if hasattr(task, "tune"):
         tuned = task.tune(examples["validation"], lambda chosen: decoder.hypotheses(task.encode(chosen)))
         if tuned:
@@ -170,7 +171,24 @@ def open_run(directory: Path, overrides: list[str], *, data: str | None = None) 
     decoder = build_decoder(config, task, device=choose_device(config.device))
     checkpoint.load_weights(checkpoint.best(directory), decoder.model)
     decoder.model.eval()
-    return LoadedRun(config, decoder)
+    return LoadedRun(config, _with_rescorer(config, decoder, directory))
+
+
+def _with_rescorer(config: Config, decoder: Decoder, directory: Path) -> Decoder:
+    """The decoder with the model that chooses among its outputs, if the configuration names one."""
+    if not config.search.rescorer:
+        return decoder
+    other = Path(config.search.rescorer)
+    place = {"file": str(other), "remedy": "train it on the same data with the same options of task and subwords"}
+    own, theirs = ({file.name: file.read_bytes() for file in (path / "vocabulary").glob("*") if file.is_file()}
+                   for path in (directory, other))
+    rescorer = open_run(other, [])
+    if rescorer.config.strategy.kind != "autoregressive" or rescorer.decoder.model.guide is not None:
+        raise ConfigError(f"search.rescorer: its strategy is {rescorer.config.strategy.kind}",
+                          expected="an autoregressive run without a guide", **place)
+    if own != theirs:
+        raise ConfigError("search.rescorer: its vocabulary is another one", expected="the same symbols", **place)
+    return replace(decoder, rescorer=rescorer.decoder.model)
 
 
 def check(config: Config) -> list[tuple[str, str]]:

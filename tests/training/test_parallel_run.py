@@ -1,12 +1,17 @@
 """Runs of every parallel decoder end to end: trained, judged, resumed, in both precisions."""
 
 import json
+from dataclasses import replace
 
 import pytest
+import torch
 
 from seq2seq_suite import cli
 from seq2seq_suite.config import Config
+from seq2seq_suite.data.batching import collate
+from seq2seq_suite.strategies.autoregressive import Autoregressive
 from seq2seq_suite.training import experiment
+from seq2seq_suite.types import END
 
 KINDS = {
     "length_head": {"glancing": (0.5, 0.5)}, "mask_predict": {}, "cut_at_end": {"glancing": (0.5, 0.5)},
@@ -76,3 +81,28 @@ def test_a_run_writes_its_targets_anew_for_another_to_learn_from(folder, tmp_pat
     assert "usually gains" in capsys.readouterr().out
     assert cli.main(["distill", str(teacher), "--output", str(distilled)]) == 2
     assert "the folder is not empty" in capsys.readouterr().err
+
+
+def test_an_autoregressive_run_chooses_among_the_outputs(folder, tmp_path, capsys):
+    teacher, pupil = tmp_path / "teacher", tmp_path / "pupil"
+    left_to_right = config(folder, "ctc").model_copy(update={"strategy": Config(task="translation").strategy})
+    experiment.run(left_to_right, teacher, resume=False, overwrite=False, command=["run"])
+    experiment.run(config(folder, "length_head"), pupil, resume=False, overwrite=False, command=["run"])
+    loaded = experiment.open_run(pupil, ["search.beam_size=4", f"search.rescorer={teacher}"])
+    examples = loaded.task.read("test")[:5]
+    found = loaded.decoder.hypotheses(loaded.task.encode(examples))
+    free = experiment.open_run(pupil, ["search.beam_size=4", "search.num_hypotheses=4"])
+    candidates = free.decoder.hypotheses(free.task.encode(examples))
+    scorer = experiment.open_run(teacher, [])
+    for example, (best,), others in zip(examples, found, candidates, strict=True):
+        batch = collate(scorer.task.encode([example]), "translation")
+        scores = []
+        for one in others:
+            target = torch.tensor([[*one.symbols, END]])
+            single = replace(batch, target=target, target_mask=target > 0, prompt_mask=target < 0)
+            loss = Autoregressive().eval().loss(scorer.decoder.model, single).sums["cross_entropy"]
+            scores.append(float(loaded.decoder.options.normalise(-loss.detach(), target.size(1))))
+        assert best.symbols == others[scores.index(max(scores))].symbols
+        assert best.score == pytest.approx(max(scores), abs=1e-4)
+    assert cli.main(["evaluate", str(pupil), f"search.rescorer={pupil}"]) == 2
+    assert "an autoregressive run" in capsys.readouterr().err
