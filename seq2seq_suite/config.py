@@ -55,7 +55,10 @@ class Backbone(Section):
     norm_placement: Literal["pre", "post"] = "pre"
     positions: Literal["sinusoidal", "learned", "rotary"] = "sinusoidal"
     max_positions: Positive = 2048  # longest sequence that there are positions for
-    encoder_kernel: NotNegative = 0  # positions under a convolution in each encoder layer (Conformer); 0: none
+    encoder: Literal["self_attention", "conv", "rnn"] = "self_attention"  # conv: gated convolutions as in ConvS2S
+    encoder_kernel: NotNegative = 0  # positions under a convolution in each encoder layer; 0: self-attention has none
+    encoder_dilations: tuple[Positive, ...] = (1,)  # of conv: steps between those positions, a number for each layer
+    encoder_cell: Literal["lstm", "gru"] = "lstm"  # of rnn
     encoder_steps: Positive = 1  # times that the encoder's layers are applied, weights shared (Universal Transformer)
     decoder_steps: Positive = 1  # the same of the decoder's layers
     tie_embeddings: bool = True  # target embedding and output projection share their weights
@@ -73,6 +76,13 @@ class Backbone(Section):
             raise ValueError(f"backbone.width {self.width} is not a multiple of backbone.num_heads {self.num_heads}")
         if self.positions == "rotary" and (self.width // self.num_heads) % 2:
             raise ValueError("rotary positions need an even backbone.width / backbone.num_heads")
+        if self.encoder == "conv" and not (self.encoder_kernel and self.encoder_dilations):
+            raise ValueError("backbone.encoder conv needs backbone.encoder_kernel, such as 3, and "
+                             "backbone.encoder_dilations, such as [1]")
+        if self.encoder == "rnn" and (self.encoder_kernel or self.width % 2):
+            raise ValueError("backbone.encoder rnn needs an even backbone.width and backbone.encoder_kernel=0")
+        if self.encoder != "self_attention" and self.encoder_steps > 1:
+            raise ValueError("backbone.encoder_steps repeats the layers of backbone.encoder=self_attention alone")
         if self.encoder_kernel and self.encoder_kernel % 2 == 0:
             raise ValueError(f"backbone.encoder_kernel {self.encoder_kernel} is even, but the window has a middle")
         return self

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from seq2seq_suite.model.layers import EncoderLayer, LayerShape
+from seq2seq_suite.model.dropout import Dropout
+from seq2seq_suite.model.layers import EncoderLayer, LayerShape, Residual
 from seq2seq_suite.model.norms import build_norm
 from seq2seq_suite.model.positions import RotaryPositions
 from seq2seq_suite.types import States
@@ -74,4 +79,81 @@ class RecurrentEncoder(nn.Module):
                 x = layer(x, visible, states.mask)
         if self.norm is not None:
             x = self.norm(x, states.mask)
+        return States(x, states.mask)
+
+
+class GatedConvolution(nn.Module):
+    """GLU(W * x + b) over `kernel` positions, `dilation` apart, the window's middle at the output's place.
+
+    Source: Gehring et al. 2017, section 3.2; dilation of Kalchbrenner et al. 2016 (ByteNet), section 3.3.
+    """
+
+    def __init__(self, width: int, kernel: int, dilation: int):
+        super().__init__()
+        self.convolution = nn.Conv1d(width, 2 * width, kernel, padding=dilation * (kernel // 2), dilation=dilation)
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        """x (B,S,D), mask (B,S) -> (B,S,D); padding counts as zeros, as what lies beyond the ends does."""
+        real = x.masked_fill(~mask.unsqueeze(2), 0.0)
+        return functional.glu(self.convolution(real.transpose(1, 2)), dim=1).transpose(1, 2)
+
+
+class ConvolutionalEncoder(nn.Module):
+    """N gated convolutions with residual connections; pre-norm stacks end in one more norm.
+
+    A position sees as far as the windows of all layers reach together.
+
+    Source: Gehring et al. 2017 (ConvS2S), sections 3.2 and 3.3.
+    Differs: norms of the stack's kind in place of the scaling by sqrt(1/2).
+
+    Args:
+        shape: of the layers; `encoder_kernel` positions wide.
+        num_layers: N.
+        dilations: of one layer after the other, from the first again after the last.
+    """
+
+    def __init__(self, shape: LayerShape, num_layers: int, *, dilations: Sequence[int]):
+        super().__init__()
+        self.layers = nn.ModuleList(
+            GatedConvolution(shape.width, shape.encoder_kernel, dilations[number % len(dilations)])
+            for number in range(num_layers))
+        self.residuals = nn.ModuleList(Residual(shape) for _ in range(num_layers))
+        self.norm = build_norm(shape.norm, shape.width) if shape.norm_placement == "pre" else None
+
+    def forward(self, states: States) -> States:
+        """(B,S,D) -> (B,S,D); padding changes nothing at real positions."""
+        x, mask = states.values, states.mask
+        for layer, residual in zip(self.layers, self.residuals, strict=True):
+            x = residual(x, lambda y, layer=layer: layer(y, mask), mask)
+        return States(x if self.norm is None else self.norm(x, mask), mask)
+
+
+class RecurrentNetworkEncoder(nn.Module):
+    """N bidirectional LSTM or GRU layers, each direction half as wide; they read real positions alone.
+
+    Source: Bahdanau et al. 2015, section 3.2 (bidirectional encoder); Hochreiter & Schmidhuber 1997; Cho et al. 2014.
+
+    Args:
+        shape: width D, even, and dropout between layers.
+        num_layers: N.
+        cell: lstm or gru.
+    """
+
+    def __init__(self, shape: LayerShape, num_layers: int, *, cell: str):
+        super().__init__()
+        build = {"lstm": nn.LSTM, "gru": nn.GRU}[cell]
+        self.layers = nn.ModuleList(build(shape.width, shape.width // 2, batch_first=True, bidirectional=True)
+                                    for _ in range(num_layers))
+        self.dropout = Dropout(shape.dropout)
+
+    def forward(self, states: States) -> States:
+        """(B,S,D) -> (B,S,D); zeros at padding, which changes nothing at real positions."""
+        x, length = states.values, states.mask.size(1)
+        lengths = states.mask.sum(1).clamp(min=1).cpu()
+        with torch.autocast(x.device.type, enabled=False):  # its kernels take float32 on every device
+            for number, layer in enumerate(self.layers):
+                packed = pack_padded_sequence(x.float(), lengths, batch_first=True, enforce_sorted=False)
+                x, _ = pad_packed_sequence(layer(packed)[0], batch_first=True, total_length=length)
+                if number + 1 < len(self.layers):
+                    x = self.dropout(x)
         return States(x, states.mask)

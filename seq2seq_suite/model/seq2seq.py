@@ -14,7 +14,12 @@ from seq2seq_suite.model.ctc import CtcHead
 from seq2seq_suite.model.dag import Links
 from seq2seq_suite.model.decoder import Cache, DecoderStack, Memory, RecurrentDecoderStack
 from seq2seq_suite.model.dropout import Dropout
-from seq2seq_suite.model.encoders import RecurrentEncoder, SelfAttentionEncoder
+from seq2seq_suite.model.encoders import (
+    ConvolutionalEncoder,
+    RecurrentEncoder,
+    RecurrentNetworkEncoder,
+    SelfAttentionEncoder,
+)
 from seq2seq_suite.model.frontends import Tokens, Words, token_embedding
 from seq2seq_suite.model.guide import Guide
 from seq2seq_suite.model.label_head import LabelHead, LabelView
@@ -220,6 +225,10 @@ def _build_extras(width: int, sizes: Sizes) -> Extras:
 
 
 def _build_encoder(backbone: Backbone, shape: LayerShape, rotary: RotaryPositions | None) -> nn.Module:
+    if backbone.encoder == "conv":
+        return ConvolutionalEncoder(shape, backbone.encoder_layers, dilations=backbone.encoder_dilations)
+    if backbone.encoder == "rnn":
+        return RecurrentNetworkEncoder(shape, backbone.encoder_layers, cell=backbone.encoder_cell)
     if backbone.encoder_steps == 1:
         return SelfAttentionEncoder(shape, backbone.encoder_layers, rotary)
     return RecurrentEncoder(shape, backbone.encoder_layers, rotary, num_steps=backbone.encoder_steps,
