@@ -58,7 +58,8 @@ class Backbone(Section):
     encoder: Literal["self_attention", "conv", "rnn"] = "self_attention"  # conv: gated convolutions as in ConvS2S
     encoder_kernel: NotNegative = 0  # positions under a convolution in each encoder layer; 0: self-attention has none
     encoder_dilations: tuple[Positive, ...] = (1,)  # of conv: steps between those positions, a number for each layer
-    encoder_cell: Literal["lstm", "gru"] = "lstm"  # of rnn
+    decoder: Literal["transformer", "rnn"] = "transformer"  # rnn: with additive attention, as in RNNsearch
+    cell: Literal["lstm", "gru"] = "lstm"  # of rnn encoders and decoders
     encoder_steps: Positive = 1  # times that the encoder's layers are applied, weights shared (Universal Transformer)
     decoder_steps: Positive = 1  # the same of the decoder's layers
     tie_embeddings: bool = True  # target embedding and output projection share their weights
@@ -83,6 +84,8 @@ class Backbone(Section):
             raise ValueError("backbone.encoder rnn needs an even backbone.width and backbone.encoder_kernel=0")
         if self.encoder != "self_attention" and self.encoder_steps > 1:
             raise ValueError("backbone.encoder_steps repeats the layers of backbone.encoder=self_attention alone")
+        if self.decoder == "rnn" and self.decoder_steps > 1:
+            raise ValueError("backbone.decoder_steps repeats the layers of backbone.decoder=transformer alone")
         if self.encoder_kernel and self.encoder_kernel % 2 == 0:
             raise ValueError(f"backbone.encoder_kernel {self.encoder_kernel} is even, but the window has a middle")
         return self
@@ -333,6 +336,8 @@ class Config(Section):
     @model_validator(mode="after")
     def _strategy_fits(self) -> Config:
         kind = self.strategy.kind
+        if kind != "autoregressive" and self.backbone.decoder == "rnn":
+            raise ValueError(f"strategy.kind {kind} writes all symbols at once, which backbone.decoder rnn cannot")
         if kind == "autoregressive" or self.task in FREE_TEXT:
             return self
         if kind in ("ctc", "dag") or self.task == "detection":

@@ -29,6 +29,7 @@ from seq2seq_suite.model.output import Labeller, OutputLayer
 from seq2seq_suite.model.picture import ConvolutionalStem, Patches
 from seq2seq_suite.model.pointer import Pointer, smoothed_cross_entropy
 from seq2seq_suite.model.positions import LearnedPositions, NoPositions, RotaryPositions, SinusoidalPositions
+from seq2seq_suite.model.rnn_decoder import RecurrentNetworkDecoder
 from seq2seq_suite.model.segments import Segments, Sentences
 from seq2seq_suite.sizes import Sizes
 from seq2seq_suite.types import Batch, States
@@ -82,7 +83,7 @@ class Seq2Seq(nn.Module):
     Args:
         frontend: source -> States.
         encoder: States -> States.
-        decoder: the stack.
+        decoder: the stack, or a `RecurrentNetworkDecoder`, which is called alike.
         positions: of the target.
         embedding: of target symbols.
         output: hidden -> logits.
@@ -228,14 +229,17 @@ def _build_encoder(backbone: Backbone, shape: LayerShape, rotary: RotaryPosition
     if backbone.encoder == "conv":
         return ConvolutionalEncoder(shape, backbone.encoder_layers, dilations=backbone.encoder_dilations)
     if backbone.encoder == "rnn":
-        return RecurrentNetworkEncoder(shape, backbone.encoder_layers, cell=backbone.encoder_cell)
+        return RecurrentNetworkEncoder(shape, backbone.encoder_layers, cell=backbone.cell)
     if backbone.encoder_steps == 1:
         return SelfAttentionEncoder(shape, backbone.encoder_layers, rotary)
     return RecurrentEncoder(shape, backbone.encoder_layers, rotary, num_steps=backbone.encoder_steps,
                             positions=_build_positions(backbone))
 
 
-def _build_decoder(backbone: Backbone, shape: LayerShape, rotary: RotaryPositions | None) -> DecoderStack:
+def _build_decoder(backbone: Backbone, shape: LayerShape, rotary: RotaryPositions | None) -> nn.Module:
+    if backbone.decoder == "rnn":
+        return RecurrentNetworkDecoder(backbone.width, backbone.decoder_layers, cell=backbone.cell,
+                                       dropout_rate=backbone.dropout)
     if backbone.decoder_steps == 1:
         return DecoderStack(shape, backbone.decoder_layers, rotary=rotary)
     return RecurrentDecoderStack(shape, backbone.decoder_layers, rotary=rotary, num_steps=backbone.decoder_steps,

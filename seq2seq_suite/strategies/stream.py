@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from seq2seq_suite.model.attention import KeysValues
-from seq2seq_suite.model.decoder import Memory
+from seq2seq_suite.model.decoder import DecoderStack, Memory
 from seq2seq_suite.model.seq2seq import Seq2Seq
 from seq2seq_suite.strategies.autoregressive import Autoregressive
 from seq2seq_suite.strategies.base import Strategy
@@ -29,7 +29,8 @@ def can_stream(model: Seq2Seq, options: SearchOptions, constraint: Constraint | 
     extras = (model.guide, model.labeller, model.pointer, model.label_head)
     return (options.beam_size == 1 and options.num_hypotheses == 1 and not options.sampling and not options.ctc_weight
             and (constraint is None or not options.constraint) and all(part is None for part in extras)
-            and model.decoder.num_steps == 1 and model.decoder.layers[0].attention.rotary is None)
+            and isinstance(model.decoder, DecoderStack) and model.decoder.num_steps == 1
+            and model.decoder.layers[0].attention.rotary is None)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ KINDS = {
     "conv": {"encoder": "conv", "encoder_kernel": 3}, "dilated": {"encoder": "conv", "encoder_kernel": 3,
                                                                    "encoder_dilations": (1, 2)},
     "post": {"encoder": "conv", "encoder_kernel": 5, "norm_placement": "post"},
-    "lstm": {"encoder": "rnn"}, "gru": {"encoder": "rnn", "encoder_cell": "gru"}}
+    "lstm": {"encoder": "rnn"}, "gru": {"encoder": "rnn", "cell": "gru"}}
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -1,0 +1,63 @@
+"""The recurrent decoder: additive attention by its equation, and the same laws as the Transformer's stack."""
+
+import pytest
+import torch
+
+from seq2seq_suite.model.rnn_decoder import additive_attention
+from seq2seq_suite.strategies.autoregressive import Autoregressive
+from seq2seq_suite.strategies.search import SearchOptions
+
+CLOSE = {"rtol": 1e-4, "atol": 1e-5}
+KINDS = [{"cell": "lstm"}, {"cell": "gru"}, {"cell": "gru", "encoder": "rnn", "encoder_layers": 1, "decoder_layers": 1}]
+
+
+def test_additive_attention_is_its_equation():
+    query, keys, values, weight = torch.randn(2, 3, 4), torch.randn(2, 5, 4), torch.randn(2, 5, 4), torch.randn(4)
+    visible = torch.arange(5) < torch.tensor([[[5]], [[3]]])
+    found = additive_attention(query, keys, values, weight, visible)
+    for row, length in enumerate((5, 3)):
+        for place in range(3):
+            scores = torch.stack([weight @ torch.tanh(query[row, place] + key) for key in keys[row, :length]])
+            expected = (scores.softmax(0).unsqueeze(1) * values[row, :length]).sum(0)
+            torch.testing.assert_close(found[row, place], expected, **CLOSE)
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_cached_decoding_is_uncached_decoding(make_model, make_batch, kind):
+    model, batch = make_model(decoder="rnn", **kind), make_batch([4, 7], [7, 7])
+    states = model.encode(batch)
+    prompt, cache, outputs = model.prepare(states), model.decoder.new_cache(states.values), []
+    for length in (1, 3, 1, 2):
+        first = cache.length
+        hidden, cache = model.decode(model.embed(batch.target[:, first : first + length], prompt, offset=first), None,
+                                     prompt, cache)
+        outputs.append(hidden)
+    expected, nothing = model.decode(model.embed(batch.target, prompt), None, prompt)
+    torch.testing.assert_close(torch.cat(outputs, 1), expected, **CLOSE)
+    assert cache.length == 7 and nothing is None
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_one_item_is_written_as_in_a_padded_batch(make_model, make_batch, kind, beam_size):
+    model, strategy = make_model(decoder="rnn", noise=0.6, **kind), Autoregressive()
+    batch = make_batch([4, 7, 2], [2, 2, 2])
+    options, limit = SearchOptions(beam_size=beam_size), torch.full((3,), 9)
+    together = strategy.generate(model, batch, options=options, limit=limit)
+    for row, length in enumerate((4, 7, 2)):
+        alone = type(batch)(batch.source[row : row + 1, :length], batch.source_mask[row : row + 1, :length],
+                            batch.target[:1], batch.target_mask[:1], batch.prompt_mask[:1], "test")
+        ((best, *_),) = strategy.generate(model, alone, options=options, limit=limit[:1])
+        assert best.symbols == together[row][0].symbols
+        assert best.score == pytest.approx(together[row][0].score, abs=1e-4)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_eight_examples_are_learned_by_heart(make_model, make_batch, overfit, kind):
+    batch = make_batch([4, 6, 5, 3, 6, 5, 4, 6], [5, 7, 3, 4, 2, 6, 5, 7])
+    model, strategy = make_model(decoder="rnn", noise=0.0, width=32, **kind), Autoregressive()
+    overfit(model, strategy, batch, updates=200)
+    found = strategy.generate(model, batch, options=SearchOptions(), limit=torch.full((8,), 20))
+    expected = [tuple(row[mask][:-1].tolist()) for row, mask in zip(batch.target, batch.target_mask, strict=True)]
+    assert [hypotheses[0].symbols for hypotheses in found] == expected
