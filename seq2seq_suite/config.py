@@ -53,7 +53,7 @@ class Backbone(Section):
     activation: Literal["relu", "gelu", "swiglu"] = "relu"
     norm: Literal["layer", "rms", "power"] = "layer"
     norm_placement: Literal["pre", "post"] = "pre"
-    positions: Literal["sinusoidal", "learned", "rotary"] = "sinusoidal"
+    positions: Literal["sinusoidal", "learned", "rotary", "none"] = "sinusoidal"  # none: a bag of words
     max_positions: Positive = 2048  # longest sequence that there are positions for
     encoder: Literal["self_attention", "conv", "rnn"] = "self_attention"  # conv: gated convolutions as in ConvS2S
     encoder_kernel: NotNegative = 0  # positions under a convolution in each encoder layer; 0: self-attention has none

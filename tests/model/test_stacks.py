@@ -1,5 +1,7 @@
 """Encoder and decoder stacks: padding, causality, and decoding with a cache."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -151,3 +153,12 @@ def test_untied_embeddings_cost_one_more_matrix(make_model):
     tied, untied = make_model(), make_model(tie_embeddings=False)
     assert untied.num_parameters() - tied.num_parameters() == 9 * WIDTH
     assert tied.output.weight is tied.embedding.weight
+
+
+def test_without_positions_the_encoder_sees_a_bag_of_words(make_model, make_batch):
+    batch = make_batch([6], [2])
+    turned = replace(batch, source=batch.source.flip(1))
+    for positions in ("none", "sinusoidal"):
+        model = make_model(positions=positions)
+        same = torch.allclose(model.encode(batch).values.flip(1), model.encode(turned).values, atol=1e-5)
+        assert same == (positions == "none")
