@@ -23,7 +23,7 @@ from seq2seq_suite.cli_inputs import COMMAND_LINE, PROGRAM, check_drawing, make_
 from seq2seq_suite.report.tables import figure, print_json, print_summary, print_table
 from seq2seq_suite.types import ConfigError, DataError, RunError, UserError
 
-VERBS = ("run", "evaluate", "predict", "compare", "distill", "check", "score")
+VERBS = ("run", "sweep", "evaluate", "predict", "compare", "distill", "check", "score")
 # What other toolkits call a verb -> what it is called here.
 _ALIASES = {"train": "run", "fit": "run", "test": "evaluate", "eval": "evaluate", "translate": "predict",
             "decode": "predict", "generate": "predict", "parse": "predict", "diff": "compare", "validate": "check",
@@ -132,6 +132,27 @@ def run(
     if len(paths) > 1:
         print()
         _compare(directories, split="test", measure=True)
+
+
+@app.command()
+def sweep(
+    yaml: Yaml,
+    settings: Annotated[list[str], typer.Argument(metavar="KEY=A,B,C", show_default=False, help=(
+        "Values to combine, such as backbone.norm=layer,rms seed=1,2,3."))],
+    output: Annotated[Path | None, typer.Option(metavar="DIR", show_default=False, help=(
+        "Where the runs' directories lie; by default runs/sweep-<the file's name>."))] = None,
+    jobs: Annotated[int, typer.Option(min=1, metavar="N", help="Runs at a time.")] = 1,
+) -> None:
+    """Run every combination of some settings, then compare. Called again, it goes on where it was.
+
+    \b
+    Example:
+      python -m seq2seq_suite sweep tasks/translation.yaml backbone.norm_placement=pre,post seed=1,2,3
+    """
+    from seq2seq_suite.training.sweep import sweep as run_all
+
+    folder = output or Path("runs") / f"sweep-{Path(yaml).stem}"
+    _compare(run_all(Path(yaml), _only_overrides(settings), folder, jobs=jobs), split="test", measure=False)
 
 
 @app.command()

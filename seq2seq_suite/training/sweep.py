@@ -1,0 +1,92 @@
+"""The same experiment under every combination of some settings, each a run of its own."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from seq2seq_suite.types import ConfigError, RunError
+
+_COMMAND_LINE = "command line"
+
+
+def choices(setting: str) -> list[str]:
+    """The overrides that `key=a,b,c` stands for; commas inside brackets or quotes do not count.
+
+    >>> choices("backbone.norm=layer,rms"), choices("seed=1"), choices("a=[b, c],[b]")
+    (['backbone.norm=layer', 'backbone.norm=rms'], ['seed=1'], ['a=[b, c]', 'a=[b]'])
+    """
+    key, _, values = setting.partition("=")
+    parts, start, depth, quoted = [], 0, 0, False
+    for place, sign in enumerate(values):
+        quoted ^= sign == '"'
+        depth += (sign in "[{") - (sign in "]}")
+        if sign == "," and not depth and not quoted:
+            parts.append(values[start:place])
+            start = place + 1
+    return [f"{key}={part.strip()}" for part in [*parts, values[start:]]]
+
+
+def directories(settings: Sequence[str], output: Path) -> dict[Path, tuple[str, ...]]:
+    """The directory of each combination, named by what differs, and its overrides.
+
+    Raises:
+        ConfigError: a key is given twice.
+    """
+    keys = [setting.partition("=")[0] for setting in settings]
+    if len(set(keys)) < len(keys):
+        raise ConfigError(f"a key is given twice: {', '.join(keys)}", file=_COMMAND_LINE, expected="key=a,b,c",
+                          remedy="put all its values behind one key")
+    options = [choices(setting) for setting in settings]
+    varied = [key for key, found in zip(keys, options, strict=True) if len(found) > 1]
+    found = {}
+    for combination in itertools.product(*options):
+        shown = [one.rpartition(".")[2] if "." in one.partition("=")[0] else one for one in combination
+                 if one.partition("=")[0] in varied]
+        found[output / (re.sub(r"[^\w.=-]+", "_", "-".join(shown)) or "run")] = combination
+    return found
+
+
+def sweep(yaml: Path, settings: Sequence[str], output: Path, *, jobs: int) -> list[Path]:
+    """Run what is missing: finished runs are kept, those that were cut off go on.
+
+    Args:
+        yaml: the experiment.
+        settings: `key=a,b,c`, a grid over all of them.
+        output: where the runs' directories lie.
+        jobs: runs at a time; what each prints goes to a file beside its directory where it is more than one.
+
+    Returns:
+        The directories.
+
+    Raises:
+        ConfigError: see `directories`.
+        RunError: some runs failed; the others are finished.
+    """
+    runs = directories(settings, output)
+    output.mkdir(parents=True, exist_ok=True)
+
+    def run(directory: Path) -> int:
+        if (directory / "summary.json").is_file():
+            return 0
+        resume = ["--resume"] if (directory / "config.yaml").is_file() else []
+        command = [sys.executable, "-m", "seq2seq_suite", "run", str(yaml), *runs[directory], "--output",
+                   str(directory), *resume]
+        print(f"{directory.name}: {' '.join(runs[directory])}", flush=True)
+        if jobs == 1:
+            return subprocess.run(command, check=False).returncode
+        with directory.with_suffix(directory.suffix + ".log").open("w", encoding="utf-8") as log:
+            return subprocess.run(command, check=False, stdout=log, stderr=subprocess.STDOUT).returncode
+
+    with ThreadPoolExecutor(jobs) as pool:
+        codes = dict(zip(runs, pool.map(run, runs), strict=True))
+    failed = [directory for directory, code in codes.items() if code]
+    if failed:
+        names = ", ".join(f"{directory.name} (exit code {codes[directory]})" for directory in failed)
+        raise RunError(f"{len(failed)} of {len(runs)} runs failed: {names}; call sweep again to go on with them")
+    return list(runs)

@@ -1,0 +1,43 @@
+"""A sweep runs each combination once, goes on where it was, and says what failed."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from seq2seq_suite import cli
+from seq2seq_suite.training import sweep
+from seq2seq_suite.types import ConfigError
+
+
+def test_the_grid_has_every_combination_under_a_name_of_what_differs(tmp_path):
+    found = sweep.directories(["backbone.norm=layer,rms", "seed=1,2", "device=cpu"], tmp_path)
+    assert [path.name for path in found] == ["norm=layer-seed=1", "norm=layer-seed=2", "norm=rms-seed=1",
+                                             "norm=rms-seed=2"]
+    assert found[tmp_path / "norm=rms-seed=1"] == ("backbone.norm=rms", "seed=1", "device=cpu")
+    with pytest.raises(ConfigError, match="given twice"):
+        sweep.directories(["seed=1", "seed=2"], tmp_path)
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_runs_are_made_once_and_compared(tmp_path, capfd, jobs):
+    for split in ("train", "validation", "test"):
+        row = {"question": "Who sat?", "context": "Tom sat. Ann left.", "answer": "Tom"}
+        (tmp_path / f"{split}.jsonl").write_text((json.dumps(row) + "\n") * 4)
+    yaml = tmp_path / "q.yaml"
+    yaml.write_text(f"""task: qa
+device: cpu
+data: {{path: {tmp_path}}}
+backbone: {{width: 16, feed_forward_width: 16, num_heads: 2, encoder_layers: 1, decoder_layers: 1}}
+training: {{max_updates: 1, validate_every: 1, threads: 1}}
+""")
+    command = ["sweep", str(yaml), "backbone.norm=layer,rms", "--output", str(tmp_path / "runs"), "--jobs", str(jobs)]
+    assert cli.main(command) == 0
+    assert {path.name for path in (tmp_path / "runs").iterdir() if path.is_dir()} == {"norm=layer", "norm=rms"}
+    out = capfd.readouterr().out
+    assert "norm=rms" in out and "exact_match" in out
+    times = {path: path.stat().st_mtime_ns for path in Path(tmp_path / "runs").rglob("summary.json")}
+    assert len(times) == 2 and cli.main(command) == 0
+    assert times == {path: path.stat().st_mtime_ns for path in times}
+    assert cli.main([*command[:2], "backbone.norm=layer,best", *command[3:]]) == 1
+    assert "1 of 2 runs failed: norm=best (exit code 2)" in capfd.readouterr().err
