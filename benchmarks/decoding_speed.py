@@ -5,8 +5,7 @@
 The suite trains a model for a while; the others get its weights, converted, so that all compute the same function
 and write outputs of like length. The share of greedy outputs equal to the suite's is in the table. Greedy and beam
 search run over 1,000 sentences sorted by length, 64 at a time, and over 100 sentences one at a time; outputs end at 64
-symbols. The suite's greedy search gives the row of a sentence that has ended to the next one; CTranslate2 forms its own
-batches; Hugging Face gets one batch after the other.
+symbols. CTranslate2 forms batches of that size itself; the others get one after the other.
 """
 
 from __future__ import annotations

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -26,7 +25,6 @@ from seq2seq_suite.model.seq2seq import Seq2Seq, build_model
 from seq2seq_suite.sizes import Sizes
 from seq2seq_suite.strategies.autoregressive import Autoregressive
 from seq2seq_suite.strategies.search import SearchOptions
-from seq2seq_suite.strategies.stream import generate_all
 from seq2seq_suite.training.optimizer import build_optimizer, learning_rate, set_rate
 from seq2seq_suite.types import Batch, Encoded
 
@@ -94,13 +92,13 @@ def decoding(shape: Shape, corpus: Corpus, weights: Path) -> DecodingSystem:
     model.eval()
 
     def decode(sources: list[list[int]], beam_size: int, longest: int, size: int) -> list[list[int]]:
-        order = sorted(range(len(sources)), key=lambda place: -len(sources[place]))
-        chunks = (order[first : first + size] for first in range(0, len(order), size))
-        batches = (replace(_batch(corpus, [sources[place] for place in chunk]), indices=tuple(chunk))
-                   for chunk in chunks)
-        found = dict(generate_all(model, strategy, batches, options=SearchOptions(beam_size=beam_size), constraint=None,
-                                  limits=lambda batch: torch.full((batch.source.size(0),), longest + 1)))  # with END
-        return [list(found[place][0].symbols) for place in range(len(sources))]
+        written = []
+        for first in range(0, len(sources), size):
+            chunk = sources[first : first + size]
+            found = strategy.generate(model, _batch(corpus, chunk), options=SearchOptions(beam_size=beam_size),
+                                      limit=torch.full((len(chunk),), longest + 1))  # it counts END
+            written += [list(hypotheses[0].symbols) for hypotheses in found]
+        return written
 
     return DecodingSystem(seq2seq_suite.__version__, decode)
 

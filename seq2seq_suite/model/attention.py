@@ -105,10 +105,6 @@ class KeysValues:
         """Keys and values (N,H,length,E)."""
         return self.keys[:, :, : self.length], self.values[:, :, : self.length]
 
-    def drop(self, columns: int) -> KeysValues:
-        """Without the first so many columns."""
-        return KeysValues(self.keys[:, :, columns:], self.values[:, :, columns:], self.length - columns)
-
     def select(self, rows: Tensor) -> KeysValues:
         """The given rows, (N',) int64, in that order. Room to grow is kept, so that the next step need not make it."""
         return KeysValues(self.keys.index_select(0, rows), self.values.index_select(0, rows), self.length)

@@ -37,10 +37,6 @@ class Cache:
         """Positions decoded so far."""
         return self.layers[0].length if self.layers else 0
 
-    def drop(self, positions: int) -> Cache:
-        """Without the first so many positions, which no row looks at any more."""
-        return Cache(tuple(layer.drop(positions) for layer in self.layers))
-
     def select(self, rows: Tensor) -> Cache:
         """The given rows, (N',) int64; a beam search reorders its past with it."""
         return Cache(tuple(layer.select(rows) for layer in self.layers))

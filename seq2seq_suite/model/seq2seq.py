@@ -123,14 +123,14 @@ class Seq2Seq(nn.Module):
         rows = self.labeller(states.values).tolist()
         return tuple(tuple(row[:length]) for row, length in zip(rows, states.mask.sum(1).tolist(), strict=True))
 
-    def embed(self, symbols: Tensor, prompt: Prompt, *, offset: int | Tensor = 0, focus: Tensor | None = None,
+    def embed(self, symbols: Tensor, prompt: Prompt, *, offset: int = 0, focus: Tensor | None = None,
               context: Tensor | None = None) -> Tensor:
         """The decoder's input.
 
         Args:
             symbols: (N,T) int64 previous symbols.
             prompt: of B sentences, N a multiple of B.
-            offset: position of the first column, one for all or (N,) int64.
+            offset: position of the first column.
             focus, context: the automaton's state before each symbol to come, (N,T,K) and (N,T,M).
 
         Returns:

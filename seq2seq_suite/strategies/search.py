@@ -40,53 +40,45 @@ class SearchOptions:
 
 
 @dataclass(frozen=True)
-class Rows:
-    """Partial outputs: N rows, the same number for each of B sentences, and all that their next step needs.
-
-    `starts` (N,) are the columns of the cache at which rows begin that entered late; None where all begin at the first.
-    """
+class _Rows:
+    """Partial outputs: N rows, the same number for each of B sentences, and all that their next step needs."""
 
     prompt: Prompt
     cache: Cache
     automaton: ConstraintState | None
     prefixes: Prefixes | None = None
-    starts: Tensor | None = None
 
-    def select(self, rows: Tensor, sentences: Tensor | None = None) -> Rows:
+    def select(self, rows: Tensor, sentences: Tensor | None = None) -> _Rows:
         """The given rows, and the given sentences where some are finished."""
-        return Rows(self.prompt if sentences is None else self.prompt.select(sentences), self.cache.select(rows),
+        return _Rows(self.prompt if sentences is None else self.prompt.select(sentences), self.cache.select(rows),
                      None if self.automaton is None else self.automaton.select(rows),
-                     None if self.prefixes is None else self.prefixes.select(rows, sentences),
-                    None if self.starts is None else self.starts.index_select(0, rows))
+                     None if self.prefixes is None else self.prefixes.select(rows, sentences))
 
 
-class Stepper:
+class _Stepper:
     """One step of a model under a constraint."""
 
     def __init__(self, model: Seq2Seq, constraint: Constraint | None, options: SearchOptions):
         self.model, self.constraint, self.options = model, constraint, options
 
-    def start(self, batch: Batch, limit: Tensor) -> tuple[Rows, tuple[tuple[int, ...], ...]]:
+    def start(self, batch: Batch, limit: Tensor) -> tuple[_Rows, tuple[tuple[int, ...], ...]]:
         """A row for each sentence, and the auxiliary labels of its source."""
         states = self.model.encode(batch)
         prompt = self.model.prepare(states)
         automaton = self.constraint.start(batch, limit) if self.constraint is not None else None
         prefixes = Prefixes.empty(self.model.ctc(states)) if self.options.ctc_weight else None
-        rows = Rows(prompt, self.model.decoder.new_cache(states.values), automaton, prefixes)
+        rows = _Rows(prompt, self.model.decoder.new_cache(states.values), automaton, prefixes)
         return rows, self.model.labels_of(states)
 
-    def log_probabilities(self, rows: Rows, previous: Tensor, last_step: Tensor) -> tuple[Tensor, Rows]:
+    def log_probabilities(self, rows: _Rows, previous: Tensor, last_step: Tensor) -> tuple[Tensor, _Rows]:
         """Log-probabilities (N,V) of the next symbol; where `last_step` (N,) only END remains."""
         focus = context = None
         if self.model.guide is not None:
             focus = self.constraint.focus(rows.automaton).unsqueeze(1)
             context = self.constraint.context(rows.automaton).unsqueeze(1)
-        offset, visible = rows.cache.length, None
-        if rows.starts is not None:
-            columns = torch.arange(offset + 1, device=previous.device)
-            offset, visible = offset - rows.starts, (columns >= rows.starts.unsqueeze(1)).unsqueeze(1)
-        x = self.model.embed(previous.unsqueeze(1), rows.prompt, offset=offset, focus=focus, context=context)
-        hidden, cache = self.model.decode(x, visible, rows.prompt, rows.cache)
+        x = self.model.embed(previous.unsqueeze(1), rows.prompt, offset=rows.cache.length, focus=focus,
+                             context=context)
+        hidden, cache = self.model.decode(x, None, rows.prompt, rows.cache)
         logits = self.model.logits(hidden, rows.prompt).squeeze(1).float()
         logits[:, [PAD, BEGIN, UNKNOWN]] = NEVER
         if self.constraint is not None and self.options.constraint:
@@ -104,7 +96,7 @@ class Stepper:
             log_probabilities[last_step, END] = end.clamp(min=torch.finfo(end.dtype).min / 2)
         return log_probabilities, replace(rows, cache=cache)
 
-    def advance(self, rows: Rows, symbols: Tensor) -> Rows:
+    def advance(self, rows: _Rows, symbols: Tensor) -> _Rows:
         """The automaton after `symbols` (N,)."""
         return replace(
             rows, automaton=None if rows.automaton is None else self.constraint.advance(rows.automaton, symbols),
@@ -126,7 +118,7 @@ def one_best(model: Seq2Seq, batch: Batch, *, options: SearchOptions, limit: Ten
         draws = [one_best(model, batch, options=replace(options, num_hypotheses=1), limit=limit, constraint=constraint)
                  for _ in range(options.num_hypotheses)]
         return [sorted((draw[item][0] for draw in draws), key=lambda h: -h.score) for item in range(limit.size(0))]
-    stepper = Stepper(model, constraint, options)
+    stepper = _Stepper(model, constraint, options)
     rows, labels = stepper.start(batch, limit)
     count, device = limit.size(0), limit.device
     outputs = torch.full((count, int(limit.max())), END, device=device)
@@ -243,7 +235,7 @@ def beam_search(model: Seq2Seq, batch: Batch, *, options: SearchOptions, limit: 
     A sentence is finished when nothing still open can beat the complete outputs that are asked for, were all its
     remaining symbols certain; finished sentences leave the batch.
     """
-    stepper = Stepper(model, constraint, options)
+    stepper = _Stepper(model, constraint, options)
     rows, labels = stepper.start(batch, limit)
     beams, device = options.beam_size, limit.device
     asked = min(options.num_hypotheses, beams)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +13,6 @@ from seq2seq_suite.model.seq2seq import Seq2Seq
 from seq2seq_suite.strategies.base import Strategy
 from seq2seq_suite.strategies.rescoring import rescore
 from seq2seq_suite.strategies.search import SearchOptions
-from seq2seq_suite.strategies.stream import generate_all
 from seq2seq_suite.types import Batch, Constraint, Encoded, Example, Hypothesis, Score, Task
 
 
@@ -49,31 +48,24 @@ class Decoder:
         was_training = self.model.training
         self.model.eval()
         try:
-            for index, hypotheses in self._generated(self._batches(encoded, between), constraint):
-                found[place[index]] = hypotheses
+            for batch in in_sorted_batches(encoded, self.task.name, self.batch_sentences):
+                between()
+                batch = batch.to(self.device)
+                for index, hypotheses in zip(batch.indices, self._generate(batch, constraint), strict=True):
+                    found[place[index]] = hypotheses
         finally:
             self.model.train(was_training)
         return found
 
-    def _generated(self, batches: Iterator[Batch], constraint: Constraint | None
-                   ) -> Iterator[tuple[int, list[Hypothesis]]]:
-        if self.rescorer is None:
-            yield from generate_all(self.model, self.strategy, batches, options=self.options, limits=self.limits,
-                                    constraint=constraint)
-            return
+    def _generate(self, batch: Batch, constraint: Constraint | None) -> list[list[Hypothesis]]:
         asked = self.options.num_hypotheses
-        options = replace(self.options, num_hypotheses=max(self.options.beam_size, asked))
-        for batch in batches:
-            found = self.strategy.generate(self.model, batch, options=options, limit=self.limits(batch),
-                                           constraint=constraint)
-            for index, hypotheses in zip(batch.indices, rescore(self.rescorer, batch, found, options=options),
-                                         strict=True):
-                yield index, hypotheses[:asked]
-
-    def _batches(self, encoded: Sequence[Encoded], between: Callable[[], None]) -> Iterator[Batch]:
-        for batch in in_sorted_batches(encoded, self.task.name, self.batch_sentences):
-            between()
-            yield batch.to(self.device)
+        wide = asked if self.rescorer is None else max(self.options.beam_size, asked)
+        options = replace(self.options, num_hypotheses=wide)
+        found = self.strategy.generate(self.model, batch, options=options, limit=self.limits(batch),
+                                       constraint=constraint)
+        if self.rescorer is not None:
+            found = [hypotheses[:asked] for hypotheses in rescore(self.rescorer, batch, found, options=options)]
+        return found
 
     def predictions(self, examples: Sequence[Example], hypotheses: Sequence[list[Hypothesis]]) -> list[Any | None]:
         """The best prediction of each example; None where it is malformed."""
