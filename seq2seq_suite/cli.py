@@ -23,7 +23,7 @@ from seq2seq_suite.cli_inputs import COMMAND_LINE, PROGRAM, check_drawing, make_
 from seq2seq_suite.report.tables import figure, print_json, print_summary, print_table
 from seq2seq_suite.types import ConfigError, DataError, RunError, UserError
 
-VERBS = ("run", "sweep", "evaluate", "predict", "compare", "distill", "check", "score")
+VERBS = ("run", "evaluate", "predict", "compare", "sweep", "distill", "check", "score")
 # What other toolkits call a verb -> what it is called here.
 _ALIASES = {"train": "run", "fit": "run", "test": "evaluate", "eval": "evaluate", "translate": "predict",
             "decode": "predict", "generate": "predict", "parse": "predict", "diff": "compare", "validate": "check",

@@ -177,13 +177,10 @@ def test_random_models_write_no_label_twice_and_at_least_one(make_model, make_ba
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
-@pytest.mark.parametrize("glancing", [None, GLANCING])
-def test_eight_examples_are_learned_by_heart(make_model, make_batch, overfit, name, glancing):
-    if name == "mask_predict" and glancing:
-        pytest.skip("it has a way of its own to show symbols")
+def test_eight_examples_are_learned_by_heart(make_model, make_batch, overfit, name):
     batch = make_batch([4, 6, 5, 3, 6, 5, 4, 6], [5, 7, 3, 4, 2, 6, 5, 7])
     model, strategy = make_model(SIZES, noise=0.0, width=32, num_heads=4, feed_forward_width=64), \
-        STRATEGIES[name](glancing=glancing)
+        STRATEGIES[name](glancing=GLANCING)
     overfit(model, strategy, batch, updates=250)
     found = strategy.generate(model, batch, options=SearchOptions(beam_size=1), limit=torch.full((8,), 20))
     expected = [tuple(row[mask][:-1].tolist()) for row, mask in zip(batch.target, batch.target_mask, strict=True)]
