@@ -44,7 +44,7 @@ class Collapsing(Parallel):
     def own_loss(self, model: Seq2Seq, prompt: Prompt, batch: Batch, hidden: Tensor, mask: Tensor,
                  revealed: Tensor) -> Loss:
         """-log p(y | x), whatever was revealed."""
-        scores = self.log_probabilities(model, prompt, hidden, blank=True, end=False)
+        scores = self.log_probabilities(model, prompt, hidden)
         lengths, target = symbols_before_end(batch), _without_end(batch)
         total = functional.ctc_loss(scores.transpose(0, 1), target, mask.sum(1), lengths, blank=BLANK,
                                     reduction="sum", zero_infinity=True)
@@ -53,7 +53,7 @@ class Collapsing(Parallel):
 
     def alignment(self, model: Seq2Seq, prompt: Prompt, batch: Batch, hidden: Tensor, mask: Tensor) -> Tensor:
         """The likeliest path that collapses to the target, blanks among it; -1 where there is none."""
-        scores = self.log_probabilities(model, prompt, hidden, blank=True, end=False)
+        scores = self.log_probabilities(model, prompt, hidden)
         return align(scores, mask.sum(1), _without_end(batch), symbols_before_end(batch))
 
     def write(self, model: Seq2Seq, batch: Batch, states: States, prompt: Prompt, *, options: SearchOptions,
@@ -61,7 +61,7 @@ class Collapsing(Parallel):
         """The best path, collapsed; no more symbols than the limit allows."""
         vectors, mask = spread(states, self._positions(states))
         hidden = self.hidden(model, prompt, vectors, mask, None, torch.zeros_like(mask))
-        scores = self.log_probabilities(model, prompt, hidden, blank=True, end=False)
+        scores = self.writing(model, prompt, hidden, blank=True, end=False)
         certain = torch.full_like(scores[:1, :1], NEVER)
         certain[..., BLANK] = 0.0
         found = best_path(torch.where(mask.unsqueeze(2), scores, certain))

@@ -63,7 +63,7 @@ class DirectedAcyclic(Parallel):
         """A walk over the likeliest links and symbols, or a beam over the outputs."""
         vectors, mask = spread(states, self._vertices(states))
         hidden = self.hidden(model, prompt, vectors, mask, None, torch.zeros_like(mask))
-        emissions, links = self.log_probabilities(model, prompt, hidden), model.links(hidden, mask)
+        emissions, links = self.writing(model, prompt, hidden), model.links(hidden, mask)
         if max(options.beam_size, options.num_hypotheses) == 1:
             return walk(emissions, links, mask.sum(1), limit, lookahead=options.lookahead)
         return [prefix_beam(*graph, options=options, limit=most) for *graph, most
@@ -74,9 +74,7 @@ class DirectedAcyclic(Parallel):
         """log P(y_t | u) (B,T,C) and log E (B,C,C)."""
         scores = self.log_probabilities(model, prompt, hidden)
         symbols = batch.target.unsqueeze(1).expand(-1, scores.size(1), -1)
-        # A target may hold symbols that are never written, such as <unknown>.
-        emissions = scores.gather(2, symbols).clamp(min=NEVER / 1e3).transpose(1, 2)
-        return emissions, model.links(hidden, mask)
+        return scores.gather(2, symbols).transpose(1, 2), model.links(hidden, mask)
 
     def _vertices(self, states: States) -> Tensor:
         return (states.mask.sum(1) * self.factor).ceil().long().clamp(min=2)

@@ -83,7 +83,7 @@ class LengthFirst(Parallel):
     def fill(self, model: Seq2Seq, prompt: Prompt, vectors: Tensor, mask: Tensor, options: SearchOptions) -> Tensor:
         """(N,C,V) log-probabilities at each position, END unlikely at all."""
         hidden = self.hidden(model, prompt, vectors, mask, None, torch.zeros_like(mask))
-        return self.log_probabilities(model, prompt, hidden, end=False)
+        return self.writing(model, prompt, hidden, end=False)
 
 
 class MaskPredict(LengthFirst):
@@ -113,7 +113,7 @@ class MaskPredict(LengthFirst):
         symbols, scores = torch.zeros_like(mask, dtype=torch.int64), vectors.new_zeros(())
         for step in range(1, options.iterations + 1):
             hidden = self.hidden(model, prompt, vectors, mask, symbols, known)
-            found = self.log_probabilities(model, prompt, hidden, end=False)
+            found = self.writing(model, prompt, hidden, end=False)
             scores = torch.where(known.unsqueeze(2), scores, found)
             gained, symbols = scores.max(-1)
             again = (lengths * (options.iterations - step) / options.iterations).floor()
@@ -173,7 +173,7 @@ class CutAtEnd(Parallel):
         """The likeliest symbol of each position, up to END; no END is an output cut short."""
         vectors, mask = spread(states, torch.minimum(self._positions(states), limit))
         hidden = self.hidden(model, prompt, vectors, mask, None, torch.zeros_like(mask))
-        scores, lengths = self.log_probabilities(model, prompt, hidden), mask.sum(1)
+        scores, lengths = self.writing(model, prompt, hidden), mask.sum(1)
         found = read(scores, lengths) if constraint is None else read_under(constraint, batch, scores, lengths, limit)
         return [[Hypothesis(symbols[: most - 1], score, complete)]
                 for (symbols, score, complete), most in zip(found, limit.tolist(), strict=True)]

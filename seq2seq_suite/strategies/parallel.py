@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from seq2seq_suite.model.seq2seq import Prompt, Seq2Seq
 from seq2seq_suite.strategies.auxiliary import Auxiliaries
@@ -30,7 +31,7 @@ from seq2seq_suite.types import (
 
 UNREADABLE = (PAD, BEGIN, UNKNOWN)  # symbols that are never written
 NEVER = float("-inf")
-_UNLIKELY = -1e4  # logit of what is never written; infinity would become NaN in CTC's gradient
+_UNLIKELY = -1e4  # logit of what is not to be written, unless an automaton leaves nothing else
 
 
 @dataclass(frozen=True)
@@ -174,8 +175,12 @@ class Parallel(nn.Module, ABC):
         return model.decode(model.place(vectors), mask.unsqueeze(1), prompt, mask=mask)[0]
 
     @staticmethod
-    def log_probabilities(model: Seq2Seq, prompt: Prompt, hidden: Tensor, *, blank: bool = False,
-                          end: bool = True) -> Tensor:
+    def log_probabilities(model: Seq2Seq, prompt: Prompt, hidden: Tensor) -> Tensor:
+        """(N,C,V) float32 of all symbols, to learn from."""
+        return model.logits(hidden, prompt).float().log_softmax(-1)
+
+    @staticmethod
+    def writing(model: Seq2Seq, prompt: Prompt, hidden: Tensor, *, blank: bool = False, end: bool = True) -> Tensor:
         """(N,C,V) float32 of symbols that may be written: the blank (PAD) and END only if asked for."""
         logits = model.logits(hidden, prompt).float()
         never = [symbol for symbol in UNREADABLE if not (blank and symbol == PAD)] + ([] if end else [END])
@@ -210,6 +215,8 @@ def read_under(constraint: Constraint, batch: Batch, scores: Tensor, lengths: Te
         limit: (B,) int64, the longest output, END included.
     """
     if isinstance(constraint, ExactConstraint):
+        missing = max(0, int(constraint.lengths(batch).max()) - scores.size(1))
+        scores = functional.pad(scores, (0, 0, 0, missing))  # behind the positions all symbols are alike
         symbols = constraint.best(scores, batch)
         gained = scores.gather(2, symbols.unsqueeze(2)).squeeze(2).masked_fill(symbols == END, 0.0)
         return [(cut_at_end(row), sum(gains), True)

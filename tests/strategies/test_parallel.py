@@ -15,7 +15,7 @@ from seq2seq_suite.strategies.length import CutAtEnd, LengthFirst, MaskPredict
 from seq2seq_suite.strategies.parallel import Glancing, spread
 from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.tasks.label_automaton import LabelAutomaton
-from seq2seq_suite.types import END, Batch, States
+from seq2seq_suite.types import END, UNKNOWN, Batch, Example, States
 
 SIZES = Sizes(target_symbols=9, source_symbols=11, length_ratio=1.0, link_heads=2)
 GLANCING = Glancing(0.5, 0.3)
@@ -150,6 +150,27 @@ def test_glancing_shows_as_much_as_is_missed():
     shown = Glancing(0.5, 0.3).choose(torch.tensor([8, 6, 0]), asked, 0.0)
     assert shown.sum(1).tolist() == [4, 3, 0] and not (shown & ~asked).any()
     assert Glancing(0.5, 0.3).choose(torch.tensor([10, 6, 0]), asked, 1.0).sum(1).tolist() == [3, 2, 0]
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_a_target_with_an_unknown_symbol_is_learned_like_others(make_model, make_batch, name):
+    model, strategy, batch = make_model(SIZES), STRATEGIES[name]().eval(), no_dropout_batch(make_batch)
+    target = batch.target.clone()
+    target[0, 1] = UNKNOWN
+    loss = strategy.loss(model, replace(batch, target=target))
+    assert all(loss.sums[key].item() / loss.counts[key] < 50 for key in loss.sums)
+
+
+def test_more_words_than_a_canvas_has_room_for_are_a_tree_all_the_same(make_model, make_parsing):
+    task, _ = make_parsing("tetra_tags", guide=False)
+    words = tuple(f"w{place}" for place in range(40))
+    examples = [Example(words), Example(words[:3])]
+    batch = collate(task.encode(examples), "parsing")
+    found = STRATEGIES["cut_at_end"]().eval().generate(
+        make_model(task.sizes(), noise=1.0), batch, options=SearchOptions(), limit=torch.full((2,), 300),
+        constraint=task.constraint())
+    assert [tuple(task.read_hypothesis(one, example).words()) for (one,), example in zip(found, examples, strict=True)
+            ] == [words, words[:3]]
 
 
 @pytest.mark.parametrize("linearisation", ["in_order", "brackets", "tetra_tags"])
