@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -18,13 +18,14 @@ from seq2seq_suite.data.subwords import Characters, Subwords
 from seq2seq_suite.data.vocabulary import Vocabulary
 from seq2seq_suite.metrics.error_rate import normalise
 from seq2seq_suite.sizes import SoundShape
+from seq2seq_suite.tasks.free_text import FreeText
 from seq2seq_suite.tasks.reading import file_of, open_split, place_of, read_examples, require_embedded
-from seq2seq_suite.types import END, DataError, Encoded, Example, Hypothesis
+from seq2seq_suite.types import END, DataError, Encoded, Example
 
 _LEAST_DEVIATION = 0.1  # of a bin's log energy: bands above what a recording holds are constant
 
 
-class SoundTask(ABC):
+class SoundTask(FreeText):
     """Sound -> text; the source is log-mel features.
 
     A task says what a row's reference is, what is spoken (for CTC) and what is to be written.
@@ -52,10 +53,6 @@ class SoundTask(ABC):
     @abstractmethod
     def spoken(self, reference: Any) -> str:
         """The words that are said, in lower case without punctuation."""
-
-    @abstractmethod
-    def written(self, reference: Any) -> str:
-        """The text that is to be written."""
 
     @abstractmethod
     def embedded(self, split: str) -> Iterator[tuple[Sound, Any]]:
@@ -221,22 +218,6 @@ class SoundTask(ABC):
                 target = np.array([*self.target.encode(self.written(example.reference)), END], dtype=np.int64)
             encoded.append(Encoded(frames, target, index=index, transcript=transcript))
         return encoded
-
-    def linearise(self, reference: Any) -> list[str]:
-        """The pieces of what is to be written."""
-        return self.target.pieces(self.written(reference))
-
-    def parse(self, symbols: Sequence[str], example: Example) -> str:
-        """The text that pieces make."""
-        return self.target.join(symbols)
-
-    def read_hypothesis(self, hypothesis: Hypothesis, example: Example) -> str:
-        """A search's output as text."""
-        return self.target.decode(hypothesis.symbols)
-
-    def constraint(self) -> None:
-        """Texts are free: there is no automaton."""
-        return None
 
 
 def sound_of(row: Row) -> Recording | None:

@@ -16,15 +16,16 @@ from seq2seq_suite.data.subwords import Characters, Subwords, clean_text, load_s
 from seq2seq_suite.data.vocabulary import Vocabulary
 from seq2seq_suite.metrics.bleu import complaints, score_translations, tokenised_share
 from seq2seq_suite.sizes import Sizes
+from seq2seq_suite.tasks.free_text import FreeText
 from seq2seq_suite.tasks.reading import open_split, place_of, read_examples, require_embedded
-from seq2seq_suite.types import END, DataError, Encoded, Example, Hypothesis, Score
+from seq2seq_suite.types import END, DataError, Encoded, Example, Score
 
 _COLUMNS = (("src", "tgt"), ("source", "target"))  # read where no column is named by its language
 _MANY_TOKENISED = 0.2
 MINIWORLD_PAIRS = 20_000  # in the embedded training split
 
 
-class TranslationTask:
+class TranslationTask(FreeText):
     """Sentence -> sentence.
 
     Source and target are subwords, both end in END. Texts are kept as they are but for their blanks.
@@ -128,7 +129,7 @@ class TranslationTask:
     def fit(self, examples: Sequence[Example]) -> None:
         """Subwords of each language, or of both together, from the training split."""
         sources = [self._source_text(example.source) for example in examples]
-        targets = [self._target_text(example.reference) for example in examples]
+        targets = [self.written(example.reference) for example in examples]
         self.source, self.target = (
             (self._train(self.options.source_subwords, sources + targets),) * 2 if self.options.joint else
             (self._train(self.options.source_subwords, sources), self._train(self.options.target_subwords, targets)))
@@ -180,7 +181,7 @@ class TranslationTask:
 
     def _encode_one(self, index: int, example: Example) -> Encoded:
         source = self.source.encode(self._source_text(example.source))
-        target = [] if example.reference is None else self.target.encode(self._target_text(example.reference))
+        target = [] if example.reference is None else self.target.encode(self.written(example.reference))
         for pieces in (source, target):
             self._refuse_long(len(pieces), "pieces", **place_of(example.origin))
         return self._encoded(index, source, target if example.reference is not None else None)
@@ -188,7 +189,7 @@ class TranslationTask:
     def _draw_one(self, index: int, example: Example, epoch: int) -> Encoded:
         drawn = []
         for side, subwords, text in ((0, self.source, self._source_text(example.source)),
-                                     (1, self.target, self._target_text(example.reference))):
+                                     (1, self.target, self.written(example.reference))):
             pieces = subwords.sample(text, zlib.crc32(f"{self.seed}/{epoch}/{index}/{side}".encode()))
             # The best segmentation is short enough, a drawn one may be too long for the model's positions.
             drawn.append(pieces if len(pieces) <= self.data.max_length else subwords.encode(text))
@@ -202,24 +203,9 @@ class TranslationTask:
     def _source_text(self, text: str) -> str:
         return text if self.options.lowercase == "none" else text.lower()
 
-    def _target_text(self, text: str) -> str:
-        return text.lower() if self.options.lowercase == "both" else text
-
-    def linearise(self, reference: str) -> list[str]:
-        """The pieces of a translation."""
-        return self.target.pieces(self._target_text(reference))
-
-    def parse(self, symbols: Sequence[str], example: Example) -> str:
-        """The translation that pieces make."""
-        return self.target.join(symbols)
-
-    def read_hypothesis(self, hypothesis: Hypothesis, example: Example) -> str:
-        """A search's output as text; none is malformed, but it may be empty."""
-        return self.target.decode(hypothesis.symbols)
-
-    def constraint(self) -> None:
-        """Any sequence of pieces is a translation."""
-        return None
+    def written(self, reference: str) -> str:
+        """A translation as it is learned: in lower case where the options say so."""
+        return reference.lower() if self.options.lowercase == "both" else reference
 
     # -- judging and showing ------------------------------------------------------------------------------------
 

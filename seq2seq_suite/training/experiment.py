@@ -25,7 +25,7 @@ from seq2seq_suite.training.distillation import is_distilled
 from seq2seq_suite.training.evaluate import Decoder, failures
 from seq2seq_suite.training.run_directory import RunDirectory, provenance
 from seq2seq_suite.training.trainer import Interrupted, Trainer
-from seq2seq_suite.types import ConfigError, DataError, Encoded, Example, Score, Task, Varied
+from seq2seq_suite.types import ConfigError, DataError, Encoded, Example, Rewritable, Score, Task, Varied
 
 __all__ = ["Interrupted", "LoadedRun", "check", "evaluate", "open_run", "outcome", "record", "run"]
 
@@ -50,7 +50,7 @@ def run(config: Config, directory: Path, *, resume: bool, overwrite: bool, comma
     # A missing test split should not be found out after hours of training.
     examples = {split: task.read(split) for split in dict.fromkeys(("train", "validation", *config.data.test_splits))}
     trainer = _build_trainer(config, run_directory, task, examples, resume=resume, command=command)
-    if config.strategy.kind != "autoregressive" and not is_distilled(config.data.path):
+    if config.strategy.kind != "autoregressive" and isinstance(task, Rewritable) and not is_distilled(config.data.path):
         print("a decoder that writes all positions at once usually gains from targets that an autoregressive run has "
               "written: see `distill --help`")
     if resume:
