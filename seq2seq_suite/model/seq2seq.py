@@ -46,12 +46,13 @@ class Prompt:
     guide: Tensor | None  # (B,S,K*D)
     states: States
     labels: LabelView | None = None
+    output: Tensor | None = None  # the output layer's weight, packed for many steps
 
     def select(self, sentences: Tensor) -> Prompt:
         """The given sentences, (B',) int64."""
         labels = self.labels.select(sentences) if self.labels is not None else None
         guide = self.guide.index_select(0, sentences) if self.guide is not None else None
-        return Prompt(self.memory.select(sentences), guide, self.states.select(sentences), labels)
+        return Prompt(self.memory.select(sentences), guide, self.states.select(sentences), labels, self.output)
 
 
 @dataclass(frozen=True)
@@ -156,7 +157,7 @@ class Seq2Seq(nn.Module):
 
     def logits(self, hidden: Tensor, prompt: Prompt) -> Tensor:
         """(N,T,V) unnormalised log-probabilities of the symbols after hidden states (N,T,D)."""
-        logits = self.output(hidden)
+        logits = self.output(hidden, prompt.output)
         if self._label_pointer:
             logits = logits + self.label_head.point(hidden, prompt.labels)
         return logits if self.pointer is None else self.pointer(hidden, logits, prompt.states)

@@ -64,7 +64,7 @@ class _Stepper:
     def start(self, batch: Batch, limit: Tensor) -> tuple[_Rows, tuple[tuple[int, ...], ...]]:
         """A row for each sentence, and the auxiliary labels of its source."""
         states = self.model.encode(batch)
-        prompt = self.model.prepare(states)
+        prompt = replace(self.model.prepare(states), output=self.model.output.pack())
         automaton = self.constraint.start(batch, limit) if self.constraint is not None else None
         prefixes = Prefixes.empty(self.model.ctc(states)) if self.options.ctc_weight else None
         rows = _Rows(prompt, self.model.decoder.new_cache(states.values), automaton, prefixes)
@@ -80,7 +80,8 @@ class _Stepper:
                              context=context)
         hidden, cache = self.model.decode(x, None, rows.prompt, rows.cache)
         logits = self.model.logits(hidden, rows.prompt).squeeze(1).float()
-        logits[:, [PAD, BEGIN, UNKNOWN]] = NEVER
+        for never in (PAD, BEGIN, UNKNOWN):  # a list of them would be made a tensor at every step
+            logits[:, never] = NEVER
         if self.constraint is not None and self.options.constraint:
             logits = logits.masked_fill(~self.constraint.allowed(rows.automaton), NEVER)
         log_probabilities = torch.log_softmax(logits, -1)

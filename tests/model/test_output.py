@@ -80,3 +80,25 @@ def test_logits_are_the_products_plus_bias():
     layer, hidden = OutputLayer(WIDTH, SYMBOLS), torch.randn(2, 3, WIDTH)
     nn.init.normal_(layer.bias)
     torch.testing.assert_close(layer(hidden), hidden @ layer.weight.t() + layer.bias)
+
+
+def test_packed_weight_gives_the_logits_of_the_plain_one():
+    torch.manual_seed(2)
+    layer = OutputLayer(24, output._PACKED_SYMBOLS)
+    nn.init.normal_(layer.bias)
+    hidden = torch.randn(5, 1, 24)
+    with torch.inference_mode():
+        packed = layer.pack()
+        torch.testing.assert_close(layer(hidden, packed), functional.linear(hidden, layer.weight, layer.bias))
+    if torch.backends.mkldnn.is_available():
+        assert packed is not None
+
+
+@pytest.mark.parametrize("symbols", [output._PACKED_SYMBOLS - 1, output._PACKED_SYMBOLS])
+def test_weight_is_not_packed_where_gradients_or_few_symbols_are(symbols):
+    layer = OutputLayer(24, symbols)
+    assert layer.pack() is None
+    with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16):
+        assert layer.pack() is None
+    with torch.inference_mode():
+        assert (layer.pack() is None) == (symbols < output._PACKED_SYMBOLS or not torch.backends.mkldnn.is_available())
