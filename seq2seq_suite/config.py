@@ -25,6 +25,8 @@ SIZES: dict[str, dict[str, Any]] = {
     "big": {"width": 1024, "feed_forward_width": 4096, "num_heads": 16, "encoder_layers": 6, "decoder_layers": 6,
             "dropout": 0.3},
 }
+SIZES |= {f"{size}_12_1": {**SIZES[size], "encoder_layers": 12, "decoder_layers": 1}  # deep encoder, shallow decoder:
+          for size in ("tiny", "base")}  # the autoregressive rival of decoders that write all at once
 FREE_TEXT = ("translation", "qa", "asr", "speech_translation")  # tasks that every strategy can write
 
 
@@ -42,7 +44,7 @@ class Data(Section):
 class Backbone(Section):
     """The shared core. `size` fills whatever is not given."""
 
-    size: Literal["tiny", "small", "base", "big"] = "small"
+    size: Literal["tiny", "small", "base", "big", "tiny_12_1", "base_12_1"] = "small"
     width: Positive
     feed_forward_width: Positive
     num_heads: Positive
@@ -338,6 +340,8 @@ class Config(Section):
         kind = self.strategy.kind
         if kind != "autoregressive" and self.backbone.decoder == "rnn":
             raise ValueError(f"strategy.kind {kind} writes all symbols at once, which backbone.decoder rnn cannot")
+        if kind == "slots":
+            return self._slots_suffice()
         if kind == "autoregressive" or self.task in FREE_TEXT:
             return self
         if kind in ("ctc", "dag") or self.task == "detection":
@@ -352,6 +356,15 @@ class Config(Section):
         if self.task == "multilabel" and self.multilabel.order in ("random", "free"):
             raise ValueError(f"strategy.kind {kind} gives each label a place: multilabel.order {self.multilabel.order} "
                              "has none")
+        return self
+
+    def _slots_suffice(self) -> Config:
+        if self.task != "detection":
+            raise ValueError(f"strategy.kind slots writes objects of pictures: task is {self.task}, not detection")
+        rows, columns = self.strategy.grid
+        if rows * columns < self.detection.instances:
+            raise ValueError(f"strategy.grid has {rows * columns} slots, fewer than detection.instances "
+                             f"{self.detection.instances}")
         return self
 
     @model_validator(mode="after")

@@ -73,7 +73,16 @@ class Dag(Section):
     ctc_weight: Fraction = 0.0
 
 
-Strategy = Annotated[Autoregressive | LengthHead | MaskPredict | CutAtEnd | Ctc | Dag, Field(discriminator="kind")]
+class Slots(Section):
+    """All objects of a picture at once, each by one of many slots that lie over it (detection)."""
+
+    kind: Literal["slots"]
+    grid: tuple[Positive, Positive] = (8, 8)  # rows and columns of slots: no fewer than objects, and some to spare
+    anchor_weight: Annotated[float, Field(ge=0.0)] = 2.0  # of squared distance, in slots, when objects are given out
+
+
+Strategy = Annotated[Autoregressive | LengthHead | MaskPredict | CutAtEnd | Ctc | Dag | Slots,
+                     Field(discriminator="kind")]
 
 
 class Search(Section):

@@ -50,9 +50,11 @@ class Sizes:
         sound: for sources (B,S,F) of log-mel features; None for symbols.
         ctc_symbols: symbols of `Batch.transcript`, the blank among them; 0 without CTC.
         picture_stride: pixels along each side of a patch, for sources (B,H,W,3); 0 for other sources.
+        picture_rows: rows of encoder positions of a picture.
         patches: cut them from the pixels instead of convolving.
         length_ratio: target symbols for an encoder position, about, where the length is predicted; otherwise 0.
         link_heads: heads of the links between the decoder's positions; 0 for none.
+        slots: rows and columns of the slots over a picture; none without them.
     """
 
     target_symbols: int
@@ -74,9 +76,11 @@ class Sizes:
     sound: SoundShape | None = None
     ctc_symbols: int = 0
     picture_stride: int = 0
+    picture_rows: int = 0
     patches: bool = False
     length_ratio: float = 0.0
     link_heads: int = 0
+    slots: tuple[int, int] | tuple[()] = ()
 
 
 @dataclass(frozen=True)
@@ -89,6 +93,7 @@ class BoxOptions:
         bins: of coordinates.
         labels: classes, without that of noise.
         instances: objects written of each picture, noise included.
+        extent: height and width of a picture, in bins.
         smoothing: deviation, in bins, of the bell that coordinates are learned as; 0 for the one bin.
         noise_weight: of noise's class in the loss.
         top_p: share of probability that coordinates are drawn from in decoding; 0 takes the likeliest.
@@ -97,6 +102,7 @@ class BoxOptions:
     bins: int
     labels: int
     instances: int
+    extent: tuple[float, float]
     smoothing: float = 1.0
     noise_weight: float = 1.0
     top_p: float = 0.0

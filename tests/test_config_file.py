@@ -19,7 +19,7 @@ KEYS = (
     "backbone.encoder_steps", "backbone.decoder_steps", "backbone.tie_embeddings",
     "strategy.kind", "strategy.label_smoothing", "strategy.scheduled_sampling", "strategy.ctc_weight",
     "strategy.length_ratio", "strategy.length_weight", "strategy.glancing", "strategy.factor", "strategy.extra",
-    "strategy.end_weight", "strategy.link_heads",
+    "strategy.end_weight", "strategy.link_heads", "strategy.grid", "strategy.anchor_weight",
     "search.beam_size", "search.length_penalty", "search.num_hypotheses", "search.sampling", "search.temperature",
     "search.top_k", "search.top_p", "search.max_length_factor", "search.max_length_extra", "search.batch_sentences",
     "search.constraint", "search.ctc_weight", "search.iterations", "search.rescorer",
@@ -227,5 +227,10 @@ def test_the_kind_of_decoder_alone_can_be_changed(folder):
                                                         "multilabel.order=free")
     assert "strategy.kind length_head weighs no sets" in error_of(
         "task: multilabel\n", "strategy.kind=length_head", "multilabel.head=pooled")
+    assert "slots writes objects of pictures: task is qa" in error_of("task: qa\n", "strategy.kind=slots")
+    assert "has 9 slots, fewer than detection.instances 40" in error_of(
+        "task: detection\n", "strategy.kind=slots", "strategy.grid=[3, 3]")
+    backbone = load(Path("p.yaml"), ["backbone.size=tiny_12_1"]).backbone
+    assert (backbone.width, backbone.encoder_layers, backbone.decoder_layers) == (128, 12, 1)
     assert "the decoder may have 1033 positions" in error_of(
         "task: qa\n", "strategy.kind=dag", "backbone.max_positions=512", "search.max_length_factor=1.0")

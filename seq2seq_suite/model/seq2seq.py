@@ -31,6 +31,7 @@ from seq2seq_suite.model.pointer import Pointer, smoothed_cross_entropy
 from seq2seq_suite.model.positions import LearnedPositions, NoPositions, RotaryPositions, SinusoidalPositions
 from seq2seq_suite.model.rnn_decoder import RecurrentNetworkDecoder
 from seq2seq_suite.model.segments import Segments, Sentences
+from seq2seq_suite.model.slots import Slots
 from seq2seq_suite.sizes import Sizes
 from seq2seq_suite.types import Batch, States
 
@@ -67,6 +68,7 @@ class Extras:
         ctc: spells what is said in the source out of the encoder's output.
         length_head: predicts how long the output will be.
         links: make the decoder's positions the vertices of a graph.
+        slots: lie over a picture, each to write an object.
     """
 
     guide: Guide | None = None
@@ -76,6 +78,7 @@ class Extras:
     ctc: CtcHead | None = None
     length_head: LengthHead | None = None
     links: Links | None = None
+    slots: Slots | None = None
 
 
 class Seq2Seq(nn.Module):
@@ -100,7 +103,7 @@ class Seq2Seq(nn.Module):
         self.dropout = Dropout(dropout_rate)
         self.guide, self.labeller = extras.guide, extras.labeller
         self.pointer, self.label_head, self.ctc = extras.pointer, extras.label_head, extras.ctc
-        self.length_head, self.links = extras.length_head, extras.links
+        self.length_head, self.links, self.slots = extras.length_head, extras.links, extras.slots
         self.scale = math.sqrt(embedding.embedding_dim)
 
     def encode(self, batch: Batch) -> States:
@@ -223,7 +226,8 @@ def _build_extras(width: int, sizes: Sizes) -> Extras:
     return Extras(guide, labeller, Pointer(width) if sizes.pointer else None, label_head,
                   CtcHead(width, sizes.ctc_symbols) if sizes.ctc_symbols else None,
                   LengthHead(width, sizes.length_ratio) if sizes.length_ratio else None,
-                  Links(width, sizes.link_heads) if sizes.link_heads else None)
+                  Links(width, sizes.link_heads) if sizes.link_heads else None,
+                  Slots(width, sizes.slots, sizes.picture_rows) if sizes.slots else None)
 
 
 def _build_encoder(backbone: Backbone, shape: LayerShape, rotary: RotaryPositions | None) -> nn.Module:

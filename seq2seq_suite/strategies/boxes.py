@@ -6,12 +6,11 @@ import torch
 from torch import Tensor
 
 from seq2seq_suite.model.seq2seq import Seq2Seq
+from seq2seq_suite.model.slots import GROUP
 from seq2seq_suite.sizes import BoxOptions
 from seq2seq_suite.strategies.autoregressive import Autoregressive, shift_right
 from seq2seq_suite.strategies.search import NEVER, SearchOptions
 from seq2seq_suite.types import BEGIN, SPECIALS, Batch, Constraint, Hypothesis, Loss
-
-GROUP = 5  # symbols of an object
 
 
 class BoxAutoregressive(Autoregressive):
@@ -50,20 +49,12 @@ class BoxAutoregressive(Autoregressive):
         first_bin, first_label = len(SPECIALS), len(SPECIALS) + self.options.bins
         places = (target[:, :, :-1] - first_bin).clamp(min=0)
         scores = logits[:, :, :-1, first_bin:first_label].log_softmax(-1)
-        missed = -(self._bells(places) * scores).sum(-1)
+        missed = -(bells(places, self.options) * scores).sum(-1)
         labels = (target[:, :, -1] - first_label).clamp(min=0)
         wrong = -logits[:, :, -1, first_label:].log_softmax(-1).gather(-1, labels.unsqueeze(-1)).squeeze(-1)
         wrong = torch.where(labels == self.options.labels, self.options.noise_weight * wrong, wrong)
         sums = {"coordinates": missed[asked[:, :, :-1]].sum(), "classes": wrong[asked[:, :, -1]].sum()}
         return Loss(sums, self.counts(model, batch), {"coordinates": 1.0, "classes": 1.0})
-
-    def _bells(self, places: Tensor) -> Tensor:
-        """(...,bins) soft targets around bins (...)."""
-        bins = torch.arange(self.options.bins, device=places.device)
-        distance = (bins - places.unsqueeze(-1)).float()
-        if not self.options.smoothing:
-            return (distance == 0.0).float()
-        return (-0.5 * (distance / self.options.smoothing).square()).softmax(-1)
 
     @torch.inference_mode()
     def generate(self, model: Seq2Seq, batch: Batch, *, options: SearchOptions, limit: Tensor,
@@ -93,16 +84,25 @@ class BoxAutoregressive(Autoregressive):
                 scores = scores.masked_fill(bins == self.options.bins - 1, NEVER)
             else:
                 scores = scores.masked_fill(bins <= (outputs[-2] - first_bin).unsqueeze(1), NEVER)
-            previous = first_bin + self._choose(scores)
+            previous = first_bin + choose_bin(scores, self.options)
             outputs.append(previous)
         symbols, certainties = torch.stack(outputs, 1).tolist(), torch.stack(certain, 1)
         return [[Hypothesis(tuple(row), score, True, certainties=tuple(sure))] for row, score, sure
                 in zip(symbols, certainties.log().sum(1).tolist(), certainties.tolist(), strict=True)]
 
-    def _choose(self, scores: Tensor) -> Tensor:
-        """A bin for each row of (N,bins): the likeliest, or one drawn from the likeliest that hold `top_p`."""
-        if not self.options.top_p:
-            return scores.argmax(-1)
-        ordered, order = scores.softmax(-1).sort(-1, descending=True)
-        kept = ordered * (ordered.cumsum(-1) - ordered < self.options.top_p)
-        return order.gather(1, torch.multinomial(kept, 1)).squeeze(1)
+
+def bells(places: Tensor, options: BoxOptions) -> Tensor:
+    """(...,bins) soft targets around bins (...)."""
+    distance = (torch.arange(options.bins, device=places.device) - places.unsqueeze(-1)).float()
+    if not options.smoothing:
+        return (distance == 0.0).float()
+    return (-0.5 * (distance / options.smoothing).square()).softmax(-1)
+
+
+def choose_bin(scores: Tensor, options: BoxOptions) -> Tensor:
+    """A bin for each row of (N,bins): the likeliest, or one drawn from the likeliest that hold `top_p`."""
+    if not options.top_p:
+        return scores.argmax(-1)
+    ordered, order = scores.softmax(-1).sort(-1, descending=True)
+    kept = ordered * (ordered.cumsum(-1) - ordered < options.top_p)
+    return order.gather(1, torch.multinomial(kept, 1)).squeeze(1)

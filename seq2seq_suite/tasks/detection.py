@@ -140,15 +140,18 @@ class DetectionTask:
 
     def sizes(self) -> Sizes:
         """What the symbols ask of a model."""
+        stride, patches = self.options.stride, self.options.frontend == "patches"
+        rows = self.options.height // stride if patches else -(-self.options.height // stride)
         return Sizes(target_symbols=len(SPECIALS) + self.options.bins + len(self.labels) + 1, source_symbols=0,
-                     picture_stride=self.options.stride, patches=self.options.frontend == "patches")
+                     picture_stride=stride, picture_rows=rows, patches=patches)
 
     @property
     def box_options(self) -> BoxOptions:
         """What the strategy must know of the symbols."""
         options = self.options
-        return BoxOptions(options.bins, len(self.labels), options.instances, options.smoothing, options.noise_weight,
-                          options.top_p)
+        extent = tuple(side / self._size * options.bins for side in (options.height, options.width))
+        return BoxOptions(options.bins, len(self.labels), options.instances, extent, options.smoothing,
+                          options.noise_weight, options.top_p)
 
     def encode(self, examples: Sequence[Example]) -> list[Encoded]:
         """Pictures as they are, objects in the order of their area, the largest first; no noise."""

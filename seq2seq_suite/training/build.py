@@ -19,6 +19,7 @@ from seq2seq_suite.strategies.length import CutAtEnd, LengthFirst, MaskPredict
 from seq2seq_suite.strategies.parallel import Glancing
 from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.strategies.sets import SetAutoregressive
+from seq2seq_suite.strategies.slots import BoxSlots
 from seq2seq_suite.training.evaluate import Decoder
 from seq2seq_suite.types import ConfigError, Task
 
@@ -33,12 +34,12 @@ def build_decoder(config: Config, task: Task, *, device: torch.device) -> Decode
 def _sizes(config: Config, task: Task) -> Sizes:
     """What task and strategy ask of the model."""
     return replace(task.sizes(), length_ratio=getattr(config.strategy, "length_ratio", 0.0),
-                   link_heads=getattr(config.strategy, "link_heads", 0))
+                   link_heads=getattr(config.strategy, "link_heads", 0), slots=getattr(config.strategy, "grid", ()))
 
 
 def _build_strategy(config: Config, task: Task) -> Strategy:
     options = config.strategy
-    auxiliaries = Auxiliaries(task.label_weights, options.ctc_weight)
+    auxiliaries = Auxiliaries(task.label_weights, getattr(options, "ctc_weight", 0.0))
     start, end = getattr(options, "glancing", (0.0, 0.0))
     shared = {"auxiliaries": auxiliaries, "glancing": Glancing(start, end) if start or end else None}
     match options.kind:
@@ -62,6 +63,8 @@ def _build_strategy(config: Config, task: Task) -> Strategy:
             return Collapsing(factor=options.factor, **shared)
         case "dag":
             return DirectedAcyclic(factor=options.factor, **shared)
+        case "slots":
+            return BoxSlots(task.box_options, grid=options.grid, anchor_weight=options.anchor_weight)
     raise AssertionError(options.kind)
 
 

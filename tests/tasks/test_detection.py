@@ -1,6 +1,8 @@
 """Detection: rows as users have them, symbols and back, noise, and eight pictures by heart."""
 
+import itertools
 import json
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -18,6 +20,7 @@ from seq2seq_suite.data.batching import collate
 from seq2seq_suite.data.miniworld.pictures import pictures
 from seq2seq_suite.strategies.boxes import GROUP, BoxAutoregressive
 from seq2seq_suite.strategies.search import SearchOptions
+from seq2seq_suite.strategies.slots import BoxSlots
 from seq2seq_suite.tasks.detection import NOISE
 from seq2seq_suite.types import END, SPECIALS, DataError, Example, Objects
 
@@ -113,15 +116,25 @@ def test_an_epoch_shuffles_and_fills_up_with_noise_that_has_no_place_to_learn():
     assert any(not np.array_equal(one.target, two.target) for one, two in zip(first, other, strict=True))
 
 
-def test_random_models_write_boxes_with_an_inside(make_model):
+def left_to_right(task):
+    return task.sizes(), BoxAutoregressive(task.box_options), 6
+
+
+def at_once(task):
+    return replace(task.sizes(), slots=(2, 4)), BoxSlots(task.box_options, grid=(2, 4), anchor_weight=2.0), 8
+
+
+@pytest.mark.parametrize("way", [left_to_right, at_once])
+def test_random_models_write_boxes_with_an_inside(make_model, way):
     for top_p in (0.0, 0.6):
         task, examples = fitted(detection__top_p=top_p)
-        model, strategy = make_model(task.sizes(), noise=1.0), BoxAutoregressive(task.box_options)
+        sizes, strategy, written = way(task)
+        model = make_model(sizes, noise=1.0)
         found = strategy.generate(model, collate(task.encode(examples), "detection"), options=SearchOptions(),
                                   limit=torch.full((8,), 99))
         for best, example in zip(found, examples, strict=True):
             objects = task.read_hypothesis(best[0], example)
-            assert len(objects.boxes) == 6 and all(0.0 <= score <= 1.0 for score in objects.scores)
+            assert len(objects.boxes) == written and all(0.0 <= score <= 1.0 for score in objects.scores)
             assert all(x1 < x2 and y1 < y2 for x1, y1, x2, y2 in objects.boxes)
 
 
@@ -132,9 +145,10 @@ def test_the_loss_is_that_of_the_places_asked_for(make_model):
     loss = strategy.loss(model, batch)
     objects = sum(len(example.reference.boxes) for example in examples[:2])
     assert loss.counts == strategy.counts(model, batch) == {"coordinates": 4 * objects, "classes": 12}
-    hidden = strategy._hidden(model, batch, model.prepare(model.encode(batch)),
+    prompt = model.prepare(model.encode(batch))
+    hidden = strategy._hidden(model, batch, prompt,
                               torch.cat((torch.ones(2, 1, dtype=torch.long), batch.target[:, :-1]), 1))
-    logits, expected = model.logits(hidden, None).float(), {"coordinates": 0.0, "classes": 0.0}
+    logits, expected = model.logits(hidden, prompt).float(), {"coordinates": 0.0, "classes": 0.0}
     first_label = len(SPECIALS) + 48
     for row in range(2):
         for place, symbol in enumerate(batch.target[row].tolist()):
@@ -147,10 +161,40 @@ def test_the_loss_is_that_of_the_places_asked_for(make_model):
         assert float(loss.sums[kind]) == pytest.approx(value, rel=1e-4)
 
 
-def test_eight_pictures_are_learned_by_heart(make_model, overfit):
+def test_slots_learn_the_cheapest_of_all_matchings(make_model):
+    task, examples = fitted(detection__smoothing=0.0, detection__noise_weight=0.5)
+    sizes, strategy, _ = at_once(task)
+    model = make_model(sizes).requires_grad_(False)
+    few = [example for example in examples if 0 < len(example.reference.boxes) <= 3][:3]
+    batch = collate(task.encode_epoch(few, 0), "detection")
+    loss, logits = strategy.loss(model, batch), strategy._logits(model, batch)
+    assert loss.counts == strategy.counts(model, batch)
+    expected = 0.0
+    for row, example in enumerate(few):
+        count = len(example.reference.boxes)
+        groups = batch.target[row, : GROUP * count].view(count, GROUP).tolist()
+        bins = logits[row, :, :4, len(SPECIALS) : len(SPECIALS) + 48].log_softmax(-1)
+        classes = logits[row, :, 4, len(SPECIALS) + 48 :].log_softmax(-1)
+        found = []
+        for slots in itertools.permutations(range(8), count):
+            nll = far = 0.0
+            for slot, group in zip(slots, groups, strict=True):
+                places = [symbol - len(SPECIALS) for symbol in group[:4]]
+                nll -= sum(float(bins[slot, axis, place]) for axis, place in enumerate(places))
+                nll -= float(classes[slot, group[4] - len(SPECIALS) - 48])
+                down, across = ((places[axis] + places[axis + 2] + 1) / 2 for axis in (0, 1))
+                far += 2.0 * ((down / 24 - slot // 4 - 0.5) ** 2 + (across / 12 - slot % 4 - 0.5) ** 2)
+            noise = -0.5 * sum(float(classes[slot, -1]) for slot in set(range(8)) - set(slots))
+            found.append((nll + far, nll + noise))
+        expected += min(found)[1]
+    assert float(sum(loss.sums.values())) == pytest.approx(expected, rel=1e-4)
+
+
+@pytest.mark.parametrize("way", [left_to_right, at_once])
+def test_eight_pictures_are_learned_by_heart(make_model, overfit, way):
     task, examples = fitted(detection__flip=False)
-    model = make_model(task.sizes(), noise=0.0, width=64, feed_forward_width=128, encoder_layers=1, decoder_layers=2)
-    strategy = BoxAutoregressive(task.box_options)
+    sizes, strategy, _ = way(task)
+    model = make_model(sizes, noise=0.0, width=64, feed_forward_width=128, encoder_layers=1, decoder_layers=2)
     overfit(model, strategy, collate(task.encode_epoch(examples, 0), "detection"), updates=400)
     found = strategy.generate(model, collate(task.encode(examples), "detection"), options=SearchOptions(),
                               limit=torch.full((8,), 99))

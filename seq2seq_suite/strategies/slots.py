@@ -1,0 +1,123 @@
+"""Objects all at once: each slot of a grid over the picture writes one, or noise."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from seq2seq_suite.model.seq2seq import Seq2Seq
+from seq2seq_suite.model.slots import GROUP
+from seq2seq_suite.sizes import BoxOptions
+from seq2seq_suite.strategies.boxes import bells, choose_bin
+from seq2seq_suite.strategies.search import NEVER, SearchOptions
+from seq2seq_suite.types import SPECIALS, Batch, Constraint, Hypothesis, Loss
+
+
+class BoxSlots(nn.Module):
+    """A non-autoregressive model of objects: N slots see each other and write five symbols each, all in one pass.
+
+    The order of objects says nothing, so the loss is that of the best order: objects o are given to slots s one to one
+    so that the sum of
+
+        -log p_s(o) + w |centre(o) - centre(s)|^2
+
+    is least, distances in slots; the other slots are to write noise. The second term settles from the first update on
+    which slot is whose.
+
+    Source: Carion et al. 2020 (DETR), eq. 1, for matching; Du et al. 2021 (order-agnostic cross-entropy), eq. 4, for
+    its cost, the likelihood itself.
+    Differs: no queries are learned: a slot has its place, as an anchor has.
+
+    Args:
+        options: kinds of symbols and what to make of them.
+        grid: rows and columns of slots.
+        anchor_weight: w.
+    """
+
+    def __init__(self, options: BoxOptions, *, grid: tuple[int, int], anchor_weight: float):
+        super().__init__()
+        self.options, self.grid, self.anchor_weight = options, grid, anchor_weight
+        self.first_label = len(SPECIALS) + options.bins
+
+    def counts(self, model: Seq2Seq, batch: Batch) -> dict[str, int]:
+        """The counts that `loss` will give: coordinates of objects, and classes of slots."""
+        objects = int(self._targets(batch)[1].sum())
+        return {"coordinates": max(1, (GROUP - 1) * objects),
+                "classes": batch.target.size(0) * self.grid[0] * self.grid[1]}
+
+    def loss(self, model: Seq2Seq, batch: Batch) -> Loss:
+        """Summed cross-entropy of coordinates and of classes, under the best matching."""
+        logits = self._logits(model, batch)
+        target, real = self._targets(batch)
+        bins = logits[:, :, :-1, len(SPECIALS) : self.first_label].log_softmax(-1)
+        classes = logits[:, :, -1, self.first_label :].log_softmax(-1)
+        places = (target[:, :, :-1] - len(SPECIALS)).clamp(min=0)
+        labels = (target[:, :, -1] - self.first_label).clamp(min=0)
+        missed_BNK = -torch.einsum("bnjv,bkjv->bnk", bins, bells(places, self.options))
+        wrong_BNK = -classes.gather(2, labels.unsqueeze(1).expand(-1, classes.size(1), -1))
+        slots = self._match(missed_BNK.detach() + wrong_BNK.detach() + self._distances(places), real)
+        rows, numbers = real.nonzero(as_tuple=True)
+        chosen = rows, slots[rows, numbers], numbers
+        noise = -self.options.noise_weight * classes[:, :, self.options.labels]
+        taken = torch.zeros_like(noise, dtype=torch.bool)
+        taken[chosen[:2]] = True
+        sums = {"coordinates": missed_BNK[chosen].sum(),
+                "classes": wrong_BNK[chosen].sum() + noise.masked_fill(taken, 0.0).sum()}
+        return Loss(sums, self.counts(model, batch), {"coordinates": 1.0, "classes": 1.0})
+
+    def _logits(self, model: Seq2Seq, batch: Batch) -> Tensor:
+        """(B,N,5,V) float32."""
+        states = model.encode(batch)
+        prompt = model.prepare(states)
+        hidden, _ = model.decode(model.dropout(model.slots(states)), None, prompt)
+        return model.logits(model.slots.groups(hidden).flatten(1, 2), prompt).float().unflatten(1, (-1, GROUP))
+
+    def _targets(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Groups of symbols (B,K,5), and (B,K) bool which of them are objects."""
+        count = batch.target.size(1) // GROUP * GROUP
+        groups = batch.target[:, :count].unflatten(1, (-1, GROUP))
+        there = batch.target_mask[:, :count].unflatten(1, (-1, GROUP)).all(2)
+        return groups, there & (groups[:, :, -1] != self.first_label + self.options.labels)
+
+    def _distances(self, places: Tensor) -> Tensor:
+        """(B,N,K): w times the squared distance between slots and bins (B,K,4), in slots."""
+        rows, columns = self.grid
+        number = torch.arange(rows * columns, device=places.device)
+        span = self._span(places.device)
+        centres = torch.stack((number // columns, number % columns), 1) + 0.5
+        found = (places[:, :, :2] + places[:, :, 2:] + 1) / 2.0 / span
+        return self.anchor_weight * (found.unsqueeze(1) - centres[:, None]).square().sum(3)
+
+    def _span(self, device: torch.device) -> Tensor:
+        """(2,) bins from a slot to the next, down and across."""
+        height, width = self.options.extent
+        return torch.tensor((height / self.grid[0], width / self.grid[1]), device=device)
+
+    @staticmethod
+    def _match(costs_BNK: Tensor, real: Tensor) -> Tensor:
+        """(B,K) int64, the slot of each real object, each slot given once; 0 where there is no object."""
+        from scipy.optimize import linear_sum_assignment  # takes a quarter of a second to import
+
+        slots = torch.zeros(real.shape, dtype=torch.int64)
+        for row, (costs, there) in enumerate(zip(costs_BNK.cpu().numpy(), real.cpu(), strict=True)):
+            numbers = there.nonzero().squeeze(1)
+            found, place = linear_sum_assignment(costs[:, numbers.numpy()])
+            slots[row, numbers[torch.from_numpy(place)]] = torch.from_numpy(found)
+        return slots.to(real.device)
+
+    @torch.inference_mode()
+    def generate(self, model: Seq2Seq, batch: Batch, *, options: SearchOptions, limit: Tensor,
+                 constraint: Constraint | None = None) -> list[list[Hypothesis]]:
+        """One hypothesis of each picture: a group of each slot, and the certainty of its class; no box is empty."""
+        logits = self._logits(model, batch)
+        certainty, label = logits[:, :, -1, self.first_label :].softmax(-1)[..., :-1].max(-1)
+        numbers = torch.arange(self.options.bins, device=logits.device)
+        corners: list[Tensor] = []
+        for place in range(GROUP - 1):
+            scores = logits[:, :, place, len(SPECIALS) : self.first_label]
+            never = numbers == self.options.bins - 1 if place < 2 else numbers <= corners[-2].unsqueeze(2)
+            corners.append(choose_bin(scores.masked_fill(never, NEVER).flatten(0, 1), self.options)
+                           .view(label.shape))
+        symbols = torch.stack((*(len(SPECIALS) + corner for corner in corners), self.first_label + label), 2)
+        return [[Hypothesis(tuple(row), score, True, certainties=tuple(sure))] for row, score, sure
+                in zip(symbols.flatten(1).tolist(), certainty.log().sum(1).tolist(), certainty.tolist(), strict=True)]
