@@ -306,10 +306,21 @@ class Detection(Section):
     embedded_size: Positive = 3000  # pictures drawn for the training split of miniworld
 
 
+class LanguageModel(Section):
+    """Options of language modelling: a decoder alone."""
+
+    text_column: str = "text"
+    subwords: Literal["bpe", "unigram", "characters"] = "bpe"
+    vocabulary_size: Annotated[int, Field(gt=4)] = 4000  # at most
+    lowercase: bool = False  # figures are of lower-cased texts then
+    window: Positive = 1000  # characters that are read together; longer texts are cut at spaces
+
+
 class Config(Section):
     """A whole run."""
 
-    task: Literal["parsing", "translation", "qa", "multilabel", "asr", "speech_translation", "detection"]
+    task: Literal["parsing", "translation", "qa", "multilabel", "asr", "speech_translation", "detection",
+                  "language_model"]
     seed: NotNegative = 1
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
     init_from: str = ""  # directory of another run, whose best weights some parts begin with; empty for none
@@ -327,6 +338,7 @@ class Config(Section):
     asr: ASR = ASR()
     speech_translation: SpeechTranslation = SpeechTranslation()
     detection: Detection = Detection()
+    language_model: LanguageModel = LanguageModel()
 
     @model_validator(mode="before")
     @classmethod
@@ -342,6 +354,8 @@ class Config(Section):
             raise ValueError(f"strategy.kind {kind} writes all symbols at once, which backbone.decoder rnn cannot")
         if kind == "slots":
             return self._slots_suffice()
+        if self.task == "language_model":
+            return self._has_no_source()
         if kind == "autoregressive" or self.task in FREE_TEXT:
             return self
         if kind in ("ctc", "dag") or self.task == "detection":
@@ -356,6 +370,20 @@ class Config(Section):
         if self.task == "multilabel" and self.multilabel.order in ("random", "free"):
             raise ValueError(f"strategy.kind {kind} gives each label a place: multilabel.order {self.multilabel.order} "
                              "has none")
+        return self
+
+    def _has_no_source(self) -> Config:
+        if self.strategy.kind != "autoregressive" or self.strategy.ctc_weight or self.backbone.decoder == "rnn":
+            raise ValueError("task language_model needs strategy.kind=autoregressive, strategy.ctc_weight=0.0 and "
+                             "backbone.decoder=transformer")
+        if self.backbone.encoder != "self_attention" or self.backbone.encoder_kernel or self.backbone.encoder_steps > 1:
+            raise ValueError("task language_model has no encoder: leave backbone.encoder, backbone.encoder_kernel and "
+                             "backbone.encoder_steps alone")
+        longest = self.language_model.window + self.search.max_length_extra + 1
+        if longest > self.backbone.max_positions:
+            raise ValueError(f"a text with what continues it may be {longest} symbols long (language_model.window + "
+                             f"search.max_length_extra + 1), but backbone.max_positions is "
+                             f"{self.backbone.max_positions}")
         return self
 
     def _slots_suffice(self) -> Config:

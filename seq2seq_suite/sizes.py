@@ -55,6 +55,7 @@ class Sizes:
         length_ratio: target symbols for an encoder position, about, where the length is predicted; otherwise 0.
         link_heads: heads of the links between the decoder's positions; 0 for none.
         slots: rows and columns of the slots over a picture; none without them.
+        has_source: False for a language model, which has no encoder.
     """
 
     target_symbols: int
@@ -81,6 +82,7 @@ class Sizes:
     length_ratio: float = 0.0
     link_heads: int = 0
     slots: tuple[int, int] | tuple[()] = ()
+    has_source: bool = True
 
 
 @dataclass(frozen=True)

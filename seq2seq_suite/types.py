@@ -260,7 +260,7 @@ class Task(Protocol):
 
     A task whose targets are sets also has `set_options` (SetOptions), one of boxes `box_options` (BoxOptions); one
     that settles something on the validation split after training, a threshold say, has `tune(examples, decode)`, which
-    returns a line for the log.
+    returns a line for the log; one without a source whose targets are judged and continued has `continues`.
     """
 
     name: str

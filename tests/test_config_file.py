@@ -57,6 +57,8 @@ KEYS = (
     "detection.height", "detection.width", "detection.stride", "detection.frontend", "detection.bins",
     "detection.instances", "detection.smoothing", "detection.noise_weight", "detection.top_p", "detection.flip",
     "detection.turn", "detection.scales", "detection.colour", "detection.embedded_size",
+    "language_model.text_column", "language_model.subwords", "language_model.vocabulary_size",
+    "language_model.lowercase", "language_model.window",
 )
 
 
@@ -127,7 +129,7 @@ def test_values_of_other_sections_are_explained_too(folder):
     assert "data.splits.dev: got 3" in error_of("task: parsing\ndata: {splits: {dev: 3}}\n")
     assert "training: got nothing" in error_of("task: parsing\ntraining:\n")
     assert error_of("seed: 1\n") == "p.yaml: task: the key is missing\n  expected: one of parsing, translation, qa, " \
-        "multilabel, asr, speech_translation, detection\n" \
+        "multilabel, asr, speech_translation, detection, language_model\n" \
         "  remedy:   add task: ..."
     assert "expected: a list, such as [a, b]" in error_of("task: parsing\ndata: {test_splits: dev}\n")
 
@@ -228,6 +230,11 @@ def test_the_kind_of_decoder_alone_can_be_changed(folder):
     assert "strategy.kind length_head weighs no sets" in error_of(
         "task: multilabel\n", "strategy.kind=length_head", "multilabel.head=pooled")
     assert "slots writes objects of pictures: task is qa" in error_of("task: qa\n", "strategy.kind=slots")
+    assert "language_model needs strategy.kind=autoregressive" in error_of("task: language_model\n",
+                                                                           "strategy.kind=length_head")
+    assert "has no encoder" in error_of("task: language_model\n", "backbone.encoder=rnn")
+    assert "may be 1021 symbols long" in error_of("task: language_model\n", "backbone.max_positions=1000",
+                                                  "search.max_length_factor=1.0")
     assert "has 9 slots, fewer than detection.instances 40" in error_of(
         "task: detection\n", "strategy.kind=slots", "strategy.grid=[3, 3]")
     backbone = load(Path("p.yaml"), ["backbone.size=tiny_12_1"]).backbone

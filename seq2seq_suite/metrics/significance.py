@@ -53,6 +53,11 @@ def f1(sums: Counts) -> np.ndarray:
     return 100.0 * _ratio(2.0 * sums[:, 0], sums[:, 1] + sums[:, 2])
 
 
+def ratio(sums: Counts) -> np.ndarray:
+    """sum / weight, as bits per character. Counts: (value, weight)."""
+    return _ratio(sums[:, 0], sums[:, 1])
+
+
 def bleu(sums: Counts, *, effective_order: bool = False) -> np.ndarray:
     """BLEU with exponential smoothing. Counts: (hypothesis length, reference length, 4 matches, 4 totals).
 
@@ -67,7 +72,7 @@ def bleu(sums: Counts, *, effective_order: bool = False) -> np.ndarray:
                      for row in sums.tolist()])
 
 
-FORMULAS: dict[str, Formula] = {"mean": mean, "f1": f1, "bleu": bleu}
+FORMULAS: dict[str, Formula] = {"mean": mean, "ratio": ratio, "f1": f1, "bleu": bleu}
 _OF_ITEMS: dict[str, Formula] = FORMULAS | {"bleu": partial(bleu, effective_order=True)}
 
 

@@ -53,12 +53,14 @@ class DecoderStack(nn.Module):
     def __init__(self, shape: LayerShape, num_layers: int, *, rotary: RotaryPositions | None = None,
                  has_memory: bool = True):
         super().__init__()
-        self.shape = shape
+        self.shape, self.has_memory = shape, has_memory
         self.layers = nn.ModuleList(DecoderLayer(shape, rotary, has_memory=has_memory) for _ in range(num_layers))
         self.norm = build_norm(shape.norm, shape.width) if shape.norm_placement == "pre" else None
 
-    def remember(self, memory: States) -> Memory:
-        """Keys and values of the memory (B,S,D) for every layer."""
+    def remember(self, memory: States) -> Memory | None:
+        """Keys and values of the memory (B,S,D) for every layer; None for a stack that looks at none."""
+        if not self.has_memory:
+            return None
         layers = tuple(layer.cross_attention.memory_keys_values(memory.values) for layer in self.layers)
         return Memory(layers * self.num_steps, memory.mask.unsqueeze(1))
 

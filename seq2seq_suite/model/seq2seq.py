@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 class Prompt:
     """All that decoding needs of a batch of sentences, computed once."""
 
-    memory: Memory
+    memory: Memory | None
     guide: Tensor | None  # (B,S,K*D)
     states: States
     labels: LabelView | None = None
@@ -53,7 +53,8 @@ class Prompt:
         """The given sentences, (B',) int64."""
         labels = self.labels.select(sentences) if self.labels is not None else None
         guide = self.guide.index_select(0, sentences) if self.guide is not None else None
-        return Prompt(self.memory.select(sentences), guide, self.states.select(sentences), labels, self.output)
+        memory = self.memory.select(sentences) if self.memory is not None else None
+        return Prompt(memory, guide, self.states.select(sentences), labels, self.output)
 
 
 @dataclass(frozen=True)
@@ -82,11 +83,11 @@ class Extras:
 
 
 class Seq2Seq(nn.Module):
-    """An encoder-decoder Transformer made of given parts.
+    """An encoder-decoder Transformer made of given parts, or a decoder alone.
 
     Args:
-        frontend: source -> States.
-        encoder: States -> States.
+        frontend: source -> States; None for a language model.
+        encoder: States -> States; None for a language model, whose decoder has no memory then.
         decoder: the stack, or a `RecurrentNetworkDecoder`, which is called alike.
         positions: of the target.
         embedding: of target symbols.
@@ -95,8 +96,9 @@ class Seq2Seq(nn.Module):
         extras: what the task asks for besides.
     """
 
-    def __init__(self, frontend: nn.Module, encoder: nn.Module, decoder: DecoderStack, *, positions: nn.Module,
-                 embedding: nn.Embedding, output: OutputLayer, dropout_rate: float, extras: Extras):
+    def __init__(self, frontend: nn.Module | None, encoder: nn.Module | None, decoder: DecoderStack, *,
+                 positions: nn.Module, embedding: nn.Embedding, output: OutputLayer, dropout_rate: float,
+                 extras: Extras):
         super().__init__()
         self.frontend, self.encoder, self.decoder = frontend, encoder, decoder
         self.positions, self.embedding, self.output = positions, embedding, output
@@ -107,7 +109,10 @@ class Seq2Seq(nn.Module):
         self.scale = math.sqrt(embedding.embedding_dim)
 
     def encode(self, batch: Batch) -> States:
-        """The batch's source as vectors (B,S',D)."""
+        """The batch's source as vectors (B,S',D), none of them for a language model."""
+        if self.encoder is None:
+            mask = batch.source_mask[:, :0]
+            return States(self.embedding.weight.new_zeros(*mask.shape, self.embedding.embedding_dim), mask)
         states = self.encoder(self.frontend(batch.source, batch.source_mask))
         symbols = None
         if self.pointer is not None:
@@ -193,7 +198,8 @@ class Seq2Seq(nn.Module):
 
     def num_core_parameters(self) -> int:
         """Those of encoder and decoder stack, which any task could share."""
-        return sum(parameter.numel() for part in (self.encoder, self.decoder) for parameter in part.parameters())
+        parts = [part for part in (self.encoder, self.decoder) if part is not None]
+        return sum(parameter.numel() for part in parts for parameter in part.parameters())
 
 
 def build_model(backbone: Backbone, sizes: Sizes) -> Seq2Seq:
@@ -208,9 +214,9 @@ def build_model(backbone: Backbone, sizes: Sizes) -> Seq2Seq:
     output = OutputLayer(backbone.width, sizes.target_symbols, tied=embedding if backbone.tie_embeddings else None)
     extras = _build_extras(backbone.width, sizes)
     return Seq2Seq(
-        _build_frontend(backbone, sizes, embedding),
-        _build_encoder(backbone, shape, rotary),
-        _build_decoder(backbone, shape, rotary),
+        _build_frontend(backbone, sizes, embedding) if sizes.has_source else None,
+        _build_encoder(backbone, shape, rotary) if sizes.has_source else None,
+        _build_decoder(backbone, shape, rotary, has_memory=sizes.has_source),
         positions=_build_positions(backbone), embedding=embedding, output=output, dropout_rate=backbone.dropout,
         extras=extras)
 
@@ -241,14 +247,15 @@ def _build_encoder(backbone: Backbone, shape: LayerShape, rotary: RotaryPosition
                             positions=_build_positions(backbone))
 
 
-def _build_decoder(backbone: Backbone, shape: LayerShape, rotary: RotaryPositions | None) -> nn.Module:
+def _build_decoder(backbone: Backbone, shape: LayerShape, rotary: RotaryPositions | None, *, has_memory: bool
+                   ) -> nn.Module:
     if backbone.decoder == "rnn":
         return RecurrentNetworkDecoder(backbone.width, backbone.decoder_layers, cell=backbone.cell,
                                        dropout_rate=backbone.dropout)
     if backbone.decoder_steps == 1:
-        return DecoderStack(shape, backbone.decoder_layers, rotary=rotary)
+        return DecoderStack(shape, backbone.decoder_layers, rotary=rotary, has_memory=has_memory)
     return RecurrentDecoderStack(shape, backbone.decoder_layers, rotary=rotary, num_steps=backbone.decoder_steps,
-                                 positions=_build_positions(backbone))
+                                 positions=_build_positions(backbone), has_memory=has_memory)
 
 
 def _build_positions(backbone: Backbone) -> nn.Module:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from seq2seq_suite.model.decoder import Cache
+from seq2seq_suite.model.layers import causal
 from seq2seq_suite.model.seq2seq import Prompt, Seq2Seq
 from seq2seq_suite.strategies.ctc import NEVER, Prefixes, best_path
 from seq2seq_suite.types import BEGIN, END, PAD, UNKNOWN, Batch, Constraint, ConstraintState, Hypothesis
@@ -61,14 +62,22 @@ class _Stepper:
     def __init__(self, model: Seq2Seq, constraint: Constraint | None, options: SearchOptions):
         self.model, self.constraint, self.options = model, constraint, options
 
-    def start(self, batch: Batch, limit: Tensor) -> tuple[_Rows, tuple[tuple[int, ...], ...]]:
-        """A row for each sentence, and the auxiliary labels of its source."""
+    def start(self, batch: Batch, limit: Tensor) -> tuple[_Rows, Tensor, tuple[tuple[int, ...], ...]]:
+        """A row for each sentence, the symbol before the first to be found, and auxiliary labels of the source.
+
+        Where the first columns of the target are given in all rows, the search begins behind them.
+        """
         states = self.model.encode(batch)
         prompt = replace(self.model.prepare(states), output=self.model.output.pack())
         automaton = self.constraint.start(batch, limit) if self.constraint is not None else None
         prefixes = Prefixes.empty(self.model.ctc(states)) if self.options.ctc_weight else None
-        rows = _Rows(prompt, self.model.decoder.new_cache(states.values), automaton, prefixes)
-        return rows, self.model.labels_of(states)
+        cache, given = self.model.decoder.new_cache(states.values), int(batch.prompt_mask.all(0).sum())
+        previous = torch.full_like(limit, BEGIN)
+        if given:
+            x = self.model.embed(torch.cat((previous.unsqueeze(1), batch.target[:, : given - 1]), 1), prompt)
+            _, cache = self.model.decode(x, causal(given, device=limit.device), prompt, cache)
+            previous = batch.target[:, given - 1]
+        return _Rows(prompt, cache, automaton, prefixes), previous, self.model.labels_of(states)
 
     def log_probabilities(self, rows: _Rows, previous: Tensor, last_step: Tensor) -> tuple[Tensor, _Rows]:
         """Log-probabilities (N,V) of the next symbol; where `last_step` (N,) only END remains."""
@@ -120,14 +129,13 @@ def one_best(model: Seq2Seq, batch: Batch, *, options: SearchOptions, limit: Ten
                  for _ in range(options.num_hypotheses)]
         return [sorted((draw[item][0] for draw in draws), key=lambda h: -h.score) for item in range(limit.size(0))]
     stepper = _Stepper(model, constraint, options)
-    rows, labels = stepper.start(batch, limit)
+    rows, previous, labels = stepper.start(batch, limit)
     count, device = limit.size(0), limit.device
     outputs = torch.full((count, int(limit.max())), END, device=device)
     totals = torch.zeros(count, device=device)
     lengths = limit.clone()
     complete = torch.zeros(count, dtype=torch.bool, device=device)
     alive = torch.arange(count, device=device)  # the items that the rows stand for
-    previous = torch.full((count,), BEGIN, device=device)
     for step in range(int(limit.max())):
         log_probabilities, rows = stepper.log_probabilities(rows, previous, limit[alive] == step + 1)
         if options.sampling:
@@ -237,7 +245,7 @@ def beam_search(model: Seq2Seq, batch: Batch, *, options: SearchOptions, limit: 
     remaining symbols certain; finished sentences leave the batch.
     """
     stepper = _Stepper(model, constraint, options)
-    rows, labels = stepper.start(batch, limit)
+    rows, previous, labels = stepper.start(batch, limit)
     beams, device = options.beam_size, limit.device
     asked = min(options.num_hypotheses, beams)
     results: list[list[Hypothesis]] = [[] for _ in labels]
@@ -246,7 +254,7 @@ def beam_search(model: Seq2Seq, batch: Batch, *, options: SearchOptions, limit: 
     scores = torch.full((alive.size(0), beams), NEVER, device=device)
     scores[:, 0] = 0.0
     history = torch.empty(alive.size(0), beams, 0, dtype=torch.int64, device=device)
-    previous = torch.full((alive.size(0) * beams,), BEGIN, device=device)
+    previous = previous.repeat_interleave(beams)
     finished = _Finished.none(alive.size(0), beams, int(limit.max()), device)
     for step in range(int(limit.max())):
         last_step = limit[alive] == step + 1

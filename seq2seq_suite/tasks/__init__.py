@@ -10,7 +10,7 @@ from seq2seq_suite.types import ConfigError, Task
 if TYPE_CHECKING:
     from seq2seq_suite.config import Config
 
-TASKS = ("parsing", "translation", "qa", "multilabel", "asr", "speech_translation", "detection")
+TASKS = ("parsing", "translation", "qa", "multilabel", "asr", "speech_translation", "detection", "language_model")
 
 
 def open_task(name: str, config: Config | None = None) -> Task:
@@ -22,6 +22,7 @@ def open_task(name: str, config: Config | None = None) -> Task:
     from seq2seq_suite.config import Config
     from seq2seq_suite.tasks.asr import SpeechRecognitionTask
     from seq2seq_suite.tasks.detection import DetectionTask
+    from seq2seq_suite.tasks.language_model import LanguageModelTask
     from seq2seq_suite.tasks.multilabel import MultilabelTask
     from seq2seq_suite.tasks.parsing import ParsingTask
     from seq2seq_suite.tasks.qa import QuestionAnsweringTask
@@ -48,4 +49,6 @@ def open_task(name: str, config: Config | None = None) -> Task:
             return SpeechTranslationTask(config.speech_translation, config.audio, config.data, seed=config.seed)
         case "detection":
             return DetectionTask(config.detection, config.data, seed=config.seed)
+        case "language_model":
+            return LanguageModelTask(config.language_model, config.data)
     raise AssertionError(name)

@@ -14,6 +14,7 @@ from seq2seq_suite.strategies.auxiliary import Auxiliaries
 from seq2seq_suite.strategies.base import Strategy
 from seq2seq_suite.strategies.boxes import BoxAutoregressive
 from seq2seq_suite.strategies.collapsing import Collapsing
+from seq2seq_suite.strategies.continuing import Continuing
 from seq2seq_suite.strategies.dag import DirectedAcyclic
 from seq2seq_suite.strategies.length import CutAtEnd, LengthFirst, MaskPredict
 from seq2seq_suite.strategies.parallel import Glancing
@@ -48,6 +49,8 @@ def _build_strategy(config: Config, task: Task) -> Strategy:
         case "autoregressive" if getattr(task, "set_options", None) is not None:
             return SetAutoregressive(task.set_options, label_smoothing=options.label_smoothing,
                                      scheduled_sampling=options.scheduled_sampling)
+        case "autoregressive" if getattr(task, "continues", False):
+            return Continuing(label_smoothing=options.label_smoothing, scheduled_sampling=options.scheduled_sampling)
         case "autoregressive":
             return Autoregressive(label_smoothing=options.label_smoothing,
                                   scheduled_sampling=options.scheduled_sampling, auxiliaries=auxiliaries)

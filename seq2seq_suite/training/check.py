@@ -43,7 +43,8 @@ def examine(config: Config, splits: dict[str, list[Example]], encoded: dict[str,
         rows.append((split, _describe_lengths(items)))
     rows += _unknown(encoded, warnings)
     rows += _overlap(splits, warnings)
-    rows += _gold_outputs(splits, encoded, decoder, warnings)
+    if not getattr(decoder.task, "continues", False):  # texts that are judged have no limit
+        rows += _gold_outputs(splits, encoded, decoder, warnings)
     rows += _plan(config, encoded["train"], batches, warnings)
     rows += _limits(encoded, decoder)
     rows += _costs(config, encoded["train"], decoder, batch)

@@ -101,6 +101,11 @@ def questions(split: str, *, seed: int = 0, sizes: dict[str, int] | None = None)
     return kept[:size]
 
 
+def stories(split: str) -> list[str]:
+    """The stories that the questions of a split are about, each once, as texts."""
+    return list(dict.fromkeys(" ".join(asked.story) for asked in questions(split)))
+
+
 # -- telling -------------------------------------------------------------------------------------------------------
 
 

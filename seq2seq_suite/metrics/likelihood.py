@@ -1,0 +1,41 @@
+"""How well a language model foresees texts, in figures that do not depend on its pieces."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from seq2seq_suite import __version__
+from seq2seq_suite.types import Score
+
+
+def score_likelihood(log_probabilities: Sequence[float | None], texts: Sequence[str], *, context: str) -> Score:
+    """Corpus figures of texts under a model.
+
+    bits_per_character = -sum log2 p(text) / characters       word_perplexity = exp(-sum log p(text) / words)
+
+    Words are what stands between spaces. Ends of texts have their probability in the sums, but are no characters.
+
+    Args:
+        log_probabilities: natural logarithm of each text's probability; one that is missing makes the figures infinite.
+        texts: the same texts.
+        context: how much a model sees of what comes before, for the signature.
+
+    Raises:
+        ValueError: there is not one for each text, or no character at all.
+
+    >>> score_likelihood([-math.log(16.0)], ["ab c"], context="text").figures
+    {'bits_per_character': 1.0, 'word_perplexity': 4.0}
+    """
+    characters, words = sum(map(len, texts)), sum(len(text.split()) for text in texts)
+    if len(log_probabilities) != len(texts) or not words:
+        raise ValueError(f"{len(log_probabilities)} log-probabilities for {len(texts)} texts of {words} words")
+    nats = [math.inf if value is None else -value for value in log_probabilities]
+    bits = [value / math.log(2.0) for value in nats]
+    figures = {"bits_per_character": sum(bits) / characters, "word_perplexity": _exp(sum(nats) / words)}
+    return Score(figures, f"bpc|context:{context}|ends:counted|version:{__version__}", formula="ratio",
+                 counts=tuple((value, float(len(text))) for value, text in zip(bits, texts, strict=True)))
+
+
+def _exp(value: float) -> float:
+    return math.exp(value) if value < 700.0 else math.inf

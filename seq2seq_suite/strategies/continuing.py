@@ -1,0 +1,54 @@
+"""A language model: texts are judged where they are given, and continued where only their beginning is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from seq2seq_suite.model.seq2seq import Seq2Seq
+from seq2seq_suite.strategies.autoregressive import Autoregressive, shift_right
+from seq2seq_suite.strategies.search import SearchOptions
+from seq2seq_suite.types import Batch, Constraint, Hypothesis
+
+
+class Continuing(Autoregressive):
+    """p(y) = prod_t p(y_t | y_<t), without a source.
+
+    Learned as any autoregressive target is; `generate` has two uses, by `Batch.prompt_mask`.
+    """
+
+    @torch.inference_mode()
+    def generate(self, model: Seq2Seq, batch: Batch, *, options: SearchOptions, limit: Tensor,
+                 constraint: Constraint | None = None) -> list[list[Hypothesis]]:
+        """The targets themselves with their log-probabilities, or, where all of them is given, what may follow.
+
+        A hypothesis that continues holds the new symbols alone, of which there are at most `limit`.
+        """
+        asked = batch.target_mask & ~batch.prompt_mask
+        if bool(asked.any()):
+            return self._judged(model, batch, asked)
+        # Beginnings of one length go together, so that no search has to step over padding.
+        lengths, found = batch.target_mask.sum(1), [[] for _ in range(limit.size(0))]
+        for length in lengths.unique().tolist():
+            rows = (lengths == length).nonzero().squeeze(1)
+            part = replace(batch, **{name: getattr(batch, name).index_select(0, rows)[:, :width] for name, width in (
+                ("source", None), ("source_mask", None), ("target", length), ("target_mask", length),
+                ("prompt_mask", length))})
+            continued = super().generate(model, part, options=options, limit=limit[rows], constraint=constraint)
+            for row, hypotheses in zip(rows.tolist(), continued, strict=True):
+                found[row] = hypotheses
+        return found
+
+    def _judged(self, model: Seq2Seq, batch: Batch, asked: Tensor) -> list[list[Hypothesis]]:
+        prompt = model.prepare(model.encode(batch))
+        hidden = self._hidden(model, batch, prompt, shift_right(batch.target))
+        found = []
+        for states, target, real, counted in zip(hidden, batch.target, batch.target_mask, asked, strict=True):
+            # A text at a time: the logits of all of them would not fit.
+            logits = model.logits(states[counted].unsqueeze(0), prompt).squeeze(0).float()
+            total = -functional.cross_entropy(logits, target[counted], reduction="sum")
+            found.append([Hypothesis(tuple(target[real].tolist()), float(total))])
+        return found

@@ -1,0 +1,169 @@
+"""Language modelling: texts are foreseen symbol by symbol, and beginnings continued."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from seq2seq_suite.config import Data, LanguageModel
+from seq2seq_suite.data.sources import Row
+from seq2seq_suite.data.subwords import Characters, Subwords, clean_text, load_subwords, train_subwords
+from seq2seq_suite.data.vocabulary import Vocabulary
+from seq2seq_suite.metrics.likelihood import score_likelihood
+from seq2seq_suite.sizes import Sizes
+from seq2seq_suite.tasks.reading import place_of, read_examples, require_embedded
+from seq2seq_suite.types import END, DataError, Encoded, Example, Hypothesis, Score
+
+Judged = str | float  # a continuation, or a text's log-probability
+
+
+class LanguageModelTask:
+    """Texts, the longer ones cut into windows that are read apart from one another.
+
+    There is no source. A window without a reference is a beginning, which the model continues; one with a reference
+    is judged by its probability, that of the END behind it included.
+
+    Args:
+        options: the configuration's `language_model`.
+        data: the configuration's `data`.
+    """
+
+    name = "language_model"
+    primary_metric = "bits_per_character"
+    higher_is_better = False
+    label_weights: Mapping[str, float] = {}
+    continues = True
+
+    def __init__(self, options: LanguageModel, data: Data):
+        self.options, self.data = options, data
+        self.pieces: Subwords = Characters(Vocabulary.build([]))
+
+    # -- data ---------------------------------------------------------------------------------------------------
+
+    def read(self, split: str) -> list[Example]:
+        """The windows of a split.
+
+        Raises:
+            DataError: a file is missing, the split is empty, or more rows than `data.max_bad_rows` are broken.
+        """
+        if self.data.path == "miniworld":
+            texts = _miniworld(split)
+        else:
+            texts = ((example.source, example.origin) for example in read_examples(
+                self.data, split, self._whole, item="text", expected=f"rows with {self.options.text_column}"))
+        return [Example(window, window, origin) for text, origin in texts for window in self.windows(text)]
+
+    def _whole(self, row: Row) -> Example:
+        text, place = row.fields.get(self.options.text_column), {"file": row.file, "line": row.line}
+        if not isinstance(text, str):
+            raise DataError(f"the columns are {', '.join(map(str, row.fields))}", **place,
+                            expected=f"a text in the column {self.options.text_column}",
+                            remedy="name the column by language_model.text_column")
+        text = self._clean(text)
+        if not text:
+            raise DataError("the text is empty", **place, expected="at least one word", remedy="remove the row")
+        return Example(text, None, f"{row.file}:{row.line}")
+
+    def _clean(self, text: str) -> str:
+        return clean_text(text.lower() if self.options.lowercase else text)
+
+    def windows(self, text: str) -> list[str]:
+        """The text in parts of at most `window` characters, cut at spaces where there are any."""
+        parts, size = [], self.options.window
+        while len(text) > size:
+            cut = text.rfind(" ", 1, size + 1)
+            parts.append(text[: cut if cut > 0 else size])
+            text = text[cut + 1 if cut > 0 else size :]
+        return [*parts, text]
+
+    def from_text(self, text: str, *, origin: str = "") -> Example:
+        """A beginning to be continued; an empty one may become any text."""
+        beginning = self._clean(text)
+        if len(beginning) > self.options.window:
+            raise DataError(f"a beginning of {len(beginning)} characters", **place_of(origin),
+                            expected=f"at most {self.options.window}", remedy="give its last part alone")
+        return Example(beginning, None, origin)
+
+    def read_references(self, path: Path) -> list[Judged]:
+        """On each line a text, or the natural logarithm of its probability."""
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+        return [_number(line) if _number(line) is not None else clean_text(line) for line in lines]
+
+    # -- symbols ------------------------------------------------------------------------------------------------
+
+    def fit(self, examples: Sequence[Example]) -> None:
+        """The pieces, learned from the training split."""
+        self.pieces = train_subwords(self.options.subwords, [example.source for example in examples],
+                                     size=self.options.vocabulary_size)
+
+    def save(self, folder: Path) -> None:
+        """Write the pieces."""
+        folder.mkdir(parents=True, exist_ok=True)
+        self.pieces.save(folder, "pieces")
+
+    def load(self, folder: Path) -> None:
+        """Read what `save` wrote."""
+        self.pieces = load_subwords(self.options.subwords, folder, "pieces")
+
+    def sizes(self) -> Sizes:
+        """What the vocabulary asks of a model without a source."""
+        return Sizes(target_symbols=len(self.pieces), source_symbols=0, has_source=False)
+
+    def encode(self, examples: Sequence[Example]) -> list[Encoded]:
+        """Windows as targets without a source; a beginning is given, and has no END."""
+        encoded = []
+        for index, example in enumerate(examples):
+            ids = self.pieces.encode(example.source)
+            given = example.reference is None
+            target = np.array(ids if given else [*ids, END], dtype=np.int64)
+            encoded.append(Encoded(np.zeros(0, dtype=np.int64), target, index=index, given=np.full(len(target), given)))
+        return encoded
+
+    def linearise(self, reference: str) -> list[str]:
+        """The pieces of a window."""
+        return self.pieces.pieces(reference)
+
+    def parse(self, symbols: Sequence[str], example: Example) -> str:
+        """The text that pieces make."""
+        return self.pieces.join(symbols)
+
+    def read_hypothesis(self, hypothesis: Hypothesis, example: Example) -> Judged:
+        """A text's log-probability, or a beginning with what follows."""
+        if example.reference is not None:
+            return hypothesis.score
+        return self.pieces.decode([*self.pieces.encode(example.source), *hypothesis.symbols])
+
+    def constraint(self) -> None:
+        """Texts are free."""
+        return None
+
+    # -- judging and showing ------------------------------------------------------------------------------------
+
+    def score(self, predictions: Sequence[Judged | None], references: Sequence[str]) -> Score:
+        """Bits per character and perplexity of words."""
+        return score_likelihood(predictions, references, context=f"{self.options.window} characters")
+
+    def to_text(self, prediction: Judged | None) -> str:
+        """A text on one line, or a log-probability."""
+        return f"{prediction:.6f}" if isinstance(prediction, float) else prediction or ""
+
+    def draw(self, prediction: Judged | None) -> str:
+        """The same, for a person."""
+        return self.to_text(prediction)
+
+
+def _number(line: str) -> float | None:
+    try:
+        return float(line)
+    except ValueError:
+        return None
+
+
+def _miniworld(split: str) -> Iterator[tuple[str, str]]:
+    from seq2seq_suite.data.miniworld.stories import SPLITS, stories
+
+    require_embedded(split, SPLITS)
+    for number, story in enumerate(stories(split), 1):
+        yield story, f"miniworld/{split}:{number}"

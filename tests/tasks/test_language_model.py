@@ -1,0 +1,121 @@
+"""Language models: windows, figures, judging and continuing against plain loops, eight texts by heart."""
+
+import math
+
+import pytest
+import task_tools
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seq2seq_suite.data.batching import collate
+from seq2seq_suite.data.subwords import clean_text
+from seq2seq_suite.metrics.likelihood import score_likelihood
+from seq2seq_suite.strategies.continuing import Continuing
+from seq2seq_suite.strategies.search import SearchOptions
+from seq2seq_suite.types import BEGIN, END, PAD, UNKNOWN, DataError, Example
+
+TEXTS = ("the dog barks", "a cat sleeps", "the bird sings to a cat", "she runs", "he sees the dog", "cats and dogs",
+         "birds sing", "a dog and a cat run")
+
+
+def fitted(**keys):
+    task = task_tools.make_task("language_model", language_model__subwords="characters", **keys)
+    examples = [Example(text, text) for text in TEXTS]
+    task.fit(examples)
+    return task, examples
+
+
+def beginnings(task, texts):
+    return collate(task.encode([task.from_text(text) for text in texts]), "language_model")
+
+
+@given(st.text(alphabet="ab ", max_size=60), st.integers(1, 12))
+def test_windows_lose_nothing_but_spaces_between_them(text, size):
+    task = task_tools.make_task("language_model", language_model__window=size)
+    text = clean_text(text)
+    windows = task.windows(text)
+    assert max(map(len, windows)) <= size and "".join(windows).replace(" ", "") == text.replace(" ", "")
+    words = [word for window in windows for word in window.split()]
+    if all(len(word) <= size for word in text.split()):
+        assert words == text.split()
+
+
+def test_rows_are_read_and_broken_ones_named(tmp_path):
+    folder = task_tools.write_rows(tmp_path, [{"text": "a  b c"}, {"body": "x"}, {"text": " "}])
+    with pytest.raises(DataError, match=r"train\.jsonl:2: the columns are body"):
+        task_tools.make_task("language_model", data__path=folder).read("train")
+    found = task_tools.make_task("language_model", data__path=folder, data__max_bad_rows=2,
+                                 language_model__window=3).read("train")
+    assert [example.reference for example in found] == ["a b", "c"]
+    with pytest.raises(DataError, match="a beginning of 4 characters"):
+        task_tools.make_task("language_model", language_model__window=3).from_text("abcd")
+
+
+def test_figures_are_those_of_the_definition():
+    score = score_likelihood([-2.0, -3.0], ["ab cd", "e"], context="x")
+    assert score.figures["bits_per_character"] == pytest.approx(5.0 / math.log(2) / 6)
+    assert score.figures["word_perplexity"] == pytest.approx(math.exp(5.0 / 3))
+    assert score_likelihood([None], ["a"], context="x").figures["bits_per_character"] == math.inf
+
+
+def test_texts_are_judged_by_the_product_of_all_steps(make_model):
+    task, examples = fitted()
+    model, strategy = make_model(task.sizes()).requires_grad_(False), Continuing()
+    batch = collate(task.encode(examples[:3]), "language_model")
+    found = strategy.generate(model, batch, options=SearchOptions(), limit=torch.full((3,), 9))
+    for example, (hypothesis,) in zip(examples, found, strict=False):
+        total, cache, previous = 0.0, None, BEGIN
+        alone = collate(task.encode([example]), "language_model")
+        prompt = model.prepare(model.encode(alone))
+        cache = model.decoder.new_cache(prompt.states.values)
+        for step, symbol in enumerate([*task.pieces.encode(example.source), END]):
+            x = model.embed(torch.tensor([[previous]]), prompt, offset=step)
+            hidden, cache = model.decode(x, None, prompt, cache)
+            total += float(model.logits(hidden, prompt).log_softmax(-1)[0, 0, symbol])
+            previous = symbol
+        assert hypothesis.score == pytest.approx(total, abs=1e-3)
+        assert task.read_hypothesis(hypothesis, example) == hypothesis.score
+    loss = strategy.loss(model, batch)
+    assert -float(loss.sums["cross_entropy"]) == pytest.approx(sum(one.score for (one,) in found), rel=1e-4)
+
+
+@pytest.mark.parametrize("beams", [1, 3])
+def test_beginnings_of_any_length_are_continued_as_a_plain_loop_does(make_model, beams):
+    task, _ = fitted()
+    model, strategy, steps = make_model(task.sizes()), Continuing(), 6
+    texts = ["the d", "", "she", "a c"]
+    found = strategy.generate(model, beginnings(task, texts), options=SearchOptions(beam_size=beams),
+                              limit=torch.full((4,), steps))
+    alone = [strategy.generate(model, beginnings(task, [text]), options=SearchOptions(beam_size=beams),
+                               limit=torch.full((1,), steps))[0] for text in texts]
+    assert [one[0].symbols for one in found] == [one[0].symbols for one in alone]
+    if beams > 1:
+        return
+    for text, (hypothesis,) in zip(texts, found, strict=True):
+        symbols = [BEGIN, *task.pieces.encode(text)]
+        prompt = model.prepare(model.encode(beginnings(task, [text])))
+        for _ in range(steps - 1):
+            visible = torch.ones(len(symbols), len(symbols)).tril().bool().unsqueeze(0)
+            hidden, _ = model.decode(model.embed(torch.tensor([symbols]), prompt), visible, prompt)
+            logits = model.logits(hidden, prompt)[0, -1]
+            logits[[PAD, BEGIN, UNKNOWN]] = -math.inf
+            symbols.append(int(logits.argmax()))
+            if symbols[-1] == END:
+                break
+        written = [symbol for symbol in symbols[1 + len(text):] if symbol != END]
+        assert list(hypothesis.symbols) == written
+
+
+def test_eight_texts_are_learned_by_heart(make_model, overfit):
+    task, examples = fitted()
+    model, strategy = make_model(task.sizes(), noise=0.0, width=32, feed_forward_width=64), Continuing()
+    overfit(model, strategy, collate(task.encode(examples), "language_model"), updates=150)
+    batch = collate(task.encode(examples), "language_model")
+    judged = strategy.generate(model, batch, options=SearchOptions(), limit=torch.full((8,), 9))
+    # The first letters are a choice among eight; all that follows is certain.
+    assert task.score([one[0].score for one in judged], list(TEXTS)).figures["bits_per_character"] < 0.5
+    texts = ["the d", "a c", "she", "birds"]
+    found = strategy.generate(model, beginnings(task, texts), options=SearchOptions(), limit=torch.full((4,), 40))
+    written = [task.read_hypothesis(one[0], task.from_text(text)) for one, text in zip(found, texts, strict=True)]
+    assert written == ["the dog barks", "a cat sleeps", "she runs", "birds sing"]
