@@ -52,6 +52,7 @@ class Backbone(Section):
     decoder_layers: Positive
     dropout: Fraction
     attention_dropout: Fraction = 0.0
+    attention_score: Literal["dot", "additive"] = "dot"  # of query and key; additive: v . tanh(q + k), slower, hungrier
     activation: Literal["relu", "gelu", "swiglu"] = "relu"
     norm: Literal["layer", "rms", "power"] = "layer"
     norm_placement: Literal["pre", "post"] = "pre"
@@ -79,6 +80,13 @@ class Backbone(Section):
             raise ValueError(f"backbone.width {self.width} is not a multiple of backbone.num_heads {self.num_heads}")
         if self.positions == "rotary" and (self.width // self.num_heads) % 2:
             raise ValueError("rotary positions need an even backbone.width / backbone.num_heads")
+        if self.attention_score == "additive" and self.positions == "rotary":
+            raise ValueError("backbone.positions rotary turns queries and keys so that their product tells distances; "
+                             "backbone.attention_score additive takes no product: set backbone.positions=sinusoidal")
+        if self.attention_score == "additive" and self.encoder != "self_attention" and self.decoder == "rnn":
+            raise ValueError(f"backbone.attention_score additive changes Transformer layers, of which "
+                             f"backbone.encoder {self.encoder} and backbone.decoder rnn have none (decoder rnn is "
+                             "additive already): set backbone.attention_score=dot")
         if self.encoder == "conv" and not (self.encoder_kernel and self.encoder_dilations):
             raise ValueError("backbone.encoder conv needs backbone.encoder_kernel, such as 3, and "
                              "backbone.encoder_dilations, such as [1]")

@@ -28,6 +28,7 @@ class LayerShape:
     norm: str = "layer"
     norm_placement: str = "pre"
     encoder_kernel: int = 0  # positions under the convolution of an encoder layer, odd; 0: it has none
+    attention_score: str = "dot"
 
 
 class FeedForward(nn.Module):
@@ -106,8 +107,7 @@ class EncoderLayer(nn.Module):
 
     def __init__(self, shape: LayerShape, rotary: RotaryPositions | None):
         super().__init__()
-        self.attention = MultiHeadAttention(shape.width, shape.num_heads, dropout_rate=shape.attention_dropout,
-                                            rotary=rotary)
+        self.attention = _build_attention(shape, rotary)
         self.attention_residual = Residual(shape)
         self.convolution = Convolution(shape) if shape.encoder_kernel else None
         self.convolution_residual = Residual(shape) if shape.encoder_kernel else None
@@ -127,12 +127,10 @@ class DecoderLayer(nn.Module):
 
     def __init__(self, shape: LayerShape, rotary: RotaryPositions | None, *, has_memory: bool = True):
         super().__init__()
-        self.attention = MultiHeadAttention(shape.width, shape.num_heads, dropout_rate=shape.attention_dropout,
-                                            rotary=rotary)
+        self.attention = _build_attention(shape, rotary)
         self.attention_residual = Residual(shape)
         if has_memory:
-            self.cross_attention = MultiHeadAttention(shape.width, shape.num_heads,
-                                                      dropout_rate=shape.attention_dropout)
+            self.cross_attention = _build_attention(shape)
             self.cross_residual = Residual(shape)
         self.feed_forward = FeedForward(shape)
         self.feed_forward_residual = Residual(shape)
@@ -170,6 +168,11 @@ class DecoderLayer(nn.Module):
         sentences = memory.keys.size(0)
         out = self.cross_attention.cross(x.reshape(sentences, -1, width), memory, memory_visible)
         return out.view(rows, length, width)
+
+
+def _build_attention(shape: LayerShape, rotary: RotaryPositions | None = None) -> MultiHeadAttention:
+    return MultiHeadAttention(shape.width, shape.num_heads, dropout_rate=shape.attention_dropout, rotary=rotary,
+                              score=shape.attention_score)
 
 
 def causal(length: int, past: int = 0, device: torch.device | None = None) -> Tensor:

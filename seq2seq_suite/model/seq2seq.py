@@ -200,7 +200,7 @@ def build_model(backbone: Backbone, sizes: Sizes) -> Seq2Seq:
     """The model that a configuration and a task's vocabularies describe."""
     shape = LayerShape(backbone.width, backbone.feed_forward_width, backbone.num_heads, backbone.dropout,
                        backbone.attention_dropout, backbone.activation, backbone.norm, backbone.norm_placement,
-                       backbone.encoder_kernel)
+                       backbone.encoder_kernel, backbone.attention_score)
     rotary = None
     if backbone.positions == "rotary":
         rotary = RotaryPositions(backbone.width // backbone.num_heads, backbone.max_positions)
