@@ -65,6 +65,7 @@ class Backbone(Section):
     cell: Literal["lstm", "gru"] = "lstm"  # of rnn encoders and decoders
     encoder_steps: Positive = 1  # times that the encoder's layers are applied, weights shared (Universal Transformer)
     decoder_steps: Positive = 1  # the same of the decoder's layers
+    embedding_width: NotNegative = 0  # E below width: narrow vectors and one matrix to the width (ALBERT); 0: none
     tie_embeddings: bool = True  # target embedding and output projection share their weights
 
     @model_validator(mode="before")
@@ -80,6 +81,9 @@ class Backbone(Section):
             raise ValueError(f"backbone.width {self.width} is not a multiple of backbone.num_heads {self.num_heads}")
         if self.positions == "rotary" and (self.width // self.num_heads) % 2:
             raise ValueError("rotary positions need an even backbone.width / backbone.num_heads")
+        if self.embedding_width >= self.width:
+            raise ValueError(f"backbone.embedding_width {self.embedding_width} is not below backbone.width "
+                             f"{self.width}: set it to 0 for vectors as wide as the model")
         if self.attention_score == "additive" and self.positions == "rotary":
             raise ValueError("backbone.positions rotary turns queries and keys so that their product tells distances; "
                              "backbone.attention_score additive takes no product: set backbone.positions=sinusoidal")

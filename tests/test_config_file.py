@@ -17,7 +17,8 @@ KEYS = (
     "backbone.norm", "backbone.norm_placement", "backbone.positions", "backbone.max_positions",
     "backbone.encoder", "backbone.encoder_kernel", "backbone.encoder_dilations",
     "backbone.decoder", "backbone.cell",
-    "backbone.encoder_steps", "backbone.decoder_steps", "backbone.tie_embeddings",
+    "backbone.encoder_steps", "backbone.decoder_steps", "backbone.embedding_width",
+    "backbone.tie_embeddings",
     "strategy.kind", "strategy.label_smoothing", "strategy.scheduled_sampling", "strategy.ctc_weight",
     "strategy.length_ratio", "strategy.length_weight", "strategy.glancing", "strategy.factor", "strategy.extra",
     "strategy.end_weight", "strategy.link_heads", "strategy.grid", "strategy.anchor_weight",
@@ -143,6 +144,7 @@ def test_keys_that_contradict_each_other_are_named_where_they_stand(folder):
 @pytest.mark.parametrize(("backbone", "message"), [
     ("attention_score: additive, positions: rotary", "additive takes no product: set backbone.positions=sinusoidal"),
     ("attention_score: additive, encoder: rnn, decoder: rnn", "backbone.decoder rnn have none"),
+    ("embedding_width: 256", "backbone.embedding_width 256 is not below backbone.width 256: set it to 0"),
 ])
 def test_variants_that_make_no_sense_are_refused_with_a_remedy(folder, backbone, message):
     found = error_of(f"task: translation\nbackbone: {{{backbone}}}\n")

@@ -14,13 +14,14 @@ from seq2seq_suite.model.ctc import CtcHead
 from seq2seq_suite.model.dag import Links
 from seq2seq_suite.model.decoder import Cache, DecoderStack, Memory, RecurrentDecoderStack
 from seq2seq_suite.model.dropout import Dropout
+from seq2seq_suite.model.embeddings import FactorisedEmbedding, token_embedding
 from seq2seq_suite.model.encoders import (
     ConvolutionalEncoder,
     RecurrentEncoder,
     RecurrentNetworkEncoder,
     SelfAttentionEncoder,
 )
-from seq2seq_suite.model.frontends import Tokens, Words, token_embedding
+from seq2seq_suite.model.frontends import Tokens, Words
 from seq2seq_suite.model.guide import Guide
 from seq2seq_suite.model.label_head import LabelHead, LabelView
 from seq2seq_suite.model.layers import LayerShape
@@ -33,7 +34,7 @@ from seq2seq_suite.model.rnn_decoder import RecurrentNetworkDecoder
 from seq2seq_suite.model.segments import Segments, Sentences
 from seq2seq_suite.model.slots import Slots
 from seq2seq_suite.sizes import Sizes
-from seq2seq_suite.types import Batch, States
+from seq2seq_suite.types import PAD, Batch, States
 
 if TYPE_CHECKING:
     from seq2seq_suite.config import Backbone
@@ -96,7 +97,8 @@ class Seq2Seq(nn.Module):
     """
 
     def __init__(self, frontend: nn.Module, encoder: nn.Module, decoder: DecoderStack, *, positions: nn.Module,
-                 embedding: nn.Embedding, output: OutputLayer, dropout_rate: float, extras: Extras):
+                 embedding: nn.Embedding | FactorisedEmbedding, output: OutputLayer, dropout_rate: float,
+                 extras: Extras):
         super().__init__()
         self.frontend, self.encoder, self.decoder = frontend, encoder, decoder
         self.positions, self.embedding, self.output = positions, embedding, output
@@ -204,7 +206,7 @@ def build_model(backbone: Backbone, sizes: Sizes) -> Seq2Seq:
     rotary = None
     if backbone.positions == "rotary":
         rotary = RotaryPositions(backbone.width // backbone.num_heads, backbone.max_positions)
-    embedding = token_embedding(sizes.target_symbols, backbone.width)
+    embedding = token_embedding(sizes.target_symbols, backbone.width, narrow_width=backbone.embedding_width)
     output = OutputLayer(backbone.width, sizes.target_symbols, tied=embedding if backbone.tie_embeddings else None)
     extras = _build_extras(backbone.width, sizes)
     return Seq2Seq(
@@ -261,7 +263,8 @@ def _build_positions(backbone: Backbone) -> nn.Module:
             return NoPositions()
 
 
-def _build_frontend(backbone: Backbone, sizes: Sizes, target_embedding: nn.Embedding) -> nn.Module:
+def _build_frontend(backbone: Backbone, sizes: Sizes, target_embedding: nn.Embedding | FactorisedEmbedding
+                    ) -> nn.Module:
     positions = _build_positions(backbone)
     if sizes.sound is not None:
         sound = sizes.sound
@@ -276,9 +279,13 @@ def _build_frontend(backbone: Backbone, sizes: Sizes, target_embedding: nn.Embed
     if sizes.source_segments:
         segments = Segments(sizes.source_segments, backbone.width, jitter=sizes.segment_jitter)
     if sizes.sentences:
-        return Sentences(sizes.source_symbols, backbone.width, segments=segments, dropout_rate=backbone.dropout)
+        embedding = token_embedding(sizes.source_symbols, backbone.width, narrow_width=backbone.embedding_width,
+                                    padding_idx=PAD)
+        return Sentences(embedding, segments=segments, dropout_rate=backbone.dropout)
+    embedding = target_embedding
+    if not sizes.shared_symbols:
+        embedding = token_embedding(sizes.source_symbols, backbone.width, narrow_width=backbone.embedding_width)
     if not sizes.words:
-        embedding = target_embedding if sizes.shared_symbols else token_embedding(sizes.source_symbols, backbone.width)
         return Tokens(embedding, positions=positions, dropout_rate=backbone.dropout, segments=segments)
-    return Words(sizes.source_symbols, sizes.source_characters, backbone.width, positions=positions,
-                 dropout_rate=backbone.dropout, unknown_probability=torch.tensor(sizes.unknown_probability))
+    return Words(embedding, sizes.source_characters, positions=positions, dropout_rate=backbone.dropout,
+                 unknown_probability=torch.tensor(sizes.unknown_probability))

@@ -144,6 +144,7 @@ def test_scheduled_sampling_under_autocast_reaches_every_weight(make_model, make
 
 @pytest.mark.parametrize(("linearisation", "backbone"), [
     ("in_order", {}), ("brackets", {}), ("in_order", {"attention_score": "additive"}),
+    ("in_order", {"embedding_width": 12}),
 ], ids=str)
 def test_eight_examples_are_learned_to_exact_match(make_model, make_parsing, overfit, linearisation, backbone):
     task, examples = make_parsing(linearisation)
