@@ -65,6 +65,10 @@ class Backbone(Section):
     cell: Literal["lstm", "gru"] = "lstm"  # of rnn encoders and decoders
     encoder_steps: Positive = 1  # times that the encoder's layers are applied, weights shared (Universal Transformer)
     decoder_steps: Positive = 1  # the same of the decoder's layers
+    experts: NotNegative = 0  # feed-forward networks of each Transformer layer, a position takes a few; 0: one for all
+    experts_per_token: Positive = 2  # how many it takes, the likeliest first
+    expert_capacity: PositiveFloat = 1.25  # in training one takes at most so many times an even share of positions
+    balance_weight: Annotated[float, Field(ge=0.0)] = 0.01  # of the loss that is least where all are used alike
     embedding_width: NotNegative = 0  # E below width: narrow vectors and one matrix to the width (ALBERT); 0: none
     tie_embeddings: bool = True  # target embedding and output projection share their weights
 
@@ -81,6 +85,14 @@ class Backbone(Section):
             raise ValueError(f"backbone.width {self.width} is not a multiple of backbone.num_heads {self.num_heads}")
         if self.positions == "rotary" and (self.width // self.num_heads) % 2:
             raise ValueError("rotary positions need an even backbone.width / backbone.num_heads")
+        if self.experts and self.experts_per_token >= self.experts:
+            raise ValueError(f"backbone.experts {self.experts} leaves no choice with backbone.experts_per_token "
+                             f"{self.experts_per_token}: set a larger backbone.experts, a smaller "
+                             "backbone.experts_per_token, or backbone.experts=0 for one network")
+        if self.experts and self.encoder != "self_attention" and self.decoder == "rnn":
+            raise ValueError(f"backbone.experts are the feed-forward networks of Transformer layers, of which "
+                             f"backbone.encoder {self.encoder} and backbone.decoder rnn have none: set "
+                             "backbone.experts=0")
         if self.embedding_width >= self.width:
             raise ValueError(f"backbone.embedding_width {self.embedding_width} is not below backbone.width "
                              f"{self.width}: set it to 0 for vectors as wide as the model")

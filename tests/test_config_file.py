@@ -17,7 +17,8 @@ KEYS = (
     "backbone.norm", "backbone.norm_placement", "backbone.positions", "backbone.max_positions",
     "backbone.encoder", "backbone.encoder_kernel", "backbone.encoder_dilations",
     "backbone.decoder", "backbone.cell",
-    "backbone.encoder_steps", "backbone.decoder_steps", "backbone.embedding_width",
+    "backbone.encoder_steps", "backbone.decoder_steps", "backbone.experts",
+    "backbone.experts_per_token", "backbone.expert_capacity", "backbone.balance_weight", "backbone.embedding_width",
     "backbone.tie_embeddings",
     "strategy.kind", "strategy.label_smoothing", "strategy.scheduled_sampling", "strategy.ctc_weight",
     "strategy.length_ratio", "strategy.length_weight", "strategy.glancing", "strategy.factor", "strategy.extra",
@@ -144,6 +145,8 @@ def test_keys_that_contradict_each_other_are_named_where_they_stand(folder):
 @pytest.mark.parametrize(("backbone", "message"), [
     ("attention_score: additive, positions: rotary", "additive takes no product: set backbone.positions=sinusoidal"),
     ("attention_score: additive, encoder: rnn, decoder: rnn", "backbone.decoder rnn have none"),
+    ("experts: 2", "leaves no choice with backbone.experts_per_token 2: set a larger backbone.experts"),
+    ("experts: 4, encoder: conv, encoder_kernel: 3, decoder: rnn", "have none: set backbone.experts=0"),
     ("embedding_width: 256", "backbone.embedding_width 256 is not below backbone.width 256: set it to 0"),
 ])
 def test_variants_that_make_no_sense_are_refused_with_a_remedy(folder, backbone, message):

@@ -58,12 +58,12 @@ class RecurrentNetworkDecoder(nn.Module):
         return Cache((KeysValues.empty(like.new_empty(like.size(0), 1, 0, self.width)),))
 
     def forward(self, x: Tensor, visible: Tensor | None, memory: Memory, cache: Cache | None = None,
-                *, mask: Tensor | None = None) -> tuple[Tensor, Cache | None]:
+                *, mask: Tensor | None = None, balance: list[Tensor] | None = None) -> tuple[Tensor, Cache | None]:
         """Hidden states of the target; see `DecoderStack.forward`.
 
         Args:
             x: (N,T,D) embedded symbols.
-            visible, mask: not looked at.
+            visible, mask, balance: not looked at.
             memory: from `remember`.
             cache: the layers' states and how many symbols they have read.
 

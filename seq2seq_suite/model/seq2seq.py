@@ -21,6 +21,7 @@ from seq2seq_suite.model.encoders import (
     RecurrentNetworkEncoder,
     SelfAttentionEncoder,
 )
+from seq2seq_suite.model.experts import MixtureOfExperts
 from seq2seq_suite.model.frontends import Tokens, Words
 from seq2seq_suite.model.guide import Guide
 from seq2seq_suite.model.label_head import LabelHead, LabelView
@@ -107,20 +108,26 @@ class Seq2Seq(nn.Module):
         self.pointer, self.label_head, self.ctc = extras.pointer, extras.label_head, extras.ctc
         self.length_head, self.links, self.slots = extras.length_head, extras.links, extras.slots
         self.scale = math.sqrt(embedding.embedding_dim)
+        self.has_experts = any(isinstance(part, MixtureOfExperts) for part in self.modules())
 
     def encode(self, batch: Batch) -> States:
         """The batch's source as vectors (B,S',D)."""
-        states = self.encoder(self.frontend(batch.source, batch.source_mask))
+        balance: list[Tensor] | None = [] if self.learns_balance() else None
+        states = self.encoder(replace(self.frontend(batch.source, batch.source_mask), balance=balance))
         symbols = None
         if self.pointer is not None:
             symbols = batch.source if batch.source.dim() == 2 else batch.source[..., 0]
-        return replace(states, symbols=symbols, scores=batch.scores)
+        return replace(states, symbols=symbols, scores=batch.scores, balance=balance)
 
     def prepare(self, states: States) -> Prompt:
         """What decoding needs of the encoder's output, computed once for all steps."""
         guide = self.guide.prepare(states.values) if self.guide is not None else None
         labels = self.label_head(states) if self.label_head is not None else None
         return Prompt(self.decoder.remember(states), guide, states, labels)
+
+    def learns_balance(self) -> bool:
+        """Whether a pass now leaves load-balance losses in its states: there are experts, and gradients."""
+        return self.has_experts and torch.is_grad_enabled()
 
     def labels_of(self, states: States) -> tuple[tuple[int, ...], ...]:
         """The likeliest auxiliary label of each source position, of the first kind; empty rows without a labeller."""
@@ -158,7 +165,9 @@ class Seq2Seq(nn.Module):
     def decode(self, x: Tensor, visible: Tensor | None, prompt: Prompt, cache: Cache | None = None,
                *, mask: Tensor | None = None) -> tuple[Tensor, Cache | None]:
         """Hidden states (N,T,D) of embedded input (N,T,D); see `DecoderStack.forward`."""
-        return self.decoder(x, visible, prompt.memory, cache, mask=mask)
+        # A first pass without gradients, whose outputs the second one reads, leaves no losses behind.
+        balance = prompt.states.balance if self.learns_balance() else None
+        return self.decoder(x, visible, prompt.memory, cache, mask=mask, balance=balance)
 
     def logits(self, hidden: Tensor, prompt: Prompt) -> Tensor:
         """(N,T,V) unnormalised log-probabilities of the symbols after hidden states (N,T,D)."""
@@ -202,7 +211,8 @@ def build_model(backbone: Backbone, sizes: Sizes) -> Seq2Seq:
     """The model that a configuration and a task's vocabularies describe."""
     shape = LayerShape(backbone.width, backbone.feed_forward_width, backbone.num_heads, backbone.dropout,
                        backbone.attention_dropout, backbone.activation, backbone.norm, backbone.norm_placement,
-                       backbone.encoder_kernel, backbone.attention_score)
+                       backbone.encoder_kernel, backbone.attention_score, backbone.experts, backbone.experts_per_token,
+                       backbone.expert_capacity)
     rotary = None
     if backbone.positions == "rotary":
         rotary = RotaryPositions(backbone.width // backbone.num_heads, backbone.max_positions)

@@ -18,7 +18,8 @@ from seq2seq_suite.types import Batch, States
 WIDTH = 16
 RECURRENT = {"encoder_steps": 2, "decoder_steps": 2}
 VARIANTS = [{"attention_score": "additive"}, {"attention_score": "additive", "positions": "learned", **RECURRENT},
-            {"embedding_width": 5}, {"embedding_width": 5, "tie_embeddings": False, **RECURRENT}]
+            {"embedding_width": 5}, {"embedding_width": 5, "tie_embeddings": False, **RECURRENT},
+            {"experts": 4}, {"experts": 3, "experts_per_token": 1, "expert_capacity": 0.5, **RECURRENT}]
 CLOSE = {"rtol": 1e-4, "atol": 1e-5}
 
 
