@@ -14,21 +14,27 @@ from benchmarks.corpus import Corpus, from_folder, synthetic
 SUITE = "suite"
 
 
-def common_options(description: str | None, systems: Mapping[str, str], *, seconds: float) -> argparse.ArgumentParser:
+def measuring_options(description: str | None, *, seconds: float) -> argparse.ArgumentParser:
     """A parser with the options that every speed benchmark takes."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", help="folder with train and test of rows {src, tgt}; made-up pairs without it")
-    parser.add_argument("--cache", type=Path, default=Path(tempfile.gettempdir()) / "seq2seq_suite-benchmarks",
-                        help="where learned pieces and weights are kept")
-    parser.add_argument("--systems", nargs="+", choices=systems, default=list(systems))
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=seconds, help="of a round of one system, about")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--output", type=Path, help="Markdown file")
     parser.add_argument("--append", action="store_true", help="add to the file instead of replacing it")
-    parser.add_argument("--smoke", action="store_true", help="the suite alone on a few made-up pairs, seconds of work")
+    parser.add_argument("--smoke", action="store_true", help="the suite alone on a few made-up data, seconds of work")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
+    return parser
+
+
+def common_options(description: str | None, systems: Mapping[str, str], *, seconds: float) -> argparse.ArgumentParser:
+    """A parser with the options of the speed benchmarks that put systems side by side on a corpus."""
+    parser = measuring_options(description, seconds=seconds)
+    parser.add_argument("--data", help="folder with train and test of rows {src, tgt}; made-up pairs without it")
+    parser.add_argument("--cache", type=Path, default=Path(tempfile.gettempdir()) / "seq2seq_suite-benchmarks",
+                        help="where learned pieces and weights are kept")
+    parser.add_argument("--systems", nargs="+", choices=systems, default=list(systems))
     return parser
 
 

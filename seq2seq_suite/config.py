@@ -11,22 +11,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from seq2seq_suite.config_backbone import Backbone
 from seq2seq_suite.config_section import Fraction, NotNegative, Positive, PositiveFloat, Section, Share
 from seq2seq_suite.config_strategy import Autoregressive, Search, Strategy
 
-# Vaswani et al. 2017, Table 3, rows "base" and "big"; `tiny` is Wu et al. 2021 (Multi30k), `small` lies between.
-SIZES: dict[str, dict[str, Any]] = {
-    "tiny": {"width": 128, "feed_forward_width": 256, "num_heads": 4, "encoder_layers": 4, "decoder_layers": 4,
-             "dropout": 0.1},
-    "small": {"width": 256, "feed_forward_width": 1024, "num_heads": 4, "encoder_layers": 4, "decoder_layers": 4,
-              "dropout": 0.1},
-    "base": {"width": 512, "feed_forward_width": 2048, "num_heads": 8, "encoder_layers": 6, "decoder_layers": 6,
-             "dropout": 0.1},
-    "big": {"width": 1024, "feed_forward_width": 4096, "num_heads": 16, "encoder_layers": 6, "decoder_layers": 6,
-            "dropout": 0.3},
-}
-SIZES |= {f"{size}_12_1": {**SIZES[size], "encoder_layers": 12, "decoder_layers": 1}  # deep encoder, shallow decoder:
-          for size in ("tiny", "base")}  # the autoregressive rival of decoders that write all at once
 FREE_TEXT = ("translation", "qa", "asr", "speech_translation")  # tasks that every strategy can write
 
 
@@ -39,58 +27,6 @@ class Data(Section):
     test_splits: tuple[str, ...] = ("test",)  # evaluated once, with the best checkpoint, at the end of a run
     max_bad_rows: NotNegative = 0  # broken rows tolerated (and listed) before the run stops
     max_length: Positive = 256  # longest source the model takes, in words; a longer one is a bad row
-
-
-class Backbone(Section):
-    """The shared core. `size` fills whatever is not given."""
-
-    size: Literal["tiny", "small", "base", "big", "tiny_12_1", "base_12_1"] = "small"
-    width: Positive
-    feed_forward_width: Positive
-    num_heads: Positive
-    encoder_layers: Positive
-    decoder_layers: Positive
-    dropout: Fraction
-    attention_dropout: Fraction = 0.0
-    activation: Literal["relu", "gelu", "swiglu"] = "relu"
-    norm: Literal["layer", "rms", "power"] = "layer"
-    norm_placement: Literal["pre", "post"] = "pre"
-    positions: Literal["sinusoidal", "learned", "rotary", "none"] = "sinusoidal"  # none: a bag of words
-    max_positions: Positive = 2048  # longest sequence that there are positions for
-    encoder: Literal["self_attention", "conv", "rnn"] = "self_attention"  # conv: gated convolutions as in ConvS2S
-    encoder_kernel: NotNegative = 0  # positions under a convolution in each encoder layer; 0: self-attention has none
-    encoder_dilations: tuple[Positive, ...] = (1,)  # of conv: steps between those positions, a number for each layer
-    decoder: Literal["transformer", "rnn"] = "transformer"  # rnn: with additive attention, as in RNNsearch
-    cell: Literal["lstm", "gru"] = "lstm"  # of rnn encoders and decoders
-    encoder_steps: Positive = 1  # times that the encoder's layers are applied, weights shared (Universal Transformer)
-    decoder_steps: Positive = 1  # the same of the decoder's layers
-    tie_embeddings: bool = True  # target embedding and output projection share their weights
-
-    @model_validator(mode="before")
-    @classmethod
-    def _fill_from_size(cls, given: Any) -> Any:
-        if isinstance(given, dict):
-            return {**SIZES.get(str(given.get("size", "small")), {}), **given}
-        return given
-
-    @model_validator(mode="after")
-    def _is_possible(self) -> Backbone:
-        if self.width % self.num_heads:
-            raise ValueError(f"backbone.width {self.width} is not a multiple of backbone.num_heads {self.num_heads}")
-        if self.positions == "rotary" and (self.width // self.num_heads) % 2:
-            raise ValueError("rotary positions need an even backbone.width / backbone.num_heads")
-        if self.encoder == "conv" and not (self.encoder_kernel and self.encoder_dilations):
-            raise ValueError("backbone.encoder conv needs backbone.encoder_kernel, such as 3, and "
-                             "backbone.encoder_dilations, such as [1]")
-        if self.encoder == "rnn" and (self.encoder_kernel or self.width % 2):
-            raise ValueError("backbone.encoder rnn needs an even backbone.width and backbone.encoder_kernel=0")
-        if self.encoder != "self_attention" and self.encoder_steps > 1:
-            raise ValueError("backbone.encoder_steps repeats the layers of backbone.encoder=self_attention alone")
-        if self.decoder == "rnn" and self.decoder_steps > 1:
-            raise ValueError("backbone.decoder_steps repeats the layers of backbone.decoder=transformer alone")
-        if self.encoder_kernel and self.encoder_kernel % 2 == 0:
-            raise ValueError(f"backbone.encoder_kernel {self.encoder_kernel} is even, but the window has a middle")
-        return self
 
 
 class Training(Section):

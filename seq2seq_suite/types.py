@@ -158,13 +158,15 @@ class States:
     """What every front-end and every encoder returns: values (B,S',D) and mask (B,S').
 
     `symbols` (B,S') are the target symbols at the positions, where outputs may be copied from there; or None.
-    `scores` (B,V) is what a model outside says of each target symbol; or None.
+    `scores` (B,V) is what a model outside says of each target symbol; or None. `balance` is where layers of experts
+    leave their load-balance losses, a list of the one pass that these states belong to; None where nothing learns.
     """
 
     values: Tensor
     mask: Tensor
     symbols: Tensor | None = None
     scores: Tensor | None = None
+    balance: list[Tensor] | None = None
 
     def select(self, rows: Tensor) -> States:
         """The given rows, (B',) int64."""

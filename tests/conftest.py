@@ -7,7 +7,8 @@ import pytest
 import torch
 from torch import nn
 
-from seq2seq_suite.config import Backbone, Config
+from seq2seq_suite.config import Config
+from seq2seq_suite.config_backbone import Backbone
 from seq2seq_suite.model.layers import LayerShape
 from seq2seq_suite.model.seq2seq import Seq2Seq, build_model
 from seq2seq_suite.sizes import Sizes

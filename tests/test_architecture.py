@@ -13,7 +13,8 @@ MAY_IMPORT = {
     "files": set(),
     "config_section": set(),
     "config_strategy": {"config_section"},
-    "config": {"config_section", "config_strategy"},
+    "config_backbone": {"config_section"},
+    "config": {"config_section", "config_strategy", "config_backbone"},
     "model": set(),
     "strategies": {"model"},
     "data": set(),
@@ -23,7 +24,7 @@ MAY_IMPORT = {
     "training": {"model", "strategies", "data", "metrics", "tasks", "report", "config", "config_file"},
 }
 # A type in an annotation is no dependency at run time: the builder reads the configuration's fields.
-FOR_TYPES_ONLY = {"model": {"config"}}
+FOR_TYPES_ONLY = {"model": {"config_backbone"}}
 MOST_LINES = 420
 
 

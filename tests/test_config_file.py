@@ -12,11 +12,14 @@ KEYS = (
     "task", "seed", "device", "init_from", "init_parts",
     "data.path", "data.subset", "data.splits", "data.test_splits", "data.max_bad_rows", "data.max_length",
     "backbone.size", "backbone.width", "backbone.feed_forward_width", "backbone.num_heads", "backbone.encoder_layers",
-    "backbone.decoder_layers", "backbone.dropout", "backbone.attention_dropout", "backbone.activation",
+    "backbone.decoder_layers", "backbone.dropout", "backbone.attention_dropout",
+    "backbone.attention_score", "backbone.activation",
     "backbone.norm", "backbone.norm_placement", "backbone.positions", "backbone.max_positions",
     "backbone.encoder", "backbone.encoder_kernel", "backbone.encoder_dilations",
     "backbone.decoder", "backbone.cell",
-    "backbone.encoder_steps", "backbone.decoder_steps", "backbone.tie_embeddings",
+    "backbone.encoder_steps", "backbone.decoder_steps", "backbone.experts",
+    "backbone.experts_per_token", "backbone.expert_capacity", "backbone.balance_weight", "backbone.embedding_width",
+    "backbone.tie_embeddings",
     "strategy.kind", "strategy.label_smoothing", "strategy.scheduled_sampling", "strategy.ctc_weight",
     "strategy.length_ratio", "strategy.length_weight", "strategy.glancing", "strategy.factor", "strategy.extra",
     "strategy.end_weight", "strategy.link_heads", "strategy.grid", "strategy.anchor_weight",
@@ -139,6 +142,18 @@ def test_keys_that_contradict_each_other_are_named_where_they_stand(folder):
         "p.yaml:3: backbone.width 250 is not a multiple of backbone.num_heads 4")
     assert error_of("task: parsing\nsearch: {num_hypotheses: 5}\n", "search.beam_size=2").startswith(
         "command line: search.beam_size=2: search.num_hypotheses 5 exceeds")
+
+
+@pytest.mark.parametrize(("backbone", "message"), [
+    ("attention_score: additive, positions: rotary", "additive takes no product: set backbone.positions=sinusoidal"),
+    ("attention_score: additive, encoder: rnn, decoder: rnn", "backbone.decoder rnn have none"),
+    ("experts: 2", "leaves no choice with backbone.experts_per_token 2: set a larger backbone.experts"),
+    ("experts: 4, encoder: conv, encoder_kernel: 3, decoder: rnn", "have none: set backbone.experts=0"),
+    ("embedding_width: 256", "backbone.embedding_width 256 is not below backbone.width 256: set it to 0"),
+])
+def test_variants_that_make_no_sense_are_refused_with_a_remedy(folder, backbone, message):
+    found = error_of(f"task: translation\nbackbone: {{{backbone}}}\n")
+    assert found.startswith("p.yaml:2: backbone.") and message in found
 
 
 def test_all_errors_are_reported_at_once_in_the_order_of_the_file(folder):

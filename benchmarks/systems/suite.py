@@ -19,7 +19,8 @@ from benchmarks.systems import (
     Shape,
     TrainingSystem,
 )
-from seq2seq_suite.config import Backbone, Training
+from seq2seq_suite.config import Training
+from seq2seq_suite.config_backbone import Backbone
 from seq2seq_suite.data.batching import Bucketed, collate
 from seq2seq_suite.model.seq2seq import Seq2Seq, build_model
 from seq2seq_suite.sizes import Sizes

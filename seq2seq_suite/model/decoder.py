@@ -75,7 +75,7 @@ class DecoderStack(nn.Module):
         return Cache((empty,) * (len(self.layers) * self.num_steps))
 
     def forward(self, x: Tensor, visible: Tensor | None, memory: Memory | None, cache: Cache | None = None,
-                *, mask: Tensor | None = None) -> tuple[Tensor, Cache | None]:
+                *, mask: Tensor | None = None, balance: list[Tensor] | None = None) -> tuple[Tensor, Cache | None]:
         """Hidden states of the target.
 
         Args:
@@ -83,7 +83,8 @@ class DecoderStack(nn.Module):
             visible: bool, broadcastable to (N,T,cached + T): True where a position may look. None: everywhere.
             memory: from `remember`, of B sentences; N is a multiple of B, a sentence's beams side by side.
             cache: of earlier positions; passed in and returned, never kept.
-            mask: (N,T) of real positions, needed in training by norms over the batch.
+            mask: (N,T) of real positions, needed in training by norms over the batch and by experts.
+            balance: gets the load-balance losses of the layers' experts, if there are any.
 
         Returns:
             (N,T,D) and the cache with these positions added, None if there was none.
@@ -96,7 +97,7 @@ class DecoderStack(nn.Module):
                 index = len(new_layers)
                 past = cache.layers[index] if cache is not None else None
                 x, past = layer(x, visible, mask, past, memory.layers[index] if memory is not None else None,
-                                memory.visible if memory is not None else None)
+                                memory.visible if memory is not None else None, balance)
                 new_layers.append(past)
         if self.norm is not None:
             x = self.norm(x, mask)

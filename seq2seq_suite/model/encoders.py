@@ -32,7 +32,7 @@ class SelfAttentionEncoder(nn.Module):
         x: Tensor = states.values
         visible = states.mask.unsqueeze(1)
         for layer in self.layers:
-            x = layer(x, visible, states.mask)
+            x = layer(x, visible, states.mask, states.balance)
         if self.norm is not None:
             x = self.norm(x, states.mask)
         return States(x, states.mask)
@@ -76,7 +76,7 @@ class RecurrentEncoder(nn.Module):
         for gain, step in zip(self.gains, self.steps, strict=True):
             x = x + (gain * places + step).to(x.dtype)
             for layer in self.layers:
-                x = layer(x, visible, states.mask)
+                x = layer(x, visible, states.mask, states.balance)
         if self.norm is not None:
             x = self.norm(x, states.mask)
         return States(x, states.mask)

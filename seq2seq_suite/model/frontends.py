@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from seq2seq_suite.model.dropout import Dropout
+from seq2seq_suite.model.embeddings import FactorisedEmbedding
 from seq2seq_suite.types import PAD, UNKNOWN, States
 
 
@@ -24,7 +25,7 @@ class Tokens(nn.Module):
     Source: Vaswani et al. 2017, sections 3.4 and 3.5; for segments Devlin et al. 2019, section 3.
     """
 
-    def __init__(self, embedding: nn.Embedding, *, positions: nn.Module, dropout_rate: float,
+    def __init__(self, embedding: nn.Embedding | FactorisedEmbedding, *, positions: nn.Module, dropout_rate: float,
                  segments: nn.Module | None = None):
         super().__init__()
         self.segments = segments
@@ -52,20 +53,20 @@ class Words(nn.Module):
     Iyyer et al. 2015 with the rate of Dyer et al. 2015 (singletons), generalised to any count.
 
     Args:
-        num_words: word types.
+        embedding: of the word types.
         num_characters: 0 reads words by their types alone; otherwise a word has at least one column of letters.
-        width: D.
         positions: adds positions.
         dropout_rate: of the result.
-        unknown_probability: (num_words,) float, chance that a type is dropped in training.
+        unknown_probability: (V,) float, chance that a type is dropped in training.
     """
 
     character_width = 64
 
-    def __init__(self, num_words: int, num_characters: int, width: int, *, positions: nn.Module, dropout_rate: float,
-                 unknown_probability: Tensor):
+    def __init__(self, embedding: nn.Embedding | FactorisedEmbedding, num_characters: int, *, positions: nn.Module,
+                 dropout_rate: float, unknown_probability: Tensor):
         super().__init__()
-        self.word_embedding = token_embedding(num_words, width)
+        width = embedding.embedding_dim
+        self.word_embedding = embedding
         self.register_buffer("unknown_probability", unknown_probability)
         self.has_characters = num_characters > 0
         if self.has_characters:
@@ -105,10 +106,3 @@ def _fingerprint(rows: Tensor) -> Tensor:
     odd = rows.new_full((rows.size(1),), 0x5DEECE66D1CE4E5B).cumprod(0)
     mixed = (rows + 1) * odd
     return (mixed ^ (mixed >> 29)).sum(-1)
-
-
-def token_embedding(size: int, width: int) -> nn.Embedding:
-    """An embedding whose rows have expected length one, as weights tied to the output want them."""
-    embedding = nn.Embedding(size, width)
-    nn.init.normal_(embedding.weight, std=width**-0.5)
-    return embedding

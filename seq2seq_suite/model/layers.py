@@ -11,6 +11,7 @@ from torch.nn import functional
 
 from seq2seq_suite.model.attention import KeysValues, MultiHeadAttention
 from seq2seq_suite.model.dropout import Dropout
+from seq2seq_suite.model.experts import MixtureOfExperts
 from seq2seq_suite.model.norms import build_norm
 from seq2seq_suite.model.positions import RotaryPositions
 
@@ -28,6 +29,10 @@ class LayerShape:
     norm: str = "layer"
     norm_placement: str = "pre"
     encoder_kernel: int = 0  # positions under the convolution of an encoder layer, odd; 0: it has none
+    attention_score: str = "dot"
+    experts: int = 0  # feed-forward networks to choose from in each layer; 0: there is one, for all positions
+    experts_per_token: int = 2
+    expert_capacity: float = 1.25
 
 
 class FeedForward(nn.Module):
@@ -50,8 +55,8 @@ class FeedForward(nn.Module):
         self.inner = nn.Linear(shape.width, 2 * hidden if self.gated else hidden, bias=not self.gated)
         self.outer = nn.Linear(hidden, shape.width, bias=not self.gated)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """(B,T,D) -> (B,T,D)."""
+    def forward(self, x: Tensor, mask: Tensor | None = None, balance: list[Tensor] | None = None) -> Tensor:
+        """(...,D) -> (...,D); `mask` and `balance` are for those that choose between experts."""
         if not self.gated:
             return self.outer(self.activation(self.inner(x)))
         gate, value = self.inner(x).chunk(2, dim=-1)
@@ -106,20 +111,22 @@ class EncoderLayer(nn.Module):
 
     def __init__(self, shape: LayerShape, rotary: RotaryPositions | None):
         super().__init__()
-        self.attention = MultiHeadAttention(shape.width, shape.num_heads, dropout_rate=shape.attention_dropout,
-                                            rotary=rotary)
+        self.attention = _build_attention(shape, rotary)
         self.attention_residual = Residual(shape)
         self.convolution = Convolution(shape) if shape.encoder_kernel else None
         self.convolution_residual = Residual(shape) if shape.encoder_kernel else None
-        self.feed_forward = FeedForward(shape)
+        self.feed_forward = _build_feed_forward(shape)
         self.feed_forward_residual = Residual(shape)
 
-    def forward(self, x: Tensor, visible: Tensor, mask: Tensor) -> Tensor:
-        """x (B,S,D) -> (B,S,D), each position looking at `visible` (B,1,S); mask (B,S) of real positions."""
+    def forward(self, x: Tensor, visible: Tensor, mask: Tensor, balance: list[Tensor] | None = None) -> Tensor:
+        """x (B,S,D) -> (B,S,D), each position looking at `visible` (B,1,S); mask (B,S) of real positions.
+
+        `balance` gets the load-balance loss of the layer's experts, if it has any.
+        """
         x = self.attention_residual(x, lambda y: self.attention(y, visible)[0], mask)
         if self.convolution is not None:
             x = self.convolution_residual(x, lambda y: self.convolution(y, mask), mask)
-        return self.feed_forward_residual(x, self.feed_forward, mask)
+        return self.feed_forward_residual(x, lambda y: self.feed_forward(y, mask, balance), mask)
 
 
 class DecoderLayer(nn.Module):
@@ -127,18 +134,17 @@ class DecoderLayer(nn.Module):
 
     def __init__(self, shape: LayerShape, rotary: RotaryPositions | None, *, has_memory: bool = True):
         super().__init__()
-        self.attention = MultiHeadAttention(shape.width, shape.num_heads, dropout_rate=shape.attention_dropout,
-                                            rotary=rotary)
+        self.attention = _build_attention(shape, rotary)
         self.attention_residual = Residual(shape)
         if has_memory:
-            self.cross_attention = MultiHeadAttention(shape.width, shape.num_heads,
-                                                      dropout_rate=shape.attention_dropout)
+            self.cross_attention = _build_attention(shape)
             self.cross_residual = Residual(shape)
-        self.feed_forward = FeedForward(shape)
+        self.feed_forward = _build_feed_forward(shape)
         self.feed_forward_residual = Residual(shape)
 
     def forward(self, x: Tensor, visible: Tensor | None, mask: Tensor | None, past: KeysValues | None,
-                memory: KeysValues | None, memory_visible: Tensor | None) -> tuple[Tensor, KeysValues | None]:
+                memory: KeysValues | None, memory_visible: Tensor | None, balance: list[Tensor] | None = None
+                ) -> tuple[Tensor, KeysValues | None]:
         """One layer.
 
         Args:
@@ -148,6 +154,7 @@ class DecoderLayer(nn.Module):
             past: cached keys and values of self-attention.
             memory: keys and values of the memory, B rows; N is a multiple of B, beams of a sentence side by side.
             memory_visible: (B,1,S).
+            balance: gets the load-balance loss of the layer's experts, if it has any.
 
         Returns:
             (N,T,D) and the new cache.
@@ -162,7 +169,7 @@ class DecoderLayer(nn.Module):
         x = self.attention_residual(x, attend, mask)
         if memory is not None:
             x = self.cross_residual(x, lambda y: self._cross(y, memory, memory_visible), mask)
-        return self.feed_forward_residual(x, self.feed_forward, mask), new_past
+        return self.feed_forward_residual(x, lambda y: self.feed_forward(y, mask, balance), mask), new_past
 
     def _cross(self, x: Tensor, memory: KeysValues, memory_visible: Tensor | None) -> Tensor:
         # The beams of a sentence are queries to one memory: nothing is copied for each beam.
@@ -170,6 +177,18 @@ class DecoderLayer(nn.Module):
         sentences = memory.keys.size(0)
         out = self.cross_attention.cross(x.reshape(sentences, -1, width), memory, memory_visible)
         return out.view(rows, length, width)
+
+
+def _build_attention(shape: LayerShape, rotary: RotaryPositions | None = None) -> MultiHeadAttention:
+    return MultiHeadAttention(shape.width, shape.num_heads, dropout_rate=shape.attention_dropout, rotary=rotary,
+                              score=shape.attention_score)
+
+
+def _build_feed_forward(shape: LayerShape) -> FeedForward | MixtureOfExperts:
+    if not shape.experts:
+        return FeedForward(shape)
+    return MixtureOfExperts([FeedForward(shape) for _ in range(shape.experts)], shape.width,
+                            experts_per_token=shape.experts_per_token, capacity=shape.expert_capacity)
 
 
 def causal(length: int, past: int = 0, device: torch.device | None = None) -> Tensor:

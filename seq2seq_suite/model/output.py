@@ -6,6 +6,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from seq2seq_suite.model.embeddings import FactorisedEmbedding
+
 _CHUNK_ELEMENTS = 2**21  # logits held at a time: 8 MiB in float32
 _PACKED_SYMBOLS = 2_000  # below, a step of search gains less than the packed product costs to call
 
@@ -13,11 +15,15 @@ _PACKED_SYMBOLS = 2_000  # below, a step of search gains less than the packed pr
 class OutputLayer(nn.Module):
     """logits = h W^T + b, W tied to an embedding or its own.
 
+    Tied to a factorised embedding, W = T P^T: hidden states become narrow first, and all that is done for each symbol
+    is done with vectors of that width.
+
     Source: Press & Wolf 2017 for tying.
     """
 
-    def __init__(self, width: int, num_symbols: int, *, tied: nn.Embedding | None = None):
+    def __init__(self, width: int, num_symbols: int, *, tied: nn.Embedding | FactorisedEmbedding | None = None):
         super().__init__()
+        self.projection = tied.projection if isinstance(tied, FactorisedEmbedding) else None
         self.weight = tied.weight if tied is not None else nn.Parameter(torch.empty(num_symbols, width))
         if tied is None:
             nn.init.normal_(self.weight, std=width**-0.5)
@@ -25,6 +31,7 @@ class OutputLayer(nn.Module):
 
     def forward(self, hidden: Tensor, packed: Tensor | None = None) -> Tensor:
         """(..., D) -> (..., V), by the weight as `pack` gave it if it is given."""
+        hidden = self._narrow(hidden)
         if packed is None:
             return functional.linear(hidden, self.weight, self.bias)
         return torch.ops.mkldnn._linear_pointwise(hidden, packed, self.bias, "none", [], "")
@@ -55,7 +62,10 @@ class OutputLayer(nn.Module):
 
         Source: Szegedy et al. 2016, section 7.
         """
-        return linear_cross_entropy(hidden, self.weight, self.bias, targets, label_smoothing)
+        return linear_cross_entropy(self._narrow(hidden), self.weight, self.bias, targets, label_smoothing)
+
+    def _narrow(self, hidden: Tensor) -> Tensor:
+        return hidden if self.projection is None else functional.linear(hidden, self.projection.t())
 
 
 class Labeller(nn.Module):

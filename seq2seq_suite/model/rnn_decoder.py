@@ -9,28 +9,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from seq2seq_suite.model.attention import KeysValues
+from seq2seq_suite.model.attention import KeysValues, additive_attention
 from seq2seq_suite.model.decoder import Cache, Memory
 from seq2seq_suite.model.dropout import Dropout
 from seq2seq_suite.types import States
-
-
-def additive_attention(query: Tensor, keys: Tensor, values: Tensor, weight: Tensor, visible: Tensor) -> Tensor:
-    """sum_s softmax_s(v . tanh(q + k_s)) h_s, q and k projected already.
-
-    Args:
-        query: (B,K,D), K rows of each sentence.
-        keys, values: (B,S,D).
-        weight: (D,) v.
-        visible: (B,1,S) bool.
-
-    Returns:
-        (B,K,D).
-
-    Source: Bahdanau et al. 2015, section 3.1 and appendix A.1.2.
-    """
-    scores = torch.tanh(query.unsqueeze(2) + keys.unsqueeze(1)) @ weight
-    return scores.masked_fill(~visible, torch.finfo(scores.dtype).min).softmax(-1) @ values
 
 
 class RecurrentNetworkDecoder(nn.Module):
@@ -76,12 +58,12 @@ class RecurrentNetworkDecoder(nn.Module):
         return Cache((KeysValues.empty(like.new_empty(like.size(0), 1, 0, self.width)),))
 
     def forward(self, x: Tensor, visible: Tensor | None, memory: Memory, cache: Cache | None = None,
-                *, mask: Tensor | None = None) -> tuple[Tensor, Cache | None]:
+                *, mask: Tensor | None = None, balance: list[Tensor] | None = None) -> tuple[Tensor, Cache | None]:
         """Hidden states of the target; see `DecoderStack.forward`.
 
         Args:
             x: (N,T,D) embedded symbols.
-            visible, mask: not looked at.
+            visible, mask, balance: not looked at.
             memory: from `remember`.
             cache: the layers' states and how many symbols they have read.
 
@@ -90,7 +72,7 @@ class RecurrentNetworkDecoder(nn.Module):
         """
         rows, sentences = x.size(0), memory.visible.size(0)
         attended, begun = memory.layers
-        keys, values = attended.keys[:, 0, : attended.length], attended.values[:, 0, : attended.length]
+        visible = memory.visible.unsqueeze(1)
         if cache is None or not cache.length:
             states = [part[:, 0].repeat_interleave(rows // sentences, 0) for part in (begun.keys, begun.values)]
         else:
@@ -98,8 +80,8 @@ class RecurrentNetworkDecoder(nn.Module):
         hidden, cells = (list(part.unbind(1)) for part in states)
         outputs = []
         for symbol in x.unbind(1):
-            query = self.query(hidden[0]).view(sentences, -1, self.width)
-            context = additive_attention(query, keys, values, self.weight.to(query.dtype), memory.visible)
+            query = self.query(hidden[0]).view(sentences, 1, -1, self.width)
+            context = additive_attention(query, *attended.filled(), self.weight.to(query.dtype).unsqueeze(0), visible)
             context = context.view(rows, self.width).to(symbol.dtype)
             below = torch.cat((symbol, context), 1)
             for number, cell in enumerate(self.cells):

@@ -8,8 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from seq2seq_suite.model.dropout import Dropout
+from seq2seq_suite.model.embeddings import FactorisedEmbedding
 from seq2seq_suite.model.positions import sinusoids
-from seq2seq_suite.types import PAD, States
+from seq2seq_suite.types import States
 
 
 class Segments(nn.Module):
@@ -59,20 +60,17 @@ class Sentences(nn.Module):
     Differs: the mask begins as 1 + noise instead of 1, so that order is told apart from the first update on.
 
     Args:
-        vocabulary_size: word types.
-        width: D.
+        embedding: of the word types, zero for padding.
         segments: adds a vector for each sentence's place.
         dropout_rate: of the result.
     """
 
     max_words = 128  # words from here on share the last place's mask
 
-    def __init__(self, vocabulary_size: int, width: int, *, segments: Segments, dropout_rate: float):
+    def __init__(self, embedding: nn.Embedding | FactorisedEmbedding, *, segments: Segments, dropout_rate: float):
         super().__init__()
-        self.embedding = nn.Embedding(vocabulary_size, width, padding_idx=PAD)
-        nn.init.normal_(self.embedding.weight, std=width**-0.5)
-        with torch.no_grad():
-            self.embedding.weight[PAD] = 0.0
+        width = embedding.embedding_dim
+        self.embedding = embedding
         self.mask = nn.Parameter(1.0 + 0.5 * torch.randn(self.max_words, width))
         self.scale = math.sqrt(width)
         self.segments = segments

@@ -14,13 +14,15 @@ from seq2seq_suite.model.ctc import CtcHead
 from seq2seq_suite.model.dag import Links
 from seq2seq_suite.model.decoder import Cache, DecoderStack, Memory, RecurrentDecoderStack
 from seq2seq_suite.model.dropout import Dropout
+from seq2seq_suite.model.embeddings import FactorisedEmbedding, token_embedding
 from seq2seq_suite.model.encoders import (
     ConvolutionalEncoder,
     RecurrentEncoder,
     RecurrentNetworkEncoder,
     SelfAttentionEncoder,
 )
-from seq2seq_suite.model.frontends import Tokens, Words, token_embedding
+from seq2seq_suite.model.experts import MixtureOfExperts
+from seq2seq_suite.model.frontends import Tokens, Words
 from seq2seq_suite.model.guide import Guide
 from seq2seq_suite.model.label_head import LabelHead, LabelView
 from seq2seq_suite.model.layers import LayerShape
@@ -33,10 +35,10 @@ from seq2seq_suite.model.rnn_decoder import RecurrentNetworkDecoder
 from seq2seq_suite.model.segments import Segments, Sentences
 from seq2seq_suite.model.slots import Slots
 from seq2seq_suite.sizes import Sizes
-from seq2seq_suite.types import Batch, States
+from seq2seq_suite.types import PAD, Batch, States
 
 if TYPE_CHECKING:
-    from seq2seq_suite.config import Backbone
+    from seq2seq_suite.config_backbone import Backbone
 
 
 @dataclass(frozen=True)
@@ -97,8 +99,8 @@ class Seq2Seq(nn.Module):
     """
 
     def __init__(self, frontend: nn.Module | None, encoder: nn.Module | None, decoder: DecoderStack, *,
-                 positions: nn.Module, embedding: nn.Embedding, output: OutputLayer, dropout_rate: float,
-                 extras: Extras):
+                 positions: nn.Module, embedding: nn.Embedding | FactorisedEmbedding, output: OutputLayer,
+                 dropout_rate: float, extras: Extras):
         super().__init__()
         self.frontend, self.encoder, self.decoder = frontend, encoder, decoder
         self.positions, self.embedding, self.output = positions, embedding, output
@@ -107,23 +109,30 @@ class Seq2Seq(nn.Module):
         self.pointer, self.label_head, self.ctc = extras.pointer, extras.label_head, extras.ctc
         self.length_head, self.links, self.slots = extras.length_head, extras.links, extras.slots
         self.scale = math.sqrt(embedding.embedding_dim)
+        self.has_experts = any(isinstance(part, MixtureOfExperts) for part in self.modules())
 
     def encode(self, batch: Batch) -> States:
         """The batch's source as vectors (B,S',D), none of them for a language model."""
+        balance: list[Tensor] | None = [] if self.learns_balance() else None
         if self.encoder is None:
-            mask = batch.source_mask[:, :0]
-            return States(self.embedding.weight.new_zeros(*mask.shape, self.embedding.embedding_dim), mask)
-        states = self.encoder(self.frontend(batch.source, batch.source_mask))
+            nothing = batch.source_mask[:, :0]
+            return States(self.output.bias.new_zeros(*nothing.shape, self.decoder.shape.width), nothing,
+                          balance=balance)
+        states = self.encoder(replace(self.frontend(batch.source, batch.source_mask), balance=balance))
         symbols = None
         if self.pointer is not None:
             symbols = batch.source if batch.source.dim() == 2 else batch.source[..., 0]
-        return replace(states, symbols=symbols, scores=batch.scores)
+        return replace(states, symbols=symbols, scores=batch.scores, balance=balance)
 
     def prepare(self, states: States) -> Prompt:
         """What decoding needs of the encoder's output, computed once for all steps."""
         guide = self.guide.prepare(states.values) if self.guide is not None else None
         labels = self.label_head(states) if self.label_head is not None else None
         return Prompt(self.decoder.remember(states), guide, states, labels)
+
+    def learns_balance(self) -> bool:
+        """Whether a pass now leaves load-balance losses in its states: there are experts, and gradients."""
+        return self.has_experts and torch.is_grad_enabled()
 
     def labels_of(self, states: States) -> tuple[tuple[int, ...], ...]:
         """The likeliest auxiliary label of each source position, of the first kind; empty rows without a labeller."""
@@ -161,7 +170,9 @@ class Seq2Seq(nn.Module):
     def decode(self, x: Tensor, visible: Tensor | None, prompt: Prompt, cache: Cache | None = None,
                *, mask: Tensor | None = None) -> tuple[Tensor, Cache | None]:
         """Hidden states (N,T,D) of embedded input (N,T,D); see `DecoderStack.forward`."""
-        return self.decoder(x, visible, prompt.memory, cache, mask=mask)
+        # A first pass without gradients, whose outputs the second one reads, leaves no losses behind.
+        balance = prompt.states.balance if self.learns_balance() else None
+        return self.decoder(x, visible, prompt.memory, cache, mask=mask, balance=balance)
 
     def logits(self, hidden: Tensor, prompt: Prompt) -> Tensor:
         """(N,T,V) unnormalised log-probabilities of the symbols after hidden states (N,T,D)."""
@@ -206,11 +217,12 @@ def build_model(backbone: Backbone, sizes: Sizes) -> Seq2Seq:
     """The model that a configuration and a task's vocabularies describe."""
     shape = LayerShape(backbone.width, backbone.feed_forward_width, backbone.num_heads, backbone.dropout,
                        backbone.attention_dropout, backbone.activation, backbone.norm, backbone.norm_placement,
-                       backbone.encoder_kernel)
+                       backbone.encoder_kernel, backbone.attention_score, backbone.experts, backbone.experts_per_token,
+                       backbone.expert_capacity)
     rotary = None
     if backbone.positions == "rotary":
         rotary = RotaryPositions(backbone.width // backbone.num_heads, backbone.max_positions)
-    embedding = token_embedding(sizes.target_symbols, backbone.width)
+    embedding = token_embedding(sizes.target_symbols, backbone.width, narrow_width=backbone.embedding_width)
     output = OutputLayer(backbone.width, sizes.target_symbols, tied=embedding if backbone.tie_embeddings else None)
     extras = _build_extras(backbone.width, sizes)
     return Seq2Seq(
@@ -268,7 +280,8 @@ def _build_positions(backbone: Backbone) -> nn.Module:
             return NoPositions()
 
 
-def _build_frontend(backbone: Backbone, sizes: Sizes, target_embedding: nn.Embedding) -> nn.Module:
+def _build_frontend(backbone: Backbone, sizes: Sizes, target_embedding: nn.Embedding | FactorisedEmbedding
+                    ) -> nn.Module:
     positions = _build_positions(backbone)
     if sizes.sound is not None:
         sound = sizes.sound
@@ -283,9 +296,13 @@ def _build_frontend(backbone: Backbone, sizes: Sizes, target_embedding: nn.Embed
     if sizes.source_segments:
         segments = Segments(sizes.source_segments, backbone.width, jitter=sizes.segment_jitter)
     if sizes.sentences:
-        return Sentences(sizes.source_symbols, backbone.width, segments=segments, dropout_rate=backbone.dropout)
+        embedding = token_embedding(sizes.source_symbols, backbone.width, narrow_width=backbone.embedding_width,
+                                    padding_idx=PAD)
+        return Sentences(embedding, segments=segments, dropout_rate=backbone.dropout)
+    embedding = target_embedding
+    if not sizes.shared_symbols:
+        embedding = token_embedding(sizes.source_symbols, backbone.width, narrow_width=backbone.embedding_width)
     if not sizes.words:
-        embedding = target_embedding if sizes.shared_symbols else token_embedding(sizes.source_symbols, backbone.width)
         return Tokens(embedding, positions=positions, dropout_rate=backbone.dropout, segments=segments)
-    return Words(sizes.source_symbols, sizes.source_characters, backbone.width, positions=positions,
-                 dropout_rate=backbone.dropout, unknown_probability=torch.tensor(sizes.unknown_probability))
+    return Words(embedding, sizes.source_characters, positions=positions, dropout_rate=backbone.dropout,
+                 unknown_probability=torch.tensor(sizes.unknown_probability))

@@ -9,6 +9,7 @@ from seq2seq_suite.model.seq2seq import Seq2Seq
 from seq2seq_suite.model.slots import GROUP
 from seq2seq_suite.sizes import BoxOptions
 from seq2seq_suite.strategies.autoregressive import Autoregressive, shift_right
+from seq2seq_suite.strategies.auxiliary import Auxiliaries
 from seq2seq_suite.strategies.search import NEVER, SearchOptions
 from seq2seq_suite.types import BEGIN, SPECIALS, Batch, Constraint, Hypothesis, Loss
 
@@ -26,17 +27,19 @@ class BoxAutoregressive(Autoregressive):
 
     Args:
         options: kinds of symbols and what to make of them.
+        auxiliaries: as in `Autoregressive`.
     """
 
-    def __init__(self, options: BoxOptions):
-        super().__init__()
+    def __init__(self, options: BoxOptions, *, auxiliaries: Auxiliaries | None = None):
+        super().__init__(auxiliaries=auxiliaries)
         self.options = options
 
     def counts(self, model: Seq2Seq, batch: Batch) -> dict[str, int]:
         """The counts that `loss` will give: coordinates and classes."""
         asked = (batch.target_mask & ~batch.prompt_mask)[:, : GROUP * self.options.instances]
         classes = asked[:, GROUP - 1 :: GROUP].sum()
-        return {"coordinates": max(1, int(asked.sum() - classes)), "classes": int(classes)}
+        counts = {"coordinates": max(1, int(asked.sum() - classes)), "classes": int(classes)}
+        return counts | self.auxiliaries.counts(model, batch)
 
     def loss(self, model: Seq2Seq, batch: Batch) -> Loss:
         """Summed cross-entropy of coordinates and of classes."""
@@ -54,7 +57,8 @@ class BoxAutoregressive(Autoregressive):
         wrong = -logits[:, :, -1, first_label:].log_softmax(-1).gather(-1, labels.unsqueeze(-1)).squeeze(-1)
         wrong = torch.where(labels == self.options.labels, self.options.noise_weight * wrong, wrong)
         sums = {"coordinates": missed[asked[:, :, :-1]].sum(), "classes": wrong[asked[:, :, -1]].sum()}
-        return Loss(sums, self.counts(model, batch), {"coordinates": 1.0, "classes": 1.0})
+        own = Loss(sums, self.counts(model, batch), {"coordinates": 1.0, "classes": 1.0})
+        return self.auxiliaries.added(own, model, batch, prompt.states)
 
     @torch.inference_mode()
     def generate(self, model: Seq2Seq, batch: Batch, *, options: SearchOptions, limit: Tensor,

@@ -12,6 +12,7 @@ from torch.nn import functional
 from seq2seq_suite.model.seq2seq import Prompt, Seq2Seq
 from seq2seq_suite.sizes import SetOptions
 from seq2seq_suite.strategies.autoregressive import Autoregressive, shift_right
+from seq2seq_suite.strategies.auxiliary import Auxiliaries
 from seq2seq_suite.strategies.search import SearchOptions, beam_search
 from seq2seq_suite.types import BEGIN, END, PAD, SPECIALS, UNKNOWN, Batch, Constraint, Hypothesis, Loss
 
@@ -24,14 +25,17 @@ class SetAutoregressive(Autoregressive):
     Args:
         options: what to make of the order, the label head and the beam.
         label_smoothing, scheduled_sampling: as in `Autoregressive`; the order-free loss uses neither.
+        auxiliaries: as in `Autoregressive`.
 
     Source: the order-free loss is that of optimal completion distillation (Sabour et al. 2019) applied to label sets
     (Tsai & Lee 2020): -log sum_{l in gold, not yet written} p(l), END once all are written, along the model's own
     rollout.
     """
 
-    def __init__(self, options: SetOptions, *, label_smoothing: float = 0.0, scheduled_sampling: float = 0.0):
-        super().__init__(label_smoothing=label_smoothing, scheduled_sampling=scheduled_sampling)
+    def __init__(self, options: SetOptions, *, label_smoothing: float = 0.0, scheduled_sampling: float = 0.0,
+                 auxiliaries: Auxiliaries | None = None):
+        super().__init__(label_smoothing=label_smoothing, scheduled_sampling=scheduled_sampling,
+                         auxiliaries=auxiliaries)
         self.options = options
 
     def counts(self, model: Seq2Seq, batch: Batch) -> dict[str, int]:
@@ -40,7 +44,7 @@ class SetAutoregressive(Autoregressive):
         counts = {name: int(batch.target_mask.sum())}
         if self._has_head(model):
             counts["label_head"] = batch.target.size(0)
-        return counts
+        return counts | self.auxiliaries.counts(model, batch)
 
     def loss(self, model: Seq2Seq, batch: Batch) -> Loss:
         """The sequence's or the set's loss, and the label head's binary cross-entropy."""
@@ -55,7 +59,7 @@ class SetAutoregressive(Autoregressive):
         if self._has_head(model):
             sums["label_head"] = model.label_head.loss(prompt.labels, batch.target, batch.target_mask)
             weights["label_head"] = self.options.head_weight
-        return Loss(sums, self.counts(model, batch), weights)
+        return self.auxiliaries.added(Loss(sums, self.counts(model, batch), weights), model, batch, prompt.states)
 
     def generate(self, model: Seq2Seq, batch: Batch, *, options: SearchOptions, limit: Tensor,
                  constraint: Constraint | None = None) -> list[list[Hypothesis]]:

@@ -8,9 +8,10 @@ from torch import Tensor, nn
 from seq2seq_suite.model.seq2seq import Seq2Seq
 from seq2seq_suite.model.slots import GROUP
 from seq2seq_suite.sizes import BoxOptions
+from seq2seq_suite.strategies.auxiliary import Auxiliaries
 from seq2seq_suite.strategies.boxes import bells, choose_bin
 from seq2seq_suite.strategies.search import NEVER, SearchOptions
-from seq2seq_suite.types import SPECIALS, Batch, Constraint, Hypothesis, Loss
+from seq2seq_suite.types import SPECIALS, Batch, Constraint, Hypothesis, Loss, States
 
 
 class BoxSlots(nn.Module):
@@ -32,22 +33,27 @@ class BoxSlots(nn.Module):
         options: kinds of symbols and what to make of them.
         grid: rows and columns of slots.
         anchor_weight: w.
+        auxiliaries: as in `Autoregressive`.
     """
 
-    def __init__(self, options: BoxOptions, *, grid: tuple[int, int], anchor_weight: float):
+    def __init__(self, options: BoxOptions, *, grid: tuple[int, int], anchor_weight: float,
+                 auxiliaries: Auxiliaries | None = None):
         super().__init__()
+        self.auxiliaries = auxiliaries or Auxiliaries()
         self.options, self.grid, self.anchor_weight = options, grid, anchor_weight
         self.first_label = len(SPECIALS) + options.bins
 
     def counts(self, model: Seq2Seq, batch: Batch) -> dict[str, int]:
         """The counts that `loss` will give: coordinates of objects, and classes of slots."""
         objects = int(self._targets(batch)[1].sum())
-        return {"coordinates": max(1, (GROUP - 1) * objects),
-                "classes": batch.target.size(0) * self.grid[0] * self.grid[1]}
+        counts = {"coordinates": max(1, (GROUP - 1) * objects),
+                  "classes": batch.target.size(0) * self.grid[0] * self.grid[1]}
+        return counts | self.auxiliaries.counts(model, batch)
 
     def loss(self, model: Seq2Seq, batch: Batch) -> Loss:
         """Summed cross-entropy of coordinates and of classes, under the best matching."""
-        logits = self._logits(model, batch)
+        states = model.encode(batch)
+        logits = self._logits(model, states)
         target, real = self._targets(batch)
         bins = logits[:, :, :-1, len(SPECIALS) : self.first_label].log_softmax(-1)
         classes = logits[:, :, -1, self.first_label :].log_softmax(-1)
@@ -63,11 +69,11 @@ class BoxSlots(nn.Module):
         taken[chosen[:2]] = True
         sums = {"coordinates": missed_BNK[chosen].sum(),
                 "classes": wrong_BNK[chosen].sum() + noise.masked_fill(taken, 0.0).sum()}
-        return Loss(sums, self.counts(model, batch), {"coordinates": 1.0, "classes": 1.0})
+        own = Loss(sums, self.counts(model, batch), {"coordinates": 1.0, "classes": 1.0})
+        return self.auxiliaries.added(own, model, batch, states)
 
-    def _logits(self, model: Seq2Seq, batch: Batch) -> Tensor:
+    def _logits(self, model: Seq2Seq, states: States) -> Tensor:
         """(B,N,5,V) float32."""
-        states = model.encode(batch)
         prompt = model.prepare(states)
         hidden, _ = model.decode(model.dropout(model.slots(states)), None, prompt)
         return model.logits(model.slots.groups(hidden).flatten(1, 2), prompt).float().unflatten(1, (-1, GROUP))
@@ -109,7 +115,7 @@ class BoxSlots(nn.Module):
     def generate(self, model: Seq2Seq, batch: Batch, *, options: SearchOptions, limit: Tensor,
                  constraint: Constraint | None = None) -> list[list[Hypothesis]]:
         """One hypothesis of each picture: a group of each slot, and the certainty of its class; no box is empty."""
-        logits = self._logits(model, batch)
+        logits = self._logits(model, model.encode(batch))
         certainty, label = logits[:, :, -1, self.first_label :].softmax(-1)[..., :-1].max(-1)
         numbers = torch.arange(self.options.bins, device=logits.device)
         corners: list[Tensor] = []

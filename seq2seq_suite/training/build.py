@@ -40,17 +40,18 @@ def _sizes(config: Config, task: Task) -> Sizes:
 
 def _build_strategy(config: Config, task: Task) -> Strategy:
     options = config.strategy
-    auxiliaries = Auxiliaries(task.label_weights, getattr(options, "ctc_weight", 0.0))
+    auxiliaries = Auxiliaries(task.label_weights, getattr(options, "ctc_weight", 0.0), config.backbone.balance_weight)
     start, end = getattr(options, "glancing", (0.0, 0.0))
     shared = {"auxiliaries": auxiliaries, "glancing": Glancing(start, end) if start or end else None}
     match options.kind:
         case "autoregressive" if getattr(task, "box_options", None) is not None:
-            return BoxAutoregressive(task.box_options)
+            return BoxAutoregressive(task.box_options, auxiliaries=auxiliaries)
         case "autoregressive" if getattr(task, "set_options", None) is not None:
             return SetAutoregressive(task.set_options, label_smoothing=options.label_smoothing,
-                                     scheduled_sampling=options.scheduled_sampling)
+                                     scheduled_sampling=options.scheduled_sampling, auxiliaries=auxiliaries)
         case "autoregressive" if getattr(task, "continues", False):
-            return Continuing(label_smoothing=options.label_smoothing, scheduled_sampling=options.scheduled_sampling)
+            return Continuing(label_smoothing=options.label_smoothing,
+                              scheduled_sampling=options.scheduled_sampling, auxiliaries=auxiliaries)
         case "autoregressive":
             return Autoregressive(label_smoothing=options.label_smoothing,
                                   scheduled_sampling=options.scheduled_sampling, auxiliaries=auxiliaries)
@@ -67,7 +68,8 @@ def _build_strategy(config: Config, task: Task) -> Strategy:
         case "dag":
             return DirectedAcyclic(factor=options.factor, **shared)
         case "slots":
-            return BoxSlots(task.box_options, grid=options.grid, anchor_weight=options.anchor_weight)
+            return BoxSlots(task.box_options, grid=options.grid, anchor_weight=options.anchor_weight,
+                            auxiliaries=auxiliaries)
     raise AssertionError(options.kind)
 
 

@@ -211,9 +211,10 @@ def _costs(config: Config, items: Sequence[Encoded], decoder: Decoder, batch: Ba
     groups = {"front-end": 0, "encoder": 0, "decoder": 0, "output and its embedding": 0}
     names = {"frontend": "front-end", "encoder": "encoder", "embedding": "output and its embedding",
              "output": "output and its embedding", "labeller": "output and its embedding"}
+    embedding = set(decoder.model.embedding.parameters())
     for name, parameter in decoder.model.named_parameters():
         # An embedding that the front-end shares stands under its name first.
-        part = "embedding" if parameter is decoder.model.embedding.weight else name.partition(".")[0]
+        part = "embedding" if parameter in embedding else name.partition(".")[0]
         groups[names.get(part, "decoder")] += parameter.numel()
     total = sum(groups.values())
     shares = ", ".join(f"{group} {100 * size / total:.0f} %" for group, size in groups.items())

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
+from seq2seq_suite.model.experts import MixtureOfExperts
+
 if TYPE_CHECKING:
     from seq2seq_suite.config import Training
 
@@ -63,6 +65,7 @@ def _hidden_matrices(model: nn.Module) -> list[nn.Parameter]:
     """Weights from hidden states to hidden states: no embeddings, and no layer that ends in logits."""
     labeller = getattr(model, "labeller", None)
     end_in_logits = set(labeller.modules()) if labeller is not None else set()
+    end_in_logits |= {module.router for module in model.modules() if isinstance(module, MixtureOfExperts)}
     return [module.weight for module in model.modules()
             if isinstance(module, nn.Linear) and module not in end_in_logits]
 

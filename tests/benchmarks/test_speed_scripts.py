@@ -13,17 +13,21 @@ from benchmarks.systems import Shape
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize(("script", "heading"), [("training_speed", "# Training speed: synthetic"),
-                                                 ("decoding_speed", "# Decoding speed: synthetic, tiny, float32")])
-def test_a_small_measurement_ends_in_a_table_with_the_suites_row(tmp_path, script, heading):
+@pytest.mark.parametrize(("script", "options", "heading", "row"), [
+    ("training_speed", ["--cache", "."], "# Training speed: synthetic", "| seq2seq_suite "),
+    ("decoding_speed", ["--cache", "."], "# Decoding speed: synthetic, tiny, float32", "| seq2seq_suite "),
+    ("attention_score", [], "# Attention scores: width 256, 8 heads, float32, cpu", "| 16 | 4 | additive "),
+])
+def test_a_small_measurement_ends_in_a_table(tmp_path, script, options, heading, row):
     output = tmp_path / "speed.md"
-    command = [sys.executable, "-m", f"benchmarks.{script}", "--smoke", "--threads", "1", "--cache", str(tmp_path),
+    options = [str(tmp_path) if option == "." else option for option in options]
+    command = [sys.executable, "-m", f"benchmarks.{script}", "--smoke", "--threads", "1", *options,
                "--output", str(output)]
     done = subprocess.run(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True,
                           text=True, timeout=240, check=False)
     assert done.returncode == 0, done.stderr
     assert output.read_text().startswith(heading)
-    assert "| seq2seq_suite " in done.stdout
+    assert row in done.stdout
 
 
 def test_a_disturbed_round_is_left_out_while_a_quiet_one_remains():

@@ -4,7 +4,14 @@ import pytest
 import torch
 from torch import nn
 
-from seq2seq_suite.model.attention import KeysValues, MultiHeadAttention, _explicit, attention, attention_reference
+from seq2seq_suite.model.attention import (
+    KeysValues,
+    MultiHeadAttention,
+    _explicit,
+    additive_attention,
+    attention,
+    attention_reference,
+)
 
 ROWS, HEADS, QUERIES, KEYS, HEAD_WIDTH = 2, 3, 5, 7, 4
 TOLERANCE = {torch.float32: {"rtol": 1e-5, "atol": 1e-6}, torch.bfloat16: {"rtol": 0.05, "atol": 0.03}}
@@ -70,6 +77,33 @@ def test_the_reference_is_softmax_of_scaled_products_for_one_query():
     weights = torch.stack([(query[0, 0, 0] * key[0, 0, s]).sum() / HEAD_WIDTH**0.5 for s in range(KEYS)]).exp()
     expected = sum(weights[s] / weights.sum() * value[0, 0, s] for s in range(KEYS))
     torch.testing.assert_close(attention_reference(query, key, value)[0, 0, 0], expected)
+
+
+def additive_by_loops(query, key, value, visible, weight):
+    """Bahdanau et al. 2015, a query, a key and a head at a time."""
+    rows, seen_by = [], torch.ones(1, dtype=torch.bool) if visible is None else visible
+    seen_by = seen_by.expand(ROWS, 1, QUERIES, KEYS)
+    for row in range(ROWS):
+        for head in range(HEADS):
+            for place in range(QUERIES):
+                seen = seen_by[row, 0, place].nonzero().flatten().tolist()
+                scores = [weight[head] @ torch.tanh(query[row, head, place] + key[row, head, s]) for s in seen]
+                shares = torch.stack(scores).softmax(0) if seen else []
+                rows.append(sum((share * value[row, head, s] for share, s in zip(shares, seen, strict=True)),
+                                torch.zeros(HEAD_WIDTH)))
+    return torch.stack(rows).view(ROWS, HEADS, QUERIES, HEAD_WIDTH)
+
+
+@pytest.mark.parametrize("mask", ["none", "keys", "each_query", "blind"])
+def test_additive_attention_is_its_equation_in_value_and_gradient(mask):
+    inputs, visible = random_inputs(torch.float32), make_mask(mask)
+    found = []
+    for function in (additive_attention, lambda q, k, v, w, m: additive_by_loops(q, k, v, m, w)):
+        weight = torch.randn(HEADS, HEAD_WIDTH, generator=torch.Generator().manual_seed(4)).requires_grad_()
+        values = value_and_gradients(lambda q, k, v, m, f=function, w=weight: f(q, k, v, w, m), inputs, visible)
+        found.append([*values, weight.grad])
+    for got, want in zip(*found, strict=True):
+        torch.testing.assert_close(got, want, **TOLERANCE[torch.float32])
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])

@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from seq2seq_suite.model.frontends import Tokens, Words, _fingerprint, token_embedding
+from seq2seq_suite.model.embeddings import token_embedding
+from seq2seq_suite.model.frontends import Tokens, Words, _fingerprint
 from seq2seq_suite.model.positions import NoPositions
 from seq2seq_suite.types import BEGIN, END, UNKNOWN
 
@@ -12,7 +13,7 @@ WIDTH = 16
 
 def make_words(roughen, *, num_characters: int = 12, unknown: float = 0.0) -> Words:
     torch.manual_seed(1)
-    return roughen(Words(9, num_characters, WIDTH, positions=NoPositions(), dropout_rate=0.0,
+    return roughen(Words(token_embedding(9, WIDTH), num_characters, positions=NoPositions(), dropout_rate=0.0,
                          unknown_probability=torch.full((9,), unknown)))
 
 

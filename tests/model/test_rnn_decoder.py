@@ -1,25 +1,13 @@
-"""The recurrent decoder: additive attention by its equation, and the same laws as the Transformer's stack."""
+"""The recurrent decoder: the same laws as the Transformer's stack."""
 
 import pytest
 import torch
 
-from seq2seq_suite.model.rnn_decoder import additive_attention
 from seq2seq_suite.strategies.autoregressive import Autoregressive
 from seq2seq_suite.strategies.search import SearchOptions
 
 CLOSE = {"rtol": 1e-4, "atol": 1e-5}
 KINDS = [{"cell": "lstm"}, {"cell": "gru"}, {"cell": "gru", "encoder": "rnn", "encoder_layers": 1, "decoder_layers": 1}]
-
-
-def test_additive_attention_is_its_equation():
-    query, keys, values, weight = torch.randn(2, 3, 4), torch.randn(2, 5, 4), torch.randn(2, 5, 4), torch.randn(4)
-    visible = torch.arange(5) < torch.tensor([[[5]], [[3]]])
-    found = additive_attention(query, keys, values, weight, visible)
-    for row, length in enumerate((5, 3)):
-        for place in range(3):
-            scores = torch.stack([weight @ torch.tanh(query[row, place] + key) for key in keys[row, :length]])
-            expected = (scores.softmax(0).unsqueeze(1) * values[row, :length]).sum(0)
-            torch.testing.assert_close(found[row, place], expected, **CLOSE)
 
 
 @torch.inference_mode()

@@ -4,20 +4,22 @@ import pytest
 import torch
 
 from seq2seq_suite.model.decoder import RecurrentDecoderStack
+from seq2seq_suite.model.embeddings import token_embedding
 from seq2seq_suite.model.encoders import RecurrentEncoder, SelfAttentionEncoder
-from seq2seq_suite.model.frontends import Tokens, token_embedding
+from seq2seq_suite.model.frontends import Tokens
 from seq2seq_suite.model.layers import causal
 from seq2seq_suite.model.positions import LearnedPositions, NoPositions
 from seq2seq_suite.model.segments import Segments, Sentences
 from seq2seq_suite.sizes import Sizes
-from seq2seq_suite.types import States
+from seq2seq_suite.types import PAD, States
 
 WIDTH = 16
 
 
 def sentences_of(roughen) -> Sentences:
     torch.manual_seed(1)
-    return roughen(Sentences(12, WIDTH, segments=Segments(5, WIDTH), dropout_rate=0.0))
+    embedding = token_embedding(12, WIDTH, padding_idx=PAD)
+    return roughen(Sentences(embedding, segments=Segments(5, WIDTH), dropout_rate=0.0))
 
 
 def test_tokens_add_the_vector_of_their_segment(roughen):

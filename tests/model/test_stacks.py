@@ -1,11 +1,12 @@
 """Encoder and decoder stacks: padding, causality, and decoding with a cache."""
 
+import itertools
 from dataclasses import replace
 
 import pytest
 import torch
 
-from seq2seq_suite.config import SIZES, Backbone
+from seq2seq_suite.config_backbone import SIZES, Backbone
 from seq2seq_suite.model.decoder import DecoderStack
 from seq2seq_suite.model.encoders import SelfAttentionEncoder
 from seq2seq_suite.model.layers import causal
@@ -15,6 +16,10 @@ from seq2seq_suite.sizes import Sizes
 from seq2seq_suite.types import Batch, States
 
 WIDTH = 16
+RECURRENT = {"encoder_steps": 2, "decoder_steps": 2}
+VARIANTS = [{"attention_score": "additive"}, {"attention_score": "additive", "positions": "learned", **RECURRENT},
+            {"embedding_width": 5}, {"embedding_width": 5, "tie_embeddings": False, **RECURRENT},
+            {"experts": 4}, {"experts": 3, "experts_per_token": 1, "expert_capacity": 0.5, **RECURRENT}]
 CLOSE = {"rtol": 1e-4, "atol": 1e-5}
 
 
@@ -24,14 +29,16 @@ def batch_of(source: torch.Tensor, lengths: list[int], target: torch.Tensor) -> 
     return Batch(source, mask, target, everything, ~everything, "test")
 
 
+PLAIN = [{"norm": norm, "norm_placement": placement, "positions": positions}
+         for norm, placement, positions in itertools.product(["layer", "rms", "power"], ["pre", "post"],
+                                                             ["sinusoidal", "learned", "rotary"])]
+
+
 @pytest.mark.parametrize("training", [True, False])
-@pytest.mark.parametrize("norm", ["layer", "rms", "power"])
-@pytest.mark.parametrize("placement", ["pre", "post"])
-@pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rotary"])
-def test_padding_changes_nothing_at_real_positions(make_model, norm, placement, positions, training):
+@pytest.mark.parametrize("backbone", [*PLAIN, *VARIANTS], ids=str)
+def test_padding_changes_nothing_at_real_positions(make_model, backbone, training):
     torch.manual_seed(2)
-    bare, padded = (make_model(norm=norm, norm_placement=placement, positions=positions)
-                    for _ in range(2))
+    bare, padded = (make_model(**backbone) for _ in range(2))
     source, target = torch.randint(4, 11, (2, 5)), torch.randint(4, 9, (2, 4))
     wide_source = torch.cat((source, torch.randint(0, 11, (2, 3))), 1)
     wide_target = torch.cat((target, torch.randint(0, 9, (2, 2))), 1)
@@ -50,10 +57,9 @@ def test_padding_changes_nothing_at_real_positions(make_model, norm, placement, 
             torch.testing.assert_close(have, want, **CLOSE)
 
 
-@pytest.mark.parametrize("placement", ["pre", "post"])
-@pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rotary"])
-def test_a_later_symbol_never_changes_an_earlier_output(make_model, placement, positions):
-    model = make_model(norm_placement=placement, positions=positions)
+@pytest.mark.parametrize("backbone", [*(plain for plain in PLAIN if plain["norm"] == "layer"), *VARIANTS], ids=str)
+def test_a_later_symbol_never_changes_an_earlier_output(make_model, backbone):
+    model = make_model(**backbone)
     torch.manual_seed(3)
     target = torch.randint(4, 9, (2, 6))
     batch = batch_of(torch.randint(4, 11, (2, 5)), [3, 5], target)
@@ -69,9 +75,9 @@ def test_a_later_symbol_never_changes_an_earlier_output(make_model, placement, p
 
 @torch.inference_mode()
 @pytest.mark.parametrize("pieces", [(1,) * 7, (3, 1, 3), (2, 5)])
-@pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rotary"])
-def test_cached_decoding_is_uncached_decoding(make_model, positions, pieces):
-    model = make_model(positions=positions)
+@pytest.mark.parametrize("backbone", [{}, {"positions": "learned"}, {"positions": "rotary"}, *VARIANTS], ids=str)
+def test_cached_decoding_is_uncached_decoding(make_model, backbone, pieces):
+    model = make_model(**backbone)
     torch.manual_seed(4)
     target = torch.randint(4, 9, (2, 7))
     states = model.encode(batch_of(torch.randint(4, 11, (2, 5)), [3, 5], target))
@@ -88,9 +94,9 @@ def test_cached_decoding_is_uncached_decoding(make_model, positions, pieces):
 
 
 @torch.inference_mode()
-@pytest.mark.parametrize("positions", ["sinusoidal", "rotary"])
-def test_a_selected_cache_goes_on_from_the_selected_rows(make_model, positions):
-    model, rows = make_model(positions=positions), torch.tensor([2, 0, 0, 3])
+@pytest.mark.parametrize("backbone", [{}, {"positions": "rotary"}, *VARIANTS], ids=str)
+def test_a_selected_cache_goes_on_from_the_selected_rows(make_model, backbone):
+    model, rows = make_model(**backbone), torch.tensor([2, 0, 0, 3])
     torch.manual_seed(5)
     past, following = torch.randint(4, 9, (4, 3)), torch.randint(4, 9, (4, 2))
     # One sentence with four beams, so that rows may be reordered freely.
@@ -105,8 +111,9 @@ def test_a_selected_cache_goes_on_from_the_selected_rows(make_model, positions):
 
 
 @torch.inference_mode()
-def test_beams_side_by_side_share_their_sentences_memory(make_model):
-    model, beams = make_model(), 3
+@pytest.mark.parametrize("backbone", [{}, *VARIANTS], ids=str)
+def test_beams_side_by_side_share_their_sentences_memory(make_model, backbone):
+    model, beams = make_model(**backbone), 3
     torch.manual_seed(6)
     source, target = torch.randint(4, 11, (2, 5)), torch.randint(4, 9, (2 * beams, 4))
     shared = model.prepare(model.encode(batch_of(source, [3, 5], target[:2])))

@@ -142,14 +142,17 @@ def test_scheduled_sampling_under_autocast_reaches_every_weight(make_model, make
     assert set(gradients(model)) == {name for name, _ in model.named_parameters()}
 
 
-@pytest.mark.parametrize("linearisation", ["in_order", "brackets"])
-def test_eight_examples_are_learned_to_exact_match(make_model, make_parsing, overfit, linearisation):
+@pytest.mark.parametrize(("linearisation", "backbone"), [
+    ("in_order", {}), ("brackets", {}), ("in_order", {"attention_score": "additive"}),
+    ("in_order", {"embedding_width": 12}), ("in_order", {"experts": 4}),
+], ids=str)
+def test_eight_examples_are_learned_to_exact_match(make_model, make_parsing, overfit, linearisation, backbone):
     task, examples = make_parsing(linearisation)
     items = task.encode(examples)
     batch = collate(items, "parsing")
     model = make_model(task.sizes(), noise=0.0, width=48, feed_forward_width=96, encoder_layers=1,
-                       decoder_layers=1)
-    strategy = Autoregressive(label_smoothing=0.1, auxiliaries=Auxiliaries(task.label_weights))
+                       decoder_layers=1, **backbone)
+    strategy = Autoregressive(label_smoothing=0.1, auxiliaries=Auxiliaries(task.label_weights, balance_weight=0.01))
     overfit(model, strategy, batch, updates=120)
     limit = torch.full((len(items),), 60)
     for beam_size in (1, 4):

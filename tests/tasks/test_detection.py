@@ -161,13 +161,26 @@ def test_the_loss_is_that_of_the_places_asked_for(make_model):
         assert float(loss.sums[kind]) == pytest.approx(value, rel=1e-4)
 
 
+@pytest.mark.parametrize("way", [left_to_right, at_once])
+def test_the_balance_of_experts_is_learned_once_for_each_layer(make_model, way):
+    task, examples = fitted()
+    sizes, strategy, _ = way(task)
+    model, batch = make_model(sizes, experts=4), collate(task.encode_epoch(examples[:2], 0), "detection")
+    with torch.no_grad():
+        for layer in (*model.encoder.layers, *model.decoder.layers):
+            layer.feed_forward.router.weight.zero_()  # p = 1 / N everywhere: the loss of a layer is 1
+    loss = strategy.loss(model, batch)
+    assert loss.counts == strategy.counts(model, batch) and "balance" in loss.weights
+    assert float(loss.sums["balance"].detach()) == pytest.approx(4 * int(batch.target_mask.sum()))
+
+
 def test_slots_learn_the_cheapest_of_all_matchings(make_model):
     task, examples = fitted(detection__smoothing=0.0, detection__noise_weight=0.5)
     sizes, strategy, _ = at_once(task)
     model = make_model(sizes).requires_grad_(False)
     few = [example for example in examples if 0 < len(example.reference.boxes) <= 3][:3]
     batch = collate(task.encode_epoch(few, 0), "detection")
-    loss, logits = strategy.loss(model, batch), strategy._logits(model, batch)
+    loss, logits = strategy.loss(model, batch), strategy._logits(model, model.encode(batch))
     assert loss.counts == strategy.counts(model, batch)
     expected = 0.0
     for row, example in enumerate(few):

@@ -71,6 +71,24 @@ def test_ragged_halves_of_a_batch_give_the_gradient_of_the_whole(folder, tmp_pat
         {name: float(value) for name, value in losses_of_parts.items()}, rel=1e-5)
 
 
+def test_the_balance_of_accumulated_batches_is_their_mean_by_target_symbols(folder, tmp_path):
+    values = without_chance(small_config(folder)).model_dump()
+    values["backbone"] |= {"experts": 4, "balance_weight": 0.5}
+    trainer = make_trainer(Config.model_validate(values), tmp_path)
+    items = trainer.batches.items[:12]
+    batches = [collate(items[:9], "parsing"), collate(items[9:], "parsing")]
+    model, strategy = trainer.model.train(), trainer.strategy.train()
+    each = [strategy.loss(model, batch) for batch in batches]
+    symbols = [int(batch.target_mask.sum()) for batch in batches]
+    assert [loss.counts["balance"] for loss in each] == symbols and each[0].weights["balance"] == 0.5
+    trainer.optimizer = Recorder(model)
+    losses, _ = trainer._update([(0, place, batch) for place, batch in enumerate(batches)])
+    means = [loss.sums["balance"].detach() / count for loss, count in zip(each, symbols, strict=True)]
+    expected = sum(mean * count for mean, count in zip(means, symbols, strict=True)) / sum(symbols)
+    torch.testing.assert_close(losses["balance"], expected)
+    assert 1.5 < float(expected) < 4.0  # of two layers
+
+
 def test_gradients_are_clipped_to_the_norm(folder, tmp_path):
     trainer = make_trainer(small_config(folder, clip_norm=0.01), tmp_path)
     trainer.optimizer = recorder = Recorder(trainer.model)
