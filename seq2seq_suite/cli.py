@@ -6,9 +6,7 @@ is imported inside the verbs, so that help and mistakes are answered at once.
 
 from __future__ import annotations
 
-import difflib
 import os
-import re
 import signal
 import sys
 import threading
@@ -18,16 +16,17 @@ from typing import Annotated
 
 import typer
 
-from seq2seq_suite import __version__
-from seq2seq_suite.cli_inputs import COMMAND_LINE, PROGRAM, check_drawing, make_example, opened, read_inputs
+from seq2seq_suite.cli_inputs import (
+    COMMAND_LINE,
+    PROGRAM,
+    check_drawing,
+    make_example,
+    opened,
+    read_inputs,
+    refuse_early,
+)
 from seq2seq_suite.report.tables import figure, print_json, print_summary, print_table
 from seq2seq_suite.types import ConfigError, DataError, RunError, UserError
-
-VERBS = ("run", "evaluate", "predict", "compare", "sweep", "distill", "check", "score")
-# What other toolkits call a verb -> what it is called here.
-_ALIASES = {"train": "run", "fit": "run", "test": "evaluate", "eval": "evaluate", "translate": "predict",
-            "decode": "predict", "generate": "predict", "parse": "predict", "diff": "compare", "validate": "check",
-            "lint": "check", "distil": "distill"}
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, context_settings={"help_option_names": ["-h", "--help"]})
 
@@ -49,26 +48,35 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     _stop_on_termination()
+    processes = int(os.environ.get("WORLD_SIZE", "1")) if "RANK" in os.environ else 1  # as torchrun sets them
+    if processes > 1:
+        from seq2seq_suite.training import distributed
+
+        code, complaint = distributed.together(lambda: _carry_out(arguments, processes))
+    else:
+        code, complaint = _carry_out(arguments, processes)
+    if complaint:
+        _complain(complaint)
+    return _flush(code)
+
+
+def _carry_out(arguments: list[str], processes: int) -> tuple[int, str]:
+    """The exit code, and what there is to complain of; typer complains itself."""
     try:
-        _refuse_early(arguments)
+        refuse_early(arguments, processes=processes)
         typer.main.get_command(app).main(arguments, prog_name=PROGRAM)
     except SystemExit as stop:  # how typer ends, with the right code for wrong usage and Ctrl-C
-        if stop.code == 130:
-            _complain("interrupted")
-        return _flush(int(stop.code or 0))
+        return int(stop.code or 0), "interrupted" if stop.code == 130 else ""
     except UserError as error:
-        _complain(str(error))
-        return 2
+        return 2, str(error)
     except RunError as error:
-        _complain(str(error))
-        return 1
+        return 1, str(error)
     except Exception as error:
         experiment = sys.modules.get("seq2seq_suite.training.experiment")
         if experiment is None or not isinstance(error, experiment.Interrupted):
             raise
-        _complain("interrupted; the state was saved, the same command with --resume goes on from here")
-        return 130
-    return 0
+        return 130, "interrupted; the state was saved, the same command with --resume goes on from here"
+    return 0, ""
 
 
 def _stop_on_termination() -> None:
@@ -105,6 +113,7 @@ def run(
     """Train, keep the best checkpoint and score it on the test split.
 
     Several YAML files are run one after the other, with the same changes, and end in the table of `compare`.
+    Under torchrun several processes share every batch, on the GPUs of one machine or of many.
 
     \b
     Examples:
@@ -112,6 +121,7 @@ def run(
       python -m seq2seq_suite run tasks/parsing.yaml tasks/translation.yaml backbone.width=128
       python -m seq2seq_suite run tasks/parsing.yaml training.max_minutes=5 --output runs/quick
       python -m seq2seq_suite run tasks/parsing.yaml --resume
+      torchrun --nproc_per_node=2 -m seq2seq_suite run tasks/parsing.yaml
     """
     paths, changes = _yamls_and_overrides([yaml, *(overrides or [])])
     from seq2seq_suite import config_file
@@ -120,7 +130,7 @@ def run(
     configs = [config_file.load(path, changes) for path in paths]
     directories = _directories(paths, output)
     options = [*(["--resume"] if resume else []), *(["--overwrite"] if overwrite else [])]
-    from seq2seq_suite.training import experiment
+    from seq2seq_suite.training import distributed, experiment
 
     for path, config, directory in zip(paths, configs, directories, strict=True):
         if len(paths) > 1:
@@ -129,7 +139,7 @@ def run(
         summary = experiment.run(config, directory, resume=resume, overwrite=overwrite, command=command)
         print_summary(summary)
         print(f"the run lies in {directory}", flush=True)
-    if len(paths) > 1:
+    if len(paths) > 1 and distributed.ranks().is_first:
         print()
         _compare(directories, split="test", measure=True)
 
@@ -321,26 +331,6 @@ def score(
     else:
         print_table(("metric", "figure"), [(name, figure(value)) for name, value in found.figures.items()])
         print(found.signature)
-
-
-def _refuse_early(arguments: list[str]) -> None:
-    """Answer what typer would answer less helpfully: `--version`, an unknown verb, an override written as a flag."""
-    verb = next((argument for argument in arguments if not argument.startswith("-")), "")
-    if "--version" in arguments[:1]:
-        print(f"seq2seq_suite {__version__}")
-        raise SystemExit(0)
-    if not arguments:
-        raise ConfigError("the verb is missing", file=COMMAND_LINE, expected=f"one of {', '.join(VERBS)}",
-                          remedy=f"{PROGRAM} --help explains them")
-    if verb == arguments[0] and verb not in VERBS:
-        near = [_ALIASES[verb]] if verb in _ALIASES else difflib.get_close_matches(verb, VERBS, n=1)
-        raise ConfigError(f"unknown verb '{verb}'" + (f", did you mean {near[0]}?" if near else ""),
-                          file=COMMAND_LINE, expected=f"one of {', '.join(VERBS)}",
-                          remedy=f"{PROGRAM} --help explains them")
-    for argument in arguments[1:] if verb in ("run", "evaluate", "check") else ():
-        if re.match(r"--\w+(\.\w+)+(=|$)", argument):
-            raise ConfigError(argument, file=COMMAND_LINE, expected="key.sub=value without dashes",
-                              remedy=f"write {argument[2:] if '=' in argument else argument[2:] + '=...'}")
 
 
 def _yaml_and_overrides(arguments: Sequence[str]) -> tuple[Path, list[str]]:

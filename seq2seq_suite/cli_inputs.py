@@ -1,17 +1,48 @@
-"""What `predict` reads and where it writes."""
+"""Command lines that are refused at once, what `predict` reads and where it writes."""
 
 from __future__ import annotations
 
+import difflib
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
+from seq2seq_suite import __version__
 from seq2seq_suite.types import ConfigError, DataError, Example, Painting, Task
 
 PROGRAM = "python -m seq2seq_suite"
 COMMAND_LINE = "command line"
+VERBS = ("run", "evaluate", "predict", "compare", "sweep", "distill", "check", "score")
+# What other toolkits call a verb -> what it is called here.
+_ALIASES = {"train": "run", "fit": "run", "test": "evaluate", "eval": "evaluate", "translate": "predict",
+            "decode": "predict", "generate": "predict", "parse": "predict", "diff": "compare", "validate": "check",
+            "lint": "check", "distil": "distill"}
+
+
+def refuse_early(arguments: list[str], *, processes: int = 1) -> None:
+    """Answer what typer would answer less helpfully: `--version`, an unknown verb, an override written as a flag."""
+    verb = next((argument for argument in arguments if not argument.startswith("-")), "")
+    if "--version" in arguments[:1]:
+        print(f"seq2seq_suite {__version__}")
+        raise SystemExit(0)
+    if not arguments:
+        raise ConfigError("the verb is missing", file=COMMAND_LINE, expected=f"one of {', '.join(VERBS)}",
+                          remedy=f"{PROGRAM} --help explains them")
+    if verb == arguments[0] and verb not in VERBS:
+        near = [_ALIASES[verb]] if verb in _ALIASES else difflib.get_close_matches(verb, VERBS, n=1)
+        raise ConfigError(f"unknown verb '{verb}'" + (f", did you mean {near[0]}?" if near else ""),
+                          file=COMMAND_LINE, expected=f"one of {', '.join(VERBS)}",
+                          remedy=f"{PROGRAM} --help explains them")
+    if processes > 1 and verb != "run" and verb == arguments[0]:
+        raise ConfigError(f"'{verb}' in {processes} processes", file=COMMAND_LINE, expected="torchrun with `run` alone",
+                          remedy=f"start it as {PROGRAM} {verb}")
+    for argument in arguments[1:] if verb in ("run", "evaluate", "check") else ():
+        if re.match(r"--\w+(\.\w+)+(=|$)", argument):
+            raise ConfigError(argument, file=COMMAND_LINE, expected="key.sub=value without dashes",
+                              remedy=f"write {argument[2:] if '=' in argument else argument[2:] + '=...'}")
 
 
 def read_inputs(texts: Sequence[str], source: str | None) -> list[tuple[str, tuple[str, int]]]:

@@ -34,7 +34,7 @@ class Training(Section):
 
     max_updates: Positive = 10_000
     max_minutes: PositiveFloat = float("inf")
-    batch_tokens: Positive = 2048  # padded target symbols in a batch, per process
+    batch_tokens: Positive = 2048  # padded target symbols in a batch; several processes share it
     accumulate: Positive = 1  # batches per update
     optimizer: Literal["adamw", "muon"] = "adamw"  # muon: orthogonal steps for matrices between hidden states
     learning_rate: PositiveFloat = 1e-3  # peak

@@ -6,7 +6,7 @@ M context symbols. Masks are bool and True means real or visible, everywhere.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -130,12 +130,20 @@ class Batch:
 
     def to(self, device: Any) -> Batch:
         """The same batch on `device`."""
-        moved = {}
+        return self._map(lambda tensor: tensor.to(device, non_blocking=True))
+
+    def select(self, rows: Sequence[int]) -> Batch:
+        """The given rows, padded as they were."""
+        chosen = list(rows)
+        return replace(self._map(lambda tensor: tensor[chosen]), indices=tuple(self.indices[row] for row in chosen))
+
+    def _map(self, change: Callable[[Tensor], Tensor]) -> Batch:
+        changed = {}
         for name in ("source", "source_mask", "target", "target_mask", "prompt_mask",
                      "source_labels", "focus", "context", "scores", "transcript"):
             tensor = getattr(self, name)
-            moved[name] = None if tensor is None else tensor.to(device, non_blocking=True)
-        return replace(self, **moved)
+            changed[name] = None if tensor is None else change(tensor)
+        return replace(self, **changed)
 
 
 @dataclass(frozen=True)

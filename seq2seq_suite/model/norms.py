@@ -1,13 +1,15 @@
 """Normalisation: LayerNorm, RMSNorm and PowerNorm behind one call, `norm(x, mask)`.
 
 Statistics are float32 whatever the precision of x. Only PowerNorm, whose statistics run over the batch, looks at
-the mask.
+the mask, and at what other processes hold of the batch.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
-from torch import Tensor, nn
+from torch import Tensor, distributed, nn
 from torch.nn import functional
 
 
@@ -50,7 +52,8 @@ class PowerNorm(nn.Module):
     Forward:   X^ = X / psi_{t-1},  Y = gain * X^ + bias,  psi_t^2 = a psi_{t-1}^2 + (1 - a) mean(X^2)
     Backward:  g = gain * dY,  dX = (g - nu_{t-1} X^) / psi_{t-1},
                nu_t = nu_{t-1} (1 - (1 - a) mean(X^^2)) + (1 - a) mean(g X^)
-    Means run over the real tokens of the batch, one statistic for each feature.
+    Means run over the real tokens of the batch, one statistic for each feature; in training in several processes over
+    those of all shares, so that each process must make the same passes.
 
     For the first `warmup` training passes psi and nu are the batch's own (PN-V, the paper's eq. 2 and its exact
     gradient) while the running statistics gather. Statistics change in training passes alone, so a pass under
@@ -87,8 +90,9 @@ class _PowerNormFunction(torch.autograd.Function):
     def forward(ctx, x, weight, mean_square, gradient_mean, passes, momentum, warmup, epsilon):
         """x (..., D) over the root of `mean_square` (D,), or of this batch's while warming up; updates the former."""
         dims = tuple(range(x.dim() - 1))
-        count = weight.sum().clamp(min=1.0)
-        batch_square = (x.square() * weight).sum(dims) / count
+        squares, count = _over_processes((x.square() * weight).sum(dims), weight.sum())
+        count = count.clamp(min=1.0)
+        batch_square = squares / count
         warming = passes < warmup
         normalised = x * (torch.where(warming, batch_square, mean_square) + epsilon).rsqrt()
         ctx.save_for_backward(normalised, weight, torch.where(warming, batch_square, mean_square), count, warming)
@@ -104,13 +108,23 @@ class _PowerNormFunction(torch.autograd.Function):
         """The gradient of x, with the running mean of gradient times output in place of this batch's."""
         normalised, weight, square, count, warming = ctx.saved_tensors
         grad = grad * weight
-        correlation = (grad * normalised).sum(ctx.dims) / count
-        power = (normalised.square() * weight).sum(ctx.dims) / count
+        products, squares = _over_processes((grad * normalised).sum(ctx.dims),
+                                            (normalised.square() * weight).sum(ctx.dims))
+        correlation, power = products / count, squares / count
         nu = torch.where(warming, correlation, ctx.gradient_mean)
         grad_x = (grad - nu * normalised * weight) * (square + ctx.epsilon).rsqrt()
         share = 1.0 - ctx.momentum
         ctx.gradient_mean.mul_(1.0 - share * power).add_(share * correlation)
         return grad_x, None, None, None, None, None, None, None
+
+
+def _over_processes(*sums: Tensor) -> Sequence[Tensor]:
+    """Sums over all processes that train together; the same tensors where there is one."""
+    if not (distributed.is_available() and distributed.is_initialized()):
+        return sums
+    flat = torch.cat([one.flatten() for one in sums])
+    distributed.all_reduce(flat)
+    return [piece.view_as(one) for piece, one in zip(flat.split([one.numel() for one in sums]), sums, strict=True)]
 
 
 def build_norm(kind: str, width: int) -> nn.Module:

@@ -21,6 +21,7 @@ from seq2seq_suite.strategies.parallel import Glancing
 from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.strategies.sets import SetAutoregressive
 from seq2seq_suite.strategies.slots import BoxSlots
+from seq2seq_suite.training.distributed import ALONE, Ranks
 from seq2seq_suite.training.evaluate import Decoder
 from seq2seq_suite.types import ConfigError, Task
 
@@ -81,19 +82,29 @@ def _search_options(search: Search) -> SearchOptions:
                          lookahead=search.lookahead)
 
 
-def choose_device(wanted: str) -> torch.device:
+def choose_device(wanted: str, ranks: Ranks = ALONE) -> torch.device:
     """The one place that decides where a run computes: `auto` is CUDA, then MPS, then the CPU.
+
+    Of several processes on a machine each has a GPU of its own; MPS has none to share out.
 
     Raises:
         ConfigError: the wanted device is not there.
     """
-    found = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
+    found = {"cuda": torch.cuda.is_available(), "cpu": True,
+             "mps": torch.backends.mps.is_available() and ranks.world == 1}
     if wanted == "auto":
-        return torch.device(next(name for name in ("cuda", "mps", "cpu") if found[name]))
+        wanted = next(name for name in ("cuda", "mps", "cpu") if found[name])
     if not found[wanted]:
         raise ConfigError(f"device: {wanted} is not to be had here",
                           expected=f"one of {', '.join(name for name in found if found[name])}",
                           remedy="use device=auto")
+    if wanted == "cuda" and ranks.world > 1:
+        if ranks.local_rank >= torch.cuda.device_count():
+            raise ConfigError(f"device: process {ranks.local_rank + 1} of this machine finds "
+                              f"{torch.cuda.device_count()} GPUs", expected="a GPU for each process",
+                              remedy="start fewer with --nproc_per_node, or use device=cpu")
+        torch.cuda.set_device(ranks.local_rank)
+        return torch.device("cuda", ranks.local_rank)
     return torch.device(wanted)
 
 

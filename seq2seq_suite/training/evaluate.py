@@ -13,6 +13,7 @@ from seq2seq_suite.model.seq2seq import Seq2Seq
 from seq2seq_suite.strategies.base import Strategy
 from seq2seq_suite.strategies.rescoring import rescore
 from seq2seq_suite.strategies.search import SearchOptions
+from seq2seq_suite.training.distributed import ALONE, Ranks
 from seq2seq_suite.types import Batch, Constraint, Encoded, Example, Hypothesis, Score, Task
 
 
@@ -27,6 +28,7 @@ class Decoder:
         limit: (factor, extra) of the longest output, factor * source length + extra.
         batch_sentences: examples decoded at a time.
         rescorer: an autoregressive model of the same symbols that chooses among the outputs; None for none.
+        ranks: the processes that share the batches of a split; each of them gets all hypotheses.
     """
 
     task: Task
@@ -37,25 +39,29 @@ class Decoder:
     limit: tuple[float, int]
     batch_sentences: int
     rescorer: Seq2Seq | None = None
+    ranks: Ranks = ALONE
 
     def hypotheses(self, encoded: Sequence[Encoded], *, between: Callable[[], None] = lambda: None
                    ) -> list[list[Hypothesis]]:
         """The hypotheses of each example, in the given order; `between` is called before each batch."""
         # A guided model needs the automaton even where the search may break its rules.
         constraint = self.task.constraint() if self.options.constraint or self.model.guide is not None else None
-        found: list[list[Hypothesis]] = [[] for _ in encoded]
+        found: dict[int, list[Hypothesis]] = {}
         place = {item.index: position for position, item in enumerate(encoded)}
         was_training = self.model.training
         self.model.eval()
         try:
-            for batch in in_sorted_batches(encoded, self.task.name, self.batch_sentences):
+            for batch in self.ranks.deal(in_sorted_batches(encoded, self.task.name, self.batch_sentences)):
                 between()
+                if batch is None:
+                    continue
                 batch = batch.to(self.device)
                 for index, hypotheses in zip(batch.indices, self._generate(batch, constraint), strict=True):
                     found[place[index]] = hypotheses
         finally:
             self.model.train(was_training)
-        return found
+        found = self.ranks.union(found)
+        return [found[position] for position in range(len(encoded))]
 
     def _generate(self, batch: Batch, constraint: Constraint | None) -> list[list[Hypothesis]]:
         asked = self.options.num_hypotheses

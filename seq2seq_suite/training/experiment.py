@@ -19,9 +19,10 @@ from seq2seq_suite.data.batching import Bucketed, collate
 from seq2seq_suite.metrics.significance import figures_of_items
 from seq2seq_suite.report.html import write_report
 from seq2seq_suite.tasks import open_task
-from seq2seq_suite.training import checkpoint, resuming
+from seq2seq_suite.training import checkpoint, distributed, resuming
 from seq2seq_suite.training.build import build_decoder, choose_device, choose_precision, use_threads
 from seq2seq_suite.training.distillation import is_distilled
+from seq2seq_suite.training.distributed import Ranks
 from seq2seq_suite.training.evaluate import Decoder, failures
 from seq2seq_suite.training.run_directory import RunDirectory, provenance
 from seq2seq_suite.training.trainer import Interrupted, Trainer
@@ -33,6 +34,8 @@ __all__ = ["Interrupted", "LoadedRun", "check", "evaluate", "open_run", "outcome
 def run(config: Config, directory: Path, *, resume: bool, overwrite: bool, command: list[str]) -> dict[str, Any]:
     """Train, evaluate the best checkpoint on the test splits, and leave a run directory.
 
+    Of several processes (`distributed.together`) all compute; the first one has the run directory.
+
     Returns:
         The summary, as in `summary.json`.
 
@@ -41,15 +44,29 @@ def run(config: Config, directory: Path, *, resume: bool, overwrite: bool, comma
         RunError: the loss is no longer finite.
         Interrupted: a signal came; the state was saved.
     """
-    run_directory = RunDirectory.create(directory, resume=resume, overwrite=overwrite)
-    if resume:
-        resuming.check_configuration(run_directory, config)
+    ranks = distributed.ranks()
+    if ranks.first(config) != config:
+        raise ConfigError(f"process {ranks.rank} was given another configuration than the first one",
+                          expected="the same YAML and key=value on every machine", remedy="start it with the same")
+    with ranks.own(directory) as own:
+        run_directory = RunDirectory(own)
+        if ranks.is_first:
+            run_directory = RunDirectory.create(own, resume=resume, overwrite=overwrite)
+            if resume:
+                resuming.check_configuration(run_directory, config)
+        return _run(config, run_directory, ranks, resume=resume, command=command)
+
+
+def _run(config: Config, run_directory: RunDirectory, ranks: Ranks, *, resume: bool, command: list[str]
+         ) -> dict[str, Any]:
+    """`run` in a directory that is there."""
+    directory = run_directory.path
     torch.manual_seed(config.seed)
     use_threads(config.training.threads)
     task = open_task(config.task, config)
     # A missing test split should not be found out after hours of training.
     examples = {split: task.read(split) for split in dict.fromkeys(("train", "validation", *config.data.test_splits))}
-    trainer = _build_trainer(config, run_directory, task, examples, resume=resume, command=command)
+    trainer = _build_trainer(config, run_directory, task, examples, ranks, resume=resume, command=command)
     if config.strategy.kind != "autoregressive" and isinstance(task, Rewritable) and not is_distilled(config.data.path):
         print("a decoder that writes all positions at once usually gains from targets that an autoregressive run has "
               "written: see `distill --help`")
@@ -61,7 +78,9 @@ def run(config: Config, directory: Path, *, resume: bool, overwrite: bool, comma
               "raise the limit to extend it")
     else:
         trainer.train()
-    checkpoint.load_weights(checkpoint.best(directory), decoder.model)
+    if ranks.is_first:
+        checkpoint.load_weights(checkpoint.best(directory), decoder.model)
+    ranks.copy_weights(decoder.model)
     decoder = _with_rescorer(config, decoder, directory)
     if hasattr(task, "tune"):
         tuned = task.tune(examples["validation"], lambda chosen: decoder.hypotheses(task.encode(chosen)))
@@ -76,32 +95,35 @@ def run(config: Config, directory: Path, *, resume: bool, overwrite: bool, comma
                "tokens_per_second": round(progress.tokens / max(progress.seconds, 1e-9), 1)}
     summary["splits"].setdefault("validation", {task.primary_metric: progress.best_figure})
     run_directory.write_summary(summary)
-    write_report(directory)
+    if ranks.is_first:
+        write_report(directory)
     return summary
 
 
-def _build_trainer(config: Config, run_directory: RunDirectory, task: Task, examples: dict[str, list[Example]], *,
-                   resume: bool, command: list[str]) -> Trainer:
+def _build_trainer(config: Config, run_directory: RunDirectory, task: Task, examples: dict[str, list[Example]],
+                   ranks: Ranks, *, resume: bool, command: list[str]) -> Trainer:
     """Vocabularies, encoded data and a model, each in the run directory as far as it must be kept."""
     train, validation, options = examples["train"], examples["validation"], config.training
-    if resume and run_directory.vocabulary.is_dir():
-        task.load(run_directory.vocabulary)
-    else:
-        task.fit(train)
-        task.save(run_directory.vocabulary)
+    _prepare_vocabulary(task, train, run_directory, ranks, resume=resume)
     encoded, encoded_validation = task.encode(train), task.encode(validation)
     hashes = {"train": resuming.fingerprint(encoded), "validation": resuming.fingerprint(encoded_validation)}
     if resume:
         resuming.check_data(run_directory, hashes, config.data.path)
+        resuming.mention_processes(run_directory, ranks.world)
+    if ranks.first(hashes) != hashes:
+        raise DataError(f"process {ranks.rank} reads other examples than the first one", file=config.data.path,
+                        expected="the same data on every machine", remedy="copy the data of the first machine")
     run_directory.write_config(config_file.dump(config))
-    run_directory.write_provenance(provenance(command, config.seed, hashes))
-    device = choose_device(config.device)
-    decoder = build_decoder(config, task, device=device)
-    if config.init_from and not resume:
+    run_directory.write_provenance(provenance(command, config.seed, hashes, processes=ranks.world))
+    device = choose_device(config.device, ranks)
+    decoder = replace(build_decoder(config, task, device=device), ranks=ranks)
+    if config.init_from and not resume and ranks.is_first:
         taken = checkpoint.load_parts(checkpoint.best(Path(config.init_from)), decoder.model, config.init_parts)
         print(taken)
         run_directory.log(taken)
-    precision = choose_precision(options.precision, device)
+    ranks.copy_weights(decoder.model)
+    # Batches depend on it, so that processes on unlike machines must agree.
+    precision = ranks.first(choose_precision(options.precision, device))
     # oneDNN compiles a bfloat16 kernel for each shape; its cache must hold all shapes of all layers.
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "4096")
     few_shapes = precision == torch.bfloat16 and device.type == "cpu"
@@ -111,7 +133,19 @@ def _build_trainer(config: Config, run_directory: RunDirectory, task: Task, exam
         Bucketed(encoded, task.name, batch_tokens=options.batch_tokens, seed=config.seed, few_shapes=few_shapes,
                  renew=_renewing(task, train)),
         ([validation[index] for index in kept], [encoded_validation[index] for index in kept]),
-        precision, [example.origin for example in train])
+        precision, [example.origin for example in train], ranks)
+
+
+def _prepare_vocabulary(task: Task, train: Sequence[Example], run_directory: RunDirectory, ranks: Ranks, *,
+                        resume: bool) -> None:
+    """Give the task its vocabularies, which the run directory keeps."""
+    fits = ranks.is_first and not (resume and run_directory.vocabulary.is_dir())
+    if fits:
+        task.fit(train)
+        task.save(run_directory.vocabulary)
+    ranks.copy_files(run_directory.vocabulary, "**/*")
+    if not fits:
+        task.load(run_directory.vocabulary)
 
 
 def _renewing(task: Task, train: Sequence[Example]) -> Callable[[int], list[Encoded]] | None:
@@ -168,7 +202,7 @@ def open_run(directory: Path, overrides: list[str], *, data: str | None = None) 
     use_threads(config.training.threads)
     task = open_task(config.task, config)
     task.load(directory / "vocabulary")
-    decoder = build_decoder(config, task, device=choose_device(config.device))
+    decoder = build_decoder(config, task, device=choose_device(config.device, distributed.ranks()))
     checkpoint.load_weights(checkpoint.best(directory), decoder.model)
     decoder.model.eval()
     return LoadedRun(config, _with_rescorer(config, decoder, directory))

@@ -68,6 +68,16 @@ def check_data(run_directory: RunDirectory, hashes: dict[str, str], path: str) -
                         remedy="bring the data back, or start anew with --output or --overwrite")
 
 
+def mention_processes(run_directory: RunDirectory, processes: int) -> None:
+    """Say so where another number of processes goes on with a run than the one that it was last started with."""
+    if not run_directory.provenance.is_file():
+        return
+    before = json.loads(run_directory.provenance.read_text(encoding="utf-8")).get("processes", 1)
+    if before != processes:
+        print(f"resuming in {processes} process{'es' if processes > 1 else ''} (was {before}): the same batches and "
+              "losses up to rounding and chance; bit for bit only with the same number")
+
+
 def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     flat = {}
     for key, value in values.items():

@@ -136,13 +136,14 @@ class RunDirectory:
         atomic_write_text(self.predictions / f"{name}.details.json", to_json(details))
 
 
-def provenance(command: list[str], seed: int, data_hashes: dict[str, str]) -> dict[str, Any]:
+def provenance(command: list[str], seed: int, data_hashes: dict[str, str], *, processes: int = 1) -> dict[str, Any]:
     """Everything that is needed to say where a figure came from.
 
     Args:
         command: the command line.
         seed: the run's seed.
         data_hashes: name of a split -> digest of its examples.
+        processes: that train together.
 
     Returns:
         Commit (empty outside a checkout) and whether it was changed, versions, machine, time in UTC.
@@ -152,7 +153,7 @@ def provenance(command: list[str], seed: int, data_hashes: dict[str, str]) -> di
 
     commit, changed = _commit(Path(__file__).resolve().parents[2])
     return {
-        "command": command, "seed": seed, "data": data_hashes,
+        "command": command, "seed": seed, "data": data_hashes, "processes": processes,
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
         "commit": commit, "changed_since_commit": changed,
         "versions": {"seq2seq_suite": __version__, "python": platform.python_version(), "torch": torch.__version__,

@@ -19,6 +19,7 @@ from seq2seq_suite.model.seq2seq import Seq2Seq
 from seq2seq_suite.report.progress import Progress as ProgressDisplay
 from seq2seq_suite.strategies.base import Strategy
 from seq2seq_suite.training import checkpoint
+from seq2seq_suite.training.distributed import ALONE, Ranks
 from seq2seq_suite.training.evaluate import Decoder, is_better
 from seq2seq_suite.training.optimizer import MovingAverage, build_optimizer, learning_rate, set_rate
 from seq2seq_suite.training.run_directory import RunDirectory
@@ -30,19 +31,25 @@ class Interrupted(Exception):
 
 
 class StopRequest:
-    """Remembers a signal until a moment at which stopping is safe."""
+    """Remembers a signal until a moment at which stopping is safe.
 
-    def __init__(self) -> None:
+    Args:
+        ranks: the processes that stop together when one of them gets a signal.
+    """
+
+    def __init__(self, ranks: Ranks = ALONE) -> None:
         self.signal = 0
+        self.ranks = ranks
 
     def raise_if_set(self) -> None:
         """Raise Interrupted if a signal came."""
+        self.signal = int(self.ranks.highest(self.signal))
         if self.signal:
             raise Interrupted(signal.Signals(self.signal).name)
 
     @contextmanager
     def listening(self) -> Iterator[StopRequest]:
-        """Within, SIGINT and SIGTERM set the request; a second one acts as usual."""
+        """Within, SIGINT and SIGTERM set the request; a second one acts as usual, but not under torchrun."""
         if threading.current_thread() is not threading.main_thread():
             yield self
             return
@@ -50,7 +57,8 @@ class StopRequest:
 
         def note(number: int, _frame: object) -> None:
             self.signal = number
-            signal.signal(number, before[number])
+            if self.ranks.world == 1:  # torchrun passes on a Ctrl-C that the terminal has given to all already
+                signal.signal(number, before[number])
 
         for number in before:
             signal.signal(number, note)
@@ -73,6 +81,7 @@ class Trainer:
         train, validation: examples; validation with its encoding.
         precision: torch.float32 or torch.bfloat16 for matrix products.
         origins: where each training example came from, for messages.
+        ranks: the processes that train together, this one among them.
     """
 
     run: RunDirectory
@@ -82,6 +91,7 @@ class Trainer:
     validation: tuple[Sequence[Example], Sequence[Encoded]]
     precision: torch.dtype
     origins: Sequence[str]
+    ranks: Ranks = ALONE
     progress: checkpoint.Progress = field(default_factory=checkpoint.Progress)
 
     def __post_init__(self) -> None:
@@ -94,7 +104,13 @@ class Trainer:
 
     def resume(self) -> None:
         """Go on from the newest whole checkpoint, if there is one; says what it does."""
-        found, complaints = checkpoint.load_newest(self.run.checkpoints, self.model, self.optimizer, self.average)
+        parts = (self.model, self.optimizer, self.average)
+        found, complaints = checkpoint.load_newest(self.run.checkpoints, *parts) if self.ranks.is_first else (None, [])
+        found = self.ranks.first(found)
+        if found is not None:
+            self.ranks.copy_files(self.run.checkpoints, f"step-{found.update}/*")
+            if not self.ranks.is_first:
+                checkpoint.load_newest(self.run.checkpoints, *parts)
         for complaint in complaints:
             self._say(complaint)
         if found is None:
@@ -119,7 +135,7 @@ class Trainer:
         self._display = ProgressDisplay(options.max_updates)
         stream = self.batches.batches(progress.epoch, progress.position)
         self._interval = _Interval(progress)
-        with StopRequest().listening() as stop, self._display:
+        with StopRequest(self.ranks).listening() as stop, self._display:
             try:
                 # A stop between update and validation left this undone.
                 if progress.update and progress.update % options.validate_every == 0 and self._validate(stop):
@@ -147,20 +163,24 @@ class Trainer:
     def _update(self, parts: list[tuple[int, int, Batch]]) -> tuple[dict[str, float | Tensor], float]:
         """One step of the optimiser over `accumulate` batches; the named mean losses, and the learning rate."""
         progress = self.progress
-        batches = [batch.to(self.decoder.device) for _, _, batch in parts]
+        batches = [batch for _, _, batch in parts]
         counts = [self.strategy.counts(self.model, batch) for batch in batches]
         totals = {name: max(1, sum(count[name] for count in counts)) for name in counts[0]}
         self.model.train()
         self.strategy.train()
         if hasattr(self.strategy, "progress"):
             self.strategy.progress = self._fraction()
+        self.ranks.reseed(self.batches.seed, progress.update)
         means: dict[str, Tensor] = {}
         for batch in batches:
+            share, spare = self.ranks.share(batch)
             with torch.autocast(self.decoder.device.type, self.precision, enabled=self.precision != torch.float32):
-                loss = self.strategy.loss(self.model, batch)
-            mean = {name: loss.sums[name] / totals[name] for name in loss.sums}
+                loss = self.strategy.loss(self.model, share.to(self.decoder.device))
+            mean = {name: loss.sums[name] / (math.inf if spare else totals[name]) for name in loss.sums}
             sum(loss.weights[name] * mean[name] for name in loss.weights).backward()
             means = {name: means.get(name, 0.0) + value.detach() for name, value in mean.items()}
+        means = self.ranks.summed(means)
+        self.ranks.sum_gradients(self.model.parameters())
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.options.clip_norm)
         rate = learning_rate(self.options, progress.update, self._fraction())
         set_rate(self.optimizer, rate)
@@ -172,8 +192,8 @@ class Trainer:
         self.optimizer.zero_grad()
         progress.update += 1
         progress.epoch, progress.position = parts[-1][0], parts[-1][1]
-        progress.tokens += sum(int(batch.target_mask.sum()) + int(batch.source_mask.sum()) for _, _, batch in parts)
-        progress.seconds = time.monotonic() - self._started
+        progress.tokens += sum(int(batch.target_mask.sum()) + int(batch.source_mask.sum()) for batch in batches)
+        progress.seconds = self._seconds()
         if self.average is not None:
             self.average.update(self.model, progress.update)
         return means, rate
@@ -190,19 +210,20 @@ class Trainer:
         finally:
             if self.average is not None:
                 self.average.swap(self.model)
-        figure = score.figures[task.primary_metric]
+        figures = self.ranks.first(score.figures)
+        figure = figures[task.primary_metric]
         better = is_better(figure, progress.best_figure, higher_is_better=task.higher_is_better)
         if better:
             progress.best_update, progress.best_figure = progress.update, figure
         progress.validations_since_best = 0 if better else progress.validations_since_best + 1
-        progress.validated_update, progress.figures = progress.update, score.figures
-        progress.seconds = time.monotonic() - self._started
+        progress.validated_update, progress.figures = progress.update, figures
+        progress.seconds = self._seconds()
         self.run.append_metrics({"update": progress.update, "split": "validation", "seconds": progress.seconds,
-                                 **score.figures})
+                                 **figures})
         self.run.log(f"validation at update {progress.update}: "
-                     + "  ".join(f"{name} {value:.4g}" for name, value in score.figures.items())
+                     + "  ".join(f"{name} {value:.4g}" for name, value in figures.items())
                      + ("  (best so far)" if better else ""))
-        self._display.validation(progress.update, score.figures, better)
+        self._display.validation(progress.update, figures, better)
         return True
 
     def limit_reached(self) -> str:
@@ -219,8 +240,14 @@ class Trainer:
     def _save(self) -> None:
         self._check_finite()
         self.progress.since_logged = self._interval.state()
-        checkpoint.save(self.run.checkpoints, self.model, self.optimizer, self.average, self.progress,
-                        keep=self.options.keep_checkpoints)
+        if self.ranks.is_first:
+            checkpoint.save(self.run.checkpoints, self.model, self.optimizer, self.average, self.progress,
+                            keep=self.options.keep_checkpoints)
+        self.ranks.highest(0)  # none may end before the first has saved
+
+    def _seconds(self) -> float:
+        """Time trained, the same for all processes: the learning rate may follow it."""
+        return self.ranks.highest(time.monotonic() - self._started)
 
     def _fraction(self) -> float:
         by_updates = self.progress.update / self.options.max_updates

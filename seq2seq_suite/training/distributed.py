@@ -1,0 +1,285 @@
+"""A run in several processes: each takes its share of every batch, the first one writes, and all end alike.
+
+Each process holds the whole model and the whole optimiser, and all make the same batches in the same order. Gradients
+are summed over the processes after the backward pass, in buckets. PyTorch's DistributedDataParallel is not used: it
+averages where counts of ragged shares ask for a sum, and it watches `forward` alone, while a strategy calls several
+methods of the model, some of them twice. What this gives away is sending gradients during the backward pass.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor, distributed, nn
+
+from seq2seq_suite.types import Batch
+
+_BUCKET = 2**23  # numbers sent at a time: 32 MiB of float32
+_PATIENCE = timedelta(hours=12)  # the first process may fit vocabularies or score for long while the others wait
+_NOTICE = 0.2  # seconds between two looks at whether another process has failed
+_FAREWELL = timedelta(seconds=10)  # a process that fails leaves the others so long to take notice
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """This process among those of a run; every method but `share` and `deal` must be called by all of them.
+
+    Args:
+        rank: number of this process; 0 is the first, the one that reads and writes the run directory.
+        world: how many there are.
+        local_rank: number of this process among those of its machine.
+    """
+
+    rank: int = 0
+    world: int = 1
+    local_rank: int = 0
+
+    @property
+    def is_first(self) -> bool:
+        """True for the one process that writes."""
+        return self.rank == 0
+
+    # -- shares -------------------------------------------------------------------------------------------------
+
+    def share(self, batch: Batch) -> tuple[Batch, bool]:
+        """Rows rank, rank + world, ... of a batch, padded as the whole.
+
+        Returns:
+            The share, and True if there was none left for this process: it then holds the first row, which is to
+            count for nothing, so that every process runs the same passes.
+        """
+        if self.world == 1:
+            return batch, False
+        rows = range(self.rank, batch.target.size(0), self.world)
+        return batch.select(rows or (0,)), not rows
+
+    def deal(self, items: Iterable[Value]) -> Iterator[Value | None]:
+        """Every `world`-th item; None at the end of one that gets fewer than others."""
+        rounds = zip_longest(*[iter(items)] * self.world)
+        return (dealt[self.rank] for dealt in rounds)
+
+    def reseed(self, *place: int) -> None:
+        """Let chance (dropout) depend on a place in the run and on the rank.
+
+        The first process goes on with the random state that checkpoints keep, so that the others need none.
+        """
+        if not self.is_first:
+            torch.manual_seed(int(np.random.SeedSequence([*place, self.rank]).generate_state(1, np.uint64)[0]))
+
+    # -- sums ---------------------------------------------------------------------------------------------------
+
+    def sum_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
+        """Replace gradients by their sums over all processes; what no process has used keeps none."""
+        if self.world == 1:
+            return
+        parameters = list(parameters)
+        used = torch.tensor([float(parameter.grad is not None) for parameter in parameters])
+        distributed.all_reduce(used)
+        for bucket in _buckets([one for one, count in zip(parameters, used.tolist(), strict=True) if count]):
+            flat = torch.cat([(torch.zeros_like(one) if one.grad is None else one.grad).flatten() for one in bucket])
+            distributed.all_reduce(flat)
+            for one, piece in zip(bucket, flat.split([one.numel() for one in bucket]), strict=True):
+                one.grad = piece.view_as(one)
+
+    def summed(self, named: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Sums of scalars over all processes, by name."""
+        if self.world == 1:
+            return named
+        flat = torch.stack(list(named.values()))
+        distributed.all_reduce(flat)
+        return dict(zip(named, flat.unbind(), strict=True))
+
+    # -- agreement ----------------------------------------------------------------------------------------------
+
+    def first(self, value: Value) -> Value:
+        """What the first process gives; figures and plain data."""
+        if self.world == 1:
+            return value
+        box = [value]
+        distributed.broadcast_object_list(box)
+        return box[0]
+
+    def highest(self, number: float) -> float:
+        """The largest of all processes' numbers; also waits until all are here."""
+        if self.world == 1:
+            return number
+        found = torch.tensor(number, dtype=torch.float64)
+        distributed.all_reduce(found, distributed.ReduceOp.MAX)
+        return float(found)
+
+    def union(self, entries: dict[int, Value]) -> dict[int, Value]:
+        """The entries of all processes."""
+        if self.world == 1:
+            return entries
+        found: list[Any] = [None] * self.world
+        distributed.all_gather_object(found, entries)
+        return {key: value for part in found for key, value in part.items()}
+
+    @torch.no_grad()
+    def copy_weights(self, model: nn.Module) -> None:
+        """Give all processes the first one's parameters and buffers."""
+        if self.world > 1:
+            for tensor in (*model.parameters(), *model.buffers()):
+                distributed.broadcast(tensor, 0)
+
+    # -- files --------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def own(self, directory: Path) -> Iterator[Path]:
+        """The run's directory for the first process, for each other one a place whose contents are thrown away."""
+        if self.is_first:
+            yield directory
+        else:
+            with tempfile.TemporaryDirectory() as scratch:
+                yield Path(scratch)
+
+    def copy_files(self, folder: Path, pattern: str) -> None:
+        """Put what matches the pattern in the first process's folder into each other process's own."""
+        if self.world == 1:
+            return
+        found = [file for file in folder.glob(pattern) if file.is_file()] if self.is_first else []
+        files = self.first({str(file.relative_to(folder)): file.read_bytes() for file in found})
+        for name, content in () if self.is_first else files.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_bytes(content)
+
+
+ALONE = Ranks()
+
+
+def ranks() -> Ranks:
+    """This process among those that `together` joined; `ALONE` if it did not."""
+    if not (distributed.is_available() and distributed.is_initialized()):
+        return ALONE
+    return Ranks(distributed.get_rank(), distributed.get_world_size(), int(os.environ.get("LOCAL_RANK", "0")))
+
+
+def together(command: Callable[[], tuple[int, str]]) -> tuple[int, str]:
+    """Carry out a command as one of the processes that torchrun started: gloo between CPUs, NCCL between GPUs.
+
+    Only the first process prints. When a process fails, all end, with its exit code.
+
+    Args:
+        command: returns the exit code and what there is to complain of; whatever it raises counts as exit code 1.
+
+    Returns:
+        What the command returned; a complaint comes back from one process alone.
+    """
+    store, rank, world = next(distributed.rendezvous("env://"))
+    ending = _Ending(store.clone(), rank, world)
+    errors = io.StringIO()
+    with ExitStack() as quiet:
+        if rank:
+            quiet.enter_context(redirect_stdout(quiet.enter_context(open(os.devnull, "w", encoding="utf-8"))))
+            quiet.enter_context(redirect_stderr(errors))
+        try:
+            backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
+            distributed.init_process_group(backend, store=store, rank=rank, world_size=world, timeout=_PATIENCE)
+            code, complaint = command()
+        except BaseException as error:
+            ending.fail(1, f"{type(error).__name__}: {error}")
+            raise
+    if code:
+        complaint = complaint or errors.getvalue().strip()
+        ending.fail(code, complaint)
+    else:
+        ending.leave()
+        distributed.destroy_process_group()
+    return code, complaint
+
+
+class _Ending:
+    """How processes end alike: the first that fails says so in the store that all share, and the others follow.
+
+    A thread looks there, because the main one may wait for the failed process in an operation that nothing interrupts.
+
+    Args:
+        store: a connection of its own.
+        rank, world: see `Ranks`.
+    """
+
+    def __init__(self, store: distributed.Store, rank: int, world: int):
+        self.store, self.rank, self.world = store, rank, world
+        self._ends = threading.Event()
+        self._watch = threading.Thread(target=self._follow, daemon=True)
+        self._watch.start()
+
+    def fail(self, code: int, complaint: str) -> None:
+        """Tell the others; comes back only in the process that is the first to fail."""
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)
+        if self.rank:
+            time.sleep(_NOTICE)  # what is wrong everywhere is for the first process to say
+        mine = json.dumps({"rank": self.rank, "machine": _machine(), "code": code, "complaint": complaint})
+        if self.store.compare_set("failure", "", mine).decode() != mine:
+            self._watch.join()
+        self._ends.set()
+        self._part(_FAREWELL)
+
+    def leave(self) -> None:
+        """Done; the first process, which may hold the store, goes last."""
+        if self.rank == 0:
+            self._part(_PATIENCE)
+        self._ends.set()
+        self._watch.join()
+        self._part(timedelta())
+
+    def _follow(self) -> None:
+        """Wait for another process to fail, then end this one in the same way."""
+        failure = {"rank": -1, "machine": "", "code": 1, "complaint": "the processes of this run have lost one another"}
+        with suppress(distributed.DistError):  # the process that held the store may have been killed
+            while not self.store.check(["failure"]):
+                if self._ends.wait(_NOTICE):
+                    return
+            failure = json.loads(self.store.get("failure"))
+            if failure["rank"] == self.rank:
+                return
+        if failure["complaint"] and failure["machine"] != _machine() and os.environ.get("LOCAL_RANK") == "0":
+            print(failure["complaint"], file=sys.__stderr__)  # once on each machine
+        self._part(_FAREWELL if self.rank == 0 else timedelta())
+        for stream in (sys.__stdout__, sys.__stderr__):
+            stream.flush()
+        os._exit(failure["code"])
+
+    def _part(self, limit: timedelta) -> None:
+        """Say that this process leaves, and wait until all have said so or the time is over."""
+        keys, until = [f"leaves/{rank}" for rank in range(self.world)], time.monotonic() + limit.total_seconds()
+        with suppress(distributed.DistError):
+            self.store.set(keys[self.rank], "yes")
+            while time.monotonic() < until and not self.store.check(keys):
+                time.sleep(_NOTICE / 10)
+
+
+def _machine() -> str:
+    """The number of this process's machine, as torchrun counts them."""
+    return os.environ.get("GROUP_RANK", "0")
+
+
+def _buckets(parameters: Sequence[nn.Parameter]) -> Iterator[list[nn.Parameter]]:
+    """Neighbours of at most `_BUCKET` numbers together, at least one at a time."""
+    bucket: list[nn.Parameter] = []
+    for parameter in parameters:
+        if bucket and sum(one.numel() for one in bucket) + parameter.numel() > _BUCKET:
+            yield bucket
+            bucket = []
+        bucket.append(parameter)
+    if bucket:
+        yield bucket
