@@ -79,7 +79,7 @@ def test_every_command_of_the_readme_runs(treebank, tmp_path):
     for name in ("gold.trees", "predicted.trees"):
         (tmp_path / name).write_text("".join(json.loads(row)["tree"] + "\n" for row in trees))
     for line in commands((ROOT / "README.md").read_text()):
-        if "pytest" in line:
+        if "pytest" in line or "--nnodes" in line:  # tests/training/test_distributed.py runs the latter on two machines
             continue
         line = line.split("&&")[-1].strip().replace(".venv/bin/python", shlex.quote(sys.executable))
         if " -m seq2seq_suite run " in line or " -m seq2seq_suite check " in line:

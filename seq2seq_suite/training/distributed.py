@@ -232,10 +232,11 @@ class _Ending:
         if self.store.compare_set("failure", "", mine).decode() != mine:
             self._watch.join()
         self._ends.set()
+        self._watch.join()
         self._part(_FAREWELL)
 
     def leave(self) -> None:
-        """Done; the first process, which may hold the store, goes last."""
+        """Done: the first process waits for the others, and all the while for one that fails."""
         if self.rank == 0:
             self._part(_PATIENCE)
         self._ends.set()
@@ -260,12 +261,18 @@ class _Ending:
         os._exit(failure["code"])
 
     def _part(self, limit: timedelta) -> None:
-        """Say that this process leaves, and wait until all have said so or the time is over."""
-        keys, until = [f"leaves/{rank}" for rank in range(self.world)], time.monotonic() + limit.total_seconds()
+        """Say that this process leaves, and wait until the others have said so or the time is over.
+
+        The first process, which may hold the store, says so before, each other one after it has waited.
+        """
+        own, until = f"leaves/{self.rank}", time.monotonic() + limit.total_seconds()
+        others = [f"leaves/{rank}" for rank in range(self.world) if rank != self.rank]
         with suppress(distributed.DistError):
-            self.store.set(keys[self.rank], "yes")
-            while time.monotonic() < until and not self.store.check(keys):
+            if self.rank == 0:
+                self.store.set(own, "yes")
+            while time.monotonic() < until and not self.store.check(others):
                 time.sleep(_NOTICE / 10)
+            self.store.set(own, "yes")
 
 
 def _machine() -> str:

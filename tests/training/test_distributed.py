@@ -1,0 +1,116 @@
+"""Two processes compute what one computes, only one of them writes, and they end alike."""
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
+import pytest
+import torch
+from small_run import metrics, small_config, start, weights, write_trees
+from two_processes import free_port, launch, results, without_chance, work
+
+from seq2seq_suite import cli, config_file
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return write_trees(tmp_path_factory.mktemp("data"))
+
+
+@pytest.fixture(scope="module")
+def pair(folder, tmp_path_factory):
+    """Where two processes have done `two_processes.work` as a verb of the command line, and how they ended."""
+    place = tmp_path_factory.mktemp("pair")
+
+    def command() -> int:
+        cli.refuse_early = lambda *_, **__: work(folder, place)
+        return cli.main([])
+
+    return place, launch(command, place)
+
+
+def assert_close(one: dict, other: dict) -> None:
+    assert one.keys() == other.keys()
+    for name, tensor in one.items():
+        assert torch.allclose(tensor, other[name], rtol=1e-4, atol=1e-6), name
+
+
+def assert_same_course(one: Path, other: Path) -> None:
+    """The same rows of metrics.jsonl up to rounding."""
+    assert len(metrics(one)) == len(metrics(other))
+    for row, same in zip(metrics(one), metrics(other), strict=True):
+        assert row.pop("split") == same.pop("split")
+        assert row == pytest.approx(same, rel=1e-4)
+
+
+@pytest.mark.parametrize("norm", ["layer", "power"])
+def test_two_processes_have_the_loss_and_the_gradient_of_one(folder, pair, tmp_path, norm):
+    alone = results(folder, tmp_path)[norm]
+    for rank in (0, 1):
+        found = torch.load(pair[0] / f"results-{rank}.pt")[norm]
+        assert_close(found["losses"], alone["losses"])
+        assert_close(found["gradients"], alone["gradients"])
+        assert_close(found["buffers"], alone["buffers"])
+        assert found["tokens"] == alone["tokens"]
+        assert found["hypotheses"] == alone["hypotheses"]
+
+
+def test_what_only_one_process_has_used_is_summed_and_what_none_has_used_keeps_no_gradient(pair):
+    for rank in (0, 1):
+        assert torch.load(pair[0] / f"results-{rank}.pt")["partly used"] == [[3.0, 3.0], [1.0, 1.0], None]
+
+
+def test_a_signal_to_one_process_stops_both_after_saving_and_both_resume_bit_for_bit(pair):
+    assert [torch.load(pair[0] / f"results-{rank}.pt")["stopped at"] for rank in (0, 1)] == [3, 3]
+    assert weights(pair[0] / "whole") == weights(pair[0] / "parts")
+    assert metrics(pair[0] / "whole") == metrics(pair[0] / "parts")
+
+
+def test_an_error_of_one_process_ends_both_and_is_told_once(pair):
+    ends = pair[1]
+    assert [code for code, _, _ in ends] == [2, 2], ends
+    assert ends[0][2].strip() == "" and ends[1][2] == "train.jsonl:7: a row is broken\n  remedy:   mend it\n"
+    assert ends[1][1] == "" and "Traceback" not in ends[0][1]
+
+
+def test_a_mistake_that_all_make_is_told_once(tmp_path):
+    (tmp_path / "a.yaml").write_text("task: parsing\nsed: 3\n")
+    for arguments, answer in ((["run", str(tmp_path / "a.yaml")], "did you mean seed?"), (["run"], "for help"),
+                              (["evaluate", "runs/a"], "torchrun with `run` alone")):
+        ends = launch(partial(cli.main, arguments), tmp_path)
+        assert [code for code, _, _ in ends] == [2, 2]
+        assert "".join(errors for _, _, errors in ends).count(answer) == 1
+
+
+def test_two_machines_run_the_command_of_the_readme_like_one_process_and_one_goes_on(folder, tmp_path, capsys):
+    """Two of torchrun's agents on one machine, each with a process of its own."""
+    config, longer = (without_chance(small_config(folder, accumulate=2, max_updates=updates, validate_every=4))
+                      for updates in (8, 12))
+    (tmp_path / "small.yaml").write_text(config_file.dump(config))
+    line = next(line for line in (ROOT / "README.md").read_text().splitlines() if "--nnodes=2" in line)
+    line = line.replace(".venv/bin/python", sys.executable).replace("HOST", "localhost")
+    line = re.sub(r"--nproc_per_node=\d+", "--nproc_per_node=1", re.sub(r":\d+", f":{free_port()}", line))
+    words = [str(tmp_path / "small.yaml") if word.endswith(".yaml") else word for word in shlex.split(line)]
+    words += ["--output", str(tmp_path / "two")]
+    agents = [subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                               env={**os.environ, "PYTHONPATH": str(ROOT)}) for _ in range(2)]
+    said = [agent.communicate(timeout=120) for agent in agents]
+    assert [agent.returncode for agent in agents] == [0, 0], said
+    assert sorted("training ends at update 8" in output for output, _ in said) == [False, True]
+    start(config, tmp_path / "one")
+    assert_same_course(tmp_path / "two", tmp_path / "one")
+    one, two = (json.loads((tmp_path / name / "summary.json").read_text()) for name in ("one", "two"))
+    assert one["splits"] == two["splits"] and one["tokens"] == two["tokens"]
+    assert json.loads((tmp_path / "two/provenance.json").read_text())["processes"] == 2
+    start(longer, tmp_path / "one", resume=True)
+    assert "resuming in" not in capsys.readouterr().out
+    start(longer, tmp_path / "two", resume=True)
+    assert "resuming in 1 process (was 2)" in capsys.readouterr().out
+    assert_same_course(tmp_path / "two", tmp_path / "one")

@@ -1,0 +1,151 @@
+"""What a test computes once alone and once in two processes, and how the two are started."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from small_run import small_config, start
+from torch import nn
+
+from seq2seq_suite.config import Config
+from seq2seq_suite.data.batching import Bucketed, collate
+from seq2seq_suite.tasks import open_task
+from seq2seq_suite.training import build, distributed
+from seq2seq_suite.training.run_directory import RunDirectory
+from seq2seq_suite.training.trainer import Interrupted, Trainer
+from seq2seq_suite.types import DataError
+
+# Rows of the batches of one update. With two processes one is left without a row of the last batch; PowerNorm, whose
+# statistics take that row twice, gets batches that are large enough.
+ROWS = {"layer": (9, 4, 1), "power": (9, 4)}
+
+
+def without_chance(config: Config) -> Config:
+    """No dropout of any kind, so that one process and two compute the same."""
+    values = config.model_dump()
+    values["backbone"]["dropout"], values["parsing"]["unknown_rate"] = 0.0, 0.0
+    return Config.model_validate(values)
+
+
+def results(folder: Path, directory: Path) -> dict[str, Any]:
+    """For each norm the losses and gradients of an update, the norm's buffers after it, and hypotheses."""
+    return {norm: _result(folder, directory, norm, rows) for norm, rows in ROWS.items()}
+
+
+def _result(folder: Path, directory: Path, norm: str, rows: tuple[int, ...]) -> dict[str, Any]:
+    values = without_chance(small_config(folder, clip_norm=1e9, ema_decay=0.0)).model_dump()
+    values["backbone"]["norm"], values["search"]["batch_sentences"] = norm, 3
+    config, ranks = Config.model_validate(values), distributed.ranks()
+    build.use_threads(config.training.threads)
+    torch.manual_seed(config.seed)
+    task = open_task("parsing", config)
+    train, validation = task.read("train"), task.read("validation")
+    task.fit(train)
+    encoded, encoded_validation = task.encode(train), task.encode(validation)
+    decoder = replace(build.build_decoder(config, task, device=torch.device("cpu")), ranks=ranks)
+    hypotheses = decoder.hypotheses(encoded_validation)
+    trainer = Trainer(RunDirectory(directory), config.training, decoder,
+                      Bucketed(encoded, "parsing", batch_tokens=256, seed=1), (validation, encoded_validation),
+                      torch.float32, [example.origin for example in train], ranks)
+    trainer.optimizer = recorder = Recorder(trainer.model)
+    parts = [(0, place + 1, collate(encoded[sum(rows[:place]) : sum(rows[:place]) + size], "parsing"))
+             for place, size in enumerate(rows)]
+    losses, _ = trainer._update(parts)
+    return {"losses": losses, "gradients": recorder.gradients, "tokens": trainer.progress.tokens,
+            "buffers": dict(trainer.model.named_buffers()),
+            "hypotheses": [[asdict(one) for one in found] for found in hypotheses]}
+
+
+class Recorder:
+    """Stands for an optimiser and keeps the gradients it is given."""
+
+    def __init__(self, model: nn.Module):
+        self.model, self.param_groups, self.gradients = model, [{"lr": 0.0, "factor": 1.0}], {}
+
+    def step(self) -> None:
+        self.gradients = {name: parameter.grad.clone() for name, parameter in self.model.named_parameters()
+                          if parameter.grad is not None}
+
+    def zero_grad(self) -> None:
+        self.model.zero_grad()
+
+
+def sums_of_partly_used_parameters() -> list[list[float] | None]:
+    """Gradients of parameters that both processes, only the second one and none have used."""
+    ranks = distributed.ranks()
+    both, second, none = (nn.Parameter(torch.ones(2)) for _ in range(3))
+    (both.sum() * (1.0 + ranks.rank) + (second.sum() if ranks.rank else 0.0)).backward()
+    ranks.sum_gradients([both, second, none])
+    return [None if parameter.grad is None else parameter.grad.tolist() for parameter in (both, second, none)]
+
+
+def stopped_run(config: Config, directory: Path) -> int:
+    """A run in which the second process alone gets a signal during the third update; how many updates this one does."""
+    update, trainers = Trainer._update, []
+
+    def signalled(self, parts):
+        trainers.append(self)
+        if self.ranks.rank == 1 and self.progress.update == 2:
+            signal.raise_signal(signal.SIGTERM)
+        return update(self, parts)
+
+    Trainer._update = signalled
+    with suppress(Interrupted):
+        start(config, directory)
+    Trainer._update = update
+    return trainers[-1].progress.update
+
+
+def work(folder: Path, place: Path) -> None:
+    """All of the above, and at last an error of the second process while the first one waits for it."""
+    found = results(folder, place)
+    found["partly used"] = sums_of_partly_used_parameters()
+    config = small_config(folder, accumulate=2, max_updates=8, validate_every=4, log_every=1)
+    start(config, place / "whole")
+    found["stopped at"] = stopped_run(config, place / "parts")
+    start(config, place / "parts", resume=True)
+    ranks = distributed.ranks()
+    torch.save(found, place / f"results-{ranks.rank}.pt")
+    ranks.highest(0)
+    if ranks.rank == 1:
+        raise DataError("a row is broken", file="train.jsonl", line=7, remedy="mend it")
+    ranks.highest(0)
+
+
+def launch(command: Callable[[], int], place: Path) -> list[tuple[int, str, str]]:
+    """Carry out a command in two processes with what torchrun tells them; exit code, output and errors of each."""
+    port = free_port()
+    children = [multiprocessing.get_context("fork").Process(target=_child, args=(command, place, rank, port))
+                for rank in (0, 1)]
+    for child in children:
+        child.start()
+    for child in children:
+        child.join(timeout=120)
+    return [(child.exitcode, *((place / f"{name}-{rank}").read_text() for name in ("output", "errors")))
+            for rank, child in enumerate(children)]
+
+
+def _child(command: Callable[[], int], place: Path, rank: int, port: int) -> None:
+    os.environ.update({"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1",
+                       "MASTER_PORT": str(port)})
+    for number, name in ((1, "output"), (2, "errors")):
+        os.dup2(os.open(place / f"{name}-{rank}", os.O_WRONLY | os.O_CREAT), number)
+    sys.stdout, sys.stderr = os.fdopen(1, "w", closefd=False), os.fdopen(2, "w", closefd=False)
+    sys.exit(command())
+
+
+def free_port() -> int:
+    """A port of this machine that nobody listens at."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
