@@ -40,7 +40,9 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True)
 class Ranks:
-    """This process among those of a run; every method but `share` and `deal` must be called by all of them.
+    """This process among those of a run. Whatever sums, agrees or copies must be called by all of them alike.
+
+    In one process all methods give back what they are given.
 
     Args:
         rank: number of this process; 0 is the first, the one that reads and writes the run directory.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 import signal
 import threading
 import time
@@ -111,6 +112,7 @@ class Trainer:
             self.ranks.copy_files(self.run.checkpoints, f"step-{found.update}/*")
             if not self.ranks.is_first:
                 checkpoint.load_newest(self.run.checkpoints, *parts)
+                shutil.rmtree(self.run.checkpoints)
         for complaint in complaints:
             self._say(complaint)
         if found is None:

@@ -6,6 +6,7 @@ import re
 import shlex
 import subprocess
 import sys
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -15,6 +16,9 @@ from small_run import metrics, small_config, start, weights, write_trees
 from two_processes import free_port, launch, results, without_chance, work
 
 from seq2seq_suite import cli, config_file
+from seq2seq_suite.training.build import choose_device
+from seq2seq_suite.training.distributed import ALONE, Ranks
+from seq2seq_suite.types import ConfigError
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -114,3 +118,25 @@ def test_two_machines_run_the_command_of_the_readme_like_one_process_and_one_goe
     start(longer, tmp_path / "two", resume=True)
     assert "resuming in 1 process (was 2)" in capsys.readouterr().out
     assert_same_course(tmp_path / "two", tmp_path / "one")
+
+
+def test_each_process_of_a_machine_has_a_gpu_of_its_own(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.cuda, "set_device", lambda device: None)
+    assert choose_device("auto", Ranks(3, 4, 1)) == torch.device("cuda:1")
+    assert choose_device("cpu", Ranks(3, 4, 1)) == torch.device("cpu")
+    assert choose_device("auto") == torch.device("cuda")
+    with pytest.raises(ConfigError, match="process 3 of this machine finds 2 GPUs"):
+        choose_device("cuda", Ranks(2, 4, 2))
+
+
+def test_rows_and_batches_are_dealt_in_turn(make_batch):
+    batch = replace(make_batch([3, 2, 4], [2, 3, 2]), indices=(5, 6, 7))
+    first, second = (Ranks(rank, 2).share(batch) for rank in (0, 1))
+    assert [share.indices for share, _ in (first, second)] == [(5, 7), (6,)] and not (first[1] or second[1])
+    assert torch.equal(first[0].target, batch.target[[0, 2]]) and first[0].source.shape == (2, 4)
+    spare, is_spare = Ranks(3, 4).share(batch)
+    assert is_spare and spare.indices == (5,)
+    assert [list(Ranks(rank, 2).deal("abc")) for rank in (0, 1)] == [["a", "c"], ["b", None]]
+    assert list(ALONE.deal("abc")) == ["a", "b", "c"] and ALONE.share(batch) == (batch, False)
