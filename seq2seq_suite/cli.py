@@ -47,8 +47,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit code. Internal errors are not caught: Python prints their stack trace and exits with 1.
     """
     arguments = list(sys.argv[1:] if arguments is None else arguments)
-    _stop_on_termination()
     processes = int(os.environ.get("WORLD_SIZE", "1")) if "RANK" in os.environ else 1  # as torchrun sets them
+    _stop_on_termination(once=processes > 1)
     if processes > 1:
         from seq2seq_suite.training import distributed
 
@@ -79,13 +79,20 @@ def _carry_out(arguments: list[str], processes: int) -> tuple[int, str]:
     return 0, ""
 
 
-def _stop_on_termination() -> None:
-    """Let SIGTERM end a command as Ctrl-C does: training saves first, everything exits with 130."""
+def _stop_on_termination(*, once: bool) -> None:
+    """Let SIGTERM end a command as Ctrl-C does: training saves first, everything exits with 130.
+
+    Args:
+        once: let nothing disturb the ending; torchrun passes on a Ctrl-C that the terminal has given to all already.
+    """
     def interrupt(_number: int, _frame: object) -> None:
+        for number in (signal.SIGINT, signal.SIGTERM) if once else ():
+            signal.signal(number, signal.SIG_IGN)
         raise KeyboardInterrupt
 
     if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, interrupt)
+        for number in (signal.SIGINT, signal.SIGTERM) if once else (signal.SIGTERM,):
+            signal.signal(number, interrupt)
 
 
 @app.callback()
