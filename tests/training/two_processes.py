@@ -124,9 +124,8 @@ def work(folder: Path, place: Path) -> None:
 
 def launch(command: Callable[[], int], place: Path) -> list[tuple[int, str, str]]:
     """Carry out a command in two processes with what torchrun tells them; exit code, output and errors of each."""
-    port = free_port()
-    children = [multiprocessing.get_context("fork").Process(target=_child, args=(command, place, rank, port))
-                for rank in (0, 1)]
+    port, start_process = free_port(), multiprocessing.get_context("fork").Process
+    children = [start_process(target=_child, args=(command, place, rank, port), daemon=True) for rank in (0, 1)]
     for child in children:
         child.start()
     for child in children:
@@ -139,7 +138,7 @@ def _child(command: Callable[[], int], place: Path, rank: int, port: int) -> Non
     os.environ.update({"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1",
                        "MASTER_PORT": str(port)})
     for number, name in ((1, "output"), (2, "errors")):
-        os.dup2(os.open(place / f"{name}-{rank}", os.O_WRONLY | os.O_CREAT), number)
+        os.dup2(os.open(place / f"{name}-{rank}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
     sys.stdout, sys.stderr = os.fdopen(1, "w", closefd=False), os.fdopen(2, "w", closefd=False)
     sys.exit(command())
 
