@@ -50,7 +50,7 @@ class Dense(nn.Module):
 
     def __init__(self, width: int, labels: int, *, stride: int):
         super().__init__()
-        self.stem = ConvolutionalStem(width, stride=stride, dropout_rate=0.0)
+        self.stem = ConvolutionalStem(width, stride=stride, channels=32, dropout_rate=0.0)
         self.mix = nn.Sequential(*(layer for _ in range(2) for layer in (
             nn.Conv2d(width, width, 3, padding=1, bias=False), nn.GroupNorm(8, width), nn.ReLU())))
         self.head = nn.Conv2d(width, labels + 4, 1)

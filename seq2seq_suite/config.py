@@ -230,6 +230,7 @@ class Detection(Section):
     width: Positive = 320
     stride: Literal[4, 8, 16, 32] = 16  # pixels along each side of what becomes one vector
     frontend: Literal["convolutions", "patches"] = "convolutions"
+    channels: Annotated[int, Field(ge=8, multiple_of=8)] = 32  # of the first convolution; doubled with each halving
     bins: Annotated[int, Field(ge=2)] = 200  # of coordinates, along the longer side
     instances: Positive = 40  # objects written of each picture, noise included; a picture with more is a bad row
     smoothing: Annotated[float, Field(ge=0.0)] = 1.0  # deviation of coordinates' soft targets, in bins; 0 for hard ones

@@ -51,6 +51,7 @@ class Sizes:
         ctc_symbols: symbols of `Batch.transcript`, the blank among them; 0 without CTC.
         picture_stride: pixels along each side of a patch, for sources (B,H,W,3); 0 for other sources.
         picture_rows: rows of encoder positions of a picture.
+        picture_channels: of the first convolution.
         patches: cut them from the pixels instead of convolving.
         length_ratio: target symbols for an encoder position, about, where the length is predicted; otherwise 0.
         link_heads: heads of the links between the decoder's positions; 0 for none.
@@ -78,6 +79,7 @@ class Sizes:
     ctc_symbols: int = 0
     picture_stride: int = 0
     picture_rows: int = 0
+    picture_channels: int = 32
     patches: bool = False
     length_ratio: float = 0.0
     link_heads: int = 0

@@ -12,7 +12,7 @@ from seq2seq_suite.model.dropout import Dropout
 from seq2seq_suite.model.positions import sinusoids
 from seq2seq_suite.types import States
 
-_FIRST_CHANNELS, _GROUPS = 32, 8
+_GROUPS = 8
 
 
 class ConvolutionalStem(nn.Module):
@@ -24,24 +24,25 @@ class ConvolutionalStem(nn.Module):
     Args:
         width: D.
         stride: s, a power of 2.
+        channels: of the first step, a multiple of 8.
         dropout_rate: of the result.
 
     Source: Xiao et al. 2021 (early convolutions); group norm of Wu & He 2018, which does not mix pictures.
     """
 
-    def __init__(self, width: int, *, stride: int, dropout_rate: float):
+    def __init__(self, width: int, *, stride: int, channels: int, dropout_rate: float):
         super().__init__()
         layers: list[nn.Module] = []
-        channels = 3
+        narrow = 3
         for step in range(int(math.log2(stride))):
-            wider = min(_FIRST_CHANNELS * 2**step, width)
+            wider = min(channels * 2**step, width)
             wider -= wider % _GROUPS
-            for before, distance in ((channels, 2), (wider, 1)):
+            for before, distance in ((narrow, 2), (wider, 1)):
                 layers += [nn.Conv2d(before, wider, 3, stride=distance, padding=1, bias=False),
                            nn.GroupNorm(_GROUPS, wider), nn.ReLU()]
-            channels = wider
+            narrow = wider
         self.stem = nn.Sequential(*layers)
-        self.project = nn.Linear(channels, width)
+        self.project = nn.Linear(narrow, width)
         self.dropout = Dropout(dropout_rate)
         self.width = width
 

@@ -290,8 +290,10 @@ def _build_frontend(backbone: Backbone, sizes: Sizes, target_embedding: nn.Embed
                           factor=sound.subsampling, positions=positions, dropout_rate=backbone.dropout,
                           masking=masking)
     if sizes.picture_stride:
-        build = Patches if sizes.patches else ConvolutionalStem
-        return build(backbone.width, stride=sizes.picture_stride, dropout_rate=backbone.dropout)
+        if sizes.patches:
+            return Patches(backbone.width, stride=sizes.picture_stride, dropout_rate=backbone.dropout)
+        return ConvolutionalStem(backbone.width, stride=sizes.picture_stride, channels=sizes.picture_channels,
+                                 dropout_rate=backbone.dropout)
     segments = None
     if sizes.source_segments:
         segments = Segments(sizes.source_segments, backbone.width, jitter=sizes.segment_jitter)

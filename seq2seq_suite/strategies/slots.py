@@ -44,10 +44,10 @@ class BoxSlots(nn.Module):
         self.first_label = len(SPECIALS) + options.bins
 
     def counts(self, model: Seq2Seq, batch: Batch) -> dict[str, int]:
-        """The counts that `loss` will give: coordinates of objects, and classes of slots."""
+        """The counts that `loss` will give: coordinates of objects, and classes, noise by its weight."""
         objects = int(self._targets(batch)[1].sum())
-        counts = {"coordinates": max(1, (GROUP - 1) * objects),
-                  "classes": batch.target.size(0) * self.grid[0] * self.grid[1]}
+        noise = self.options.noise_weight * (batch.target.size(0) * self.grid[0] * self.grid[1] - objects)
+        counts = {"coordinates": max(1, (GROUP - 1) * objects), "classes": max(1, objects + round(noise))}
         return counts | self.auxiliaries.counts(model, batch)
 
     def loss(self, model: Seq2Seq, batch: Batch) -> Loss:

@@ -143,7 +143,7 @@ class DetectionTask:
         stride, patches = self.options.stride, self.options.frontend == "patches"
         rows = self.options.height // stride if patches else -(-self.options.height // stride)
         return Sizes(target_symbols=len(SPECIALS) + self.options.bins + len(self.labels) + 1, source_symbols=0,
-                     picture_stride=stride, picture_rows=rows, patches=patches)
+                     picture_stride=stride, picture_rows=rows, picture_channels=self.options.channels, patches=patches)
 
     @property
     def box_options(self) -> BoxOptions:
