@@ -53,7 +53,7 @@ VARIANTS: dict[str, dict[str, tuple[str, ...]]] = {
         "AdamW alone": ("training.optimizer=adamw",),
     },
     "translation": {
-        "without BPE-dropout": ("translation.bpe_dropout=0.0",),
+        "with BPE-dropout 0.1": ("translation.bpe_dropout=0.1",),
         "unigram pieces": ("translation.source_subwords=unigram", "translation.target_subwords=unigram",
                            "translation.bpe_dropout=0.0"),
         "post-norm": ("backbone.norm_placement=post",),

@@ -25,6 +25,7 @@ from seq2seq_suite.tasks.detection import NOISE
 from seq2seq_suite.types import END, SPECIALS, DataError, Example, Objects
 
 SMALL = {"detection__height": 96, "detection__width": 96, "detection__stride": 16, "detection__bins": 48,
+         "detection__channels": 8,
          "detection__instances": 6}
 make_task = partial(task_tools.make_task, "detection", **SMALL)
 
