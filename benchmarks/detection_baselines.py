@@ -48,9 +48,9 @@ def average_boxes(train: Sequence[Example]) -> Objects:
 class Dense(nn.Module):
     """The suite's stem with a class and four distances at each patch."""
 
-    def __init__(self, width: int, labels: int, *, stride: int):
+    def __init__(self, width: int, labels: int, *, stride: int, channels: int):
         super().__init__()
-        self.stem = ConvolutionalStem(width, stride=stride, channels=32, dropout_rate=0.0)
+        self.stem = ConvolutionalStem(width, stride=stride, channels=channels, dropout_rate=0.0)
         self.mix = nn.Sequential(*(layer for _ in range(2) for layer in (
             nn.Conv2d(width, width, 3, padding=1, bias=False), nn.GroupNorm(8, width), nn.ReLU())))
         self.head = nn.Conv2d(width, labels + 4, 1)
@@ -87,7 +87,7 @@ def train_dense(task: DetectionTask, examples: Sequence[Example], *, width: int,
     torch.manual_seed(seed)
     options, rng = task.options, Random(seed)
     change = Augmentation(options.flip, options.turn, options.scales, options.colour)
-    model = Dense(width, len(task.labels), stride=options.stride).train()
+    model = Dense(width, len(task.labels), stride=options.stride, channels=options.channels).train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.01)
     rows, columns = options.height // options.stride, options.width // options.stride
     start = time.monotonic()

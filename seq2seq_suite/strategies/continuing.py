@@ -34,9 +34,9 @@ class Continuing(Autoregressive):
         lengths, found = batch.target_mask.sum(1), [[] for _ in range(limit.size(0))]
         for length in lengths.unique().tolist():
             rows = (lengths == length).nonzero().squeeze(1)
-            part = replace(batch, **{name: getattr(batch, name).index_select(0, rows)[:, :width] for name, width in (
-                ("source", None), ("source_mask", None), ("target", length), ("target_mask", length),
-                ("prompt_mask", length))})
+            part = batch.select(rows.tolist())
+            part = replace(part, target=part.target[:, :length], target_mask=part.target_mask[:, :length],
+                           prompt_mask=part.prompt_mask[:, :length])
             continued = super().generate(model, part, options=options, limit=limit[rows], constraint=constraint)
             for row, hypotheses in zip(rows.tolist(), continued, strict=True):
                 found[row] = hypotheses

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from torch import nn
+
 from seq2seq_suite.config import Config
 from seq2seq_suite.data.miniworld import scenes
 from seq2seq_suite.data.miniworld.english import english
@@ -56,3 +58,17 @@ def weights(directory: Path, checkpoint: str = "last") -> dict[str, bytes]:
     """The bytes of a checkpoint's two files of tensors."""
     folder = directory / "checkpoints" / checkpoint
     return {name: (folder / name).read_bytes() for name in ("model.safetensors", "training.safetensors")}
+
+
+class Recorder:
+    """Stands for an optimiser and keeps the gradients it is given."""
+
+    def __init__(self, model: nn.Module):
+        self.model, self.param_groups, self.gradients = model, [{"lr": 0.0, "factor": 1.0}], {}
+
+    def step(self) -> None:
+        self.gradients = {name: parameter.grad.clone() for name, parameter in self.model.named_parameters()
+                          if parameter.grad is not None}
+
+    def zero_grad(self) -> None:
+        self.model.zero_grad()

@@ -6,7 +6,7 @@ import signal
 
 import pytest
 import torch
-from small_run import metrics, small_config, start, write_trees
+from small_run import Recorder, metrics, small_config, start, write_trees
 
 from seq2seq_suite import cli, config_file
 from seq2seq_suite.config import Config
@@ -21,20 +21,6 @@ from seq2seq_suite.types import RunError
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     return write_trees(tmp_path_factory.mktemp("data"))
-
-
-class Recorder:
-    """Stands for an optimiser and keeps the gradients it is given."""
-
-    def __init__(self, model: torch.nn.Module):
-        self.model, self.param_groups, self.gradients = model, [{"lr": 0.0, "factor": 1.0}], {}
-
-    def step(self) -> None:
-        self.gradients = {name: parameter.grad.clone() for name, parameter in self.model.named_parameters()
-                          if parameter.grad is not None}
-
-    def zero_grad(self) -> None:
-        self.model.zero_grad()
 
 
 def make_trainer(config: Config, directory) -> Trainer:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from small_run import small_config, start
+from small_run import Recorder, small_config, start
 from torch import nn
 
 from seq2seq_suite.config import Config
@@ -64,20 +64,6 @@ def _result(folder: Path, directory: Path, norm: str, rows: tuple[int, ...]) -> 
     return {"losses": losses, "gradients": recorder.gradients, "tokens": trainer.progress.tokens,
             "buffers": dict(trainer.model.named_buffers()),
             "hypotheses": [[asdict(one) for one in found] for found in hypotheses]}
-
-
-class Recorder:
-    """Stands for an optimiser and keeps the gradients it is given."""
-
-    def __init__(self, model: nn.Module):
-        self.model, self.param_groups, self.gradients = model, [{"lr": 0.0, "factor": 1.0}], {}
-
-    def step(self) -> None:
-        self.gradients = {name: parameter.grad.clone() for name, parameter in self.model.named_parameters()
-                          if parameter.grad is not None}
-
-    def zero_grad(self) -> None:
-        self.model.zero_grad()
 
 
 def sums_of_partly_used_parameters() -> list[list[float] | None]:
