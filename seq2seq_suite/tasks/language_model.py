@@ -57,7 +57,10 @@ class LanguageModelTask:
 
     def _whole(self, row: Row) -> Example:
         text, place = row.fields.get(self.options.text_column), {"file": row.file, "line": row.line}
-        if not isinstance(text, str):
+        if text is not None and not isinstance(text, str):
+            raise DataError(f"{self.options.text_column} is {text!r}", **place, expected="a text",
+                            remedy="put it in quotes, or remove the row")
+        if text is None:
             raise DataError(f"the columns are {', '.join(map(str, row.fields))}", **place,
                             expected=f"a text in the column {self.options.text_column}",
                             remedy="name the column by language_model.text_column")
