@@ -5,7 +5,8 @@
 Writes train, validation and test as `.jsonl.gz` and `labels.txt`, the categories by falling frequency. ModApte takes
 the documents with TOPICS="YES" and LEWISSPLIT "TRAIN" or "TEST": 9,603 and 3,299, of which 7,770 and 3,019 hold one of
 the 90 categories that have both a training and a test document. All four counts are checked. The validation split is
-taken out of the training documents by their numbers, the same ones everywhere.
+taken out of the training documents by their numbers, the same ones everywhere. `unlabelled` are the documents of
+neither side, and those for training without a category: text alone, none of it from LEWISSPLIT "TEST".
 
 The data may be distributed for research purposes only (its README.txt, section II); refer to it as
 "Reuters-21578, Distribution 1.0".
@@ -32,6 +33,7 @@ from seq2seq_suite.types import DataError, UserError
 PUBLISHED = {"train documents": 9603, "test documents": 3299, "categories": 90, "train": 7770, "test": 3019}
 VALIDATION = 777
 _SPLITS = {"TRAIN": "train", "TEST": "test"}
+_UNUSED = "unused"
 _DOCUMENT = re.compile(r"<REUTERS\s+([^>]*)>(.*?)</REUTERS>", re.DOTALL)
 _ATTRIBUTE = re.compile(r'(\w+)="([^"]*)"')
 _CLOSING = re.compile(r"\s*\breuter[s]?\s*$", re.IGNORECASE)
@@ -39,7 +41,7 @@ _CLOSING = re.compile(r"\s*\breuter[s]?\s*$", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Document:
-    """One story of the ModApte split: its number (NEWID), train or test, its text and its topics."""
+    """A story: its number (NEWID), train, test or unused in the ModApte split, its text and its topics."""
 
     number: int
     split: str
@@ -48,7 +50,7 @@ class Document:
 
 
 def read_documents(sgml: str) -> Iterator[Document]:
-    """The stories of one file that belong to the ModApte split.
+    """The stories of one file but those of LEWISSPLIT "TEST" that ModApte leaves out.
 
     >>> story = ('<REUTERS TOPICS="YES" LEWISSPLIT="TRAIN" NEWID="7"><TOPICS><D>grain</D><D>corn</D></TOPICS>'
     ...          '<TEXT>&#2;<TITLE>CORN &amp; MORE</TITLE><BODY>Prices  rose.\\n Reuter&#3;</BODY></TEXT></REUTERS>')
@@ -57,9 +59,11 @@ def read_documents(sgml: str) -> Iterator[Document]:
     """
     for match in _DOCUMENT.finditer(sgml):
         attributes = dict(_ATTRIBUTE.findall(match[1]))
-        split = _SPLITS.get(attributes.get("LEWISSPLIT", ""))
-        if split is None or attributes.get("TOPICS") != "YES":
-            continue
+        split = _SPLITS.get(attributes.get("LEWISSPLIT", ""), _UNUSED)
+        if attributes.get("TOPICS") != "YES":
+            if split == "test":
+                continue
+            split = _UNUSED
         story = match[2]
         topics = tuple(re.findall(r"<D>(.*?)</D>", _between(story, "TOPICS")))
         yield Document(int(attributes["NEWID"]), split, _text(story), topics)
@@ -88,7 +92,7 @@ def _clean(text: str) -> str:
 
 def choose_categories(documents: Iterable[Document]) -> list[str]:
     """The categories with both a training and a test document, by falling number of training documents."""
-    counts = {split: Counter() for split in ("train", "test")}
+    counts = {split: Counter() for split in ("train", "test", _UNUSED)}
     for document in documents:
         counts[document.split].update(set(document.topics))
     return sorted(counts["train"].keys() & counts["test"].keys(), key=lambda name: (-counts["train"][name], name))
@@ -97,18 +101,28 @@ def choose_categories(documents: Iterable[Document]) -> list[str]:
 def rows_by_split(documents: Iterable[Document], categories: list[str], validation: int) -> dict[str, list[dict]]:
     """Rows of documents that hold one of the categories; `validation` of the training ones are held out.
 
+    Those of `unlabelled` hold none, or belong to neither side; each text stands there once.
+
     The labels of a row stand in the order of `categories`.
     """
     place = {name: number for number, name in enumerate(categories)}
     splits: dict[str, list[dict]] = {"train": [], "test": []}
+    unlabelled: dict[str, dict] = {}
     for document in sorted(documents, key=lambda document: document.number):
+        if document.split == _UNUSED:
+            unlabelled.setdefault(document.text, {"id": document.number, "text": document.text})
+            continue
         labels = sorted({topic for topic in document.topics if topic in place}, key=place.__getitem__)
         if labels:
             splits[document.split].append({"id": document.number, "text": document.text, "labels": labels})
+        elif document.split == "train":
+            unlabelled.setdefault(document.text, {"id": document.number, "text": document.text})
+    known = {row["text"] for rows in splits.values() for row in rows}
     order = sorted(splits["train"], key=lambda row: (zlib.crc32(f"validation/{row['id']}".encode()), row["id"]))
     held_out = {row["id"] for row in order[:validation]}
     return {"train": [row for row in splits["train"] if row["id"] not in held_out],
-            "validation": [row for row in splits["train"] if row["id"] in held_out], "test": splits["test"]}
+            "validation": [row for row in splits["train"] if row["id"] in held_out], "test": splits["test"],
+            "unlabelled": [row for text, row in unlabelled.items() if text and text not in known]}
 
 
 def check_counts(documents: list[Document], categories: list[str], rows: dict[str, list[dict]]) -> None:
@@ -138,7 +152,7 @@ def read_archive(path: Path) -> list[Document]:
             for member in archive:
                 if member.name.endswith(".sgm") and member.isfile():
                     documents += read_documents(archive.extractfile(member).read().decode("latin-1"))
-    if not documents:
+    if all(document.split == _UNUSED for document in documents):
         raise DataError("no document of the ModApte split", file=str(path), expected="a tar archive or folder with "
                         "reut2-000.sgm to reut2-021.sgm", remedy="name the archive as it was fetched")
     return sorted(documents, key=lambda document: document.number)
@@ -172,8 +186,8 @@ def main(arguments: list[str] | None = None) -> int:
     given.output.mkdir(parents=True, exist_ok=True)
     for split, of_split in rows.items():
         write_rows(given.output / f"{split}.jsonl.gz", of_split)
-        print(f"{split}: {len(of_split):,} documents, "
-              f"{sum(len(row['labels']) for row in of_split) / max(1, len(of_split)):.3f} labels each")
+        labels = sum(len(row.get("labels", ())) for row in of_split) / max(1, len(of_split))
+        print(f"{split}: {len(of_split):,} documents" + (f", {labels:.3f} labels each" if labels else ""))
     (given.output / "labels.txt").write_text("".join(f"{name}\n" for name in categories), encoding="utf-8")
     print(f"{len(categories)} categories in labels.txt")
     return 0
