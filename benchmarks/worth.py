@@ -73,15 +73,16 @@ COLUMNS = {"parsing": ("f1", "precision", "recall", "exact_match"),
            "translation": ("bleu", "chrf", "exact_match"), "qa": ("exact_match", "f1")}
 
 
-def train(arguments: argparse.Namespace, name: str, overrides: Sequence[str], seed: int) -> dict:
-    """The summary of one variant's run, trained if it is not there yet."""
+def train(arguments: argparse.Namespace, name: str, overrides: Sequence[str], seed: int, *, split: str = "validation"
+          ) -> dict:
+    """The summary of one variant's run, evaluated on a split; trained if it is not there yet."""
     words = "".join(letter if letter.isalnum() else " " for letter in name).split()
     directory = Path(arguments.runs) / Path(arguments.yaml).stem / f"{'-'.join(words)}-{seed}"
     summary = directory / "summary.json"
     if not summary.is_file():
         if not (directory / "checkpoints").is_dir():
             shutil.rmtree(directory, ignore_errors=True)
-        subprocess.run([sys.executable, "-m", "seq2seq_suite", "run", arguments.yaml, "data.test_splits=[validation]",
+        subprocess.run([sys.executable, "-m", "seq2seq_suite", "run", arguments.yaml, f"data.test_splits=[{split}]",
                         f"training.threads={arguments.threads}", f"seed={seed}", *arguments.override, *overrides,
                         "--output", str(directory), *(["--resume"] if directory.exists() else [])], check=True)
     return json.loads(summary.read_text(encoding="utf-8"))

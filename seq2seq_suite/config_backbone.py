@@ -39,7 +39,8 @@ class Backbone(Section):
     norm_placement: Literal["pre", "post"] = "pre"
     positions: Literal["sinusoidal", "learned", "rotary", "none"] = "sinusoidal"  # none: a bag of words
     max_positions: Positive = 2048  # longest sequence that there are positions for
-    encoder: Literal["self_attention", "conv", "rnn"] = "self_attention"  # conv: gated convolutions as in ConvS2S
+    encoder: Literal["self_attention", "conv", "rnn", "none"] = "self_attention"  # conv: gated convolutions as in
+    # ConvS2S; none: a decoder alone reads the source, left to right, then writes the target behind it (GPT)
     encoder_kernel: NotNegative = 0  # positions under a convolution in each encoder layer; 0: self-attention has none
     encoder_dilations: tuple[Positive, ...] = (1,)  # of conv: steps between those positions, a number for each layer
     decoder: Literal["transformer", "rnn"] = "transformer"  # rnn: with additive attention, as in RNNsearch
@@ -52,6 +53,7 @@ class Backbone(Section):
     balance_weight: Annotated[float, Field(ge=0.0)] = 0.01  # of the loss that is least where all are used alike
     embedding_width: NotNegative = 0  # E below width: narrow vectors and one matrix to the width (ALBERT); 0: none
     tie_embeddings: bool = True  # target embedding and output projection share their weights
+    source_tag: bool = False  # a learned vector added to what the front-end gives: tells the tasks of a joint run apart
 
     @model_validator(mode="before")
     @classmethod
@@ -89,6 +91,11 @@ class Backbone(Section):
                              "backbone.encoder_dilations, such as [1]")
         if self.encoder == "rnn" and (self.encoder_kernel or self.width % 2):
             raise ValueError("backbone.encoder rnn needs an even backbone.width and backbone.encoder_kernel=0")
+        if self.encoder == "none" and (self.encoder_kernel or self.decoder == "rnn" or self.decoder_steps > 1
+                                       or self.positions == "rotary"):
+            raise ValueError("backbone.encoder none needs backbone.encoder_kernel=0, backbone.decoder=transformer, "
+                             "backbone.decoder_steps=1 and backbone.positions other than rotary: the target stands "
+                             "right behind each source, and those of a batch differ in length")
         if self.encoder != "self_attention" and self.encoder_steps > 1:
             raise ValueError("backbone.encoder_steps repeats the layers of backbone.encoder=self_attention alone")
         if self.decoder == "rnn" and self.decoder_steps > 1:

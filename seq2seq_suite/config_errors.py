@@ -77,6 +77,10 @@ def variants(annotation: Any) -> list[type[BaseModel]]:
 def sections_at(keys: Keys) -> list[type[BaseModel]]:
     """What the section of these keys may be: one, several for a union, none where there is no section."""
     sections: list[type[BaseModel]] = [Config]
+    if keys[:1] == ("tasks",):
+        if len(keys) == 1:
+            return []  # names, not keys
+        keys = keys[2:]
     for key in keys:
         fields = [section.model_fields[key] for section in sections if key in section.model_fields]
         sections = [found for field in fields for found in variants(field.annotation)]

@@ -15,7 +15,7 @@ from typing import Any, get_args
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from seq2seq_suite.config import Config
+from seq2seq_suite.config import SHARED, Config
 from seq2seq_suite.config_errors import COMMAND_LINE, Keys, Place, explain, sections_at, show, variants
 from seq2seq_suite.types import ConfigError
 
@@ -23,6 +23,7 @@ OVERRIDE = re.compile(r"[A-Za-z_][\w-]*(\.[\w-]+)*=.*", re.DOTALL)
 _FLOAT = re.compile(r"[-+]?(\d[\d_]*\.[\d_]*([eE][-+]?\d+)?|\.\d[\d_]*([eE][-+]?\d+)?|\d[\d_]*[eE][-+]?\d+"
                     r"|\.(inf|Inf|INF))$|\.(nan|NaN|NAN)$")
 _INT = re.compile(r"[-+]?\d[\d_]*$")
+_ALONE = ("init_from", "init_parts", "tasks", "mixture")  # what a run has that is not a part of another
 _FIRST_OF_NUMBER = list("-+.0123456789")
 
 
@@ -72,6 +73,7 @@ def for_task(task: str, overrides: Sequence[str]) -> Config:
 def _checked(given: dict[str, Any], overrides: Sequence[str], *, places: dict[Keys, Place], file: str) -> Config:
     for override in overrides:
         _apply(override, given, places)
+    _take_in(given, places, file=file)
     try:
         return Config.model_validate(given, strict=True)
     except ValidationError as error:
@@ -82,8 +84,45 @@ def _checked(given: dict[str, Any], overrides: Sequence[str], *, places: dict[Ke
 
 
 def dump(config: Config) -> str:
-    """The whole configuration as YAML, every key in the order of its declaration; `load` reads it back unchanged."""
-    return yaml.dump(config.model_dump(mode="python"), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
+    """The whole configuration as YAML, every key in the order of its declaration; `load` reads it back unchanged.
+
+    What the tasks of a joint run have from it is not repeated for each.
+    """
+    values = config.model_dump(mode="python")
+    for part in values["tasks"].values():
+        for key in (*SHARED, *_ALONE):
+            part.pop(key)
+    return yaml.dump(values, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
+
+
+def _take_in(given: dict[str, Any], places: dict[Keys, Place], *, file: str) -> None:
+    """Put what the files of a joint run's tasks say in the place of `yaml`; what stands beside it goes before.
+
+    A file's name is looked for beside the joint run's own file.
+    """
+    tasks = given.get("tasks")
+    for name, part in tasks.items() if isinstance(tasks, dict) else ():
+        if not isinstance(part, dict) or not isinstance(part.get("yaml"), str):
+            continue
+        path, inner = Path(file).parent / part.pop("yaml"), {}
+        theirs = _parse(_read(path), file=str(path), places=inner)
+        for key in (*SHARED, *_ALONE):
+            theirs.pop(key, None)
+        for keys, place in inner.items():
+            if keys[0] in theirs:
+                places.setdefault(("tasks", name, *keys), place)
+        tasks[name] = _merged(theirs, part)
+
+
+def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+    """Both mappings, sections of the same name merged; another kind of section leaves nothing of the one below."""
+    merged = dict(below)
+    for key, value in above.items():
+        old = merged.get(key)
+        both = isinstance(old, dict) and isinstance(value, dict)
+        same = both and ("kind" not in value or old.get("kind", value["kind"]) == value["kind"])
+        merged[key] = _merged(old, value) if same else value
+    return merged
 
 
 def is_override(argument: str) -> bool:

@@ -16,6 +16,8 @@ class Autoregressive(Section):
     label_smoothing: Fraction = 0.1
     scheduled_sampling: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0  # share of inputs from the model's own output
     ctc_weight: Fraction = 0.0  # of the transcript's CTC loss on the encoder (speech); cross-entropy keeps the rest
+    language_weight: Annotated[float, Field(ge=0.0)] = 0.0  # lambda of L3 = L2 + lambda L1 (GPT): the source's symbols
+    # are foreseen, too, where backbone.encoder is none
 
 
 Ratios = tuple[Annotated[float, Field(ge=0.0, le=1.0)], Annotated[float, Field(ge=0.0, le=1.0)]]

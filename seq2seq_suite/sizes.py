@@ -57,6 +57,7 @@ class Sizes:
         link_heads: heads of the links between the decoder's positions; 0 for none.
         slots: rows and columns of the slots over a picture; none without them.
         has_source: False for a language model, which has no encoder.
+        language: True where the source's symbols are to be foreseen, too.
     """
 
     target_symbols: int
@@ -85,6 +86,7 @@ class Sizes:
     link_heads: int = 0
     slots: tuple[int, int] | tuple[()] = ()
     has_source: bool = True
+    language: bool = False
 
 
 @dataclass(frozen=True)

@@ -168,6 +168,7 @@ class States:
     `symbols` (B,S') are the target symbols at the positions, where outputs may be copied from there; or None.
     `scores` (B,V) is what a model outside says of each target symbol; or None. `balance` is where layers of experts
     leave their load-balance losses, a list of the one pass that these states belong to; None where nothing learns.
+    `past` is the `model.decoder.Cache` of a source that the decoder itself has read, otherwise None; `select` drops it.
     """
 
     values: Tensor
@@ -175,6 +176,7 @@ class States:
     symbols: Tensor | None = None
     scores: Tensor | None = None
     balance: list[Tensor] | None = None
+    past: Any = None
 
     def select(self, rows: Tensor) -> States:
         """The given rows, (B',) int64."""

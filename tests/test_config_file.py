@@ -9,8 +9,10 @@ from seq2seq_suite.config_file import dump, is_override, key_list, load
 from seq2seq_suite.types import ConfigError
 
 KEYS = (
-    "task", "seed", "device", "init_from", "init_parts",
-    "data.path", "data.subset", "data.splits", "data.test_splits", "data.max_bad_rows", "data.max_length",
+    "task", "tasks", "task_weight", "mixture.temperature", "mixture.max_epochs", "seed", "device", "init_from",
+    "init_parts",
+    "data.path", "data.subset", "data.splits", "data.test_splits", "data.share", "data.max_bad_rows",
+    "data.max_length",
     "backbone.size", "backbone.width", "backbone.feed_forward_width", "backbone.num_heads", "backbone.encoder_layers",
     "backbone.decoder_layers", "backbone.dropout", "backbone.attention_dropout",
     "backbone.attention_score", "backbone.activation",
@@ -19,8 +21,9 @@ KEYS = (
     "backbone.decoder", "backbone.cell",
     "backbone.encoder_steps", "backbone.decoder_steps", "backbone.experts",
     "backbone.experts_per_token", "backbone.expert_capacity", "backbone.balance_weight", "backbone.embedding_width",
-    "backbone.tie_embeddings",
+    "backbone.tie_embeddings", "backbone.source_tag",
     "strategy.kind", "strategy.label_smoothing", "strategy.scheduled_sampling", "strategy.ctc_weight",
+    "strategy.language_weight",
     "strategy.length_ratio", "strategy.length_weight", "strategy.glancing", "strategy.factor", "strategy.extra",
     "strategy.end_weight", "strategy.link_heads", "strategy.grid", "strategy.anchor_weight",
     "search.beam_size", "search.length_penalty", "search.num_hypotheses", "search.sampling", "search.temperature",
@@ -41,9 +44,10 @@ KEYS = (
     "translation.target_subwords", "translation.vocabulary_size", "translation.joint", "translation.bpe_dropout",
     "translation.unigram_alpha", "translation.lowercase", "translation.metric_tokenizer",
     "translation.tokenised_lowercase_bleu",
-    "qa.encoding", "qa.lowercase", "qa.min_count", "qa.segments", "qa.segment_jitter", "qa.crop",
+    "qa.encoding", "qa.pieces", "qa.lowercase", "qa.min_count", "qa.segments", "qa.segment_jitter", "qa.crop",
     "qa.pointer", "qa.category_columns", "qa.keep_categories",
-    "multilabel.order", "multilabel.max_words", "multilabel.lower_case", "multilabel.min_count",
+    "multilabel.order", "multilabel.encoding", "multilabel.pieces", "multilabel.max_words",
+    "multilabel.lower_case", "multilabel.min_count",
     "multilabel.max_vocabulary", "multilabel.characters", "multilabel.max_characters", "multilabel.word_dropout",
     "multilabel.allow_empty", "multilabel.head", "multilabel.head_weight", "multilabel.head_mixture",
     "multilabel.pointer", "multilabel.decision", "multilabel.threshold", "multilabel.tune_threshold",
@@ -106,7 +110,7 @@ def test_a_misspelt_key_is_named_with_its_line_and_the_key_that_was_meant(folder
     assert error_of("task: parsing\nmodle: {}\n") == "p.yaml:2: modle: unknown key, did you mean backbone?"
     assert error_of("task: parsing\ndata: {qqq: 1}\n") == (
         "p.yaml:2: data.qqq: unknown key\n"
-        "  expected: one of path, subset, splits, test_splits, max_bad_rows, max_length")
+        "  expected: one of path, subset, splits, test_splits, share, max_bad_rows, max_length")
 
 
 @pytest.mark.parametrize(("line", "message"), [
@@ -133,7 +137,7 @@ def test_values_of_other_sections_are_explained_too(folder):
     assert "data.splits.dev: got 3" in error_of("task: parsing\ndata: {splits: {dev: 3}}\n")
     assert "training: got nothing" in error_of("task: parsing\ntraining:\n")
     assert error_of("seed: 1\n") == "p.yaml: task: the key is missing\n  expected: one of parsing, translation, qa, " \
-        "multilabel, asr, speech_translation, detection, language_model\n" \
+        "multilabel, asr, speech_translation, detection, language_model, multitask\n" \
         "  remedy:   add task: ..."
     assert "expected: a list, such as [a, b]" in error_of("task: parsing\ndata: {test_splits: dev}\n")
 

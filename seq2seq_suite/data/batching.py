@@ -98,12 +98,26 @@ class Bucketed:
         batches.append(order[first:])
         return [batches[index] for index in random.permutation(len(batches))]
 
+    def place_of(self, number: int) -> tuple[int, int]:
+        """(epoch, position) behind the first `number` batches."""
+        epoch = 0
+        while True:
+            length = len(self._read(epoch).epoch(epoch))
+            if number < length:
+                return epoch, number
+            epoch, number = epoch + 1, number - length
+
+    def _read(self, epoch: int) -> Bucketed:
+        """As an epoch reads the examples."""
+        if self.renew is None:
+            return self
+        return Bucketed(self.renew(epoch), self.task, batch_tokens=self.batch_tokens, seed=self.seed,
+                        few_shapes=self.few_shapes)
+
     def batches(self, epoch: int, position: int = 0) -> Iterator[tuple[int, int, Batch]]:
         """Batches without end from a place in an epoch: (epoch, position after this batch, batch)."""
         while True:
-            current = self if self.renew is None else Bucketed(
-                self.renew(epoch), self.task, batch_tokens=self.batch_tokens, seed=self.seed,
-                few_shapes=self.few_shapes)
+            current = self._read(epoch)
             order = current.epoch(epoch)
             for place in range(position, len(order)):
                 items = [current.items[index] for index in order[place]]

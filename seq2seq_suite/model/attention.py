@@ -113,9 +113,13 @@ class KeysValues:
     def append(self, keys_BHTE: Tensor, values_BHTE: Tensor) -> KeysValues:
         """With further columns. Room is doubled when it runs out, so that a step seldom copies the past.
 
-        The columns are written into room shared with `self`: to continue one past in two ways, `select` from it.
+        The columns are written into room shared with `self`: to continue one past in two ways, `select` from it. Where
+        gradients are kept, nothing is written over.
         """
         length = self.length + keys_BHTE.size(2)
+        if torch.is_grad_enabled():
+            keys, values = self.filled()
+            return KeysValues(torch.cat((keys, keys_BHTE), 2), torch.cat((values, values_BHTE), 2), length)
         keys, values = self.keys, self.values
         if length > keys.size(2):
             keys, values = self._grown(keys, 2 * length), self._grown(values, 2 * length)

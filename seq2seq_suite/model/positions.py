@@ -31,8 +31,8 @@ class SinusoidalPositions(nn.Module):
         super().__init__()
         self.register_buffer("table", sinusoids(max_positions, width), persistent=False)
 
-    def forward(self, x: Tensor, offset: int = 0) -> Tensor:
-        """x (B,T,D), whose first column stands at position `offset`, plus positions."""
+    def forward(self, x: Tensor, offset: int | Tensor = 0) -> Tensor:
+        """x (B,T,D), whose first column stands at `offset`, a number or one for each row (B,), plus positions."""
         return x + _rows(self.table, offset, x.size(1))
 
 
@@ -47,15 +47,15 @@ class LearnedPositions(nn.Module):
         self.table = nn.Parameter(torch.empty(max_positions, width))
         nn.init.normal_(self.table, std=0.02)
 
-    def forward(self, x: Tensor, offset: int = 0) -> Tensor:
-        """x (B,T,D), whose first column stands at position `offset`, plus positions."""
+    def forward(self, x: Tensor, offset: int | Tensor = 0) -> Tensor:
+        """x (B,T,D), whose first column stands at `offset`, a number or one for each row (B,), plus positions."""
         return x + _rows(self.table, offset, x.size(1))
 
 
 class NoPositions(nn.Module):
     """Leaves the input alone: for rotary positions, which act inside attention."""
 
-    def forward(self, x: Tensor, offset: int = 0) -> Tensor:
+    def forward(self, x: Tensor, offset: int | Tensor = 0) -> Tensor:
         """x (B,T,D), unchanged."""
         return x
 
@@ -82,7 +82,11 @@ class RotaryPositions(nn.Module):
         return torch.cat((first * cosine - second * sine, second * cosine + first * sine), dim=-1)
 
 
-def _rows(table: Tensor, offset: int, length: int) -> Tensor:
-    if offset + length > table.size(0):
-        raise ValueError(f"position {offset + length} is beyond max_positions {table.size(0)}")
+def _rows(table: Tensor, offset: int | Tensor, length: int) -> Tensor:
+    """(length,D) from `offset` on, or (B,length,D) from offsets (B,) on."""
+    end = int(offset.max() if isinstance(offset, Tensor) else offset) + length
+    if end > table.size(0):
+        raise ValueError(f"position {end} is beyond max_positions {table.size(0)}")
+    if isinstance(offset, Tensor):
+        return table[offset.unsqueeze(1) + torch.arange(length, device=offset.device)]
     return table[offset : offset + length]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -25,7 +26,7 @@ from seq2seq_suite.model.experts import MixtureOfExperts
 from seq2seq_suite.model.frontends import Tokens, Words
 from seq2seq_suite.model.guide import Guide
 from seq2seq_suite.model.label_head import LabelHead, LabelView
-from seq2seq_suite.model.layers import LayerShape
+from seq2seq_suite.model.layers import LayerShape, causal
 from seq2seq_suite.model.length import LengthHead
 from seq2seq_suite.model.output import Labeller, OutputLayer
 from seq2seq_suite.model.picture import ConvolutionalStem, Patches
@@ -34,7 +35,7 @@ from seq2seq_suite.model.positions import LearnedPositions, NoPositions, RotaryP
 from seq2seq_suite.model.rnn_decoder import RecurrentNetworkDecoder
 from seq2seq_suite.model.segments import Segments, Sentences
 from seq2seq_suite.model.slots import Slots
-from seq2seq_suite.sizes import Sizes
+from seq2seq_suite.sizes import Sizes, SoundShape
 from seq2seq_suite.types import PAD, Batch, States
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ class Prompt:
     states: States
     labels: LabelView | None = None
     output: Tensor | None = None  # the output layer's weight, packed for many steps
+    past: Cache | None = None  # of a source that the decoder itself has read; `select` leaves it to the search's cache
 
     def select(self, sentences: Tensor) -> Prompt:
         """The given sentences, (B',) int64."""
@@ -72,6 +74,7 @@ class Extras:
         length_head: predicts how long the output will be.
         links: make the decoder's positions the vertices of a graph.
         slots: lie over a picture, each to write an object.
+        language: foresees the source's symbols where the decoder reads them.
     """
 
     guide: Guide | None = None
@@ -82,25 +85,30 @@ class Extras:
     length_head: LengthHead | None = None
     links: Links | None = None
     slots: Slots | None = None
+    language: OutputLayer | None = None
 
 
 class Seq2Seq(nn.Module):
     """An encoder-decoder Transformer made of given parts, or a decoder alone.
 
+    A decoder alone reads the source itself, left to right, then goes on with the target behind it (Radford et al. 2018,
+    section 3.2: the target's BEGIN is the token at which the source ends and the answer is extracted).
+
     Args:
         frontend: source -> States; None for a language model.
-        encoder: States -> States; None for a language model, whose decoder has no memory then.
-        decoder: the stack, or a `RecurrentNetworkDecoder`, which is called alike.
+        encoder: States -> States; None for a decoder alone.
+        decoder: the stack, or a `RecurrentNetworkDecoder`, which is called alike; without an encoder it has no memory.
         positions: of the target.
         embedding: of target symbols.
         output: hidden -> logits.
         dropout_rate: of the embedded target.
         extras: what the task asks for besides.
+        has_tag: adds a learned vector to what the front-end gives, which tells the tasks of a joint run apart.
     """
 
     def __init__(self, frontend: nn.Module | None, encoder: nn.Module | None, decoder: DecoderStack, *,
                  positions: nn.Module, embedding: nn.Embedding | FactorisedEmbedding, output: OutputLayer,
-                 dropout_rate: float, extras: Extras):
+                 dropout_rate: float, extras: Extras, has_tag: bool = False):
         super().__init__()
         self.frontend, self.encoder, self.decoder = frontend, encoder, decoder
         self.positions, self.embedding, self.output = positions, embedding, output
@@ -108,27 +116,58 @@ class Seq2Seq(nn.Module):
         self.guide, self.labeller = extras.guide, extras.labeller
         self.pointer, self.label_head, self.ctc = extras.pointer, extras.label_head, extras.ctc
         self.length_head, self.links, self.slots = extras.length_head, extras.links, extras.slots
+        self.language = extras.language
+        self.tag = nn.Parameter(torch.randn(embedding.embedding_dim) * 0.02) if has_tag else None
         self.scale = math.sqrt(embedding.embedding_dim)
         self.has_experts = any(isinstance(part, MixtureOfExperts) for part in self.modules())
 
     def encode(self, batch: Batch) -> States:
         """The batch's source as vectors (B,S',D), none of them for a language model."""
         balance: list[Tensor] | None = [] if self.learns_balance() else None
-        if self.encoder is None:
+        if self.frontend is None:
             nothing = batch.source_mask[:, :0]
             return States(self.output.bias.new_zeros(*nothing.shape, self.decoder.shape.width), nothing,
                           balance=balance)
-        states = self.encoder(replace(self.frontend(batch.source, batch.source_mask), balance=balance))
-        symbols = None
-        if self.pointer is not None:
-            symbols = batch.source if batch.source.dim() == 2 else batch.source[..., 0]
+        states = replace(self.frontend(batch.source, batch.source_mask), balance=balance)
+        if self.tag is not None:
+            states = replace(states, values=states.values + self.tag.to(states.values.dtype))
+        states = self.encoder(states) if self.encoder is not None else self._read(states)
+        symbols = tokens_of(batch.source) if self.pointer is not None else None
         return replace(states, symbols=symbols, scores=batch.scores, balance=balance)
+
+    def _read(self, states: States) -> States:
+        """The source as the decoder alone sees it, with its keys and values."""
+        visible = causal(states.values.size(1), device=states.values.device)
+        values, past = self.decoder(states.values, visible, None, self.decoder.new_cache(states.values),
+                                    mask=states.mask, balance=states.balance)
+        return replace(states, values=values, past=past)
+
+    def language_loss(self, states: States, batch: Batch) -> Tensor:
+        """Summed -log p of each symbol of the source but its first, given those before it, in float32.
+
+        Source: Radford et al. 2018, eq. 1 over the source of eq. 5 (L1).
+        """
+        foreseen = batch.source_mask[:, 1:]
+        return self.language.cross_entropy(states.values[:, :-1][foreseen], tokens_of(batch.source)[:, 1:][foreseen])
 
     def prepare(self, states: States) -> Prompt:
         """What decoding needs of the encoder's output, computed once for all steps."""
         guide = self.guide.prepare(states.values) if self.guide is not None else None
         labels = self.label_head(states) if self.label_head is not None else None
-        return Prompt(self.decoder.remember(states), guide, states, labels)
+        return Prompt(self.decoder.remember(states), guide, states, labels, past=states.past)
+
+    @property
+    def reads_source(self) -> bool:
+        """Whether the decoder itself reads the source, which stands before the target then."""
+        return self.encoder is None and self.frontend is not None
+
+    def new_cache(self, prompt: Prompt) -> Cache:
+        """The cache at the target's first symbol, a row for each sentence: empty, or of the source before it."""
+        return self.decoder.new_cache(prompt.states.values) if prompt.past is None else prompt.past
+
+    def written(self, cache: Cache, prompt: Prompt) -> int:
+        """Target symbols in a cache."""
+        return cache.length - prompt.states.mask.size(1) if self.reads_source else cache.length
 
     def learns_balance(self) -> bool:
         """Whether a pass now leaves load-balance losses in its states: there are experts, and gradients."""
@@ -148,13 +187,17 @@ class Seq2Seq(nn.Module):
         Args:
             symbols: (N,T) int64 previous symbols.
             prompt: of B sentences, N a multiple of B.
-            offset: position of the first column.
+            offset: target symbols before the first column.
             focus, context: the automaton's state before each symbol to come, (N,T,K) and (N,T,M).
 
         Returns:
             (N,T,D).
         """
-        x = self.positions(self.look_up(symbols), offset)
+        place: int | Tensor = offset
+        if self.reads_source:
+            lengths = prompt.states.mask.sum(1)
+            place = offset + lengths.repeat_interleave(symbols.size(0) // lengths.size(0))
+        x = self.positions(self.look_up(symbols), place)
         if self.guide is not None:
             x = self.guide(x, prompt.guide, focus, context)
         return self.dropout(x)
@@ -172,6 +215,9 @@ class Seq2Seq(nn.Module):
         """Hidden states (N,T,D) of embedded input (N,T,D); see `DecoderStack.forward`."""
         # A first pass without gradients, whose outputs the second one reads, leaves no losses behind.
         balance = prompt.states.balance if self.learns_balance() else None
+        if self.reads_source:
+            cache = prompt.past if cache is None else cache
+            visible = _behind(prompt.states.mask, visible, x, cache.length)
         return self.decoder(x, visible, prompt.memory, cache, mask=mask, balance=balance)
 
     def logits(self, hidden: Tensor, prompt: Prompt) -> Tensor:
@@ -213,8 +259,36 @@ class Seq2Seq(nn.Module):
         return sum(parameter.numel() for part in parts for parameter in part.parameters())
 
 
-def build_model(backbone: Backbone, sizes: Sizes) -> Seq2Seq:
-    """The model that a configuration and a task's vocabularies describe."""
+def tokens_of(source: Tensor) -> Tensor:
+    """(B,S) the symbols of a source (B,S) or (B,S,P), of which P - 1 columns say more about each."""
+    return source if source.dim() == 2 else source[..., 0]
+
+
+def _behind(source_mask: Tensor, visible: Tensor | None, x: Tensor, cached: int) -> Tensor:
+    """What N rows of T target symbols may see where a source stands before them: (N,T,cached + T) bool.
+
+    Args:
+        source_mask: (B,S), N a multiple of B.
+        visible: of the target alone, broadcastable to (N,T,cached - S + T); None: all of it.
+        x: (N,T,D).
+        cached: columns before, those of the source among them.
+    """
+    rows, length, _ = x.shape
+    source = source_mask.repeat_interleave(rows // source_mask.size(0), 0).unsqueeze(1).expand(-1, length, -1)
+    own = (rows, length, cached - source_mask.size(1) + length)
+    target = source_mask.new_ones(own) if visible is None else visible.expand(own)
+    return torch.cat((source, target), 2)
+
+
+def build_model(backbone: Backbone, sizes: Sizes, *, like: Sequence[tuple[Sizes, Seq2Seq]] = ()) -> Seq2Seq:
+    """The model that a configuration and a task's vocabularies describe.
+
+    Args:
+        backbone: the core's options.
+        sizes: what the vocabularies ask of it.
+        like: models of other tasks with what theirs asked: encoder and decoder stack are the first one's, and a
+            front-end for sound is that of the first model that hears in the same way.
+    """
     shape = LayerShape(backbone.width, backbone.feed_forward_width, backbone.num_heads, backbone.dropout,
                        backbone.attention_dropout, backbone.activation, backbone.norm, backbone.norm_placement,
                        backbone.encoder_kernel, backbone.attention_score, backbone.experts, backbone.experts_per_token,
@@ -224,13 +298,30 @@ def build_model(backbone: Backbone, sizes: Sizes) -> Seq2Seq:
         rotary = RotaryPositions(backbone.width // backbone.num_heads, backbone.max_positions)
     embedding = token_embedding(sizes.target_symbols, backbone.width, narrow_width=backbone.embedding_width)
     output = OutputLayer(backbone.width, sizes.target_symbols, tied=embedding if backbone.tie_embeddings else None)
-    extras = _build_extras(backbone.width, sizes)
-    return Seq2Seq(
-        _build_frontend(backbone, sizes, embedding) if sizes.has_source else None,
-        _build_encoder(backbone, shape, rotary) if sizes.has_source else None,
-        _build_decoder(backbone, shape, rotary, has_memory=sizes.has_source),
-        positions=_build_positions(backbone), embedding=embedding, output=output, dropout_rate=backbone.dropout,
-        extras=extras)
+    extras, encodes = _build_extras(backbone.width, sizes), sizes.has_source and backbone.encoder != "none"
+    positions = _build_positions(backbone)
+    # Source and target are one sequence to a decoder alone: learned positions go on from one to the other.
+    frontend = _build_frontend(backbone, sizes, embedding, _build_positions(backbone) if encodes else positions
+                               ) if sizes.has_source else None
+    if sizes.language:
+        language = OutputLayer(backbone.width, sizes.source_symbols,
+                               tied=frontend.embedding if backbone.tie_embeddings else None)
+        extras = replace(extras, language=language)
+    if like:
+        encoder, decoder = like[0][1].encoder, like[0][1].decoder
+        alike = [model.frontend for other, model in like if sizes.sound is not None and other.sound is not None
+                 and _heard(other.sound) == _heard(sizes.sound)]
+        frontend = alike[0] if alike else frontend
+    else:
+        encoder = _build_encoder(backbone, shape, rotary) if encodes else None
+        decoder = _build_decoder(backbone, shape, rotary, has_memory=encodes)
+    return Seq2Seq(frontend, encoder, decoder, positions=positions, embedding=embedding, output=output,
+                   dropout_rate=backbone.dropout, extras=extras, has_tag=backbone.source_tag)
+
+
+def _heard(sound: SoundShape) -> tuple[int, int]:
+    """What front-ends for sound must have in common to be one."""
+    return len(sound.mean), sound.subsampling
 
 
 def _build_extras(width: int, sizes: Sizes) -> Extras:
@@ -280,9 +371,8 @@ def _build_positions(backbone: Backbone) -> nn.Module:
             return NoPositions()
 
 
-def _build_frontend(backbone: Backbone, sizes: Sizes, target_embedding: nn.Embedding | FactorisedEmbedding
-                    ) -> nn.Module:
-    positions = _build_positions(backbone)
+def _build_frontend(backbone: Backbone, sizes: Sizes, target_embedding: nn.Embedding | FactorisedEmbedding,
+                    positions: nn.Module) -> nn.Module:
     if sizes.sound is not None:
         sound = sizes.sound
         masking = Masking(sound.frequency_bars, sound.frequency_width, sound.time_bars, sound.time_share)

@@ -1,4 +1,4 @@
-"""Losses beside the target's own: labels of source positions, what is said in a recording, the load of experts."""
+"""Losses beside the target's own: labels of source positions, a recording's words, the source itself, experts' load."""
 
 from __future__ import annotations
 
@@ -23,19 +23,24 @@ class Auxiliaries:
         label_weights: kind of source labels -> weight in the loss.
         ctc_weight: w, of the transcript's CTC loss; the target's own loss keeps 1 - w.
         balance_weight: of the load-balance loss of layers of experts.
+        language_weight: lambda, of foreseeing the source's own symbols.
 
-    Source: Watanabe et al. 2017, eq. 9 (CTC and attention).
+    Source: Watanabe et al. 2017, eq. 9 (CTC and attention); Radford et al. 2018, eq. 5 (L3 = L2 + lambda L1, here with
+    means over symbols).
     """
 
     label_weights: Mapping[str, float] = field(default_factory=dict)
     ctc_weight: float = 0.0
     balance_weight: float = 0.0
+    language_weight: float = 0.0
 
     def counts(self, model: Seq2Seq, batch: Batch) -> dict[str, int]:
         """The counts that `added` will give."""
         counts = model.labeller.counts(batch.source_labels) if self._has_labels(model, batch) else {}
         if self._has_transcript(model, batch):
             counts["ctc"] = int((batch.transcript != BLANK).sum())
+        if model.language is not None:
+            counts["language"] = int(batch.source_mask[:, 1:].sum())
         if model.learns_balance():
             counts["balance"] = int(batch.target_mask.sum())
         return counts
@@ -50,6 +55,8 @@ class Auxiliaries:
             sums["ctc"] = model.ctc.loss(states, batch.transcript)
             weights = {name: weight * (1.0 - self.ctc_weight) if name in loss.weights else weight
                        for name, weight in weights.items()} | {"ctc": self.ctc_weight}
+        if model.language is not None:
+            sums["language"], weights["language"] = model.language_loss(states, batch), self.language_weight
         counts = loss.counts | self.counts(model, batch)
         if model.learns_balance():
             sums["balance"] = counts["balance"] * torch.stack(states.balance).sum()

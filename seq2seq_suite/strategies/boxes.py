@@ -65,7 +65,7 @@ class BoxAutoregressive(Autoregressive):
                  constraint: Constraint | None = None) -> list[list[Hypothesis]]:
         """One hypothesis of each picture with all its groups and the certainty of each class; boxes are never empty."""
         prompt = model.prepare(model.encode(batch))
-        cache = model.decoder.new_cache(prompt.states.values)
+        cache = model.new_cache(prompt)
         rows, device = limit.size(0), limit.device
         previous, outputs, certain = torch.full((rows,), BEGIN, device=device), [], []
         first_bin, first_label = len(SPECIALS), len(SPECIALS) + self.options.bins

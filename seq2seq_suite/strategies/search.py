@@ -71,7 +71,7 @@ class _Stepper:
         prompt = replace(self.model.prepare(states), output=self.model.output.pack())
         automaton = self.constraint.start(batch, limit) if self.constraint is not None else None
         prefixes = Prefixes.empty(self.model.ctc(states)) if self.options.ctc_weight else None
-        cache, given = self.model.decoder.new_cache(states.values), int(batch.prompt_mask.all(0).sum())
+        cache, given = self.model.new_cache(prompt), int(batch.prompt_mask.all(0).sum())
         previous = torch.full_like(limit, BEGIN)
         if given:
             x = self.model.embed(torch.cat((previous.unsqueeze(1), batch.target[:, : given - 1]), 1), prompt)
@@ -85,8 +85,8 @@ class _Stepper:
         if self.model.guide is not None:
             focus = self.constraint.focus(rows.automaton).unsqueeze(1)
             context = self.constraint.context(rows.automaton).unsqueeze(1)
-        x = self.model.embed(previous.unsqueeze(1), rows.prompt, offset=rows.cache.length, focus=focus,
-                             context=context)
+        x = self.model.embed(previous.unsqueeze(1), rows.prompt, offset=self.model.written(rows.cache, rows.prompt),
+                             focus=focus, context=context)
         hidden, cache = self.model.decode(x, None, rows.prompt, rows.cache)
         logits = self.model.logits(hidden, rows.prompt).squeeze(1).float()
         for never in (PAD, BEGIN, UNKNOWN):  # a list of them would be made a tensor at every step

@@ -112,7 +112,7 @@ class SetAutoregressive(Autoregressive):
         wanted[:, : len(SPECIALS)] = False
         used = torch.zeros_like(wanted)
         used[:, [PAD, BEGIN, UNKNOWN]] = True
-        cache = model.decoder.new_cache(prompt.states.values)
+        cache = model.new_cache(prompt)
         previous = torch.full((count,), BEGIN, device=wanted.device)
         open_rows = torch.ones(count, dtype=torch.bool, device=wanted.device)
         inputs, right, real = [], [], []

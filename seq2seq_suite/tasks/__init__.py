@@ -34,15 +34,16 @@ def open_task(name: str, config: Config | None = None) -> Task:
         raise ConfigError(f"unknown task '{name}'", expected=f"one of {', '.join(TASKS)}",
                           remedy=f"did you mean {near[0]}?" if near else "choose one of these")
     config = config if config is not None else Config.model_validate({"task": name})
+    pieces_from = config.init_from if "frontend" in config.init_parts else ""
     match name:
         case "parsing":
             return ParsingTask(config.parsing, config.data)
         case "translation":
             return TranslationTask(config.translation, config.data, seed=config.seed)
         case "qa":
-            return QuestionAnsweringTask(config.qa, config.data)
+            return QuestionAnsweringTask(config.qa, config.data, pieces_from=pieces_from)
         case "multilabel":
-            return MultilabelTask(config.multilabel, config.data)
+            return MultilabelTask(config.multilabel, config.data, pieces_from=pieces_from)
         case "asr":
             return SpeechRecognitionTask(config.asr, config.audio, config.data, seed=config.seed)
         case "speech_translation":

@@ -13,6 +13,7 @@ import numpy as np
 
 from seq2seq_suite.config import Data, Multilabel
 from seq2seq_suite.data.sources import Row, read_rows
+from seq2seq_suite.data.subwords import clean_text
 from seq2seq_suite.data.vocabulary import Vocabulary
 from seq2seq_suite.data.words import encode_words, split_words
 from seq2seq_suite.files import atomic_write_text
@@ -22,6 +23,7 @@ from seq2seq_suite.tasks.label_automaton import LabelAutomaton
 from seq2seq_suite.tasks.label_names import INVALID, from_line, read_labels, read_names, to_line
 from seq2seq_suite.tasks.linear_scores import LinearScores
 from seq2seq_suite.tasks.reading import place_of, read_examples, require_embedded
+from seq2seq_suite.tasks.source_pieces import SourcePieces
 from seq2seq_suite.types import END, SPECIALS, DataError, Encoded, Example, Hypothesis, Score
 
 Labels = tuple[str, ...]
@@ -38,6 +40,7 @@ class MultilabelTask:
     Args:
         options: the configuration's `multilabel`.
         data: the configuration's `data`.
+        pieces_from: a run whose pieces the source is read in, if its encoding is `pieces`; empty to learn them.
 
     Source: sequence generation for multi-label classification: Yang et al. 2018 (SGM), labels by falling frequency.
     """
@@ -47,8 +50,9 @@ class MultilabelTask:
     higher_is_better = True
     label_weights: Mapping[str, float] = {}  # source positions have no labels of their own
 
-    def __init__(self, options: Multilabel, data: Data):
+    def __init__(self, options: Multilabel, data: Data, *, pieces_from: str = ""):
         self.options, self.data = options, data
+        self.pieces = SourcePieces(options.pieces, pieces_from) if options.encoding == "pieces" else None
         self.words = self.characters = self.labels = Vocabulary.build([])
         self.threshold = options.threshold
         self._scored: dict[tuple[str, tuple[str, ...]], np.ndarray] = {}  # origin and text -> linear scores
@@ -90,7 +94,10 @@ class MultilabelTask:
             yield Example(self._words(text, origin, number), labels, f"{origin}:{number}")
 
     def _words(self, text: str, file: str, line: int) -> tuple[str, ...]:
-        words = split_words(text, lower_case=self.options.lower_case)
+        if self.pieces is not None:
+            words = tuple(clean_text(text.lower() if self.options.lower_case else text).split())
+        else:
+            words = split_words(text, lower_case=self.options.lower_case)
         if not words:
             raise DataError("the text is empty", file=file, line=line, expected="at least one word",
                             remedy="remove the row")
@@ -126,6 +133,8 @@ class MultilabelTask:
     def fit(self, examples: Sequence[Example]) -> None:
         """Vocabularies of words, letters and labels from the training split."""
         options = self.options
+        if self.pieces is not None:
+            self.pieces.fit(" ".join(self._seen(example.source)) for example in examples)
         words = Counter(word for example in examples for word in self._seen(example.source))
         largest = options.max_vocabulary + len(SPECIALS) if options.max_vocabulary else 0
         self.words = Vocabulary.build(words, min_count=options.min_count, max_size=largest)
@@ -140,6 +149,8 @@ class MultilabelTask:
         folder.mkdir(parents=True, exist_ok=True)
         for name in ("words", "characters", "labels"):
             getattr(self, name).save(folder / f"{name}.json")
+        if self.pieces is not None:
+            self.pieces.save(folder)
         if self.linear is not None:
             self.linear.save(folder / _LINEAR)
         if self.threshold != self.options.threshold:
@@ -149,6 +160,8 @@ class MultilabelTask:
         """Read what `save` wrote."""
         for name in ("words", "characters", "labels"):
             setattr(self, name, Vocabulary.load(folder / f"{name}.json"))
+        if self.pieces is not None:
+            self.pieces.load(folder)
         if self.linear is not None:
             self.linear.load(folder / _LINEAR)
         if self._tunes() and (folder / _THRESHOLD).is_file():
@@ -156,11 +169,14 @@ class MultilabelTask:
 
     def sizes(self) -> Sizes:
         """What the vocabularies ask of a model."""
+        labels = {"target_symbols": len(self.labels), "label_pointer": self.options.pointer,
+                  "scores": self.linear is not None,
+                  "label_head": "" if self.options.head == "none" else self.options.head}
+        if self.pieces is not None:
+            return Sizes(source_symbols=len(self.pieces), **labels)
         dropped = tuple(0.0 if index < len(SPECIALS) else self.options.word_dropout for index in range(len(self.words)))
-        return Sizes(target_symbols=len(self.labels), source_symbols=len(self.words), words=True,
-                     source_characters=len(self.characters) if self.options.characters else 0,
-                     unknown_probability=dropped, label_pointer=self.options.pointer, scores=self.linear is not None,
-                     label_head="" if self.options.head == "none" else self.options.head)
+        return Sizes(source_symbols=len(self.words), words=True, unknown_probability=dropped,
+                     source_characters=len(self.characters) if self.options.characters else 0, **labels)
 
     @property
     def set_options(self) -> SetOptions:
@@ -248,8 +264,12 @@ class MultilabelTask:
         characters = self.characters if self.options.characters else None
         encoded, scores = [], self._linear_scores(examples)
         for index, example in enumerate(examples):
-            source = encode_words(self._seen(example.source), self.words, characters=characters,
-                                  max_characters=self.options.max_characters)
+            seen = self._seen(example.source)
+            if self.pieces is not None:
+                source = self.pieces.encode([" ".join(seen)], longest=self.data.max_length, origin=example.origin)
+            else:
+                source = encode_words(seen, self.words, characters=characters,
+                                      max_characters=self.options.max_characters)
             target = np.zeros(0, dtype=np.int64)
             if example.reference is not None:
                 target = np.array([*self.labels.encode(self.linearise(example.reference)), END], dtype=np.int64)

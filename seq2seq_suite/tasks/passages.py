@@ -10,6 +10,7 @@ from functools import lru_cache
 JOINER = "\N{HALFWIDTH BLACK SQUARE}"  # before a symbol that stands without a space after the one before it
 SEPARATOR = "|||"
 _WORD = re.compile(r"[0-9]+(?:[.,:][0-9]+)*|\w+(?:['’.-]\w+)*|[^\w\s]")
+_BEFORE_CLOSING, _AFTER_OPENING = re.compile(r" (?=[.,;:!?)\]}%’”])"), re.compile(r"(?<=[(\[{“]) ")
 _SENTENCE_END = re.compile(r"\s*\n\s*|(?<=[.!?])\s+|(?<=[.!?][\"'”’)])\s+")
 
 
@@ -31,6 +32,14 @@ class Passage:
 
     def __len__(self) -> int:
         return len(self.question) + sum(map(len, self.sentences))
+
+    def texts(self) -> tuple[str, str]:
+        """Context and question as they are usually printed.
+
+        >>> Passage.of("Where is Mary?", "Mary left. She went home.").texts()
+        ('Mary left. She went home.', 'Where is Mary?')
+        """
+        return printed([word for sentence in self.sentences for word in sentence]), printed(self.question)
 
     def __str__(self) -> str:
         context = " ".join(word for sentence in self.sentences for word in sentence)
@@ -73,6 +82,15 @@ def text_of(symbols: Sequence[str]) -> str:
     'milk, (1.5 l)'
     """
     return " ".join(symbols).replace(f" {JOINER}", "").removeprefix(JOINER)
+
+
+def printed(words: Sequence[str]) -> str:
+    """Words as a text, without spaces before closing signs.
+
+    >>> printed(words_of("Well, (he) left!"))
+    'Well, (he) left!'
+    """
+    return _BEFORE_CLOSING.sub("", _AFTER_OPENING.sub("", " ".join(words)))
 
 
 def crop(passage: Passage, room: int, *, keep: str) -> Passage:

@@ -16,6 +16,7 @@ from seq2seq_suite.metrics.answers import Gold, answer_scores
 from seq2seq_suite.sizes import Sizes
 from seq2seq_suite.tasks.passages import SEPARATOR, Passage, crop, symbols_of, text_of, words_of
 from seq2seq_suite.tasks.reading import place_of, read_examples, require_embedded
+from seq2seq_suite.tasks.source_pieces import SourcePieces
 from seq2seq_suite.types import END, DataError, Encoded, Example, Hypothesis, Score
 
 CONTEXT_COLUMNS = ("context", "passage", "story")
@@ -28,11 +29,13 @@ class QuestionAnsweringTask:
     With `encoding: tokens` the source is the question's words, then the context's, each with its segment: 0 for the
     question, then the sentence's distance counted back from the end of the context, 1 for the last one. With
     `encoding: sentences` the source is one row of words for each sentence, the question first and the sentences
-    from the last to the first, so that a sentence's place is its distance.
+    from the last to the first, so that a sentence's place is its distance. With `encoding: pieces` it is one row of
+    pieces, the context's, END, the question's.
 
     Args:
         options: the configuration's `qa`.
         data: the configuration's `data`.
+        pieces_from: a run whose pieces the source is read in, if its encoding is `pieces`; empty to learn them.
     """
 
     name = "qa"
@@ -40,8 +43,9 @@ class QuestionAnsweringTask:
     higher_is_better = True
     label_weights: Mapping[str, float] = {}
 
-    def __init__(self, options: QA, data: Data):
+    def __init__(self, options: QA, data: Data, *, pieces_from: str = ""):
         self.options, self.data = options, data
+        self.pieces = SourcePieces(options.pieces, pieces_from) if options.encoding == "pieces" else None
         self.words = self.symbols = Vocabulary.build([])
 
     # -- data ---------------------------------------------------------------------------------------------------
@@ -161,6 +165,8 @@ class QuestionAnsweringTask:
     def fit(self, examples: Sequence[Example]) -> None:
         """Vocabularies of source words and of answers from the training split; the same one for both if a word may
         be copied."""
+        if self.pieces is not None:
+            self.pieces.fit(part for example in examples for part in example.source.texts())
         words: Counter[str] = Counter()
         for example in examples:
             words.update(example.source.question)
@@ -177,14 +183,20 @@ class QuestionAnsweringTask:
         folder.mkdir(parents=True, exist_ok=True)
         self.words.save(folder / "words.json")
         self.symbols.save(folder / "symbols.json")
+        if self.pieces is not None:
+            self.pieces.save(folder)
 
     def load(self, folder: Path) -> None:
         """Read what `save` wrote."""
         self.words = Vocabulary.load(folder / "words.json")
         self.symbols = Vocabulary.load(folder / "symbols.json")
+        if self.pieces is not None:
+            self.pieces.load(folder)
 
     def sizes(self) -> Sizes:
         """What the vocabularies ask of a model."""
+        if self.pieces is not None:
+            return Sizes(target_symbols=len(self.symbols), source_symbols=len(self.pieces))
         return Sizes(target_symbols=len(self.symbols), source_symbols=len(self.words),
                      source_segments=self.options.segments, segment_jitter=self.options.segment_jitter,
                      sentences=self.options.encoding == "sentences", pointer=self.options.pointer)
@@ -218,8 +230,11 @@ class QuestionAnsweringTask:
             passage, target = example.source, np.zeros(0, dtype=np.int64)
             if example.reference is not None:
                 target = np.array([*self.symbols.encode(self.linearise(example.reference)), END], dtype=np.int64)
-            rows = [ids(passage.question), *map(ids, passage.sentences)]
-            source = _as_sentences(rows) if self.options.encoding == "sentences" else _as_tokens(rows)
+            if self.pieces is not None:
+                source = self.pieces.encode(passage.texts(), longest=self.data.max_length, origin=example.origin)
+            else:
+                rows = [ids(passage.question), *map(ids, passage.sentences)]
+                source = _as_sentences(rows) if self.options.encoding == "sentences" else _as_tokens(rows)
             encoded.append(Encoded(source, target, index=index))
         return encoded
 

@@ -36,12 +36,14 @@ def build_decoder(config: Config, task: Task, *, device: torch.device) -> Decode
 def _sizes(config: Config, task: Task) -> Sizes:
     """What task and strategy ask of the model."""
     return replace(task.sizes(), length_ratio=getattr(config.strategy, "length_ratio", 0.0),
-                   link_heads=getattr(config.strategy, "link_heads", 0), slots=getattr(config.strategy, "grid", ()))
+                   link_heads=getattr(config.strategy, "link_heads", 0), slots=getattr(config.strategy, "grid", ()),
+                   language=getattr(config.strategy, "language_weight", 0.0) > 0.0)
 
 
 def _build_strategy(config: Config, task: Task) -> Strategy:
     options = config.strategy
-    auxiliaries = Auxiliaries(task.label_weights, getattr(options, "ctc_weight", 0.0), config.backbone.balance_weight)
+    auxiliaries = Auxiliaries(task.label_weights, getattr(options, "ctc_weight", 0.0), config.backbone.balance_weight,
+                              getattr(options, "language_weight", 0.0))
     start, end = getattr(options, "glancing", (0.0, 0.0))
     shared = {"auxiliaries": auxiliaries, "glancing": Glancing(start, end) if start or end else None}
     match options.kind:

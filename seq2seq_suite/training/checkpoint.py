@@ -174,6 +174,8 @@ def load_weights(path: Path, model: nn.Module) -> None:
 def load_parts(path: Path, model: nn.Module, parts: Sequence[str]) -> str:
     """Load the named parts (`frontend`, `encoder`, ...) of another run's checkpoint into a model.
 
+    What a language model has learned of its texts' symbols becomes that of the source's: see `_as_source`.
+
     Returns:
         A line that says what was taken.
 
@@ -181,7 +183,9 @@ def load_parts(path: Path, model: nn.Module, parts: Sequence[str]) -> str:
         DataError: the file is missing or truncated, or a part is not there or of another shape.
     """
     tensors = _load_tensors(path / MODEL)
-    own = model.state_dict()
+    own = _unique(model.state_dict())
+    if not any(name.startswith("frontend.") for name in tensors):
+        tensors = _as_source(tensors)
     taken = {}
     for part in parts:
         found = {name: tensor for name, tensor in tensors.items() if name.partition(".")[0] == part}
@@ -196,6 +200,13 @@ def load_parts(path: Path, model: nn.Module, parts: Sequence[str]) -> str:
     model.load_state_dict(taken, strict=False)
     count = sum(tensor.numel() for tensor in taken.values())
     return f"{', '.join(parts)} begin as in {path}: {count:,} numbers"
+
+
+def _as_source(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """A language model's tensors under the names that they have where its texts are the source."""
+    names = {"embedding.": "frontend.embedding.", "positions.": "frontend.positions.", "output.": "language."}
+    return {next((new + name.removeprefix(old) for old, new in names.items() if name.startswith(old)), name): tensor
+            for name, tensor in tensors.items()}
 
 
 def steps(folder: Path) -> list[Path]:

@@ -1,19 +1,21 @@
-"""Decode a split and score it."""
+"""Decode splits, score them, and keep what came out."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 
 from seq2seq_suite.data.batching import in_sorted_batches
+from seq2seq_suite.metrics.significance import figures_of_items
 from seq2seq_suite.model.seq2seq import Seq2Seq
 from seq2seq_suite.strategies.base import Strategy
 from seq2seq_suite.strategies.rescoring import rescore
 from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.training.distributed import ALONE, Ranks
+from seq2seq_suite.training.run_directory import RunDirectory
 from seq2seq_suite.types import Batch, Constraint, Encoded, Example, Hypothesis, Score, Task
 
 
@@ -88,6 +90,49 @@ class Decoder:
         """(B,) the longest output of each item, END included."""
         factor, extra = self.limit
         return (batch.source_mask.sum(1) * factor).long() + extra
+
+
+def evaluate_splits(run_directory: RunDirectory, decoder: Decoder, splits: dict[str, list[Example]], *,
+                     suffix: str = "") -> dict[str, Any]:
+    """Decode and score splits; predictions and details go to `predictions/<split><suffix>.*`."""
+    task = decoder.task
+    scores, failed = {}, {}
+    for split, examples in splits.items():
+        encoded = task.encode(examples)
+        hypotheses = decoder.hypotheses(encoded)
+        predictions = decoder.predictions(examples, hypotheses)
+        scores[split] = record(run_directory, task, split + suffix, examples, predictions)
+        failed[split] = failures(hypotheses, predictions, encoded)
+    return outcome(task, scores, failed)
+
+
+def record(run_directory: RunDirectory, task: Task, name: str, examples: Sequence[Example],
+           predictions: Sequence[Any | None]) -> Score:
+    """Score predictions, and write them and what lies behind the figures to `predictions/NAME.*`."""
+    score = task.score(predictions, [example.reference for example in examples])
+    own = figures_of_items(score) or [None] * len(examples)
+    run_directory.write_predictions(name, [
+        {"source": _plain(example.source), "reference": task.to_text(example.reference),
+         "prediction": task.to_text(prediction), "origin": example.origin, "counts": counts,
+         "figures": {} if figure is None else {task.primary_metric: figure}}
+        for example, prediction, counts, figure in zip(examples, predictions,
+                                                       score.counts or [()] * len(examples), own, strict=True)])
+    run_directory.write_details(name, score.details)
+    run_directory.log(f"{name}: " + "  ".join(f"{metric} {value:.4g}" for metric, value in score.figures.items())
+                      + f"  [{score.signature}]")
+    return score
+
+
+def outcome(task: Task, scores: Mapping[str, Score], failed: Mapping[str, Mapping[str, float]]) -> dict[str, Any]:
+    """The part of a summary that says what was reached, from the score and the failures of each split."""
+    last = next(reversed(scores.values()))
+    return {"task": task.name, "primary_metric": task.primary_metric, "higher_is_better": task.higher_is_better,
+            "splits": {split: score.figures for split, score in scores.items()}, "failures": dict(failed),
+            "signature": last.signature, "formula": last.formula}
+
+
+def _plain(source: Any) -> str:
+    return " ".join(source) if isinstance(source, tuple) else getattr(source, "name", str(source))
 
 
 def failures(hypotheses: Sequence[list[Hypothesis]], predictions: Sequence[Any | None],

@@ -4,31 +4,29 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from seq2seq_suite import config_file
 from seq2seq_suite.config import Config
 from seq2seq_suite.data.batching import Bucketed, collate
-from seq2seq_suite.metrics.significance import figures_of_items
 from seq2seq_suite.report.html import write_report
 from seq2seq_suite.tasks import open_task
 from seq2seq_suite.training import checkpoint, distributed, resuming
 from seq2seq_suite.training.build import build_decoder, choose_device, choose_precision, use_threads
 from seq2seq_suite.training.distillation import is_distilled
 from seq2seq_suite.training.distributed import Ranks
-from seq2seq_suite.training.evaluate import Decoder, failures
+from seq2seq_suite.training.evaluate import Decoder, evaluate_splits
+from seq2seq_suite.training.preparation import begin_as, prepare_vocabulary, read_splits, renewing, subset
 from seq2seq_suite.training.run_directory import RunDirectory, provenance
 from seq2seq_suite.training.trainer import Interrupted, Trainer
-from seq2seq_suite.types import ConfigError, DataError, Encoded, Example, Rewritable, Score, Task, Varied
+from seq2seq_suite.types import ConfigError, DataError, Example, Rewritable, Task
 
-__all__ = ["Interrupted", "LoadedRun", "check", "evaluate", "open_run", "outcome", "record", "run"]
+__all__ = ["Interrupted", "LoadedRun", "check", "evaluate", "open_run", "run"]
 
 
 def run(config: Config, directory: Path, *, resume: bool, overwrite: bool, command: list[str]) -> dict[str, Any]:
@@ -65,7 +63,7 @@ def _run(config: Config, run_directory: RunDirectory, ranks: Ranks, *, resume: b
     use_threads(config.training.threads)
     task = open_task(config.task, config)
     # A missing test split should not be found out after hours of training.
-    examples = {split: task.read(split) for split in dict.fromkeys(("train", "validation", *config.data.test_splits))}
+    examples = read_splits(config, task)
     trainer = _build_trainer(config, run_directory, task, examples, ranks, resume=resume, command=command)
     if config.strategy.kind != "autoregressive" and isinstance(task, Rewritable) and not is_distilled(config.data.path):
         print("a decoder that writes all positions at once usually gains from targets that an autoregressive run has "
@@ -88,7 +86,7 @@ def _run(config: Config, run_directory: RunDirectory, ranks: Ranks, *, resume: b
             task.save(run_directory.vocabulary)
             run_directory.log(tuned)
     tested = {split: examples[split] for split in config.data.test_splits}
-    summary = {**_evaluate_splits(run_directory, decoder, tested),
+    summary = {**evaluate_splits(run_directory, decoder, tested),
                "seconds": round(progress.seconds, 2), "updates": progress.update,
                "best_update": progress.best_update, "tokens": progress.tokens,
                "parameters": decoder.model.num_parameters(), "core_parameters": decoder.model.num_core_parameters(),
@@ -104,7 +102,7 @@ def _build_trainer(config: Config, run_directory: RunDirectory, task: Task, exam
                    ranks: Ranks, *, resume: bool, command: list[str]) -> Trainer:
     """Vocabularies, encoded data and a model, each in the run directory as far as it must be kept."""
     train, validation, options = examples["train"], examples["validation"], config.training
-    _prepare_vocabulary(task, train, run_directory, ranks, resume=resume)
+    prepare_vocabulary(config, task, train, run_directory.vocabulary, ranks, resume=resume)
     encoded, encoded_validation = task.encode(train), task.encode(validation)
     hashes = {"train": resuming.fingerprint(encoded), "validation": resuming.fingerprint(encoded_validation)}
     if resume:
@@ -118,7 +116,7 @@ def _build_trainer(config: Config, run_directory: RunDirectory, task: Task, exam
     device = choose_device(config.device, ranks)
     decoder = replace(build_decoder(config, task, device=device), ranks=ranks)
     if config.init_from and not resume and ranks.is_first:
-        taken = checkpoint.load_parts(checkpoint.best(Path(config.init_from)), decoder.model, config.init_parts)
+        taken = begin_as(config, decoder.model)
         print(taken)
         run_directory.log(taken)
     ranks.copy_weights(decoder.model)
@@ -127,30 +125,13 @@ def _build_trainer(config: Config, run_directory: RunDirectory, task: Task, exam
     # oneDNN compiles a bfloat16 kernel for each shape; its cache must hold all shapes of all layers.
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "4096")
     few_shapes = precision == torch.bfloat16 and device.type == "cpu"
-    kept = _subset(len(validation), options.validate_examples, config.seed)
+    kept = subset(len(validation), options.validate_examples, config.seed)
     return Trainer(
         run_directory, options, decoder,
         Bucketed(encoded, task.name, batch_tokens=options.batch_tokens, seed=config.seed, few_shapes=few_shapes,
-                 renew=_renewing(task, train)),
+                 renew=renewing(task, train)),
         ([validation[index] for index in kept], [encoded_validation[index] for index in kept]),
         precision, [example.origin for example in train], ranks)
-
-
-def _prepare_vocabulary(task: Task, train: Sequence[Example], run_directory: RunDirectory, ranks: Ranks, *,
-                        resume: bool) -> None:
-    """Give the task its vocabularies, which the run directory keeps."""
-    fits = ranks.is_first and not (resume and run_directory.vocabulary.is_dir())
-    if fits:
-        task.fit(train)
-        task.save(run_directory.vocabulary)
-    ranks.copy_files(run_directory.vocabulary, "**/*")
-    if not fits:
-        task.load(run_directory.vocabulary)
-
-
-def _renewing(task: Task, train: Sequence[Example]) -> Callable[[int], list[Encoded]] | None:
-    """What reads the training data anew in each epoch; None where every epoch reads the same."""
-    return partial(task.encode_epoch, train) if isinstance(task, Varied) and task.varies else None
 
 
 def evaluate(directory: Path, *, split: str, data: str | None, overrides: list[str]) -> dict[str, Any]:
@@ -158,7 +139,7 @@ def evaluate(directory: Path, *, split: str, data: str | None, overrides: list[s
     loaded = open_run(directory, overrides, data=data)
     # The predictions for the run's own data stay beside those for other data.
     suffix = "" if data is None else "-" + re.sub(r"\W+", "_", Path(data).name.partition(".")[0])
-    summary = _evaluate_splits(RunDirectory(directory), loaded.decoder, {split: loaded.task.read(split)}, suffix=suffix)
+    summary = evaluate_splits(RunDirectory(directory), loaded.decoder, {split: loaded.task.read(split)}, suffix=suffix)
     return {**summary, "parameters": loaded.decoder.model.num_parameters()}
 
 
@@ -235,7 +216,7 @@ def check(config: Config) -> list[tuple[str, str]]:
 
     torch.manual_seed(config.seed)
     task = open_task(config.task, config)
-    splits = {split: task.read(split) for split in dict.fromkeys(("train", "validation", *config.data.test_splits))}
+    splits = read_splits(config, task)
     task.fit(splits["train"])
     encoded = {split: task.encode(examples) for split, examples in splits.items()}
     decoder = build_decoder(config, task, device=torch.device("cpu"))
@@ -243,53 +224,3 @@ def check(config: Config) -> list[tuple[str, str]]:
     largest = max(order, key=lambda rows: len(rows) * max(len(encoded["train"][row].target) for row in rows))
     batch = collate([encoded["train"][row] for row in largest], task.name)
     return examine(config, splits, encoded, decoder, batch=batch, batches=len(order))
-
-
-def _evaluate_splits(run_directory: RunDirectory, decoder: Decoder, splits: dict[str, list[Example]], *,
-                     suffix: str = "") -> dict[str, Any]:
-    """Decode and score splits; predictions and details go to `predictions/<split><suffix>.*`."""
-    task = decoder.task
-    scores, failed = {}, {}
-    for split, examples in splits.items():
-        encoded = task.encode(examples)
-        hypotheses = decoder.hypotheses(encoded)
-        predictions = decoder.predictions(examples, hypotheses)
-        scores[split] = record(run_directory, task, split + suffix, examples, predictions)
-        failed[split] = failures(hypotheses, predictions, encoded)
-    return outcome(task, scores, failed)
-
-
-def record(run_directory: RunDirectory, task: Task, name: str, examples: Sequence[Example],
-           predictions: Sequence[Any | None]) -> Score:
-    """Score predictions, and write them and what lies behind the figures to `predictions/NAME.*`."""
-    score = task.score(predictions, [example.reference for example in examples])
-    own = figures_of_items(score) or [None] * len(examples)
-    run_directory.write_predictions(name, [
-        {"source": _plain(example.source), "reference": task.to_text(example.reference),
-         "prediction": task.to_text(prediction), "origin": example.origin, "counts": counts,
-         "figures": {} if figure is None else {task.primary_metric: figure}}
-        for example, prediction, counts, figure in zip(examples, predictions,
-                                                       score.counts or [()] * len(examples), own, strict=True)])
-    run_directory.write_details(name, score.details)
-    run_directory.log(f"{name}: " + "  ".join(f"{metric} {value:.4g}" for metric, value in score.figures.items())
-                      + f"  [{score.signature}]")
-    return score
-
-
-def outcome(task: Task, scores: Mapping[str, Score], failed: Mapping[str, Mapping[str, float]]) -> dict[str, Any]:
-    """The part of a summary that says what was reached, from the score and the failures of each split."""
-    last = next(reversed(scores.values()))
-    return {"task": task.name, "primary_metric": task.primary_metric, "higher_is_better": task.higher_is_better,
-            "splits": {split: score.figures for split, score in scores.items()}, "failures": dict(failed),
-            "signature": last.signature, "formula": last.formula}
-
-
-def _plain(source: Any) -> str:
-    return " ".join(source) if isinstance(source, tuple) else getattr(source, "name", str(source))
-
-
-def _subset(size: int, wanted: int, seed: int) -> list[int]:
-    if not wanted or wanted >= size:
-        return list(range(size))
-    order: Tensor = torch.randperm(size, generator=torch.Generator().manual_seed(seed))
-    return sorted(order[:wanted].tolist())

@@ -167,7 +167,8 @@ class Trainer:
         progress = self.progress
         batches = [batch for _, _, batch in parts]
         counts = [self.strategy.counts(self.model, batch) for batch in batches]
-        totals = {name: max(1, sum(count[name] for count in counts)) for name in counts[0]}
+        names = dict.fromkeys(name for count in counts for name in count)  # not every task has every loss
+        totals = {name: max(1, sum(count.get(name, 0) for count in counts)) for name in names}
         self.model.train()
         self.strategy.train()
         if hasattr(self.strategy, "progress"):
@@ -180,7 +181,7 @@ class Trainer:
                 loss = self.strategy.loss(self.model, share.to(self.decoder.device))
             mean = {name: loss.sums[name] / (math.inf if spare else totals[name]) for name in loss.sums}
             sum(loss.weights[name] * mean[name] for name in loss.weights).backward()
-            means = {name: means.get(name, 0.0) + value.detach() for name, value in mean.items()}
+            means |= {name: means.get(name, 0.0) + value.detach() for name, value in mean.items()}
         means = self.ranks.summed(means)
         self.ranks.sum_gradients(self.model.parameters())
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.options.clip_norm)
@@ -275,7 +276,8 @@ class Trainer:
         self.run.append_metrics({"update": progress.update, "split": "train", "epoch": progress.epoch + 1,
                                  "seconds": progress.seconds, "tokens": progress.tokens, "learning_rate": rate,
                                  "tokens_per_second": speed, **{f"loss_{name}": mean for name, mean in means.items()}})
-        self._display.update(progress.update, fraction=self._fraction(), loss=next(iter(means.values())),
+        own = {name.rpartition("/")[0]: mean for name, mean in reversed(means.items())}  # of each task the first loss
+        self._display.update(progress.update, fraction=self._fraction(), loss=sum(own.values()) / len(own),
                              tokens_per_second=speed, learning_rate=rate)
         progress.since_logged = {}
         self._interval = _Interval(progress)
@@ -285,24 +287,29 @@ class Trainer:
         print(text, flush=True)
 
 
+_UPDATES = "updates of "  # before a loss's name: how many updates had it
+
+
 class _Interval:
     """Sums of losses since the last row of metrics.jsonl, and where it began."""
 
     def __init__(self, progress: checkpoint.Progress):
         kept = progress.since_logged
         self.tokens, self.seconds = kept.get("tokens", progress.tokens), kept.get("seconds", progress.seconds)
-        self._updates = int(kept.get("updates", 0))
-        self._sums: dict[str, float | Tensor] = {name: torch.tensor(value) for name, value in kept.items()
-                                                 if name not in ("tokens", "seconds", "updates")}
+        self._updates = {name.removeprefix(_UPDATES): value for name, value in kept.items()
+                         if name.startswith(_UPDATES)}
+        self._sums: dict[str, float | Tensor] = {name: torch.tensor(kept[name]) for name in self._updates}
 
     def add(self, losses: dict[str, Tensor]) -> None:
-        self._updates += 1
-        self._sums = {name: self._sums.get(name, 0.0) + loss for name, loss in losses.items()}
+        for name, loss in losses.items():  # of a joint run an update holds the losses of some tasks
+            self._updates[name] = self._updates.get(name, 0.0) + 1.0
+            self._sums[name] = self._sums.get(name, 0.0) + loss
 
     def means(self) -> dict[str, float]:
-        return {name: float(total) / self._updates for name, total in self._sums.items()}
+        return {name: float(total) / self._updates[name] for name, total in self._sums.items()}
 
     def state(self) -> dict[str, float]:
-        return {"tokens": self.tokens, "seconds": self.seconds, "updates": self._updates,
+        return {"tokens": self.tokens, "seconds": self.seconds,
+                **{_UPDATES + name: count for name, count in self._updates.items()},
                 **{name: float(total) for name, total in self._sums.items()}}
 

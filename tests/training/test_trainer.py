@@ -12,7 +12,8 @@ from seq2seq_suite import cli, config_file
 from seq2seq_suite.config import Config
 from seq2seq_suite.data.batching import Bucketed, collate
 from seq2seq_suite.tasks import open_task
-from seq2seq_suite.training import build, experiment
+from seq2seq_suite.training import build
+from seq2seq_suite.training.preparation import subset
 from seq2seq_suite.training.run_directory import RunDirectory
 from seq2seq_suite.training.trainer import Interrupted, StopRequest, Trainer
 from seq2seq_suite.types import RunError
@@ -174,10 +175,10 @@ def test_the_average_is_what_is_validated_and_training_goes_on_with_its_own_weig
 
 
 def test_validation_can_be_a_fixed_part_of_the_split(folder, tmp_path):
-    assert experiment._subset(8, 0, 1) == experiment._subset(8, 9, 1) == list(range(8))
-    part = experiment._subset(100, 10, 1)
-    assert len(set(part)) == 10 and part == sorted(part) == experiment._subset(100, 10, 1)
-    assert part != experiment._subset(100, 10, 2)
+    assert subset(8, 0, 1) == subset(8, 9, 1) == list(range(8))
+    part = subset(100, 10, 1)
+    assert len(set(part)) == 10 and part == sorted(part) == subset(100, 10, 1)
+    assert part != subset(100, 10, 2)
     start(small_config(folder, max_updates=2, validate_examples=3), tmp_path / "run")
     assert json.loads((tmp_path / "run" / "summary.json").read_text())["updates"] == 2
 

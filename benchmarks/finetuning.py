@@ -1,0 +1,111 @@
+"""What a language model's weights are worth to a classifier: a grid of shares of the labels, with and without them.
+
+    python -m seq2seq_suite run tasks/language_model-reuters.yaml data.path=path/to/reuters
+    python -m benchmarks.finetuning tasks/multilabel-reuters-gpt.yaml data.path=path/to/reuters \\
+        --pretrained runs/language_model-reuters --output gpt.md --plot gpt.png
+
+Each cell is a run of its own (`runs/finetuning/ARM-SHARE-SEED`); finished ones are kept, so that an interrupted study
+goes on. The seed draws the share of the training split, which all arms of one seed have in common.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from benchmarks.command_line import publish
+from benchmarks.machine import markdown_table, provenance
+from benchmarks.worth import train
+from seq2seq_suite import config_file
+
+SCRATCH, ALONE, BOTH = "from nothing", "pre-trained, lambda 0", "pre-trained, lambda 0.5"
+Figures = Mapping[tuple[str, float], Sequence[dict]]  # arm and share -> the figures of each seed
+
+
+def arms(pretrained: Path) -> dict[str, tuple[str, ...]]:
+    """Name -> what the command line adds."""
+    taken = f"init_from={pretrained}"
+    plain = "init_parts=[frontend,decoder]"  # without lambda there is nothing that foresees the source
+    return {SCRATCH: ("strategy.language_weight=0.0", plain),
+            ALONE: ("strategy.language_weight=0.0", plain, taken),
+            BOTH: ("strategy.language_weight=0.5", taken)}
+
+
+def table(figures: Figures, names: Sequence[str], shares: Sequence[float], metrics: Sequence[str]) -> list[str]:
+    """A line for each share and arm: means over seeds and standard deviations."""
+    rows = []
+    for share in shares:
+        for name in names:
+            found = figures[name, share]
+            values = [[figure[metric] for figure in found] for metric in metrics]
+            rows.append([f"{100 * share:g} %", name, str(len(found)), *map(_spread, values)])
+    return markdown_table(["labels", "beginning", "seeds", *metrics], rows)
+
+
+def _spread(values: Sequence[float]) -> str:
+    """Mean and standard deviation.
+
+    >>> _spread([50.0, 52.0]), _spread([50.0])
+    ('51.00 ± 1.41', '50.00')
+    """
+    return f"{statistics.mean(values):.2f}" + (f" ± {statistics.stdev(values):.2f}" if len(values) > 1 else "")
+
+
+def plot(figures: Figures, names: Sequence[str], shares: Sequence[float], metric: str, path: Path) -> None:
+    """The metric against the share of labels, a line for each arm."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(7, 4.5), layout="constrained")
+    for name, shape in zip(names, "so^", strict=False):
+        values = [[one[metric] for one in figures[name, share]] for share in shares]
+        spread = [statistics.stdev(one) if len(one) > 1 else 0.0 for one in values]
+        axes.errorbar([100 * share for share in shares], [statistics.mean(one) for one in values], yerr=spread,
+                      fmt=f"{shape}-", capsize=3, label=name)
+    axes.set(xscale="log", xlabel="labelled stories, percent", ylabel=f"{metric.replace('_', ' ')} on test")
+    axes.set_xticks([100 * share for share in shares], [f"{100 * share:g}" for share in shares])
+    axes.minorticks_off()
+    axes.grid(alpha=0.3)
+    axes.legend(frameon=False)
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.savefig(path, dpi=150)
+    pyplot.close(figure)
+
+
+def main(given: Sequence[str] | None = None) -> None:
+    """Run what is missing, print the table, draw the curve."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("yaml")
+    parser.add_argument("override", nargs="*", help="key=value for every run")
+    parser.add_argument("--pretrained", type=Path, required=True, help="run of a language model")
+    parser.add_argument("--shares", nargs="+", type=float, default=[0.01, 0.05, 0.2, 1.0])
+    parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2, 3, 4, 5])
+    parser.add_argument("--metrics", nargs="+", default=["micro_f1", "macro_f1"])
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--runs", default="runs/finetuning")
+    parser.add_argument("--plot", type=Path, help="PNG")
+    parser.add_argument("--output", type=Path, help="Markdown file")
+    parser.add_argument("--append", action="store_true", help="add to the file instead of replacing it")
+    arguments = parser.parse_args(given)
+    chosen = arms(arguments.pretrained.resolve())
+    config_file.load(Path(arguments.yaml), [*arguments.override, *chosen[BOTH]])  # a wrong key is told at once
+    figures = {(name, share): [] for name in chosen for share in arguments.shares}
+    for seed in arguments.seeds:
+        for share in arguments.shares:
+            for name, overrides in chosen.items():
+                summary = train(arguments, f"{name} {100 * share:g}", [*overrides, f"data.share={share}"], seed,
+                                split="test")
+                figures[name, share].append(summary["splits"]["test"])
+    if arguments.plot:
+        plot(figures, list(chosen), arguments.shares, arguments.metrics[0], arguments.plot)
+    publish([f"## Labels and a language model: `{Path(arguments.yaml).name}`, test", "",
+             *table(figures, list(chosen), arguments.shares, arguments.metrics), "",
+             *provenance(", ".join(map(str, arguments.seeds)), arguments.threads)], arguments)
+
+
+if __name__ == "__main__":
+    main()

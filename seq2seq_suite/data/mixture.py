@@ -1,0 +1,80 @@
+"""Batches of several tasks in turn, each as often as its size and a temperature say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from seq2seq_suite.data.batching import Bucketed
+from seq2seq_suite.types import Batch
+
+
+def shares(sizes: Sequence[int], *, temperature: float, most: Sequence[float] | None = None) -> list[float]:
+    """p_i ~ n_i^(1/tau), none above its cap; what a capped task may not have goes to the others by the same rule.
+
+    Args:
+        sizes: n_i, examples.
+        temperature: tau; 1 draws by size, infinity evenly.
+        most: caps; None for none. Where they do not add up to 1, all are raised by one factor.
+
+    Source: Arivazhagan et al. 2019, section 4.2 (temperature).
+
+    >>> [round(share, 3) for share in shares([100, 400], temperature=2.0)]
+    [0.333, 0.667]
+    >>> [round(share, 3) for share in shares([100, 400, 400], temperature=2.0, most=[0.1, 1.0, 1.0])]
+    [0.1, 0.45, 0.45]
+    """
+    weights = [size ** (1.0 / temperature) for size in sizes]
+    caps = [1.0] * len(sizes) if most is None else [cap * max(1.0, 1.0 / sum(most)) for cap in most]
+    fixed: dict[int, float] = {}
+    while True:
+        free = [index for index in range(len(sizes)) if index not in fixed]
+        left, total = 1.0 - sum(fixed.values()), sum(weights[index] for index in free)
+        over = [index for index in free if left * weights[index] / total > caps[index] + 1e-12]
+        if not over:
+            return [fixed[index] if index in fixed else left * weights[index] / total for index in range(len(sizes))]
+        fixed |= {index: caps[index] for index in over}
+        if len(fixed) == len(sizes):
+            return [fixed[index] for index in range(len(sizes))]
+
+
+class Mixture:
+    """Batches of several tasks, one task a batch.
+
+    The next batch is of the task that lags farthest behind its share, so that any stretch holds all tasks in their
+    proportions, nothing is drawn, and a place in the stream is a number.
+
+    Args:
+        parts: name -> the task's batches.
+        shares: name -> its share of the batches.
+    """
+
+    def __init__(self, parts: Mapping[str, Bucketed], shares: Mapping[str, float]):
+        self.parts, self.shares = parts, shares
+        self.seed = next(iter(parts.values())).seed
+        first, self.offsets = 0, {}
+        for name, part in parts.items():  # examples are numbered through all tasks
+            self.offsets[name] = first
+            first += len(part.items)
+
+    def turns(self) -> Iterator[str]:
+        """The names in their order, without end."""
+        had = dict.fromkeys(self.parts, 0)
+        place = 0
+        while True:
+            place += 1
+            name = max(had, key=lambda name: self.shares[name] * place - had[name])
+            had[name] += 1
+            yield name
+
+    def batches(self, epoch: int, position: int = 0) -> Iterator[tuple[int, int, Batch]]:
+        """Batches without end from a place in the stream, as `Bucketed.batches` gives them; the epoch stays 0."""
+        turns = self.turns()
+        had = dict.fromkeys(self.parts, 0)
+        for _ in range(position):
+            had[next(turns)] += 1
+        streams = {name: part.batches(*part.place_of(had[name])) for name, part in self.parts.items()}
+        for name in turns:
+            position += 1
+            _, _, batch = next(streams[name])
+            yield 0, position, replace(batch, indices=tuple(self.offsets[name] + index for index in batch.indices))

@@ -1,0 +1,70 @@
+"""What a run does before it trains: examples, vocabularies, weights to begin with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from seq2seq_suite.config import Config
+from seq2seq_suite.model.seq2seq import Seq2Seq
+from seq2seq_suite.training import checkpoint
+from seq2seq_suite.training.distributed import Ranks
+from seq2seq_suite.types import Encoded, Example, Task, Varied
+
+EVERYTHING = "all"  # of `init_parts`
+
+
+def read_splits(config: Config, task: Task) -> dict[str, list[Example]]:
+    """The splits of a run; of that for training the share that is asked for, at least one example."""
+    splits = {split: task.read(split) for split in dict.fromkeys(("train", "validation", *config.data.test_splits))}
+    train, share = splits["train"], config.data.share
+    if share < 1.0:
+        kept = subset(len(train), max(1, round(share * len(train))), config.seed)
+        print(f"train: {len(kept):,} of {len(train):,} examples are used (data.share={share:g})")
+        splits["train"] = [train[index] for index in kept]
+    return splits
+
+
+def prepare_vocabulary(config: Config, task: Task, train: Sequence[Example], folder: Path, ranks: Ranks, *,
+                       resume: bool) -> None:
+    """Give the task its vocabularies, which a folder of the run directory keeps; see `Config.init_parts`."""
+    fits = ranks.is_first and not (resume and folder.is_dir())
+    if fits and config.init_from and EVERYTHING in config.init_parts:
+        task.load(Path(config.init_from) / "vocabulary")
+    elif fits:
+        task.fit(train)
+    if fits:
+        task.save(folder)
+    ranks.copy_files(folder, "**/*")
+    if not fits:
+        task.load(folder)
+
+
+def begin_as(config: Config, model: Seq2Seq) -> str:
+    """Give a model the weights that `init_from` names; a line that says what was taken.
+
+    Raises:
+        DataError: there are none, or they do not fit.
+    """
+    path = checkpoint.best(Path(config.init_from))
+    if EVERYTHING not in config.init_parts:
+        return checkpoint.load_parts(path, model, config.init_parts)
+    checkpoint.load_weights(path, model)
+    return f"everything begins as in {path}: {model.num_parameters():,} numbers"
+
+
+def renewing(task: Task, train: Sequence[Example]) -> Callable[[int], list[Encoded]] | None:
+    """What reads the training data anew in each epoch; None where every epoch reads the same."""
+    return partial(task.encode_epoch, train) if isinstance(task, Varied) and task.varies else None
+
+
+def subset(size: int, wanted: int, seed: int) -> list[int]:
+    """`wanted` of `size` places, drawn by the seed, in order; all where `wanted` is 0 or too many."""
+    if not wanted or wanted >= size:
+        return list(range(size))
+    order: Tensor = torch.randperm(size, generator=torch.Generator().manual_seed(seed))
+    return sorted(order[:wanted].tolist())
