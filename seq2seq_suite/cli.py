@@ -34,6 +34,7 @@ Yaml = Annotated[str, typer.Argument(metavar="YAML", show_default=False, help="T
 Overrides = Annotated[list[str] | None, typer.Argument(metavar="KEY=VALUE", show_default=False, help=(
     "Changes to the configuration, such as search.beam_size=4."))]
 RunPath = Annotated[Path, typer.Argument(metavar="RUN", show_default=False, help="The directory that `run` wrote.")]
+OneTask = Annotated[str | None, typer.Option(metavar="NAME", show_default=False, help="One task of a joint run.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 
@@ -179,6 +180,7 @@ def evaluate(
     split: Annotated[str, typer.Option(metavar="NAME", help="The split to decode.")] = "test",
     data: Annotated[str | None, typer.Option(metavar="PATH", show_default=False, help=(
         "Other data than the run's own."))] = None,
+    task: OneTask = None,
     json: Json = False,
 ) -> None:
     """Decode and score a split with a run's best checkpoint.
@@ -186,12 +188,13 @@ def evaluate(
     \b
     Examples:
       python -m seq2seq_suite evaluate runs/parsing
+      python -m seq2seq_suite evaluate runs/multitask --task parsing
       python -m seq2seq_suite evaluate runs/parsing search.beam_size=4 --split validation --json
     """
     changes = _only_overrides(overrides or [])
     from seq2seq_suite.training import experiment
 
-    summary = experiment.evaluate(directory, split=split, data=data, overrides=changes)
+    summary = experiment.evaluate(experiment.choose_task(directory, task), split=split, data=data, overrides=changes)
     print_json(summary) if json else print_summary(summary)
 
 
@@ -208,6 +211,7 @@ def predict(
         "Print the N best outputs of each input, each as score, tab, output."))] = 1,
     draw: Annotated[Path | None, typer.Option(metavar="PICTURE", show_default=False, help=(
         "Also write the one input with what was detected in it, .png or .jpg."))] = None,
+    task: OneTask = None,
     changes: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", show_default=False, help=(
         "A change to the configuration, such as search.beam_size=4; may be repeated."))] = None,
 ) -> None:
@@ -225,7 +229,7 @@ def predict(
     overrides = _only_overrides(changes or [])
     from seq2seq_suite.training import experiment
 
-    loaded = experiment.open_run(directory, overrides)
+    loaded = experiment.open_run(experiment.choose_task(directory, task), overrides)
     examples = [make_example(loaded.task, text, origin) for text, origin in lines]
     if draw is not None:
         check_drawing(loaded.task, examples)

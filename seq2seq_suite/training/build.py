@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
 
 from seq2seq_suite.config import Config, Search
-from seq2seq_suite.model.seq2seq import build_model
+from seq2seq_suite.model.seq2seq import Seq2Seq, build_model
 from seq2seq_suite.sizes import Sizes
 from seq2seq_suite.strategies.autoregressive import Autoregressive
 from seq2seq_suite.strategies.auxiliary import Auxiliaries
@@ -26,14 +27,18 @@ from seq2seq_suite.training.evaluate import Decoder
 from seq2seq_suite.types import ConfigError, Task
 
 
-def build_decoder(config: Config, task: Task, *, device: torch.device) -> Decoder:
-    """A model with fresh weights for a task whose vocabularies are there, and how to decode with it."""
-    model = build_model(config.backbone, _sizes(config, task)).to(device)
+def build_decoder(config: Config, task: Task, *, device: torch.device, like: Sequence[tuple[Sizes, Seq2Seq]] = ()
+                  ) -> Decoder:
+    """A model with fresh weights for a task whose vocabularies are there, and how to decode with it.
+
+    `like` are models that it shares weights with: see `build_model`.
+    """
+    model = build_model(config.backbone, sizes_of(config, task), like=like).to(device)
     return Decoder(task, model, _build_strategy(config, task), _search_options(config.search), device,
                    (config.search.max_length_factor, config.search.max_length_extra), config.search.batch_sentences)
 
 
-def _sizes(config: Config, task: Task) -> Sizes:
+def sizes_of(config: Config, task: Task) -> Sizes:
     """What task and strategy ask of the model."""
     return replace(task.sizes(), length_ratio=getattr(config.strategy, "length_ratio", 0.0),
                    link_heads=getattr(config.strategy, "link_heads", 0), slots=getattr(config.strategy, "grid", ()),

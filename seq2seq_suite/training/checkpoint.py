@@ -96,6 +96,16 @@ def save(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer, avera
     return final
 
 
+def export(folder: Path, model: nn.Module) -> None:
+    """Write a model's weights alone as `folder/best`: to be decoded with or begun with, not to be resumed."""
+    final = folder / "best"
+    final.mkdir(parents=True, exist_ok=True)
+    partial = final / f".{MODEL}.partial"
+    save_file({name: tensor.contiguous() for name, tensor in _unique(model.state_dict()).items()}, partial)
+    _sync(partial)
+    partial.replace(final / MODEL)
+
+
 def load_newest(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer, average: MovingAverage | None
                 ) -> tuple[Progress | None, list[str]]:
     """Restore the newest checkpoint that is whole.

@@ -16,6 +16,7 @@ import numpy as np
 from seq2seq_suite.metrics.significance import FORMULAS, compare, interval
 from seq2seq_suite.training.evaluate import Decoder
 from seq2seq_suite.training.experiment import open_run
+from seq2seq_suite.training.joint import parts_of
 from seq2seq_suite.types import DataError, Example
 
 LATENCY_EXAMPLES = 20  # decoded one by one
@@ -99,7 +100,7 @@ def compare_runs(directories: Sequence[Path], *, split: str = "test", measure: b
     """Compare finished runs by what lies in their directories.
 
     Args:
-        directories: of runs.
+        directories: of runs; a joint run stands for those of its tasks.
         split: on which they were evaluated.
         measure: decode a little with each, one after the other, so that their speeds are those of one machine at one
             time; a run whose data or weights are gone gets no speed.
@@ -107,6 +108,7 @@ def compare_runs(directories: Sequence[Path], *, split: str = "test", measure: b
     Raises:
         DataError: a directory is no finished run, or was not evaluated on the split.
     """
+    directories = [part for directory in directories for part in parts_of(directory) or [directory]]
     names = _names(directories)
     rows, predictions = [], []
     for name, directory in zip(names, directories, strict=True):
@@ -125,8 +127,9 @@ _UNMEASURED = (float("nan"), float("nan"))
 def _names(directories: Sequence[Path]) -> list[str]:
     """Short names, with as many parents as it takes to tell them apart."""
     whole = [directory.resolve() for directory in directories]
-    for depth in range(1, 6):
-        names = ["/".join(path.parts[-depth:]) for path in whole]
+    shown = [path.parent.parent / path.name if path in parts_of(path.parent.parent) else path for path in whole]
+    for depth in range(1 if shown == whole else 2, 6):
+        names = ["/".join(path.parts[-depth:]) for path in shown]
         if len(set(names)) == len(set(whole)):
             return names
     return [str(path) for path in whole]

@@ -92,6 +92,16 @@ class Decoder:
         return (batch.source_mask.sum(1) * factor).long() + extra
 
 
+def settle(decoder: Decoder, validation: Sequence[Example], run_directory: RunDirectory) -> None:
+    """Let the task settle on the validation split what it settles after training, a threshold say; it is kept."""
+    task = decoder.task
+    if hasattr(task, "tune"):
+        found = task.tune(validation, lambda chosen: decoder.hypotheses(task.encode(chosen)))
+        if found:
+            task.save(run_directory.vocabulary)
+            run_directory.log(found)
+
+
 def evaluate_splits(run_directory: RunDirectory, decoder: Decoder, splits: dict[str, list[Example]], *,
                      suffix: str = "") -> dict[str, Any]:
     """Decode and score splits; predictions and details go to `predictions/<split><suffix>.*`."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -20,13 +19,22 @@ from seq2seq_suite.training import checkpoint, distributed, resuming
 from seq2seq_suite.training.build import build_decoder, choose_device, choose_precision, use_threads
 from seq2seq_suite.training.distillation import is_distilled
 from seq2seq_suite.training.distributed import Ranks
-from seq2seq_suite.training.evaluate import Decoder, evaluate_splits
-from seq2seq_suite.training.preparation import begin_as, prepare_vocabulary, read_splits, renewing, subset
-from seq2seq_suite.training.run_directory import RunDirectory, provenance
+from seq2seq_suite.training.evaluate import Decoder, evaluate_splits, settle
+from seq2seq_suite.training.joint import directory_of, parts_of, run_joint
+from seq2seq_suite.training.preparation import (
+    begin_as,
+    few_shapes,
+    note_origin,
+    prepare_vocabulary,
+    read_splits,
+    renewing,
+    subset,
+)
+from seq2seq_suite.training.run_directory import RunDirectory
 from seq2seq_suite.training.trainer import Interrupted, Trainer
 from seq2seq_suite.types import ConfigError, DataError, Example, Rewritable, Task
 
-__all__ = ["Interrupted", "LoadedRun", "check", "evaluate", "open_run", "run"]
+__all__ = ["Interrupted", "LoadedRun", "check", "choose_task", "evaluate", "open_run", "run"]
 
 
 def run(config: Config, directory: Path, *, resume: bool, overwrite: bool, command: list[str]) -> dict[str, Any]:
@@ -52,7 +60,8 @@ def run(config: Config, directory: Path, *, resume: bool, overwrite: bool, comma
             run_directory = RunDirectory.create(own, resume=resume, overwrite=overwrite)
             if resume:
                 resuming.check_configuration(run_directory, config)
-        return _run(config, run_directory, ranks, resume=resume, command=command)
+        train = run_joint if config.task == "multitask" else _run
+        return train(config, run_directory, ranks, resume=resume, command=command)
 
 
 def _run(config: Config, run_directory: RunDirectory, ranks: Ranks, *, resume: bool, command: list[str]
@@ -68,30 +77,12 @@ def _run(config: Config, run_directory: RunDirectory, ranks: Ranks, *, resume: b
     if config.strategy.kind != "autoregressive" and isinstance(task, Rewritable) and not is_distilled(config.data.path):
         print("a decoder that writes all positions at once usually gains from targets that an autoregressive run has "
               "written: see `distill --help`")
-    if resume:
-        trainer.resume()
-    progress, decoder = trainer.progress, trainer.decoder
-    if progress.finished and trainer.limit_reached():
-        print(f"this run is finished ({progress.update} updates): {trainer.limit_reached()}; "
-              "raise the limit to extend it")
-    else:
-        trainer.train()
-    if ranks.is_first:
-        checkpoint.load_weights(checkpoint.best(directory), decoder.model)
-    ranks.copy_weights(decoder.model)
-    decoder = _with_rescorer(config, decoder, directory)
-    if hasattr(task, "tune"):
-        tuned = task.tune(examples["validation"], lambda chosen: decoder.hypotheses(task.encode(chosen)))
-        if tuned:
-            task.save(run_directory.vocabulary)
-            run_directory.log(tuned)
+    trainer.run_to_best(resume=resume)
+    decoder = _with_rescorer(config, trainer.decoder, directory)
+    settle(decoder, examples["validation"], run_directory)
     tested = {split: examples[split] for split in config.data.test_splits}
-    summary = {**evaluate_splits(run_directory, decoder, tested),
-               "seconds": round(progress.seconds, 2), "updates": progress.update,
-               "best_update": progress.best_update, "tokens": progress.tokens,
-               "parameters": decoder.model.num_parameters(), "core_parameters": decoder.model.num_core_parameters(),
-               "tokens_per_second": round(progress.tokens / max(progress.seconds, 1e-9), 1)}
-    summary["splits"].setdefault("validation", {task.primary_metric: progress.best_figure})
+    summary = {**evaluate_splits(run_directory, decoder, tested), **trainer.cost()}
+    summary["splits"].setdefault("validation", {task.primary_metric: trainer.progress.best_figure})
     run_directory.write_summary(summary)
     if ranks.is_first:
         write_report(directory)
@@ -104,15 +95,8 @@ def _build_trainer(config: Config, run_directory: RunDirectory, task: Task, exam
     train, validation, options = examples["train"], examples["validation"], config.training
     prepare_vocabulary(config, task, train, run_directory.vocabulary, ranks, resume=resume)
     encoded, encoded_validation = task.encode(train), task.encode(validation)
-    hashes = {"train": resuming.fingerprint(encoded), "validation": resuming.fingerprint(encoded_validation)}
-    if resume:
-        resuming.check_data(run_directory, hashes, config.data.path)
-        resuming.mention_processes(run_directory, ranks.world)
-    if ranks.first(hashes) != hashes:
-        raise DataError(f"process {ranks.rank} reads other examples than the first one", file=config.data.path,
-                        expected="the same data on every machine", remedy="copy the data of the first machine")
-    run_directory.write_config(config_file.dump(config))
-    run_directory.write_provenance(provenance(command, config.seed, hashes, processes=ranks.world))
+    note_origin(config, run_directory, {"train": encoded, "validation": encoded_validation}, ranks, resume=resume,
+                command=command)
     device = choose_device(config.device, ranks)
     decoder = replace(build_decoder(config, task, device=device), ranks=ranks)
     if config.init_from and not resume and ranks.is_first:
@@ -122,20 +106,26 @@ def _build_trainer(config: Config, run_directory: RunDirectory, task: Task, exam
     ranks.copy_weights(decoder.model)
     # Batches depend on it, so that processes on unlike machines must agree.
     precision = ranks.first(choose_precision(options.precision, device))
-    # oneDNN compiles a bfloat16 kernel for each shape; its cache must hold all shapes of all layers.
-    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "4096")
-    few_shapes = precision == torch.bfloat16 and device.type == "cpu"
     kept = subset(len(validation), options.validate_examples, config.seed)
     return Trainer(
         run_directory, options, decoder,
-        Bucketed(encoded, task.name, batch_tokens=options.batch_tokens, seed=config.seed, few_shapes=few_shapes,
-                 renew=renewing(task, train)),
+        Bucketed(encoded, task.name, batch_tokens=options.batch_tokens, seed=config.seed,
+                 few_shapes=few_shapes(precision, device), renew=renewing(task, train)),
         ([validation[index] for index in kept], [encoded_validation[index] for index in kept]),
         precision, [example.origin for example in train], ranks)
 
 
 def evaluate(directory: Path, *, split: str, data: str | None, overrides: list[str]) -> dict[str, Any]:
-    """Decode and score a split with a run's best checkpoint; predictions go to the run directory."""
+    """Decode and score a split with a run's best checkpoint; predictions go to the run directory.
+
+    Of a joint run all tasks, in a table of `task/metric`.
+    """
+    parts = parts_of(directory)
+    if parts:
+        found = {part.name: evaluate(part, split=split, data=data, overrides=overrides) for part in parts}
+        return {"task": "multitask", "signature": "; ".join(dict.fromkeys(one["signature"] for one in found.values())),
+                "splits": {split: {f"{name}/{metric}": value for name, one in found.items()
+                                   for metric, value in one["splits"][split].items()}}}
     loaded = open_run(directory, overrides, data=data)
     # The predictions for the run's own data stay beside those for other data.
     suffix = "" if data is None else "-" + re.sub(r"\W+", "_", Path(data).name.partition(".")[0])
@@ -178,6 +168,10 @@ def open_run(directory: Path, overrides: list[str], *, data: str | None = None) 
         raise DataError("not a run directory: it has no config.yaml", file=str(directory),
                         expected="a directory that `run` wrote", remedy="name it as in `evaluate runs/parsing`")
     config = config_file.load(config_path, overrides)
+    if config.task == "multitask":
+        raise ConfigError("a joint run has several tasks", file=str(directory),
+                          expected=f"one of them: {', '.join(config.tasks)}",
+                          remedy=f"--task NAME, or the directory {directory_of(directory, 'NAME')}")
     if data is not None:
         config = config.model_copy(update={"data": config.data.model_copy(update={"path": data})})
     use_threads(config.training.threads)
@@ -187,6 +181,22 @@ def open_run(directory: Path, overrides: list[str], *, data: str | None = None) 
     checkpoint.load_weights(checkpoint.best(directory), decoder.model)
     decoder.model.eval()
     return LoadedRun(config, _with_rescorer(config, decoder, directory))
+
+
+def choose_task(directory: Path, name: str | None) -> Path:
+    """The directory of one of a joint run's tasks; the run's own without a name.
+
+    Raises:
+        DataError: there is no such task, or the run has not ended.
+    """
+    if name is None:
+        return directory
+    found = parts_of(directory)
+    if directory_of(directory, name) not in found:
+        there = f"one of {', '.join(part.name for part in found)}" if found else "a finished joint run"
+        raise DataError(f"there is no task '{name}' in this run", file=str(directory), expected=there,
+                        remedy="choose another, or leave --task out")
+    return directory_of(directory, name)
 
 
 def _with_rescorer(config: Config, decoder: Decoder, directory: Path) -> Decoder:
@@ -214,6 +224,8 @@ def check(config: Config) -> list[tuple[str, str]]:
     """
     from seq2seq_suite.training.check import examine
 
+    if config.task == "multitask":
+        return [(f"{name}: {what}", found) for name, part in config.tasks.items() for what, found in check(part)]
     torch.manual_seed(config.seed)
     task = open_task(config.task, config)
     splits = read_splits(config, task)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
+from seq2seq_suite import config_file
 from seq2seq_suite.config import Config
 from seq2seq_suite.model.seq2seq import Seq2Seq
-from seq2seq_suite.training import checkpoint
+from seq2seq_suite.training import checkpoint, resuming
 from seq2seq_suite.training.distributed import Ranks
-from seq2seq_suite.types import Encoded, Example, Task, Varied
+from seq2seq_suite.training.run_directory import RunDirectory, provenance
+from seq2seq_suite.types import DataError, Encoded, Example, Task, Varied
 
 EVERYTHING = "all"  # of `init_parts`
 
@@ -27,6 +30,33 @@ def read_splits(config: Config, task: Task) -> dict[str, list[Example]]:
         print(f"train: {len(kept):,} of {len(train):,} examples are used (data.share={share:g})")
         splits["train"] = [train[index] for index in kept]
     return splits
+
+
+def note_origin(config: Config, run_directory: RunDirectory, encoded: Mapping[str, Sequence[Encoded]], ranks: Ranks, *,
+                resume: bool, command: list[str]) -> None:
+    """Write where the run comes from; its data must be what they were, and the same for all processes.
+
+    Raises:
+        DataError: they are not.
+    """
+    hashes = {split: resuming.fingerprint(items) for split, items in encoded.items()}
+    if resume:
+        resuming.check_data(run_directory, hashes, config.data.path)
+        resuming.mention_processes(run_directory, ranks.world)
+    if ranks.first(hashes) != hashes:
+        raise DataError(f"process {ranks.rank} reads other examples than the first one", file=config.data.path,
+                        expected="the same data on every machine", remedy="copy the data of the first machine")
+    run_directory.write_config(config_file.dump(config))
+    run_directory.write_provenance(provenance(command, config.seed, hashes, processes=ranks.world))
+
+
+def few_shapes(precision: torch.dtype, device: torch.device) -> bool:
+    """Whether batches should come in few shapes: oneDNN compiles a bfloat16 kernel for each.
+
+    Its cache must hold all shapes of all layers.
+    """
+    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "4096")
+    return precision == torch.bfloat16 and device.type == "cpu"
 
 
 def prepare_vocabulary(config: Config, task: Task, train: Sequence[Example], folder: Path, ranks: Ranks, *,

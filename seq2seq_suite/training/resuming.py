@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ from seq2seq_suite.training.run_directory import RunDirectory
 from seq2seq_suite.types import ConfigError, DataError, Encoded
 
 # What a resumed run may change: the rest decides what was learned from what.
+_IN_A_TASK = re.compile(r"tasks\.\w+\.")  # before the keys of a joint run's tasks
 _MAY_CHANGE = ("training.", "search.", "device", "data.max_bad_rows", "data.test_splits")
 
 
@@ -37,13 +39,15 @@ def check_configuration(run_directory: RunDirectory, config: Config) -> None:
     before = _flat(config_file.load(run_directory.config).model_dump())
     after = _flat(config.model_dump())
     changed = [key for key in after if before.get(key) != after[key]]
-    wrong = [key for key in changed if not key.startswith(_MAY_CHANGE)]
+    wrong = [key for key in changed if not _IN_A_TASK.sub("", key).startswith(_MAY_CHANGE)]
     if wrong:
         key = wrong[0]
         raise ConfigError(f"{key} is {after[key]!r}, but the run was started with {before.get(key)!r}",
                           file=str(run_directory.config), expected="the same task, data and model when resuming",
                           remedy="resume with the values it had, or start anew with --output or --overwrite")
     for key in changed:
+        if key != _IN_A_TASK.sub("", key) and _IN_A_TASK.sub("", key) in changed:
+            continue  # the joint run has it changed for all its tasks
         print(f"resuming with {key} = {after[key]} (was {before.get(key)})")
 
 

@@ -20,8 +20,8 @@ from seq2seq_suite.types import ConfigError
 CONFIG = "config.yaml"
 # Everything a run writes. `--overwrite` deletes no directory that holds anything else.
 OURS = frozenset({CONFIG, "provenance.json", "metrics.jsonl", "log.txt", "summary.json", "checkpoints", "vocabulary",
-                  "predictions", "report.html"})
-_BEFORE_CONFIG = frozenset({"log.txt", "vocabulary"})  # what a run that failed early may have left
+                  "predictions", "report.html", "tasks"})
+_BEFORE_CONFIG = frozenset({"log.txt", "vocabulary", "tasks"})  # what a run that failed early may have left
 
 
 class RunDirectory:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -102,6 +103,27 @@ class Trainer:
         self.average = MovingAverage(self.model, self.options.ema_decay) if self.options.ema_decay else None
         self._started = time.monotonic()
         self._unchecked: list[tuple[int, tuple[int, ...], Tensor]] = []
+
+    def run_to_best(self, *, resume: bool) -> None:
+        """Train to the limits, from the newest checkpoint if asked, and put the best one's weights into the model."""
+        if resume:
+            self.resume()
+        if self.progress.finished and self.limit_reached():
+            print(f"this run is finished ({self.progress.update} updates): {self.limit_reached()}; "
+                  "raise the limit to extend it")
+        else:
+            self.train()
+        if self.ranks.is_first:
+            checkpoint.load_weights(checkpoint.best(self.run.path), self.model)
+        self.ranks.copy_weights(self.model)
+
+    def cost(self) -> dict[str, Any]:
+        """What a summary says of the training, and the model's size."""
+        progress = self.progress
+        return {"seconds": round(progress.seconds, 2), "updates": progress.update,
+                "best_update": progress.best_update, "tokens": progress.tokens,
+                "parameters": self.model.num_parameters(), "core_parameters": self.model.num_core_parameters(),
+                "tokens_per_second": round(progress.tokens / max(progress.seconds, 1e-9), 1)}
 
     def resume(self) -> None:
         """Go on from the newest whole checkpoint, if there is one; says what it does."""

@@ -1,0 +1,209 @@
+"""Joint runs: whose turn it is, what is shared, and that each task's part is a run like any other."""
+
+import itertools
+import json
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from small_run import weights
+
+from seq2seq_suite import cli, config_file
+from seq2seq_suite.config_backbone import Backbone
+from seq2seq_suite.data.batching import Bucketed
+from seq2seq_suite.data.mixture import Mixture, shares
+from seq2seq_suite.model.seq2seq import build_model
+from seq2seq_suite.sizes import Sizes, SoundShape
+from seq2seq_suite.tasks import open_task
+from seq2seq_suite.training import experiment
+from seq2seq_suite.training.comparison import compare_runs
+from seq2seq_suite.training.joint import build_joint, directory_of
+from seq2seq_suite.types import ConfigError, DataError
+
+WORDS = ["red", "blue", "green", "small", "large", "dog", "cat", "bird", "runs", "sings"]
+YAML = """
+task: multitask
+tasks:
+  labels: {yaml: labels.yaml, task_weight: 0.5}
+  questions: {task: qa, data: {path: DATA}}
+  german: {task: translation, data: {path: DATA}, strategy: {kind: ctc}, translation: {vocabulary_size: 60}}
+mixture: {temperature: 1.0}
+backbone: {width: 16, feed_forward_width: 16, num_heads: 2, encoder_layers: 1, decoder_layers: 1, source_tag: true,
+           max_positions: 2000}
+device: cpu
+training: {max_updates: 6, validate_every: 3, save_every: 3, log_every: 2, accumulate: 2, threads: 1, batch_tokens: 64,
+           precision: float32, ema_decay: 0.9, schedule: constant}
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """Rows that three tasks can read, and the file of a joint run of these."""
+    place = tmp_path_factory.mktemp("joint")
+    (place / "data").mkdir()
+    pairs = list(itertools.permutations(WORDS, 2))
+    for split, part in (("train", pairs[:40]), ("validation", pairs[40:46]), ("test", pairs[46:52])):
+        rows = [{"text": " ".join(words), "labels": list(words[:1]), "src": " ".join(words),
+                 "tgt": " ".join(words[::-1]), "question": f"what follows {words[0]} ?",
+                 "context": " ".join(words), "answer": words[1]}
+                for words in part]
+        (place / "data" / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (place / "labels.yaml").write_text(f"task: multilabel\ndata: {{path: {place / 'data'}}}\n"
+                                       "training: {max_updates: 9}\nsearch: {beam_size: 2}\n")
+    (place / "joint.yaml").write_text(YAML.replace("DATA", str(place / "data")))
+    return place
+
+
+def joint(folder: Path, *overrides: str):
+    return config_file.load(folder / "joint.yaml", overrides)
+
+
+def start(config, directory: Path, *, resume: bool = False):
+    return experiment.run(config, directory, resume=resume, overwrite=False, command=["run"])
+
+
+@pytest.fixture(scope="module")
+def finished(folder, tmp_path_factory) -> Path:
+    directory = tmp_path_factory.mktemp("runs") / "joint"
+    start(joint(folder), directory)
+    return directory
+
+
+@given(st.lists(st.integers(1, 10_000), min_size=1, max_size=6), st.floats(1.0, 5.0), st.data())
+def test_shares_add_up_and_keep_to_their_caps(sizes, temperature, data):
+    caps = data.draw(st.lists(st.floats(0.05, 1.0), min_size=len(sizes), max_size=len(sizes)))
+    found = shares(sizes, temperature=temperature, most=caps)
+    assert sum(found) == pytest.approx(1.0)
+    if sum(caps) >= 1.0:
+        assert all(share <= cap + 1e-9 for share, cap in zip(found, caps, strict=True))
+    free = [index for index, share in enumerate(found) if sum(caps) >= 1.0 and share < caps[index] - 1e-9]
+    for one, two in itertools.pairwise(free):
+        assert found[one] / found[two] == pytest.approx((sizes[one] / sizes[two]) ** (1.0 / temperature), rel=1e-6)
+
+
+def _mixture(folder: Path) -> Mixture:
+    parts, config = {}, joint(folder)
+    for name, part in config.tasks.items():
+        task = open_task(part.task, part)
+        examples = task.read("train")
+        task.fit(examples)
+        parts[name] = Bucketed(task.encode(examples), name, batch_tokens=64, seed=1)
+    return Mixture(parts, {"labels": 0.5, "questions": 0.3, "german": 0.2})
+
+
+def test_turns_keep_the_proportions_and_a_place_in_the_stream_is_a_number(folder):
+    mixture = _mixture(folder)
+    turns = list(itertools.islice(mixture.turns(), 100))
+    for length in range(1, 101):
+        counts = Counter(turns[:length])
+        assert all(abs(counts[name] - share * length) <= 1.0 for name, share in mixture.shares.items())
+    stream = list(itertools.islice(mixture.batches(0), 60))
+    assert [batch.task for _, _, batch in stream] == turns[:60]
+    for place in (0, 1, 17, 43):
+        again = list(itertools.islice(mixture.batches(0, place), 8))
+        for (_, position, batch), (_, other, kept) in zip(again, stream[place:], strict=False):
+            assert position == other and batch.indices == kept.indices and torch.equal(batch.source, kept.source)
+    assert {min(batch.indices) // 40 for _, _, batch in stream} == {0, 1, 2}  # numbered through all tasks
+
+
+def test_a_joint_model_shares_its_stacks_and_learns_each_batch_as_its_own_task(folder):
+    config, mixture = joint(folder), _mixture(folder)
+    tasks = {}
+    for name, part in config.tasks.items():
+        tasks[name] = open_task(part.task, part)
+        tasks[name].fit(tasks[name].read("train"))
+    together = build_joint(config, tasks, device=torch.device("cpu"))
+    models = [decoder.model for decoder in together.parts.values()]
+    assert all(model.encoder is models[0].encoder and model.decoder is models[0].decoder for model in models)
+    own = sum(model.num_parameters() - model.num_core_parameters() for model in models)
+    assert together.model.num_parameters() == own + models[0].num_core_parameters()
+    seen = set()
+    for _, _, batch in itertools.islice(mixture.batches(0), 20):
+        decoder = together.parts[batch.task]
+        torch.manual_seed(3)
+        got = together.strategy.eval().loss(together.model.eval(), batch)
+        torch.manual_seed(3)
+        expected = decoder.strategy.loss(decoder.model, batch)
+        factor = 0.5 if batch.task == "labels" else 1.0
+        assert got.counts == {f"{batch.task}/{name}": count for name, count in expected.counts.items()}
+        assert got.counts == together.strategy.counts(together.model, batch)
+        assert got.weights == {f"{batch.task}/{name}": factor * weight for name, weight in expected.weights.items()}
+        for name, total in expected.sums.items():
+            torch.testing.assert_close(got.sums[f"{batch.task}/{name}"], total)
+        seen.add(batch.task)
+    assert seen == set(tasks)
+
+
+def test_each_task_leaves_a_run_of_its_own(finished, capsys):
+    summary = json.loads((finished / "summary.json").read_text())
+    test = summary["splits"]["test"]
+    primary = {"labels": "micro_f1", "questions": "exact_match", "german": "bleu"}
+    assert test["mean"] == pytest.approx(sum(test[f"{name}/{metric}"] for name, metric in primary.items()) / 3)
+    rows = [json.loads(line) for line in (finished / "metrics.jsonl").read_text().splitlines()]
+    assert any("loss_labels/cross_entropy" in row for row in rows) and any("german/bleu" in row for row in rows)
+    for name, metric in primary.items():
+        assert cli.main(["evaluate", str(finished), "--task", name, "--json"]) == 0
+        again = json.loads(capsys.readouterr().out)
+        assert again["splits"]["test"][metric] == pytest.approx(test[f"{name}/{metric}"])
+    assert cli.main(["predict", str(finished), "--task", "german", "red dog"]) == 0
+    compared = compare_runs([finished, directory_of(finished, "german")], measure=False)
+    assert [row.run for row in compared.rows][:3] == ["joint/german", "joint/labels", "joint/questions"]
+
+
+def test_a_resumed_joint_run_is_one_that_was_not_stopped(folder, finished, tmp_path, capsys):
+    directory = tmp_path / "joint"
+    start(joint(folder, "training.max_updates=3"), directory)
+    start(joint(folder), directory, resume=True)
+    assert "resuming with training.max_updates = 6 (was 3)" in capsys.readouterr().out
+    assert weights(directory) == weights(finished)
+    with pytest.raises(ConfigError, match=r"tasks\.german\.translation\.vocabulary_size"):
+        start(joint(folder, "tasks.german.translation.vocabulary_size=70"), directory, resume=True)
+
+
+def test_one_task_goes_on_from_the_joint_weights(folder, finished, tmp_path):
+    part = directory_of(finished, "labels")
+    config = config_file.load(part / "config.yaml", [
+        f"init_from={part}", "init_parts=[all]", "training.learning_rate=1e-12", "training.max_updates=1",
+        "training.ema_decay=0.0", "training.weight_decay=0.0"])
+    summary = start(config, tmp_path / "tuned")
+    assert "everything begins as in" in (tmp_path / "tuned" / "log.txt").read_text()
+    before = json.loads((finished / "summary.json").read_text())["splits"]["test"]
+    assert summary["splits"]["test"]["micro_f1"] == pytest.approx(before["labels/micro_f1"])
+
+
+def test_files_of_tasks_are_taken_in_and_what_stands_beside_them_goes_before(folder):
+    config = joint(folder, "tasks.labels.search.beam_size=3", "training.max_updates=7")
+    labels = config.tasks["labels"]
+    assert labels.search.beam_size == 3 and labels.task_weight == 0.5 and labels.training.max_updates == 7
+    assert all(part.backbone == config.backbone for part in config.tasks.values())
+    (folder / "copy.yaml").write_text(config_file.dump(config))
+    assert config_file.load(folder / "copy.yaml") == config
+
+
+def test_what_is_wrong_is_said(folder, finished, capsys):
+    for override, message in (("tasks.labels.serch.beam_size=3", "tasks.labels.serch"),
+                              ("tasks.labels.yaml=lables.yaml", "no such file"),
+                              ("tasks.questions.task=language_model", "tasks with a source"),
+                              ("init_from=x", "begins from nothing"), ("tasks={}", "give both, or neither")):
+        with pytest.raises(ConfigError, match=message):
+            joint(folder, override)
+    with pytest.raises(ConfigError, match="one of them: labels, questions, german"):
+        experiment.open_run(finished, [])
+    with pytest.raises(DataError, match="there is no task 'spanish'"):
+        experiment.choose_task(finished, "spanish")
+    assert cli.main(["check", str(folder / "joint.yaml")]) == 0
+    assert "german: " in capsys.readouterr().out
+
+
+def test_parts_that_hear_alike_share_their_front_end():
+    backbone = Backbone.model_validate({"size": "tiny"})
+    heard = Sizes(target_symbols=9, source_symbols=0, sound=SoundShape((0.0,) * 8, (1.0,) * 8))
+    first = build_model(backbone, heard)
+    second = build_model(backbone, replace(heard, target_symbols=12), like=[(heard, first)])
+    coarse = build_model(backbone, replace(heard, sound=SoundShape((0.0,) * 8, (1.0,) * 8, subsampling=2)),
+                         like=[(heard, first)])
+    assert second.frontend is first.frontend and coarse.frontend is not first.frontend
