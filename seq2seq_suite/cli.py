@@ -21,9 +21,12 @@ from seq2seq_suite.cli_inputs import (
     PROGRAM,
     check_drawing,
     make_example,
+    only_overrides,
     opened,
     read_inputs,
     refuse_early,
+    yaml_and_overrides,
+    yamls_and_overrides,
 )
 from seq2seq_suite.report.tables import figure, print_json, print_summary, print_table
 from seq2seq_suite.types import ConfigError, DataError, RunError, UserError
@@ -131,7 +134,7 @@ def run(
       python -m seq2seq_suite run tasks/parsing.yaml --resume
       torchrun --nproc_per_node=2 -m seq2seq_suite run tasks/parsing.yaml
     """
-    paths, changes = _yamls_and_overrides([yaml, *(overrides or [])])
+    paths, changes = yamls_and_overrides([yaml, *(overrides or [])])
     from seq2seq_suite import config_file
 
     # All configurations are read first: a mistake in the last should not be found out after hours.
@@ -155,22 +158,33 @@ def run(
 @app.command()
 def sweep(
     yaml: Yaml,
-    settings: Annotated[list[str], typer.Argument(metavar="KEY=A,B,C", show_default=False, help=(
-        "Values to combine, such as backbone.norm=layer,rms seed=1,2,3."))],
+    settings: Annotated[list[str] | None, typer.Argument(metavar="KEY=A,B,C", show_default=False, help=(
+        "Values to combine, such as backbone.norm=layer,rms seed=1,2,3; of a study key=value for all runs."))] = None,
     output: Annotated[Path | None, typer.Option(metavar="DIR", show_default=False, help=(
         "Where the runs' directories lie; by default runs/sweep-<the file's name>."))] = None,
     jobs: Annotated[int, typer.Option(min=1, metavar="N", help="Runs at a time.")] = 1,
 ) -> None:
     """Run every combination of some settings, then compare. Called again, it goes on where it was.
 
+    A study's file (tasks/studies) names experiments, variants and seeds; it ends in a table of means and intervals.
+
     \b
-    Example:
+    Examples:
       python -m seq2seq_suite sweep tasks/translation.yaml backbone.norm_placement=pre,post seed=1,2,3
+      python -m seq2seq_suite sweep tasks/studies/norms.yaml training.max_minutes=0.5
     """
+    from seq2seq_suite.training import study
     from seq2seq_suite.training.sweep import sweep as run_all
 
-    folder = output or Path("runs") / f"sweep-{Path(yaml).stem}"
-    _compare(run_all(Path(yaml), _only_overrides(settings), folder, jobs=jobs), split="test", measure=False)
+    path, given = Path(yaml), only_overrides(settings or [])
+    folder = output or Path("runs") / f"sweep-{path.stem}"
+    if study.is_study(path):
+        print_table(study.HEADER, study.rows(study.run(path, folder, overrides=given, jobs=jobs)))
+    elif not given:
+        raise ConfigError("there is nothing to combine", file=COMMAND_LINE, expected="KEY=A,B,C after the YAML file",
+                          remedy="such as seed=1,2,3")
+    else:
+        _compare(run_all(path, given, folder, jobs=jobs), split="test", measure=False)
 
 
 @app.command()
@@ -191,7 +205,7 @@ def evaluate(
       python -m seq2seq_suite evaluate runs/multitask --task parsing
       python -m seq2seq_suite evaluate runs/parsing search.beam_size=4 --split validation --json
     """
-    changes = _only_overrides(overrides or [])
+    changes = only_overrides(overrides or [])
     from seq2seq_suite.training import experiment
 
     summary = experiment.evaluate(experiment.choose_task(directory, task), split=split, data=data, overrides=changes)
@@ -226,7 +240,7 @@ def predict(
       python -m seq2seq_suite predict runs/detection picture.png --draw detected.png
     """
     lines = read_inputs(texts or [], source)
-    overrides = _only_overrides(changes or [])
+    overrides = only_overrides(changes or [])
     from seq2seq_suite.training import experiment
 
     loaded = experiment.open_run(experiment.choose_task(directory, task), overrides)
@@ -281,7 +295,7 @@ def distill(
       python -m seq2seq_suite distill runs/translation --output distilled
       python -m seq2seq_suite run tasks/translation.yaml strategy.kind=ctc data.path=distilled --output runs/parallel
     """
-    overrides = _only_overrides(changes or [])
+    overrides = only_overrides(changes or [])
     from seq2seq_suite.training import distillation, experiment
 
     facts = distillation.distill(experiment.open_run(directory, overrides), directory, output, command=sys.argv)
@@ -300,7 +314,7 @@ def check(yaml: Yaml, overrides: Overrides = None) -> None:
     Example:
       python -m seq2seq_suite check tasks/parsing.yaml backbone.size=base
     """
-    path, changes = _yaml_and_overrides([yaml, *(overrides or [])])
+    path, changes = yaml_and_overrides([yaml, *(overrides or [])])
     from seq2seq_suite import config_file
 
     config = config_file.load(path, changes)
@@ -327,7 +341,7 @@ def score(
     """
     from seq2seq_suite.tasks import open_task
 
-    overrides = _only_overrides(changes or [])
+    overrides = only_overrides(changes or [])
     from seq2seq_suite.config_file import for_task
 
     adapter = open_task(task, for_task(task, overrides) if overrides else None)
@@ -342,36 +356,6 @@ def score(
     else:
         print_table(("metric", "figure"), [(name, figure(value)) for name, value in found.figures.items()])
         print(found.signature)
-
-
-def _yaml_and_overrides(arguments: Sequence[str]) -> tuple[Path, list[str]]:
-    from seq2seq_suite.config_file import is_override
-
-    overrides = [argument for argument in arguments if is_override(argument)]
-    paths = [argument for argument in arguments if not is_override(argument)]
-    if not paths:
-        raise ConfigError("the YAML file is missing", file=COMMAND_LINE, expected="YAML [key=value ...]",
-                          remedy="for example tasks/parsing.yaml")
-    if len(paths) > 1:
-        raise ConfigError(f"{len(paths)} files: {' '.join(paths)}", file=COMMAND_LINE,
-                          expected="one YAML file at a time, then key=value",
-                          remedy="start one after the other; write overrides as key=value without spaces")
-    return Path(paths[0]), overrides
-
-
-def _yamls_and_overrides(arguments: Sequence[str]) -> tuple[list[Path], list[str]]:
-    """Several YAML files, and overrides that hold for all of them."""
-    from seq2seq_suite.config_file import is_override
-
-    paths = [Path(argument) for argument in arguments if not is_override(argument)]
-    overrides = [argument for argument in arguments if is_override(argument)]
-    if not paths:
-        _yaml_and_overrides(arguments)  # says what is missing
-    twice = next((path for path in paths if paths.count(path) > 1), None)
-    if twice is not None:
-        raise ConfigError(f"{twice} is named twice", file=COMMAND_LINE, expected="different YAML files",
-                          remedy="run it again with --output for another seed")
-    return paths, overrides
 
 
 def _directories(paths: Sequence[Path], output: Path | None) -> list[Path]:
@@ -389,15 +373,6 @@ def _compare(directories: Sequence[Path], *, split: str, measure: bool, html: Pa
     found = compare_runs(directories, split=split, measure=measure).plain()
     print_comparison(found["rows"], found["pairs"])
     write_comparison(found["rows"], found["pairs"], html=html, table=table, json=json)
-
-
-def _only_overrides(arguments: Sequence[str]) -> list[str]:
-    from seq2seq_suite.config_file import is_override
-
-    for argument in arguments:
-        if not is_override(argument):
-            raise ConfigError(argument, file=COMMAND_LINE, expected="key=value", remedy="such as search.beam_size=4")
-    return list(arguments)
 
 
 def _complain(text: str) -> None:

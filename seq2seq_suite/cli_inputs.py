@@ -99,3 +99,44 @@ def opened(path: Path | None) -> Iterator[TextIO]:
             from None
     with file:
         yield file
+
+
+def yaml_and_overrides(arguments: Sequence[str]) -> tuple[Path, list[str]]:
+    """The one YAML file among the arguments, and the overrides; raises ConfigError."""
+    from seq2seq_suite.config_file import is_override
+
+    overrides = [argument for argument in arguments if is_override(argument)]
+    paths = [argument for argument in arguments if not is_override(argument)]
+    if not paths:
+        raise ConfigError("the YAML file is missing", file=COMMAND_LINE, expected="YAML [key=value ...]",
+                          remedy="for example tasks/parsing.yaml")
+    if len(paths) > 1:
+        raise ConfigError(f"{len(paths)} files: {' '.join(paths)}", file=COMMAND_LINE,
+                          expected="one YAML file at a time, then key=value",
+                          remedy="start one after the other; write overrides as key=value without spaces")
+    return Path(paths[0]), overrides
+
+
+def yamls_and_overrides(arguments: Sequence[str]) -> tuple[list[Path], list[str]]:
+    """Several YAML files, and overrides that hold for all of them."""
+    from seq2seq_suite.config_file import is_override
+
+    paths = [Path(argument) for argument in arguments if not is_override(argument)]
+    overrides = [argument for argument in arguments if is_override(argument)]
+    if not paths:
+        yaml_and_overrides(arguments)  # says what is missing
+    twice = next((path for path in paths if paths.count(path) > 1), None)
+    if twice is not None:
+        raise ConfigError(f"{twice} is named twice", file=COMMAND_LINE, expected="different YAML files",
+                          remedy="run it again with --output for another seed")
+    return paths, overrides
+
+
+def only_overrides(arguments: Sequence[str]) -> list[str]:
+    """The arguments, all of them overrides; raises ConfigError."""
+    from seq2seq_suite.config_file import is_override
+
+    for argument in arguments:
+        if not is_override(argument):
+            raise ConfigError(argument, file=COMMAND_LINE, expected="key=value", remedy="such as search.beam_size=4")
+    return list(arguments)

@@ -61,6 +61,11 @@ def load(path: Path, overrides: Sequence[str] = ()) -> Config:
     return _checked(_parse(_read(path), file=str(path), places=places), overrides, places=places, file=str(path))
 
 
+def parse(path: Path) -> dict[str, Any]:
+    """A YAML file as plain data, by the rules of this module; raises ConfigError if it is none."""
+    return _parse(_read(path), file=str(path), places={})
+
+
 def for_task(task: str, overrides: Sequence[str]) -> Config:
     """The defaults of a task with overrides; raises ConfigError as `load` does.
 

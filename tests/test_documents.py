@@ -16,11 +16,12 @@ from seq2seq_suite.config_file import load
 from seq2seq_suite.data.miniworld import SPLITS, scenes
 from seq2seq_suite.data.miniworld.english import english
 from seq2seq_suite.data.miniworld.topics import texts
-from seq2seq_suite.training import experiment
+from seq2seq_suite.training import experiment, study
 
 ROOT = Path(__file__).parents[1]
 MULTITASK = tuple(load(ROOT / "tasks" / "multitask.yaml").tasks)
-YAMLS = sorted((ROOT / "tasks").glob("**/*.yaml"))
+YAMLS = sorted((ROOT / "tasks").glob("*.yaml"))
+STUDIES = sorted((ROOT / "tasks" / "studies").glob("*.yaml"))
 SMALL = ("backbone.width=32", "backbone.feed_forward_width=32", "backbone.encoder_layers=1",
          "backbone.decoder_layers=1", "training.max_updates=2", "training.validate_every=2", "training.log_every=1",
          "training.threads=1")
@@ -67,6 +68,12 @@ def test_every_yaml_takes_a_step(path, treebank, tmp_path):
     summary = experiment.run(config, tmp_path / "run", resume=False, overwrite=False, command=["test"])
     assert summary["updates"] == 2
     assert set(config.data.test_splits) <= set(summary["splits"])
+
+
+@pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)
+def test_every_study_is_one_of_experiments_that_are_there(path):
+    found = study.load(path)
+    assert len(found.variants) > 1 and len(found.seeds) >= 3
 
 
 def commands(text: str) -> list[str]:

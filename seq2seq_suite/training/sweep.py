@@ -6,7 +6,7 @@ import itertools
 import re
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -48,18 +48,27 @@ def directories(settings: Sequence[str], output: Path) -> dict[Path, tuple[str, 
     for combination in itertools.product(*options):
         shown = [one.rpartition(".")[2] if "." in one.partition("=")[0] else one for one in combination
                  if one.partition("=")[0] in varied]
-        found[output / (re.sub(r"[^\w.=-]+", "_", "-".join(shown)) or "run")] = combination
+        found[output / slug("-".join(shown))] = combination
     return found
 
 
+def slug(text: str) -> str:
+    """A name for a directory.
+
+    >>> slug("post-norm, no warm-up")
+    'post-norm_no_warm-up'
+    """
+    return re.sub(r"[^\w.=-]+", "_", text) or "run"
+
+
 def sweep(yaml: Path, settings: Sequence[str], output: Path, *, jobs: int) -> list[Path]:
-    """Run what is missing: finished runs are kept, those that were cut off go on.
+    """Run what is missing of a grid.
 
     Args:
         yaml: the experiment.
         settings: `key=a,b,c`, a grid over all of them.
         output: where the runs' directories lie.
-        jobs: runs at a time; what each prints goes to a file beside its directory where it is more than one.
+        jobs: runs at a time.
 
     Returns:
         The directories.
@@ -69,17 +78,32 @@ def sweep(yaml: Path, settings: Sequence[str], output: Path, *, jobs: int) -> li
         RunError: some runs failed; the others are finished.
     """
     runs = directories(settings, output)
-    output.mkdir(parents=True, exist_ok=True)
+    run_all({directory: (yaml, overrides) for directory, overrides in runs.items()}, jobs=jobs)
+    return list(runs)
+
+
+def run_all(runs: Mapping[Path, tuple[Path, Sequence[str]]], *, jobs: int) -> None:
+    """Run what is missing: finished runs are kept, those that were cut off go on.
+
+    Args:
+        runs: directory -> the experiment's file and overrides.
+        jobs: runs at a time; what each prints goes to a file beside its directory where it is more than one.
+
+    Raises:
+        RunError: some runs failed; the others are finished.
+    """
 
     def run(directory: Path) -> int:
         if (directory / "summary.json").is_file():
             return 0
+        yaml, overrides = runs[directory]
         resume = ["--resume"] if (directory / "config.yaml").is_file() else []
-        command = [sys.executable, "-m", "seq2seq_suite", "run", str(yaml), *runs[directory], "--output",
-                   str(directory), *resume]
-        print(f"{directory.name}: {' '.join(runs[directory])}", flush=True)
+        command = [sys.executable, "-m", "seq2seq_suite", "run", str(yaml), *overrides, "--output", str(directory),
+                   *resume]
+        print(f"{directory.name}: {' '.join(overrides)}", flush=True)
         if jobs == 1:
             return subprocess.run(command, check=False).returncode
+        directory.parent.mkdir(parents=True, exist_ok=True)
         with directory.with_suffix(directory.suffix + ".log").open("w", encoding="utf-8") as log:
             return subprocess.run(command, check=False, stdout=log, stderr=subprocess.STDOUT).returncode
 
@@ -89,4 +113,3 @@ def sweep(yaml: Path, settings: Sequence[str], output: Path, *, jobs: int) -> li
     if failed:
         names = ", ".join(f"{directory.name} (exit code {codes[directory]})" for directory in failed)
         raise RunError(f"{len(failed)} of {len(runs)} runs failed: {names}; call sweep again to go on with them")
-    return list(runs)

@@ -1,0 +1,155 @@
+"""Studies: named variants of several experiments, each with several seeds, ending in one table."""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import yaml as yaml_library
+from pydantic import Field, ValidationError
+
+from seq2seq_suite import config_file
+from seq2seq_suite.config_section import NotNegative, Section
+from seq2seq_suite.training.sweep import run_all, slug
+from seq2seq_suite.types import ConfigError
+
+HEADER = ("experiment", "variant", "metric", "seeds", "mean", "95 % interval", "lowest", "updates", "minutes")
+# Student's t at 97.5 % for 1 to 9 degrees of freedom.
+_T = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
+
+
+class Study(Section):
+    """What a study's file says."""
+
+    question: str  # that it is to answer
+    yamls: Annotated[tuple[str, ...], Field(min_length=1)]  # experiments, files beside this one
+    seeds: Annotated[tuple[NotNegative, ...], Field(min_length=1)] = (1, 2, 3)
+    settings: dict[str, Any] = {}  # for all: key -> value
+    variants: Annotated[dict[str, dict[str, Any]], Field(min_length=1)]  # name -> what it changes
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One variant of one experiment, over the seeds: the primary metric on test, updates and minutes of training."""
+
+    experiment: str
+    variant: str
+    metric: str
+    figures: tuple[float, ...]
+    updates: float
+    minutes: float
+
+    def interval(self) -> tuple[float, float]:
+        """The mean's 95 % interval by Student's t; NaN with one seed, and for more than ten the normal's."""
+        return t_interval(self.figures)
+
+
+def t_interval(figures: Sequence[float]) -> tuple[float, float]:
+    """95 % interval of the mean of independent figures.
+
+    >>> low, high = t_interval([1.0, 2.0, 3.0])
+    >>> round(low, 3), round(high, 3)
+    (-0.484, 4.484)
+    """
+    if len(figures) < 2:
+        return math.nan, math.nan
+    factor = _T[len(figures) - 2] if len(figures) - 1 <= len(_T) else 1.96
+    half = factor * statistics.stdev(figures) / math.sqrt(len(figures))
+    return statistics.fmean(figures) - half, statistics.fmean(figures) + half
+
+
+def is_study(path: Path) -> bool:
+    """Whether a YAML file is a study's: it has `variants` at the top."""
+    return path.is_file() and "variants" in config_file.parse(path)
+
+
+def load(path: Path) -> Study:
+    """A study's file.
+
+    Raises:
+        ConfigError: it is no study, or an experiment does not take one of its variants.
+    """
+    given = config_file.parse(path)
+    try:
+        study = Study.model_validate(given)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(map(str, first["loc"]))
+        problem = {"missing": "the key is missing", "extra_forbidden": "unknown key"}.get(first["type"], "wrong value")
+        raise ConfigError(f"{key}: {problem}", file=str(path), expected=f"a study has {', '.join(Study.model_fields)}",
+                          remedy="see tasks/studies for examples") from None
+    for name, yaml, overrides in _cells(study, path):
+        try:
+            config_file.load(yaml, overrides)
+        except ConfigError as error:
+            raise ConfigError(f"variant '{name}' of {yaml.name}: {error}", file=str(path)) from None
+    return study
+
+
+def run(path: Path, output: Path, *, overrides: Sequence[str] = (), jobs: int = 1) -> list[Cell]:
+    """Run what is missing of a study, in `output/EXPERIMENT/VARIANT-SEED`.
+
+    Args:
+        path: the study's file.
+        output: where the runs lie.
+        overrides: `key=value`, after the study's own settings and variants.
+        jobs: runs at a time.
+
+    Raises:
+        ConfigError: see `load`.
+        RunError: some runs failed; the others are finished.
+    """
+    study = load(path)
+    places: dict[tuple[str, str], list[Path]] = {}
+    runs: dict[Path, tuple[Path, Sequence[str]]] = {}
+    for name, yaml, own in _cells(study, path):
+        for seed in study.seeds:
+            directory = output / yaml.stem / f"{slug(name)}-{seed}"
+            runs[directory] = yaml, [*own, f"seed={seed}", *overrides]
+            places.setdefault((yaml.stem, name), []).append(directory)
+    run_all(runs, jobs=jobs)
+    return [_cell(experiment, name, found) for (experiment, name), found in places.items()]
+
+
+def rows(cells: Sequence[Cell]) -> list[tuple[str, ...]]:
+    """The table under `HEADER`."""
+    table = []
+    for cell in cells:
+        low, high = cell.interval()
+        table.append((cell.experiment, cell.variant, cell.metric, str(len(cell.figures)),
+                      f"{statistics.fmean(cell.figures):.2f}", "-" if low != low else f"{low:.2f} to {high:.2f}",
+                      f"{min(cell.figures):.2f}", f"{cell.updates:,.0f}", f"{cell.minutes:.1f}"))
+    return table
+
+
+def _cells(study: Study, path: Path) -> list[tuple[str, Path, list[str]]]:
+    """Variant, experiment and overrides of each cell."""
+    return [(name, path.parent / yaml, [*_overrides(study.settings), *_overrides(changes)])
+            for yaml in study.yamls for name, changes in study.variants.items()]
+
+
+def _overrides(changes: Mapping[str, Any]) -> list[str]:
+    return [f"{key}={_written(value)}" for key, value in changes.items()]
+
+
+def _written(value: Any) -> str:
+    """A value as YAML on one line.
+
+    >>> _written([1, 2]), _written("conv"), _written(0.5), _written(True)
+    ('[1, 2]', 'conv', '0.5', 'true')
+    """
+    plain = list(value) if isinstance(value, tuple) else value
+    return yaml_library.safe_dump(plain, default_flow_style=True, width=1000).removesuffix("...\n").strip()
+
+
+def _cell(experiment: str, name: str, directories: Sequence[Path]) -> Cell:
+    found = [json.loads((directory / "summary.json").read_text(encoding="utf-8")) for directory in directories]
+    metric = found[0]["primary_metric"]
+    return Cell(experiment, name, metric, tuple(one["splits"]["test"][metric] for one in found),
+                statistics.fmean(one["updates"] for one in found),
+                statistics.fmean(one["seconds"] for one in found) / 60)

@@ -1,0 +1,68 @@
+"""Studies: every variant with every seed, once, and intervals of the means."""
+
+import json
+
+import pytest
+from scipy.stats import t
+
+from seq2seq_suite import cli
+from seq2seq_suite.training import study
+from seq2seq_suite.types import ConfigError
+
+EXPERIMENT = """task: qa
+device: cpu
+data: {path: DATA}
+backbone: {width: 16, feed_forward_width: 16, num_heads: 2, encoder_layers: 1, decoder_layers: 1}
+training: {max_updates: 1, validate_every: 1, threads: 1}
+"""
+STUDY = """question: Which norm?
+yamls: [q.yaml]
+seeds: [1, 2]
+settings: {backbone.dropout: 0.0}
+variants:
+  RMS, wide: {backbone.norm: rms, qa.category_columns: [task, kind]}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for split in ("train", "validation", "test"):
+        row = {"question": "Who sat?", "context": "Tom sat. Ann left.", "answer": "Tom"}
+        (tmp_path / f"{split}.jsonl").write_text((json.dumps(row) + "\n") * 4)
+    (tmp_path / "q.yaml").write_text(EXPERIMENT.replace("DATA", str(tmp_path)))
+    (tmp_path / "s.yaml").write_text(STUDY)
+    return tmp_path
+
+
+@pytest.mark.parametrize("figures", [[1.0, 2.0], [3.0, 5.0, 4.5], [90.1, 90.4, 91.0, 89.0, 90.2]])
+def test_intervals_are_student_s(figures):
+    mean = sum(figures) / len(figures)
+    low, high = study.t_interval(figures)
+    spread = (sum((one - mean) ** 2 for one in figures) / (len(figures) - 1) / len(figures)) ** 0.5
+    assert (low, high) == pytest.approx(t.interval(0.95, len(figures) - 1, loc=mean, scale=spread), rel=1e-3)
+    assert all(bound != bound for bound in study.t_interval(figures[:1]))
+
+
+def test_a_study_runs_each_cell_once_and_ends_in_a_table(folder, capfd):
+    command = ["sweep", str(folder / "s.yaml"), "training.max_updates=2", "--output", str(folder / "runs"),
+               "--jobs", "2"]
+    assert cli.main(command) == 0
+    out = capfd.readouterr().out
+    assert "95 % interval" in out and "RMS, wide" in out
+    summaries = sorted((folder / "runs" / "q").glob("*/summary.json"))
+    assert [path.parent.name for path in summaries] == ["RMS_wide-1", "RMS_wide-2"]
+    config = (summaries[0].parent / "config.yaml").read_text()
+    assert "norm: rms" in config and "max_updates: 2" in config and "- kind" in config
+    (cell,) = study.run(folder / "s.yaml", folder / "runs", overrides=["training.max_updates=2"])
+    assert cell.updates == 2 and len(cell.figures) == 2 and cell.metric == "exact_match"
+
+
+def test_what_is_wrong_is_said_before_anything_runs(folder, capsys):
+    (folder / "s.yaml").write_text(STUDY.replace("norm: rms", "nrom: rms"))
+    with pytest.raises(ConfigError, match=r"variant 'RMS, wide' of q\.yaml.*did you mean"):
+        study.load(folder / "s.yaml")
+    (folder / "s.yaml").write_text(STUDY.replace("yamls: [q.yaml]\n", ""))
+    with pytest.raises(ConfigError, match="yamls: the key is missing"):
+        study.load(folder / "s.yaml")
+    assert cli.main(["sweep", str(folder / "q.yaml")]) == 2
+    assert "nothing to combine" in capsys.readouterr().err
