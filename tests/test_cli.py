@@ -113,14 +113,14 @@ def test_a_reader_that_goes_away_leaves_no_stack_trace():
 
 def test_an_internal_failure_keeps_its_stack_trace():
     done = start(code="from seq2seq_suite import cli\ncli.check = None\n"
-                      "def broken(_): raise KeyError('internal')\ncli._yaml_and_overrides = broken\n"
+                      "def broken(_): raise KeyError('internal')\ncli.yaml_and_overrides = broken\n"
                       "cli.main(['check', 'a.yaml'])")
     assert done.returncode == 1 and b"Traceback" in done.stderr and b"KeyError: 'internal'" in done.stderr
 
 
 def test_ctrl_c_exits_with_130():
     done = start(code="import sys\nfrom seq2seq_suite import cli\n"
-                      "def stopped(_): raise KeyboardInterrupt\ncli._yaml_and_overrides = stopped\n"
+                      "def stopped(_): raise KeyboardInterrupt\ncli.yaml_and_overrides = stopped\n"
                       "sys.exit(cli.main(['check', 'a.yaml']))")
     assert done.returncode == 130 and b"Traceback" not in done.stderr
 
