@@ -10,7 +10,8 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from small_run import weights
+from small_run import metrics, weights
+from two_processes import launch
 
 from seq2seq_suite import cli, config_file
 from seq2seq_suite.config_backbone import Backbone
@@ -162,6 +163,18 @@ def test_a_resumed_joint_run_is_one_that_was_not_stopped(folder, finished, tmp_p
     assert weights(directory) == weights(finished)
     with pytest.raises(ConfigError, match=r"tasks\.german\.translation\.vocabulary_size"):
         start(joint(folder, "tasks.german.translation.vocabulary_size=70"), directory, resume=True)
+
+
+def test_two_processes_train_it_as_one_does(folder, tmp_path):
+    without_chance = ["backbone.dropout=0.0", "tasks.labels.multilabel.word_dropout=0.0"]
+    start(joint(folder, *without_chance), tmp_path / "alone")
+    ended = launch(lambda: cli.main(["run", str(folder / "joint.yaml"), *without_chance, "--output",
+                                     str(tmp_path / "pair")]), tmp_path)
+    assert [code for code, _, _ in ended] == [0, 0], ended
+    for one, other in zip(metrics(tmp_path / "alone"), metrics(tmp_path / "pair"), strict=True):
+        assert one.pop("split") == other.pop("split") and other == pytest.approx(one, rel=1e-4)
+    one, other = (json.loads((tmp_path / name / "summary.json").read_text())["splits"] for name in ("alone", "pair"))
+    assert other["test"] == pytest.approx(one["test"])
 
 
 def test_one_task_goes_on_from_the_joint_weights(folder, finished, tmp_path):
