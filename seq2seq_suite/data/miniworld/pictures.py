@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from random import Random
 
 import numpy as np
@@ -40,7 +40,7 @@ class Thing:
 
 @dataclass(frozen=True)
 class Drawn:
-    """A picture that is drawn when it is looked at; later things stand in front."""
+    """A picture that is drawn when it is first looked at; later things stand in front."""
 
     name: str
     things: tuple[Thing, ...]
@@ -48,14 +48,20 @@ class Drawn:
     seed: int
 
     def pixels(self) -> np.ndarray:
-        """(SIDE,SIDE,3) uint8."""
+        """(SIDE,SIDE,3) uint8, not to be written to."""
+        return self._pixels
+
+    @cached_property
+    def _pixels(self) -> np.ndarray:
         noise = np.random.default_rng(self.seed).normal(0.0, 8.0, (SIDE, SIDE, 3))
         canvas = np.array(self.ground, dtype=np.float64) + noise
         for thing in self.things:
             x1, y1, x2, y2 = thing.box
             ink = _ink(thing)[..., None]
             canvas[y1:y2, x1:x2] = canvas[y1:y2, x1:x2] * (1.0 - ink) + np.array(thing.colour) * ink
-        return canvas.clip(0, 255).astype(np.uint8)
+        drawn = canvas.clip(0, 255).astype(np.uint8)
+        drawn.flags.writeable = False
+        return drawn
 
 
 def pictures(split: str, *, seed: int = 0, sizes: dict[str, int] | None = None) -> Iterator[tuple[Drawn, Objects]]:
