@@ -22,7 +22,8 @@ MAY_IMPORT = {
     "metrics": set(),
     "tasks": {"data", "metrics", "config"},
     "report": set(),
-    "training": {"model", "strategies", "data", "metrics", "tasks", "report", "config", "config_section", "config_file"},
+    "training": {"model", "strategies", "data", "metrics", "tasks", "report", "config", "config_section",
+                 "config_file"},
 }
 # A type in an annotation is no dependency at run time: the builder reads the configuration's fields.
 FOR_TYPES_ONLY = {"model": {"config_backbone"}}
