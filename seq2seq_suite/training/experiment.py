@@ -195,7 +195,8 @@ def choose_task(directory: Path, name: str | None) -> Path:
     if directory_of(directory, name) not in found:
         there = f"one of {', '.join(part.name for part in found)}" if found else "a finished joint run"
         raise DataError(f"there is no task '{name}' in this run", file=str(directory), expected=there,
-                        remedy="choose another, or leave --task out")
+                        remedy="choose another" if found else "let the run end, with `run ... --resume` if it was "
+                        "stopped; of a run of one task leave --task out")
     return directory_of(directory, name)
 
 

@@ -64,8 +64,8 @@ def t_interval(figures: Sequence[float]) -> tuple[float, float]:
 
 
 def is_study(path: Path) -> bool:
-    """Whether a YAML file is a study's: it has `variants` at the top."""
-    return path.is_file() and "variants" in config_file.parse(path)
+    """Whether a YAML file is a study's: at the top it has `variants`, or `yamls`, where the former is misspelt."""
+    return path.is_file() and not {"variants", "yamls"}.isdisjoint(config_file.parse(path))
 
 
 def load(path: Path) -> Study:
