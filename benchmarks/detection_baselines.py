@@ -1,10 +1,11 @@
 """Detectors that anything learned as a sequence should beat: the average boxes, and a dense detector on the same stem.
 
-    python -m benchmarks.detection_baselines tasks/detection.yaml
-    python -m benchmarks.detection_baselines tasks/detection-bccd.yaml data.path=path/to/bccd --minutes 20
+    python -m benchmarks.detection_baselines tasks/detection-nat.yaml
+    python -m benchmarks.detection_baselines tasks/detection-bccd.yaml data.path=path/to/bccd
 
-The dense detector says at each patch whether an object's centre lies there, of which class, and where its sides are
-(FCOS on one scale, with the encoder left out); boxes that overlap a surer one of their class are left out.
+Both take data, sizes, batches, optimiser and time from the YAML. The dense detector says at each patch whether an
+object's centre lies there, of which class, and where its sides are (FCOS on one scale, with the encoder left out);
+boxes that overlap a surer one of their class are left out.
 """
 
 from __future__ import annotations
@@ -24,10 +25,13 @@ from torch.nn import functional
 from benchmarks.command_line import publish
 from benchmarks.machine import markdown_table, provenance
 from seq2seq_suite import config_file
+from seq2seq_suite.config import Training
 from seq2seq_suite.data.pictures import Augmentation, fit, scaled
+from seq2seq_suite.model.convolution import Convolution2d
 from seq2seq_suite.model.picture import ConvolutionalStem
 from seq2seq_suite.tasks import open_task
 from seq2seq_suite.tasks.detection import DetectionTask
+from seq2seq_suite.training.optimizer import build_optimizer, learning_rate, set_rate
 from seq2seq_suite.types import Example, Objects
 
 _OVERLAP, _LEAST_SCORE, _MOST = 0.5, 0.01, 100
@@ -52,7 +56,7 @@ class Dense(nn.Module):
         super().__init__()
         self.stem = ConvolutionalStem(width, stride=stride, channels=channels, dropout_rate=0.0)
         self.mix = nn.Sequential(*(layer for _ in range(2) for layer in (
-            nn.Conv2d(width, width, 3, padding=1, bias=False), nn.GroupNorm(8, width), nn.ReLU())))
+            Convolution2d(width, width, bias=False), nn.GroupNorm(8, width), nn.ReLU())))
         self.head = nn.Conv2d(width, labels + 4, 1)
         nn.init.constant_(self.head.bias[:labels], -4.0)
         self.labels, self.stride = labels, stride
@@ -82,36 +86,38 @@ def targets(task: DetectionTask, objects: Sequence[Objects], rows: int, columns:
     return label, distance, weight
 
 
-def train_dense(task: DetectionTask, examples: Sequence[Example], *, width: int, minutes: float, seed: int) -> Dense:
-    """A dense detector, trained with focal loss and L1 for so long."""
+def train_dense(task: DetectionTask, examples: Sequence[Example], *, width: int, training: Training, seed: int
+                ) -> tuple[Dense, int]:
+    """A dense detector and its updates, trained with focal loss and L1, the optimiser and batches as in `training`."""
     torch.manual_seed(seed)
     options, rng = task.options, Random(seed)
+    count = max(1, min(training.batch_tokens // options.height, len(examples)))
     change = Augmentation(options.flip, options.turn, options.scales, options.colour)
     model = Dense(width, len(task.labels), stride=options.stride, channels=options.channels).train()
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.01)
+    optimizer, updates = build_optimizer(model, training), 0
     rows, columns = options.height // options.stride, options.width // options.stride
     start = time.monotonic()
-    while (spent := (time.monotonic() - start) / 60.0) < minutes:
-        for group in optimizer.param_groups:
-            group["lr"] = 1e-3 * (1.0 - spent / minutes)
+    while (share := (time.monotonic() - start) / 60.0 / training.max_minutes) < 1.0:
+        set_rate(optimizer, learning_rate(training, updates, share))
         pictures, objects = [], []
-        for example in rng.sample(list(examples), min(16, len(examples))):
+        for example in rng.sample(list(examples), count):
             pixels, scale = fit(example.source.pixels(), options.height, options.width)
             pixels, seen = change(pixels, scaled(example.reference, scale), rng)
             pictures.append(torch.from_numpy(np.ascontiguousarray(pixels)))
             objects.append(seen)
         logits, distances = model(torch.stack(pictures))
         label, distance, weight = targets(task, objects, rows, columns)
-        count = weight.sum().clamp(min=1.0)
         chance = logits.sigmoid()
         wrong = functional.binary_cross_entropy_with_logits(logits, label, reduction="none")
         focal = (label - chance).abs().square() * wrong
         far = ((distances - distance).abs() / options.stride * weight.unsqueeze(1)).sum()
-        loss = (focal.sum() + 0.25 * far) / count
+        loss = (focal.sum() + 0.25 * far) / weight.sum().clamp(min=1.0)
         optimizer.zero_grad()
         loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), training.clip_norm)
         optimizer.step()
-    return model.eval()
+        updates += 1
+    return model.eval(), updates
 
 
 @torch.inference_mode()
@@ -149,7 +155,6 @@ def main(given: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("yaml")
     parser.add_argument("override", nargs="*", help="key=value")
-    parser.add_argument("--minutes", type=float, default=4.5, help="of training the dense detector")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--output", type=Path, help="Markdown file")
     parser.add_argument("--append", action="store_true", help="add to the file instead of replacing it")
@@ -160,7 +165,7 @@ def main(given: Sequence[str] | None = None) -> None:
     train, test = task.read("train"), task.read("test")
     task.fit(train)
     average = average_boxes(train)
-    dense = train_dense(task, train, width=config.backbone.width, minutes=arguments.minutes, seed=config.seed)
+    dense, updates = train_dense(task, train, width=config.backbone.width, training=config.training, seed=config.seed)
     rows = []
     for name, predictions in (("average boxes", [average] * len(test)),
                               ("dense detector on the same stem", [detect(task, dense, item) for item in test])):
@@ -168,6 +173,7 @@ def main(given: Sequence[str] | None = None) -> None:
         rows.append([name, *(f"{score.figures[figure]:.2f}" for figure in ("ap", "ap50", "ap75", "recall"))])
     publish([f"## Baselines: `{Path(arguments.yaml).name}`, test", "",
              *markdown_table(["detector", "AP", "AP50", "AP75", "recall"], rows), "", f"- {score.signature}",
+             f"- the dense detector: {updates:,} updates in {config.training.max_minutes:g} minutes",
              *provenance(config.seed, arguments.threads)], arguments)
 
 

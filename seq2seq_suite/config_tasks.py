@@ -189,6 +189,7 @@ class Detection(Section):
     bins: Annotated[int, Field(ge=2)] = 200  # of coordinates, along the longer side
     instances: Positive = 40  # objects written of each picture, noise included; a picture with more is a bad row
     smoothing: Annotated[float, Field(ge=0.0)] = 1.0  # deviation of coordinates' soft targets, in bins; 0 for hard ones
+    order: Literal["random", "place"] = "random"  # in which objects are learned; place: from above, then from the left
     noise_weight: PositiveFloat = 1.0  # of noise's class in the loss
     top_p: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0  # draw coordinates from this share; 0 takes the likeliest
     flip: bool = True  # in training, sideways and upside down

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from seq2seq_suite.model.convolution import Convolution2d
 from seq2seq_suite.model.dropout import Dropout
 from seq2seq_suite.types import States
 
@@ -69,7 +70,7 @@ class Subsampled(nn.Module):
         self.register_buffer("deviation", deviation)
         self.strides = (2, factor // 2)
         self.convolutions = nn.ModuleList(
-            nn.Conv2d(channels, _CHANNELS, 3, stride=(stride, 2), padding=1)
+            Convolution2d(channels, _CHANNELS, stride=(stride, 2))
             for channels, stride in zip((1, _CHANNELS), self.strides, strict=True))
         bins = (mean.size(0) + 3) // 4  # each convolution halves them, rounded up
         self.project = nn.Linear(_CHANNELS * bins, width)

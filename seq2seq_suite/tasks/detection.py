@@ -168,17 +168,21 @@ class DetectionTask:
         return encoded
 
     def encode_epoch(self, examples: Sequence[Example], epoch: int) -> list[Encoded]:
-        """Pictures changed, objects shuffled and followed by noise, as an epoch sees them."""
+        """Pictures changed, objects shuffled (or sorted) and followed by noise, as an epoch sees them."""
         return [self._draw(index, example, Random(f"{self.seed}/{epoch}/{index}"))
                 for index, example in enumerate(examples)]
 
     def _draw(self, index: int, example: Example, random: Random) -> Encoded:
         pixels, scale = fit(example.source.pixels(), self.options.height, self.options.width)
         pixels, objects = self._augmentation(pixels, scaled(example.reference, scale), random)
-        order = random.sample(range(len(objects.boxes)), len(objects.boxes))
-        symbols = [symbol for place in order for symbol in self._symbols(objects.boxes[place], objects.labels[place])]
+        groups = [self._symbols(*item) for item in zip(objects.boxes, objects.labels, strict=True)]
+        if self.options.order == "place":
+            groups.sort()
+        else:
+            random.shuffle(groups)
+        symbols = [symbol for group in groups for symbol in group]
         given = [False] * len(symbols)
-        for _ in range(self.options.instances - len(order)):
+        for _ in range(self.options.instances - len(groups)):
             symbols += self._symbols(self._noise_box(objects, random), NOISE)
             given += [True] * (_GROUP - 1) + [False]
         return Encoded(np.ascontiguousarray(pixels), np.array([*symbols, END], dtype=np.int64), index=index,

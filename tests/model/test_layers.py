@@ -96,6 +96,14 @@ def test_the_convolution_is_its_equation_position_by_position(layer_shape, rough
             torch.testing.assert_close(got[row, place], expected, rtol=1e-4, atol=1e-5)
 
 
+def test_long_kernels_convolve_in_float32_on_a_cpu(layer_shape):
+    block, seen = Convolution(layer_shape(encoder_kernel=15)), []
+    block.depthwise.register_forward_hook(lambda _, given, out: seen.extend((given[0].dtype, out.dtype)))
+    with torch.autocast("cpu", torch.bfloat16):
+        block(torch.randn(1, 4, 16), torch.ones(1, 4, dtype=torch.bool))
+    assert seen == [torch.float32, torch.float32]
+
+
 @pytest.mark.parametrize("placement", ["pre", "post"])
 def test_padding_changes_nothing_in_a_layer_with_a_convolution(layer_shape, roughen, placement):
     layer = roughen(EncoderLayer(layer_shape(encoder_kernel=5, norm_placement=placement), None))

@@ -117,6 +117,13 @@ def test_an_epoch_shuffles_and_fills_up_with_noise_that_has_no_place_to_learn():
     assert any(not np.array_equal(one.target, two.target) for one, two in zip(first, other, strict=True))
 
 
+def test_objects_can_be_learned_from_above():
+    task, examples = fitted(detection__order="place")
+    for item, example in zip(task.encode_epoch(examples, 0), examples, strict=True):
+        found = item.target[: GROUP * len(example.reference.boxes)].reshape(-1, GROUP)
+        assert (np.diff(found[:, 0]) >= 0).all()
+
+
 def left_to_right(task):
     return task.sizes(), BoxAutoregressive(task.box_options), 6
 
