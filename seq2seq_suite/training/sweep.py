@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from seq2seq_suite import config_file
 from seq2seq_suite.types import ConfigError, RunError
 
 _COMMAND_LINE = "command line"
@@ -74,10 +75,12 @@ def sweep(yaml: Path, settings: Sequence[str], output: Path, *, jobs: int) -> li
         The directories.
 
     Raises:
-        ConfigError: see `directories`.
+        ConfigError: see `directories`; or a combination is no configuration, and nothing was run.
         RunError: some runs failed; the others are finished.
     """
     runs = directories(settings, output)
+    for overrides in runs.values():
+        config_file.load(yaml, list(overrides))
     run_all({directory: (yaml, overrides) for directory, overrides in runs.items()}, jobs=jobs)
     return list(runs)
 
