@@ -191,6 +191,7 @@ class Detection(Section):
     smoothing: Annotated[float, Field(ge=0.0)] = 1.0  # deviation of coordinates' soft targets, in bins; 0 for hard ones
     order: Literal["random", "place"] = "random"  # in which objects are learned; place: from above, then from the left
     noise_weight: PositiveFloat = 1.0  # of noise's class in the loss
+    patch_loss: Annotated[float, Field(ge=0.0)] = 0.0  # weight of naming what has its centre in an encoded patch
     top_p: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0  # draw coordinates from this share; 0 takes the likeliest
     flip: bool = True  # in training, sideways and upside down
     turn: bool = False  # by quarters, where pictures are square

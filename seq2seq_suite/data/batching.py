@@ -27,7 +27,7 @@ def collate(items: Sequence[Encoded], task: str, *, few_shapes: bool = False) ->
         prompt_mask=_pad([np.zeros(len(item.target), dtype=bool) if item.given is None else item.given
                           for item in items], False, target_width), task=task,
         indices=tuple(item.index for item in items),
-        source_labels=_pad_optional([item.source_labels for item in items], -1, source_width),
+        source_labels=_pad_labels([item.source_labels for item in items], None if is_picture else source_width),
         focus=_pad_optional([item.focus for item in items], -1, target_width),
         context=_pad_optional([item.context for item in items], 0, target_width),
         scores=_stack_optional([item.scores for item in items]),
@@ -40,6 +40,11 @@ def _pad_transcripts(arrays: list[np.ndarray | None]) -> Tensor | None:
 
 def _stack_optional(arrays: list[np.ndarray | None]) -> Tensor | None:
     return None if any(array is None for array in arrays) else torch.from_numpy(np.stack(arrays))
+
+
+def _pad_labels(arrays: list[np.ndarray | None], width: int | None) -> Tensor | None:
+    """Labels of source positions; those of a picture's patches are as many in each, and no `width` is known."""
+    return _pad_optional(arrays, -1, width or max(0 if array is None else len(array) for array in arrays))
 
 
 def _pad_optional(arrays: list[np.ndarray | None], value: int, width: int) -> Tensor | None:

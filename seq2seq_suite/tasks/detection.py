@@ -40,7 +40,6 @@ class DetectionTask:
     name = "detection"
     primary_metric = "ap50"
     higher_is_better = True
-    label_weights: Mapping[str, float] = {}
     varies = True
 
     def __init__(self, options: Detection, data: Data, *, seed: int = 1):
@@ -140,10 +139,21 @@ class DetectionTask:
 
     def sizes(self) -> Sizes:
         """What the symbols ask of a model."""
-        stride, patches = self.options.stride, self.options.frontend == "patches"
-        rows = self.options.height // stride if patches else -(-self.options.height // stride)
         return Sizes(target_symbols=len(SPECIALS) + self.options.bins + len(self.labels) + 1, source_symbols=0,
-                     picture_stride=stride, picture_rows=rows, picture_channels=self.options.channels, patches=patches)
+                     source_labels=tuple((kind, len(self.labels) + 1) for kind in self.label_weights),
+                     picture_stride=self.options.stride, picture_rows=self._patches()[0],
+                     picture_channels=self.options.channels, patches=self.options.frontend == "patches")
+
+    @property
+    def label_weights(self) -> dict[str, float]:
+        """Weight of the auxiliary loss of patches, if it has one."""
+        return {"patches": self.options.patch_loss} if self.options.patch_loss else {}
+
+    def _patches(self) -> tuple[int, int]:
+        """Rows and columns of what the encoder reads."""
+        sides, stride = (self.options.height, self.options.width), self.options.stride
+        rows, columns = (side // stride if self.options.frontend == "patches" else -(-side // stride) for side in sides)
+        return rows, columns
 
     @property
     def box_options(self) -> BoxOptions:
@@ -185,8 +195,21 @@ class DetectionTask:
         for _ in range(self.options.instances - len(groups)):
             symbols += self._symbols(self._noise_box(objects, random), NOISE)
             given += [True] * (_GROUP - 1) + [False]
-        return Encoded(np.ascontiguousarray(pixels), np.array([*symbols, END], dtype=np.int64), index=index,
-                       given=np.array([*given, True]))
+        return Encoded(np.ascontiguousarray(pixels), np.array([*symbols, END], dtype=np.int64),
+                       self._patch_labels(objects), index=index, given=np.array([*given, True]))
+
+    def _patch_labels(self, objects: Objects) -> np.ndarray | None:
+        """(S,1) the class of the object whose centre lies in each patch, the smallest of several; else noise."""
+        if not self.options.patch_loss:
+            return None
+        rows, columns = self._patches()
+        labels, stride = np.full((rows, columns, 1), len(self.labels), dtype=np.int64), self.options.stride
+        for place in sorted(range(len(objects.boxes)), key=lambda place: -_area(objects.boxes[place])):
+            (x1, y1, x2, y2), label = objects.boxes[place], objects.labels[place]
+            if label in self.labels:
+                row, column = int((y1 + y2) / 2 // stride), int((x1 + x2) / 2 // stride)
+                labels[min(row, rows - 1), min(column, columns - 1)] = self.labels.index(label)
+        return labels.reshape(-1, 1)
 
     def _noise_box(self, objects: Objects, random: Random) -> tuple[float, ...]:
         """A box anywhere, or a true one shifted a little or far."""

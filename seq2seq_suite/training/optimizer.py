@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from seq2seq_suite.model.experts import MixtureOfExperts
+from seq2seq_suite.training.muon import Muon
 
 if TYPE_CHECKING:
     from seq2seq_suite.config import Training
@@ -20,8 +21,7 @@ def build_optimizer(model: nn.Module, options: Training) -> torch.optim.Optimize
     Weight decay acts on matrices only: gains and biases stay free of it. Each group's `factor` times the rate of
     `learning_rate` is its own rate; `set_rate` applies it.
 
-    Source: Loshchilov & Hutter 2019, Algorithm 2; Jordan et al. 2024 (Muon), with the step's size of Liu et al. 2025,
-    eq. 4, which is AdamW's usual one.
+    Source: Loshchilov & Hutter 2019, Algorithm 2; of Muon at its class.
     """
     fused = next(model.parameters()).device.type in ("cpu", "cuda")
     matrices = _hidden_matrices(model) if options.optimizer == "muon" else []
@@ -35,8 +35,8 @@ def build_optimizer(model: nn.Module, options: Training) -> torch.optim.Optimize
                               eps=options.epsilon, fused=fused)
     if not matrices:
         return adamw
-    muon = torch.optim.Muon([{"params": matrices, "factor": options.muon_factor}], lr=options.learning_rate,
-                            weight_decay=options.weight_decay, adjust_lr_fn="match_rms_adamw")
+    muon = Muon([{"params": matrices, "factor": options.muon_factor}], lr=options.learning_rate,
+                weight_decay=options.weight_decay)
     return _Joined(muon, adamw)
 
 

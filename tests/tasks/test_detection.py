@@ -124,6 +124,17 @@ def test_objects_can_be_learned_from_above():
         assert (np.diff(found[:, 0]) >= 0).all()
 
 
+def test_patches_learn_whose_centre_they_hold():
+    task, examples = fitted(detection__patch_loss=2.0)
+    boxes = (0.0, 0.0, 90.0, 90.0), (40.0, 40.0, 50.0, 50.0), (70.0, 0.0, 96.0, 30.0)
+    labels = task._patch_labels(Objects(boxes, ("circle", "star", "zebra"))).reshape(6, 6)
+    names = {(row, column): (*task.labels, NOISE)[labels[row, column]] for row in range(6) for column in range(6)}
+    assert names.pop((2, 2)) == "star" and names.pop((0, 5)) == "zebra" and set(names.values()) == {NOISE}
+    batch = collate(task.encode_epoch(examples[:2], 0), "detection")
+    assert batch.source_labels.shape == (2, 36, 1)
+    assert task.sizes().source_labels == (("patches", len(task.labels) + 1),) and task.label_weights == {"patches": 2.0}
+
+
 def left_to_right(task):
     return task.sizes(), BoxAutoregressive(task.box_options), 6
 

@@ -10,6 +10,7 @@ from seq2seq_suite.config import Training
 from seq2seq_suite.config_backbone import Backbone
 from seq2seq_suite.model.seq2seq import build_model
 from seq2seq_suite.sizes import Sizes
+from seq2seq_suite.training.muon import Muon
 from seq2seq_suite.training.optimizer import MovingAverage, build_optimizer, learning_rate, set_rate
 
 
@@ -109,6 +110,25 @@ def test_muon_moves_hidden_matrices_by_orthogonal_steps_and_leaves_the_rest_to_a
         # The published coefficients bring singular values near one, not to one.
         values = torch.linalg.svdvals(step) / (0.01 * 2.0 * 0.2 * math.sqrt(max(step.shape)))
         assert float(values.max()) < 1.4 and float(values.quantile(0.1)) > 0.5, name
+
+
+def test_muon_is_torchs():
+    torch.manual_seed(1)
+    shapes = [(8, 24), (8, 24), (24, 8), (6, 6), (8, 24)]
+    ours, theirs = ([nn.Parameter(torch.ones(shape)) for shape in shapes] for _ in range(2))
+    own = Muon(ours, lr=0.1, weight_decay=0.3)
+    other = torch.optim.Muon(theirs, lr=0.1, weight_decay=0.3, adjust_lr_fn="match_rms_adamw")
+    for _ in range(3):
+        for one, two in zip(ours, theirs, strict=True):
+            one.grad = torch.randn_like(one)
+            two.grad = one.grad.clone()
+        ours[4].grad = theirs[4].grad = None  # not every matrix is used in every update
+        own.step()
+        other.step()
+    for one, two in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(one, two, rtol=0.01, atol=0.005)
+    with pytest.raises(ValueError, match="matrices only"):
+        Muon([nn.Parameter(torch.ones(3))], lr=0.1, weight_decay=0.0)
 
 
 def test_a_joined_optimiser_has_one_state_for_all_parameters():

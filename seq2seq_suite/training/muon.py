@@ -1,0 +1,73 @@
+"""Muon, with all matrices of one shape orthogonalised at once."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+
+import torch
+from torch import Tensor, nn
+
+_A, _B, _C, _STEPS, _LEAST = 3.4445, -4.7750, 2.0315, 5, 1e-7
+
+
+class Muon(torch.optim.Optimizer):
+    """Momentum whose direction is made orthogonal; of each matrix W (m,n) with gradient G:
+
+        M <- mu M + (1 - mu) G,    O = orthogonal((1 - mu) G + mu M),    W <- W - lr (lambda W + 0.2 sqrt(max(m, n)) O)
+
+    `orthogonal` is near U V^T of X = U S V^T: five steps X <- a X + (b A + c A A) X, A = X X^T, in bfloat16. Matrices
+    of one shape go through them together, as a batch: small ones are then not each a handful of small products.
+
+    Args:
+        params: matrices, or groups of them.
+        lr: rate, by which AdamW's usual one is meant: updates have its size.
+        weight_decay: lambda.
+        momentum: mu.
+
+    Source: Jordan et al. 2024 (Muon), coefficients and Nesterov's momentum; Liu et al. 2025, eq. 4, for the size.
+    """
+
+    def __init__(self, params: list[Tensor] | list[dict], *, lr: float, weight_decay: float, momentum: float = 0.95):
+        super().__init__(params, {"lr": lr, "weight_decay": weight_decay, "momentum": momentum})
+        for group in self.param_groups:
+            if any(parameter.dim() != 2 for parameter in group["params"]):
+                raise ValueError("Muon moves matrices only")
+
+    @torch.no_grad()
+    def step(self, closure: None = None) -> None:
+        """One step of every matrix that has a gradient."""
+        for group in self.param_groups:
+            moved = [parameter for parameter in group["params"] if parameter.grad is not None]
+            if not moved:
+                continue
+            grads = [parameter.grad for parameter in moved]
+            momenta = [self._momentum(parameter) for parameter in moved]
+            torch._foreach_lerp_(momenta, grads, 1.0 - group["momentum"])
+            wanted = torch._foreach_lerp(grads, momenta, group["momentum"])
+            if group["weight_decay"]:
+                torch._foreach_mul_(moved, 1.0 - group["lr"] * group["weight_decay"])
+            shapes: dict[tuple[int, ...], list[int]] = defaultdict(list)
+            for place, parameter in enumerate(moved):
+                shapes[tuple(parameter.shape)].append(place)
+            for shape, places in shapes.items():
+                steps = orthogonal(torch.stack([wanted[place] for place in places])).to(moved[places[0]].dtype)
+                size = group["lr"] * 0.2 * math.sqrt(max(shape))
+                torch._foreach_add_([moved[place] for place in places], list(steps.unbind()), alpha=-size)
+
+    def _momentum(self, parameter: nn.Parameter) -> Tensor:
+        state = self.state[parameter]
+        if not state:
+            state["momentum_buffer"] = torch.zeros_like(parameter.grad)
+        return state["momentum_buffer"]
+
+
+def orthogonal(matrices: Tensor) -> Tensor:
+    """(K,m,n) -> (K,m,n) bfloat16 with singular values near one."""
+    tall = matrices.size(1) > matrices.size(2)
+    x = (matrices.mT if tall else matrices).bfloat16()
+    x = x / x.flatten(1).norm(dim=1).clamp(min=_LEAST).view(-1, 1, 1)
+    for _ in range(_STEPS):
+        gram = x @ x.mT
+        x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=_B, alpha=_C), x, beta=_A)
+    return x.mT if tall else x
