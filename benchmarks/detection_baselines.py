@@ -26,7 +26,7 @@ from benchmarks.command_line import publish
 from benchmarks.machine import markdown_table, provenance
 from seq2seq_suite import config_file
 from seq2seq_suite.config import Training
-from seq2seq_suite.data.pictures import Augmentation, fit, scaled
+from seq2seq_suite.data.pictures import Augmentation, fit, scaled, surest
 from seq2seq_suite.model.convolution import Convolution2d
 from seq2seq_suite.model.picture import ConvolutionalStem
 from seq2seq_suite.tasks import open_task
@@ -34,7 +34,7 @@ from seq2seq_suite.tasks.detection import DetectionTask
 from seq2seq_suite.training.optimizer import build_optimizer, learning_rate, set_rate
 from seq2seq_suite.types import Example, Objects
 
-_OVERLAP, _LEAST_SCORE, _MOST = 0.5, 0.01, 100
+_OVERLAP, _LEAST_SCORE, _MOST = 0.5, 0.01, 400
 
 
 def average_boxes(train: Sequence[Example]) -> Objects:
@@ -127,27 +127,19 @@ def detect(task: DetectionTask, model: Dense, example: Example) -> Objects:
     pixels, scale = fit(original, task.options.height, task.options.width)
     logits, distances = model(torch.from_numpy(pixels)[None])
     chances = logits[0].sigmoid().flatten(1)
-    best, place = chances.flatten().topk(min(4 * _MOST, chances.numel()))
+    best, place = chances.flatten().topk(min(_MOST, chances.numel()))
     columns = logits.size(3)
-    kept: list[tuple[tuple[float, ...], str, float]] = []
+    boxes, labels, scores = [], [], []
     for score, flat in zip(best.tolist(), place.tolist(), strict=True):
-        label, patch = task.labels[flat // chances.size(1)], flat % chances.size(1)
+        if score < _LEAST_SCORE:
+            break
+        patch = flat % chances.size(1)
         x, y = (patch % columns + 0.5) * model.stride, (patch // columns + 0.5) * model.stride
         left, top, right, bottom = distances[0, :, patch // columns, patch % columns].tolist()
-        box = (x - left, y - top, x + right, y + bottom)
-        if score < _LEAST_SCORE or len(kept) == _MOST:
-            break
-        if all(name != label or _overlap(box, other) < _OVERLAP for other, name, _ in kept):
-            kept.append((box, label, score))
-    found = scaled(Objects(tuple(box for box, *_ in kept), tuple(label for _, label, _ in kept)), 1.0 / scale)
-    return Objects(found.boxes, found.labels, tuple(score for *_, score in kept))
-
-
-def _overlap(one: Sequence[float], other: Sequence[float]) -> float:
-    wide = max(0.0, min(one[2], other[2]) - max(one[0], other[0]))
-    high = max(0.0, min(one[3], other[3]) - max(one[1], other[1]))
-    total = sum((box[2] - box[0]) * (box[3] - box[1]) for box in (one, other)) - wide * high
-    return wide * high / total if total > 0 else 0.0
+        boxes.append((x - left, y - top, x + right, y + bottom))
+        labels.append(task.labels[flat // chances.size(1)])
+        scores.append(score)
+    return surest(scaled(Objects(tuple(boxes), tuple(labels), tuple(scores)), 1.0 / scale), _OVERLAP)
 
 
 def main(given: Sequence[str] | None = None) -> None:

@@ -193,6 +193,7 @@ class Detection(Section):
     noise_weight: PositiveFloat = 1.0  # of noise's class in the loss
     patch_loss: Annotated[float, Field(ge=0.0)] = 0.0  # weight of naming what has its centre in an encoded patch
     top_p: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0  # draw coordinates from this share; 0 takes the likeliest
+    max_overlap: Annotated[float, Field(gt=0.0, le=1.0)] = 1.0  # of two boxes of a class, the surer is kept beyond this
     flip: bool = True  # in training, sideways and upside down
     turn: bool = False  # by quarters, where pictures are square
     scales: tuple[PositiveFloat, PositiveFloat] = (1.0, 1.0)  # smallest and largest zoom in training

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from seq2seq_suite.config import Data, Detection
-from seq2seq_suite.data.pictures import Augmentation, ImageFile, fit, paint, scaled
+from seq2seq_suite.data.pictures import Augmentation, ImageFile, fit, paint, scaled, surest
 from seq2seq_suite.data.sources import Row
 from seq2seq_suite.files import atomic_write_text
 from seq2seq_suite.metrics.boxes import average_precision
@@ -275,7 +276,8 @@ class DetectionTask:
         height, width = example.source.pixels().shape[:2]
         scale = min(self.options.height / height, self.options.width / width)
         found = scaled(objects, 1.0 / scale)
-        return Objects(found.boxes, found.labels, hypothesis.certainties or (1.0,) * len(found.boxes))
+        found = replace(found, scores=hypothesis.certainties or (1.0,) * len(found.boxes))
+        return surest(found, self.options.max_overlap) if self.options.max_overlap < 1.0 else found
 
     def constraint(self) -> None:
         """The strategy itself writes well-formed groups."""
