@@ -227,7 +227,7 @@ def test_eight_pictures_are_learned_by_heart(make_model, overfit, way):
     task, examples = fitted(detection__flip=False)
     sizes, strategy, _ = way(task)
     model = make_model(sizes, noise=0.0, width=64, feed_forward_width=128, encoder_layers=1, decoder_layers=2)
-    overfit(model, strategy, collate(task.encode_epoch(examples, 0), "detection"), updates=400)
+    overfit(model, strategy, collate(task.encode_epoch(examples, 0), "detection"), updates=230)
     found = strategy.generate(model, collate(task.encode(examples), "detection"), options=SearchOptions(),
                               limit=torch.full((8,), 99))
     objects = [task.read_hypothesis(best[0], example) for best, example in zip(found, examples, strict=True)]
