@@ -64,7 +64,8 @@ KEYS = (
     "detection.height", "detection.width", "detection.stride", "detection.frontend",
     "detection.channels", "detection.bins",
     "detection.instances", "detection.smoothing", "detection.order", "detection.noise_weight", "detection.patch_loss",
-    "detection.top_p", "detection.max_overlap", "detection.flip", "detection.turn", "detection.scales", "detection.colour", "detection.embedded_size",
+    "detection.top_p", "detection.max_overlap", "detection.flip", "detection.turn", "detection.scales",
+    "detection.colour", "detection.embedded_size",
     "language_model.text_column", "language_model.subwords", "language_model.vocabulary_size",
     "language_model.lowercase", "language_model.window",
 )
