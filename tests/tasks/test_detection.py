@@ -222,12 +222,12 @@ def test_slots_learn_the_cheapest_of_all_matchings(make_model):
     assert float(sum(loss.sums.values())) == pytest.approx(expected, rel=1e-4)
 
 
-@pytest.mark.parametrize("way", [left_to_right, at_once])
-def test_eight_pictures_are_learned_by_heart(make_model, overfit, way):
+@pytest.mark.parametrize(("way", "updates"), [(left_to_right, 400), (at_once, 230)])
+def test_eight_pictures_are_learned_by_heart(make_model, overfit, way, updates):
     task, examples = fitted(detection__flip=False)
     sizes, strategy, _ = way(task)
     model = make_model(sizes, noise=0.0, width=64, feed_forward_width=128, encoder_layers=1, decoder_layers=2)
-    overfit(model, strategy, collate(task.encode_epoch(examples, 0), "detection"), updates=230)
+    overfit(model, strategy, collate(task.encode_epoch(examples, 0), "detection"), updates=updates)
     found = strategy.generate(model, collate(task.encode(examples), "detection"), options=SearchOptions(),
                               limit=torch.full((8,), 99))
     objects = [task.read_hypothesis(best[0], example) for best, example in zip(found, examples, strict=True)]
