@@ -1,5 +1,6 @@
 """Tiny models whose every weight, norm gains and biases too, is random enough to matter, and batches for them."""
 
+import os
 from collections.abc import Callable
 
 import hypothesis
@@ -22,6 +23,11 @@ hypothesis.settings.register_profile("suite", deadline=None, derandomize=True,
                                      suppress_health_check=[hypothesis.HealthCheck.too_slow])
 hypothesis.settings.load_profile("suite")
 
+# Beside another worker a second thread for such small models is only in the way, in the processes of the tests too.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ["OMP_NUM_THREADS"] = "1"
+    torch.set_num_threads(1)
+
 SENTENCES = (
     "(S (NP (DT the) (NN dog)) (VP (VBZ barks)))",
     "(S (NP (NN cat)) (VP (VBZ sees) (NP (DT a) (NN bird))))",
@@ -32,6 +38,11 @@ SENTENCES = (
     "(NP (DT the) (NN end))",
     "(S (NP (PRP she)) (VP (VBZ barks) (ADVP (RB loudly))))",
 )
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """One worker for each core, four at most: each imports torch."""
+    return min(4, os.cpu_count() or 1)
 
 
 @pytest.fixture
