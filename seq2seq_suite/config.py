@@ -92,7 +92,8 @@ class Config(Section):
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
     init_from: str = ""  # directory of another run, whose best weights some parts begin with; empty for none
     init_parts: tuple[Literal["frontend", "encoder", "decoder", "ctc", "language", "all"], ...] = (
-        "frontend", "encoder")  # all: every weight, and the vocabulary, of a run of the same task
+        "frontend", "encoder")  # all: every weight, and the vocabulary, of a run of the same task; of translation the
+    # front-end brings its subwords along
     data: Data = Data()
     backbone: Backbone = Field(default_factory=lambda: Backbone.model_validate({}))
     strategy: Strategy = Autoregressive()

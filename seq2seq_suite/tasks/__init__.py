@@ -39,7 +39,7 @@ def open_task(name: str, config: Config | None = None) -> Task:
         case "parsing":
             return ParsingTask(config.parsing, config.data)
         case "translation":
-            return TranslationTask(config.translation, config.data, seed=config.seed)
+            return TranslationTask(config.translation, config.data, seed=config.seed, pieces_from=pieces_from)
         case "qa":
             return QuestionAnsweringTask(config.qa, config.data, pieces_from=pieces_from)
         case "multilabel":

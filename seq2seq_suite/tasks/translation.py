@@ -34,6 +34,7 @@ class TranslationTask(FreeText):
         options: the configuration's `translation`.
         data: the configuration's `data`.
         seed: of the segmentations drawn in training.
+        pieces_from: a run whose subwords are used, those of the weights that training begins with; empty to learn them.
     """
 
     name = "translation"
@@ -41,8 +42,8 @@ class TranslationTask(FreeText):
     higher_is_better = True
     label_weights: Mapping[str, float] = {}
 
-    def __init__(self, options: Translation, data: Data, *, seed: int = 1):
-        self.options, self.data, self.seed = options, data, seed
+    def __init__(self, options: Translation, data: Data, *, seed: int = 1, pieces_from: str = ""):
+        self.options, self.data, self.seed, self.pieces_from = options, data, seed, pieces_from
         self.languages = (options.source_language, options.target_language)
         self.source: Subwords = Characters(Vocabulary.build([]))
         self.target: Subwords = self.source
@@ -127,7 +128,14 @@ class TranslationTask(FreeText):
     # -- numbers ------------------------------------------------------------------------------------------------
 
     def fit(self, examples: Sequence[Example]) -> None:
-        """Subwords of each language, or of both together, from the training split."""
+        """Subwords of each language, or of both together, from the training split or another run.
+
+        Raises:
+            DataError: that run has none of this kind.
+        """
+        if self.pieces_from:
+            self.load(Path(self.pieces_from) / "vocabulary")
+            return
         sources = [self._source_text(example.source) for example in examples]
         targets = [self.written(example.reference) for example in examples]
         self.source, self.target = (

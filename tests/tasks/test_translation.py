@@ -175,6 +175,22 @@ def test_vocabularies_survive_saving(tmp_path, options):
         assert np.array_equal(one.source, two.source) and np.array_equal(one.target, two.target)
 
 
+def test_a_front_end_that_is_taken_over_brings_its_subwords_along(tmp_path):
+    fitted().save(tmp_path / "vocabulary")
+    others = [Example(f"{source} Now!", f"{target} Jetzt!") for source, target in PAIRS[:4]]
+
+    def numbers(**keys) -> list[int]:
+        config = Config.model_validate({"task": "translation", "translation": {"vocabulary_size": 70},
+                                        "init_from": str(tmp_path), **keys})
+        task = open_task("translation", config)
+        task.fit(others)
+        return task.encode(EXAMPLES[:1])[0].source.tolist()
+
+    assert numbers() == fitted().encode(EXAMPLES[:1])[0].source.tolist() != numbers(init_parts=["encoder"])
+    with pytest.raises(DataError, match="source"):
+        numbers(translation={"joint": False})
+
+
 def test_an_example_without_reference_has_no_target():
     task = fitted()
     assert len(task.encode([task.from_text("A dog sleeps.")])[0].target) == 0
