@@ -100,6 +100,7 @@ class BoxOptions:
         labels: classes, without that of noise.
         instances: objects written of each picture, noise included.
         extent: height and width of a picture, in bins.
+        patch: side of a patch, in bins.
         smoothing: deviation, in bins, of the bell that coordinates are learned as; 0 for the one bin.
         noise_weight: of noise's class in the loss.
         top_p: share of probability that coordinates are drawn from in decoding; 0 takes the likeliest.
@@ -109,6 +110,7 @@ class BoxOptions:
     labels: int
     instances: int
     extent: tuple[float, float]
+    patch: float
     smoothing: float = 1.0
     noise_weight: float = 1.0
     top_p: float = 0.0

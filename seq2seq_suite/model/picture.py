@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from seq2seq_suite.model.convolution import Convolution2d
 from seq2seq_suite.model.dropout import Dropout
-from seq2seq_suite.model.positions import sinusoids
+from seq2seq_suite.model.positions import waves
 from seq2seq_suite.types import States
 
 _GROUPS = 8
@@ -84,7 +84,10 @@ def plane(rows: int, columns: int, width: int) -> Tensor:
 
     Source: Parmar et al. 2018 (Image Transformer), section 3.1.
     """
-    half = width // 2
-    down = sinusoids(rows, half)[:, None].expand(-1, columns, -1)
-    across = sinusoids(columns, width - half)[None].expand(rows, -1, -1)
-    return torch.cat((down, across), dim=2).flatten(0, 1)
+    down, across = torch.meshgrid(torch.arange(rows), torch.arange(columns), indexing="ij")
+    return torch.cat(plane_at(down, across, width), dim=-1).flatten(0, 1)
+
+
+def plane_at(down: Tensor, across: Tensor, width: int) -> tuple[Tensor, Tensor]:
+    """The two halves (...,width/2) of `plane` for points (...) in patches, from the middle of the first one on."""
+    return waves(down, width // 2), waves(across, width - width // 2)

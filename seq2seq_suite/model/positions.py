@@ -16,11 +16,17 @@ def sinusoids(length: int, width: int) -> Tensor:
 
     Source: Vaswani et al. 2017, section 3.5.
     """
-    position = torch.arange(length, dtype=torch.float32)[:, None]
-    frequency = torch.exp(torch.arange(0, width, 2, dtype=torch.float32) * (-math.log(10_000.0) / width))
-    table = torch.empty(length, width)
-    table[:, 0::2] = torch.sin(position * frequency)
-    table[:, 1::2] = torch.cos(position * frequency[: width // 2])
+    return waves(torch.arange(length), width)
+
+
+def waves(positions: Tensor, width: int) -> Tensor:
+    """The same of any positions (...), between the whole ones too -> (...,width) float32."""
+    frequency = torch.exp(torch.arange(0, width, 2, dtype=torch.float32, device=positions.device)
+                          * (-math.log(10_000.0) / width))
+    angle = positions.float().unsqueeze(-1) * frequency
+    table = angle.new_empty(*positions.shape, width)
+    table[..., 0::2] = torch.sin(angle)
+    table[..., 1::2] = torch.cos(angle[..., : width // 2])
     return table
 
 

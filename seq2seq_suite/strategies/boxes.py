@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
-from seq2seq_suite.model.seq2seq import Seq2Seq
+from seq2seq_suite.model.layers import causal
+from seq2seq_suite.model.picture import plane_at
+from seq2seq_suite.model.seq2seq import Prompt, Seq2Seq
 from seq2seq_suite.model.slots import GROUP
 from seq2seq_suite.sizes import BoxOptions
 from seq2seq_suite.strategies.autoregressive import Autoregressive, shift_right
@@ -23,7 +26,8 @@ class BoxAutoregressive(Autoregressive):
     not end early: it goes on proposing, and the class says how sure it is.
 
     Source: Chen et al. 2022 (Pix2Seq), sections 2.2 to 2.4.
-    Differs: no END, coordinates as bells (Gaussian soft targets), noise objects have noise as their input class too.
+    Differs: no END, coordinates as bells (Gaussian soft targets), noise objects have noise as their input class too;
+    the input tells by the positions of the picture's own plane where the box stands that is being written (`gaze`).
 
     Args:
         options: kinds of symbols and what to make of them.
@@ -69,11 +73,13 @@ class BoxAutoregressive(Autoregressive):
         rows, device = limit.size(0), limit.device
         previous, outputs, certain = torch.full((rows,), BEGIN, device=device), [], []
         first_bin, first_label = len(SPECIALS), len(SPECIALS) + self.options.bins
-        bins = torch.arange(self.options.bins, device=device)
+        bins, written = torch.arange(self.options.bins, device=device), previous.new_zeros(rows, GROUP)
         for step in range(GROUP * self.options.instances):
-            hidden, cache = model.decode(model.embed(previous.unsqueeze(1), prompt, offset=step), None, prompt, cache)
-            logits = model.logits(hidden, prompt).squeeze(1).float()
             place = step % GROUP
+            x = model.embed(previous.unsqueeze(1), prompt, offset=step)
+            x = x + gaze(written, self.options, x.size(2))[:, place : place + 1].to(x.dtype)
+            hidden, cache = model.decode(x, None, prompt, cache)
+            logits = model.logits(hidden, prompt).squeeze(1).float()
             if place == GROUP - 1:
                 probabilities = logits[:, first_label:].softmax(-1)
                 certainty, label = probabilities[:, :-1].max(-1)
@@ -89,10 +95,41 @@ class BoxAutoregressive(Autoregressive):
             else:
                 scores = scores.masked_fill(bins <= (outputs[-2] - first_bin).unsqueeze(1), NEVER)
             previous = first_bin + choose_bin(scores, self.options)
+            written[:, place] = previous
             outputs.append(previous)
         symbols, certainties = torch.stack(outputs, 1).tolist(), torch.stack(certain, 1)
         return [[Hypothesis(tuple(row), score, True, certainties=tuple(sure))] for row, score, sure
                 in zip(symbols, certainties.log().sum(1).tolist(), certainties.tolist(), strict=True)]
+
+    def _hidden(self, model: Seq2Seq, batch: Batch, prompt: Prompt, previous: Tensor) -> Tensor:
+        x = model.embed(previous, prompt)
+        whole = (previous.size(1) - 1) // GROUP * GROUP  # behind the groups stand END and padding
+        groups = previous[:, 1 : 1 + whole].unflatten(1, (-1, GROUP))
+        seen = gaze(groups, self.options, x.size(2)).flatten(1, 2).to(x.dtype)
+        x = torch.cat((x[:, :whole] + seen, x[:, whole:]), 1)
+        return model.decode(x, causal(previous.size(1), device=previous.device), prompt, mask=batch.target_mask)[0]
+
+
+def gaze(groups: Tensor, options: BoxOptions, width: int) -> Tensor:
+    """Before each symbol of a group, where its box stands as far as it is written, in the plane of the patches.
+
+        y1: nowhere    x1: row y1    y2: y1, x1    x2: (y1 + y2) / 2, x1    class: (y1 + y2) / 2, (x1 + x2) / 2
+
+    Attention over the picture then need not learn first where in it the symbol of a bin lies.
+
+    Args:
+        groups: (...,5) symbols; each place looks only at those before it.
+        options: the number of a bin's symbol, and how many bins a patch has.
+        width: D.
+
+    Returns:
+        (...,5,D) float32.
+    """
+    y1, x1, y2, x2 = ((groups[..., :-1] - len(SPECIALS) + 0.5) / options.patch - 0.5).unbind(-1)
+    rows = torch.stack((y1, y1, (y1 + y2) / 2, (y1 + y2) / 2), -1)
+    columns = torch.stack((x1, x1, (x1 + x2) / 2), -1)
+    down, across = plane_at(rows, columns, width)
+    return torch.cat((functional.pad(down, (0, 0, 1, 0)), functional.pad(across, (0, 0, 2, 0))), -1)
 
 
 def bells(places: Tensor, options: BoxOptions) -> Tensor:

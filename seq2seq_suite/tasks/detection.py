@@ -161,7 +161,8 @@ class DetectionTask:
         """What the strategy must know of the symbols."""
         options = self.options
         extent = tuple(side / self._size * options.bins for side in (options.height, options.width))
-        return BoxOptions(options.bins, len(self.labels), options.instances, extent, options.smoothing,
+        patch = options.stride / self._size * options.bins
+        return BoxOptions(options.bins, len(self.labels), options.instances, extent, patch, options.smoothing,
                           options.noise_weight, options.top_p)
 
     def encode(self, examples: Sequence[Example]) -> list[Encoded]:

@@ -18,15 +18,15 @@ pytest.importorskip("pycocotools", reason="comes with the extra `vision`")
 from seq2seq_suite import cli
 from seq2seq_suite.data.batching import collate
 from seq2seq_suite.data.miniworld.pictures import pictures
-from seq2seq_suite.strategies.boxes import GROUP, BoxAutoregressive
+from seq2seq_suite.model.picture import plane
+from seq2seq_suite.strategies.boxes import GROUP, BoxAutoregressive, gaze
 from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.strategies.slots import BoxSlots
 from seq2seq_suite.tasks.detection import NOISE
-from seq2seq_suite.types import END, SPECIALS, DataError, Example, Objects
+from seq2seq_suite.types import BEGIN, END, SPECIALS, DataError, Example, Objects
 
 SMALL = {"detection__height": 96, "detection__width": 96, "detection__stride": 16, "detection__bins": 48,
-         "detection__channels": 8,
-         "detection__instances": 6}
+         "detection__channels": 8, "detection__instances": 6}
 make_task = partial(task_tools.make_task, "detection", **SMALL)
 
 
@@ -178,6 +178,42 @@ def test_the_loss_is_that_of_the_places_asked_for(make_model):
             expected[kind] -= float(logits[row, place, low:high].log_softmax(-1)[symbol - low])
     for kind, value in expected.items():
         assert float(loss.sums[kind]) == pytest.approx(value, rel=1e-4)
+
+
+def test_where_a_box_stands_is_told_as_far_as_it_is_written(make_model):
+    task, _ = fitted()
+    patches = plane(6, 6, 16).view(6, 6, 16)
+    group = torch.tensor([[8, 16, 24, 40, 0]]) + len(SPECIALS)  # 8 bins a patch: rows 1 to 3, columns 2 to 5
+    seen = gaze(group, task.box_options, 16)[0]
+    assert (seen[0] == 0.0).all() and (seen[1, 8:] == 0.0).all()
+    corner = gaze(group + torch.tensor([3.5, 3.5, 0.0, 0.0, 0.0]), task.box_options, 16)[0]  # the middle of patch 1, 2
+    torch.testing.assert_close(corner[2], patches[1, 2])
+    torch.testing.assert_close(corner[1, :8], patches[1, 2, :8])
+    centred = gaze(torch.tensor([[11, 19, 28, 36, 0]]) + len(SPECIALS), task.box_options, 16)[0]
+    torch.testing.assert_close(centred[4], patches[2, 3])
+    torch.testing.assert_close(centred[3], torch.cat((patches[2, 0, :8], centred[2, 8:])))
+    for place in range(GROUP):
+        later = group.clone()
+        later[0, place:] += 1
+        assert (gaze(later, task.box_options, 16)[0, : place + 1] == seen[: place + 1]).all()
+
+
+def test_what_is_written_step_by_step_is_what_the_loss_scores(make_model):
+    task, examples = fitted(detection__order="place")
+    model, strategy = make_model(task.sizes(), noise=0.5).requires_grad_(False), BoxAutoregressive(task.box_options)
+    batch = collate(task.encode(examples[:3]), "detection")
+    found = strategy.generate(model, batch, options=SearchOptions(), limit=torch.full((3,), 99))
+    prompt, first_label = model.prepare(model.encode(batch)), len(SPECIALS) + 48
+    written = torch.tensor([best[0].symbols for best in found])
+    batch = replace(batch, target_mask=torch.ones(3, written.size(1) + 2, dtype=torch.bool))
+    for number, place in enumerate(range(GROUP - 1, written.size(1), GROUP)):
+        previous = torch.cat((torch.full((3, 1), BEGIN), written, torch.zeros(3, 1, dtype=torch.long)), 1)
+        classes = model.logits(strategy._hidden(model, batch, prompt, previous), prompt)[:, place, first_label:]
+        sure, likeliest = classes.softmax(-1), classes.argmax(-1)
+        for row, best in enumerate(found):
+            assert best[0].certainties[number] == pytest.approx(float(sure[row, :-1].max()), rel=1e-3)
+            if likeliest[row] == len(task.labels):  # what follows is told that this was noise
+                written[row, place] = first_label + len(task.labels)
 
 
 @pytest.mark.parametrize("way", [left_to_right, at_once])
