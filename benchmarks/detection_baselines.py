@@ -103,7 +103,7 @@ def train_dense(task: DetectionTask, examples: Sequence[Example], *, width: int,
         for example in rng.sample(list(examples), count):
             pixels, scale = fit(example.source.pixels(), options.height, options.width)
             pixels, seen = change(pixels, scaled(example.reference, scale), rng)
-            pictures.append(torch.from_numpy(np.ascontiguousarray(pixels)))
+            pictures.append(torch.from_numpy(np.array(pixels)))  # a copy: what is drawn is not to be written to
             objects.append(seen)
         logits, distances = model(torch.stack(pictures))
         label, distance, weight = targets(task, objects, rows, columns)
