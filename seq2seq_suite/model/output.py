@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -64,6 +66,18 @@ class OutputLayer(nn.Module):
         """
         return linear_cross_entropy(self._narrow(hidden), self.weight, self.bias, targets, label_smoothing)
 
+    def choose(self, hidden: Tensor, symbols: Tensor) -> tuple[Tensor, Tensor]:
+        """log p of the given symbols at each row, and the row's likeliest symbol.
+
+        Args:
+            hidden: (N,D), padding already taken out.
+            symbols: (N,K) int64.
+
+        Returns:
+            (N,K) float32, and (N,) int64.
+        """
+        return linear_choice(self._narrow(hidden), self.weight, self.bias, symbols)
+
     def _narrow(self, hidden: Tensor) -> Tensor:
         return hidden if self.projection is None else functional.linear(hidden, self.projection.t())
 
@@ -119,8 +133,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(ctx, hidden, weight, bias, targets, smoothing):
         """The summed loss, float32, of hidden (N,D), weight (V,D), bias (V,), targets (N,); gradients come with it."""
-        device = hidden.device.type
-        cast = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else hidden.dtype
+        device, cast = hidden.device.type, _compute_type(hidden)
         needs_gradient = any(ctx.needs_input_grad)
         with torch.autocast(device, enabled=False):
             count, symbols, share = targets.size(0), weight.size(0), smoothing / weight.size(0)
@@ -166,3 +179,74 @@ class _LinearCrossEntropy(torch.autograd.Function):
         """The gradients formed in the forward pass, scaled."""
         grad_hidden, grad_weight, grad_bias = ctx.saved_tensors
         return grad_hidden * grad, grad_weight * grad, grad_bias * grad, None, None
+
+
+def linear_choice(hidden: Tensor, weight: Tensor, bias: Tensor, symbols: Tensor) -> tuple[Tensor, Tensor]:
+    """`log_softmax(hidden @ weight.T + bias)` gathered at `symbols`, and its argmax, chunk by chunk.
+
+    For losses that ask about few symbols at many positions (CTC, paths through a graph): the logits of a chunk are
+    made twice, forwards and backwards, and never leave the cache.
+    """
+    return _LinearChoice.apply(hidden, weight, bias, symbols)
+
+
+class _LinearChoice(torch.autograd.Function):
+    """With z the logits of a row, Z = sum_v exp(z_v), s_k = z_(y_k) - log Z and the slopes g_k = dL/ds_k:
+
+        dL/dz = sum_k g_k [v = y_k] - (sum_k g_k) exp(z - log Z)
+    """
+
+    @staticmethod
+    def forward(ctx, hidden, weight, bias, symbols):
+        """(N,K) scores, float32, and (N,) likeliest symbols of hidden (N,D), weight (V,D), bias (V,), symbols (N,K)."""
+        ctx.cast = _compute_type(hidden)
+        scores = hidden.new_empty(symbols.shape, dtype=torch.float32)
+        best, normaliser = symbols.new_empty(symbols.size(0)), hidden.new_empty(symbols.size(0), 1, dtype=torch.float32)
+        for part, values in _logit_chunks(hidden, weight, bias, ctx.cast):
+            largest, best[part] = values.max(1)
+            scores[part] = values.gather(1, symbols[part])
+            largest = largest.unsqueeze(1)
+            normaliser[part] = values.sub_(largest).exp_().sum(1, keepdim=True).log_() + largest
+        ctx.mark_non_differentiable(best)
+        ctx.save_for_backward(hidden, weight, bias, symbols, normaliser)
+        return scores - normaliser, best
+
+    @staticmethod
+    def backward(ctx, slopes, _):
+        """The logits once more, and what the slopes (N,K) make of them."""
+        hidden, weight, bias, symbols, normaliser = ctx.saved_tensors
+        grad_hidden, grad_weight = torch.empty_like(hidden), torch.zeros_like(weight)
+        grad_bias, total = torch.zeros_like(bias), slopes.sum(1, keepdim=True)
+        with torch.autocast(hidden.device.type, enabled=False):
+            low_weight = weight.to(ctx.cast)
+            for part, values in _logit_chunks(hidden, weight, bias, ctx.cast):
+                values.sub_(normaliser[part]).exp_().mul_(-total[part])
+                values.scatter_add_(1, symbols[part], slopes[part])
+                low = values.to(ctx.cast)
+                grad_hidden[part] = low @ low_weight
+                grad_weight += low.t() @ hidden[part].to(ctx.cast)
+                grad_bias += values.sum(0)
+        return grad_hidden, grad_weight, grad_bias, None
+
+
+def _compute_type(hidden: Tensor) -> torch.dtype:
+    device = hidden.device.type
+    return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else hidden.dtype
+
+
+def _logit_chunks(hidden: Tensor, weight: Tensor, bias: Tensor, cast: torch.dtype) -> Iterator[tuple[slice, Tensor]]:
+    """Logits (n,V) float32 of a few rows at a time, in one buffer that may be written to, and which rows they are."""
+    count, symbols = hidden.size(0), weight.size(0)
+    with torch.autocast(hidden.device.type, enabled=False):
+        low_hidden, low_weight = hidden.to(cast), weight.to(cast).t()
+        rows = max(1, min(count, _CHUNK_ELEMENTS // symbols))
+        buffer = hidden.new_empty(rows, symbols, dtype=torch.float32)
+        low_buffer = None if cast == torch.float32 else buffer.to(cast)
+        for first in range(0, count, rows):
+            part = slice(first, min(first + rows, count))
+            values = buffer[: part.stop - first]
+            if low_buffer is None:
+                torch.mm(low_hidden[part], low_weight, out=values)
+            else:
+                values.copy_(torch.mm(low_hidden[part], low_weight, out=low_buffer[: part.stop - first]))
+            yield part, values.add_(bias)

@@ -249,6 +249,29 @@ class Seq2Seq(nn.Module):
         logits = self.logits(hidden, prompt).flatten(0, 1).index_select(0, places)
         return smoothed_cross_entropy(logits.float().log_softmax(-1), targets, label_smoothing)
 
+    def choose(self, hidden: Tensor, prompt: Prompt, symbols: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """log p of a row's symbols at each of its positions, and the likeliest symbol there.
+
+        Args:
+            hidden: (N,C,D).
+            prompt: that they come from.
+            symbols: (N,K) int64, the same ones at all positions of a row.
+            mask: (N,C) bool, True for the positions that count.
+
+        Returns:
+            (N,C,K) float32 and (N,C) int64, both 0 where the mask is False.
+        """
+        places = mask.flatten().nonzero().squeeze(1)
+        symbols = symbols.index_select(0, places // mask.size(1))
+        if self.pointer is None and not self._label_pointer:
+            scores, best = self.output.choose(hidden.flatten(0, 1).index_select(0, places), symbols)
+        else:
+            logits = self.logits(hidden, prompt).flatten(0, 1).index_select(0, places).float()
+            scores, best = logits.log_softmax(-1).gather(1, symbols), logits.max(-1).indices
+        everywhere = scores.new_zeros(mask.numel(), symbols.size(1)).index_copy(0, places, scores)
+        return (everywhere.unflatten(0, mask.shape),
+                best.new_zeros(mask.numel()).index_copy(0, places, best).view_as(mask))
+
     def num_parameters(self) -> int:
         """Trained numbers, tied ones counted once."""
         return sum(parameter.numel() for parameter in self.parameters())

@@ -44,17 +44,18 @@ class Collapsing(Parallel):
     def own_loss(self, model: Seq2Seq, prompt: Prompt, batch: Batch, hidden: Tensor, mask: Tensor,
                  revealed: Tensor) -> Loss:
         """-log p(y | x), whatever was revealed."""
-        scores = self.log_probabilities(model, prompt, hidden)
         lengths, target = symbols_before_end(batch), _without_end(batch)
-        total = functional.ctc_loss(scores.transpose(0, 1), target, mask.sum(1), lengths, blank=BLANK,
-                                    reduction="sum", zero_infinity=True)
+        scores, _ = model.choose(hidden, prompt, _written(target), mask)
+        total = path_loss(scores, mask.sum(1), target, lengths)
         too_long = (positions_needed(target) > mask.sum(1)).sum().float()
         return Loss({"ctc_target": total, "too_long": too_long}, self.own_counts(batch), {"ctc_target": 1.0})
 
-    def alignment(self, model: Seq2Seq, prompt: Prompt, batch: Batch, hidden: Tensor, mask: Tensor) -> Tensor:
+    def alignment(self, model: Seq2Seq, prompt: Prompt, batch: Batch, hidden: Tensor, mask: Tensor
+                  ) -> tuple[Tensor, Tensor]:
         """The likeliest path that collapses to the target, blanks among it; -1 where there is none."""
-        scores = self.log_probabilities(model, prompt, hidden)
-        return align(scores, mask.sum(1), _without_end(batch), symbols_before_end(batch))
+        target = _without_end(batch)
+        scores, likeliest = model.choose(hidden, prompt, _written(target), mask)
+        return align(scores, mask.sum(1), target, symbols_before_end(batch)), likeliest
 
     def write(self, model: Seq2Seq, batch: Batch, states: States, prompt: Prompt, *, options: SearchOptions,
               limit: Tensor, constraint: Constraint | None) -> list[list[Hypothesis]]:
@@ -78,11 +79,44 @@ def _without_end(batch: Batch) -> Tensor:
     return batch.target.masked_fill(place >= symbols_before_end(batch).unsqueeze(1), BLANK)[:, : -1]
 
 
+def _written(target: Tensor) -> Tensor:
+    """(B,1+U) what paths of a target (B,U) are made of: the blank, then its symbols."""
+    return functional.pad(target, (1, 0), value=BLANK)
+
+
+def path_loss(scores: Tensor, positions: Tensor, target: Tensor, lengths: Tensor) -> Tensor:
+    """Summed -log p of all paths that collapse to the target, from the scores of the symbols on them alone.
+
+    By Fisher's identity the slope of the loss in the score of a symbol at a position is minus the probability g that
+    the path is there, given the target. PyTorch's CTC loss gives exp(score) - g, the slope before a softmax over all
+    symbols, out of which g is taken. Targets that need more positions than there are have loss and slope 0.
+
+    Args:
+        scores: (B,C,1+U) log-probabilities of the blank and of each symbol of the target, float32.
+        positions: (B,) int64, how many of the C are a row's own.
+        target: (B,U) int64 without END, padded with the blank.
+        lengths: (B,) int64, symbols of each row.
+
+    Source: Graves et al. 2006, eqs. 14 and 15.
+    """
+    number = torch.arange(target.size(1), device=target.device)
+    same = target.unsqueeze(2) == target.unsqueeze(1)
+    first = torch.where(same, number, target.size(1)).amin(2) + 1  # equal symbols in one column: repetitions are seen
+    with torch.enable_grad():
+        leaf = scores.detach().transpose(0, 1).requires_grad_()
+        total = functional.ctc_loss(leaf, first, positions, lengths, blank=0, reduction="sum", zero_infinity=True)
+        slope, = torch.autograd.grad(total, leaf)
+    place = torch.arange(scores.size(1), device=scores.device)
+    asked = (place < positions.unsqueeze(1)) & (positions_needed(target) <= positions).unsqueeze(1)
+    given = (leaf.detach().exp() - slope).transpose(0, 1).masked_fill(~asked.unsqueeze(2), 0.0)
+    return total.detach() - (given * (scores - scores.detach())).sum()
+
+
 def align(scores: Tensor, positions: Tensor, target: Tensor, lengths: Tensor) -> Tensor:
     """The likeliest path of each row that collapses to its target.
 
     Args:
-        scores: (B,C,V) log-probabilities.
+        scores: (B,C,1+U) log-probabilities of the blank and of each symbol of the target.
         positions: (B,) int64, how many of the C are a row's own.
         target: (B,U) int64 without END, padded with the blank.
         lengths: (B,) int64, symbols of each row.
@@ -95,7 +129,9 @@ def align(scores: Tensor, positions: Tensor, target: Tensor, lengths: Tensor) ->
     rows, count, _ = scores.shape
     spelled = target.new_full((rows, 2 * target.size(1) + 1), BLANK)  # blank y_1 blank y_2 ... blank
     spelled[:, 1::2] = target
-    gains = scores.gather(2, spelled.unsqueeze(1).expand(-1, count, -1))  # (B,C,2U+1)
+    column = torch.zeros_like(spelled[0])
+    column[1::2] = torch.arange(1, target.size(1) + 1, device=target.device)
+    gains = scores.index_select(2, column)  # (B,C,2U+1)
     skips = torch.zeros_like(spelled, dtype=torch.bool)  # where the blank before may be left out
     skips[:, 2:] = (spelled[:, 2:] != BLANK) & (spelled[:, 2:] != spelled[:, :-2])
     reached = torch.full_like(gains[:, 0], NEVER)

@@ -44,19 +44,22 @@ class DirectedAcyclic(Parallel):
     def own_loss(self, model: Seq2Seq, prompt: Prompt, batch: Batch, hidden: Tensor, mask: Tensor,
                  revealed: Tensor) -> Loss:
         """-log p(y | x), whatever was revealed."""
-        found = path_log_likelihood(*self._graph(model, prompt, batch, hidden, mask), batch.target_mask.sum(1),
+        scores, _ = model.choose(hidden, prompt, batch.target, mask)
+        found = path_log_likelihood(scores.transpose(1, 2), model.links(hidden, mask), batch.target_mask.sum(1),
                                     mask.sum(1))
         possible = found > NEVER / 2
         sums = {"paths": -found.masked_fill(~possible, 0.0).sum(), "too_long": (~possible).sum().float()}
         return Loss(sums, self.own_counts(batch), {"paths": 1.0})
 
-    def alignment(self, model: Seq2Seq, prompt: Prompt, batch: Batch, hidden: Tensor, mask: Tensor) -> Tensor:
+    def alignment(self, model: Seq2Seq, prompt: Prompt, batch: Batch, hidden: Tensor, mask: Tensor
+                  ) -> tuple[Tensor, Tensor]:
         """The symbols at the vertices of the target's likeliest path."""
-        path = best_path(*self._graph(model, prompt, batch, hidden, mask), batch.target_mask.sum(1), mask.sum(1))
+        scores, likeliest = model.choose(hidden, prompt, batch.target, mask)
+        path = best_path(scores.transpose(1, 2), model.links(hidden, mask), batch.target_mask.sum(1), mask.sum(1))
         # A column more than there are vertices takes what lies on no path.
         symbols = torch.full((path.size(0), mask.size(1) + 1), -1, dtype=torch.int64, device=path.device)
         place = torch.where(path >= 0, path, mask.size(1))
-        return symbols.scatter(1, place, batch.target)[:, :-1]
+        return symbols.scatter(1, place, batch.target)[:, :-1], likeliest
 
     def write(self, model: Seq2Seq, batch: Batch, states: States, prompt: Prompt, *, options: SearchOptions,
               limit: Tensor, constraint: Constraint | None) -> list[list[Hypothesis]]:
@@ -68,13 +71,6 @@ class DirectedAcyclic(Parallel):
             return walk(emissions, links, mask.sum(1), limit, lookahead=options.lookahead)
         return [prefix_beam(*graph, options=options, limit=most) for *graph, most
                 in zip(emissions, links, mask.sum(1).tolist(), limit.tolist(), strict=True)]
-
-    def _graph(self, model: Seq2Seq, prompt: Prompt, batch: Batch, hidden: Tensor, mask: Tensor
-               ) -> tuple[Tensor, Tensor]:
-        """log P(y_t | u) (B,T,C) and log E (B,C,C)."""
-        scores = self.log_probabilities(model, prompt, hidden)
-        symbols = batch.target.unsqueeze(1).expand(-1, scores.size(1), -1)
-        return scores.gather(2, symbols).transpose(1, 2), model.links(hidden, mask)
 
     def _vertices(self, states: States) -> Tensor:
         return (states.mask.sum(1) * self.factor).ceil().long().clamp(min=2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from seq2seq_suite.model.seq2seq import Prompt, Seq2Seq
 from seq2seq_suite.strategies.auxiliary import Auxiliaries
@@ -49,16 +50,16 @@ class LengthFirst(Parallel):
     def own_loss(self, model: Seq2Seq, prompt: Prompt, batch: Batch, hidden: Tensor, mask: Tensor,
                  revealed: Tensor) -> Loss:
         """Cross-entropy of the symbols that were not revealed, and of the length."""
-        asked = (self.alignment(model, prompt, batch, hidden, mask) >= 0) & ~revealed
+        asked = (_by_place(batch, mask) >= 0) & ~revealed
         target = batch.target[:, : hidden.size(1)]
         sums = {"cross_entropy": model.cross_entropy(hidden, prompt, target, asked, self.label_smoothing),
                 "length": model.length_head.loss(prompt.states, symbols_before_end(batch))}
         return Loss(sums, self.own_counts(batch), {"cross_entropy": 1.0, "length": self.length_weight})
 
-    def alignment(self, model: Seq2Seq, prompt: Prompt, batch: Batch, hidden: Tensor, mask: Tensor) -> Tensor:
+    def alignment(self, model: Seq2Seq, prompt: Prompt, batch: Batch, hidden: Tensor, mask: Tensor
+                  ) -> tuple[Tensor, Tensor]:
         """Position t has symbol t."""
-        place = torch.arange(mask.size(1), device=mask.device)
-        return batch.target[:, : mask.size(1)].masked_fill(place >= symbols_before_end(batch).unsqueeze(1), -1)
+        return _by_place(batch, mask), _likeliest(model, prompt, batch, hidden, mask)
 
     def write(self, model: Seq2Seq, batch: Batch, states: States, prompt: Prompt, *, options: SearchOptions,
               limit: Tensor, constraint: Constraint | None) -> list[list[Hypothesis]]:
@@ -99,7 +100,7 @@ class MaskPredict(LengthFirst):
     def reveal(self, model: Seq2Seq, prompt: Prompt, batch: Batch, vectors: Tensor, mask: Tensor
                ) -> tuple[Tensor | None, Tensor]:
         """All but a random number of symbols; in evaluation half of them, always the same."""
-        symbols = self.alignment(model, prompt, batch, vectors, mask)
+        symbols = _by_place(batch, mask)
         asked = symbols >= 0
         count = asked.sum(1)
         if not self.training:
@@ -152,7 +153,7 @@ class CutAtEnd(Parallel):
     def own_loss(self, model: Seq2Seq, prompt: Prompt, batch: Batch, hidden: Tensor, mask: Tensor,
                  revealed: Tensor) -> Loss:
         """Cross-entropy of symbols and the first END that were not revealed; of END after it."""
-        target = self.alignment(model, prompt, batch, hidden, mask)
+        target = _with_ends(batch, mask)
         place = torch.arange(mask.size(1), device=mask.device)
         inside = mask & (place < batch.target_mask.sum(1, keepdim=True))
         symbols = target.clamp(min=0)
@@ -160,13 +161,10 @@ class CutAtEnd(Parallel):
                 "after_end": model.cross_entropy(hidden, prompt, symbols, mask & ~inside & ~revealed)}
         return Loss(sums, self.own_counts(batch), {"cross_entropy": 1.0, "after_end": self.end_weight})
 
-    def alignment(self, model: Seq2Seq, prompt: Prompt, batch: Batch, hidden: Tensor, mask: Tensor) -> Tensor:
+    def alignment(self, model: Seq2Seq, prompt: Prompt, batch: Batch, hidden: Tensor, mask: Tensor
+                  ) -> tuple[Tensor, Tensor]:
         """Position t has symbol t, END from the end on."""
-        target = batch.target.masked_fill(~batch.target_mask, END)
-        missing = mask.size(1) - target.size(1)
-        if missing > 0:
-            target = torch.cat((target, target.new_full((target.size(0), missing), END)), 1)
-        return target[:, : mask.size(1)].masked_fill(~mask, -1)
+        return _with_ends(batch, mask), _likeliest(model, prompt, batch, hidden, mask)
 
     def write(self, model: Seq2Seq, batch: Batch, states: States, prompt: Prompt, *, options: SearchOptions,
               limit: Tensor, constraint: Constraint | None) -> list[list[Hypothesis]]:
@@ -180,3 +178,21 @@ class CutAtEnd(Parallel):
 
     def _positions(self, states: States) -> Tensor:
         return (states.mask.sum(1) * self.factor).long() + self.extra
+
+
+def _by_place(batch: Batch, mask: Tensor) -> Tensor:
+    """(B,C) the target without END, -1 behind it; mask (B,C)."""
+    place = torch.arange(mask.size(1), device=mask.device)
+    return batch.target[:, : mask.size(1)].masked_fill(place >= symbols_before_end(batch).unsqueeze(1), -1)
+
+
+def _with_ends(batch: Batch, mask: Tensor) -> Tensor:
+    """(B,C) the target, END up to the last real position, then -1; mask (B,C)."""
+    target = functional.pad(batch.target.masked_fill(~batch.target_mask, END),
+                            (0, max(0, mask.size(1) - batch.target.size(1))), value=END)
+    return target[:, : mask.size(1)].masked_fill(~mask, -1)
+
+
+def _likeliest(model: Seq2Seq, prompt: Prompt, batch: Batch, hidden: Tensor, mask: Tensor) -> Tensor:
+    """(B,C) int64."""
+    return model.choose(hidden, prompt, batch.target[:, :1], mask)[1]

@@ -111,8 +111,9 @@ class Parallel(nn.Module, ABC):
         """The loss of hidden states (B,C,D) at real positions `mask` (B,C), some of them `revealed` (B,C)."""
 
     @abstractmethod
-    def alignment(self, model: Seq2Seq, prompt: Prompt, batch: Batch, hidden: Tensor, mask: Tensor) -> Tensor:
-        """(B,C) int64: the target's symbol at each position that has one, -1 elsewhere."""
+    def alignment(self, model: Seq2Seq, prompt: Prompt, batch: Batch, hidden: Tensor, mask: Tensor
+                  ) -> tuple[Tensor, Tensor]:
+        """(B,C) int64 each: the target's symbol at each position that has one, -1 elsewhere; the likeliest symbol."""
 
     @abstractmethod
     def own_counts(self, batch: Batch) -> dict[str, int]:
@@ -161,8 +162,8 @@ class Parallel(nn.Module, ABC):
         devices = [vectors.device] if vectors.device.type == "cuda" else []
         with torch.no_grad(), torch.random.fork_rng(devices):
             hidden = self.hidden(model, prompt, vectors, mask, None, torch.zeros_like(mask))
-            symbols = self.alignment(model, prompt, batch, hidden, mask)
-            missed = (model.logits(hidden, prompt).argmax(-1) != symbols) & (symbols >= 0)
+            symbols, likeliest = self.alignment(model, prompt, batch, hidden, mask)
+            missed = (likeliest != symbols) & (symbols >= 0)
             return symbols, self.glancing.choose(missed.sum(1), symbols >= 0, self.progress)
 
     @staticmethod
@@ -173,11 +174,6 @@ class Parallel(nn.Module, ABC):
             shown = model.look_up(symbols.clamp(min=0))
             vectors = torch.where(revealed.unsqueeze(2), shown.to(vectors.dtype), vectors)
         return model.decode(model.place(vectors), mask.unsqueeze(1), prompt, mask=mask)[0]
-
-    @staticmethod
-    def log_probabilities(model: Seq2Seq, prompt: Prompt, hidden: Tensor) -> Tensor:
-        """(N,C,V) float32 of all symbols, to learn from."""
-        return model.logits(hidden, prompt).float().log_softmax(-1)
 
     @staticmethod
     def writing(model: Seq2Seq, prompt: Prompt, hidden: Tensor, *, blank: bool = False, end: bool = True) -> Tensor:

@@ -6,7 +6,7 @@ from torch import nn
 from torch.nn import functional
 
 from seq2seq_suite.model import output
-from seq2seq_suite.model.output import OutputLayer, linear_cross_entropy
+from seq2seq_suite.model.output import OutputLayer, linear_choice, linear_cross_entropy
 
 COUNT, WIDTH, SYMBOLS = 13, 8, 11
 
@@ -49,6 +49,26 @@ def test_under_autocast_cross_entropy_is_near_and_its_sum_float32(monkeypatch, s
     for have, want in zip(got, expected, strict=True):
         assert have.dtype == torch.float32
         torch.testing.assert_close(have, want, rtol=0.03, atol=0.06)
+
+
+@pytest.mark.parametrize("low", [False, True])
+@pytest.mark.parametrize("rows_in_a_chunk", [1, 4, 100])
+def test_a_choice_by_chunks_is_a_gathered_log_softmax_in_value_and_gradients(monkeypatch, rows_in_a_chunk, low):
+    monkeypatch.setattr(output, "_CHUNK_ELEMENTS", rows_in_a_chunk * SYMBOLS)
+    inputs, symbols = make_inputs(), torch.randint(0, SYMBOLS, (COUNT, 3))
+    factors = torch.randn(COUNT, 3)
+
+    def plain_choice(hidden, weight, bias):
+        return (functional.linear(hidden, weight, bias).log_softmax(-1).gather(1, symbols) * factors).sum()
+
+    with torch.autocast("cpu", torch.bfloat16, enabled=low):
+        got = value_and_gradients(lambda *inputs: (linear_choice(*inputs, symbols)[0] * factors).sum(), inputs)
+    tolerance = {"rtol": 0.05, "atol": 0.1} if low else {"rtol": 1e-4, "atol": 1e-5}
+    for have, want in zip(got, value_and_gradients(plain_choice, inputs), strict=True):
+        assert have.dtype == torch.float32
+        torch.testing.assert_close(have, want, **tolerance)
+    if not low:
+        assert torch.equal(linear_choice(*inputs, symbols)[1], functional.linear(*inputs).argmax(-1))
 
 
 def test_no_targets_cost_nothing():

@@ -5,11 +5,12 @@ from dataclasses import replace
 
 import pytest
 import torch
+from torch.nn import functional
 
 from seq2seq_suite.data.batching import collate
 from seq2seq_suite.model.ctc import BLANK
 from seq2seq_suite.sizes import Sizes
-from seq2seq_suite.strategies.collapsing import Collapsing, align
+from seq2seq_suite.strategies.collapsing import Collapsing, align, path_loss
 from seq2seq_suite.strategies.dag import DirectedAcyclic, prefix_beam, walk
 from seq2seq_suite.strategies.length import CutAtEnd, LengthFirst, MaskPredict
 from seq2seq_suite.strategies.parallel import Glancing, spread
@@ -51,7 +52,8 @@ def test_ctc_aligns_as_enumeration_does(seed):
     scores = torch.randn(3, 5, 4).log_softmax(-1)
     targets, positions = ((1, 2), (3, 3), (2, 1, 3)), (5, 4, 2)
     padded = torch.tensor([[*target, *[BLANK] * (3 - len(target))] for target in targets])
-    found = align(scores, torch.tensor(positions), padded, torch.tensor([2, 2, 3])).tolist()
+    chosen = scores.gather(2, functional.pad(padded, (1, 0)).unsqueeze(1).expand(-1, 5, -1))
+    found = align(chosen, torch.tensor(positions), padded, torch.tensor([2, 2, 3])).tolist()
     for row, (target, count) in enumerate(zip(targets, positions, strict=True)):
         possible = [path for path in itertools.product(range(4), repeat=count) if collapse(path) == target]
         if not possible:
@@ -59,6 +61,22 @@ def test_ctc_aligns_as_enumeration_does(seed):
             continue
         best = max(possible, key=lambda path: sum(float(scores[row, step, one]) for step, one in enumerate(path)))
         assert found[row] == [*best, *[-1] * (5 - count)]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_loss_of_paths_needs_no_other_symbols_than_those_on_them(seed):
+    torch.manual_seed(seed)
+    logits = torch.randn(4, 7, 9, requires_grad=True)
+    target = torch.tensor([[4, 4, 7], [5, 8, 0], [0, 0, 0], [6, 6, 6]])
+    positions, lengths = torch.tensor([7, 5, 4, 4]), torch.tensor([3, 2, 0, 3])  # the last one needs five and has four
+    scores = logits.log_softmax(-1)
+    expected = functional.ctc_loss(scores.transpose(0, 1), target, positions, lengths, blank=BLANK, reduction="sum",
+                                   zero_infinity=True)
+    wanted, = torch.autograd.grad(expected, logits, retain_graph=True)
+    chosen = scores.gather(2, functional.pad(target, (1, 0)).unsqueeze(1).expand(-1, 7, -1))
+    found = path_loss(chosen, positions, target, lengths)
+    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(torch.autograd.grad(found, logits)[0], wanted, rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
