@@ -10,8 +10,9 @@ from torch import nn
 
 from seq2seq_suite.config import Config
 from seq2seq_suite.config_backbone import Backbone
+from seq2seq_suite.model.build import build_model
 from seq2seq_suite.model.layers import LayerShape
-from seq2seq_suite.model.seq2seq import Seq2Seq, build_model
+from seq2seq_suite.model.seq2seq import Seq2Seq
 from seq2seq_suite.sizes import Sizes
 from seq2seq_suite.strategies.base import Strategy
 from seq2seq_suite.tasks.parsing import ParsingTask

@@ -22,7 +22,8 @@ from benchmarks.systems import (
 from seq2seq_suite.config import Training
 from seq2seq_suite.config_backbone import Backbone
 from seq2seq_suite.data.batching import Bucketed, collate
-from seq2seq_suite.model.seq2seq import Seq2Seq, build_model
+from seq2seq_suite.model.build import build_model
+from seq2seq_suite.model.seq2seq import Seq2Seq
 from seq2seq_suite.sizes import Sizes
 from seq2seq_suite.strategies.autoregressive import Autoregressive
 from seq2seq_suite.strategies.search import SearchOptions

@@ -8,7 +8,8 @@ from dataclasses import replace
 import torch
 
 from seq2seq_suite.config import Config, Search
-from seq2seq_suite.model.seq2seq import Seq2Seq, build_model
+from seq2seq_suite.model.build import build_model
+from seq2seq_suite.model.seq2seq import Seq2Seq
 from seq2seq_suite.sizes import Sizes
 from seq2seq_suite.strategies.autoregressive import Autoregressive
 from seq2seq_suite.strategies.auxiliary import Auxiliaries

@@ -7,11 +7,11 @@ import pytest
 import torch
 
 from seq2seq_suite.config_backbone import SIZES, Backbone
+from seq2seq_suite.model.build import build_model
 from seq2seq_suite.model.decoder import DecoderStack
 from seq2seq_suite.model.encoders import SelfAttentionEncoder
 from seq2seq_suite.model.layers import causal
 from seq2seq_suite.model.positions import RotaryPositions
-from seq2seq_suite.model.seq2seq import build_model
 from seq2seq_suite.sizes import Sizes
 from seq2seq_suite.types import Batch, States
 

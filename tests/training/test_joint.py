@@ -17,7 +17,7 @@ from seq2seq_suite import cli, config_file
 from seq2seq_suite.config_backbone import Backbone
 from seq2seq_suite.data.batching import Bucketed
 from seq2seq_suite.data.mixture import Mixture, shares
-from seq2seq_suite.model.seq2seq import build_model
+from seq2seq_suite.model.build import build_model
 from seq2seq_suite.sizes import Sizes, SoundShape
 from seq2seq_suite.tasks import open_task
 from seq2seq_suite.training import experiment

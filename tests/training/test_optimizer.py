@@ -8,7 +8,7 @@ from torch import nn
 
 from seq2seq_suite.config import Training
 from seq2seq_suite.config_backbone import Backbone
-from seq2seq_suite.model.seq2seq import build_model
+from seq2seq_suite.model.build import build_model
 from seq2seq_suite.sizes import Sizes
 from seq2seq_suite.training.muon import Muon
 from seq2seq_suite.training.optimizer import MovingAverage, build_optimizer, learning_rate, set_rate

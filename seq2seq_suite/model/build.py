@@ -1,0 +1,160 @@
+"""The model that a configuration describes: which front-end, encoder, decoder, positions and heads it is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import torch
+from torch import nn
+
+from seq2seq_suite.model.audio import Masking, Subsampled
+from seq2seq_suite.model.ctc import CtcHead
+from seq2seq_suite.model.dag import Links
+from seq2seq_suite.model.decoder import DecoderStack, RecurrentDecoderStack
+from seq2seq_suite.model.embeddings import FactorisedEmbedding, token_embedding
+from seq2seq_suite.model.encoders import (
+    ConvolutionalEncoder,
+    RecurrentEncoder,
+    RecurrentNetworkEncoder,
+    SelfAttentionEncoder,
+)
+from seq2seq_suite.model.frontends import Tokens, Words
+from seq2seq_suite.model.guide import Guide
+from seq2seq_suite.model.label_head import LabelHead
+from seq2seq_suite.model.layers import LayerShape
+from seq2seq_suite.model.length import LengthHead
+from seq2seq_suite.model.output import Labeller, OutputLayer
+from seq2seq_suite.model.picture import ConvolutionalStem, Patches
+from seq2seq_suite.model.pointer import Pointer
+from seq2seq_suite.model.positions import LearnedPositions, NoPositions, RotaryPositions, SinusoidalPositions
+from seq2seq_suite.model.rnn_decoder import RecurrentNetworkDecoder
+from seq2seq_suite.model.segments import Segments, Sentences
+from seq2seq_suite.model.seq2seq import Extras, Seq2Seq
+from seq2seq_suite.model.slots import Slots
+from seq2seq_suite.sizes import Sizes, SoundShape
+from seq2seq_suite.types import PAD
+
+if TYPE_CHECKING:
+    from seq2seq_suite.config_backbone import Backbone
+
+
+def build_model(backbone: Backbone, sizes: Sizes, *, like: Sequence[tuple[Sizes, Seq2Seq]] = ()) -> Seq2Seq:
+    """The model that a configuration and a task's vocabularies describe.
+
+    Args:
+        backbone: the core's options.
+        sizes: what the vocabularies ask of it.
+        like: models of other tasks with what theirs asked: encoder and decoder stack are the first one's, and a
+            front-end for sound is that of the first model that hears in the same way.
+    """
+    shape = LayerShape(backbone.width, backbone.feed_forward_width, backbone.num_heads, backbone.dropout,
+                       backbone.attention_dropout, backbone.activation, backbone.norm, backbone.norm_placement,
+                       backbone.encoder_kernel, backbone.attention_score, backbone.experts, backbone.experts_per_token,
+                       backbone.expert_capacity)
+    rotary = None
+    if backbone.positions == "rotary":
+        rotary = RotaryPositions(backbone.width // backbone.num_heads, backbone.max_positions)
+    embedding = token_embedding(sizes.target_symbols, backbone.width, narrow_width=backbone.embedding_width)
+    output = OutputLayer(backbone.width, sizes.target_symbols, tied=embedding if backbone.tie_embeddings else None)
+    extras, encodes = _build_extras(backbone.width, sizes), sizes.has_source and backbone.encoder != "none"
+    positions = _build_positions(backbone)
+    # Source and target are one sequence to a decoder alone: learned positions go on from one to the other.
+    frontend = _build_frontend(backbone, sizes, embedding, _build_positions(backbone) if encodes else positions
+                               ) if sizes.has_source else None
+    if sizes.language:
+        language = OutputLayer(backbone.width, sizes.source_symbols,
+                               tied=frontend.embedding if backbone.tie_embeddings else None)
+        extras = replace(extras, language=language)
+    if like:
+        encoder, decoder = like[0][1].encoder, like[0][1].decoder
+        alike = [model.frontend for other, model in like if sizes.sound is not None and other.sound is not None
+                 and _heard(other.sound) == _heard(sizes.sound)]
+        frontend = alike[0] if alike else frontend
+    else:
+        encoder = _build_encoder(backbone, shape, rotary) if encodes else None
+        decoder = _build_decoder(backbone, shape, rotary, has_memory=encodes)
+    return Seq2Seq(frontend, encoder, decoder, positions=positions, embedding=embedding, output=output,
+                   dropout_rate=backbone.dropout, extras=extras, has_tag=backbone.source_tag)
+
+
+def _heard(sound: SoundShape) -> tuple[int, int]:
+    """What front-ends for sound must have in common to be one."""
+    return len(sound.mean), sound.subsampling
+
+
+def _build_extras(width: int, sizes: Sizes) -> Extras:
+    guide = label_head = None
+    if sizes.num_focus:
+        guide = Guide(width, sizes.num_focus, sizes.num_context, sizes.target_symbols)
+    labeller = Labeller(width, sizes.source_labels) if sizes.source_labels else None
+    if sizes.label_head:
+        label_head = LabelHead(width, sizes.target_symbols, label_wise=sizes.label_head == "label_wise",
+                               pointer=sizes.label_pointer, scores=sizes.scores)
+    return Extras(guide, labeller, Pointer(width) if sizes.pointer else None, label_head,
+                  CtcHead(width, sizes.ctc_symbols) if sizes.ctc_symbols else None,
+                  LengthHead(width, sizes.length_ratio) if sizes.length_ratio else None,
+                  Links(width, sizes.link_heads) if sizes.link_heads else None,
+                  Slots(width, sizes.slots, sizes.picture_rows) if sizes.slots else None)
+
+
+def _build_encoder(backbone: Backbone, shape: LayerShape, rotary: RotaryPositions | None) -> nn.Module:
+    if backbone.encoder == "conv":
+        return ConvolutionalEncoder(shape, backbone.encoder_layers, dilations=backbone.encoder_dilations)
+    if backbone.encoder == "rnn":
+        return RecurrentNetworkEncoder(shape, backbone.encoder_layers, cell=backbone.cell)
+    if backbone.encoder_steps == 1:
+        return SelfAttentionEncoder(shape, backbone.encoder_layers, rotary)
+    return RecurrentEncoder(shape, backbone.encoder_layers, rotary, num_steps=backbone.encoder_steps,
+                            positions=_build_positions(backbone))
+
+
+def _build_decoder(backbone: Backbone, shape: LayerShape, rotary: RotaryPositions | None, *, has_memory: bool
+                   ) -> nn.Module:
+    if backbone.decoder == "rnn":
+        return RecurrentNetworkDecoder(backbone.width, backbone.decoder_layers, cell=backbone.cell,
+                                       dropout_rate=backbone.dropout)
+    if backbone.decoder_steps == 1:
+        return DecoderStack(shape, backbone.decoder_layers, rotary=rotary, has_memory=has_memory)
+    return RecurrentDecoderStack(shape, backbone.decoder_layers, rotary=rotary, num_steps=backbone.decoder_steps,
+                                 positions=_build_positions(backbone), has_memory=has_memory)
+
+
+def _build_positions(backbone: Backbone) -> nn.Module:
+    match backbone.positions:
+        case "sinusoidal":
+            return SinusoidalPositions(backbone.width, backbone.max_positions)
+        case "learned":
+            return LearnedPositions(backbone.width, backbone.max_positions)
+        case _:
+            return NoPositions()
+
+
+def _build_frontend(backbone: Backbone, sizes: Sizes, target_embedding: nn.Embedding | FactorisedEmbedding,
+                    positions: nn.Module) -> nn.Module:
+    if sizes.sound is not None:
+        sound = sizes.sound
+        masking = Masking(sound.frequency_bars, sound.frequency_width, sound.time_bars, sound.time_share)
+        return Subsampled(torch.tensor(sound.mean), torch.tensor(sound.deviation), backbone.width,
+                          factor=sound.subsampling, positions=positions, dropout_rate=backbone.dropout,
+                          masking=masking)
+    if sizes.picture_stride:
+        if sizes.patches:
+            return Patches(backbone.width, stride=sizes.picture_stride, dropout_rate=backbone.dropout)
+        return ConvolutionalStem(backbone.width, stride=sizes.picture_stride, channels=sizes.picture_channels,
+                                 dropout_rate=backbone.dropout)
+    segments = None
+    if sizes.source_segments:
+        segments = Segments(sizes.source_segments, backbone.width, jitter=sizes.segment_jitter)
+    if sizes.sentences:
+        embedding = token_embedding(sizes.source_symbols, backbone.width, narrow_width=backbone.embedding_width,
+                                    padding_idx=PAD)
+        return Sentences(embedding, segments=segments, dropout_rate=backbone.dropout)
+    embedding = target_embedding
+    if not sizes.shared_symbols:
+        embedding = token_embedding(sizes.source_symbols, backbone.width, narrow_width=backbone.embedding_width)
+    if not sizes.words:
+        return Tokens(embedding, positions=positions, dropout_rate=backbone.dropout, segments=segments)
+    return Words(embedding, sizes.source_characters, positions=positions, dropout_rate=backbone.dropout,
+                 unknown_probability=torch.tensor(sizes.unknown_probability))
