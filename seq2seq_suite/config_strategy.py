@@ -28,7 +28,8 @@ class LengthHead(Section):
 
     kind: Literal["length_head"]
     label_smoothing: Fraction = 0.0
-    length_ratio: PositiveFloat = 1.0  # target symbols for an encoder position, about; the prediction differs from it
+    length_ratio: Annotated[float, Field(ge=0.0)] = 1.0  # target symbols for an encoder position, about: what is
+    # predicted is the difference from it; 0 where targets are not longer for longer sources
     length_weight: Annotated[float, Field(ge=0.0)] = 0.1  # of the length in the loss
     glancing: Ratios = (0.0, 0.0)  # times the missed symbols: target symbols shown at the training's beginning and end
     ctc_weight: Fraction = 0.0  # of the transcript's CTC loss on the encoder (speech)
@@ -39,7 +40,7 @@ class MaskPredict(Section):
 
     kind: Literal["mask_predict"]
     label_smoothing: Fraction = 0.0
-    length_ratio: PositiveFloat = 1.0
+    length_ratio: Annotated[float, Field(ge=0.0)] = 1.0
     length_weight: Annotated[float, Field(ge=0.0)] = 0.1
     ctc_weight: Fraction = 0.0
 

@@ -53,7 +53,7 @@ class Sizes:
         picture_rows: rows of encoder positions of a picture.
         picture_channels: of the first convolution.
         patches: cut them from the pixels instead of convolving.
-        length_ratio: target symbols for an encoder position, about, where the length is predicted; otherwise 0.
+        length_ratio: target symbols for an encoder position, about, where the length is predicted; otherwise None.
         link_heads: heads of the links between the decoder's positions; 0 for none.
         slots: rows and columns of the slots over a picture; none without them.
         has_source: False for a language model, which has no encoder.
@@ -82,7 +82,7 @@ class Sizes:
     picture_rows: int = 0
     picture_channels: int = 32
     patches: bool = False
-    length_ratio: float = 0.0
+    length_ratio: float | None = None
     link_heads: int = 0
     slots: tuple[int, int] | tuple[()] = ()
     has_source: bool = True

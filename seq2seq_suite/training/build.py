@@ -41,7 +41,7 @@ def build_decoder(config: Config, task: Task, *, device: torch.device, like: Seq
 
 def sizes_of(config: Config, task: Task) -> Sizes:
     """What task and strategy ask of the model."""
-    return replace(task.sizes(), length_ratio=getattr(config.strategy, "length_ratio", 0.0),
+    return replace(task.sizes(), length_ratio=getattr(config.strategy, "length_ratio", None),
                    link_heads=getattr(config.strategy, "link_heads", 0), slots=getattr(config.strategy, "grid", ()),
                    language=getattr(config.strategy, "language_weight", 0.0) > 0.0)
 

@@ -9,6 +9,7 @@ from torch.nn import functional
 
 from seq2seq_suite.data.batching import collate
 from seq2seq_suite.model.ctc import BLANK
+from seq2seq_suite.model.length import MIDDLE, LengthHead
 from seq2seq_suite.sizes import Sizes
 from seq2seq_suite.strategies.collapsing import Collapsing, align, path_loss
 from seq2seq_suite.strategies.dag import DirectedAcyclic, prefix_beam, walk
@@ -44,6 +45,14 @@ def test_the_source_is_copied_evenly():
     assert found[0, :, 0].tolist() == [0, 0, 1, 2, 2, 2, 3, 4, 4]
     assert found[1, :2, 0].tolist() == [0, 4] and found[2, 0, 0] == 0 and found[3, :7, 0].tolist()[-1] == 2
     assert real.sum(1).tolist() == [9, 2, 1, 7]
+
+
+@pytest.mark.parametrize(("ratio", "classes"), [(0.0, (3, 2)), (1.5, (-6, -1))])
+def test_a_length_is_predicted_as_its_difference_from_a_share_of_the_source(ratio, classes):
+    head = LengthHead(4, ratio).requires_grad_(False)
+    states = States(torch.randn(2, 6, 4), torch.arange(6) < torch.tensor([[6], [2]]))
+    assert float(head.loss(states, torch.tensor([3, 2]))) == pytest.approx(
+        -sum(float(head(states)[row, MIDDLE + one]) for row, one in enumerate(classes)), rel=1e-5)
 
 
 @pytest.mark.parametrize("seed", range(3))
