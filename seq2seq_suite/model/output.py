@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -10,6 +10,7 @@ from torch.nn import functional
 
 from seq2seq_suite.model.embeddings import FactorisedEmbedding
 
+UNLIKELY = -1e4  # logit of what is not to be written, unless an automaton leaves nothing else
 _CHUNK_ELEMENTS = 2**21  # logits held at a time: 8 MiB in float32
 _PACKED_SYMBOLS = 2_000  # below, a step of search gains less than the packed product costs to call
 
@@ -66,17 +67,21 @@ class OutputLayer(nn.Module):
         """
         return linear_cross_entropy(self._narrow(hidden), self.weight, self.bias, targets, label_smoothing)
 
-    def choose(self, hidden: Tensor, symbols: Tensor) -> tuple[Tensor, Tensor]:
+    def choose(self, hidden: Tensor, symbols: Tensor, *, never: Sequence[int] = ()) -> tuple[Tensor, Tensor, Tensor]:
         """log p of the given symbols at each row, and the row's likeliest symbol.
 
         Args:
             hidden: (N,D), padding already taken out.
             symbols: (N,K) int64.
+            never: symbols whose logits are `UNLIKELY`.
 
         Returns:
-            (N,K) float32, and (N,) int64.
+            (N,K) float32, (N,) int64 and that symbol's log p (N,) float32, from which nothing is learned.
         """
-        return linear_choice(self._narrow(hidden), self.weight, self.bias, symbols)
+        bias = self.bias
+        if never:
+            bias = bias.index_fill(0, torch.tensor(never, device=bias.device), UNLIKELY)
+        return linear_choice(self._narrow(hidden), self.weight, bias, symbols)
 
     def _narrow(self, hidden: Tensor) -> Tensor:
         return hidden if self.projection is None else functional.linear(hidden, self.projection.t())
@@ -181,8 +186,8 @@ class _LinearCrossEntropy(torch.autograd.Function):
         return grad_hidden * grad, grad_weight * grad, grad_bias * grad, None, None
 
 
-def linear_choice(hidden: Tensor, weight: Tensor, bias: Tensor, symbols: Tensor) -> tuple[Tensor, Tensor]:
-    """`log_softmax(hidden @ weight.T + bias)` gathered at `symbols`, and its argmax, chunk by chunk.
+def linear_choice(hidden: Tensor, weight: Tensor, bias: Tensor, symbols: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """`log_softmax(hidden @ weight.T + bias)` gathered at `symbols`, its argmax and its maximum, chunk by chunk.
 
     For losses that ask about few symbols at many positions (CTC, paths through a graph): the logits of a chunk are
     made twice, forwards and backwards, and never leave the cache.
@@ -198,21 +203,22 @@ class _LinearChoice(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, hidden, weight, bias, symbols):
-        """(N,K) scores, float32, and (N,) likeliest symbols of hidden (N,D), weight (V,D), bias (V,), symbols (N,K)."""
+        """See `linear_choice`: hidden (N,D), weight (V,D), bias (V,), symbols (N,K)."""
         ctx.cast = _compute_type(hidden)
         scores = hidden.new_empty(symbols.shape, dtype=torch.float32)
-        best, normaliser = symbols.new_empty(symbols.size(0)), hidden.new_empty(symbols.size(0), 1, dtype=torch.float32)
+        best, mass = symbols.new_empty(symbols.size(0), 1), hidden.new_empty(symbols.size(0), 1, dtype=torch.float32)
+        largest = torch.empty_like(mass)
         for part, values in _logit_chunks(hidden, weight, bias, ctx.cast):
-            largest, best[part] = values.max(1)
+            largest[part], best[part] = values.max(1, keepdim=True)
             scores[part] = values.gather(1, symbols[part])
-            largest = largest.unsqueeze(1)
-            normaliser[part] = values.sub_(largest).exp_().sum(1, keepdim=True).log_() + largest
-        ctx.mark_non_differentiable(best)
+            mass[part] = values.sub_(largest[part]).exp_().sum(1, keepdim=True).log_()
+        best, gained, normaliser = best.squeeze(1), -mass.squeeze(1), mass + largest
+        ctx.mark_non_differentiable(best, gained)
         ctx.save_for_backward(hidden, weight, bias, symbols, normaliser)
-        return scores - normaliser, best
+        return scores - normaliser, best, gained
 
     @staticmethod
-    def backward(ctx, slopes, _):
+    def backward(ctx, slopes, *_):
         """The logits once more, and what the slopes (N,K) make of them."""
         hidden, weight, bias, symbols, normaliser = ctx.saved_tensors
         grad_hidden, grad_weight = torch.empty_like(hidden), torch.zeros_like(weight)

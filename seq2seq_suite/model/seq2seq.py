@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -18,7 +19,7 @@ from seq2seq_suite.model.guide import Guide
 from seq2seq_suite.model.label_head import LabelHead, LabelView
 from seq2seq_suite.model.layers import causal
 from seq2seq_suite.model.length import LengthHead
-from seq2seq_suite.model.output import Labeller, OutputLayer
+from seq2seq_suite.model.output import UNLIKELY, Labeller, OutputLayer
 from seq2seq_suite.model.pointer import Pointer, smoothed_cross_entropy
 from seq2seq_suite.model.slots import Slots
 from seq2seq_suite.types import Batch, States
@@ -231,7 +232,8 @@ class Seq2Seq(nn.Module):
         logits = self.logits(hidden, prompt).flatten(0, 1).index_select(0, places)
         return smoothed_cross_entropy(logits.float().log_softmax(-1), targets, label_smoothing)
 
-    def choose(self, hidden: Tensor, prompt: Prompt, symbols: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    def choose(self, hidden: Tensor, prompt: Prompt, symbols: Tensor, mask: Tensor, *, never: Sequence[int] = ()
+               ) -> tuple[Tensor, Tensor, Tensor]:
         """log p of a row's symbols at each of its positions, and the likeliest symbol there.
 
         Args:
@@ -239,20 +241,24 @@ class Seq2Seq(nn.Module):
             prompt: that they come from.
             symbols: (N,K) int64, the same ones at all positions of a row.
             mask: (N,C) bool, True for the positions that count.
+            never: symbols that are not to be the likeliest.
 
         Returns:
-            (N,C,K) float32 and (N,C) int64, both 0 where the mask is False.
+            (N,C,K) float32, (N,C) int64 and that symbol's log p (N,C) float32, from which nothing is learned; all 0
+            where the mask is False.
         """
         places = mask.flatten().nonzero().squeeze(1)
         symbols = symbols.index_select(0, places // mask.size(1))
         if self.pointer is None and not self._label_pointer:
-            scores, best = self.output.choose(hidden.flatten(0, 1).index_select(0, places), symbols)
+            found = self.output.choose(hidden.flatten(0, 1).index_select(0, places), symbols, never=never)
         else:
             logits = self.logits(hidden, prompt).flatten(0, 1).index_select(0, places).float()
-            scores, best = logits.log_softmax(-1).gather(1, symbols), logits.max(-1).indices
-        everywhere = scores.new_zeros(mask.numel(), symbols.size(1)).index_copy(0, places, scores)
-        return (everywhere.unflatten(0, mask.shape),
-                best.new_zeros(mask.numel()).index_copy(0, places, best).view_as(mask))
+            logits[:, list(never)] = UNLIKELY
+            scores = logits.log_softmax(-1)
+            gained, best = scores.detach().max(-1)
+            found = scores.gather(1, symbols), best, gained
+        return tuple(part.new_zeros(mask.numel(), *part.shape[1:]).index_copy(0, places, part)
+                     .unflatten(0, mask.shape) for part in found)
 
     def num_parameters(self) -> int:
         """Trained numbers, tied ones counted once."""

@@ -9,10 +9,10 @@ from torch.nn import functional
 from seq2seq_suite.model.ctc import BLANK, positions_needed
 from seq2seq_suite.model.seq2seq import Prompt, Seq2Seq
 from seq2seq_suite.strategies.auxiliary import Auxiliaries
-from seq2seq_suite.strategies.ctc import NEVER, best_path
-from seq2seq_suite.strategies.parallel import Glancing, Parallel, spread, symbols_before_end
+from seq2seq_suite.strategies.ctc import NEVER, collapse
+from seq2seq_suite.strategies.parallel import UNREADABLE, Glancing, Parallel, spread, symbols_before_end
 from seq2seq_suite.strategies.search import SearchOptions
-from seq2seq_suite.types import Batch, Constraint, Hypothesis, Loss, States
+from seq2seq_suite.types import END, Batch, Constraint, Hypothesis, Loss, States
 
 
 class Collapsing(Parallel):
@@ -45,7 +45,7 @@ class Collapsing(Parallel):
                  revealed: Tensor) -> Loss:
         """-log p(y | x), whatever was revealed."""
         lengths, target = symbols_before_end(batch), _without_end(batch)
-        scores, _ = model.choose(hidden, prompt, _written(target), mask)
+        scores, _, _ = model.choose(hidden, prompt, _written(target), mask)
         total = path_loss(scores, mask.sum(1), target, lengths)
         too_long = (positions_needed(target) > mask.sum(1)).sum().float()
         return Loss({"ctc_target": total, "too_long": too_long}, self.own_counts(batch), {"ctc_target": 1.0})
@@ -54,7 +54,7 @@ class Collapsing(Parallel):
                   ) -> tuple[Tensor, Tensor]:
         """The likeliest path that collapses to the target, blanks among it; -1 where there is none."""
         target = _without_end(batch)
-        scores, likeliest = model.choose(hidden, prompt, _written(target), mask)
+        scores, likeliest, _ = model.choose(hidden, prompt, _written(target), mask)
         return align(scores, mask.sum(1), target, symbols_before_end(batch)), likeliest
 
     def write(self, model: Seq2Seq, batch: Batch, states: States, prompt: Prompt, *, options: SearchOptions,
@@ -62,10 +62,10 @@ class Collapsing(Parallel):
         """The best path, collapsed; no more symbols than the limit allows."""
         vectors, mask = spread(states, self._positions(states))
         hidden = self.hidden(model, prompt, vectors, mask, None, torch.zeros_like(mask))
-        scores = self.writing(model, prompt, hidden, blank=True, end=False)
-        certain = torch.full_like(scores[:1, :1], NEVER)
-        certain[..., BLANK] = 0.0
-        found = best_path(torch.where(mask.unsqueeze(2), scores, certain))
+        # Behind a row's positions the blank is written, which has the symbol and the score of nothing: 0.
+        never = (*(symbol for symbol in UNREADABLE if symbol != BLANK), END)
+        _, path, gained = model.choose(hidden, prompt, torch.zeros_like(limit).unsqueeze(1), mask, never=never)
+        found = collapse(path, gained)
         return [[Hypothesis(tuple(symbols[: most - 1]), score, complete=len(symbols) < most)]
                 for (symbols, score), most in zip(found, limit.tolist(), strict=True)]
 

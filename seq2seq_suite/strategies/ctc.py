@@ -26,6 +26,11 @@ def best_path(scores: Tensor) -> list[tuple[list[int], float]]:
     [([7, 7, 8], 0.0)]
     """
     gained, path = scores.max(-1)
+    return collapse(path, gained)
+
+
+def collapse(path: Tensor, gained: Tensor) -> list[tuple[list[int], float]]:
+    """What each path (B,S) says once repetitions are merged and blanks dropped, and the sum of `gained` (B,S)."""
     fresh = torch.ones_like(path, dtype=torch.bool)
     fresh[:, 1:] = path[:, 1:] != path[:, :-1]
     kept = fresh & (path != BLANK)

@@ -44,7 +44,7 @@ class DirectedAcyclic(Parallel):
     def own_loss(self, model: Seq2Seq, prompt: Prompt, batch: Batch, hidden: Tensor, mask: Tensor,
                  revealed: Tensor) -> Loss:
         """-log p(y | x), whatever was revealed."""
-        scores, _ = model.choose(hidden, prompt, batch.target, mask)
+        scores, _, _ = model.choose(hidden, prompt, batch.target, mask)
         found = path_log_likelihood(scores.transpose(1, 2), model.links(hidden, mask), batch.target_mask.sum(1),
                                     mask.sum(1))
         possible = found > NEVER / 2
@@ -54,7 +54,7 @@ class DirectedAcyclic(Parallel):
     def alignment(self, model: Seq2Seq, prompt: Prompt, batch: Batch, hidden: Tensor, mask: Tensor
                   ) -> tuple[Tensor, Tensor]:
         """The symbols at the vertices of the target's likeliest path."""
-        scores, likeliest = model.choose(hidden, prompt, batch.target, mask)
+        scores, likeliest, _ = model.choose(hidden, prompt, batch.target, mask)
         path = best_path(scores.transpose(1, 2), model.links(hidden, mask), batch.target_mask.sum(1), mask.sum(1))
         # A column more than there are vertices takes what lies on no path.
         symbols = torch.full((path.size(0), mask.size(1) + 1), -1, dtype=torch.int64, device=path.device)

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from seq2seq_suite.model.output import UNLIKELY
 from seq2seq_suite.model.seq2seq import Prompt, Seq2Seq
 from seq2seq_suite.strategies.auxiliary import Auxiliaries
 from seq2seq_suite.strategies.search import SearchOptions
@@ -31,7 +32,6 @@ from seq2seq_suite.types import (
 
 UNREADABLE = (PAD, BEGIN, UNKNOWN)  # symbols that are never written
 NEVER = float("-inf")
-_UNLIKELY = -1e4  # logit of what is not to be written, unless an automaton leaves nothing else
 
 
 @dataclass(frozen=True)
@@ -176,11 +176,10 @@ class Parallel(nn.Module, ABC):
         return model.decode(model.place(vectors), mask.unsqueeze(1), prompt, mask=mask)[0]
 
     @staticmethod
-    def writing(model: Seq2Seq, prompt: Prompt, hidden: Tensor, *, blank: bool = False, end: bool = True) -> Tensor:
-        """(N,C,V) float32 of symbols that may be written: the blank (PAD) and END only if asked for."""
+    def writing(model: Seq2Seq, prompt: Prompt, hidden: Tensor, *, end: bool = True) -> Tensor:
+        """(N,C,V) float32 of symbols that may be written, END only if asked for."""
         logits = model.logits(hidden, prompt).float()
-        never = [symbol for symbol in UNREADABLE if not (blank and symbol == PAD)] + ([] if end else [END])
-        logits[..., never] = _UNLIKELY
+        logits[..., [*UNREADABLE, *([] if end else [END])]] = UNLIKELY
         return logits.log_softmax(-1)
 
 
@@ -218,7 +217,7 @@ def read_under(constraint: Constraint, batch: Batch, scores: Tensor, lengths: Te
         return [(cut_at_end(row), sum(gains), True)
                 for row, gains in zip(symbols.tolist(), gained.tolist(), strict=True)]
     state, steps = constraint.start(batch, limit), []
-    behind = torch.full_like(scores[:, 0], _UNLIKELY)
+    behind = torch.full_like(scores[:, 0], UNLIKELY)
     behind[:, END] = 0.0
     ended = torch.zeros_like(lengths, dtype=torch.bool)
     for step in range(int(limit.max())):

@@ -68,7 +68,21 @@ def test_a_choice_by_chunks_is_a_gathered_log_softmax_in_value_and_gradients(mon
         assert have.dtype == torch.float32
         torch.testing.assert_close(have, want, **tolerance)
     if not low:
-        assert torch.equal(linear_choice(*inputs, symbols)[1], functional.linear(*inputs).argmax(-1))
+        _, best, gained = linear_choice(*inputs, symbols)
+        score, likeliest = functional.linear(*inputs).log_softmax(-1).max(-1)
+        assert torch.equal(best, likeliest)
+        torch.testing.assert_close(gained, score)
+
+
+def test_what_is_never_to_be_written_is_never_likeliest():
+    torch.manual_seed(1)
+    layer, hidden = OutputLayer(WIDTH, SYMBOLS).requires_grad_(False), torch.randn(COUNT, WIDTH)
+    logits = layer(hidden)
+    logits[:, [0, 5]] = float("-inf")
+    score, likeliest = logits.log_softmax(-1).max(-1)
+    _, best, gained = layer.choose(hidden, torch.zeros(COUNT, 1, dtype=torch.int64), never=(0, 5))
+    assert torch.equal(best, likeliest)
+    torch.testing.assert_close(gained, score)
 
 
 def test_no_targets_cost_nothing():
