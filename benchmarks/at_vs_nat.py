@@ -152,7 +152,7 @@ def plot(contestants: Sequence[Contestant], path: Path) -> None:
     import matplotlib
 
     matplotlib.use("Agg")
-    from matplotlib import pyplot
+    from matplotlib import pyplot, ticker
 
     figure, axes = pyplot.subplots(figsize=(7, 4.5), layout="constrained")
     for one in contestants:
@@ -163,7 +163,11 @@ def plot(contestants: Sequence[Contestant], path: Path) -> None:
         axes.annotate(one.name, (x, y), xytext=(6, 5), textcoords="offset points", fontsize=8)
     axes.set(xscale="log", xlabel="milliseconds for one sentence (median)",
              ylabel=contestants[0].decoder.task.primary_metric)
-    axes.grid(alpha=0.3)
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.xaxis.set_minor_locator(ticker.LogLocator(subs=(2, 5)))
+    axes.xaxis.set_minor_formatter("{x:g}")
+    axes.margins(x=0.25)  # room for the names
+    axes.grid(alpha=0.3, which="both")
     axes.spines[["top", "right"]].set_visible(False)
     figure.savefig(path, dpi=150)
     pyplot.close(figure)
