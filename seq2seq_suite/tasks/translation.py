@@ -134,7 +134,13 @@ class TranslationTask(FreeText):
             DataError: that run has none of this kind.
         """
         if self.pieces_from:
-            self.load(Path(self.pieces_from) / "vocabulary")
+            try:
+                self.load(Path(self.pieces_from) / "vocabulary")
+            except DataError:
+                raise DataError("this run, of which init_from speaks, has no such subwords", file=self.pieces_from,
+                                expected="a translation run whose subwords are of the same kind",
+                                remedy="correct init_from, give both runs the same options under `translation`, or "
+                                       "leave `frontend` out of init_parts") from None
             return
         sources = [self._source_text(example.source) for example in examples]
         targets = [self.written(example.reference) for example in examples]

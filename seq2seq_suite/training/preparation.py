@@ -63,6 +63,8 @@ def prepare_vocabulary(config: Config, task: Task, train: Sequence[Example], fol
                        resume: bool) -> None:
     """Give the task its vocabularies, which a folder of the run directory keeps; see `Config.init_parts`."""
     fits = ranks.is_first and not (resume and folder.is_dir())
+    if fits and config.init_from:
+        checkpoint.best(Path(config.init_from))  # without one there is nothing to begin with: say so before all else
     if fits and config.init_from and EVERYTHING in config.init_parts:
         task.load(Path(config.init_from) / "vocabulary")
     elif fits:

@@ -108,10 +108,11 @@ def test_a_share_of_the_training_split_is_drawn_by_the_seed(tmp_path, capsys):
 
 
 def test_what_does_not_fit_is_said(pretrained, tmp_path):
-    with pytest.raises(DataError, match="has no pieces of texts"):
-        (tmp_path / "empty").mkdir()
-        run(tmp_path, "a", ROWS, task="multilabel", multilabel={"encoding": "pieces"}, **FINETUNING,
-            init_from=str(tmp_path / "empty"))
+    for folder, message in ((tmp_path / "empty", "no checkpoint"), (tmp_path / "other", "has no pieces of texts")):
+        with pytest.raises(DataError, match=message):
+            run(tmp_path, "a", ROWS, task="multilabel", multilabel={"encoding": "pieces"}, **FINETUNING,
+                init_from=str(folder))
+        (tmp_path / "other" / "checkpoints" / "best").mkdir(parents=True, exist_ok=True)
     with pytest.raises(DataError, match=r"train\.jsonl:2: a text of \d+ pieces"):
         run(tmp_path, "b", ROWS, task="multilabel", multilabel={"encoding": "pieces", "pieces": 60}, **FINETUNING,
             data={"max_length": 4})

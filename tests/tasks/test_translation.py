@@ -187,7 +187,7 @@ def test_a_front_end_that_is_taken_over_brings_its_subwords_along(tmp_path):
         return task.encode(EXAMPLES[:1])[0].source.tolist()
 
     assert numbers() == fitted().encode(EXAMPLES[:1])[0].source.tolist() != numbers(init_parts=["encoder"])
-    with pytest.raises(DataError, match="source"):
+    with pytest.raises(DataError, match="no such subwords"):
         numbers(translation={"joint": False})
 
 
