@@ -51,7 +51,8 @@ class Decoder:
         found: dict[int, list[Hypothesis]] = {}
         place = {item.index: position for position, item in enumerate(encoded)}
         was_training = self.model.training
-        self.model.eval()
+        if was_training:  # a walk over all modules, which for one short sentence takes longer than a layer
+            self.model.eval()
         try:
             for batch in self.ranks.deal(in_sorted_batches(encoded, self.task.name, self.batch_sentences)):
                 between()
@@ -61,7 +62,8 @@ class Decoder:
                 for index, hypotheses in zip(batch.indices, self._generate(batch, constraint), strict=True):
                     found[place[index]] = hypotheses
         finally:
-            self.model.train(was_training)
+            if was_training:
+                self.model.train()
         found = self.ranks.union(found)
         return [found[position] for position in range(len(encoded))]
 
