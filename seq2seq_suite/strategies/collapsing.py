@@ -9,7 +9,7 @@ from torch.nn import functional
 from seq2seq_suite.model.ctc import BLANK, positions_needed
 from seq2seq_suite.model.seq2seq import Prompt, Seq2Seq
 from seq2seq_suite.strategies.auxiliary import Auxiliaries
-from seq2seq_suite.strategies.ctc import NEVER, collapse
+from seq2seq_suite.strategies.ctc import NEVER, collapse, prefix_beam
 from seq2seq_suite.strategies.parallel import UNREADABLE, Glancing, Parallel, spread, symbols_before_end
 from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.types import END, Batch, Constraint, Hypothesis, Loss, States
@@ -59,11 +59,16 @@ class Collapsing(Parallel):
 
     def write(self, model: Seq2Seq, batch: Batch, states: States, prompt: Prompt, *, options: SearchOptions,
               limit: Tensor, constraint: Constraint | None) -> list[list[Hypothesis]]:
-        """The best path, collapsed; no more symbols than the limit allows."""
+        """The best path, collapsed, or a beam over the outputs; no more symbols than the limit allows."""
         vectors, mask = spread(states, self._positions(states))
         hidden = self.hidden(model, prompt, vectors, mask, None, torch.zeros_like(mask))
-        # Behind a row's positions the blank is written, which has the symbol and the score of nothing: 0.
         never = (*(symbol for symbol in UNREADABLE if symbol != BLANK), END)
+        if max(options.beam_size, options.num_hypotheses) > 1:
+            logits = model.logits(hidden, prompt).float()
+            logits[..., list(never)] = NEVER
+            return [ranked(prefix_beam(row[inside], max(options.beam_size, options.num_hypotheses)), options, most)
+                    for row, inside, most in zip(logits.log_softmax(-1), mask, limit.tolist(), strict=True)]
+        # Behind a row's positions the blank is written, which has the symbol and the score of nothing: 0.
         _, path, gained = model.choose(hidden, prompt, torch.zeros_like(limit).unsqueeze(1), mask, never=never)
         found = collapse(path, gained)
         return [[Hypothesis(tuple(symbols[: most - 1]), score, complete=len(symbols) < most)]
@@ -71,6 +76,19 @@ class Collapsing(Parallel):
 
     def _positions(self, states: States) -> Tensor:
         return (states.mask.sum(1) * self.factor).ceil().long().clamp(min=1)
+
+
+def ranked(found: list[tuple[tuple[int, ...], float]], options: SearchOptions, limit: int) -> list[Hypothesis]:
+    """The hypotheses asked for, best first, by their log-probabilities and the length penalty.
+
+    Args:
+        found: outputs without END and their log-probabilities.
+        options: the penalty and how many are asked for.
+        limit: longest output, END included.
+    """
+    scored = [Hypothesis(symbols[: limit - 1], float(options.normalise(torch.tensor(score), len(symbols) + 1)),
+                         complete=len(symbols) < limit) for symbols, score in found]
+    return sorted(scored, key=lambda one: -one.score)[: options.num_hypotheses]
 
 
 def _without_end(batch: Batch) -> Tensor:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import heapq
+import math
 from dataclasses import dataclass
 
 import torch
@@ -36,6 +38,49 @@ def collapse(path: Tensor, gained: Tensor) -> list[tuple[list[int], float]]:
     kept = fresh & (path != BLANK)
     return [(row[keep].tolist(), score) for row, keep, score
             in zip(path.cpu(), kept.cpu(), gained.sum(1).tolist(), strict=True)]
+
+
+def prefix_beam(scores: Tensor, width: int) -> list[tuple[tuple[int, ...], float]]:
+    """The likeliest outputs of one item with their log-probabilities, each summed over the paths that say it.
+
+    The best path says less than the likeliest output where a symbol's mass lies on several positions, a blank ahead
+    on each of them.
+
+    Args:
+        scores: (S,V) log-probabilities.
+        width: outputs kept after each position, and symbols tried there besides an output's last.
+
+    Source: Hannun et al. 2014, Algorithm 1, without a language model.
+
+    >>> (output, score), *_ = prefix_beam(torch.tensor([[0.6, 0.4], [0.6, 0.4]]).log(), 2)
+    >>> output, round(math.exp(score), 2)  # the best path is two blanks, 0.36
+    ((1,), 0.64)
+    """
+    gains, symbols = scores.topk(min(width, scores.size(1)), 1)
+    beam = {(): (0.0, NEVER)}  # output -> log-probability of its paths that end in a blank, in its last symbol
+    for place, row in enumerate(scores.numpy(force=True)):
+        tried = [(symbol, gain) for symbol, gain in zip(symbols[place].tolist(), gains[place].tolist(), strict=True)
+                 if symbol != BLANK and gain > NEVER]
+        following: dict[tuple[int, ...], list[float]] = {}
+        for output, (in_blank, in_symbol) in beam.items():
+            either = _add(in_blank, in_symbol)
+            same = following.setdefault(output, [NEVER, NEVER])
+            same[0] = _add(same[0], either + float(row[BLANK]))
+            last = output[-1] if output else BLANK
+            if output:
+                same[1] = _add(same[1], in_symbol + float(row[last]))
+            for symbol, gain in tried:
+                longer = following.setdefault((*output, symbol), [NEVER, NEVER])
+                longer[1] = _add(longer[1], (in_blank if symbol == last else either) + gain)
+        beam = dict(heapq.nlargest(width, following.items(), key=lambda one: _add(*one[1])))
+    found = [(output, _add(*ends)) for output, ends in beam.items()]
+    return [(output, score) for output, score in found if score > NEVER]
+
+
+def _add(first: float, second: float) -> float:
+    """log(exp(first) + exp(second))."""
+    low, high = (first, second) if first < second else (second, first)
+    return high if low == NEVER else high + math.log1p(math.exp(low - high))
 
 
 @dataclass(frozen=True)

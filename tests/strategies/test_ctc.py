@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from seq2seq_suite.model.ctc import BLANK, CtcHead, positions_needed
-from seq2seq_suite.strategies.ctc import Prefixes, best_path
+from seq2seq_suite.strategies.ctc import Prefixes, best_path, prefix_beam
 from seq2seq_suite.types import END, States
 
 SYMBOLS = 6  # blank, BEGIN, END, UNKNOWN and two letters
@@ -55,6 +55,21 @@ def test_prefix_probabilities_are_sums_over_outputs(scores):
                 longer = sum(p for output, p in all_outputs.items() if output[: len(prefix) + 1] == (*prefix, letter))
                 assert math.exp(float(gains[letter])) == pytest.approx(longer / whole, abs=1e-12)
             assert math.exp(float(gains[END])) == pytest.approx(all_outputs.get(prefix, 0.0) / whole, abs=1e-12)
+
+
+def test_a_wide_beam_finds_all_outputs_with_the_sums_over_their_paths(scores):
+    for item, places in enumerate((5, 3)):
+        expected = outputs(scores[item, :places])
+        found = dict(prefix_beam(scores[item, :places], 200))
+        assert {output: math.exp(score) for output, score in found.items()} == pytest.approx(expected, abs=1e-12)
+        assert next(iter(found)) == max(expected, key=expected.get)
+
+
+def test_a_narrow_beam_keeps_what_is_likeliest():
+    scores = torch.tensor([[0.4, 0.0, 0.0, 0.0, 0.6, 0.0], [0.4, 0.0, 0.0, 0.0, 0.5, 0.1]]).log()
+    (output, score), other = prefix_beam(scores, 2)
+    assert output == (4,) and math.exp(score) == pytest.approx(0.6 * 0.4 + 0.6 * 0.5 + 0.4 * 0.5)
+    assert other[0] == () and math.exp(other[1]) == pytest.approx(0.16)
 
 
 def test_rows_are_selected_and_repeated_side_by_side(scores):
