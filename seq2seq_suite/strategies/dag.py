@@ -9,7 +9,7 @@ from seq2seq_suite.model.dag import NEVER, best_path, path_log_likelihood
 from seq2seq_suite.model.seq2seq import Prompt, Seq2Seq
 from seq2seq_suite.strategies.auxiliary import Auxiliaries
 from seq2seq_suite.strategies.parallel import Glancing, Parallel, cut_at_end, spread
-from seq2seq_suite.strategies.search import SearchOptions
+from seq2seq_suite.strategies.search import Finished, SearchOptions, top
 from seq2seq_suite.types import END, Batch, Constraint, Hypothesis, Loss, States
 
 
@@ -69,8 +69,7 @@ class DirectedAcyclic(Parallel):
         emissions, links = self.writing(model, prompt, hidden), model.links(hidden, mask)
         if max(options.beam_size, options.num_hypotheses) == 1:
             return walk(emissions, links, mask.sum(1), limit, lookahead=options.lookahead)
-        return [prefix_beam(*graph, options=options, limit=most) for *graph, most
-                in zip(emissions, links, mask.sum(1).tolist(), limit.tolist(), strict=True)]
+        return prefix_beam(emissions, links, mask.sum(1), limit, options=options)
 
     def _vertices(self, states: States) -> Tensor:
         return (states.mask.sum(1) * self.factor).ceil().long().clamp(min=2)
@@ -107,36 +106,43 @@ def walk(emissions: Tensor, links: Tensor, vertices: Tensor, limit: Tensor, *, l
             for row, score, most in zip(found, total.tolist(), limit.tolist(), strict=True)]
 
 
-def prefix_beam(emissions: Tensor, links: Tensor, vertices: int, *, options: SearchOptions, limit: int
-                ) -> list[Hypothesis]:
+def prefix_beam(emissions: Tensor, links: Tensor, vertices: Tensor, limit: Tensor, *, options: SearchOptions
+                ) -> list[list[Hypothesis]]:
     """The outputs of highest probability, each summed over the paths that write it, as far as a beam keeps them.
 
+    A prefix has a probability at each vertex, that a path has written it and now stands there, scaled to a sum of 1:
+    what may follow it is one matrix product with the vertices' distributions, and where it then stands another one.
+
     Args:
-        emissions: (C,V), links: (C,C), log-probabilities of one sentence's graph, `vertices` of the C its own.
+        emissions, links, vertices, limit: see `walk`.
         options: beam size, length penalty and how many outputs are asked for.
-        limit: longest output, END included.
     """
-    width = max(options.beam_size, options.num_hypotheses)
-    emissions, links = emissions[:vertices].double(), links[:vertices, :vertices].double()
-    reached = torch.full_like(links[:1], NEVER)  # (beams,C): log-probability of prefix and vertex before its symbol
-    reached[0, 0] = 0.0
-    prefixes: list[tuple[int, ...]] = [()]
-    finished: list[Hypothesis] = []
-    for _ in range(min(limit, vertices)):
-        # An output is whole when the last vertex has written END.
-        for prefix, score in zip(prefixes, (reached[:, -1] + emissions[-1, END]).tolist(), strict=True):
-            if score > NEVER / 2:
-                finished.append(Hypothesis(prefix, float(options.normalise(torch.tensor(score), len(prefix) + 1))))
-        mass = torch.logsumexp(reached[:, :-1].unsqueeze(2) + emissions[:-1], 1)  # (beams,V)
-        mass[:, END] = NEVER
-        best, place = mass.flatten().topk(min(width, mass.numel()))
-        kept = best > NEVER / 2
-        if not bool(kept.any()) or len(prefixes[0]) + 1 >= limit:
+    sentences, beams = limit.size(0), max(options.beam_size, options.num_hypotheses)
+    rows, last = torch.arange(sentences, device=limit.device), vertices - 1
+    ending = emissions[rows, last, END].unsqueeze(1)
+    written, follow = emissions.exp(), links.exp()
+    written[..., END], written[rows, last] = 0.0, 0.0  # END is the last vertex's, and it writes nothing else
+    standing = emissions.new_zeros(sentences, beams, emissions.size(1))  # (B,k,C)
+    standing[:, 0, 0] = 1.0
+    totals = torch.full((sentences, beams), float("-inf"), device=limit.device)  # (B,k) log-probability of a prefix
+    totals[:, 0] = 0.0
+    history = torch.empty(sentences, beams, 0, dtype=torch.int64, device=limit.device)
+    longest = torch.minimum(limit, vertices)
+    finished = Finished.none(sentences, beams, int(limit.max()), limit.device)
+    for step in range(int(longest.max())):
+        at_end = standing[rows, :, last].log() + totals + ending
+        found = options.normalise(at_end, step + 1).masked_fill((step >= longest).unsqueeze(1), float("-inf"))
+        finished = finished.merge(found, history, torch.ones_like(found, dtype=torch.bool))
+        mass = (totals - totals.amax(1, keepdim=True)).exp().unsqueeze(2) * (standing @ written)  # (B,k,V)
+        _, place = top(mass.flatten(1), beams)
+        beam, symbol = place // mass.size(2), place % mass.size(2)
+        spoken = written.gather(2, symbol.unsqueeze(1).expand(-1, written.size(1), -1)).transpose(1, 2)  # (B,k,C)
+        standing = (standing[rows.unsqueeze(1), beam] * spoken) @ follow
+        gained = standing.sum(2)
+        standing = standing / gained.clamp(min=torch.finfo(gained.dtype).tiny).unsqueeze(2)
+        totals = totals.gather(1, beam) + gained.log()
+        history = torch.cat((history[rows.unsqueeze(1), beam], symbol.unsqueeze(2)), 2)
+        bound = options.normalise(totals.amax(1), longest)
+        if bool(((bound <= finished.scores[:, options.num_hypotheses - 1]) | bound.isinf()).all()):
             break
-        beams, symbols = place[kept] // mass.size(1), place[kept] % mass.size(1)
-        leaving = reached[beams] + emissions[:, symbols].t()
-        leaving[:, -1] = NEVER
-        reached = torch.logsumexp(leaving.unsqueeze(2) + links, 1).clamp(min=NEVER)
-        prefixes = [(*prefixes[beam], symbol) for beam, symbol in zip(beams.tolist(), symbols.tolist(), strict=True)]
-    finished.sort(key=lambda one: -one.score)
-    return finished[: options.num_hypotheses]
+    return [finished.hypotheses(row, options.num_hypotheses, ()) for row in range(sentences)]

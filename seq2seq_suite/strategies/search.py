@@ -13,7 +13,7 @@ from seq2seq_suite.model.seq2seq import Prompt, Seq2Seq
 from seq2seq_suite.strategies.ctc import NEVER, Prefixes, best_path
 from seq2seq_suite.types import BEGIN, END, PAD, UNKNOWN, Batch, Constraint, ConstraintState, Hypothesis
 
-_BLOCK = 64  # symbols, in `_top`
+_BLOCK = 64  # symbols, in `top`
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ def _draw(log_probabilities: Tensor, options: SearchOptions) -> Tensor:
     return torch.multinomial(logits.softmax(-1), 1).squeeze(1)
 
 
-def _top(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
+def top(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """The largest scores (N,V) of each row and their places, (N,min(count,V)) each.
 
     They lie in the `count` blocks of largest maximum, or in what is left after the last whole block. To find maxima
@@ -197,7 +197,7 @@ def _top(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
 
 
 @dataclass(frozen=True)
-class _Finished:
+class Finished:
     """The best complete outputs of each sentence: scores (B,k), symbols (B,k,L), lengths (B,k), uncut (B,k)."""
 
     scores: Tensor
@@ -206,13 +206,13 @@ class _Finished:
     complete: Tensor
 
     @staticmethod
-    def none(sentences: int, beams: int, longest: int, device: torch.device) -> _Finished:
-        return _Finished(torch.full((sentences, beams), NEVER, device=device),
+    def none(sentences: int, beams: int, longest: int, device: torch.device) -> Finished:
+        return Finished(torch.full((sentences, beams), NEVER, device=device),
                          torch.full((sentences, beams, longest), END, device=device),
                          torch.zeros(sentences, beams, dtype=torch.int64, device=device),
                          torch.zeros(sentences, beams, dtype=torch.bool, device=device))
 
-    def merge(self, scores: Tensor, history: Tensor, complete: Tensor) -> _Finished:
+    def merge(self, scores: Tensor, history: Tensor, complete: Tensor) -> Finished:
         """With candidates (B,c) of symbols (B,c,t), keeping the best k."""
         beams, step = self.scores.size(1), history.size(2)
         best, place = torch.cat((self.scores, scores), 1).topk(beams, 1)
@@ -221,11 +221,11 @@ class _Finished:
         symbols = torch.cat((self.symbols, padded), 1)
         lengths = torch.cat((self.lengths, torch.full_like(scores, step, dtype=torch.int64)), 1)
         flags = torch.cat((self.complete, complete), 1)
-        return _Finished(best, symbols.gather(1, place.unsqueeze(2).expand(-1, -1, symbols.size(2))),
+        return Finished(best, symbols.gather(1, place.unsqueeze(2).expand(-1, -1, symbols.size(2))),
                          lengths.gather(1, place), flags.gather(1, place))
 
-    def select(self, sentences: Tensor) -> _Finished:
-        return _Finished(self.scores[sentences], self.symbols[sentences], self.lengths[sentences],
+    def select(self, sentences: Tensor) -> Finished:
+        return Finished(self.scores[sentences], self.symbols[sentences], self.lengths[sentences],
                          self.complete[sentences])
 
     def hypotheses(self, sentence: int, count: int, labels: tuple[int, ...]) -> list[Hypothesis]:
@@ -255,12 +255,12 @@ def beam_search(model: Seq2Seq, batch: Batch, *, options: SearchOptions, limit: 
     scores[:, 0] = 0.0
     history = torch.empty(alive.size(0), beams, 0, dtype=torch.int64, device=device)
     previous = previous.repeat_interleave(beams)
-    finished = _Finished.none(alive.size(0), beams, int(limit.max()), device)
+    finished = Finished.none(alive.size(0), beams, int(limit.max()), device)
     for step in range(int(limit.max())):
         last_step = limit[alive] == step + 1
         log_probabilities, rows = stepper.log_probabilities(rows, previous, last_step.repeat_interleave(beams))
         # 2k candidates hold at least k that do not end, since each beam can end in one way only.
-        likeliest, symbols = (found.view(alive.size(0), beams, -1) for found in _top(log_probabilities, 2 * beams))
+        likeliest, symbols = (found.view(alive.size(0), beams, -1) for found in top(log_probabilities, 2 * beams))
         totals = (scores.unsqueeze(2) + likeliest).flatten(1)
         best, place = totals.topk(min(2 * beams, totals.size(1)), 1)
         beam, symbol = place // likeliest.size(2), symbols.flatten(1).gather(1, place)

@@ -105,9 +105,10 @@ def test_a_loss_is_the_sum_over_its_rows(make_model, make_batch, name):
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
-def test_one_item_is_written_as_in_a_padded_batch(make_model, make_batch, name):
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_one_item_is_written_as_in_a_padded_batch(make_model, make_batch, name, beam_size):
     model, strategy, batch = make_model(SIZES), STRATEGIES[name]().eval(), no_dropout_batch(make_batch)
-    options, limit = SearchOptions(iterations=3), torch.full((4,), 20)
+    options, limit = SearchOptions(iterations=3, beam_size=beam_size), torch.full((4,), 20)
     whole = strategy.generate(model, batch, options=options, limit=limit)
     for row in range(4):
         source = int(batch.source_mask[row].sum())
@@ -154,10 +155,13 @@ def test_a_wide_beam_finds_the_likeliest_outputs_of_a_graph(seed):
                                       for vertex, symbol in zip(path, written, strict=True))
                 totals[written] = torch.tensor([totals.get(written, -1e30), score]).double().logsumexp(0).item()
     options = SearchOptions(beam_size=700, num_hypotheses=3, length_penalty=0.0)
-    found = prefix_beam(emissions, links, 5, options=options, limit=20)
+    padding = functional.pad(emissions, (0, 0, 0, 2)), functional.pad(links, (0, 2, 0, 2), value=-1e30)
+    found, cut = prefix_beam(*(torch.stack((part, part)) for part in padding), torch.tensor([5, 5]),
+                             torch.tensor([20, 3]), options=options)
     expected = sorted(totals.items(), key=lambda item: -item[1])[:3]
-    assert [(one.symbols, pytest.approx(one.score, abs=1e-4)) for one in found] == [(key, value)
-                                                                                  for key, value in expected]
+    assert [(one.symbols, pytest.approx(one.score, abs=1e-4)) for one in found] == expected
+    short = max((key for key in totals if len(key) < 3), key=totals.get)
+    assert (cut[0].symbols, cut[0].score) == (short, pytest.approx(totals[short], abs=1e-4))
 
 
 def test_a_walk_follows_the_likeliest_links_or_looks_ahead():
