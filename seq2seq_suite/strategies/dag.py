@@ -9,7 +9,7 @@ from seq2seq_suite.model.dag import NEVER, best_path, path_log_likelihood
 from seq2seq_suite.model.seq2seq import Prompt, Seq2Seq
 from seq2seq_suite.strategies.auxiliary import Auxiliaries
 from seq2seq_suite.strategies.parallel import Glancing, Parallel, cut_at_end, spread
-from seq2seq_suite.strategies.search import Finished, SearchOptions, top
+from seq2seq_suite.strategies.search import Finished, SearchOptions
 from seq2seq_suite.types import END, Batch, Constraint, Hypothesis, Loss, States
 
 
@@ -112,6 +112,7 @@ def prefix_beam(emissions: Tensor, links: Tensor, vertices: Tensor, limit: Tenso
 
     A prefix has a probability at each vertex, that a path has written it and now stands there, scaled to a sum of 1:
     what may follow it is one matrix product with the vertices' distributions, and where it then stands another one.
+    Tried are the 2k likeliest symbols of each vertex, of V.
 
     Args:
         emissions, links, vertices, limit: see `walk`.
@@ -120,8 +121,12 @@ def prefix_beam(emissions: Tensor, links: Tensor, vertices: Tensor, limit: Tenso
     sentences, beams = limit.size(0), max(options.beam_size, options.num_hypotheses)
     rows, last = torch.arange(sentences, device=limit.device), vertices - 1
     ending = emissions[rows, last, END].unsqueeze(1)
-    written, follow = emissions.exp(), links.exp()
-    written[..., END], written[rows, last] = 0.0, 0.0  # END is the last vertex's, and it writes nothing else
+    inner = emissions.index_fill(2, torch.tensor([END], device=limit.device), float("-inf"))
+    inner[rows, last] = float("-inf")  # END is the last vertex's, and it writes nothing else
+    tried = inner.topk(min(2 * beams, inner.size(2)), 2).indices.flatten(1).sort(1).values  # (B,K)
+    written = inner.gather(2, tried.unsqueeze(1).expand(-1, inner.size(1), -1)).exp()  # (B,C,K)
+    written[:, :, 1:].masked_fill_((tried[:, 1:] == tried[:, :-1]).unsqueeze(1), 0.0)
+    follow = links.exp()
     standing = emissions.new_zeros(sentences, beams, emissions.size(1))  # (B,k,C)
     standing[:, 0, 0] = 1.0
     totals = torch.full((sentences, beams), float("-inf"), device=limit.device)  # (B,k) log-probability of a prefix
@@ -133,15 +138,16 @@ def prefix_beam(emissions: Tensor, links: Tensor, vertices: Tensor, limit: Tenso
         at_end = standing[rows, :, last].log() + totals + ending
         found = options.normalise(at_end, step + 1).masked_fill((step >= longest).unsqueeze(1), float("-inf"))
         finished = finished.merge(found, history, torch.ones_like(found, dtype=torch.bool))
-        mass = (totals - totals.amax(1, keepdim=True)).exp().unsqueeze(2) * (standing @ written)  # (B,k,V)
-        _, place = top(mass.flatten(1), beams)
-        beam, symbol = place // mass.size(2), place % mass.size(2)
-        spoken = written.gather(2, symbol.unsqueeze(1).expand(-1, written.size(1), -1)).transpose(1, 2)  # (B,k,C)
+        largest = totals.amax(1, keepdim=True).clamp(min=NEVER)  # finite where a row's prefixes have come to an end
+        mass = (totals - largest).exp().unsqueeze(2) * (standing @ written)  # (B,k,K)
+        place = mass.flatten(1).topk(beams, 1).indices
+        beam, column = place // mass.size(2), place % mass.size(2)
+        spoken = written.gather(2, column.unsqueeze(1).expand(-1, written.size(1), -1)).transpose(1, 2)  # (B,k,C)
         standing = (standing[rows.unsqueeze(1), beam] * spoken) @ follow
         gained = standing.sum(2)
         standing = standing / gained.clamp(min=torch.finfo(gained.dtype).tiny).unsqueeze(2)
         totals = totals.gather(1, beam) + gained.log()
-        history = torch.cat((history[rows.unsqueeze(1), beam], symbol.unsqueeze(2)), 2)
+        history = torch.cat((history[rows.unsqueeze(1), beam], tried.gather(1, column).unsqueeze(2)), 2)
         bound = options.normalise(totals.amax(1), longest)
         if bool(((bound <= finished.scores[:, options.num_hypotheses - 1]) | bound.isinf()).all()):
             break

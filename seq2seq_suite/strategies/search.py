@@ -13,7 +13,7 @@ from seq2seq_suite.model.seq2seq import Prompt, Seq2Seq
 from seq2seq_suite.strategies.ctc import NEVER, Prefixes, best_path
 from seq2seq_suite.types import BEGIN, END, PAD, UNKNOWN, Batch, Constraint, ConstraintState, Hypothesis
 
-_BLOCK = 64  # symbols, in `top`
+_BLOCK = 64  # symbols, in `_top`
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ def _draw(log_probabilities: Tensor, options: SearchOptions) -> Tensor:
     return torch.multinomial(logits.softmax(-1), 1).squeeze(1)
 
 
-def top(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
+def _top(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """The largest scores (N,V) of each row and their places, (N,min(count,V)) each.
 
     They lie in the `count` blocks of largest maximum, or in what is left after the last whole block. To find maxima
@@ -260,7 +260,7 @@ def beam_search(model: Seq2Seq, batch: Batch, *, options: SearchOptions, limit: 
         last_step = limit[alive] == step + 1
         log_probabilities, rows = stepper.log_probabilities(rows, previous, last_step.repeat_interleave(beams))
         # 2k candidates hold at least k that do not end, since each beam can end in one way only.
-        likeliest, symbols = (found.view(alive.size(0), beams, -1) for found in top(log_probabilities, 2 * beams))
+        likeliest, symbols = (found.view(alive.size(0), beams, -1) for found in _top(log_probabilities, 2 * beams))
         totals = (scores.unsqueeze(2) + likeliest).flatten(1)
         best, place = totals.topk(min(2 * beams, totals.size(1)), 1)
         beam, symbol = place // likeliest.size(2), symbols.flatten(1).gather(1, place)

@@ -155,9 +155,13 @@ def test_a_wide_beam_finds_the_likeliest_outputs_of_a_graph(seed):
                                       for vertex, symbol in zip(path, written, strict=True))
                 totals[written] = torch.tensor([totals.get(written, -1e30), score]).double().logsumexp(0).item()
     options = SearchOptions(beam_size=700, num_hypotheses=3, length_penalty=0.0)
-    padding = functional.pad(emissions, (0, 0, 0, 2)), functional.pad(links, (0, 2, 0, 2), value=-1e30)
-    found, cut = prefix_beam(*(torch.stack((part, part)) for part in padding), torch.tensor([5, 5]),
-                             torch.tensor([20, 3]), options=options)
+    pair = emissions[[0, 4, 4, 4, 4]], torch.full_like(links, -1e30)  # two vertices and three that are none
+    pair[1][0, 1] = 0.0
+    rows = [torch.stack((part, part, other)) for part, other in zip((emissions, links), pair, strict=True)]
+    padded = functional.pad(rows[0], (0, 0, 0, 2)), functional.pad(rows[1], (0, 2, 0, 2), value=-1e30)
+    found, cut, one_symbol = prefix_beam(*padded, torch.tensor([5, 5, 2]), torch.tensor([20, 3, 20]), options=options)
+    assert one_symbol[0].symbols == (int(emissions[0].argmax()),) and len(one_symbol) == 3
+    assert one_symbol[0].score == pytest.approx(float(emissions[0].max()), abs=1e-4)
     expected = sorted(totals.items(), key=lambda item: -item[1])[:3]
     assert [(one.symbols, pytest.approx(one.score, abs=1e-4)) for one in found] == expected
     short = max((key for key in totals if len(key) < 3), key=totals.get)
