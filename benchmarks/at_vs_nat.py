@@ -1,9 +1,9 @@
 """What decoding all at once buys and costs: quality beside latency and throughput, for runs of one task.
 
-    python -m benchmarks.at_vs_nat runs/at:search.beam_size=5 runs/at:search.beam_size=1 runs/ctc runs/dag \\
+    python -m benchmarks.at_vs_nat runs/at:search.beam_size=5 greedy=runs/at:search.beam_size=1 runs/ctc runs/dag \\
         --output nat.md --plot nat.png
 
-A run is a directory, then changes to its search after colons. Times go from text to text, encoder, search over lengths
+A run is a directory, a name for it before an equals sign if wanted, then changes to its search after colons. Times go from text to text, encoder, search over lengths
 and rewriting included, the device's queue emptied; runs take turns, and figures are medians over rounds. Speed-ups are
 against the first run.
 """
@@ -60,11 +60,12 @@ class Contestant:
 
 
 def read(argument: str, split: str) -> Contestant:
-    """`RUN:key=value:key=value`."""
-    directory, *overrides = argument.split(":")
+    """`RUN:key=value:key=value` or `NAME=RUN:key=value:key=value`."""
+    place, *overrides = argument.split(":")
+    name, _, directory = place.rpartition("=")
     loaded = open_run(Path(directory), overrides)
     changes = [override.partition(".")[2] or override for override in overrides]
-    return Contestant(" ".join((Path(directory).name, *changes)), loaded.config.strategy.kind, loaded.decoder,
+    return Contestant(name or " ".join((Path(directory).name, *changes)), loaded.config.strategy.kind, loaded.decoder,
                       loaded.task.read(split))
 
 
@@ -154,20 +155,20 @@ def plot(contestants: Sequence[Contestant], path: Path) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot, ticker
 
-    figure, axes = pyplot.subplots(figsize=(7, 4.5), layout="constrained")
-    for one in contestants:
+    figure, axes = pyplot.subplots(figsize=(8.5, 4.5), layout="constrained")
+    colours = pyplot.get_cmap("tab10" if len(contestants) <= 10 else "tab20")
+    for place, one in enumerate(contestants):
         x, y = latency(one)[0], one.figure
         bounds = None if one.low != one.low else [[y - one.low], [one.high - y]]
         shape = "s" if one.kind == "autoregressive" else "o"
-        axes.errorbar(x, y, yerr=bounds, fmt=shape, capsize=3)
-        axes.annotate(one.name, (x, y), xytext=(6, 5), textcoords="offset points", fontsize=8)
+        axes.errorbar(x, y, yerr=bounds, fmt=shape, capsize=3, color=colours(place), label=one.name)
     axes.set(xscale="log", xlabel="milliseconds for one sentence (median)",
              ylabel=contestants[0].decoder.task.primary_metric)
     axes.xaxis.set_major_formatter("{x:g}")
     axes.xaxis.set_minor_locator(ticker.LogLocator(subs=(2, 5)))
     axes.xaxis.set_minor_formatter("{x:g}")
-    axes.margins(x=0.25)  # room for the names
     axes.grid(alpha=0.3, which="both")
+    figure.legend(loc="outside right center", frameon=False, fontsize=8)
     axes.spines[["top", "right"]].set_visible(False)
     figure.savefig(path, dpi=150)
     pyplot.close(figure)
@@ -176,7 +177,7 @@ def plot(contestants: Sequence[Contestant], path: Path) -> None:
 def main(given: Sequence[str] | None = None) -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("runs", nargs="+", metavar="RUN[:KEY=VALUE]", help="the first is what others are faster than")
+    parser.add_argument("runs", nargs="+", metavar="[NAME=]RUN[:KEY=VALUE]", help="the first is what others are faster than")
     parser.add_argument("--split", default="test")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--sentences", type=int, default=100, help="timed one by one; four times as many in batches")

@@ -24,11 +24,11 @@ def test_runs_of_one_task_stand_in_a_table_and_a_plot(tmp_path, capsys):
             "training": {"max_updates": 1, "validate_every": 1, "threads": 1}})
         experiment.run(config, tmp_path / kind, resume=False, overwrite=False, command=["test"])
     capsys.readouterr()
-    runs = [f"{tmp_path}/autoregressive:search.beam_size=2:search.max_length_factor=1.0", f"{tmp_path}/ctc"]
+    runs = [f"{tmp_path}/autoregressive:search.beam_size=2:search.max_length_factor=1.0", f"all at once={tmp_path}/ctc"]
     at_vs_nat.main([*runs, "--rounds", "1", "--sentences", "3", "--threads", "1", "--plot", str(tmp_path / "plot.png")])
     lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| ")]
     assert [line.split("|")[1].strip() for line in lines[2:]] == [
-        "autoregressive beam_size=2 max_length_factor=1.0", "ctc"]
+        "autoregressive beam_size=2 max_length_factor=1.0", "all at once"]
     assert lines[2].split("|")[7].strip() == "1.0x" and lines[3].split("|")[-2].strip() == "1"
     assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
     with pytest.raises(SystemExit) as caught:
