@@ -3,9 +3,9 @@
     python -m benchmarks.at_vs_nat runs/at:search.beam_size=5 greedy=runs/at:search.beam_size=1 runs/ctc runs/dag \\
         --output nat.md --plot nat.png
 
-A run is a directory, a name for it before an equals sign if wanted, then changes to its search after colons. Times go from text to text, encoder, search over lengths
-and rewriting included, the device's queue emptied; runs take turns, and figures are medians over rounds. Speed-ups are
-against the first run.
+A run is a directory, a name for it before an equals sign if wanted, then changes to its search after colons. Times go
+from text to text, encoder, search over lengths and rewriting included, the device's queue emptied; runs take turns, and
+figures are medians over rounds. Speed-ups are against the first run.
 """
 
 from __future__ import annotations
@@ -177,7 +177,8 @@ def plot(contestants: Sequence[Contestant], path: Path) -> None:
 def main(given: Sequence[str] | None = None) -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("runs", nargs="+", metavar="[NAME=]RUN[:KEY=VALUE]", help="the first is what others are faster than")
+    parser.add_argument("runs", nargs="+", metavar="[NAME=]RUN[:KEY=VALUE]",
+                        help="the first is what others are faster than")
     parser.add_argument("--split", default="test")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--sentences", type=int, default=100, help="timed one by one; four times as many in batches")

@@ -63,10 +63,11 @@ class Collapsing(Parallel):
         vectors, mask = spread(states, self._positions(states))
         hidden = self.hidden(model, prompt, vectors, mask, None, torch.zeros_like(mask))
         never = (*(symbol for symbol in UNREADABLE if symbol != BLANK), END)
-        if max(options.beam_size, options.num_hypotheses) > 1:
+        width = max(options.beam_size, options.num_hypotheses)
+        if width > 1:
             logits = model.logits(hidden, prompt).float()
             logits[..., list(never)] = NEVER
-            return [ranked(prefix_beam(row[inside], max(options.beam_size, options.num_hypotheses)), options, most)
+            return [ranked(prefix_beam(row[inside], width), options, most)
                     for row, inside, most in zip(logits.log_softmax(-1), mask, limit.tolist(), strict=True)]
         # Behind a row's positions the blank is written, which has the symbol and the score of nothing: 0.
         _, path, gained = model.choose(hidden, prompt, torch.zeros_like(limit).unsqueeze(1), mask, never=never)
