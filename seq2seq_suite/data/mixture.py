@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 
 from seq2seq_suite.data.batching import Bucketed
 from seq2seq_suite.types import Batch
@@ -67,14 +69,16 @@ class Mixture:
             had[name] += 1
             yield name
 
+    def counts(self, position: int) -> dict[str, int]:
+        """How many of the first `position` batches are of each task."""
+        had = Counter(islice(self.turns(), position))
+        return {name: had[name] for name in self.parts}
+
     def batches(self, epoch: int, position: int = 0) -> Iterator[tuple[int, int, Batch]]:
         """Batches without end from a place in the stream, as `Bucketed.batches` gives them; the epoch stays 0."""
-        turns = self.turns()
-        had = dict.fromkeys(self.parts, 0)
-        for _ in range(position):
-            had[next(turns)] += 1
+        had = self.counts(position)
         streams = {name: part.batches(*part.place_of(had[name])) for name, part in self.parts.items()}
-        for name in turns:
+        for name in islice(self.turns(), position, None):
             position += 1
             _, _, batch = next(streams[name])
             yield 0, position, replace(batch, indices=tuple(self.offsets[name] + index for index in batch.indices))

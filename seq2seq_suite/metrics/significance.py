@@ -111,6 +111,7 @@ def compare(first: Counts, second: Counts, formula: Formula, *,
 
     bootstrap: with d the difference of a resample, p = (#{|d| - mean |d| > |observed|} + 1) / (samples + 1).
     randomisation: each item's outputs are swapped with probability 1/2, p = (#{|d| > |observed|} + 1) / (samples + 1).
+    Equal counts have p = 1, which neither formula gives.
 
     Args:
         first, second: (N,K) counts of the same items in the same order.
@@ -127,6 +128,8 @@ def compare(first: Counts, second: Counts, formula: Formula, *,
     if first.shape != second.shape:
         raise ValueError(f"counts of shape {first.shape} and {second.shape}: not the same items")
     observed = [float(formula(counts.sum(0, keepdims=True))[0]) for counts in (first, second)]
+    if np.array_equal(first, second):
+        return Difference(*observed, 1.0)
     if test == "bootstrap":
         draws = _draws(len(first), samples or BOOTSTRAP_SAMPLES, seed)
         differences = np.abs(formula(_resampled(second, draws)) - formula(_resampled(first, draws)))

@@ -191,7 +191,8 @@ def _finish(config: Config, run_directory: RunDirectory, name: str, decoder: Dec
         checkpoint.export(own.checkpoints, decoder.model)
     settle(decoder, examples["validation"], own)
     tested = {split: examples[split] for split in config.tasks[name].data.test_splits}
-    summary = {**evaluate_splits(own, decoder, tested), **trainer.cost(),
+    mixture, position = trainer.batches, trainer.progress.update * config.training.accumulate
+    summary = {**evaluate_splits(own, decoder, tested), **trainer.cost(), "batches": mixture.counts(position)[name],
                "parameters": decoder.model.num_parameters(), "core_parameters": decoder.model.num_core_parameters()}
     own.write_summary(summary)
     return summary

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from seq2seq_suite.config import Training
 from seq2seq_suite.data.batching import Bucketed
+from seq2seq_suite.data.mixture import Mixture
 from seq2seq_suite.model.seq2seq import Seq2Seq
 from seq2seq_suite.report.progress import Progress as ProgressDisplay
 from seq2seq_suite.strategies.base import Strategy
@@ -89,7 +90,7 @@ class Trainer:
     run: RunDirectory
     options: Training
     decoder: Decoder
-    batches: Bucketed
+    batches: Bucketed | Mixture
     validation: tuple[Sequence[Example], Sequence[Encoded]]
     precision: torch.dtype
     origins: Sequence[str]

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from small_run import metrics, weights
 from two_processes import launch
 
+from benchmarks import multitask
 from seq2seq_suite import cli, config_file
 from seq2seq_suite.config_backbone import Backbone
 from seq2seq_suite.data.batching import Bucketed
@@ -186,6 +187,27 @@ def test_one_task_goes_on_from_the_joint_weights(folder, finished, tmp_path):
     assert "everything begins as in" in (tmp_path / "tuned" / "log.txt").read_text()
     before = json.loads((finished / "summary.json").read_text())["splits"]["test"]
     assert summary["splits"]["test"]["micro_f1"] == pytest.approx(before["labels/micro_f1"])
+
+
+def test_the_study_of_joint_weights_trains_each_task_as_often_alone(finished, tmp_path):
+    places, runs = multitask.planned(finished, tmp_path / "parts", share=0.5, rate=0.3, overrides=["device=cpu"])
+    for directory, (yaml, overrides) in runs.items():
+        start(config_file.load(yaml, overrides), directory)
+    read = {task: json.loads((kinds["together"] / "summary.json").read_text())["batches"]
+            for task, kinds in places.items()}
+    assert sum(read.values()) == 6 * 2
+    for task, kinds in places.items():
+        alone, tuned = (json.loads((kinds[kind] / "summary.json").read_text()) for kind in ("alone", "then tuned"))
+        assert (alone["updates"], tuned["updates"]) == (read[task], round(read[task] / 2))
+        assert tuned["parameters"] - alone["parameters"] == config_file.load(finished / "config.yaml").backbone.width
+    table = tmp_path / "table.md"
+    multitask.main([str(finished), "--runs", str(tmp_path / "parts"), "--tuned", "0.5", "--output", str(table)])
+    lines = [line for line in table.read_text().splitlines() if line.startswith("|")]
+    assert [line.split("|")[1].strip() for line in lines[2:]] == ["german", "labels", "questions"]
+    pytest.importorskip("matplotlib", reason="comes with the extra `bench`")
+    found = compare_runs([path for kinds in places.values() for path in kinds.values()], measure=False)
+    multitask.plot(places, found, tmp_path / "plot.png")
+    assert (tmp_path / "plot.png").stat().st_size > 1000
 
 
 def test_files_of_tasks_are_taken_in_and_what_stands_beside_them_goes_before(folder):
