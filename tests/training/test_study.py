@@ -1,10 +1,12 @@
 """Studies: every variant with every seed, once, and intervals of the means."""
 
+import importlib.util
 import json
 
 import pytest
 from scipy.stats import t
 
+from benchmarks import studies
 from seq2seq_suite import cli
 from seq2seq_suite.training import study
 from seq2seq_suite.types import ConfigError
@@ -55,6 +57,11 @@ def test_a_study_runs_each_cell_once_and_ends_in_a_table(folder, capfd):
     assert "norm: rms" in config and "max_updates: 2" in config and "- kind" in config
     (cell,) = study.run(folder / "s.yaml", folder / "runs", overrides=["training.max_updates=2"])
     assert cell.updates == 2 and len(cell.figures) == 2 and cell.metric == "exact_match"
+    table, picture = folder / "table.md", folder / "picture.png"
+    drawn = ["--plot", str(picture)] if importlib.util.find_spec("matplotlib") else []
+    studies.main([str(folder / "s.yaml"), "--runs", str(folder / "runs"), "--output", str(table), *drawn])
+    assert "## Which norm?" in table.read_text() and "| q | RMS, wide | exact_match | 2 |" in table.read_text()
+    assert not drawn or picture.stat().st_size > 1000
 
 
 def test_what_is_wrong_is_said_before_anything_runs(folder, capsys):

@@ -1,0 +1,81 @@
+"""A study of `tasks/studies`, its table and its picture.
+
+    python -m benchmarks.studies tasks/studies/norms.yaml --jobs 2 --threads 1 --output variants.md --plot norms.png
+
+What is run is what `python -m seq2seq_suite sweep` runs, in the same directories; finished runs are kept, so that an
+interrupted study goes on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.command_line import publish
+from benchmarks.machine import markdown_table, provenance
+from seq2seq_suite.training import study
+from seq2seq_suite.training.study import Cell
+
+
+def table(cells: Sequence[Cell]) -> list[str]:
+    """The lines of a study's table, under `study.HEADER`."""
+    return markdown_table(list(study.HEADER), [list(row) for row in study.rows(cells)])
+
+
+def plot(cells: Sequence[Cell], path: Path) -> None:
+    """A panel for each experiment, in it a line for each variant: the seeds, their mean and its 95 % interval."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    experiments = list(dict.fromkeys(cell.experiment for cell in cells))
+    variants = list(dict.fromkeys(cell.variant for cell in cells))
+    figure, panels = pyplot.subplots(1, len(experiments), sharey=True, squeeze=False, layout="constrained",
+                                     figsize=(3 * len(experiments) + 2.5, 0.35 * len(variants) + 1.2))
+    for axes, experiment in zip(panels[0], experiments, strict=True):
+        for cell in (cell for cell in cells if cell.experiment == experiment):
+            line, mean = variants.index(cell.variant), statistics.fmean(cell.figures)
+            low, high = cell.interval()
+            if low == low:
+                axes.plot([low, high], [line, line], color="tab:blue", alpha=0.4, linewidth=3, solid_capstyle="butt")
+            axes.plot(cell.figures, [line] * len(cell.figures), "o", color="tab:blue", markersize=3, alpha=0.6)
+            axes.plot([mean], [line], "|", color="black", markersize=12)
+            axes.set_xlabel(f"{cell.metric.replace('_', ' ')} on test")
+        axes.set_title(experiment, fontsize="medium")
+        figures = [one for cell in cells if cell.experiment == experiment for one in cell.figures]
+        margin = max(0.08 * (max(figures) - min(figures)), 0.5)
+        axes.set_xlim(min(figures) - margin, max(figures) + margin)  # a wide interval of three seeds may leave it
+        axes.grid(axis="x", alpha=0.3)
+        axes.spines[["top", "right"]].set_visible(False)
+    panels[0][0].set_yticks(range(len(variants)), variants)
+    panels[0][0].invert_yaxis()
+    figure.savefig(path, dpi=150)
+    pyplot.close(figure)
+
+
+def main(given: Sequence[str] | None = None) -> None:
+    """Run what is missing, print the table, draw the picture."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("study", type=Path, help="a file of tasks/studies")
+    parser.add_argument("override", nargs="*", help="key=value for every run")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--threads", type=int, default=2, help="of each job")
+    parser.add_argument("--runs", type=Path, help="where the runs lie (default: runs/sweep-STUDY)")
+    parser.add_argument("--plot", type=Path, help="PNG")
+    parser.add_argument("--output", type=Path, help="Markdown file")
+    parser.add_argument("--append", action="store_true", help="add to the file instead of replacing it")
+    arguments = parser.parse_args(given)
+    asked = study.load(arguments.study)
+    cells = study.run(arguments.study, arguments.runs or Path("runs") / f"sweep-{arguments.study.stem}",
+                      overrides=[*arguments.override, f"training.threads={arguments.threads}"], jobs=arguments.jobs)
+    if arguments.plot:
+        plot(cells, arguments.plot)
+    publish([f"## {asked.question}", "", *table(cells), "",
+             *provenance(", ".join(map(str, asked.seeds)), arguments.threads)], arguments)
+
+
+if __name__ == "__main__":
+    main()
