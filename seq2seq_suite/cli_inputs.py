@@ -49,6 +49,10 @@ def read_inputs(texts: Sequence[str], source: str | None) -> list[tuple[str, tup
     """The inputs with the file and line each came from."""
     if texts and source is not None:
         raise ConfigError("both TEXT and --input", file=COMMAND_LINE, expected="one of the two")
+    for text in texts:
+        if _is_setting(text):
+            raise ConfigError(f"'{text}' stands where an input is expected", file=COMMAND_LINE, expected="TEXT",
+                              remedy=f"for a change of the search: --set {text}; such an input can come from --input -")
     if texts:
         return [(text, (COMMAND_LINE, number)) for number, text in enumerate(texts, 1)]
     if source is None and sys.stdin.isatty():
@@ -64,6 +68,19 @@ def read_inputs(texts: Sequence[str], source: str | None) -> list[tuple[str, tup
         line = content.count(b"\n", 0, error.start) + 1
         raise DataError("not UTF-8", file=name, line=line, remedy="save the file as UTF-8") from None
     return [(line.rstrip("\r"), (name, number)) for number, line in enumerate(lines, 1)]
+
+
+def _is_setting(text: str) -> bool:
+    """Whether a text is `key=value` with a key of the configuration.
+
+    >>> _is_setting("search.beam_size=4"), _is_setting("y=z")
+    (True, False)
+    """
+    if "=" not in text:
+        return False
+    from seq2seq_suite.config_file import is_override, key_list
+
+    return is_override(text) and text.partition("=")[0] in key_list()
 
 
 def check_drawing(task: Task, examples: Sequence[Example]) -> None:

@@ -138,6 +138,7 @@ def test_inputs_that_cannot_be_read_are_named(capsys):
     Path("bytes.txt").write_bytes(b"a\nb\xff\n")
     assert wrong(capsys, "predict", "runs/a", "--input", "none.txt").startswith("none.txt: cannot be read: No such")
     assert wrong(capsys, "predict", "runs/a", "--input", "bytes.txt").startswith("bytes.txt:2: not UTF-8")
+    assert "--set search.beam_size=4" in wrong(capsys, "predict", "runs/a", "x", "search.beam_size=4")
     assert "both TEXT and --input" in wrong(capsys, "predict", "runs/a", "x", "--input", "-")
     with pytest.raises(DataError, match=r"in\.txt:7: the input is empty"):
         cli.make_example(None, " ", ("in.txt", 7))
