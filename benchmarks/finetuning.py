@@ -5,7 +5,8 @@
         --pretrained runs/language_model-reuters --output gpt.md --plot gpt.png
 
 Each cell is a run of its own (`runs/finetuning/ARM-SHARE-SEED`); finished ones are kept, so that an interrupted study
-goes on. The seed draws the share of the training split, which all arms of one seed have in common.
+goes on. The seed draws the share of the training split, which all arms of one seed have in common; so has the linear
+classifier, an SVM for each category on TF-IDF of the same words, which says what the share is worth without a network.
 """
 
 from __future__ import annotations
@@ -17,9 +18,14 @@ from pathlib import Path
 
 from benchmarks.command_line import publish
 from benchmarks.machine import markdown_table, provenance
+from benchmarks.multilabel_baselines import choose, decision_values, features, read
 from benchmarks.worth import train
 from seq2seq_suite import config_file
+from seq2seq_suite.config import Config
+from seq2seq_suite.metrics.labels import binarise, score_labels
+from seq2seq_suite.training.preparation import subset
 
+LINEAR = "linear SVM"
 SCRATCH, ALONE, BOTH = "from nothing", "pre-trained, lambda 0", "pre-trained, lambda 0.5"
 Figures = Mapping[tuple[str, float], Sequence[dict]]  # arm and share -> the figures of each seed
 
@@ -31,6 +37,27 @@ def arms(pretrained: Path) -> dict[str, tuple[str, ...]]:
     return {SCRATCH: ("strategy.language_weight=0.0", plain),
             ALONE: ("strategy.language_weight=0.0", plain, taken),
             BOTH: ("strategy.language_weight=0.5", taken)}
+
+
+def linear(config: Config, share: float, seed: int) -> dict[str, float]:
+    """Figures on test of an SVM for each category, from the share of the training split that `data.share` draws.
+
+    C 4 and the likeliest category where none is above 0, as in the baselines of the whole training split.
+    """
+    from sklearn.svm import LinearSVC
+
+    def cut(text: str) -> str:
+        return " ".join(text.split()[: config.multilabel.max_words or None])
+
+    train_rows, test = read(config.data.path, "train"), read(config.data.path, "test")
+    names = sorted({label for rows in (train_rows, test) for _, labels in rows for label in labels})
+    kept = [train_rows[place] for place in subset(len(train_rows), max(1, round(share * len(train_rows))), seed)]
+    seen, unseen = features([cut(text) for text, _ in kept], [cut(text) for text, _ in test], ngrams=1, title=False,
+                            min_df=1)
+    values = decision_values(seen, binarise([labels for _, labels in kept], names), unseen,
+                             lambda: LinearSVC(C=4.0, random_state=seed))
+    found = choose(values, names, 0.0, top=True)
+    return dict(score_labels([labels for _, labels in test], found, labels=names).figures)
 
 
 def table(figures: Figures, names: Sequence[str], shares: Sequence[float], metrics: Sequence[str]) -> list[str]:
@@ -61,7 +88,7 @@ def plot(figures: Figures, names: Sequence[str], shares: Sequence[float], metric
     from matplotlib import pyplot
 
     figure, axes = pyplot.subplots(figsize=(7, 4.5), layout="constrained")
-    for name, shape in zip(names, "so^", strict=False):
+    for name, shape in zip(names, "xso^", strict=False):
         values = [[one[metric] for one in figures[name, share]] for share in shares]
         spread = [statistics.stdev(one) if len(one) > 1 else 0.0 for one in values]
         axes.errorbar([100 * share for share in shares], [statistics.mean(one) for one in values], yerr=spread,
@@ -92,18 +119,21 @@ def main(given: Sequence[str] | None = None) -> None:
     parser.add_argument("--append", action="store_true", help="add to the file instead of replacing it")
     arguments = parser.parse_args(given)
     chosen = arms(arguments.pretrained.resolve())
-    config_file.load(Path(arguments.yaml), [*arguments.override, *chosen[BOTH]])  # a wrong key is told at once
-    figures = {(name, share): [] for name in chosen for share in arguments.shares}
+    # A wrong key is told at once.
+    config = config_file.load(Path(arguments.yaml), [*arguments.override, *chosen[BOTH]])
+    names = [LINEAR, *chosen]
+    figures = {(name, share): [] for name in names for share in arguments.shares}
     for seed in arguments.seeds:
         for share in arguments.shares:
+            figures[LINEAR, share].append(linear(config, share, seed))
             for name, overrides in chosen.items():
                 summary = train(arguments, f"{name} {100 * share:g}", [*overrides, f"data.share={share}"], seed,
                                 split="test")
                 figures[name, share].append(summary["splits"]["test"])
     if arguments.plot:
-        plot(figures, list(chosen), arguments.shares, arguments.metrics[0], arguments.plot)
+        plot(figures, names, arguments.shares, arguments.metrics[0], arguments.plot)
     publish([f"## Labels and a language model: `{Path(arguments.yaml).name}`, test", "",
-             *table(figures, list(chosen), arguments.shares, arguments.metrics), "",
+             *table(figures, names, arguments.shares, arguments.metrics), "",
              *provenance(", ".join(map(str, arguments.seeds)), arguments.threads)], arguments)
 
 

@@ -42,13 +42,13 @@ def read(data: str, split: str) -> Rows:
             for row in read_rows(data, split, splits={})]
 
 
-def features(train: Sequence[str], test: Sequence[str], *, ngrams: int, title: bool):
-    """TF-IDF matrices of both, with the title's beside the text's if wanted."""
+def features(train: Sequence[str], test: Sequence[str], *, ngrams: int, title: bool, min_df: int = 2):
+    """TF-IDF matrices of both, of words in `min_df` texts at least, with the title's beside the text's if wanted."""
     from scipy.sparse import hstack
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     def weigh(one: Sequence[str], other: Sequence[str]):
-        vectorizer = TfidfVectorizer(sublinear_tf=True, min_df=2, ngram_range=(1, ngrams))
+        vectorizer = TfidfVectorizer(sublinear_tf=True, min_df=min_df, ngram_range=(1, ngrams))
         return vectorizer.fit_transform(one), vectorizer.transform(other)
 
     whole = weigh(train, test)

@@ -1,5 +1,6 @@
 """The study of pre-training: its arms are configurations, its table and curve say what the runs reached."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,19 @@ def test_arms_differ_in_their_beginning_and_in_lambda():
     assert found == {finetuning.SCRATCH: ("", 0.0, ("frontend", "decoder")),
                      finetuning.ALONE: ("runs/lm", 0.0, ("frontend", "decoder")),
                      finetuning.BOTH: ("runs/lm", 0.5, ("frontend", "decoder", "language"))}
+
+
+def test_the_linear_classifier_learns_from_the_share_that_the_runs_have(tmp_path):
+    pytest.importorskip("sklearn", reason="comes with the multi-label task")
+    rows = [("wheat rises", ["grain"]), ("corn falls", ["grain"]), ("oil rises", ["fuel"]), ("gas falls", ["fuel"])] * 3
+    for split in ("train", "validation", "test"):
+        (tmp_path / f"{split}.jsonl").write_text(
+            "".join(json.dumps({"text": text, "labels": labels}) + "\n" for text, labels in rows), encoding="utf-8")
+    config = config_file.load(YAML, [f"data.path={tmp_path}"])
+    assert finetuning.linear(config, 1.0, 1)["micro_f1"] == 100.0
+    first_words = config_file.load(YAML, [f"data.path={tmp_path}", "multilabel.max_words=0"])
+    assert finetuning.linear(first_words, 1.0, 1)["micro_f1"] == 100.0
+    assert finetuning.linear(config, 0.1, 1)["micro_f1"] < 100.0  # one row, one category
 
 
 def test_the_table_has_a_line_for_each_share_and_arm(tmp_path):
