@@ -69,15 +69,29 @@ def table(places: Runs, found: Comparison) -> list[str]:
     pairs = {(pair.first, pair.second): pair for pair in found.pairs}
     lines = []
     for task, of_kind in _rows(places, found).items():
-        cells = [f"{row.figure:.2f} ({row.low:.2f} to {row.high:.2f})" for row in of_kind.values()]
         changes = []
         for kind in (TOGETHER, TUNED):
             pair = pairs.get((of_kind[ALONE].run, of_kind[kind].run))
             difference = of_kind[kind].figure - of_kind[ALONE].figure
-            changes.append(f"{difference:+.2f}" + (f" (p {pair.bootstrap_p:.2f})" if pair else ""))
-        lines.append([task, of_kind[ALONE].metric, f"{_batches(places[task][TOGETHER]):,}", *cells, *changes])
+            changes.append(f"{difference:+.2f}" + (f" ({_chance(pair.bootstrap_p)})" if pair else ""))
+        metric = of_kind[ALONE].metric + ("" if _sign(places[task]) > 0 else ", less is better")
+        lines.append([task, metric, f"{_batches(places[task][TOGETHER]):,}", *map(_with_interval, of_kind.values()),
+                      *changes])
     header = ["task", "metric", "updates", ALONE, TOGETHER, TUNED, f"{TOGETHER} - {ALONE}", f"{TUNED} - {ALONE}"]
     return markdown_table(header, lines)
+
+
+def _with_interval(row: Row) -> str:
+    return f"{row.figure:.2f}" + (f" ({row.low:.2f} to {row.high:.2f})" if row.low == row.low else "")
+
+
+def _chance(value: float) -> str:
+    """A p-value.
+
+    >>> _chance(0.001), _chance(0.314)
+    ('p < 0.01', 'p 0.31')
+    """
+    return "p < 0.01" if value < 0.01 else f"p {value:.2f}"
 
 
 def _rows(places: Runs, found: Comparison) -> dict[str, dict[str, Row]]:
@@ -86,34 +100,40 @@ def _rows(places: Runs, found: Comparison) -> dict[str, dict[str, Row]]:
     return {task: {kind: next(rows) for kind in runs} for task, runs in places.items()}
 
 
+def _sign(runs: Mapping[str, Path]) -> int:
+    """1 where more of the task's metric is better, else -1."""
+    return 1 if json.loads((runs[TOGETHER] / "summary.json").read_text(encoding="utf-8"))["higher_is_better"] else -1
+
+
 def plot(places: Runs, found: Comparison, path: Path) -> None:
-    """A bar for each task and kind of training, with its interval."""
+    """For each task, by how many points the joint run and the tuned one are better than the run alone."""
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    of_task = _rows(places, found)
-    figure, axes = pyplot.subplots(figsize=(1.4 * len(places) + 1, 4.5), layout="constrained")
-    for place, kind in enumerate((ALONE, TOGETHER, TUNED)):
-        values = [kinds[kind] for kinds in of_task.values()]
-        heights = [row.figure for row in values]
-        errors = [[row.figure - row.low for row in values], [row.high - row.figure for row in values]]
-        axes.bar([index + 0.27 * (place - 1) for index in range(len(values))], heights, width=0.25, label=kind,
-                 yerr=errors, capsize=2)
-    labels = [f"{task.replace('_', ' ')}\n{kinds[ALONE].metric.replace('_', ' ')}" for task, kinds in of_task.items()]
-    axes.set_xticks(range(len(places)), labels)
-    axes.set_ylabel("primary metric on test")
-    axes.grid(axis="y", alpha=0.3)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
-    figure.legend(loc="outside upper center", ncols=3, frameon=False)
+    rows = _rows(places, found)
+    figure, axes = pyplot.subplots(figsize=(1.5 * len(places) + 1, 4.5), layout="constrained")
+    for place, kind in enumerate((TOGETHER, TUNED)):
+        gains = [_sign(places[task]) * (of_kind[kind].figure - of_kind[ALONE].figure)
+                 for task, of_kind in rows.items()]
+        bars = axes.bar([index + 0.38 * (place - 0.5) for index in range(len(gains))], gains, width=0.36, label=kind)
+        axes.bar_label(bars, [f"{gain:+.1f}" for gain in gains], padding=2, fontsize="small")
+    axes.axhline(0.0, color="black", linewidth=0.8)
+    axes.axhline(-1.0, color="grey", linewidth=0.8, linestyle="--")
+    axes.set_xticks(range(len(places)), [
+        f"{task.replace('_', ' ')}\n{of_kind[ALONE].metric.replace('_', ' ')} {of_kind[ALONE].figure:.1f}"
+        for task, of_kind in rows.items()])
+    axes.set(ylabel="points better than alone, on test", xlabel="below each task the metric and its figure alone")
+    axes.margins(y=0.12)
+    axes.spines[["top", "right", "bottom"]].set_visible(False)
+    figure.legend(loc="outside upper center", ncols=2, frameon=False)
     figure.savefig(path, dpi=150)
     pyplot.close(figure)
 
 
 def main(given: Sequence[str] | None = None) -> None:
-    """Run what is missing, print the table, draw the bars."""
+    """Run what is missing, print the table, draw what was gained."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("joint", type=Path, help="a finished joint run")
     parser.add_argument("override", nargs="*", help="key=value for every run")
