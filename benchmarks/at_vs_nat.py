@@ -23,6 +23,7 @@ import torch
 
 from benchmarks.command_line import publish
 from benchmarks.machine import markdown_table, provenance
+from benchmarks.picture import picture
 from seq2seq_suite.metrics.significance import FORMULAS, interval
 from seq2seq_suite.training.evaluate import Decoder, failures
 from seq2seq_suite.training.experiment import open_run
@@ -150,28 +151,22 @@ def rows(contestants: Sequence[Contestant]) -> list[list[str]]:
 
 def plot(contestants: Sequence[Contestant], path: Path) -> None:
     """Quality against latency, a point for each run."""
-    import matplotlib
+    from matplotlib import colormaps, ticker
 
-    matplotlib.use("Agg")
-    from matplotlib import pyplot, ticker
-
-    figure, axes = pyplot.subplots(figsize=(8.5, 4.5), layout="constrained")
-    colours = pyplot.get_cmap("tab10" if len(contestants) <= 10 else "tab20")
-    for place, one in enumerate(contestants):
-        x, y = latency(one)[0], one.figure
-        bounds = None if one.low != one.low else [[y - one.low], [one.high - y]]
-        shape = "s" if one.kind == "autoregressive" else "o"
-        axes.errorbar(x, y, yerr=bounds, fmt=shape, capsize=3, color=colours(place), label=one.name)
-    axes.set(xscale="log", xlabel="milliseconds for one sentence (median)",
-             ylabel=contestants[0].decoder.task.primary_metric)
-    axes.xaxis.set_major_formatter("{x:g}")
-    axes.xaxis.set_minor_locator(ticker.LogLocator(subs=(2, 5)))
-    axes.xaxis.set_minor_formatter("{x:g}")
-    axes.grid(alpha=0.3, which="both")
-    figure.legend(loc="outside right center", frameon=False, fontsize=8)
-    axes.spines[["top", "right"]].set_visible(False)
-    figure.savefig(path, dpi=150)
-    pyplot.close(figure)
+    with picture(path, (8.5, 4.5)) as (figure, (axes,)):
+        colours = colormaps["tab10" if len(contestants) <= 10 else "tab20"]
+        for place, one in enumerate(contestants):
+            x, y = latency(one)[0], one.figure
+            bounds = None if one.low != one.low else [[y - one.low], [one.high - y]]
+            shape = "s" if one.kind == "autoregressive" else "o"
+            axes.errorbar(x, y, yerr=bounds, fmt=shape, capsize=3, color=colours(place), label=one.name)
+        axes.set(xscale="log", xlabel="milliseconds for one sentence (median)",
+                 ylabel=contestants[0].decoder.task.primary_metric)
+        axes.xaxis.set_major_formatter("{x:g}")
+        axes.xaxis.set_minor_locator(ticker.LogLocator(subs=(2, 5)))
+        axes.xaxis.set_minor_formatter("{x:g}")
+        axes.grid(alpha=0.3, which="both")
+        figure.legend(loc="outside right center", frameon=False, fontsize=8)
 
 
 def main(given: Sequence[str] | None = None) -> None:

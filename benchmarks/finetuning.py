@@ -19,11 +19,12 @@ from pathlib import Path
 from benchmarks.command_line import publish
 from benchmarks.machine import markdown_table, provenance
 from benchmarks.multilabel_baselines import choose, decision_values, features, read
+from benchmarks.picture import picture
 from benchmarks.worth import train
 from seq2seq_suite import config_file
 from seq2seq_suite.config import Config
 from seq2seq_suite.metrics.labels import binarise, score_labels
-from seq2seq_suite.training.preparation import subset
+from seq2seq_suite.training.preparation import portion
 
 LINEAR = "linear SVM"
 SCRATCH, ALONE, BOTH = "from nothing", "pre-trained, lambda 0", "pre-trained, lambda 0.5"
@@ -51,7 +52,7 @@ def linear(config: Config, share: float, seed: int) -> dict[str, float]:
 
     train_rows, test = read(config.data.path, "train"), read(config.data.path, "test")
     names = sorted({label for rows in (train_rows, test) for _, labels in rows for label in labels})
-    kept = [train_rows[place] for place in subset(len(train_rows), max(1, round(share * len(train_rows))), seed)]
+    kept = [train_rows[place] for place in portion(len(train_rows), share, seed)]
     seen, unseen = features([cut(text) for text, _ in kept], [cut(text) for text, _ in test], ngrams=1, title=False,
                             min_df=1)
     values = decision_values(seen, binarise([labels for _, labels in kept], names), unseen,
@@ -82,25 +83,17 @@ def _spread(values: Sequence[float]) -> str:
 
 def plot(figures: Figures, names: Sequence[str], shares: Sequence[float], metric: str, path: Path) -> None:
     """The metric against the share of labels, a line for each arm."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(figsize=(7, 4.5), layout="constrained")
-    for name, shape in zip(names, "xso^", strict=False):
-        values = [[one[metric] for one in figures[name, share]] for share in shares]
-        spread = [statistics.stdev(one) if len(one) > 1 else 0.0 for one in values]
-        axes.errorbar([100 * share for share in shares], [statistics.mean(one) for one in values], yerr=spread,
-                      fmt=f"{shape}-", capsize=3, label=name)
-    axes.set(xscale="log", xlabel="labelled stories, percent", ylabel=f"{metric.replace('_', ' ')} on test")
-    axes.set_xticks([100 * share for share in shares], [f"{100 * share:g}" for share in shares])
-    axes.minorticks_off()
-    axes.grid(alpha=0.3)
-    axes.legend(frameon=False)
-    axes.spines[["top", "right"]].set_visible(False)
-    figure.savefig(path, dpi=150)
-    pyplot.close(figure)
+    with picture(path, (7, 4.5)) as (_, (axes,)):
+        for name, shape in zip(names, "xso^", strict=False):
+            values = [[one[metric] for one in figures[name, share]] for share in shares]
+            spread = [statistics.stdev(one) if len(one) > 1 else 0.0 for one in values]
+            axes.errorbar([100 * share for share in shares], [statistics.mean(one) for one in values], yerr=spread,
+                          fmt=f"{shape}-", capsize=3, label=name)
+        axes.set(xscale="log", xlabel="labelled stories, percent", ylabel=f"{metric.replace('_', ' ')} on test")
+        axes.set_xticks([100 * share for share in shares], [f"{100 * share:g}" for share in shares])
+        axes.minorticks_off()
+        axes.grid(alpha=0.3)
+        axes.legend(frameon=False)
 
 
 def main(given: Sequence[str] | None = None) -> None:

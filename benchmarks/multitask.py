@@ -17,6 +17,7 @@ from pathlib import Path
 
 from benchmarks.command_line import publish
 from benchmarks.machine import markdown_table, provenance
+from benchmarks.picture import picture
 from seq2seq_suite import config_file
 from seq2seq_suite.training.comparison import Comparison, Row, compare_runs
 from seq2seq_suite.training.joint import parts_of
@@ -107,29 +108,23 @@ def _sign(runs: Mapping[str, Path]) -> int:
 
 def plot(places: Runs, found: Comparison, path: Path) -> None:
     """For each task, by how many points the joint run and the tuned one are better than the run alone."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
     rows = _rows(places, found)
-    figure, axes = pyplot.subplots(figsize=(1.5 * len(places) + 1, 4.5), layout="constrained")
-    for place, kind in enumerate((TOGETHER, TUNED)):
-        gains = [_sign(places[task]) * (of_kind[kind].figure - of_kind[ALONE].figure)
-                 for task, of_kind in rows.items()]
-        bars = axes.bar([index + 0.38 * (place - 0.5) for index in range(len(gains))], gains, width=0.36, label=kind)
-        axes.bar_label(bars, [f"{gain:+.1f}" for gain in gains], padding=2, fontsize="small")
-    axes.axhline(0.0, color="black", linewidth=0.8)
-    axes.axhline(-1.0, color="grey", linewidth=0.8, linestyle="--")
-    axes.set_xticks(range(len(places)), [
-        f"{task.replace('_', ' ')}\n{of_kind[ALONE].metric.replace('_', ' ')} {of_kind[ALONE].figure:.1f}"
-        for task, of_kind in rows.items()])
-    axes.set(ylabel="points better than alone, on test", xlabel="below each task the metric and its figure alone")
-    axes.margins(y=0.12)
-    axes.spines[["top", "right", "bottom"]].set_visible(False)
-    figure.legend(loc="outside upper center", ncols=2, frameon=False)
-    figure.savefig(path, dpi=150)
-    pyplot.close(figure)
+    with picture(path, (1.5 * len(places) + 1, 4.5)) as (figure, (axes,)):
+        for place, kind in enumerate((TOGETHER, TUNED)):
+            gains = [_sign(places[task]) * (of_kind[kind].figure - of_kind[ALONE].figure)
+                     for task, of_kind in rows.items()]
+            middles = [index + 0.38 * (place - 0.5) for index in range(len(gains))]
+            bars = axes.bar(middles, gains, width=0.36, label=kind)
+            axes.bar_label(bars, [f"{gain:+.1f}" for gain in gains], padding=2, fontsize="small")
+        axes.axhline(0.0, color="black", linewidth=0.8)
+        axes.axhline(-1.0, color="grey", linewidth=0.8, linestyle="--")
+        axes.set_xticks(range(len(places)), [
+            f"{task.replace('_', ' ')}\n{of_kind[ALONE].metric.replace('_', ' ')} {of_kind[ALONE].figure:.1f}"
+            for task, of_kind in rows.items()])
+        axes.set(ylabel="points better than alone, on test", xlabel="below each task the metric and its figure alone")
+        axes.margins(y=0.12)
+        axes.spines["bottom"].set_visible(False)
+        figure.legend(loc="outside upper center", ncols=2, frameon=False)
 
 
 def main(given: Sequence[str] | None = None) -> None:

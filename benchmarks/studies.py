@@ -15,6 +15,7 @@ from pathlib import Path
 
 from benchmarks.command_line import publish
 from benchmarks.machine import markdown_table, provenance
+from benchmarks.picture import picture
 from seq2seq_suite.training import study
 from seq2seq_suite.training.study import Cell
 
@@ -26,34 +27,27 @@ def table(cells: Sequence[Cell]) -> list[str]:
 
 def plot(cells: Sequence[Cell], path: Path) -> None:
     """A panel for each experiment, in it a line for each variant: the seeds, their mean and its 95 % interval."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
     experiments = list(dict.fromkeys(cell.experiment for cell in cells))
     variants = list(dict.fromkeys(cell.variant for cell in cells))
-    figure, panels = pyplot.subplots(1, len(experiments), sharey=True, squeeze=False, layout="constrained",
-                                     figsize=(3 * len(experiments) + 2.5, 0.35 * len(variants) + 1.2))
-    for axes, experiment in zip(panels[0], experiments, strict=True):
-        for cell in (cell for cell in cells if cell.experiment == experiment):
-            line, mean = variants.index(cell.variant), statistics.fmean(cell.figures)
-            low, high = cell.interval()
-            if low == low:
-                axes.plot([low, high], [line, line], color="tab:blue", alpha=0.4, linewidth=3, solid_capstyle="butt")
-            axes.plot(cell.figures, [line] * len(cell.figures), "o", color="tab:blue", markersize=3, alpha=0.6)
-            axes.plot([mean], [line], "|", color="black", markersize=12)
-            axes.set_xlabel(f"{cell.metric.replace('_', ' ')} on test")
-        axes.set_title(experiment, fontsize="medium")
-        figures = [one for cell in cells if cell.experiment == experiment for one in cell.figures]
-        margin = max(0.08 * (max(figures) - min(figures)), 0.5)
-        axes.set_xlim(min(figures) - margin, max(figures) + margin)  # a wide interval of three seeds may leave it
-        axes.grid(axis="x", alpha=0.3)
-        axes.spines[["top", "right"]].set_visible(False)
-    panels[0][0].set_yticks(range(len(variants)), variants)
-    panels[0][0].invert_yaxis()
-    figure.savefig(path, dpi=150)
-    pyplot.close(figure)
+    size = 3 * len(experiments) + 2.5, 0.35 * len(variants) + 1.2
+    with picture(path, size, panels=len(experiments)) as (_, panels):
+        for axes, experiment in zip(panels, experiments, strict=True):
+            for cell in (cell for cell in cells if cell.experiment == experiment):
+                line, mean = variants.index(cell.variant), statistics.fmean(cell.figures)
+                low, high = cell.interval()
+                if low == low:
+                    axes.plot([low, high], [line, line], color="tab:blue", alpha=0.4, linewidth=3,
+                              solid_capstyle="butt")
+                axes.plot(cell.figures, [line] * len(cell.figures), "o", color="tab:blue", markersize=3, alpha=0.6)
+                axes.plot([mean], [line], "|", color="black", markersize=12)
+                axes.set_xlabel(f"{cell.metric.replace('_', ' ')} on test")
+            axes.set_title(experiment, fontsize="medium")
+            figures = [one for cell in cells if cell.experiment == experiment for one in cell.figures]
+            margin = max(0.08 * (max(figures) - min(figures)), 0.5)
+            axes.set_xlim(min(figures) - margin, max(figures) + margin)  # a wide interval of three seeds may leave it
+            axes.grid(axis="x", alpha=0.3)
+        panels[0].set_yticks(range(len(variants)), variants)
+        panels[0].invert_yaxis()
 
 
 def main(given: Sequence[str] | None = None) -> None:

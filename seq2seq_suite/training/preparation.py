@@ -26,7 +26,7 @@ def read_splits(config: Config, task: Task) -> dict[str, list[Example]]:
     splits = {split: task.read(split) for split in dict.fromkeys(("train", "validation", *config.data.test_splits))}
     train, share = splits["train"], config.data.share
     if share < 1.0:
-        kept = subset(len(train), max(1, round(share * len(train))), config.seed)
+        kept = portion(len(train), share, config.seed)
         print(f"train: {len(kept):,} of {len(train):,} examples are used (data.share={share:g})")
         splits["train"] = [train[index] for index in kept]
     return splits
@@ -92,6 +92,11 @@ def begin_as(config: Config, model: Seq2Seq) -> str:
 def renewing(task: Task, train: Sequence[Example]) -> Callable[[int], list[Encoded]] | None:
     """What reads the training data anew in each epoch; None where every epoch reads the same."""
     return partial(task.encode_epoch, train) if isinstance(task, Varied) and task.varies else None
+
+
+def portion(size: int, share: float, seed: int) -> list[int]:
+    """That share of `size` places, one at least, drawn by the seed, in order."""
+    return subset(size, max(1, round(share * size)), seed)
 
 
 def subset(size: int, wanted: int, seed: int) -> list[int]:

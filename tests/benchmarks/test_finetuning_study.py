@@ -29,8 +29,8 @@ def test_the_linear_classifier_learns_from_the_share_that_the_runs_have(tmp_path
             "".join(json.dumps({"text": text, "labels": labels}) + "\n" for text, labels in rows), encoding="utf-8")
     config = config_file.load(YAML, [f"data.path={tmp_path}"])
     assert finetuning.linear(config, 1.0, 1)["micro_f1"] == 100.0
-    first_words = config_file.load(YAML, [f"data.path={tmp_path}", "multilabel.max_words=0"])
-    assert finetuning.linear(first_words, 1.0, 1)["micro_f1"] == 100.0
+    whole = config_file.load(YAML, [f"data.path={tmp_path}", "multilabel.max_words=0"])
+    assert finetuning.linear(whole, 1.0, 1)["micro_f1"] == 100.0
     assert finetuning.linear(config, 0.1, 1)["micro_f1"] < 100.0  # one row, one category
 
 
