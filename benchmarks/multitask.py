@@ -19,6 +19,7 @@ from benchmarks.command_line import publish
 from benchmarks.machine import markdown_table, provenance
 from benchmarks.picture import picture
 from seq2seq_suite import config_file
+from seq2seq_suite.report.comparison import chance
 from seq2seq_suite.training.comparison import Comparison, Row, compare_runs
 from seq2seq_suite.training.joint import parts_of
 from seq2seq_suite.training.sweep import run_all
@@ -74,7 +75,7 @@ def table(places: Runs, found: Comparison) -> list[str]:
         for kind in (TOGETHER, TUNED):
             pair = pairs.get((of_kind[ALONE].run, of_kind[kind].run))
             difference = of_kind[kind].figure - of_kind[ALONE].figure
-            changes.append(f"{difference:+.2f}" + (f" ({_chance(pair.bootstrap_p)})" if pair else ""))
+            changes.append(f"{difference:+.2f}" + (f" (p {chance(pair.bootstrap_p)})" if pair else ""))
         metric = of_kind[ALONE].metric + ("" if _sign(places[task]) > 0 else ", less is better")
         lines.append([task, metric, f"{_batches(places[task][TOGETHER]):,}", *map(_with_interval, of_kind.values()),
                       *changes])
@@ -84,15 +85,6 @@ def table(places: Runs, found: Comparison) -> list[str]:
 
 def _with_interval(row: Row) -> str:
     return f"{row.figure:.2f}" + (f" ({row.low:.2f} to {row.high:.2f})" if row.low == row.low else "")
-
-
-def _chance(value: float) -> str:
-    """A p-value.
-
-    >>> _chance(0.001), _chance(0.314)
-    ('p < 0.01', 'p 0.31')
-    """
-    return "p < 0.01" if value < 0.01 else f"p {value:.2f}"
 
 
 def _rows(places: Runs, found: Comparison) -> dict[str, dict[str, Row]]:

@@ -67,17 +67,17 @@ def _cost(rows: Rows) -> list[tuple[str, ...]]:
 
 def _pairs(pairs: Rows) -> list[tuple[str, ...]]:
     return [(f"{pair['second']} against {pair['first']}", pair["metric"], f"{pair['difference']:+.2f}",
-             _chance(pair["bootstrap_p"]), _chance(pair["randomisation_p"])) for pair in pairs]
+             chance(pair["bootstrap_p"]), chance(pair["randomisation_p"])) for pair in pairs]
 
 
 def _measured(value: float) -> str:
     return "-" if value != value else f"{value:,.1f}"
 
 
-def _chance(value: float) -> str:
+def chance(value: float) -> str:
     """A p-value.
 
-    >>> _chance(0.0314), _chance(0.00001)
+    >>> chance(0.0314), chance(0.00001)
     ('0.031', '< 0.001')
     """
     return "< 0.001" if value < 0.001 else f"{value:.3f}"
