@@ -87,6 +87,8 @@ class Config(Section):
     tasks: dict[str, Config] = {}  # of a joint run (task: multitask): name -> what the task has of its own, and under
     # `yaml` the file that the rest is taken from; seed, device, backbone and training are the joint run's
     task_weight: PositiveFloat = 1.0  # of this task's loss in a joint run
+    task_share: PositiveFloat = 1.0  # factor of this task's share of a joint run's batches
+    task_batch_tokens: NotNegative = 0  # of this task's batches in a joint run; 0 is training.batch_tokens
     mixture: Mixture = Mixture()
     seed: NotNegative = 1
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
@@ -116,7 +118,7 @@ class Config(Section):
             return given
         shared = {key: given[key] for key in SHARED if key in given}
         return {**given, "tasks": {
-            name: {**{key: value for key, value in part.items() if key not in SHARED}, **shared}
+            name: {**{key: value for key, value in part.items() if key not in SHARED}, **_fitted(shared, part)}
             if isinstance(part, dict) else part for name, part in given["tasks"].items()}}
 
     @model_validator(mode="before")
@@ -217,3 +219,11 @@ class Config(Section):
             raise ValueError(f"the decoder may have {canvas} positions (strategy.factor * the source's length), but "
                              f"backbone.max_positions is {self.backbone.max_positions}")
         return self
+
+
+def _fitted(shared: dict[str, Any], part: dict[str, Any]) -> dict[str, Any]:
+    """What a joint run gives to one of its tasks, with the task's own batches; what is wrong is told later."""
+    size, training = part.get("task_batch_tokens"), shared.get("training", {})
+    if not isinstance(size, int) or size < 1 or not isinstance(training, dict):
+        return shared
+    return {**shared, "training": {**training, "batch_tokens": size}}

@@ -11,22 +11,27 @@ from seq2seq_suite.data.batching import Bucketed
 from seq2seq_suite.types import Batch
 
 
-def shares(sizes: Sequence[int], *, temperature: float, most: Sequence[float] | None = None) -> list[float]:
-    """p_i ~ n_i^(1/tau), none above its cap; what a capped task may not have goes to the others by the same rule.
+def shares(sizes: Sequence[int], *, temperature: float, factors: Sequence[float] | None = None,
+           most: Sequence[float] | None = None) -> list[float]:
+    """p_i ~ f_i n_i^(1/tau), none above its cap; what a capped task may not have goes to the others by the same rule.
 
     Args:
         sizes: n_i, examples.
         temperature: tau; 1 draws by size, infinity evenly.
+        factors: f_i; None for 1.
         most: caps; None for none. Where they do not add up to 1, all are raised by one factor.
 
     Source: Arivazhagan et al. 2019, section 4.2 (temperature).
 
     >>> [round(share, 3) for share in shares([100, 400], temperature=2.0)]
     [0.333, 0.667]
+    >>> [round(share, 3) for share in shares([100, 400], temperature=2.0, factors=[1.0, 0.5])]
+    [0.5, 0.5]
     >>> [round(share, 3) for share in shares([100, 400, 400], temperature=2.0, most=[0.1, 1.0, 1.0])]
     [0.1, 0.45, 0.45]
     """
-    weights = [size ** (1.0 / temperature) for size in sizes]
+    weights = [factor * size ** (1.0 / temperature)
+               for factor, size in zip(factors or [1.0] * len(sizes), sizes, strict=True)]
     caps = [1.0] * len(sizes) if most is None else [cap * max(1.0, 1.0 / sum(most)) for cap in most]
     fixed: dict[int, float] = {}
     while True:

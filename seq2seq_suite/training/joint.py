@@ -157,8 +157,8 @@ def _build_trainer(config: Config, run_directory: RunDirectory, tasks: Mapping[s
     decoder = build_joint(config, tasks, device=device, ranks=ranks)
     ranks.copy_weights(decoder.model)
     precision = ranks.first(choose_precision(options.precision, device))
-    batches = {name: Bucketed(encoded[name]["train"], name, batch_tokens=options.batch_tokens, seed=seed,
-                              few_shapes=few_shapes(precision, device),
+    batches = {name: Bucketed(encoded[name]["train"], name, batch_tokens=config.tasks[name].training.batch_tokens,
+                              seed=seed, few_shapes=few_shapes(precision, device),
                               renew=renewing(task, examples[name]["train"])) for name, task in tasks.items()}
     chosen = _shares(config, batches)
     told = "shares of the batches: " + ", ".join(f"{name} {100 * share:.1f} %" for name, share in chosen.items())
@@ -177,7 +177,8 @@ def _shares(config: Config, batches: Mapping[str, Bucketed]) -> dict[str, float]
     """Of the batches, by temperature and with no task read more often than allowed."""
     total = config.training.max_updates * config.training.accumulate
     most = [config.mixture.max_epochs * len(part.epoch(0)) / total for part in batches.values()]
-    found = shares([len(part.items) for part in batches.values()], temperature=config.mixture.temperature, most=most)
+    found = shares([len(part.items) for part in batches.values()], temperature=config.mixture.temperature,
+                   factors=[config.tasks[name].task_share for name in batches], most=most)
     return dict(zip(batches, found, strict=True))
 
 

@@ -77,14 +77,16 @@ def finished(folder, tmp_path_factory) -> Path:
 
 @given(st.lists(st.integers(1, 10_000), min_size=1, max_size=6), st.floats(1.0, 5.0), st.data())
 def test_shares_add_up_and_keep_to_their_caps(sizes, temperature, data):
-    caps = data.draw(st.lists(st.floats(0.05, 1.0), min_size=len(sizes), max_size=len(sizes)))
-    found = shares(sizes, temperature=temperature, most=caps)
+    caps, factors = (data.draw(st.lists(st.floats(least, 1.0), min_size=len(sizes), max_size=len(sizes)))
+                     for least in (0.05, 0.2))
+    found = shares(sizes, temperature=temperature, factors=factors, most=caps)
     assert sum(found) == pytest.approx(1.0)
     if sum(caps) >= 1.0:
         assert all(share <= cap + 1e-9 for share, cap in zip(found, caps, strict=True))
     free = [index for index, share in enumerate(found) if sum(caps) >= 1.0 and share < caps[index] - 1e-9]
     for one, two in itertools.pairwise(free):
-        assert found[one] / found[two] == pytest.approx((sizes[one] / sizes[two]) ** (1.0 / temperature), rel=1e-6)
+        of_sizes, of_factors = (sizes[one] / sizes[two]) ** (1.0 / temperature), factors[one] / factors[two]
+        assert found[one] / found[two] == pytest.approx(of_sizes * of_factors, rel=1e-6)
 
 
 def _mixture(folder: Path) -> Mixture:
@@ -217,6 +219,21 @@ def test_files_of_tasks_are_taken_in_and_what_stands_beside_them_goes_before(fol
     assert all(part.backbone == config.backbone for part in config.tasks.values())
     (folder / "copy.yaml").write_text(config_file.dump(config))
     assert config_file.load(folder / "copy.yaml") == config
+
+
+def test_a_task_may_have_batches_and_a_share_of_its_own(folder, tmp_path):
+    overrides = ["tasks.labels.task_batch_tokens=24", "tasks.labels.task_share=0.25", "mixture.max_epochs=1000.0"]
+    config = joint(folder, *overrides)
+    assert [part.training.batch_tokens for part in config.tasks.values()] == [24, 64, 64]
+    start(config, tmp_path / "run")
+    counts = {name: json.loads((directory_of(tmp_path / "run", name) / "summary.json").read_text())["batches"]
+              for name in config.tasks}
+    assert counts == {"labels": 2, "questions": 5, "german": 5}  # of 12: 1 to 4 to 4
+    alone = config_file.load(directory_of(tmp_path / "run", "labels") / "config.yaml")
+    assert alone.training.batch_tokens == 24
+    for value in ("-3", "many"):
+        with pytest.raises(ConfigError, match=r"tasks\.labels\.task_batch_tokens"):
+            joint(folder, f"tasks.labels.task_batch_tokens={value}")
 
 
 def test_what_is_wrong_is_said(folder, finished, capsys):
