@@ -131,7 +131,11 @@ class ConvolutionalEncoder(nn.Module):
 class RecurrentNetworkEncoder(nn.Module):
     """N bidirectional LSTM or GRU layers, each direction half as wide; they read real positions alone.
 
-    Source: Bahdanau et al. 2015, section 3.2 (bidirectional encoder); Hochreiter & Schmidhuber 1997; Cho et al. 2014.
+    Each layer but the first adds to what it reads, without which three of them hardly begin to learn; pre-norm stacks
+    end in a norm, as the others do.
+
+    Source: Bahdanau et al. 2015, section 3.2 (bidirectional encoder); Hochreiter & Schmidhuber 1997; Cho et al. 2014;
+    Wu et al. 2016 (GNMT), section 3.1 (residual connections).
 
     Args:
         shape: width D, even, and dropout between layers.
@@ -145,15 +149,16 @@ class RecurrentNetworkEncoder(nn.Module):
         self.layers = nn.ModuleList(build(shape.width, shape.width // 2, batch_first=True, bidirectional=True)
                                     for _ in range(num_layers))
         self.dropout = Dropout(shape.dropout)
+        self.norm = build_norm(shape.norm, shape.width) if shape.norm_placement == "pre" else None
 
     def forward(self, states: States) -> States:
-        """(B,S,D) -> (B,S,D); zeros at padding, which changes nothing at real positions."""
+        """(B,S,D) -> (B,S,D); padding changes nothing at real positions."""
         x, length = states.values, states.mask.size(1)
         lengths = states.mask.sum(1).clamp(min=1).cpu()
         with torch.autocast(x.device.type, enabled=False):  # its kernels take float32 on every device
             for number, layer in enumerate(self.layers):
-                packed = pack_padded_sequence(x.float(), lengths, batch_first=True, enforce_sorted=False)
-                x, _ = pad_packed_sequence(layer(packed)[0], batch_first=True, total_length=length)
-                if number + 1 < len(self.layers):
-                    x = self.dropout(x)
-        return States(x, states.mask)
+                source = self.dropout(x) if number else x
+                packed = pack_padded_sequence(source.float(), lengths, batch_first=True, enforce_sorted=False)
+                read, _ = pad_packed_sequence(layer(packed)[0], batch_first=True, total_length=length)
+                x = x + read if number else read
+        return States(x if self.norm is None else self.norm(x, states.mask), states.mask)

@@ -48,7 +48,7 @@ def test_layers_reach_as_far_as_their_windows_together(layer_shape, roughen):
 
 @pytest.mark.parametrize("cell", ["lstm", "gru"])
 def test_a_recurrent_layer_is_that_of_torch_read_both_ways(layer_shape, cell):
-    encoder = RecurrentNetworkEncoder(layer_shape(), 1, cell=cell).eval()
+    encoder = RecurrentNetworkEncoder(layer_shape(norm_placement="post"), 1, cell=cell).eval()
     (layer,) = encoder.layers
     build = {"lstm": nn.LSTM, "gru": nn.GRU}[cell]
     forward, backward = build(16, 8, batch_first=True), build(16, 8, batch_first=True)
@@ -60,3 +60,14 @@ def test_a_recurrent_layer_is_that_of_torch_read_both_ways(layer_shape, cell):
     got = encoder(States(x, mask)).values
     torch.testing.assert_close(got[:, :4], torch.cat((ahead, back), 2))
     assert (got[:, 4] == 0).all()
+
+
+@pytest.mark.parametrize("cell", ["lstm", "gru"])
+def test_a_recurrent_layer_adds_to_what_it_reads(layer_shape, cell):
+    encoder = RecurrentNetworkEncoder(layer_shape(norm_placement="post"), 2, cell=cell).eval()
+    for value in encoder.layers[1].parameters():
+        value.data.zero_()  # such a layer reads nothing
+    states = States(torch.randn(2, 5, 16), torch.ones(2, 5, dtype=torch.bool))
+    one = RecurrentNetworkEncoder(layer_shape(norm_placement="post"), 1, cell=cell).eval()
+    one.layers[0].load_state_dict(encoder.layers[0].state_dict())
+    torch.testing.assert_close(encoder(states).values, one(states).values)
