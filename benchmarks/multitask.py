@@ -107,7 +107,7 @@ def plot(places: Runs, found: Comparison, path: Path) -> None:
                      for task, of_kind in rows.items()]
             middles = [index + 0.38 * (place - 0.5) for index in range(len(gains))]
             bars = axes.bar(middles, gains, width=0.36, label=kind)
-            axes.bar_label(bars, [f"{gain:+.1f}" for gain in gains], padding=2, fontsize="small")
+            axes.bar_label(bars, [f"{round(gain, 1) + 0.0:+.1f}" for gain in gains], padding=2, fontsize="small")
         axes.axhline(0.0, color="black", linewidth=0.8)
         axes.axhline(-1.0, color="grey", linewidth=0.8, linestyle="--")
         axes.set_xticks(range(len(places)), [
