@@ -285,23 +285,32 @@ def compare(
 def distill(
     directory: RunPath,
     output: Annotated[Path, typer.Option(metavar="FOLDER", show_default=False, help="Where to write the data.")],
+    sources: Annotated[list[str] | None, typer.Option(metavar="FILE", show_default=False, help=(
+        "More sources, one on each line, that have no target of their own; may be repeated."))] = None,
     changes: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", show_default=False, help=(
         "A change to the configuration, such as search.beam_size=5; may be repeated."))] = None,
 ) -> None:
     """Let a run write its training targets anew, for a decoder that writes all positions at once to learn from.
 
     \b
-    Example:
+    Examples:
+      python -m seq2seq_suite distill runs/translation --output distilled --sources more-english.txt
       python -m seq2seq_suite distill runs/translation --output distilled
       python -m seq2seq_suite run tasks/translation.yaml strategy.kind=ctc data.path=distilled --output runs/parallel
     """
     overrides = only_overrides(changes or [])
     from seq2seq_suite.training import distillation, experiment
 
-    facts = distillation.distill(experiment.open_run(directory, overrides), directory, output, command=sys.argv)
+    loaded = experiment.open_run(directory, overrides)
+    more = {name: [make_example(loaded.task, text, place) for text, place in read_inputs((), name)]
+            for name in sources or []}
+    facts = distillation.distill(loaded, directory, output, command=sys.argv, more=more)
     agreement = ", ".join(f"{name} {figure(value)}" for name, value in facts["against_references"].items())
     print(f"{output}: {facts['rows']:,} targets ({facts['empty']:,} empty ones kept as they were)\n"
           f"against the references: {agreement}")
+    for name, added in facts["more_sources"].items():
+        print(f"{name}: {added['rows']:,} more ({added['known']:,} were there already, {added['empty']:,} came out "
+              "empty: left out)")
 
 
 @app.command()

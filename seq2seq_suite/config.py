@@ -147,6 +147,9 @@ class Config(Section):
         kind = self.strategy.kind
         if kind != "autoregressive" and self.backbone.decoder == "rnn":
             raise ValueError(f"strategy.kind {kind} writes all symbols at once, which backbone.decoder rnn cannot")
+        if kind in ("autoregressive", "slots") and self.backbone.decoder_kernel:
+            raise ValueError(f"backbone.decoder_kernel {self.backbone.decoder_kernel} is a window over the symbols on "
+                             f"both sides, which strategy.kind {kind} has not: set backbone.decoder_kernel=0")
         if kind == "slots":
             return self._slots_suffice()
         if self.task == "language_model":

@@ -43,6 +43,7 @@ class Backbone(Section):
     # ConvS2S; none: a decoder alone reads the source, left to right, then writes the target behind it (GPT)
     encoder_kernel: NotNegative = 0  # positions under a convolution in each encoder layer; 0: self-attention has none
     encoder_dilations: tuple[Positive, ...] = (1,)  # of conv: steps between those positions, a number for each layer
+    decoder_kernel: NotNegative = 0  # the same of decoder layers that see all positions at once; 0: none
     decoder: Literal["transformer", "rnn"] = "transformer"  # rnn: with additive attention, as in RNNsearch
     cell: Literal["lstm", "gru"] = "lstm"  # of rnn encoders and decoders
     encoder_steps: Positive = 1  # times that the encoder's layers are applied, weights shared (Universal Transformer)
@@ -100,6 +101,7 @@ class Backbone(Section):
             raise ValueError("backbone.encoder_steps repeats the layers of backbone.encoder=self_attention alone")
         if self.decoder == "rnn" and self.decoder_steps > 1:
             raise ValueError("backbone.decoder_steps repeats the layers of backbone.decoder=transformer alone")
-        if self.encoder_kernel and self.encoder_kernel % 2 == 0:
-            raise ValueError(f"backbone.encoder_kernel {self.encoder_kernel} is even, but the window has a middle")
+        for name, kernel in (("encoder_kernel", self.encoder_kernel), ("decoder_kernel", self.decoder_kernel)):
+            if kernel and kernel % 2 == 0:
+                raise ValueError(f"backbone.{name} {kernel} is even, but the window has a middle")
         return self

@@ -17,7 +17,7 @@ KEYS = (
     "backbone.decoder_layers", "backbone.dropout", "backbone.attention_dropout",
     "backbone.attention_score", "backbone.activation",
     "backbone.norm", "backbone.norm_placement", "backbone.positions", "backbone.max_positions",
-    "backbone.encoder", "backbone.encoder_kernel", "backbone.encoder_dilations",
+    "backbone.encoder", "backbone.encoder_kernel", "backbone.encoder_dilations", "backbone.decoder_kernel",
     "backbone.decoder", "backbone.cell",
     "backbone.encoder_steps", "backbone.decoder_steps", "backbone.experts",
     "backbone.experts_per_token", "backbone.expert_capacity", "backbone.balance_weight", "backbone.embedding_width",
@@ -25,7 +25,7 @@ KEYS = (
     "strategy.kind", "strategy.label_smoothing", "strategy.scheduled_sampling", "strategy.ctc_weight",
     "strategy.language_weight",
     "strategy.length_ratio", "strategy.length_weight", "strategy.glancing", "strategy.factor", "strategy.extra",
-    "strategy.end_weight", "strategy.link_heads", "strategy.grid", "strategy.anchor_weight",
+    "strategy.end_weight", "strategy.agreement", "strategy.link_heads", "strategy.grid", "strategy.anchor_weight",
     "search.beam_size", "search.length_penalty", "search.num_hypotheses", "search.sampling", "search.temperature",
     "search.top_k", "search.top_p", "search.max_length_factor", "search.max_length_extra", "search.batch_sentences",
     "search.constraint", "search.ctc_weight", "search.iterations", "search.rescorer",
@@ -155,6 +155,8 @@ def test_keys_that_contradict_each_other_are_named_where_they_stand(folder):
     ("attention_score: additive, encoder: rnn, decoder: rnn", "backbone.decoder rnn have none"),
     ("experts: 2", "leaves no choice with backbone.experts_per_token 2: set a larger backbone.experts"),
     ("experts: 4, encoder: conv, encoder_kernel: 3, decoder: rnn", "have none: set backbone.experts=0"),
+    ("decoder_kernel: 3", "strategy.kind autoregressive has not: set backbone.decoder_kernel=0"),
+    ("decoder_kernel: 4", "backbone.decoder_kernel 4 is even, but the window has a middle"),
     ("embedding_width: 256", "backbone.embedding_width 256 is not below backbone.width 256: set it to 0"),
 ])
 def test_variants_that_make_no_sense_are_refused_with_a_remedy(folder, backbone, message):
@@ -237,7 +239,8 @@ def test_the_kind_of_decoder_alone_can_be_changed(folder):
     Path("p.yaml").write_text("task: translation\nstrategy:\n  kind: autoregressive\n  label_smoothing: 0.1\n"
                               "  ctc_weight: 0.2\n")
     config = load(Path("p.yaml"), ["strategy.kind=ctc", "strategy.factor=3.0", "strategy.glancing=[0.5, 0.3]"])
-    assert config.strategy.model_dump() == {"kind": "ctc", "factor": 3.0, "glancing": (0.5, 0.3), "ctc_weight": 0.2}
+    assert config.strategy.model_dump() == {"kind": "ctc", "factor": 3.0, "glancing": (0.5, 0.3), "agreement": 0.0,
+                                             "ctc_weight": 0.2}
     assert load(Path("p.yaml"), ["strategy.kind=length_head"]).strategy.label_smoothing == 0.1
     Path("copy.yaml").write_text(dump(config))
     assert load(Path("copy.yaml")) == config

@@ -74,7 +74,7 @@ def build_model(backbone: Backbone, sizes: Sizes, *, like: Sequence[tuple[Sizes,
         frontend = alike[0] if alike else frontend
     else:
         encoder = _build_encoder(backbone, shape, rotary) if encodes else None
-        decoder = _build_decoder(backbone, shape, rotary, has_memory=encodes)
+        decoder = _build_decoder(backbone, replace(shape, kernel=backbone.decoder_kernel), rotary, has_memory=encodes)
     return Seq2Seq(frontend, encoder, decoder, positions=positions, embedding=embedding, output=output,
                    dropout_rate=backbone.dropout, extras=extras, has_tag=backbone.source_tag)
 

@@ -107,7 +107,7 @@ class ConvolutionalEncoder(nn.Module):
     Differs: norms of the stack's kind in place of the scaling by sqrt(1/2).
 
     Args:
-        shape: of the layers; `encoder_kernel` positions wide.
+        shape: of the layers; `kernel` positions wide.
         num_layers: N.
         dilations: of one layer after the other, from the first again after the last.
     """
@@ -115,7 +115,7 @@ class ConvolutionalEncoder(nn.Module):
     def __init__(self, shape: LayerShape, num_layers: int, *, dilations: Sequence[int]):
         super().__init__()
         self.layers = nn.ModuleList(
-            GatedConvolution(shape.width, shape.encoder_kernel, dilations[number % len(dilations)])
+            GatedConvolution(shape.width, shape.kernel, dilations[number % len(dilations)])
             for number in range(num_layers))
         self.residuals = nn.ModuleList(Residual(shape) for _ in range(num_layers))
         self.norm = build_norm(shape.norm, shape.width) if shape.norm_placement == "pre" else None

@@ -18,7 +18,8 @@ from seq2seq_suite.model.positions import RotaryPositions
 
 @dataclass(frozen=True)
 class LayerShape:
-    """What every layer of a stack has in common; the fields are those of the configuration's `backbone`."""
+    """What every layer of a stack has in common; the fields are those of the configuration's `backbone`, of which
+    `kernel` is `encoder_kernel` to encoders and `decoder_kernel` to decoders."""
 
     width: int
     feed_forward_width: int
@@ -28,7 +29,7 @@ class LayerShape:
     activation: str = "relu"
     norm: str = "layer"
     norm_placement: str = "pre"
-    encoder_kernel: int = 0  # positions under the convolution of an encoder layer, odd; 0: it has none
+    kernel: int = 0  # positions under the convolution of a layer, odd; 0: it has none
     attention_score: str = "dot"
     experts: int = 0  # feed-forward networks to choose from in each layer; 0: there is one, for all positions
     experts_per_token: int = 2
@@ -72,16 +73,18 @@ class Convolution(nn.Module):
 
     def __init__(self, shape: LayerShape):
         super().__init__()
-        width, kernel = shape.width, shape.encoder_kernel
+        width, kernel = shape.width, shape.kernel
         self.inner = nn.Linear(width, 2 * width)
         # Two dimensions, of which one is a single row: several times faster on a CPU than Conv1d.
         self.depthwise = nn.Conv2d(width, width, (1, kernel), padding=(0, kernel // 2), groups=width)
         self.norm = build_norm(shape.norm, width)
         self.outer = nn.Linear(width, width)
 
-    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+    def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
         """x (B,S,D), mask (B,S) of real positions -> (B,S,D); padding changes nothing at real positions."""
-        gated = functional.glu(self.inner(x)).masked_fill(~mask.unsqueeze(2), 0.0)
+        gated = functional.glu(self.inner(x))
+        if mask is not None:
+            gated = gated.masked_fill(~mask.unsqueeze(2), 0.0)
         # In float32: on a CPU, bfloat16 with more than eleven positions is a hundred times slower.
         with torch.autocast(x.device.type, enabled=False):
             near_BDS = self.depthwise(gated.transpose(1, 2).unsqueeze(2).to(self.depthwise.weight)).squeeze(2)
@@ -115,8 +118,8 @@ class EncoderLayer(nn.Module):
         super().__init__()
         self.attention = _build_attention(shape, rotary)
         self.attention_residual = Residual(shape)
-        self.convolution = Convolution(shape) if shape.encoder_kernel else None
-        self.convolution_residual = Residual(shape) if shape.encoder_kernel else None
+        self.convolution = Convolution(shape) if shape.kernel else None
+        self.convolution_residual = Residual(shape) if shape.kernel else None
         self.feed_forward = _build_feed_forward(shape)
         self.feed_forward_residual = Residual(shape)
 
@@ -132,12 +135,18 @@ class EncoderLayer(nn.Module):
 
 
 class DecoderLayer(nn.Module):
-    """Self-attention, cross-attention to the memory where there is one, then feed-forward."""
+    """Self-attention, a convolution where the shape has one, cross-attention to the memory where there is one, then
+    feed-forward.
+
+    The convolution sees what follows: it is for decoders that write all positions at once.
+    """
 
     def __init__(self, shape: LayerShape, rotary: RotaryPositions | None, *, has_memory: bool = True):
         super().__init__()
         self.attention = _build_attention(shape, rotary)
         self.attention_residual = Residual(shape)
+        self.convolution = Convolution(shape) if shape.kernel else None
+        self.convolution_residual = Residual(shape) if shape.kernel else None
         if has_memory:
             self.cross_attention = _build_attention(shape)
             self.cross_residual = Residual(shape)
@@ -169,6 +178,8 @@ class DecoderLayer(nn.Module):
             return out
 
         x = self.attention_residual(x, attend, mask)
+        if self.convolution is not None:
+            x = self.convolution_residual(x, lambda y: self.convolution(y, mask), mask)
         if memory is not None:
             x = self.cross_residual(x, lambda y: self._cross(y, memory, memory_visible), mask)
         return self.feed_forward_residual(x, lambda y: self.feed_forward(y, mask, balance), mask), new_past

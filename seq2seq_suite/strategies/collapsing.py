@@ -8,6 +8,7 @@ from torch.nn import functional
 
 from seq2seq_suite.model.ctc import BLANK, positions_needed
 from seq2seq_suite.model.seq2seq import Prompt, Seq2Seq
+from seq2seq_suite.strategies.agreement import collapsed_disagreement
 from seq2seq_suite.strategies.auxiliary import Auxiliaries
 from seq2seq_suite.strategies.ctc import NEVER, collapse, prefix_beam
 from seq2seq_suite.strategies.parallel import UNREADABLE, Glancing, Parallel, spread, symbols_before_end
@@ -23,19 +24,23 @@ class Collapsing(Parallel):
 
     Args:
         factor: decoder positions for an encoder position; speech has enough with 1.
+        agreement: share of the loss that is the expected disagreement in bigrams; the likelihood keeps the rest.
         glancing: over the likeliest alignment of the target.
         auxiliaries: see `Parallel`.
 
     Source: Libovicky & Helcl 2018; Graves et al. 2006; with glancing Gu & Kong 2021.
     """
 
-    def __init__(self, *, factor: float, glancing: Glancing | None = None, auxiliaries: Auxiliaries | None = None):
+    def __init__(self, *, factor: float, agreement: float = 0.0, glancing: Glancing | None = None,
+                 auxiliaries: Auxiliaries | None = None):
         super().__init__(glancing=glancing, auxiliaries=auxiliaries)
-        self.factor = factor
+        self.factor, self.agreement = factor, agreement
 
     def own_counts(self, batch: Batch) -> dict[str, int]:
         """Symbols without END, and rows."""
-        return {"ctc_target": max(1, int(symbols_before_end(batch).sum())), "too_long": batch.target.size(0)}
+        rows = batch.target.size(0)
+        counts = {"ctc_target": max(1, int(symbols_before_end(batch).sum())), "too_long": rows}
+        return counts | ({"bigrams": rows} if self.agreement else {})
 
     def canvas(self, states: States, batch: Batch) -> Tensor:
         """factor * S'."""
@@ -43,12 +48,16 @@ class Collapsing(Parallel):
 
     def own_loss(self, model: Seq2Seq, prompt: Prompt, batch: Batch, hidden: Tensor, mask: Tensor,
                  revealed: Tensor) -> Loss:
-        """-log p(y | x), whatever was revealed."""
+        """-log p(y | x), whatever was revealed, and what is expected to differ."""
         lengths, target = symbols_before_end(batch), _without_end(batch)
         scores, _, _ = model.choose(hidden, prompt, _written(target), mask)
         total = path_loss(scores, mask.sum(1), target, lengths)
         too_long = (positions_needed(target) > mask.sum(1)).sum().float()
-        return Loss({"ctc_target": total, "too_long": too_long}, self.own_counts(batch), {"ctc_target": 1.0})
+        sums, weights = {"ctc_target": total, "too_long": too_long}, {"ctc_target": 1.0 - self.agreement}
+        if self.agreement:
+            sums["bigrams"] = collapsed_disagreement(scores, target, lengths, mask).sum()
+            weights["bigrams"] = self.agreement
+        return Loss(sums, self.own_counts(batch), weights)
 
     def alignment(self, model: Seq2Seq, prompt: Prompt, batch: Batch, hidden: Tensor, mask: Tensor
                   ) -> tuple[Tensor, Tensor]:

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from seq2seq_suite.model.dag import NEVER, best_path, path_log_likelihood
 from seq2seq_suite.model.seq2seq import Prompt, Seq2Seq
+from seq2seq_suite.strategies.agreement import graph_disagreement
 from seq2seq_suite.strategies.auxiliary import Auxiliaries
 from seq2seq_suite.strategies.parallel import Glancing, Parallel, cut_at_end, spread
 from seq2seq_suite.strategies.search import Finished, SearchOptions
@@ -22,6 +23,7 @@ class DirectedAcyclic(Parallel):
 
     Args:
         factor: vertices for an encoder position, lambda.
+        agreement: share of the loss that is the expected disagreement in bigrams; the likelihood keeps the rest.
         glancing: over the likeliest path of the target.
         auxiliaries: see `Parallel`.
 
@@ -29,13 +31,15 @@ class DirectedAcyclic(Parallel):
     CTC's does, where theirs keeps the best.
     """
 
-    def __init__(self, *, factor: float, glancing: Glancing | None = None, auxiliaries: Auxiliaries | None = None):
+    def __init__(self, *, factor: float, agreement: float = 0.0, glancing: Glancing | None = None,
+                 auxiliaries: Auxiliaries | None = None):
         super().__init__(glancing=glancing, auxiliaries=auxiliaries)
-        self.factor = factor
+        self.factor, self.agreement = factor, agreement
 
     def own_counts(self, batch: Batch) -> dict[str, int]:
         """Symbols with END, and rows."""
-        return {"paths": int(batch.target_mask.sum()), "too_long": batch.target.size(0)}
+        rows = batch.target.size(0)
+        return {"paths": int(batch.target_mask.sum()), "too_long": rows} | ({"bigrams": rows} if self.agreement else {})
 
     def canvas(self, states: States, batch: Batch) -> Tensor:
         """factor * S' vertices."""
@@ -43,13 +47,17 @@ class DirectedAcyclic(Parallel):
 
     def own_loss(self, model: Seq2Seq, prompt: Prompt, batch: Batch, hidden: Tensor, mask: Tensor,
                  revealed: Tensor) -> Loss:
-        """-log p(y | x), whatever was revealed."""
+        """-log p(y | x), whatever was revealed, and what is expected to differ."""
         scores, _, _ = model.choose(hidden, prompt, batch.target, mask)
-        found = path_log_likelihood(scores.transpose(1, 2), model.links(hidden, mask), batch.target_mask.sum(1),
-                                    mask.sum(1))
+        links, lengths = model.links(hidden, mask), batch.target_mask.sum(1)
+        found = path_log_likelihood(scores.transpose(1, 2), links, lengths, mask.sum(1))
         possible = found > NEVER / 2
         sums = {"paths": -found.masked_fill(~possible, 0.0).sum(), "too_long": (~possible).sum().float()}
-        return Loss(sums, self.own_counts(batch), {"paths": 1.0})
+        weights = {"paths": 1.0 - self.agreement}
+        if self.agreement:
+            sums["bigrams"] = graph_disagreement(scores, links, batch.target, lengths, mask).sum()
+            weights["bigrams"] = self.agreement
+        return Loss(sums, self.own_counts(batch), weights)
 
     def alignment(self, model: Seq2Seq, prompt: Prompt, batch: Batch, hidden: Tensor, mask: Tensor
                   ) -> tuple[Tensor, Tensor]:

@@ -73,9 +73,9 @@ def _build_strategy(config: Config, task: Task) -> Strategy:
             return CutAtEnd(factor=options.factor, extra=options.extra, end_weight=options.end_weight,
                             label_smoothing=options.label_smoothing, **shared)
         case "ctc":
-            return Collapsing(factor=options.factor, **shared)
+            return Collapsing(factor=options.factor, agreement=options.agreement, **shared)
         case "dag":
-            return DirectedAcyclic(factor=options.factor, **shared)
+            return DirectedAcyclic(factor=options.factor, agreement=options.agreement, **shared)
         case "slots":
             return BoxSlots(task.box_options, grid=options.grid, anchor_weight=options.anchor_weight,
                             auxiliaries=auxiliaries)

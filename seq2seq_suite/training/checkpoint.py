@@ -10,8 +10,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from seq2seq_suite.training.optimizer import MovingAverage
 from seq2seq_suite.types import DataError
 
 MODEL, TRAINING, STATE = "model.safetensors", "training.safetensors", "state.json"
+_CONVOLUTION = re.compile(r"(\w+\.layers\.\d+)\.convolution(_residual)?\.")  # of a Transformer layer
 
 
 @dataclass
@@ -159,14 +161,21 @@ def best(directory: Path) -> Path:
                     remedy="let the run reach its first validation, or `run ... --resume` it")
 
 
-def load_weights(path: Path, model: nn.Module) -> None:
+def load_weights(path: Path, model: nn.Module, *, grown: bool = False) -> None:
     """Load `model.safetensors` of a checkpoint folder.
+
+    Args:
+        path: the folder.
+        model: to load into.
+        grown: the model may have convolutions that the file has not; they begin by adding nothing.
 
     Raises:
         DataError: the file is missing, truncated, or of another model.
     """
     tensors = _load_tensors(path / MODEL)
     expected = _unique(model.state_dict())
+    if grown:
+        tensors = _fresh(expected, tensors) | tensors
     missing, extra = sorted(expected.keys() - tensors.keys()), sorted(tensors.keys() - expected.keys())
     if missing or extra:
         first = f"no '{missing[0]}'" if missing else f"'{extra[0]}' too many"
@@ -184,7 +193,8 @@ def load_weights(path: Path, model: nn.Module) -> None:
 def load_parts(path: Path, model: nn.Module, parts: Sequence[str]) -> str:
     """Load the named parts (`frontend`, `encoder`, ...) of another run's checkpoint into a model.
 
-    What a language model has learned of its texts' symbols becomes that of the source's: see `_as_source`.
+    What a language model has learned of its texts' symbols becomes that of the source's: see `_as_source`. Layers may
+    have a convolution that they had not in the other run; it begins by adding nothing.
 
     Returns:
         A line that says what was taken.
@@ -198,9 +208,10 @@ def load_parts(path: Path, model: nn.Module, parts: Sequence[str]) -> str:
         tensors = _as_source(tensors)
     taken = {}
     for part in parts:
+        wanted = {name: tensor for name, tensor in own.items() if name.partition(".")[0] == part}
         found = {name: tensor for name, tensor in tensors.items() if name.partition(".")[0] == part}
-        wanted = {name for name in own if name.partition(".")[0] == part}
-        wrong = sorted(wanted ^ found.keys()) or sorted(
+        found = _fresh(wanted, found) | found
+        wrong = sorted(wanted.keys() ^ found.keys()) or sorted(
             name for name in wanted if own[name].shape != found[name].shape)
         if wrong or not wanted:
             raise DataError(f"the part '{part}' does not fit: {wrong[0] if wrong else 'there is none'}",
@@ -210,6 +221,15 @@ def load_parts(path: Path, model: nn.Module, parts: Sequence[str]) -> str:
     model.load_state_dict(taken, strict=False)
     count = sum(tensor.numel() for tensor in taken.values())
     return f"{', '.join(parts)} begin as in {path}: {count:,} numbers"
+
+
+def _fresh(wanted: Mapping[str, Tensor], given: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The convolutions that a model has and given weights have not, as new ones that add nothing to their layers."""
+    layers = {found[1] for name in given if (found := _CONVOLUTION.match(name))}
+    missing = {name: tensor for name, tensor in wanted.items()
+               if (found := _CONVOLUTION.match(name)) and found[1] not in layers}
+    return {name: torch.zeros_like(tensor) if ".convolution.outer." in name else tensor
+            for name, tensor in missing.items()}
 
 
 def _as_source(tensors: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from seq2seq_suite.files import atomic_write_text, to_json
 from seq2seq_suite.training import checkpoint
 from seq2seq_suite.training.run_directory import provenance
-from seq2seq_suite.types import ConfigError, Rewritable
+from seq2seq_suite.types import ConfigError, Example, Rewritable
 
 if TYPE_CHECKING:
     from seq2seq_suite.training.experiment import LoadedRun
@@ -17,8 +18,9 @@ if TYPE_CHECKING:
 PROVENANCE = "provenance.json"
 
 
-def distill(loaded: LoadedRun, directory: Path, output: Path, *, command: list[str]) -> dict[str, Any]:
-    """Decode a run's training sources into `output/train.jsonl`; the other splits keep their references.
+def distill(loaded: LoadedRun, directory: Path, output: Path, *, command: list[str],
+            more: Mapping[str, Sequence[Example]] | None = None) -> dict[str, Any]:
+    """Decode a run's training sources, and more, into `output/train.jsonl`; the other splits keep their references.
 
     What a model writes is plainer and more alike from sentence to sentence than what people write, which helps models
     that write all symbols at once.
@@ -28,15 +30,17 @@ def distill(loaded: LoadedRun, directory: Path, output: Path, *, command: list[s
         directory: for its name and its weights' hash.
         output: a folder that is new or empty.
         command: the command line.
+        more: sources without targets, by the name of their file; what is a source already is left out, as is what the
+            teacher has nothing to say to.
 
     Returns:
         What is written to `output/provenance.json`: the teacher, its settings, how many outputs were empty (there the
-        reference is kept) and how well they agree with the references.
+        reference is kept), how well they agree with the references, and how many rows each file of sources added.
 
     Raises:
         ConfigError: the task has no rows to write, or the folder is in use.
 
-    Source: Kim & Rush 2016, section 3.3; for parallel decoders Gu et al. 2018.
+    Source: Kim & Rush 2016, section 3.3; for parallel decoders Gu et al. 2018, with more sources Zhou & Keung 2020.
     """
     if output.exists() and any(output.iterdir()):
         raise ConfigError("the folder is not empty", file=str(output), remedy="choose another with --output")
@@ -51,16 +55,26 @@ def distill(loaded: LoadedRun, directory: Path, output: Path, *, command: list[s
     texts = [task.to_text(prediction) for prediction in predictions]
     empty = sum(not text.strip() for text in texts)
     score = task.score(predictions, [example.reference for example in train])
+    rows = [task.row(example, text if text.strip() else task.to_text(example.reference))
+            for example, text in zip(train, texts, strict=True)]
+    known, counts = {to_json(task.row(example, "")) for example in train}, {}
+    for name, examples in (more or {}).items():
+        new = {to_json(task.row(example, "")): example for example in examples}
+        fresh = [example for row, example in new.items() if row not in known]
+        known |= new.keys()
+        added = [task.row(example, text) for example, text in zip(fresh, _write_anew(loaded, fresh), strict=True)
+                 if text.strip()]
+        counts[name] = {"rows": len(added), "known": len(examples) - len(fresh), "empty": len(fresh) - len(added)}
+        rows += added
     output.mkdir(parents=True, exist_ok=True)
-    _write(output / "train.jsonl", [task.row(example, text if text.strip() else task.to_text(example.reference))
-                                    for example, text in zip(train, texts, strict=True)])
+    _write(output / "train.jsonl", rows)
     for split, examples in splits.items():
         _write(output / f"{split}.jsonl", [task.row(example, task.to_text(example.reference)) for example in examples])
     weights = (checkpoint.best(directory) / "model.safetensors").read_bytes()
     facts = {**provenance(command, config.seed, {}), "teacher": str(directory),
              "teacher_weights_sha256": hashlib.sha256(weights).hexdigest(), "teacher_data": config.data.path,
              "search": config.search.model_dump(), "rows": len(train), "empty": empty,
-             "against_references": score.figures, "signature": score.signature}
+             "against_references": score.figures, "signature": score.signature, "more_sources": counts}
     atomic_write_text(output / PROVENANCE, to_json(facts, indent=1) + "\n")
     return facts
 
@@ -68,6 +82,11 @@ def distill(loaded: LoadedRun, directory: Path, output: Path, *, command: list[s
 def is_distilled(path: str) -> bool:
     """Whether a data folder was written by `distill`."""
     return (Path(path) / PROVENANCE).is_file()
+
+
+def _write_anew(loaded: LoadedRun, examples: Sequence[Example]) -> list[str]:
+    hypotheses = loaded.decoder.hypotheses(loaded.task.encode(examples))
+    return [loaded.task.to_text(one) for one in loaded.decoder.predictions(examples, hypotheses)]
 
 
 def _write(path: Path, rows: list[dict[str, Any]]) -> None:

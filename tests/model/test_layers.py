@@ -80,7 +80,7 @@ def test_dropout_acts_in_training_only(layer_shape, roughen):
 
 
 def test_the_convolution_is_its_equation_position_by_position(layer_shape, roughen):
-    block = roughen(Convolution(layer_shape(encoder_kernel=3)))
+    block = roughen(Convolution(layer_shape(kernel=3)))
     x, mask = torch.randn(2, 5, 16), torch.arange(5) < torch.tensor([[3], [5]])
     got, kernel = block(x, mask), block.depthwise.weight.view(16, 3)
     for row, length in enumerate((3, 5)):
@@ -97,16 +97,29 @@ def test_the_convolution_is_its_equation_position_by_position(layer_shape, rough
 
 
 def test_long_kernels_convolve_in_float32_on_a_cpu(layer_shape):
-    block, seen = Convolution(layer_shape(encoder_kernel=15)), []
+    block, seen = Convolution(layer_shape(kernel=15)), []
     block.depthwise.register_forward_hook(lambda _, given, out: seen.extend((given[0].dtype, out.dtype)))
     with torch.autocast("cpu", torch.bfloat16):
         block(torch.randn(1, 4, 16), torch.ones(1, 4, dtype=torch.bool))
     assert seen == [torch.float32, torch.float32]
 
 
+def test_a_decoder_layer_convolves_between_its_two_attentions(layer_shape, roughen):
+    layer = roughen(DecoderLayer(layer_shape(kernel=3), None)).eval()
+    x, mask, memory = torch.randn(2, 5, 16), torch.arange(5) < torch.tensor([[3], [5]]), torch.randn(2, 4, 16)
+    seen, read = mask.unsqueeze(1), torch.ones(2, 1, 4, dtype=torch.bool)
+    read_keys = layer.cross_attention.memory_keys_values(memory)
+    got, _ = layer(x, seen, mask, None, read_keys, read)
+    y = x + layer.attention(layer.attention_residual.norm(x), seen, None)[0]
+    y = y + layer.convolution(layer.convolution_residual.norm(y), mask)
+    y = y + layer.cross_attention.cross(layer.cross_residual.norm(y), read_keys, read)
+    expected = y + layer.feed_forward(layer.feed_forward_residual.norm(y))
+    torch.testing.assert_close(got[mask], expected[mask])
+
+
 @pytest.mark.parametrize("placement", ["pre", "post"])
 def test_padding_changes_nothing_in_a_layer_with_a_convolution(layer_shape, roughen, placement):
-    layer = roughen(EncoderLayer(layer_shape(encoder_kernel=5, norm_placement=placement), None))
+    layer = roughen(EncoderLayer(layer_shape(kernel=5, norm_placement=placement), None))
     x = torch.randn(1, 7, 16)
     padded = torch.cat((x, 9.0 * torch.randn(1, 4, 16)), 1)
     mask = torch.arange(11).unsqueeze(0) < 7

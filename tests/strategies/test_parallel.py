@@ -26,7 +26,9 @@ STRATEGIES = {
     "mask_predict": lambda glancing=None, **keys: MaskPredict(**keys),
     "cut_at_end": lambda **keys: CutAtEnd(factor=1.5, extra=4, **keys),
     "ctc": lambda **keys: Collapsing(factor=3.0, **keys),
+    "ctc_bigrams": lambda **keys: Collapsing(factor=3.0, agreement=0.5, **keys),
     "dag": lambda **keys: DirectedAcyclic(factor=3.0, **keys),
+    "dag_bigrams": lambda **keys: DirectedAcyclic(factor=3.0, agreement=0.5, **keys),
 }
 
 
@@ -89,8 +91,10 @@ def test_the_loss_of_paths_needs_no_other_symbols_than_those_on_them(seed):
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
-def test_a_loss_is_the_sum_over_its_rows(make_model, make_batch, name):
-    model, strategy, batch = make_model(SIZES), STRATEGIES[name](glancing=GLANCING).eval(), no_dropout_batch(make_batch)
+@pytest.mark.parametrize("kernel", [0, 3])
+def test_a_loss_is_the_sum_over_its_rows(make_model, make_batch, name, kernel):
+    model = make_model(SIZES, decoder_kernel=kernel)
+    strategy, batch = STRATEGIES[name](glancing=GLANCING).eval(), no_dropout_batch(make_batch)
     whole = strategy.loss(model, batch)
     assert whole.counts == strategy.counts(model, batch) and set(whole.weights) <= set(whole.sums)
     parts = []
@@ -105,9 +109,10 @@ def test_a_loss_is_the_sum_over_its_rows(make_model, make_batch, name):
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
-@pytest.mark.parametrize("beam_size", [1, 3])
-def test_one_item_is_written_as_in_a_padded_batch(make_model, make_batch, name, beam_size):
-    model, strategy, batch = make_model(SIZES), STRATEGIES[name]().eval(), no_dropout_batch(make_batch)
+@pytest.mark.parametrize(("beam_size", "kernel"), [(1, 0), (3, 0), (1, 5)])
+def test_one_item_is_written_as_in_a_padded_batch(make_model, make_batch, name, beam_size, kernel):
+    model = make_model(SIZES, decoder_kernel=kernel)
+    strategy, batch = STRATEGIES[name]().eval(), no_dropout_batch(make_batch)
     options, limit = SearchOptions(iterations=3, beam_size=beam_size), torch.full((4,), 20)
     whole = strategy.generate(model, batch, options=options, limit=limit)
     for row in range(4):

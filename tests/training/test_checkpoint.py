@@ -9,6 +9,7 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from seq2seq_suite.config import Training
+from seq2seq_suite.model.decoder import DecoderStack
 from seq2seq_suite.training import checkpoint
 from seq2seq_suite.training.checkpoint import Progress
 from seq2seq_suite.training.optimizer import MovingAverage, build_optimizer
@@ -93,6 +94,27 @@ def test_weights_of_another_model_are_refused(tmp_path):
     (path / "model.safetensors").unlink()
     with pytest.raises(DataError, match="no such file"):
         checkpoint.load_weights(path, Tied())
+
+
+def test_a_convolution_that_weights_lack_begins_by_adding_nothing(tmp_path, layer_shape, roughen):
+    torch.manual_seed(1)
+    without, grown = (nn.ModuleDict({"decoder": DecoderStack(layer_shape(kernel=kernel), 2, has_memory=False)})
+                      for kernel in (0, 3))
+    save_file({name: tensor.clone() for name, tensor in roughen(without).state_dict().items()},
+              tmp_path / "model.safetensors")
+    with pytest.raises(DataError, match="missing"):
+        checkpoint.load_weights(tmp_path, grown)
+    x, mask = torch.randn(2, 5, 16), torch.arange(5) < torch.tensor([[3], [5]])
+    wanted, _ = without["decoder"](x, mask.unsqueeze(1), None, mask=mask)
+    for load in (lambda: checkpoint.load_weights(tmp_path, grown, grown=True),
+                 lambda: checkpoint.load_parts(tmp_path, grown, ["decoder"])):
+        roughen(grown)
+        load()
+        torch.testing.assert_close(grown["decoder"](x, mask.unsqueeze(1), None, mask=mask)[0][mask], wanted[mask])
+    assert any(parameter.any() for name, parameter in grown.named_parameters() if ".convolution.depthwise" in name)
+    with pytest.raises(DataError, match="does not fit"):
+        checkpoint.load_parts(tmp_path, nn.ModuleDict({"decoder": DecoderStack(layer_shape(), 3, has_memory=False)}),
+                              ["decoder"])
 
 
 def test_a_best_checkpoint_that_is_gone_is_forgotten_and_named(tmp_path):

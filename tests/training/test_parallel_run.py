@@ -1,5 +1,6 @@
 """Runs of every parallel decoder end to end: trained, judged, resumed, in both precisions."""
 
+import itertools
 import json
 from dataclasses import replace
 
@@ -81,6 +82,28 @@ def test_a_run_writes_its_targets_anew_for_another_to_learn_from(folder, tmp_pat
     assert "usually gains" in capsys.readouterr().out
     assert cli.main(["distill", str(teacher), "--output", str(distilled)]) == 2
     assert "the folder is not empty" in capsys.readouterr().err
+
+
+def test_a_teacher_translates_sources_that_nobody_has_translated(folder, tmp_path, capsys):
+    teacher, distilled, more = tmp_path / "teacher", tmp_path / "distilled", tmp_path / "more.txt"
+    left_to_right = config(folder, "ctc").model_copy(update={"strategy": Config(task="translation").strategy})
+    experiment.run(left_to_right, teacher, resume=False, overwrite=False, command=["run"])
+    known = [json.loads(line)["src"] for line in (folder / "train.jsonl").read_text().splitlines()]
+    new = [f"{first} {second}" for first, second in itertools.pairwise(known[:5])]
+    more.write_text("\n".join([*known[:3], *new, *new[:2]]) + "\n")
+    capsys.readouterr()
+    assert cli.main(["distill", str(teacher), "--output", str(distilled), "--sources", str(more)]) == 0
+    assert f"{more}: " in capsys.readouterr().out
+    rows = [json.loads(line) for line in (distilled / "train.jsonl").read_text().splitlines()]
+    counts = json.loads((distilled / "provenance.json").read_text())["more_sources"][str(more)]
+    assert [row["src"] for row in rows[:20]] == known
+    assert len(rows) == 20 + counts["rows"] and counts["rows"] + counts["empty"] == len(new) and counts["known"] == 5
+    assert cli.main(["predict", str(teacher), *(row["src"] for row in rows[20:])]) == 0
+    assert [row["tgt"] for row in rows[20:]] == capsys.readouterr().out.splitlines()
+    more.write_text("a\n\nb\n")
+    assert cli.main(["distill", str(teacher), "--output", str(tmp_path / "no"), "--sources", str(more)]) == 2
+    assert f"{more}:2: the input is empty" in capsys.readouterr().err
+    assert not (tmp_path / "no").exists()
 
 
 def test_an_autoregressive_run_chooses_among_the_outputs(folder, tmp_path, capsys):
