@@ -63,8 +63,8 @@ class Ctc(Section):
     kind: Literal["ctc"]
     factor: PositiveFloat = 2.0  # decoder positions for an encoder position; 1 for speech
     glancing: Ratios = (0.0, 0.0)
-    agreement: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0  # share of the loss that is the expected disagreement with
-    # the target's bigrams, wherever they stand: for a run that begins from one without; the likelihood keeps the rest
+    agreement: Ratios = (0.0, 0.0)  # share of the loss, at the training's beginning and end, that is the expected
+    # disagreement with the target's bigrams wherever they stand; the likelihood keeps the rest
     ctc_weight: Fraction = 0.0
 
 
@@ -75,7 +75,7 @@ class Dag(Section):
     factor: PositiveFloat = 4.0  # vertices for an encoder position
     link_heads: Positive = 4
     glancing: Ratios = (0.0, 0.0)
-    agreement: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0  # as of ctc
+    agreement: Ratios = (0.0, 0.0)  # as of ctc
     ctc_weight: Fraction = 0.0
 
 

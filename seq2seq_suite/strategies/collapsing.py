@@ -8,7 +8,7 @@ from torch.nn import functional
 
 from seq2seq_suite.model.ctc import BLANK, positions_needed
 from seq2seq_suite.model.seq2seq import Prompt, Seq2Seq
-from seq2seq_suite.strategies.agreement import collapsed_disagreement
+from seq2seq_suite.strategies.agreement import Agreement, collapsed_disagreement
 from seq2seq_suite.strategies.auxiliary import Auxiliaries
 from seq2seq_suite.strategies.ctc import NEVER, collapse, prefix_beam
 from seq2seq_suite.strategies.parallel import UNREADABLE, Glancing, Parallel, spread, symbols_before_end
@@ -24,14 +24,14 @@ class Collapsing(Parallel):
 
     Args:
         factor: decoder positions for an encoder position; speech has enough with 1.
-        agreement: share of the loss that is the expected disagreement in bigrams; the likelihood keeps the rest.
+        agreement: a share of the loss is the expected disagreement in bigrams; None for none.
         glancing: over the likeliest alignment of the target.
         auxiliaries: see `Parallel`.
 
     Source: Libovicky & Helcl 2018; Graves et al. 2006; with glancing Gu & Kong 2021.
     """
 
-    def __init__(self, *, factor: float, agreement: float = 0.0, glancing: Glancing | None = None,
+    def __init__(self, *, factor: float, agreement: Agreement | None = None, glancing: Glancing | None = None,
                  auxiliaries: Auxiliaries | None = None):
         super().__init__(glancing=glancing, auxiliaries=auxiliaries)
         self.factor, self.agreement = factor, agreement
@@ -53,10 +53,10 @@ class Collapsing(Parallel):
         scores, _, _ = model.choose(hidden, prompt, _written(target), mask)
         total = path_loss(scores, mask.sum(1), target, lengths)
         too_long = (positions_needed(target) > mask.sum(1)).sum().float()
-        sums, weights = {"ctc_target": total, "too_long": too_long}, {"ctc_target": 1.0 - self.agreement}
+        sums, weights = {"ctc_target": total, "too_long": too_long}, {"ctc_target": 1.0}
         if self.agreement:
+            weights = self.agreement.weights("ctc_target", self.progress)
             sums["bigrams"] = collapsed_disagreement(scores, target, lengths, mask).sum()
-            weights["bigrams"] = self.agreement
         return Loss(sums, self.own_counts(batch), weights)
 
     def alignment(self, model: Seq2Seq, prompt: Prompt, batch: Batch, hidden: Tensor, mask: Tensor

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from seq2seq_suite.model.dag import NEVER, best_path, path_log_likelihood
 from seq2seq_suite.model.seq2seq import Prompt, Seq2Seq
-from seq2seq_suite.strategies.agreement import graph_disagreement
+from seq2seq_suite.strategies.agreement import Agreement, graph_disagreement
 from seq2seq_suite.strategies.auxiliary import Auxiliaries
 from seq2seq_suite.strategies.parallel import Glancing, Parallel, cut_at_end, spread
 from seq2seq_suite.strategies.search import Finished, SearchOptions
@@ -23,7 +23,7 @@ class DirectedAcyclic(Parallel):
 
     Args:
         factor: vertices for an encoder position, lambda.
-        agreement: share of the loss that is the expected disagreement in bigrams; the likelihood keeps the rest.
+        agreement: a share of the loss is the expected disagreement in bigrams; None for none.
         glancing: over the likeliest path of the target.
         auxiliaries: see `Parallel`.
 
@@ -31,7 +31,7 @@ class DirectedAcyclic(Parallel):
     CTC's does, where theirs keeps the best.
     """
 
-    def __init__(self, *, factor: float, agreement: float = 0.0, glancing: Glancing | None = None,
+    def __init__(self, *, factor: float, agreement: Agreement | None = None, glancing: Glancing | None = None,
                  auxiliaries: Auxiliaries | None = None):
         super().__init__(glancing=glancing, auxiliaries=auxiliaries)
         self.factor, self.agreement = factor, agreement
@@ -53,10 +53,10 @@ class DirectedAcyclic(Parallel):
         found = path_log_likelihood(scores.transpose(1, 2), links, lengths, mask.sum(1))
         possible = found > NEVER / 2
         sums = {"paths": -found.masked_fill(~possible, 0.0).sum(), "too_long": (~possible).sum().float()}
-        weights = {"paths": 1.0 - self.agreement}
+        weights = {"paths": 1.0}
         if self.agreement:
+            weights = self.agreement.weights("paths", self.progress)
             sums["bigrams"] = graph_disagreement(scores, links, batch.target, lengths, mask).sum()
-            weights["bigrams"] = self.agreement
         return Loss(sums, self.own_counts(batch), weights)
 
     def alignment(self, model: Seq2Seq, prompt: Prompt, batch: Batch, hidden: Tensor, mask: Tensor

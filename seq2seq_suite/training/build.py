@@ -11,6 +11,7 @@ from seq2seq_suite.config import Config, Search
 from seq2seq_suite.model.build import build_model
 from seq2seq_suite.model.seq2seq import Seq2Seq
 from seq2seq_suite.sizes import Sizes
+from seq2seq_suite.strategies.agreement import Agreement
 from seq2seq_suite.strategies.autoregressive import Autoregressive
 from seq2seq_suite.strategies.auxiliary import Auxiliaries
 from seq2seq_suite.strategies.base import Strategy
@@ -51,6 +52,8 @@ def _build_strategy(config: Config, task: Task) -> Strategy:
     auxiliaries = Auxiliaries(task.label_weights, getattr(options, "ctc_weight", 0.0), config.backbone.balance_weight,
                               getattr(options, "language_weight", 0.0))
     start, end = getattr(options, "glancing", (0.0, 0.0))
+    agreement = getattr(options, "agreement", (0.0, 0.0))
+    agreement = Agreement(*agreement) if any(agreement) else None
     shared = {"auxiliaries": auxiliaries, "glancing": Glancing(start, end) if start or end else None}
     match options.kind:
         case "autoregressive" if getattr(task, "box_options", None) is not None:
@@ -73,9 +76,9 @@ def _build_strategy(config: Config, task: Task) -> Strategy:
             return CutAtEnd(factor=options.factor, extra=options.extra, end_weight=options.end_weight,
                             label_smoothing=options.label_smoothing, **shared)
         case "ctc":
-            return Collapsing(factor=options.factor, agreement=options.agreement, **shared)
+            return Collapsing(factor=options.factor, agreement=agreement, **shared)
         case "dag":
-            return DirectedAcyclic(factor=options.factor, agreement=options.agreement, **shared)
+            return DirectedAcyclic(factor=options.factor, agreement=agreement, **shared)
         case "slots":
             return BoxSlots(task.box_options, grid=options.grid, anchor_weight=options.anchor_weight,
                             auxiliaries=auxiliaries)

@@ -11,6 +11,7 @@ from seq2seq_suite.data.batching import collate
 from seq2seq_suite.model.ctc import BLANK
 from seq2seq_suite.model.length import MIDDLE, LengthHead
 from seq2seq_suite.sizes import Sizes
+from seq2seq_suite.strategies.agreement import Agreement
 from seq2seq_suite.strategies.collapsing import Collapsing, align, path_loss
 from seq2seq_suite.strategies.dag import DirectedAcyclic, prefix_beam, walk
 from seq2seq_suite.strategies.length import CutAtEnd, LengthFirst, MaskPredict
@@ -26,9 +27,9 @@ STRATEGIES = {
     "mask_predict": lambda glancing=None, **keys: MaskPredict(**keys),
     "cut_at_end": lambda **keys: CutAtEnd(factor=1.5, extra=4, **keys),
     "ctc": lambda **keys: Collapsing(factor=3.0, **keys),
-    "ctc_bigrams": lambda **keys: Collapsing(factor=3.0, agreement=0.5, **keys),
+    "ctc_bigrams": lambda **keys: Collapsing(factor=3.0, agreement=Agreement(0.5), **keys),
     "dag": lambda **keys: DirectedAcyclic(factor=3.0, **keys),
-    "dag_bigrams": lambda **keys: DirectedAcyclic(factor=3.0, agreement=0.5, **keys),
+    "dag_bigrams": lambda **keys: DirectedAcyclic(factor=3.0, agreement=Agreement(0.5), **keys),
 }
 
 
