@@ -294,8 +294,8 @@ def distill(
 
     \b
     Examples:
-      python -m seq2seq_suite distill runs/translation --output distilled --sources more-english.txt
       python -m seq2seq_suite distill runs/translation --output distilled
+      python -m seq2seq_suite distill runs/translation --output more --sources more-english.txt
       python -m seq2seq_suite run tasks/translation.yaml strategy.kind=ctc data.path=distilled --output runs/parallel
     """
     overrides = only_overrides(changes or [])
