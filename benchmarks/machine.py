@@ -31,7 +31,7 @@ def provenance(seed: int | str, threads: int) -> list[str]:
 def _without_folder(word: str) -> str:
     """A word of the command line, an absolute path in it, also behind `key=`, cut to its last part.
 
-    >>> _without_folder("data.path=/srv/multi30k"), _without_folder("/tmp/speed.md"), _without_folder("a/b")
+    >>> _without_folder("data.path=/srv/multi30k"), _without_folder("/srv/speed.md"), _without_folder("a/b")
     ('data.path=multi30k', 'speed.md', 'a/b')
     """
     key, sign, value = word.partition("=")

@@ -124,6 +124,8 @@ def _keys(loc: tuple[int | str, ...], given: dict[str, Any]) -> Keys:
 
 
 def _explain(keys: Keys, item: Any, places: Mapping[Keys, Place], file: str) -> ConfigError:
+    too_short = item["type"] == "missing" and keys[-1].isdigit()  # a list lacks an item
+    keys = keys[:-1] if too_short else keys
     dotted = ".".join(keys)
     if item["type"] == "value_error":
         got = str(item["ctx"]["error"])
@@ -136,7 +138,7 @@ def _explain(keys: Keys, item: Any, places: Mapping[Keys, Place], file: str) -> 
         got, expected = _unknown(keys, sections, full=full)
         return _at(got, place, file, key=dotted, expected=expected, remedy="")
     expected = _describe(keys, field, sections)
-    if item["type"] in ("missing", "union_tag_not_found"):
+    if item["type"] in ("missing", "union_tag_not_found") and not too_short:
         key = dotted if item["type"] == "missing" else f"{dotted}.kind"
         return _at("the key is missing", place, file, key=key, expected=expected, remedy=f"add {keys[-1]}: ...")
     value = item["input"]
@@ -171,7 +173,14 @@ def _find(places: Mapping[Keys, Place], candidates: list[Keys]) -> Place | None:
 
 
 def _resolve(keys: Keys) -> tuple[list[type[BaseModel]], FieldInfo | None]:
-    """The sections that hold the last key, and its field; None for an unknown key or one of a free mapping."""
+    """The sections that hold the last key, and its field; None for an unknown key or one of a free mapping.
+
+    The last key may be the place of an item in a list, whose field is what the list holds.
+    """
+    if keys[-1].isdigit() and len(keys) > 1:
+        _, whole = _resolve(keys[:-1])
+        if whole is not None and get_origin(whole.annotation) is tuple:
+            return [], FieldInfo.from_annotation(get_args(whole.annotation)[0])
     sections = sections_at(keys[:-1])
     field = next((section.model_fields[keys[-1]] for section in sections if keys[-1] in section.model_fields), None)
     return sections, field
@@ -213,6 +222,8 @@ def _describe(keys: Keys, field: FieldInfo | None, sections: list[type[BaseModel
     words = {int: "a whole number", float: "a number", bool: "true or false", str: "text", dict: "a mapping",
              tuple: "a list, such as [a, b]"}
     base = words.get(get_origin(field.annotation) or field.annotation, "another value")
+    if get_origin(field.annotation) is tuple and Ellipsis not in get_args(field.annotation):
+        base = f"a list of {len(get_args(field.annotation))}, such as [a, b]"
     signs = {"gt": "above", "ge": "of at least", "lt": "below", "le": "of at most"}
     bounds = [f"{word} {getattr(bound, sign):g}" for sign, word in signs.items() for bound in field.metadata
               if getattr(bound, sign, None) is not None]

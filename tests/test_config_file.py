@@ -143,6 +143,17 @@ def test_values_of_other_sections_are_explained_too(folder):
     assert "expected: a list, such as [a, b]" in error_of("task: parsing\ndata: {test_splits: dev}\n")
 
 
+def test_items_of_lists_are_explained_as_what_the_list_holds(folder):
+    text = "task: translation\nstrategy:\n  kind: ctc\n  agreement: {}\n"
+    assert error_of(text.format("[0.5, 1.5]")) == ("p.yaml:4: strategy.agreement.1: got 1.5 (a decimal number)\n"
+                                                   "  expected: a number of at least 0 and of at most 1")
+    for wrong in ("[0.5]", "[0.5, 0.5, 1.0]"):
+        assert error_of(text.format(wrong)) == ("p.yaml:4: strategy.agreement: got a list\n"
+                                                "  expected: a list of 2, such as [a, b]")
+    assert "encoder_dilations.1: got 0 (a whole number)\n  expected: a whole number above 0" in error_of(
+        "task: parsing\nbackbone: {encoder_dilations: [1, 0]}\n")
+
+
 def test_keys_that_contradict_each_other_are_named_where_they_stand(folder):
     assert error_of("task: parsing\nbackbone:\n  width: 250\n  num_heads: 4\n") == (
         "p.yaml:3: backbone.width 250 is not a multiple of backbone.num_heads 4")

@@ -58,14 +58,16 @@ def bigram_disagreement(found: Tensor, total: Tensor, target: Tensor, lengths: T
 
 
 def expected_bigrams(standing: Tensor, links: Tensor, given: Tensor) -> Tensor:
-    """(B,T-1): sum over i < j of s_i P(y_t | i) L_ij P(y_t+1 | j).
+    """(B,T-1): sum over i < j of s_i P(y_t | i) L_ij P(y_t+1 | j), in float32 whatever the training's precision.
 
     Args:
         standing: (B,C) s, the probability that a path stands at a position.
         links: (B,C,C) L, that the next symbol after position i comes from position j.
         given: (B,C,T) P, of each target symbol at each position.
     """
-    return (((standing.unsqueeze(2) * given[..., :-1]).transpose(1, 2) @ links) * given[..., 1:].transpose(1, 2)).sum(2)
+    first = (standing.unsqueeze(2) * given[..., :-1]).transpose(1, 2)
+    with torch.autocast(given.device.type, enabled=False):
+        return ((first @ links) * given[..., 1:].transpose(1, 2)).sum(2)
 
 
 def graph_disagreement(scores: Tensor, links: Tensor, target: Tensor, lengths: Tensor, mask: Tensor) -> Tensor:

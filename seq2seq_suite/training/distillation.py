@@ -50,8 +50,7 @@ def distill(loaded: LoadedRun, directory: Path, output: Path, *, command: list[s
                           expected="translation, qa, asr or speech_translation")
     splits = {split: task.read(split) for split in dict.fromkeys(("train", "validation", *config.data.test_splits))}
     train = splits.pop("train")
-    hypotheses = loaded.decoder.hypotheses(task.encode(train))
-    predictions = loaded.decoder.predictions(train, hypotheses)
+    predictions = _predictions(loaded, train)
     texts = [task.to_text(prediction) for prediction in predictions]
     empty = sum(not text.strip() for text in texts)
     score = task.score(predictions, [example.reference for example in train])
@@ -62,8 +61,8 @@ def distill(loaded: LoadedRun, directory: Path, output: Path, *, command: list[s
         new = {to_json(task.row(example, "")): example for example in examples}
         fresh = [example for row, example in new.items() if row not in known]
         known |= new.keys()
-        added = [task.row(example, text) for example, text in zip(fresh, _write_anew(loaded, fresh), strict=True)
-                 if text.strip()]
+        written = map(task.to_text, _predictions(loaded, fresh))
+        added = [task.row(example, text) for example, text in zip(fresh, written, strict=True) if text.strip()]
         counts[name] = {"rows": len(added), "known": len(examples) - len(fresh), "empty": len(fresh) - len(added)}
         rows += added
     output.mkdir(parents=True, exist_ok=True)
@@ -84,9 +83,8 @@ def is_distilled(path: str) -> bool:
     return (Path(path) / PROVENANCE).is_file()
 
 
-def _write_anew(loaded: LoadedRun, examples: Sequence[Example]) -> list[str]:
-    hypotheses = loaded.decoder.hypotheses(loaded.task.encode(examples))
-    return [loaded.task.to_text(one) for one in loaded.decoder.predictions(examples, hypotheses)]
+def _predictions(loaded: LoadedRun, examples: Sequence[Example]) -> list[Any | None]:
+    return loaded.decoder.predictions(examples, loaded.decoder.hypotheses(loaded.task.encode(examples)))
 
 
 def _write(path: Path, rows: list[dict[str, Any]]) -> None:

@@ -97,6 +97,7 @@ def run_all(runs: Mapping[Path, tuple[Path, Sequence[str]]], *, jobs: int) -> No
     """
 
     def run(directory: Path) -> int:
+        """The exit code of a run, 0 without it where it is finished."""
         if (directory / "summary.json").is_file():
             return 0
         yaml, overrides = runs[directory]

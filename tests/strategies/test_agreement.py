@@ -80,6 +80,16 @@ def test_an_output_that_is_the_target_disagrees_in_nothing_and_another_in_all():
     torch.testing.assert_close(more, torch.tensor([1.0 - 2.0 * 3 / 9, 1.0 - 2.0 * 2 / 6]))
 
 
+def test_bigrams_are_counted_in_float32_under_autocast():
+    torch.manual_seed(1)
+    logits, target = torch.randn(2, 9, 6), torch.tensor([[1, 2, 3], [4, 5, 1]])
+    scores = logits.log_softmax(-1).gather(2, functional.pad(target, (1, 0)).unsqueeze(1).expand(-1, 9, -1))
+    given = scores, target, torch.tensor([3, 3]), torch.ones(2, 9, dtype=torch.bool)
+    wanted = collapsed_disagreement(*given)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert torch.equal(collapsed_disagreement(*given), wanted)
+
+
 def test_the_slope_is_that_of_small_differences():
     torch.manual_seed(1)
     logits = torch.randn(1, 5, 4, dtype=torch.float64, requires_grad=True)
