@@ -77,6 +77,7 @@ class Mixture(Section):
 
     temperature: Annotated[float, Field(ge=1.0)] = 2.0  # tau: n examples get a share of the batches ~ n^(1/tau)
     max_epochs: PositiveFloat = 30.0  # most times that a task's examples are read in training.max_updates
+    balance: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0  # 1 adds the tasks' gradients at one size, 0 as they are
 
 
 class Config(Section):

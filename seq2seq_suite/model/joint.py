@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from torch import nn
 
@@ -28,4 +28,8 @@ class JointModel(nn.Module):
 
     def num_core_parameters(self) -> int:
         """Those of encoder and decoder stack."""
-        return next(iter(self.parts.values())).num_core_parameters()
+        return sum(parameter.numel() for parameter in self.core_parameters())
+
+    def core_parameters(self) -> Iterator[nn.Parameter]:
+        """Those of encoder and decoder stack."""
+        return next(iter(self.parts.values())).core_parameters()

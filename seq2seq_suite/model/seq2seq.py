@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -265,9 +266,13 @@ class Seq2Seq(nn.Module):
         return sum(parameter.numel() for parameter in self.parameters())
 
     def num_core_parameters(self) -> int:
+        """How many `core_parameters` are."""
+        return sum(parameter.numel() for parameter in self.core_parameters())
+
+    def core_parameters(self) -> Iterator[nn.Parameter]:
         """Those of encoder and decoder stack, which any task could share."""
-        parts = [part for part in (self.encoder, self.decoder) if part is not None]
-        return sum(parameter.numel() for part in parts for parameter in part.parameters())
+        return itertools.chain.from_iterable(part.parameters() for part in (self.encoder, self.decoder)
+                                             if part is not None)
 
 
 def tokens_of(source: Tensor) -> Tensor:

@@ -43,6 +43,7 @@ class Progress:
         finished: a limit was reached.
         figures: of the last validation.
         since_logged: sums of losses since the last row of metrics.jsonl, so that a resumed run writes the same rows.
+        gradient_norms: of a joint run with `mixture.balance`, each task's moving average.
     """
 
     update: int = 0
@@ -57,6 +58,7 @@ class Progress:
     finished: bool = False
     figures: dict[str, float] = field(default_factory=dict)
     since_logged: dict[str, float] = field(default_factory=dict)
+    gradient_norms: dict[str, float] = field(default_factory=dict)
 
 
 def save(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer, average: MovingAverage | None,

@@ -27,6 +27,7 @@ from seq2seq_suite.sizes import Sizes
 from seq2seq_suite.strategies.joint import JointStrategy
 from seq2seq_suite.tasks import open_task
 from seq2seq_suite.training import checkpoint
+from seq2seq_suite.training.balance import GradientBalance
 from seq2seq_suite.training.build import build_decoder, choose_device, choose_precision, sizes_of, use_threads
 from seq2seq_suite.training.distributed import ALONE, Ranks
 from seq2seq_suite.training.evaluate import Decoder, evaluate_splits, settle
@@ -170,7 +171,8 @@ def _build_trainer(config: Config, run_directory: RunDirectory, tasks: Mapping[s
         run_directory, options, decoder, Mixture(batches, chosen),
         ({name: [examples[name]["validation"][index] for index in places] for name, places in kept.items()},
          {name: [encoded[name]["validation"][index] for index in places] for name, places in kept.items()}),
-        precision, [example.origin for splits in examples.values() for example in splits["train"]], ranks)
+        precision, [example.origin for splits in examples.values() for example in splits["train"]], ranks,
+        _balance(config, decoder.model, ranks))
 
 
 def _shares(config: Config, batches: Mapping[str, Bucketed]) -> dict[str, float]:
@@ -180,6 +182,15 @@ def _shares(config: Config, batches: Mapping[str, Bucketed]) -> dict[str, float]
     found = shares([len(part.items) for part in batches.values()], temperature=config.mixture.temperature,
                    factors=[config.tasks[name].task_share for name in batches], most=most)
     return dict(zip(batches, found, strict=True))
+
+
+def _balance(config: Config, model: JointModel, ranks: Ranks) -> GradientBalance | None:
+    """None where the tasks' gradients are added as they are."""
+    if not config.mixture.balance:
+        return None
+    weights = {name: part.task_weight for name, part in config.tasks.items()}
+    return GradientBalance(list(model.parameters()), list(model.core_parameters()), exponent=config.mixture.balance,
+                           weights=weights, ranks=ranks)
 
 
 def _finish(config: Config, run_directory: RunDirectory, name: str, decoder: Decoder,

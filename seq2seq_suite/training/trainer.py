@@ -8,7 +8,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,6 +22,7 @@ from seq2seq_suite.model.seq2seq import Seq2Seq
 from seq2seq_suite.report.progress import Progress as ProgressDisplay
 from seq2seq_suite.strategies.base import Strategy
 from seq2seq_suite.training import checkpoint
+from seq2seq_suite.training.balance import GradientBalance, by_task
 from seq2seq_suite.training.distributed import ALONE, Ranks
 from seq2seq_suite.training.evaluate import Decoder, is_better
 from seq2seq_suite.training.optimizer import MovingAverage, build_optimizer, learning_rate, set_rate
@@ -85,6 +86,7 @@ class Trainer:
         precision: torch.float32 or torch.bfloat16 for matrix products.
         origins: where each training example came from, for messages.
         ranks: the processes that train together, this one among them.
+        balance: how the gradients of a joint run's tasks are added; None adds them as they are.
     """
 
     run: RunDirectory
@@ -95,6 +97,7 @@ class Trainer:
     precision: torch.dtype
     origins: Sequence[str]
     ranks: Ranks = ALONE
+    balance: GradientBalance | None = None
     progress: checkpoint.Progress = field(default_factory=checkpoint.Progress)
 
     def __post_init__(self) -> None:
@@ -143,6 +146,8 @@ class Trainer:
             self.run.truncate_metrics(0, validated=0)
             return
         self.progress = found
+        if self.balance is not None:
+            self.balance.norms = dict(found.gradient_norms)
         self.run.truncate_metrics(found.update, validated=found.validated_update)
         self._say(f"resuming at update {found.update} of {self.options.max_updates} "
                   f"(epoch {found.epoch + 1}, {found.seconds / 60:.1f} minutes trained); limits count from the start")
@@ -198,15 +203,19 @@ class Trainer:
             self.strategy.progress = self._fraction()
         self.ranks.reseed(self.batches.seed, progress.update)
         means: dict[str, Tensor] = {}
-        for batch in batches:
-            share, spare = self.ranks.share(batch)
-            with torch.autocast(self.decoder.device.type, self.precision, enabled=self.precision != torch.float32):
-                loss = self.strategy.loss(self.model, share.to(self.decoder.device))
-            mean = {name: loss.sums[name] / (math.inf if spare else totals[name]) for name in loss.sums}
-            sum(loss.weights[name] * mean[name] for name in loss.weights).backward()
-            means |= {name: means.get(name, 0.0) + value.detach() for name, value in mean.items()}
+        for task, group in by_task(batches).items():
+            with nullcontext() if self.balance is None else self.balance.of(task):
+                for batch in group:
+                    share, spare = self.ranks.share(batch)
+                    with torch.autocast(self.decoder.device.type, self.precision,
+                                        enabled=self.precision != torch.float32):
+                        loss = self.strategy.loss(self.model, share.to(self.decoder.device))
+                    mean = {name: loss.sums[name] / (math.inf if spare else totals[name]) for name in loss.sums}
+                    sum(loss.weights[name] * mean[name] for name in loss.weights).backward()
+                    means |= {name: means.get(name, 0.0) + value.detach() for name, value in mean.items()}
         means = self.ranks.summed(means)
-        self.ranks.sum_gradients(self.model.parameters())
+        if self.balance is None:  # which sums each task's
+            self.ranks.sum_gradients(self.model.parameters())
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.options.clip_norm)
         rate = learning_rate(self.options, progress.update, self._fraction())
         set_rate(self.optimizer, rate)
@@ -266,6 +275,7 @@ class Trainer:
     def _save(self) -> None:
         self._check_finite()
         self.progress.since_logged = self._interval.state()
+        self.progress.gradient_norms = {} if self.balance is None else dict(self.balance.norms)
         if self.ranks.is_first:
             checkpoint.save(self.run.checkpoints, self.model, self.optimizer, self.average, self.progress,
                             keep=self.options.keep_checkpoints)

@@ -158,6 +158,13 @@ def test_each_task_leaves_a_run_of_its_own(finished, capsys):
     assert [row.run for row in compared.rows][:3] == ["joint/german", "joint/labels", "joint/questions"]
 
 
+def test_a_resumed_joint_run_goes_on_with_its_tasks_norms(folder, tmp_path):
+    start(joint(folder, "mixture.balance=1"), tmp_path / "whole")
+    start(joint(folder, "mixture.balance=1", "training.max_updates=3"), tmp_path / "parts")
+    start(joint(folder, "mixture.balance=1"), tmp_path / "parts", resume=True)
+    assert weights(tmp_path / "parts") == weights(tmp_path / "whole")
+
+
 def test_a_resumed_joint_run_is_one_that_was_not_stopped(folder, finished, tmp_path, capsys):
     directory = tmp_path / "joint"
     start(joint(folder, "training.max_updates=3"), directory)
@@ -168,8 +175,9 @@ def test_a_resumed_joint_run_is_one_that_was_not_stopped(folder, finished, tmp_p
         start(joint(folder, "tasks.german.translation.vocabulary_size=70"), directory, resume=True)
 
 
-def test_two_processes_train_it_as_one_does(folder, tmp_path):
-    without_chance = ["backbone.dropout=0.0", "tasks.labels.multilabel.word_dropout=0.0"]
+@pytest.mark.parametrize("balance", [0.0, 1.0])
+def test_two_processes_train_it_as_one_does(folder, tmp_path, balance):
+    without_chance = ["backbone.dropout=0.0", "tasks.labels.multilabel.word_dropout=0.0", f"mixture.balance={balance}"]
     start(joint(folder, *without_chance), tmp_path / "alone")
     ended = launch(lambda: cli.main(["run", str(folder / "joint.yaml"), *without_chance, "--output",
                                      str(tmp_path / "pair")]), tmp_path)

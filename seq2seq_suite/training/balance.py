@@ -1,0 +1,66 @@
+"""Gradients of several tasks, brought to one size before they are added."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+import torch
+from torch import nn
+
+from seq2seq_suite.training.distributed import ALONE, Ranks
+from seq2seq_suite.types import Batch
+
+_DECAY = 0.95
+
+
+class GradientBalance:
+    """Adds the gradients g_t of an update's tasks as sum_t w_t g_t / n_t^b.
+
+    n_t is the moving average (0.95) of |g_t| over the shared weights. Muon and Adam make steps of a size that does not
+    depend on the gradient's, so that a task alone learns on when its loss is small; in a plain sum the largest gradient
+    takes the step. With b = 1 all have their part of it.
+
+    Source: the equal norms that GradNorm learns weights for (Chen et al. 2018, eq. 2 with alpha = 0), set outright.
+
+    Args:
+        parameters: all that are trained.
+        shared: those whose gradients are measured.
+        exponent: b.
+        weights: task -> w_t, which is in its loss already.
+        ranks: the processes that train together; each task's gradient is summed over them before it is measured.
+
+    Attributes:
+        norms: task -> w_t n_t, what a checkpoint keeps.
+    """
+
+    def __init__(self, parameters: Sequence[nn.Parameter], shared: Sequence[nn.Parameter], *, exponent: float,
+                 weights: Mapping[str, float], ranks: Ranks = ALONE):
+        self.parameters, self.shared = list(parameters), list(shared)
+        self.exponent, self.weights, self.ranks = exponent, dict(weights), ranks
+        self.norms: dict[str, float] = {}
+
+    @contextmanager
+    def of(self, task: str) -> Iterator[None]:
+        """What is propagated back within is the task's gradient, and is added to what is there when it ends."""
+        before = [parameter.grad for parameter in self.parameters]
+        for parameter in self.parameters:
+            parameter.grad = None
+        yield
+        self.ranks.sum_gradients(self.parameters)
+        measured = [parameter.grad for parameter in self.shared if parameter.grad is not None]
+        norm = float(torch.nn.utils.get_total_norm(measured))
+        norm = self.norms[task] = _DECAY * self.norms.get(task, norm) + (1.0 - _DECAY) * norm
+        factor = (self.weights[task] / norm) ** self.exponent if norm else 1.0
+        torch._foreach_mul_([parameter.grad for parameter in self.parameters if parameter.grad is not None], factor)
+        for parameter, gradient in zip(self.parameters, before, strict=True):
+            if gradient is not None:
+                parameter.grad = gradient if parameter.grad is None else parameter.grad + gradient
+
+
+def by_task(batches: Sequence[Batch]) -> dict[str, list[Batch]]:
+    """The batches of each task together."""
+    groups: dict[str, list[Batch]] = {}
+    for batch in batches:
+        groups.setdefault(batch.task, []).append(batch)
+    return groups
