@@ -8,6 +8,7 @@ import difflib
 import gzip
 import json
 import re
+import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -119,6 +120,8 @@ def read_rows(path: str, split: str, *, splits: dict[str, str], subset: str = ""
     else:
         remedy = f"{_nearest(place)}give the path of a local folder, or check name, subset, split and network " \
                  "(with HF_HUB_OFFLINE=1 only data sets fetched before are found)"
+        # Which may take half a minute where there is no network.
+        print(f"{path}: no such file or folder here, asking the Hugging Face Hub", file=sys.stderr, flush=True)
         rows = _load_rows(path, path, name=subset or None, split=name, remedy=remedy)
         return _never_empty(rows, path, split=split, bad=bad)
     rows = (row for file in files for row in _READERS[_kind(file)](file, bad))

@@ -320,7 +320,7 @@ def test_a_damaged_archive_is_refused(tmp_path):
     assert "unpack it again" in found.remedy
 
 
-def test_a_data_set_that_cannot_be_fetched_says_what_to_do(monkeypatch, tmp_path, datasets):
+def test_a_data_set_that_cannot_be_fetched_says_what_to_do(monkeypatch, tmp_path, datasets, capsys):
 
     def load(path, **options):
         raise ConnectionError("Couldn't reach the Hub\nand more")
@@ -328,6 +328,7 @@ def test_a_data_set_that_cannot_be_fetched_says_what_to_do(monkeypatch, tmp_path
     (tmp_path / "multi30k").mkdir()
     monkeypatch.chdir(tmp_path)
     found = error("multi3k")
+    assert capsys.readouterr().err == "multi3k: no such file or folder here, asking the Hugging Face Hub\n"
     assert found.file == "multi3k"
     assert found.got == "cannot be loaded with Hugging Face datasets: ConnectionError: Couldn't reach the Hub"
     assert "did you mean multi30k?" in found.remedy
