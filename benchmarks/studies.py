@@ -42,12 +42,20 @@ def plot(cells: Sequence[Cell], path: Path) -> None:
                 axes.plot([mean], [line], "|", color="black", markersize=12)
                 axes.set_xlabel(f"{cell.metric.replace('_', ' ')} on test")
             axes.set_title(experiment, fontsize="medium")
-            figures = [one for cell in cells if cell.experiment == experiment for one in cell.figures]
-            margin = max(0.08 * (max(figures) - min(figures)), 0.5)
-            axes.set_xlim(min(figures) - margin, max(figures) + margin)  # a wide interval of three seeds may leave it
+            axes.set_xlim(_limits([cell for cell in cells if cell.experiment == experiment]))
             axes.grid(axis="x", alpha=0.3)
         panels[0].set_yticks(range(len(variants)), variants)
         panels[0].invert_yaxis()
+
+
+def _limits(cells: Sequence[Cell]) -> tuple[float, float]:
+    """Room for all figures and for their intervals, unless one of three seeds is far wider than all the figures."""
+    figures = [one for cell in cells for one in cell.figures]
+    low, high = min(figures), max(figures)
+    margin = max(0.08 * (high - low), 0.25)
+    ends = [min(max(end, low - 4 * margin), high + 4 * margin)
+            for cell in cells for end in cell.interval() if end == end]
+    return min([low, *ends]) - margin, max([high, *ends]) + margin
 
 
 def main(given: Sequence[str] | None = None) -> None:
