@@ -61,10 +61,11 @@ def _write_tone(file: Path) -> None:
 
 
 @pytest.mark.parametrize("path", YAMLS, ids=lambda path: path.stem)
-def test_every_yaml_takes_a_step(path, treebank, tmp_path):
+def test_every_yaml_is_checked_and_takes_a_step(path, treebank, tmp_path):
     sections = [f"tasks.{name}." for name in load(path).tasks] or [""]
     config = load(path, [*(f"{section}{key}" for section in sections for key in (
         f"data.path={treebank}", f"audio.cache={tmp_path / 'features'}")), *SMALL])
+    assert any(what.endswith("largest batch") for what, _ in experiment.check(config))
     summary = experiment.run(config, tmp_path / "run", resume=False, overwrite=False, command=["test"])
     assert summary["updates"] == 2
     assert set(config.data.test_splits) <= set(summary["splits"])

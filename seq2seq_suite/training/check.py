@@ -23,7 +23,7 @@ Rows = list[tuple[str, str]]
 
 
 def examine(config: Config, splits: dict[str, list[Example]], encoded: dict[str, list[Encoded]], decoder: Decoder, *,
-            batch: Batch, batches: int) -> Rows:
+            largest: Sequence[Encoded], batches: int) -> Rows:
     """Findings about a run that has not started.
 
     Args:
@@ -31,7 +31,7 @@ def examine(config: Config, splits: dict[str, list[Example]], encoded: dict[str,
         splits: the examples of each split; `train` is among them.
         encoded: the same as numbers.
         decoder: an untrained model with its task, on the CPU.
-        batch: the largest of an epoch.
+        largest: the largest batch of an epoch, as training reads it.
         batches: how many an epoch has.
 
     Returns:
@@ -47,7 +47,7 @@ def examine(config: Config, splits: dict[str, list[Example]], encoded: dict[str,
         rows += _gold_outputs(splits, encoded, decoder, warnings)
     rows += _plan(config, encoded["train"], batches, warnings)
     rows += _limits(encoded, decoder)
-    rows += _costs(config, encoded["train"], decoder, batch)
+    rows += _costs(config, largest, decoder)
     rows += _sample(splits["train"][0], encoded["train"][0], decoder)
     if isinstance(decoder.task, Inspecting):
         warnings += [f"{split}: {text}" for split, items in splits.items()
@@ -206,7 +206,7 @@ def _limits(encoded: dict[str, list[Encoded]], decoder: Decoder) -> Rows:
     return [("search limit", f"{factor:g} * source length + {extra} symbols, at most {limit} here")]
 
 
-def _costs(config: Config, items: Sequence[Encoded], decoder: Decoder, batch: Batch) -> Rows:
+def _costs(config: Config, largest: Sequence[Encoded], decoder: Decoder) -> Rows:
     """Parameters, and the memory of a step of training."""
     groups = {"front-end": 0, "encoder": 0, "decoder": 0, "output and its embedding": 0}
     names = {"frontend": "front-end", "encoder": "encoder", "embedding": "output and its embedding",
@@ -222,20 +222,24 @@ def _costs(config: Config, items: Sequence[Encoded], decoder: Decoder, batch: Ba
     weights = sum(parameter.numel() * parameter.element_size() for parameter in decoder.model.parameters())
     parts = {"weights": weights, "gradients": weights, "optimiser": 2 * weights,
              "average": weights if config.training.ema_decay else 0,
-             "activations": _activations(items, decoder, batch, total)}
+             "activations": _activations(largest, decoder, total)}
     listed = ", ".join(f"{name} {_megabytes(size)}" for name, size in parts.items() if size)
     return [("parameters", f"{total:,}: {shares}"),
             ("memory of a step", f"about {_megabytes(sum(parts.values()))} in float32: {listed}"),
-            ("largest batch", f"{len(batch.target)} examples, {batch.target.size(1)} target symbols wide")]
+            ("largest batch", f"{len(largest)} examples, {_width(largest)} target symbols wide")]
 
 
-def _activations(items: Sequence[Encoded], decoder: Decoder, batch: Batch, parameters: int) -> int:
+def _width(items: Sequence[Encoded]) -> int:
+    return max(len(item.target) for item in items)
+
+
+def _activations(largest: Sequence[Encoded], decoder: Decoder, parameters: int) -> int:
     """Bytes that a forward pass over the largest batch keeps for the backward pass.
 
     Of a large model a part of the batch is run and the measure scaled up.
     """
-    rows = min(len(batch.target), max(1, int(_MEASURED / (parameters * batch.target.size(1)))))
-    part = collate([items[index] for index in batch.indices[:rows]], batch.task) if rows < len(batch.target) else batch
+    rows = min(len(largest), max(1, int(_MEASURED / (parameters * _width(largest)))))
+    part = collate(largest[:rows], decoder.task.name)
     weights = {parameter.untyped_storage().data_ptr() for parameter in decoder.model.parameters()}
     kept: dict[int, int] = {}
 
@@ -253,7 +257,7 @@ def _activations(items: Sequence[Encoded], decoder: Decoder, batch: Batch, param
     finally:
         decoder.model.train(was_training)
     del loss  # until here it held what was kept, so that no storage was counted in another's place
-    return sum(kept.values()) * len(batch.target) // rows
+    return sum(kept.values()) * len(largest) // rows
 
 
 def _sample(example: Example, item: Encoded, decoder: Decoder) -> Rows:
@@ -267,7 +271,7 @@ def _sample(example: Example, item: Encoded, decoder: Decoder) -> Rows:
                     for word, number in zip(example.source, ids, strict=True)]
             rows.append(("as the model sees it", _cut(seen)))
     elif not hasattr(example.source, "shape"):  # no sound and no image
-        rows.append(("sample source", _cut(str(example.source).split())))
+        rows.append(("sample source", _cut(str(getattr(example.source, "name", example.source)).split())))
     rows.append(("what it learns to write", _cut(decoder.task.linearise(example.reference))))
     return rows
 

@@ -12,7 +12,7 @@ import torch
 
 from seq2seq_suite import config_file
 from seq2seq_suite.config import Config
-from seq2seq_suite.data.batching import Bucketed, collate
+from seq2seq_suite.data.batching import Bucketed
 from seq2seq_suite.report.html import write_report
 from seq2seq_suite.tasks import open_task
 from seq2seq_suite.training import checkpoint, distributed, resuming
@@ -235,5 +235,6 @@ def check(config: Config) -> list[tuple[str, str]]:
     decoder = build_decoder(config, task, device=torch.device("cpu"))
     order = Bucketed(encoded["train"], task.name, batch_tokens=config.training.batch_tokens, seed=config.seed).epoch(0)
     largest = max(order, key=lambda rows: len(rows) * max(len(encoded["train"][row].target) for row in rows))
-    batch = collate([encoded["train"][row] for row in largest], task.name)
-    return examine(config, splits, encoded, decoder, batch=batch, batches=len(order))
+    anew = renewing(task, [splits["train"][row] for row in largest])
+    items = [encoded["train"][row] for row in largest] if anew is None else anew(0)
+    return examine(config, splits, encoded, decoder, largest=items, batches=len(order))

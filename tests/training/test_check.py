@@ -42,6 +42,17 @@ def test_the_sample_shows_unknown_words_and_the_linearised_target(folder):
     assert any("source symbols of train are unknown" in text for text in warnings)
 
 
+@pytest.mark.parametrize("kind", ["autoregressive", "slots"])
+def test_pictures_are_checked_as_training_reads_them_and_sampled_by_name(folder, kind):
+    pytest.importorskip("PIL", reason="comes with the extra `vision`")
+    small = small_config(folder).model_dump(include={"training", "backbone", "device", "seed"})
+    rows, _ = found(Config.model_validate({
+        **small, "task": "detection", "data": {"path": "miniworld"}, "strategy": {"kind": kind},
+        "detection": {"embedded_size": 50, "instances": 8}}))
+    assert rows["sample source"] == "picture 1 of train"
+    assert "examples, 41 target symbols wide" in rows["largest batch"]  # eight objects or noise, and the end
+
+
 def test_shared_and_repeated_sentences_are_found(tmp_path, folder):
     trees = ["(TOP (S (NP (NNP Ann)) (VP (VBZ reads))))", "(TOP (S (NP (NNP Bob)) (VP (VBZ reads))))"]
     write_rows(tmp_path / "train.jsonl", [*trees, trees[0]])
