@@ -5,15 +5,20 @@
 
 A task alone has the joint run's sizes and settings and as many updates as the joint run has read batches of it; the
 tuned one begins with the joint weights and learns a part of that number more. Both lie in `runs/multitask-parts`;
-finished ones are kept, so that an interrupted study goes on.
+finished ones are kept, so that an interrupted study goes on. Several joint runs that differ in the seed make one table
+of their means.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
+import statistics
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from benchmarks.command_line import publish
 from benchmarks.machine import markdown_table, provenance
@@ -22,37 +27,80 @@ from seq2seq_suite import config_file
 from seq2seq_suite.report.comparison import chance
 from seq2seq_suite.training.comparison import Comparison, Row, compare_runs
 from seq2seq_suite.training.joint import parts_of
+from seq2seq_suite.training.study import t_interval
 from seq2seq_suite.training.sweep import run_all
 
 ALONE, TOGETHER, TUNED = "alone", "together", "then tuned"
-Runs = Mapping[str, Mapping[str, Path]]  # task -> kind -> directory
+Places = Mapping[str, Mapping[str, Path]]  # task -> kind -> directory
+
+
+@dataclass(frozen=True)
+class Study:
+    """A joint run and those that it is put beside.
+
+    Args:
+        places: task -> kind -> directory.
+        found: what `compare` says of them, in the same order.
+    """
+
+    places: Places
+    found: Comparison
+
+    @classmethod
+    def read(cls, places: Places, *, split: str = "test") -> Study:
+        """All of whose runs are finished."""
+        directories = [path for of_task in places.values() for path in of_task.values()]
+        return cls(places, compare_runs(directories, split=split, measure=False))
+
+    def rows(self) -> dict[str, dict[str, Row]]:
+        """Task -> kind -> its row."""
+        rows = iter(self.found.rows)
+        return {task: {kind: next(rows) for kind in runs} for task, runs in self.places.items()}
+
+    def changes(self) -> dict[str, dict[str, float]]:
+        """Task -> kind other than alone -> its figure minus that of the run alone."""
+        return {task: {kind: row.figure - of_kind[ALONE].figure for kind, row in of_kind.items() if kind != ALONE}
+                for task, of_kind in self.rows().items()}
+
+    def updates(self, task: str) -> int:
+        """Batches that the joint run has read of a task."""
+        return _batches(self.places[task][TOGETHER])
+
+    def sign(self, task: str) -> int:
+        """1 where more of the task's metric is better, else -1."""
+        return 1 if _summary(self.places[task][TOGETHER])["higher_is_better"] else -1
+
+    def kinds(self) -> list[str]:
+        """Of runs, that alone among them."""
+        return list(next(iter(self.places.values())))
 
 
 def planned(joint: Path, output: Path, *, share: float, rate: float, overrides: Sequence[str] = ()
-            ) -> tuple[Runs, dict[Path, tuple[Path, list[str]]]]:
+            ) -> tuple[Places, dict[Path, tuple[Path, list[str]]]]:
     """Where each task's runs lie, and how those besides the joint one are trained.
 
     Args:
         joint: a finished joint run.
         output: where the others' directories lie.
-        share: of the updates, for tuning.
+        share: of the updates, for tuning; 0 leaves it out.
         rate: of the joint run's learning rate, for tuning.
         overrides: `key=value` for all.
     """
     peak = config_file.load(joint / "config.yaml").training.learning_rate
     places: dict[str, dict[str, Path]] = {}
     runs: dict[Path, tuple[Path, list[str]]] = {}
+    common = ["training.accumulate=1", "training.max_minutes=100000", *overrides]
     for part in parts_of(joint):
         updates = _batches(part)
-        places[part.name] = {ALONE: output / f"{part.name}-alone", TOGETHER: part,
-                             TUNED: output / f"{part.name}-tuned"}
-        tuned = max(round(share * updates), 1)
-        common = ["training.accumulate=1", "training.max_minutes=100000", *overrides]
+        places[part.name] = {ALONE: output / f"{part.name}-alone", TOGETHER: part}
         runs[places[part.name][ALONE]] = part / "config.yaml", [
             *common, *_updates(updates), "backbone.source_tag=false"]
+        if not share:
+            continue
+        places[part.name][TUNED] = output / f"{part.name}-tuned"
         runs[places[part.name][TUNED]] = part / "config.yaml", [
-            *common, *_updates(tuned), f"training.learning_rate={rate * peak:g}", f"init_from={part.resolve()}",
-            "init_parts=[all]"]
+            *common, *_updates(max(round(share * updates), 1)), f"training.learning_rate={rate * peak:g}",
+            f"init_from={part.resolve()}", "init_parts=[all]"]
     return places, runs
 
 
@@ -63,56 +111,90 @@ def _updates(number: int) -> list[str]:
 
 def _batches(part: Path) -> int:
     """That the joint run has read of a task."""
-    return json.loads((part / "summary.json").read_text(encoding="utf-8"))["batches"]
+    return _summary(part)["batches"]
 
 
-def table(places: Runs, found: Comparison) -> list[str]:
+def _summary(directory: Path) -> dict[str, Any]:
+    return json.loads((directory / "summary.json").read_text(encoding="utf-8"))
+
+
+def table(study: Study) -> list[str]:
     """A line for each task: its figures with bootstrap intervals, differences from the run alone and their chance."""
-    pairs = {(pair.first, pair.second): pair for pair in found.pairs}
+    pairs = {(pair.first, pair.second): pair for pair in study.found.pairs}
+    changes = study.changes()
     lines = []
-    for task, of_kind in _rows(places, found).items():
-        changes = []
-        for kind in (TOGETHER, TUNED):
+    for task, of_kind in study.rows().items():
+        differences = []
+        for kind, change in changes[task].items():
             pair = pairs.get((of_kind[ALONE].run, of_kind[kind].run))
-            difference = of_kind[kind].figure - of_kind[ALONE].figure
-            changes.append(f"{difference:+.2f}" + (f" (p {chance(pair.bootstrap_p)})" if pair else ""))
-        metric = of_kind[ALONE].metric + ("" if _sign(places[task]) > 0 else ", less is better")
-        lines.append([task, metric, f"{_batches(places[task][TOGETHER]):,}", *map(_with_interval, of_kind.values()),
-                      *changes])
-    header = ["task", "metric", "updates", ALONE, TOGETHER, TUNED, f"{TOGETHER} - {ALONE}", f"{TUNED} - {ALONE}"]
-    return markdown_table(header, lines)
+            differences.append(f"{change:+.2f}" + (f" (p {chance(pair.bootstrap_p)})" if pair else ""))
+        lines.append([task, _metric(study, task), f"{study.updates(task):,}",
+                      *(_with_interval(row.figure, row.low, row.high) for row in of_kind.values()), *differences])
+    return markdown_table(_header(study), lines)
 
 
-def _with_interval(row: Row) -> str:
-    return f"{row.figure:.2f}" + (f" ({row.low:.2f} to {row.high:.2f})" if row.low == row.low else "")
+def table_of_seeds(studies: Sequence[Study]) -> list[str]:
+    """A line for each task: its mean figures over the seeds, and the mean differences from the run alone.
+
+    The differences are taken seed by seed; their intervals are those of the mean by Student's t.
+    """
+    first, lines = studies[0], []
+    for task in first.places:
+        rows = [study.rows()[task] for study in studies]
+        changes = [study.changes()[task] for study in studies]
+        figures = [[of_kind[kind].figure for of_kind in rows] for kind in first.kinds()]
+        differences = [[change[kind] for change in changes] for kind in first.kinds() if kind != ALONE]
+        lines.append([task, _metric(first, task), f"{statistics.fmean(study.updates(task) for study in studies):,.0f}",
+                      *(f"{statistics.fmean(of_seeds):.2f}" for of_seeds in figures),
+                      *(_with_interval(statistics.fmean(of_seeds), *t_interval(of_seeds), sign="+")
+                        for of_seeds in differences),
+                      *(", ".join(f"{one:+.2f}" for one in of_seeds) for of_seeds in differences)])
+    header = _header(first)
+    return markdown_table([*header, *(f"{name}, each seed" for name in header[-(len(first.kinds()) - 1):])], lines)
 
 
-def _rows(places: Runs, found: Comparison) -> dict[str, dict[str, Row]]:
-    """Task -> kind -> its row."""
-    rows = iter(found.rows)
-    return {task: {kind: next(rows) for kind in runs} for task, runs in places.items()}
+def _header(study: Study) -> list[str]:
+    return ["task", "metric", "updates", *study.kinds(),
+            *(f"{kind} - {ALONE}" for kind in study.kinds() if kind != ALONE)]
 
 
-def _sign(runs: Mapping[str, Path]) -> int:
-    """1 where more of the task's metric is better, else -1."""
-    return 1 if json.loads((runs[TOGETHER] / "summary.json").read_text(encoding="utf-8"))["higher_is_better"] else -1
+def _metric(study: Study, task: str) -> str:
+    return study.rows()[task][ALONE].metric + ("" if study.sign(task) > 0 else ", less is better")
 
 
-def plot(places: Runs, found: Comparison, path: Path) -> None:
-    """For each task, by how many points the joint run and the tuned one are better than the run alone."""
-    rows = _rows(places, found)
-    with picture(path, (1.5 * len(places) + 1, 4.5)) as (figure, (axes,)):
-        for place, kind in enumerate((TOGETHER, TUNED)):
-            gains = [_sign(places[task]) * (of_kind[kind].figure - of_kind[ALONE].figure)
-                     for task, of_kind in rows.items()]
-            middles = [index + 0.38 * (place - 0.5) for index in range(len(gains))]
-            bars = axes.bar(middles, gains, width=0.36, label=kind)
-            axes.bar_label(bars, [f"{round(gain, 1) + 0.0:+.1f}" for gain in gains], padding=2, fontsize="small")
+def _with_interval(figure: float, low: float, high: float, *, sign: str = "") -> str:
+    """A figure and, where it is known, its interval.
+
+    >>> _with_interval(1.0, 0.5, 1.5), _with_interval(1.0, math.nan, math.nan, sign="+")
+    ('1.00 (0.50 to 1.50)', '+1.00')
+    """
+    ends = "" if math.isnan(low) else f" ({low:{sign}.2f} to {high:{sign}.2f})"
+    return f"{figure:{sign}.2f}{ends}"
+
+
+def plot(studies: Sequence[Study], path: Path) -> None:
+    """For each task, by how many points the joint run and the tuned one are better than the run alone.
+
+    Bars are means over the studies, each of which has a point.
+    """
+    first = studies[0]
+    kinds = [kind for kind in first.kinds() if kind != ALONE]
+    width = 0.76 / len(kinds)
+    with picture(path, (1.5 * len(first.places) + 1, 4.5)) as (figure, (axes,)):
+        for place, kind in enumerate(kinds):
+            gains = [[first.sign(task) * study.changes()[task][kind] for study in studies] for task in first.places]
+            middles = [index + width * (place - (len(kinds) - 1) / 2) for index in range(len(gains))]
+            bars = axes.bar(middles, [statistics.fmean(of_seeds) for of_seeds in gains], width=width - 0.02, label=kind)
+            axes.bar_label(bars, [f"{round(statistics.fmean(of_seeds), 1) + 0.0:+.1f}" for of_seeds in gains],
+                           padding=2, fontsize="small")
+            if len(studies) > 1:
+                axes.plot([middle for middle, of_seeds in zip(middles, gains, strict=True) for _ in of_seeds],
+                          [one for of_seeds in gains for one in of_seeds], "o", color="black", markersize=3, alpha=0.6)
         axes.axhline(0.0, color="black", linewidth=0.8)
         axes.axhline(-1.0, color="grey", linewidth=0.8, linestyle="--")
-        axes.set_xticks(range(len(places)), [
-            f"{task.replace('_', ' ')}\n{of_kind[ALONE].metric.replace('_', ' ')} {of_kind[ALONE].figure:.1f}"
-            for task, of_kind in rows.items()])
+        axes.set_xticks(range(len(first.places)), [
+            f"{task.replace('_', ' ')}\n{_metric(first, task).partition(',')[0].replace('_', ' ')} "
+            f"{statistics.fmean(study.rows()[task][ALONE].figure for study in studies):.1f}" for task in first.places])
         axes.set(ylabel="points better than alone, on test", xlabel="below each task the metric and its figure alone")
         axes.margins(y=0.12)
         axes.spines["bottom"].set_visible(False)
@@ -122,29 +204,29 @@ def plot(places: Runs, found: Comparison, path: Path) -> None:
 def main(given: Sequence[str] | None = None) -> None:
     """Run what is missing, print the table, draw what was gained."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("joint", type=Path, help="a finished joint run")
-    parser.add_argument("override", nargs="*", help="key=value for every run")
-    parser.add_argument("--tuned", type=float, default=0.25, help="of a task's updates, for tuning")
+    parser.add_argument("joint", nargs="+", type=Path, help="finished joint runs, of one or of several seeds")
+    parser.add_argument("--override", nargs="+", default=[], metavar="KEY=VALUE", help="for every run")
+    parser.add_argument("--tuned", type=float, default=0.25, help="of a task's updates, for tuning; 0: no tuning")
     parser.add_argument("--rate", type=float, default=0.3, help="of the joint learning rate, for tuning")
     parser.add_argument("--split", default="test")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--threads", type=int, default=2, help="of each job")
-    parser.add_argument("--runs", type=Path, help="where the runs lie (default: beside the joint run, JOINT-parts)")
     parser.add_argument("--plot", type=Path, help="PNG")
     parser.add_argument("--output", type=Path, help="Markdown file")
     parser.add_argument("--append", action="store_true", help="add to the file instead of replacing it")
     arguments = parser.parse_args(given)
-    output = arguments.runs or arguments.joint.with_name(f"{arguments.joint.name}-parts")
-    places, runs = planned(arguments.joint, output, share=arguments.tuned, rate=arguments.rate,
-                              overrides=[*arguments.override, f"training.threads={arguments.threads}"])
-    run_all(runs, jobs=arguments.jobs)
-    found = compare_runs([path for of_task in places.values() for path in of_task.values()], split=arguments.split,
-                         measure=False)
+    plans = [planned(joint, joint.with_name(f"{joint.name}-parts"), share=arguments.tuned, rate=arguments.rate,
+                     overrides=[*arguments.override, f"training.threads={arguments.threads}"])
+             for joint in arguments.joint]
+    run_all({path: run for _, runs in plans for path, run in runs.items()}, jobs=arguments.jobs)
+    studies = [Study.read(places, split=arguments.split) for places, _ in plans]
     if arguments.plot:
-        plot(places, found, arguments.plot)
-    publish([f"## Alone, together, together and then tuned: `{arguments.joint.name}`, {arguments.split}", "",
-             *table(places, found), "",
-             *provenance(found.rows[0].seed, arguments.threads)], arguments)
+        plot(studies, arguments.plot)
+    kinds = studies[0].kinds()
+    names = ", ".join(f"`{joint.name}`" for joint in arguments.joint)
+    publish([f"## {', '.join(kinds).capitalize()}: {names}, {arguments.split}", "",
+             *(table(studies[0]) if len(studies) == 1 else table_of_seeds(studies)), "",
+             *provenance(", ".join(str(study.found.rows[0].seed) for study in studies), arguments.threads)], arguments)
 
 
 if __name__ == "__main__":

@@ -68,6 +68,14 @@ def start(config, directory: Path, *, resume: bool = False):
     return experiment.run(config, directory, resume=resume, overwrite=False, command=["run"])
 
 
+def summary_of(directory: Path) -> dict:
+    return json.loads((directory / "summary.json").read_text())
+
+
+def on_test(directory: Path, metric: str) -> float:
+    return summary_of(directory)["splits"]["test"][metric]
+
+
 @pytest.fixture(scope="module")
 def finished(folder, tmp_path_factory) -> Path:
     directory = tmp_path_factory.mktemp("runs") / "joint"
@@ -143,7 +151,7 @@ def test_a_joint_model_shares_its_stacks_and_learns_each_batch_as_its_own_task(f
 
 
 def test_each_task_leaves_a_run_of_its_own(finished, capsys):
-    summary = json.loads((finished / "summary.json").read_text())
+    summary = summary_of(finished)
     test = summary["splits"]["test"]
     primary = {"labels": "micro_f1", "questions": "exact_match", "german": "bleu"}
     assert test["mean"] == pytest.approx(sum(test[f"{name}/{metric}"] for name, metric in primary.items()) / 3)
@@ -184,7 +192,7 @@ def test_two_processes_train_it_as_one_does(folder, tmp_path, balance):
     assert [code for code, _, _ in ended] == [0, 0], ended
     for one, other in zip(metrics(tmp_path / "alone"), metrics(tmp_path / "pair"), strict=True):
         assert one.pop("split") == other.pop("split") and other == pytest.approx(one, rel=1e-4)
-    one, other = (json.loads((tmp_path / name / "summary.json").read_text())["splits"] for name in ("alone", "pair"))
+    one, other = (summary_of(tmp_path / name)["splits"] for name in ("alone", "pair"))
     assert other["test"] == pytest.approx(one["test"])
 
 
@@ -195,29 +203,49 @@ def test_one_task_goes_on_from_the_joint_weights(folder, finished, tmp_path):
         "training.ema_decay=0.0", "training.weight_decay=0.0"])
     summary = start(config, tmp_path / "tuned")
     assert "everything begins as in" in (tmp_path / "tuned" / "log.txt").read_text()
-    before = json.loads((finished / "summary.json").read_text())["splits"]["test"]
+    before = summary_of(finished)["splits"]["test"]
     assert summary["splits"]["test"]["micro_f1"] == pytest.approx(before["labels/micro_f1"])
 
 
 def test_the_study_of_joint_weights_trains_each_task_as_often_alone(finished, tmp_path):
-    places, runs = multitask.planned(finished, tmp_path / "parts", share=0.5, rate=0.3, overrides=["device=cpu"])
+    places, runs = multitask.planned(finished, finished.with_name("joint-parts"), share=0.5, rate=0.3,
+                                     overrides=["device=cpu"])
     for directory, (yaml, overrides) in runs.items():
         start(config_file.load(yaml, overrides), directory)
-    read = {task: json.loads((kinds["together"] / "summary.json").read_text())["batches"]
-            for task, kinds in places.items()}
+    read = {task: summary_of(kinds["together"])["batches"] for task, kinds in places.items()}
     assert sum(read.values()) == 6 * 2
     for task, kinds in places.items():
-        alone, tuned = (json.loads((kinds[kind] / "summary.json").read_text()) for kind in ("alone", "then tuned"))
+        alone, tuned = summary_of(kinds["alone"]), summary_of(kinds["then tuned"])
         assert (alone["updates"], tuned["updates"]) == (read[task], round(read[task] / 2))
         assert tuned["parameters"] - alone["parameters"] == config_file.load(finished / "config.yaml").backbone.width
     table = tmp_path / "table.md"
-    multitask.main([str(finished), "--runs", str(tmp_path / "parts"), "--tuned", "0.5", "--output", str(table)])
+    multitask.main([str(finished), "--tuned", "0.5", "--output", str(table)])
     lines = [line for line in table.read_text().splitlines() if line.startswith("|")]
     assert [line.split("|")[1].strip() for line in lines[2:]] == ["german", "labels", "questions"]
+    study = multitask.Study.read(places)
     pytest.importorskip("matplotlib", reason="comes with the extra `bench`")
-    found = compare_runs([path for kinds in places.values() for path in kinds.values()], measure=False)
-    multitask.plot(places, found, tmp_path / "plot.png")
+    multitask.plot([study, study], tmp_path / "plot.png")
     assert (tmp_path / "plot.png").stat().st_size > 1000
+
+
+def test_the_study_of_several_seeds_has_the_means_of_their_differences(folder, finished, tmp_path):
+    other = finished.with_name("joint-2")
+    start(joint(folder, "seed=2"), other)
+    table = tmp_path / "table.md"
+    multitask.main([str(finished), str(other), "--tuned", "0", "--threads", "1", "--output", str(table)])
+    found = [[word.strip() for word in line.split("|")[1:-1]]
+             for line in table.read_text().splitlines() if line.startswith("|")]
+    assert found[0] == ["task", "metric", "updates", "alone", "together", "together - alone",
+                        "together - alone, each seed"]
+    for task, metric, _, alone, together, change, seeds in found[2:]:
+        apart = [on_test(run.with_name(f"{run.name}-parts") / f"{task}-alone", metric) for run in (finished, other)]
+        joined = [on_test(directory_of(run, task), metric) for run in (finished, other)]
+        changes = [two - one for one, two in zip(apart, joined, strict=True)]
+        assert float(alone) == pytest.approx(sum(apart) / 2, abs=0.006)
+        assert float(together) == pytest.approx(sum(joined) / 2, abs=0.006)
+        assert float(change.split()[0]) == pytest.approx(sum(changes) / 2, abs=0.006)
+        assert [float(one) for one in seeds.split(", ")] == pytest.approx(changes, abs=0.006)
+    assert "seed 1, 2" in table.read_text()
 
 
 def test_files_of_tasks_are_taken_in_and_what_stands_beside_them_goes_before(folder):
@@ -234,7 +262,7 @@ def test_a_task_may_have_batches_and_a_share_of_its_own(folder, tmp_path):
     config = joint(folder, *overrides)
     assert [part.training.batch_tokens for part in config.tasks.values()] == [24, 64, 64]
     start(config, tmp_path / "run")
-    counts = {name: json.loads((directory_of(tmp_path / "run", name) / "summary.json").read_text())["batches"]
+    counts = {name: summary_of(directory_of(tmp_path / "run", name))["batches"]
               for name in config.tasks}
     assert counts == {"labels": 2, "questions": 5, "german": 5}  # of 12: 1 to 4 to 4
     alone = config_file.load(directory_of(tmp_path / "run", "labels") / "config.yaml")
