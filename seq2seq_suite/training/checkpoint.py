@@ -163,7 +163,7 @@ def best(directory: Path) -> Path:
                     remedy="let the run reach its first validation, or `run ... --resume` it")
 
 
-def load_weights(path: Path, model: nn.Module, *, grown: bool = False) -> None:
+def load_weights(path: Path, model: nn.Module, *, grown: bool = False) -> str:
     """Load `model.safetensors` of a checkpoint folder.
 
     Args:
@@ -171,13 +171,16 @@ def load_weights(path: Path, model: nn.Module, *, grown: bool = False) -> None:
         model: to load into.
         grown: the model may have convolutions that the file has not; they begin by adding nothing.
 
+    Returns:
+        A line that says how many numbers were taken, and how many are new.
+
     Raises:
         DataError: the file is missing, truncated, or of another model.
     """
     tensors = _load_tensors(path / MODEL)
     expected = _unique(model.state_dict())
-    if grown:
-        tensors = _fresh(expected, tensors) | tensors
+    fresh = _fresh(expected, tensors) if grown else {}
+    tensors |= fresh
     missing, extra = sorted(expected.keys() - tensors.keys()), sorted(tensors.keys() - expected.keys())
     if missing or extra:
         first = f"no '{missing[0]}'" if missing else f"'{extra[0]}' too many"
@@ -190,6 +193,7 @@ def load_weights(path: Path, model: nn.Module, *, grown: bool = False) -> None:
                             expected=str(tuple(expected[name].shape)),
                             remedy="use the run directory that the checkpoint came from")
     model.load_state_dict(tensors, strict=False)
+    return _counted(tensors, fresh)
 
 
 def load_parts(path: Path, model: nn.Module, parts: Sequence[str]) -> str:
@@ -208,11 +212,13 @@ def load_parts(path: Path, model: nn.Module, parts: Sequence[str]) -> str:
     own = _unique(model.state_dict())
     if not any(name.startswith("frontend.") for name in tensors):
         tensors = _as_source(tensors)
-    taken = {}
+    taken: dict[str, Tensor] = {}
+    added: dict[str, Tensor] = {}
     for part in parts:
         wanted = {name: tensor for name, tensor in own.items() if name.partition(".")[0] == part}
         found = {name: tensor for name, tensor in tensors.items() if name.partition(".")[0] == part}
-        found = _fresh(wanted, found) | found
+        fresh = _fresh(wanted, found)
+        found |= fresh
         wrong = sorted(wanted.keys() ^ found.keys()) or sorted(
             name for name in wanted if own[name].shape != found[name].shape)
         if wrong or not wanted:
@@ -220,9 +226,15 @@ def load_parts(path: Path, model: nn.Module, parts: Sequence[str]) -> str:
                             file=str(path / MODEL), expected="a run with the same backbone, front-end and task options",
                             remedy="give both runs the same `backbone`, or name fewer parts under init_parts")
         taken |= found
+        added |= fresh
     model.load_state_dict(taken, strict=False)
-    count = sum(tensor.numel() for tensor in taken.values())
-    return f"{', '.join(parts)} begin as in {path}: {count:,} numbers"
+    return f"{', '.join(parts)} begin as in {path}: {_counted(taken, added)}"
+
+
+def _counted(tensors: Mapping[str, Tensor], fresh: Mapping[str, Tensor]) -> str:
+    """How many numbers come from a file, and how many are `fresh` among them."""
+    count, new = (sum(tensor.numel() for tensor in some.values()) for some in (tensors, fresh))
+    return f"{count - new:,} numbers" + (f", and {new:,} of new convolutions" if new else "")
 
 
 def _fresh(wanted: Mapping[str, Tensor], given: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -85,8 +85,7 @@ def begin_as(config: Config, model: Seq2Seq) -> str:
     path = checkpoint.best(Path(config.init_from))
     if EVERYTHING not in config.init_parts:
         return checkpoint.load_parts(path, model, config.init_parts)
-    checkpoint.load_weights(path, model, grown=True)
-    return f"everything begins as in {path}: {model.num_parameters():,} numbers"
+    return f"everything begins as in {path}: {checkpoint.load_weights(path, model, grown=True)}"
 
 
 def renewing(task: Task, train: Sequence[Example]) -> Callable[[int], list[Encoded]] | None:

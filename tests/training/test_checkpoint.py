@@ -106,10 +106,14 @@ def test_a_convolution_that_weights_lack_begins_by_adding_nothing(tmp_path, laye
         checkpoint.load_weights(tmp_path, grown)
     x, mask = torch.randn(2, 5, 16), torch.arange(5) < torch.tensor([[3], [5]])
     wanted, _ = without["decoder"](x, mask.unsqueeze(1), None, mask=mask)
+
+    def count(model: nn.Module) -> int:
+        return sum(parameter.numel() for parameter in model.parameters())
+
     for load in (lambda: checkpoint.load_weights(tmp_path, grown, grown=True),
                  lambda: checkpoint.load_parts(tmp_path, grown, ["decoder"])):
         roughen(grown)
-        load()
+        assert load().endswith(f"{count(without):,} numbers, and {count(grown) - count(without):,} of new convolutions")
         torch.testing.assert_close(grown["decoder"](x, mask.unsqueeze(1), None, mask=mask)[0][mask], wanted[mask])
     assert any(parameter.any() for name, parameter in grown.named_parameters() if ".convolution.depthwise" in name)
     with pytest.raises(DataError, match="does not fit"):
