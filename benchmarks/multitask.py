@@ -184,12 +184,16 @@ def plot(studies: Sequence[Study], path: Path) -> None:
         for place, kind in enumerate(kinds):
             gains = [[first.sign(task) * study.changes()[task][kind] for study in studies] for task in first.places]
             middles = [index + width * (place - (len(kinds) - 1) / 2) for index in range(len(gains))]
-            bars = axes.bar(middles, [statistics.fmean(of_seeds) for of_seeds in gains], width=width - 0.02, label=kind)
-            axes.bar_label(bars, [f"{round(statistics.fmean(of_seeds), 1) + 0.0:+.1f}" for of_seeds in gains],
-                           padding=2, fontsize="small")
-            if len(studies) > 1:
-                axes.plot([middle for middle, of_seeds in zip(middles, gains, strict=True) for _ in of_seeds],
-                          [one for of_seeds in gains for one in of_seeds], "o", color="black", markersize=3, alpha=0.6)
+            means = [statistics.fmean(of_seeds) for of_seeds in gains]
+            seeds = f", mean of {len(studies)} seeds (dots)" if len(studies) > 1 else ""
+            axes.bar(middles, means, width=width - 0.02, label=kind + seeds)
+            for middle, mean, of_seeds in zip(middles, means, gains, strict=True):
+                up = mean >= 0
+                axes.annotate(f"{round(mean, 1) + 0.0:+.1f}", (middle, max(of_seeds) if up else min(of_seeds)),
+                              (0, 4 if up else -4), textcoords="offset points", ha="center",
+                              va="bottom" if up else "top", fontsize="small")
+                if len(studies) > 1:
+                    axes.plot([middle] * len(of_seeds), of_seeds, "o", color="black", markersize=3, alpha=0.6)
         axes.axhline(0.0, color="black", linewidth=0.8)
         axes.axhline(-1.0, color="grey", linewidth=0.8, linestyle="--")
         axes.set_xticks(range(len(first.places)), [
