@@ -18,7 +18,7 @@ from seq2seq_suite.config_section import NotNegative, Section
 from seq2seq_suite.training.sweep import run_all, slug
 from seq2seq_suite.types import ConfigError
 
-HEADER = ("experiment", "variant", "metric", "seeds", "mean", "95 % interval", "lowest", "updates", "minutes")
+HEADER = ("experiment", "variant", "metric", "seeds", "mean", "95 % interval", "worst", "updates", "minutes")
 # Student's t at 97.5 % for 1 to 9 degrees of freedom.
 _T = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
 
@@ -40,6 +40,7 @@ class Cell:
     experiment: str
     variant: str
     metric: str
+    higher_is_better: bool
     figures: tuple[float, ...]
     updates: float
     minutes: float
@@ -47,6 +48,10 @@ class Cell:
     def interval(self) -> tuple[float, float]:
         """The mean's 95 % interval by Student's t; NaN with one seed, and for more than ten the normal's."""
         return t_interval(self.figures)
+
+    def worst(self) -> float:
+        """The figure of the seed that did worst."""
+        return min(self.figures) if self.higher_is_better else max(self.figures)
 
 
 def t_interval(figures: Sequence[float]) -> tuple[float, float]:
@@ -123,7 +128,7 @@ def rows(cells: Sequence[Cell]) -> list[tuple[str, ...]]:
         low, high = cell.interval()
         table.append((cell.experiment, cell.variant, cell.metric, str(len(cell.figures)),
                       f"{statistics.fmean(cell.figures):.2f}", "-" if low != low else f"{low:.2f} to {high:.2f}",
-                      f"{min(cell.figures):.2f}", f"{cell.updates:,.0f}", f"{cell.minutes:.1f}"))
+                      f"{cell.worst():.2f}", f"{cell.updates:,.0f}", f"{cell.minutes:.1f}"))
     return table
 
 
@@ -150,6 +155,7 @@ def _written(value: Any) -> str:
 def _cell(experiment: str, name: str, directories: Sequence[Path]) -> Cell:
     found = [json.loads((directory / "summary.json").read_text(encoding="utf-8")) for directory in directories]
     metric = found[0]["primary_metric"]
-    return Cell(experiment, name, metric, tuple(one["splits"]["test"][metric] for one in found),
+    return Cell(experiment, name, metric, found[0]["higher_is_better"],
+                tuple(one["splits"]["test"][metric] for one in found),
                 statistics.fmean(one["updates"] for one in found),
                 statistics.fmean(one["seconds"] for one in found) / 60)

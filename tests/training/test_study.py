@@ -45,6 +45,12 @@ def test_intervals_are_student_s(figures):
     assert all(bound != bound for bound in study.t_interval(figures[:1]))
 
 
+@pytest.mark.parametrize(("higher_is_better", "worst"), [(True, 3.0), (False, 5.0)])
+def test_the_worst_seed_is_the_one_with_most_errors_too(higher_is_better, worst):
+    cell = study.Cell("asr", "conv", "wer", higher_is_better, (3.0, 5.0, 4.5), updates=1, minutes=0.1)
+    assert cell.worst() == worst and study.rows([cell])[0][study.HEADER.index("worst")] == f"{worst:.2f}"
+
+
 def test_a_study_runs_each_cell_once_and_ends_in_a_table(folder, capfd):
     command = ["sweep", str(folder / "s.yaml"), "training.max_updates=2", "--output", str(folder / "runs"),
                "--jobs", "2"]
