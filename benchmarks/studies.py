@@ -40,7 +40,8 @@ def plot(cells: Sequence[Cell], path: Path) -> None:
                               solid_capstyle="butt")
                 axes.plot(cell.figures, [line] * len(cell.figures), "o", color="tab:blue", markersize=3, alpha=0.6)
                 axes.plot([mean], [line], "|", color="black", markersize=12)
-                axes.set_xlabel(f"{cell.metric.replace('_', ' ')} on test")
+                axes.set_xlabel(f"{cell.metric.replace('_', ' ')} on test"
+                                + ("" if cell.higher_is_better else ", less is better"))
             axes.set_title(experiment, fontsize="medium")
             axes.set_xlim(_limits([cell for cell in cells if cell.experiment == experiment]))
             axes.grid(axis="x", alpha=0.3)
