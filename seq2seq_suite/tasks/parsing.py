@@ -160,7 +160,9 @@ class ParsingTask:
     def read_hypothesis(self, hypothesis: Hypothesis, example: Example) -> Tree | None:
         """A search's output as a tree; without gold tags those that the model predicts stand over the words."""
         if example.reference is None and hypothesis.source_labels and self.options.tag_loss:
-            tags = self.tags.decode(list(hypothesis.source_labels[1:-1]))
+            likeliest = self.tags.symbols[0]  # for the specials, which are never taught, but a new model may name
+            tags = [likeliest if tag in SPECIALS else tag
+                    for tag in self.tags.decode(list(hypothesis.source_labels[1:-1]))]
             return self.linearisation.read(self.symbols.decode(hypothesis.symbols), example.source, tags)
         return self.parse(self.symbols.decode(hypothesis.symbols), example)
 

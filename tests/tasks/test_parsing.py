@@ -171,6 +171,14 @@ def test_a_prediction_without_gold_tags_carries_the_predicted_ones():
     assert "sleeps" in task.draw(tree)
 
 
+def test_a_new_model_that_names_a_special_symbol_leaves_the_commonest_tag():
+    task, _ = fitted()
+    symbols = task.symbols.encode(["SHIFT", "PJ-S", "SHIFT", "REDUCE"])
+    hypothesis = Hypothesis(tuple(symbols), 0.0, True, (0, BEGIN, *task.tags.encode(["VBZ"]), 0))
+    tree = task.read_hypothesis(hypothesis, task.from_text("it sleeps"))
+    assert tree.tags() == [task.tags.symbols[0], "VBZ"]
+
+
 def test_an_empty_sentence_names_its_line():
     with pytest.raises(DataError, match=r"input\.txt:3"):
         make_task().from_text("  ", origin="input.txt:3")
