@@ -64,6 +64,8 @@ def main(given: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("study", type=Path, help="a file of tasks/studies")
     parser.add_argument("override", nargs="*", help="key=value for every run")
+    parser.add_argument("--on", type=Path, action="append", default=[], metavar="YAML",
+                        help="an experiment to study instead of those that the study names; may be repeated")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--threads", type=int, default=2, help="of each job")
     parser.add_argument("--runs", type=Path, help="where the runs lie (default: runs/sweep-STUDY)")
@@ -71,9 +73,10 @@ def main(given: Sequence[str] | None = None) -> None:
     parser.add_argument("--output", type=Path, help="Markdown file")
     parser.add_argument("--append", action="store_true", help="add to the file instead of replacing it")
     arguments = parser.parse_args(given)
-    asked = study.load(arguments.study)
+    asked = study.load(arguments.study, yamls=arguments.on)
     cells = study.run(arguments.study, arguments.runs or Path("runs") / f"sweep-{arguments.study.stem}",
-                      overrides=[*arguments.override, f"training.threads={arguments.threads}"], jobs=arguments.jobs)
+                      yamls=arguments.on, jobs=arguments.jobs,
+                      overrides=[*arguments.override, f"training.threads={arguments.threads}"])
     if arguments.plot:
         plot(cells, arguments.plot)
     publish([f"## {asked.question}", "", *table(cells), "",

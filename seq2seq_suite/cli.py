@@ -17,7 +17,6 @@ from typing import Annotated
 import typer
 
 from seq2seq_suite.cli_inputs import (
-    COMMAND_LINE,
     PROGRAM,
     check_drawing,
     make_example,
@@ -29,7 +28,7 @@ from seq2seq_suite.cli_inputs import (
     yamls_and_overrides,
 )
 from seq2seq_suite.report.tables import figure, print_json, print_summary, print_table
-from seq2seq_suite.types import ConfigError, DataError, RunError, UserError
+from seq2seq_suite.types import COMMAND_LINE, ConfigError, DataError, RunError, UserError
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, context_settings={"help_option_names": ["-h", "--help"]})
 
@@ -163,6 +162,8 @@ def sweep(
     output: Annotated[Path | None, typer.Option(metavar="DIR", show_default=False, help=(
         "Where the runs' directories lie; by default runs/sweep-<the file's name>."))] = None,
     jobs: Annotated[int, typer.Option(min=1, metavar="N", help="Runs at a time.")] = 1,
+    on: Annotated[list[Path] | None, typer.Option(metavar="YAML", show_default=False, help=(
+        "An experiment to study instead of those that the study names; may be repeated."))] = None,
 ) -> None:
     """Run every combination of some settings, then compare. Called again, it goes on where it was.
 
@@ -172,6 +173,7 @@ def sweep(
     Examples:
       python -m seq2seq_suite sweep tasks/translation.yaml backbone.norm_placement=pre,post seed=1,2,3
       python -m seq2seq_suite sweep tasks/studies/norms.yaml training.max_minutes=0.5
+      python -m seq2seq_suite sweep tasks/studies/norms.yaml --on tasks/asr.yaml --jobs 2
     """
     from seq2seq_suite.training import study
     from seq2seq_suite.training.sweep import sweep as run_all
@@ -179,7 +181,10 @@ def sweep(
     path, given = Path(yaml), only_overrides(settings or [])
     folder = output or Path("runs") / f"sweep-{path.stem}"
     if study.is_study(path):
-        print_table(study.HEADER, study.rows(study.run(path, folder, overrides=given, jobs=jobs)))
+        print_table(study.HEADER, study.rows(study.run(path, folder, yamls=on or (), overrides=given, jobs=jobs)))
+    elif on:
+        raise ConfigError("--on is for studies", file=COMMAND_LINE, expected=f"a study, not the experiment {path}",
+                          remedy="name one of tasks/studies first, such as tasks/studies/norms.yaml")
     elif not given:
         raise ConfigError("there is nothing to combine", file=COMMAND_LINE, expected="KEY=A,B,C after the YAML file",
                           remedy="such as seed=1,2,3")

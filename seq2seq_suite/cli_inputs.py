@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import TextIO
 
 from seq2seq_suite import __version__
-from seq2seq_suite.types import ConfigError, DataError, Example, Painting, Task
+from seq2seq_suite.types import COMMAND_LINE, ConfigError, DataError, Example, Painting, Task
 
 PROGRAM = "python -m seq2seq_suite"
-COMMAND_LINE = "command line"
 VERBS = ("run", "evaluate", "predict", "compare", "sweep", "distill", "check", "score")
 # What other toolkits call a verb -> what it is called here.
 _ALIASES = {"train": "run", "fit": "run", "test": "evaluate", "eval": "evaluate", "translate": "predict",

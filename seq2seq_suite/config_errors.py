@@ -12,9 +12,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
 from seq2seq_suite.config import Config
-from seq2seq_suite.types import ConfigError
-
-COMMAND_LINE = "command line"
+from seq2seq_suite.types import COMMAND_LINE, ConfigError
 
 # What other toolkits call a key -> what it is called here.
 ALIASES = {

@@ -16,8 +16,8 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from seq2seq_suite.config import SHARED, Config
-from seq2seq_suite.config_errors import COMMAND_LINE, Keys, Place, explain, sections_at, show, variants
-from seq2seq_suite.types import ConfigError
+from seq2seq_suite.config_errors import Keys, Place, explain, sections_at, show, variants
+from seq2seq_suite.types import COMMAND_LINE, ConfigError
 
 OVERRIDE = re.compile(r"[A-Za-z_][\w-]*(\.[\w-]+)*=.*", re.DOTALL)
 _FLOAT = re.compile(r"[-+]?(\d[\d_]*\.[\d_]*([eE][-+]?\d+)?|\.\d[\d_]*([eE][-+]?\d+)?|\d[\d_]*[eE][-+]?\d+"

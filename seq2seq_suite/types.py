@@ -42,6 +42,9 @@ class UserError(Exception):
         self.got, self.file, self.line, self.expected, self.remedy = got, file, line, expected, remedy
 
 
+COMMAND_LINE = "command line"  # where overrides and flags stand, as errors call it
+
+
 class ConfigError(UserError):
     """A configuration file or an override on the command line is wrong."""
 

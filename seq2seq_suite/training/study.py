@@ -16,7 +16,7 @@ from pydantic import Field, ValidationError
 from seq2seq_suite import config_file
 from seq2seq_suite.config_section import NotNegative, Section
 from seq2seq_suite.training.sweep import run_all, slug
-from seq2seq_suite.types import ConfigError
+from seq2seq_suite.types import COMMAND_LINE, ConfigError
 
 HEADER = ("experiment", "variant", "metric", "seeds", "mean", "95 % interval", "worst", "updates", "minutes")
 # Student's t at 97.5 % for 1 to 9 degrees of freedom.
@@ -73,11 +73,17 @@ def is_study(path: Path) -> bool:
     return path.is_file() and not {"variants", "yamls"}.isdisjoint(config_file.parse(path))
 
 
-def load(path: Path) -> Study:
+def load(path: Path, *, yamls: Sequence[Path] = (), overrides: Sequence[str] = ()) -> Study:
     """A study's file.
 
+    Args:
+        path: the file.
+        yamls: experiments to study instead of those that it names.
+        overrides: see `run`.
+
     Raises:
-        ConfigError: it is no study, or an experiment does not take one of its variants.
+        ConfigError: it is no study, an experiment does not take one of its variants, or no run would follow one of the
+            overrides.
     """
     given = config_file.parse(path)
     try:
@@ -88,34 +94,45 @@ def load(path: Path) -> Study:
         problem = {"missing": "the key is missing", "extra_forbidden": "unknown key"}.get(first["type"], "wrong value")
         raise ConfigError(f"{key}: {problem}", file=str(path), expected=f"a study has {', '.join(Study.model_fields)}",
                           remedy="see tasks/studies for examples") from None
-    for name, yaml, overrides in _cells(study, path):
+    if yamls:
+        study = study.model_copy(update={"yamls": tuple(str(yaml.absolute()) for yaml in yamls)})
+    decided = {"seed"}.union(set.intersection(*map(set, study.variants.values())))
+    for override in overrides:
+        if (key := override.partition("=")[0]) in decided:
+            raise ConfigError(f"{override}: no run would follow it", file=COMMAND_LINE,
+                              expected=f"keys that the study leaves open; {key} is what it compares",
+                              remedy=f"change it in a copy of {path}")
+    for name, yaml, own in _cells(study, path, overrides):
         try:
-            config_file.load(yaml, overrides)
+            config_file.load(yaml, own)
         except ConfigError as error:
             raise ConfigError(f"variant '{name}' of {yaml.name}: {error}", file=str(path)) from None
     return study
 
 
-def run(path: Path, output: Path, *, overrides: Sequence[str] = (), jobs: int = 1) -> list[Cell]:
+def run(path: Path, output: Path, *, yamls: Sequence[Path] = (), overrides: Sequence[str] = (),
+        jobs: int = 1) -> list[Cell]:
     """Run what is missing of a study, in `output/EXPERIMENT/VARIANT-SEED`.
 
     Args:
         path: the study's file.
         output: where the runs lie.
-        overrides: `key=value`, after the study's own settings and variants.
+        yamls: experiments to study instead of those that it names.
+        overrides: `key=value` for all runs, after the study's own settings and before a variant's, which is what its
+            name says.
         jobs: runs at a time.
 
     Raises:
         ConfigError: see `load`.
         RunError: some runs failed; the others are finished.
     """
-    study = load(path)
+    study = load(path, yamls=yamls, overrides=overrides)
     places: dict[tuple[str, str], list[Path]] = {}
     runs: dict[Path, tuple[Path, Sequence[str]]] = {}
-    for name, yaml, own in _cells(study, path):
+    for name, yaml, own in _cells(study, path, overrides):
         for seed in study.seeds:
             directory = output / yaml.stem / f"{slug(name)}-{seed}"
-            runs[directory] = yaml, [*own, f"seed={seed}", *overrides]
+            runs[directory] = yaml, [*own, f"seed={seed}"]
             places.setdefault((yaml.stem, name), []).append(directory)
     run_all(runs, jobs=jobs)
     return [_cell(experiment, name, found) for (experiment, name), found in places.items()]
@@ -132,9 +149,9 @@ def rows(cells: Sequence[Cell]) -> list[tuple[str, ...]]:
     return table
 
 
-def _cells(study: Study, path: Path) -> list[tuple[str, Path, list[str]]]:
+def _cells(study: Study, path: Path, overrides: Sequence[str]) -> list[tuple[str, Path, list[str]]]:
     """Variant, experiment and overrides of each cell."""
-    return [(name, path.parent / yaml, [*_overrides(study.settings), *_overrides(changes)])
+    return [(name, path.parent / yaml, [*_overrides(study.settings), *overrides, *_overrides(changes)])
             for yaml in study.yamls for name, changes in study.variants.items()]
 
 

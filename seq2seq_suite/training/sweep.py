@@ -11,9 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from seq2seq_suite import config_file
-from seq2seq_suite.types import ConfigError, RunError
-
-_COMMAND_LINE = "command line"
+from seq2seq_suite.types import COMMAND_LINE, ConfigError, RunError
 
 
 def choices(setting: str) -> list[str]:
@@ -41,7 +39,7 @@ def directories(settings: Sequence[str], output: Path) -> dict[Path, tuple[str, 
     """
     keys = [setting.partition("=")[0] for setting in settings]
     if len(set(keys)) < len(keys):
-        raise ConfigError(f"a key is given twice: {', '.join(keys)}", file=_COMMAND_LINE, expected="key=a,b,c",
+        raise ConfigError(f"a key is given twice: {', '.join(keys)}", file=COMMAND_LINE, expected="key=a,b,c",
                           remedy="put all its values behind one key")
     options = [choices(setting) for setting in settings]
     varied = [key for key, found in zip(keys, options, strict=True) if len(found) > 1]

@@ -70,6 +70,17 @@ def test_a_study_runs_each_cell_once_and_ends_in_a_table(folder, capfd):
     assert not drawn or picture.stat().st_size > 1000
 
 
+def test_a_study_of_another_experiment_where_a_variant_stays_what_its_name_says(folder):
+    (folder / "s.yaml").write_text(STUDY.replace("[1, 2]", "[1]") + "  as it is: {}\n")
+    (folder / "other.yaml").write_text((folder / "q.yaml").read_text())
+    cells = study.run(folder / "s.yaml", folder / "runs", yamls=[folder / "other.yaml"],
+                      overrides=["backbone.dropout=0.1", "backbone.norm=power"])
+    assert [cell.experiment for cell in cells] == ["other", "other"] and not (folder / "runs" / "q").exists()
+    runs = folder / "runs" / "other"
+    rms, plain = ((runs / name / "config.yaml").read_text() for name in ("RMS_wide-1", "as_it_is-1"))
+    assert "dropout: 0.1" in rms and "dropout: 0.1" in plain and "norm: rms" in rms and "norm: power" in plain
+
+
 def test_what_is_wrong_is_said_before_anything_runs(folder, capsys):
     (folder / "s.yaml").write_text(STUDY.replace("norm: rms", "nrom: rms"))
     with pytest.raises(ConfigError, match=r"variant 'RMS, wide' of q\.yaml.*did you mean"):
@@ -79,3 +90,11 @@ def test_what_is_wrong_is_said_before_anything_runs(folder, capsys):
         study.load(folder / "s.yaml")
     assert cli.main(["sweep", str(folder / "q.yaml")]) == 2
     assert "nothing to combine" in capsys.readouterr().err
+    assert cli.main(["sweep", str(folder / "q.yaml"), "seed=1,2", "--on", str(folder / "q.yaml")]) == 2
+    assert "--on is for studies" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("override", ["backbone.norm=layer", "seed=4"])
+def test_what_no_run_would_follow_is_refused(folder, override, capsys):
+    assert cli.main(["sweep", str(folder / "s.yaml"), override, "--output", str(folder / "runs")]) == 2
+    assert f"{override}: no run would follow it" in capsys.readouterr().err and not (folder / "runs").exists()
