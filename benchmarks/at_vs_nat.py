@@ -181,7 +181,7 @@ def main(given: Sequence[str] | None = None) -> None:
     parser.add_argument("--plot", type=Path, help="PNG")
     parser.add_argument("--output", type=Path, help="Markdown file")
     parser.add_argument("--append", action="store_true")
-    arguments = parser.parse_args(given)
+    arguments = parser.parse_intermixed_args(given)
     try:
         contestants = [read(run, arguments.split) for run in arguments.runs]
     except UserError as error:

@@ -150,7 +150,7 @@ def main(given: Sequence[str] | None = None) -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--output", type=Path, help="Markdown file")
     parser.add_argument("--append", action="store_true", help="add to the file instead of replacing it")
-    arguments = parser.parse_args(given)
+    arguments = parser.parse_intermixed_args(given)
     torch.set_num_threads(arguments.threads)
     config = config_file.load(Path(arguments.yaml), arguments.override)
     task = open_task("detection", config)

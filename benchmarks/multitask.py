@@ -218,7 +218,7 @@ def main(given: Sequence[str] | None = None) -> None:
     parser.add_argument("--plot", type=Path, help="PNG")
     parser.add_argument("--output", type=Path, help="Markdown file")
     parser.add_argument("--append", action="store_true", help="add to the file instead of replacing it")
-    arguments = parser.parse_args(given)
+    arguments = parser.parse_intermixed_args(given)
     plans = [planned(joint, joint.with_name(f"{joint.name}-parts"), share=arguments.tuned, rate=arguments.rate,
                      overrides=[*arguments.override, f"training.threads={arguments.threads}"])
              for joint in arguments.joint]

@@ -72,7 +72,7 @@ def main(given: Sequence[str] | None = None) -> None:
     parser.add_argument("--plot", type=Path, help="PNG")
     parser.add_argument("--output", type=Path, help="Markdown file")
     parser.add_argument("--append", action="store_true", help="add to the file instead of replacing it")
-    arguments = parser.parse_args(given)
+    arguments = parser.parse_intermixed_args(given)
     asked = study.load(arguments.study, yamls=arguments.on)
     cells = study.run(arguments.study, arguments.runs or Path("runs") / f"sweep-{arguments.study.stem}",
                       yamls=arguments.on, jobs=arguments.jobs,

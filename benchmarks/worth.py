@@ -114,7 +114,7 @@ def main(given: Sequence[str] | None = None) -> None:
     parser.add_argument("--runs", default="runs/worth")
     parser.add_argument("--output", type=Path, help="Markdown file")
     parser.add_argument("--append", action="store_true", help="add to the file instead of replacing it")
-    arguments = parser.parse_args(given)
+    arguments = parser.parse_intermixed_args(given)
     task = config_file.load(Path(arguments.yaml), arguments.override).task
     variants = {WHOLE: (), **VARIANTS[task]}
     unknown = set(arguments.variants or ()) - set(variants)

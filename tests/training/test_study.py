@@ -65,7 +65,8 @@ def test_a_study_runs_each_cell_once_and_ends_in_a_table(folder, capfd):
     assert cell.updates == 2 and len(cell.figures) == 2 and cell.metric == "exact_match"
     table, picture = folder / "table.md", folder / "picture.png"
     drawn = ["--plot", str(picture)] if importlib.util.find_spec("matplotlib") else []
-    studies.main([str(folder / "s.yaml"), "--runs", str(folder / "runs"), "--output", str(table), *drawn])
+    studies.main([str(folder / "s.yaml"), "--runs", str(folder / "runs"), "--output", str(table), *drawn,
+                  "training.log_every=1"])  # an override may stand behind an option
     assert "## Which norm?" in table.read_text() and "| q | RMS, wide | exact_match | 2 |" in table.read_text()
     assert not drawn or picture.stat().st_size > 1000
 
