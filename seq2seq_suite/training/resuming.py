@@ -18,6 +18,7 @@ from seq2seq_suite.types import ConfigError, DataError, Encoded
 # What a resumed run may change: the rest decides what was learned from what.
 _IN_A_TASK = re.compile(r"tasks\.\w+\.")  # before the keys of a joint run's tasks
 _MAY_CHANGE = ("training.", "search.", "device", "data.max_bad_rows", "data.test_splits")
+_NO_MATTER = ("training.threads", "training.log_every", "device")  # of figures that are compared
 
 
 def fingerprint(encoded: Sequence[Encoded]) -> str:
@@ -36,9 +37,7 @@ def check_configuration(run_directory: RunDirectory, config: Config) -> None:
     Raises:
         ConfigError: a key has changed that decides what is learned from what.
     """
-    before = _flat(config_file.load(run_directory.config).model_dump())
-    after = _flat(config.model_dump())
-    changed = [key for key in after if before.get(key) != after[key]]
+    before, after, changed = _changed(run_directory, config)
     wrong = [key for key in changed if not _IN_A_TASK.sub("", key).startswith(_MAY_CHANGE)]
     if wrong:
         key = wrong[0]
@@ -49,6 +48,20 @@ def check_configuration(run_directory: RunDirectory, config: Config) -> None:
         if key != _IN_A_TASK.sub("", key) and _IN_A_TASK.sub("", key) in changed:
             continue  # the joint run has it changed for all its tasks
         print(f"resuming with {key} = {after[key]} (was {before.get(key)})")
+
+
+def check_same(run_directory: RunDirectory, config: Config) -> None:
+    """Refuse to take a run for one of another configuration, finished or not, where it stands in a table with others.
+
+    Raises:
+        ConfigError: a key has changed.
+    """
+    before, after, changed = _changed(run_directory, config)
+    for key in changed:
+        if not _IN_A_TASK.sub("", key).startswith(_NO_MATTER):
+            raise ConfigError(f"{key} is {after[key]!r}, but this run was started with {before.get(key)!r}",
+                              file=str(run_directory.config), expected="runs of one table with the settings asked for",
+                              remedy="choose another --output, or delete the run")
 
 
 def check_data(run_directory: RunDirectory, hashes: dict[str, str], path: str) -> None:
@@ -80,6 +93,12 @@ def mention_processes(run_directory: RunDirectory, processes: int) -> None:
     if before != processes:
         print(f"resuming in {processes} process{'es' if processes > 1 else ''} (was {before}): the same batches and "
               "losses up to rounding and chance; bit for bit only with the same number")
+
+
+def _changed(run_directory: RunDirectory, config: Config) -> tuple[dict[str, Any], dict[str, Any], list[str]]:
+    """The settings that a run was started with, those of now, and the keys whose values differ."""
+    before, after = _flat(config_file.load(run_directory.config).model_dump()), _flat(config.model_dump())
+    return before, after, [key for key in after if before.get(key) != after[key]]
 
 
 def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:

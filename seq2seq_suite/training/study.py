@@ -82,8 +82,8 @@ def load(path: Path, *, yamls: Sequence[Path] = (), overrides: Sequence[str] = (
         overrides: see `run`.
 
     Raises:
-        ConfigError: it is no study, an experiment does not take one of its variants, or no run would follow one of the
-            overrides.
+        ConfigError: it is no study, an experiment does not take one of its variants, two have one name, or no run would
+            follow one of the overrides.
     """
     given = config_file.parse(path)
     try:
@@ -96,6 +96,11 @@ def load(path: Path, *, yamls: Sequence[Path] = (), overrides: Sequence[str] = (
                           remedy="see tasks/studies for examples") from None
     if yamls:
         study = study.model_copy(update={"yamls": tuple(str(yaml.absolute()) for yaml in yamls)})
+    names = [Path(yaml).stem for yaml in study.yamls]
+    if len(set(names)) < len(names):
+        raise ConfigError(f"two experiments of one name: {', '.join(study.yamls)}", file=str(path),
+                          expected="files of different names, which their directories and rows are named by",
+                          remedy="rename one, or study them one after the other with another --output")
     decided = {"seed"}.union(set.intersection(*map(set, study.variants.values())))
     for override in overrides:
         if (key := override.partition("=")[0]) in decided:
@@ -123,7 +128,7 @@ def run(path: Path, output: Path, *, yamls: Sequence[Path] = (), overrides: Sequ
         jobs: runs at a time.
 
     Raises:
-        ConfigError: see `load`.
+        ConfigError: see `load` and `run_all`.
         RunError: some runs failed; the others are finished.
     """
     study = load(path, yamls=yamls, overrides=overrides)

@@ -11,6 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from seq2seq_suite import config_file
+from seq2seq_suite.training.resuming import check_same
+from seq2seq_suite.training.run_directory import CONFIG, RunDirectory
 from seq2seq_suite.types import COMMAND_LINE, ConfigError, RunError
 
 
@@ -73,7 +75,7 @@ def sweep(yaml: Path, settings: Sequence[str], output: Path, *, jobs: int) -> li
         The directories.
 
     Raises:
-        ConfigError: see `directories`; or a combination is no configuration, and nothing was run.
+        ConfigError: see `directories` and `run_all`; or a combination is no configuration, and nothing was run.
         RunError: some runs failed; the others are finished.
     """
     runs = directories(settings, output)
@@ -91,15 +93,19 @@ def run_all(runs: Mapping[Path, tuple[Path, Sequence[str]]], *, jobs: int) -> No
         jobs: runs at a time; what each prints goes to a file beside its directory where it is more than one.
 
     Raises:
+        ConfigError: a run that is there was started with other settings; nothing was run.
         RunError: some runs failed; the others are finished.
     """
+    for directory, (yaml, overrides) in runs.items():
+        if (directory / CONFIG).is_file():
+            check_same(RunDirectory(directory), config_file.load(yaml, overrides))
 
     def run(directory: Path) -> int:
         """The exit code of a run, 0 without it where it is finished."""
         if (directory / "summary.json").is_file():
             return 0
         yaml, overrides = runs[directory]
-        resume = ["--resume"] if (directory / "config.yaml").is_file() else []
+        resume = ["--resume"] if (directory / CONFIG).is_file() else []
         command = [sys.executable, "-m", "seq2seq_suite", "run", str(yaml), *overrides, "--output", str(directory),
                    *resume]
         print(f"{directory.name}: {' '.join(overrides)}", flush=True)

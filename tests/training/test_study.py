@@ -66,7 +66,7 @@ def test_a_study_runs_each_cell_once_and_ends_in_a_table(folder, capfd):
     table, picture = folder / "table.md", folder / "picture.png"
     drawn = ["--plot", str(picture)] if importlib.util.find_spec("matplotlib") else []
     studies.main([str(folder / "s.yaml"), "--runs", str(folder / "runs"), "--output", str(table), *drawn,
-                  "training.log_every=1"])  # an override may stand behind an option
+                  "training.max_updates=2"])  # an override may stand behind an option
     assert "## Which norm?" in table.read_text() and "| q | RMS, wide | exact_match | 2 |" in table.read_text()
     assert not drawn or picture.stat().st_size > 1000
 
@@ -93,6 +93,13 @@ def test_what_is_wrong_is_said_before_anything_runs(folder, capsys):
     assert "nothing to combine" in capsys.readouterr().err
     assert cli.main(["sweep", str(folder / "q.yaml"), "seed=1,2", "--on", str(folder / "q.yaml")]) == 2
     assert "--on is for studies" in capsys.readouterr().err
+
+
+def test_two_experiments_of_one_name_are_refused(folder):
+    (folder / "more").mkdir()
+    (folder / "more" / "q.yaml").write_text((folder / "q.yaml").read_text())
+    with pytest.raises(ConfigError, match="two experiments of one name"):
+        study.load(folder / "s.yaml", yamls=[folder / "q.yaml", folder / "more" / "q.yaml"])
 
 
 @pytest.mark.parametrize("override", ["backbone.norm=layer", "seed=4"])

@@ -38,6 +38,11 @@ training: {{max_updates: 1, validate_every: 1, threads: 1}}
     times = {path: path.stat().st_mtime_ns for path in Path(tmp_path / "runs").rglob("summary.json")}
     assert len(times) == 2 and cli.main(command) == 0
     assert times == {path: path.stat().st_mtime_ns for path in times}
+    assert cli.main([*command, "training.threads=2"]) == 0  # which changes no figure
+    capfd.readouterr()
+    assert cli.main([*command, "training.max_updates=2"]) == 2
+    assert "training.max_updates is 2, but this run was started with 1" in capfd.readouterr().err
+    assert times == {path: path.stat().st_mtime_ns for path in times}
     assert cli.main([*command[:2], "backbone.norm=layer,best", *command[3:5]]) == 2  # before anything is run
     assert capfd.readouterr().err.count("backbone.norm=best: got 'best'") == 1
     (tmp_path / "empty").mkdir()
