@@ -1,4 +1,4 @@
-"""Writing files that no crash can leave half written, and JSON that every reader takes."""
+"""Reading files that anything may be wrong with, and writing files that no crash can leave half written."""
 
 from __future__ import annotations
 
@@ -8,6 +8,61 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from seq2seq_suite.types import DataError
+
+LARGEST_TEXT = 2**30  # bytes that are read into memory as one text
+
+
+def read_text(path: Path, *, expected: str = "a text file in UTF-8", remedy: str = "", largest: int = LARGEST_TEXT,
+              errors: str = "strict") -> str:
+    """A whole file as text.
+
+    Args:
+        path: the file.
+        expected: what the file should be, for the message.
+        remedy: what the user should do about a file that is not that.
+        largest: bytes; larger files are refused unread.
+        errors: of decoding, as `bytes.decode` takes it; "surrogatepass" reads what `atomic_write_text` writes.
+
+    Raises:
+        DataError: there is no such file, it is a folder, not UTF-8, too large, or cannot be read.
+    """
+    try:
+        size = path.stat().st_size
+        if size > largest:
+            raise DataError(f"the file has {size:,} bytes", file=str(path), expected=f"at most {largest:,} bytes",
+                            remedy=remedy or "split the file")
+        return path.read_bytes().decode("utf-8", errors=errors)
+    except FileNotFoundError:
+        got = "there is no such file"
+    except IsADirectoryError:
+        got = "this is a folder"
+    except UnicodeDecodeError as error:
+        got, remedy = f"byte {error.start:,} is not UTF-8", remedy or "save the file as UTF-8"
+    except (OSError, ValueError) as error:  # ValueError: a name with a NUL
+        got = f"the file cannot be read: {getattr(error, 'strerror', None) or error}"
+    raise DataError(got, file=str(path), expected=expected, remedy=remedy or "correct the path")
+
+
+def read_lines(path: Path, *, expected: str = "a text file in UTF-8", remedy: str = "") -> list[str]:
+    """The lines of a text file, told apart by line feeds alone; raises DataError as `read_text` does."""
+    lines = read_text(path, expected=expected, remedy=remedy).split("\n")
+    return [line.removesuffix("\r") for line in (lines if lines[-1] else lines[:-1])]
+
+
+def read_json(path: Path, *, expected: str = "JSON in UTF-8", remedy: str = "") -> Any:
+    """A whole file as JSON; raises DataError as `read_text` does, and for what is not JSON or nested too deep."""
+    text = read_text(path, expected=expected, remedy=remedy, errors="surrogatepass")
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        line, got = error.lineno, f"invalid JSON at column {error.colno}: {error.msg}"
+    except RecursionError:
+        line, got = 0, "the JSON is nested too deep"
+    except ValueError as error:  # a number of more digits than Python reads
+        line, got = 0, f"invalid JSON: {error}"
+    raise DataError(got, file=str(path), line=line, expected=expected, remedy=remedy or "restore the file")
 
 
 def atomic_write_text(path: Path, text: str) -> None:

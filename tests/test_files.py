@@ -1,0 +1,58 @@
+"""Readers answer whatever is wrong with a file in one way; writers leave the old contents or the new."""
+
+import os
+
+import pytest
+
+from seq2seq_suite.files import atomic_write_text, read_json, read_lines, read_text
+from seq2seq_suite.types import DataError
+
+
+@pytest.mark.parametrize(("content", "got", "line"), [
+    (b"caf\xe9", "byte 3 is not UTF-8", 0),
+    (b"{\n  x}", "invalid JSON at column 3", 2),
+    (b"[" * 100_000, "nested too deep", 0),
+    (b"1" * 5_000, "invalid JSON", 0),
+    (b"", "invalid JSON", 1),
+])
+def test_a_broken_json_file_is_named_with_the_reason(tmp_path, content, got, line):
+    file = tmp_path / "state.json"
+    file.write_bytes(content)
+    with pytest.raises(DataError, match=got) as caught:
+        read_json(file)
+    assert caught.value.file == str(file)
+    assert caught.value.line == line
+    assert caught.value.remedy
+
+
+def test_what_is_no_readable_file_is_answered_alike(tmp_path):
+    (tmp_path / "long").write_text("four")
+    for path, got in ((tmp_path / "missing", "no such file"), (tmp_path, "folder"),
+                      (tmp_path / "a\0b", "cannot be read"),
+                      (tmp_path / ("x" * 300), "cannot be read")):
+        with pytest.raises(DataError, match=got):
+            read_text(path)
+    with pytest.raises(DataError, match="4 bytes"):
+        read_text(tmp_path / "long", largest=3)
+
+
+def test_lines_end_at_line_feeds_alone(tmp_path):
+    file = tmp_path / "lines.txt"
+    file.write_bytes("a\u2028b\r\n\nc".encode())
+    assert read_lines(file) == ["a\u2028b", "", "c"]
+    file.write_bytes(b"")
+    assert read_lines(file) == []
+
+
+def test_what_is_written_reads_back_and_a_failed_write_leaves_the_old(tmp_path, monkeypatch):
+    file = tmp_path / "file.json"
+    atomic_write_text(file, '"\ud800"')
+    assert read_json(file) == "\ud800"
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        atomic_write_text(file, "1")
+    assert read_json(file) == "\ud800"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["file.json"]
