@@ -32,26 +32,25 @@ def measure(arguments: argparse.Namespace, length: int) -> list[list[str]]:
     rows = max(1, arguments.tokens // length)
     task = {"length": length, "rows": rows, "width": arguments.width, "heads": arguments.heads, "seed": arguments.seed,
             "device": arguments.device, "threads": arguments.threads}
-    workers = {score: Worker(MODULE, {**task, "score": score}, arguments.threads) for score in SCORES}
-    rounds = {(score, kind): Rounds() for score in SCORES for kind in PASSES}
-    for kind in PASSES:
-        for _ in range(arguments.rounds):
-            for score, worker in workers.items():
-                rates = worker.ask({"backward": kind != PASSES[0], "seconds": arguments.seconds / BLOCKS})
-                rounds[score, kind].blocks.append(rates)
-                print(f"{length} {score} {kind}: {[round(rate) for rate in rates]} tokens/s", file=sys.stderr,
-                      flush=True)
-    for worker in workers.values():
-        worker.close()
+    rounds, memory = {(score, kind): Rounds() for score in SCORES for kind in PASSES}, {}
+    for _ in range(arguments.rounds):
+        for score in SCORES:
+            with Worker(MODULE, {**task, "score": score}, arguments.threads) as worker:
+                memory[score] = worker.about["memory"]
+                for kind in PASSES:
+                    rates = worker.ask({"backward": kind != PASSES[0], "seconds": arguments.seconds / BLOCKS})
+                    rounds[score, kind].blocks.append(rates)
+                    print(f"{length} {score} {kind}: {[round(rate) for rate in rates]} tokens/s", file=sys.stderr,
+                          flush=True)
     table = []
-    for score, worker in workers.items():
+    for score in SCORES:
         cells = []
         for kind in PASSES:
             found = rounds[score, kind]
             slower = rounds["dot", kind].ratio(found)
             cells.append(f"{found.rate():,.0f}" + ("" if score == "dot" else f" ({slower:.2f}x slower)"))
         disturbed = sum(sum(rounds[score, kind].disturbed()) for kind in PASSES)
-        table.append([str(length), str(rows), score, *cells, f"{worker.about['memory'] / 2**20:,.0f}",
+        table.append([str(length), str(rows), score, *cells, f"{memory[score] / 2**20:,.0f}",
                       f"{len(PASSES) * arguments.rounds} rounds, {disturbed} disturbed"])
     return table
 

@@ -8,11 +8,10 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from seq2seq_suite.data.sources import read_rows
-from seq2seq_suite.types import BEGIN, END, PAD, SPECIALS, UNKNOWN, Encoded
+if TYPE_CHECKING:  # a corpus is read in processes without PyTorch, too, which the suite's types bring with them
+    from seq2seq_suite.types import Encoded
 
 VOCABULARY = 8000
 LONGEST = 100  # pieces kept of a sentence
@@ -35,6 +34,10 @@ class Corpus:
 
     def encoded(self, pairs: Sequence[tuple[list[int], list[int]]]) -> list[Encoded]:
         """The pairs as the suite's batching wants them."""
+        import numpy as np
+
+        from seq2seq_suite.types import Encoded
+
         return [Encoded(np.array(source), np.array(target), index=index)
                 for index, (source, target) in enumerate(pairs)]
 
@@ -54,6 +57,10 @@ def synthetic(seed: int, *, train: int = 29_000, test: int = 1_000) -> Corpus:
     A target repeats its source in reverse order, shifted by half the vocabulary, so that there is something to
     learn. Lengths are log-normal: source mean 14.2, deviation 4.7; the target has 1.03 of them, deviation 2.7.
     """
+    import numpy as np
+
+    from seq2seq_suite.types import END, SPECIALS
+
     generator = random.Random(seed)
     symbols = VOCABULARY - len(SPECIALS)
     weights = np.cumsum(1.0 / np.arange(5, symbols // 2 + 5)).tolist()
@@ -73,6 +80,9 @@ def synthetic(seed: int, *, train: int = 29_000, test: int = 1_000) -> Corpus:
 def from_folder(folder: str, cache: Path) -> Corpus:
     """Rows with `src` and `tgt` in joint SentencePiece BPE; the pieces are learned once and kept in `cache`."""
     import sentencepiece
+
+    from seq2seq_suite.data.sources import read_rows
+    from seq2seq_suite.types import BEGIN, END, PAD, SPECIALS, UNKNOWN
 
     texts = {split: [(row.fields["src"], row.fields["tgt"]) for row in read_rows(folder, split, splits={})]
              for split in ("train", "test")}

@@ -5,7 +5,11 @@
 The suite trains a model for a while; the others get its weights, converted, so that all compute the same function
 and write outputs of like length. The share of greedy outputs equal to the suite's is in the table. Greedy and beam
 search run over 1,000 sentences sorted by length, 64 at a time, and over 100 sentences one at a time; outputs end at 64
-symbols. CTranslate2 forms batches of that size itself; the others get one after the other.
+symbols. Every system is also timed as its own users run it fastest: CTranslate2 with all sentences in hand, a worker
+on each thread, and in int8; Hugging Face with its static cache.
+
+In each round each system is measured in a new process, alone on the machine, in which no other library has threads
+(`benchmarks.rounds` says why); the table names the libraries that the process had loaded.
 """
 
 from __future__ import annotations
@@ -26,8 +30,15 @@ from benchmarks.machine import markdown_table, provenance
 from benchmarks.rounds import Rounds, Worker, serve
 from benchmarks.systems import SHAPES, DecodingSystem
 
-NAMES = {"suite": "seq2seq_suite", "marian": "Hugging Face generate (Marian)", "ctranslate": "CTranslate2 float32"}
-NEEDS = {"suite": "torch", "marian": "transformers", "ctranslate": "ctranslate2"}
+NAMES = {"suite": "seq2seq_suite", "marian": "Hugging Face generate (Marian)",
+         "marian-static": "the same, static cache", "ctranslate": "CTranslate2 float32",
+         "ctranslate-int8": "CTranslate2 int8", "ctranslate-bulk": "CTranslate2 float32, all sentences at once",
+         "ctranslate-bulk-int8": "CTranslate2 int8, all sentences at once"}
+OPTIONS: dict[str, dict[str, Any]] = {
+    "marian-static": {"cache": "static"}, "ctranslate-int8": {"compute_type": "int8"}, "ctranslate-bulk": {"bulk": 16},
+    "ctranslate-bulk-int8": {"bulk": 16, "compute_type": "int8"}}
+NEEDS = {name: {"suite": "torch", "marian": "transformers", "ctranslate": "ctranslate2"}[name.partition("-")[0]]
+         for name in NAMES}
 CASES = ((64, 1), (64, 5), (1, 1), (1, 5))  # sentences in a batch, beam size
 LONGEST = 64
 MODULE = "benchmarks.decoding_speed"
@@ -35,34 +46,40 @@ MODULE = "benchmarks.decoding_speed"
 
 def measure(arguments: argparse.Namespace, corpus: Corpus, systems: list[str]) -> list[list[str]]:
     """A row for each system, with the cases in its columns."""
+    about: dict[str, dict[str, Any]] = {}
+    greedy: dict[str, list[list[int]]] = {}
+    rounds = {(system, case): Rounds() for system in systems for case in CASES}
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "corpus.json"
         corpus.save(file)
         task = {"corpus": str(file), "weights": str(_weights(arguments, corpus, file)), "size": arguments.size,
                 "seed": arguments.seed, "threads": arguments.threads}
-        workers = {system: Worker(MODULE, {**task, "system": system}, arguments.threads) for system in systems}
-        greedy = {system: worker.ask({"outputs": True}) for system, worker in workers.items()}
-        rounds = {(system, case): Rounds() for system in systems for case in CASES}
-        for case in CASES:
-            for _ in range(arguments.rounds):
-                for system, worker in workers.items():
-                    rates = worker.ask({"case": case, "sentences": arguments.sentences, "seconds": arguments.seconds})
-                    rounds[system, case].blocks.append(rates)
-                    print(f"batch {case[0]} beam {case[1]} {system}: {[round(rate, 1) for rate in rates]} sentences/s",
-                          file=sys.stderr, flush=True)
-        for worker in workers.values():
-            worker.close()
+        if any(system.startswith("ctranslate") for system in systems):
+            with Worker(MODULE, {**task, "system": "convert"}, arguments.threads):
+                pass
+        for turn in range(arguments.rounds):
+            for system in systems:
+                with Worker(MODULE, {**task, "system": system}, arguments.threads) as worker:
+                    about[system] = worker.about
+                    if turn == 0:
+                        greedy[system] = worker.ask({"outputs": True})
+                    for case in CASES if "bulk" not in system else CASES[:2]:
+                        rates = worker.ask({"case": case, "sentences": arguments.sentences,
+                                            "seconds": arguments.seconds})
+                        rounds[system, case].blocks.append(rates)
+                        print(f"batch {case[0]} beam {case[1]} {system}: {[round(rate, 1) for rate in rates]} "
+                              "sentences/s", file=sys.stderr, flush=True)
     rows = []
-    for system, worker in workers.items():
+    for system in systems:
         same = sum(mine == theirs for mine, theirs in zip(greedy["suite"], greedy[system], strict=True))
-        cells = []
+        cells, disturbed, taken = [], 0, 0
         for case in CASES:
-            found = rounds[system, case]
-            cells.append(f"{found.rate():,.1f}" + ("" if system == "suite" else
-                                                    f" ({rounds['suite', case].ratio(found):.2f}x)"))
-        disturbed = sum(sum(rounds[system, case].disturbed()) for case in CASES)
-        rows.append([f"{NAMES[system]} {worker.about['version']}", f"{100 * same / len(corpus.test):.1f} %", *cells,
-                     f"{len(CASES) * arguments.rounds} rounds, {disturbed} disturbed"])
+            found, ours = rounds[system, case], rounds["suite", case]
+            cells.append("" if not found.blocks else f"{found.rate():,.1f}" if system == "suite" else
+                         f"{found.rate():,.1f} ({ours.ratio(found):.2f}x)")
+            disturbed, taken = disturbed + sum(found.disturbed()), taken + len(found.blocks)
+        rows.append([f"{NAMES[system]} {about[system]['version']}", f"{100 * same / len(corpus.test):.1f} %", *cells,
+                     ", ".join(about[system]["libraries"]), f"{taken} rounds, {disturbed} disturbed"])
     return rows
 
 
@@ -75,24 +92,25 @@ def _weights(arguments: argparse.Namespace, corpus: Corpus, corpus_file: Path) -
         task = {"corpus": str(corpus_file), "weights": str(file), "size": arguments.size, "seed": arguments.seed,
                 "threads": arguments.threads, "system": "train", "seconds": arguments.train_seconds}
         print(f"training for {arguments.train_seconds:g} seconds", file=sys.stderr, flush=True)
-        Worker(MODULE, task, arguments.threads).close()
+        with Worker(MODULE, task, arguments.threads):
+            pass
     return file
 
 
 def work(task: dict[str, Any]) -> None:
-    """The measuring process."""
-    import torch
-
-    torch.set_num_threads(task["threads"])
-    torch.manual_seed(task["seed"])
+    """The measuring process, and those that make the weights ready before."""
     corpus, weights, shape = Corpus.load(Path(task["corpus"])), Path(task["weights"]), SHAPES[task["size"]]
-    if task["system"] == "train":
-        suite = importlib.import_module("benchmarks.systems.suite")
-        suite.train_briefly(shape, corpus, task["seed"], task["seconds"], weights)
+    name = task["system"]
+    if name in ("train", "convert"):
+        if name == "train":
+            suite = importlib.import_module("benchmarks.systems.suite")
+            suite.train_briefly(shape, corpus, task["seed"], task["seconds"], weights, threads=task["threads"])
+        else:
+            importlib.import_module("benchmarks.systems.ctranslate").convert(shape, corpus.pieces, weights)
         serve({}, lambda _: None)
         return
-    module = importlib.import_module(f"benchmarks.systems.{task['system']}")
-    system: DecodingSystem = module.decoding(shape, corpus, weights)
+    module = importlib.import_module(f"benchmarks.systems.{name.partition('-')[0]}")
+    system: DecodingSystem = module.decoding(shape, corpus, weights, threads=task["threads"], **OPTIONS.get(name, {}))
     sources = [source for source, _ in corpus.test]
 
     def answer(request: dict[str, Any]) -> Any:
@@ -141,10 +159,10 @@ def main() -> None:
     systems, corpus = chosen_systems(arguments, NAMES, NEEDS), chosen_corpus(arguments)
     rows = measure(arguments, corpus, systems)
     header = ["system", "outputs equal", *(f"batch {size}, {'greedy' if beam == 1 else f'beam {beam}'}"
-                                           for size, beam in CASES), "rounds"]
+                                           for size, beam in CASES), "libraries", "rounds"]
     publish([f"# Decoding speed: {corpus.name}, {arguments.size}, float32", "",
              *provenance(arguments.seed, arguments.threads), "", *markdown_table(header, rows), "",
-             "Sentences per second; in brackets how much faster the suite is. Weights: the suite's after "
+             "Sentences per second; in brackets the suite's rate by this one. Weights: the suite's after "
              f"{arguments.train_seconds:g} seconds of training."], arguments)
 
 

@@ -1,4 +1,8 @@
-"""Interleaved measurement: each system lives in a process of its own, and they take turns, A B C A B C.
+"""Interleaved measurement: systems take turns, A B C A B C, each alone on the machine in a new process every turn.
+
+A process that merely waits for its next turn falsifies the others' figures where its OpenMP threads spin, and so does
+a second library with a thread pool in the same process: after PyTorch's first product in it CTranslate2 translates at
+a fifth of its speed. So a process holds one system, ends with its turn, and says which libraries it has loaded.
 
 A round of a system is a few blocks of the same work. A round whose blocks differ by more than 15 % was disturbed by
 something else on the machine: it is flagged, and left out of medians as long as others remain.
@@ -16,6 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 SPREAD = 0.15
+POOLS = ("torch", "ctranslate2")  # libraries with a pool of threads, of which a process may hold one
 
 
 @dataclass
@@ -52,30 +57,42 @@ def _quiet(values: list[float], disturbed: list[bool]) -> list[float]:
 
 
 class Worker:
-    """A process that measures one system when it is asked.
+    """A process that measures one system: a context manager, at whose end the process has ended.
 
     Args:
         module: whose `--worker` mode it runs.
         task: given to it as JSON.
         threads: for OpenMP and PyTorch.
+
+    Raises:
+        RuntimeError: another measuring process is alive, or this one fails.
     """
 
+    _alive = False
+
     def __init__(self, module: str, task: dict[str, Any], threads: int):
+        if Worker._alive:
+            raise RuntimeError("another measuring process is alive, which would disturb this one")
         environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "16384",
                        "TOKENIZERS_PARALLELISM": "false"}
         self._process = subprocess.Popen([sys.executable, "-m", module, "--worker", json.dumps(task)],
                                          stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
         self.about = self._answer()
+        Worker._alive = True
+
+    def __enter__(self) -> Worker:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Let the process end."""
+        self._process.stdin.close()
+        self._process.wait()
+        Worker._alive = False
 
     def ask(self, request: dict[str, Any]) -> Any:
         """The answer to a request."""
         print(json.dumps(request), file=self._process.stdin, flush=True)
         return self._answer()
-
-    def close(self) -> None:
-        """Let the process end."""
-        self._process.stdin.close()
-        self._process.wait()
 
     def _answer(self) -> Any:
         line = self._process.stdout.readline()
@@ -87,6 +104,6 @@ class Worker:
 def serve(about: dict[str, Any], answer: Callable[[dict[str, Any]], Any]) -> None:
     """The worker's side: say what it is, then answer requests until there are no more."""
     out, sys.stdout = sys.stdout, sys.stderr  # libraries may print
-    print(json.dumps(about), file=out, flush=True)
+    print(json.dumps({**about, "libraries": [name for name in POOLS if name in sys.modules]}), file=out, flush=True)
     for line in sys.stdin:
         print(json.dumps(answer(json.loads(line))), file=out, flush=True)

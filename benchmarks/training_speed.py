@@ -38,25 +38,23 @@ def measure(arguments: argparse.Namespace, corpus: Corpus, size: str, precision:
         corpus.save(file)
         task = {"corpus": str(file), "size": size, "precision": precision, "seed": arguments.seed,
                 "threads": arguments.threads, "seconds": arguments.seconds, "blocks": arguments.blocks}
-        workers = {system: Worker(MODULE, {**task, "system": system}, arguments.threads) for system in systems}
-        peaker = Worker(MODULE, {**task, "system": "peak"}, arguments.threads)
-        rounds = {system: Rounds() for system in systems}
-        peaks = []
+        rounds, about, peaks = {system: Rounds() for system in systems}, {}, []
         for _ in range(arguments.rounds):
-            peaks.append(peaker.ask({}))
-            for system, worker in workers.items():
-                rounds[system].blocks.append(worker.ask({}))
+            with Worker(MODULE, {**task, "system": "peak"}, arguments.threads) as worker:
+                peaks.append(worker.ask({}))
+            for system in systems:
+                with Worker(MODULE, {**task, "system": system}, arguments.threads) as worker:
+                    about[system] = worker.about
+                    rounds[system].blocks.append(worker.ask({}))
                 print(f"{size} {precision} {system}: {[round(rate) for rate in rounds[system].blocks[-1]]} tokens/s",
                       file=sys.stderr, flush=True)
-        for worker in (*workers.values(), peaker):
-            worker.close()
     operations = sum(SHAPES[size].operations(len(source), len(target)) for source, target in corpus.train)
     each = operations / sum(len(source) + len(target) for source, target in corpus.train)
     rows = []
-    for system, worker in workers.items():
-        rate, about = rounds[system].rate(), worker.about
-        rows.append([size, precision, NAMES[system] + " " + about["version"], f"{about['parameters'] / 1e6:.2f}M",
-                     f"{rate:,.0f}", f"{rounds['suite'].ratio(rounds[system]):.2f}x", f"{100 * about['real']:.0f} %",
+    for system in systems:
+        rate, facts = rounds[system].rate(), about[system]
+        rows.append([size, precision, NAMES[system] + " " + facts["version"], f"{facts['parameters'] / 1e6:.2f}M",
+                     f"{rate:,.0f}", f"{rounds['suite'].ratio(rounds[system]):.2f}x", f"{100 * facts['real']:.0f} %",
                      f"{each / 1e6:.1f}", f"{100 * rate * each / max(peaks):.0f} % of {max(peaks) / 1e9:.0f}",
                      rounds[system].remark()])
     return rows

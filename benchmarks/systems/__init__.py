@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from torch import nn
-
-from seq2seq_suite.data.torchaudio_import import load_torchaudio
-from seq2seq_suite.types import DataError
-
-# transformers imports torchaudio where it is installed, and breaks where that cannot be loaded beside a CPU torch.
-with suppress(DataError):
-    load_torchaudio()
+if TYPE_CHECKING:  # a system without PyTorch is measured in a process without it
+    from torch import nn
 
 Pair = tuple[list[int], list[int]]
 

@@ -1,38 +1,57 @@
-"""CTranslate2 in float32: a C++ engine without PyTorch, the mark to reach."""
+"""CTranslate2: a C++ engine, the mark to reach. It is measured in a process that never loads PyTorch."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import ctranslate2
-import torch
-from ctranslate2.converters import transformers as converters
 
 from benchmarks.corpus import Corpus
-from benchmarks.systems import DecodingSystem, Shape, marian
-from seq2seq_suite.types import BEGIN, END, UNKNOWN
+from benchmarks.systems import DecodingSystem, Shape
 
 
-def decoding(shape: Shape, corpus: Corpus, weights: Path) -> DecodingSystem:
-    """Its translator, with as many threads as PyTorch has."""
-    folder = weights.with_suffix(".ctranslate2")
-    if not (folder / "model.bin").exists():
-        _convert(shape, corpus.pieces, weights, folder)
-    translator = ctranslate2.Translator(str(folder), device="cpu", inter_threads=1,
-                                        intra_threads=torch.get_num_threads(), compute_type="float32")
+def decoding(shape: Shape, corpus: Corpus, weights: Path, *, threads: int, compute_type: str = "float32",
+             bulk: int = 0) -> DecodingSystem:
+    """Its translator over a model that `convert` wrote.
+
+    Args:
+        shape: of the model; the converted one knows it.
+        corpus: with the names of the pieces.
+        weights: the suite's, beside which the converted model lies.
+        threads: in all.
+        compute_type: float32 or int8.
+        bulk: 0 gives it batch after batch on all threads, as the others get them; otherwise it has all sentences at
+            once, sorts them itself and translates batches of `bulk` with a worker on each thread.
+    """
+    workers = threads if bulk else 1
+    translator = ctranslate2.Translator(str(folder_of(weights)), device="cpu", inter_threads=workers,
+                                        intra_threads=threads // workers, compute_type=compute_type)
     pieces, ids = corpus.pieces, {piece: index for index, piece in enumerate(corpus.pieces)}
 
     def decode(sources: list[list[int]], beam_size: int, longest: int, size: int) -> list[list[int]]:
-        found = translator.translate_batch([[pieces[index] for index in source] for source in sources],
-                                           beam_size=beam_size, max_decoding_length=longest, max_batch_size=size,
-                                           length_penalty=0.6)
-        return [[ids[piece] for piece in result.hypotheses[0]] for result in found]
+        named = [[pieces[index] for index in source] for source in sources]
+        step = len(named) if bulk else size
+        return [[ids[piece] for piece in result.hypotheses[0]] for first in range(0, len(named), step)
+                for result in translator.translate_batch(named[first : first + step], beam_size=beam_size,
+                                                         max_decoding_length=longest, max_batch_size=bulk,
+                                                         length_penalty=0.6)]
 
     return DecodingSystem(ctranslate2.__version__, decode)
 
 
-def _convert(shape: Shape, pieces: list[str], weights: Path, folder: Path) -> None:
+def folder_of(weights: Path) -> Path:
+    """Where the converted model lies."""
+    return weights.with_suffix(".ctranslate2")
+
+
+def convert(shape: Shape, pieces: list[str], weights: Path) -> None:
+    """Write the suite's weights as CTranslate2 reads them, through Marian; in another process than those measured."""
+    import torch
+    from ctranslate2.converters import transformers as converters
+
+    from benchmarks.systems import marian
+    from seq2seq_suite.types import BEGIN, END, UNKNOWN
+
     model = marian.convert(torch.load(weights)["weights"], shape)
     model.config.normalize_before = model.config.normalize_embedding = False
     # The loader of Marian drops the last symbol and starts from a zero vector, as that toolkit does; not so here.
@@ -46,5 +65,5 @@ def _convert(shape: Shape, pieces: list[str], weights: Path, folder: Path) -> No
     config.add_source_bos = config.add_source_eos = False
     spec.validate()
     spec.optimize(quantization=None)
-    os.makedirs(folder, exist_ok=True)
-    spec.save(str(folder))
+    folder_of(weights).mkdir(parents=True, exist_ok=True)
+    spec.save(str(folder_of(weights)))

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import random
+from contextlib import suppress
 from pathlib import Path
 
 import torch
-import transformers
 from torch import Tensor, nn
+
+from seq2seq_suite.data.torchaudio_import import load_torchaudio
+from seq2seq_suite.types import DataError
+
+# transformers imports torchaudio where it is installed, and breaks where that cannot be loaded beside a CPU torch.
+with suppress(DataError):
+    load_torchaudio()
+
+import transformers
 from transformers import MarianConfig, MarianMTModel
 
 from benchmarks.corpus import Corpus
@@ -106,8 +115,9 @@ def _copy_norm(ours: nn.Module, theirs: nn.Module) -> None:
     theirs.bias.copy_(ours.bias)
 
 
-def decoding(shape: Shape, corpus: Corpus, weights: Path) -> DecodingSystem:
-    """`generate` with its cache."""
+def decoding(shape: Shape, corpus: Corpus, weights: Path, *, threads: int, cache: str | None = None) -> DecodingSystem:
+    """`generate` with the cache of that name, the growing one without a name."""
+    torch.set_num_threads(threads)
     model = convert(torch.load(weights)["weights"], shape)
 
     def decode(sources: list[list[int]], beam_size: int, longest: int, size: int) -> list[list[int]]:
@@ -119,7 +129,7 @@ def decoding(shape: Shape, corpus: Corpus, weights: Path) -> DecodingSystem:
         padded = pad(sources)
         outputs = model.generate(input_ids=padded, attention_mask=(padded != PAD).long(), num_beams=beam_size,
                                  do_sample=False, max_new_tokens=longest, early_stopping=beam_size > 1,
-                                 length_penalty=0.6)
+                                 length_penalty=0.6, cache_implementation=cache)
         return [[symbol for symbol in row if symbol not in (PAD, BEGIN, END)] for row in outputs.tolist()]
 
     return DecodingSystem(transformers.__version__, decode)

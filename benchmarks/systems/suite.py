@@ -75,8 +75,10 @@ def buckets(corpus: Corpus, seed: int, *, few_shapes: bool) -> list[list[Pair]]:
     return [[corpus.train[index] for index in batch] for batch in bucketed.epoch(0)]
 
 
-def train_briefly(shape: Shape, corpus: Corpus, seed: int, seconds: float, file: Path) -> None:
+def train_briefly(shape: Shape, corpus: Corpus, seed: int, seconds: float, file: Path, *, threads: int) -> None:
     """Weights that write sentences of natural length, so that decoding them is worth timing."""
+    torch.set_num_threads(threads)
+    torch.manual_seed(seed)
     system = training(shape, "float32", corpus, seed)
     end, losses = time.monotonic() + seconds, []
     for pairs in itertools.cycle(system.batches):
@@ -87,8 +89,9 @@ def train_briefly(shape: Shape, corpus: Corpus, seed: int, seconds: float, file:
     torch.save({"weights": system.model.state_dict(), "updates": len(losses), "loss": losses[-1]}, file)
 
 
-def decoding(shape: Shape, corpus: Corpus, weights: Path) -> DecodingSystem:
+def decoding(shape: Shape, corpus: Corpus, weights: Path, *, threads: int) -> DecodingSystem:
     """The suite's search."""
+    torch.set_num_threads(threads)
     model, strategy = build(shape), Autoregressive()
     model.load_state_dict(torch.load(weights)["weights"])
     model.eval()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.rounds import Rounds
+from benchmarks.rounds import Rounds, Worker
 from benchmarks.systems import Shape
 
 ROOT = Path(__file__).parents[2]
@@ -28,6 +28,25 @@ def test_a_small_measurement_ends_in_a_table(tmp_path, script, options, heading,
     assert done.returncode == 0, done.stderr
     assert output.read_text().startswith(heading)
     assert row in done.stdout
+
+
+def test_a_peer_without_pytorch_is_measured_in_a_process_without_pytorch():
+    """After PyTorch's first product in its process CTranslate2 is five times as slow."""
+    code = ("import sys; from benchmarks import decoding_speed, corpus, systems; "
+            "print([name for name in ('torch', 'seq2seq_suite.types') if name in sys.modules])")
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_no_measuring_process_waits_while_another_measures(tmp_path, monkeypatch):
+    (tmp_path / "echo.py").write_text("from benchmarks.rounds import serve\nserve({}, lambda request: request)\n")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join((str(ROOT), str(tmp_path))))
+    with Worker("echo", {}, 1) as first:
+        assert first.ask([1, "two"]) == [1, "two"]
+        with pytest.raises(RuntimeError, match="another measuring process is alive"):
+            Worker("echo", {}, 1)
+    with Worker("echo", {}, 1) as second:
+        assert second.about == {"libraries": []}
 
 
 def test_a_disturbed_round_is_left_out_while_a_quiet_one_remains():
