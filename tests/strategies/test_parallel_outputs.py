@@ -1,0 +1,192 @@
+"""What each parallel decoder writes, against loops over its rows, lengths, passes and paths."""
+
+import itertools
+import math
+from collections import defaultdict
+
+import pytest
+import torch
+from plain import UNREADABLE, Sentence, collapse, graph_paths
+
+from seq2seq_suite.model.length import CLASSES, MIDDLE
+from seq2seq_suite.sizes import Sizes
+from seq2seq_suite.strategies.collapsing import Collapsing
+from seq2seq_suite.strategies.dag import DirectedAcyclic
+from seq2seq_suite.strategies.length import CutAtEnd, LengthFirst, MaskPredict
+from seq2seq_suite.strategies.search import SearchOptions
+from seq2seq_suite.types import END
+
+SIZES = Sizes(target_symbols=7, source_symbols=11, length_ratio=1.5, link_heads=2)
+LETTERS, ANY_LIMIT, NARROW = (4, 5, 6), [20, 20, 20], [4, 3, 2]
+
+
+def written(strategy, model, batch, limit, **options):
+    return strategy.generate(model, batch, options=SearchOptions(**options), limit=torch.tensor(limit))
+
+
+def assert_outputs(found, expected):
+    """Outputs (symbols, score, complete) of a row, best first."""
+    assert [(one.symbols, one.complete) for one in found] == [(symbols, whole) for symbols, _, whole in expected]
+    assert [one.score for one in found] == pytest.approx([float(score) for _, score, _ in expected], rel=1e-3, abs=1e-3)
+
+
+def up_to_end(symbols):
+    return tuple(itertools.takewhile(lambda symbol: symbol != END, symbols))
+
+
+def likeliest_lengths(sentence, count, limit):
+    scores = sentence.model.length_head.linear(sentence.states.values[0].mean(0)).log_softmax(0).tolist()
+    lengths = [number - MIDDLE + round(1.5 * sentence.length) for number in range(CLASSES)]
+    ranked = sorted((one for one in range(CLASSES) if lengths[one] >= 1), key=lambda one: -scores[one])
+    return [min(lengths[one], limit - 1) for one in ranked[:count]]
+
+
+@pytest.fixture
+def make_short(make_model):
+    """A factory of models that expect the lengths 1 to 6, each with a probability of its own."""
+    def make(**keys):
+        model = make_model(SIZES, noise=0.5, **keys)
+        with torch.no_grad():
+            model.length_head.linear.bias -= 20.0
+            model.length_head.linear.bias[MIDDLE - 5 : MIDDLE + 3] += 20.0
+        return model
+    return make
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("limit", [ANY_LIMIT, NARROW])
+@pytest.mark.parametrize(("beam_size", "num_hypotheses"), [(1, 1), (4, 1), (4, 3), (1, 3)])
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_of_several_lengths_the_one_of_highest_mean_wins(make_short, make_batch, limit, beam_size, num_hypotheses,
+                                                         seed):
+    model, batch = make_short(seed=seed), make_batch([4, 3, 2], [2, 2, 2], seed=seed)
+    found = written(LengthFirst(), model, batch, limit, beam_size=beam_size, num_hypotheses=num_hypotheses)
+    for row, most in enumerate(limit):
+        one, candidates = Sentence(model, batch, row), []
+        for length in likeliest_lengths(one, max(beam_size, num_hypotheses), most):
+            gained, symbols = one.scores(one.hidden(length), never=(*UNREADABLE, END)).max(1)
+            candidates.append((tuple(symbols.tolist()), sum(gained.tolist()) / length, True))
+        assert_outputs(found[row], sorted(candidates, key=lambda one: -one[1])[:num_hypotheses])
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("iterations", [1, 2, 3, 4])
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_what_is_least_likely_is_written_again_in_each_pass(make_short, make_batch, iterations, seed):
+    model, batch = make_short(seed=seed), make_batch([4, 3, 2], [2, 2, 2], seed=seed)
+    found = written(MaskPredict(), model, batch, ANY_LIMIT, beam_size=3, num_hypotheses=3, iterations=iterations)
+    for row, most in enumerate(ANY_LIMIT):
+        one, candidates = Sentence(model, batch, row), []
+        for length in likeliest_lengths(one, 3, most):
+            kept, symbols, gained = {}, [0] * length, [0.0] * length
+            for step in range(1, iterations + 1):
+                scores = one.scores(one.hidden(length, kept), never=(*UNREADABLE, END))
+                for place in range(length):
+                    if place not in kept:
+                        symbols[place], gained[place] = int(scores[place].argmax()), float(scores[place].max())
+                again = length * (iterations - step) // iterations
+                least = sorted(range(length), key=gained.__getitem__)[:again]
+                kept = {place: symbols[place] for place in range(length) if place not in least}
+            candidates.append((tuple(symbols), sum(gained) / length, True))
+        assert_outputs(found[row], sorted(candidates, key=lambda one: -one[1]))
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("limit", [ANY_LIMIT, NARROW])
+@pytest.mark.parametrize("seed", [1, 2, 3, 4])
+def test_a_long_canvas_is_read_up_to_its_first_end(make_model, make_batch, limit, seed):
+    model, batch = make_model(SIZES, seed=seed, noise=0.5), make_batch([4, 3, 2], [2, 2, 2], seed=seed)
+    found = written(CutAtEnd(factor=1.75, extra=1), model, batch, limit)
+    for row, most in enumerate(limit):
+        one = Sentence(model, batch, row)
+        scores = one.scores(one.hidden(min(int(1.75 * one.length) + 1, most)), never=UNREADABLE)
+        symbols = up_to_end(scores.argmax(1).tolist())
+        score = sum(float(scores[place].max()) for place in range(min(len(symbols) + 1, len(scores))))
+        assert_outputs(found[row], [(symbols[: most - 1], score, len(symbols) < len(scores))])
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("limit", [ANY_LIMIT, NARROW])
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_the_best_path_is_collapsed(make_model, make_batch, limit, seed):
+    model, batch = make_model(SIZES, seed=seed, noise=0.5), make_batch([4, 3, 2], [2, 2, 2], seed=seed)
+    found = written(Collapsing(factor=1.6), model, batch, limit)
+    for row, most in enumerate(limit):
+        one = Sentence(model, batch, row)
+        gained, path = one.scores(one.hidden(math.ceil(1.6 * one.length)), never=(1, END, 3)).max(1)
+        symbols = collapse(tuple(path.tolist()))
+        assert_outputs(found[row], [(symbols[: most - 1], sum(gained.tolist()), len(symbols) < most)])
+
+
+def ranked(totals, most, length_penalty, count):
+    """The likeliest outputs, from the probability of each."""
+    scored = [(symbols[: most - 1], math.log(share) / ((6 + len(symbols)) / 6) ** length_penalty, len(symbols) < most)
+              for symbols, share in totals.items()]
+    return sorted(scored, key=lambda one: -one[1])[:count]
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("length_penalty", [0.0, 1.5])
+@pytest.mark.parametrize("limit", [ANY_LIMIT, NARROW])
+def test_a_wide_beam_over_positions_finds_what_most_paths_say(make_model, make_batch, limit, length_penalty):
+    model, batch = make_model(SIZES, noise=0.5), make_batch([4, 3, 2], [2, 2, 2])
+    found = written(Collapsing(factor=1.2), model, batch, limit, beam_size=400, num_hypotheses=4,
+                    length_penalty=length_penalty)
+    for row, most in enumerate(limit):
+        one, totals = Sentence(model, batch, row), defaultdict(float)
+        scores = one.scores(one.hidden(math.ceil(1.2 * one.length)), never=(1, END, 3)).tolist()
+        for path in itertools.product((0, *LETTERS), repeat=len(scores)):
+            totals[collapse(path)] += math.exp(sum(scores[place][symbol] for place, symbol in enumerate(path)))
+        assert_outputs(found[row], ranked(totals, most, length_penalty, 4))
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("length_penalty", [0.0, 1.5])
+@pytest.mark.parametrize("limit", [ANY_LIMIT, NARROW])
+def test_a_wide_beam_over_a_graph_finds_what_most_paths_say(make_model, make_batch, limit, length_penalty):
+    model, batch = make_model(SIZES, noise=0.5), make_batch([4, 3, 2], [2, 2, 2])
+    found = written(DirectedAcyclic(factor=1.2), model, batch, limit, beam_size=400, num_hypotheses=4,
+                    length_penalty=length_penalty)
+    for row, most in enumerate(limit):
+        one, totals = Sentence(model, batch, row), defaultdict(float)
+        hidden = one.hidden(math.ceil(1.2 * one.length))
+        scores, links, last = one.scores(hidden, never=UNREADABLE).tolist(), one.links(hidden), len(hidden) - 1
+        for length in range(2, min(len(hidden), most) + 1):  # END included, which the last vertex writes and no other
+            for path in graph_paths(len(hidden), length):
+                through = sum(float(links[here][there]) for here, there in itertools.pairwise(path)) + scores[last][END]
+                for symbols in itertools.product(LETTERS, repeat=length - 1):
+                    totals[symbols] += math.exp(through + sum(scores[vertex][symbol] for vertex, symbol
+                                                              in zip(path, symbols, strict=False)))
+        assert_outputs(found[row], ranked(totals, most, length_penalty, 4))
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("limit", [ANY_LIMIT, NARROW])
+@pytest.mark.parametrize("lookahead", [True, False])
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_walk_takes_the_likeliest_step_each_time(make_model, make_batch, limit, lookahead, seed):
+    model, batch = make_model(SIZES, seed=seed, noise=0.5), make_batch([4, 3, 2], [2, 2, 2], seed=seed)
+    found = written(DirectedAcyclic(factor=2.0), model, batch, limit, lookahead=lookahead)
+    for row, most in enumerate(limit):
+        one = Sentence(model, batch, row)
+        hidden = one.hidden(2 * one.length)
+        gained, symbols = one.scores(hidden, never=UNREADABLE).max(1)
+        links, path, score = one.links(hidden), [0], float(gained[0])
+        while path[-1] < len(hidden) - 1:
+            here = path[-1]
+            weighed = {there: float(links[here][there] + (gained[there] if lookahead else 0.0))
+                       for there in range(here + 1, len(hidden))}
+            path.append(max(weighed, key=weighed.get))
+            score += float(links[here][path[-1]] + gained[path[-1]])
+        output = up_to_end(int(symbols[vertex]) for vertex in path)
+        assert_outputs(found[row], [(output[: most - 1], score, len(output) < most)])
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_sentence_of_one_position_has_two_vertices(make_model, make_batch, seed):
+    model, batch = make_model(SIZES, seed=seed), make_batch([1, 3], [2, 2], seed=seed)
+    states = model.encode(batch)
+    assert DirectedAcyclic(factor=0.5).canvas(states, batch).tolist() == [2, 2]
+    assert Collapsing(factor=0.5).canvas(states, batch).tolist() == [1, 2]
+    assert CutAtEnd(factor=0.5, extra=3).canvas(states, batch).tolist() == [3, 4]
+
