@@ -3,52 +3,15 @@
 import json
 import re
 import shutil
-from html.parser import HTMLParser
-from pathlib import Path
 
 import pytest
+from report_tools import read
 
-from seq2seq_suite.report.curves import curve, ticks
 from seq2seq_suite.report.examples import choose, example
 from seq2seq_suite.report.html import write_report
 
 GOLD = "(TOP (S (NP (DT the) (NN cat)) (VP (VBZ sees) (NP (NN fish)) (PP (IN in) (NP (NN water))))))"
 FLAT = "(TOP (S (NP (DT the) (NN cat)) (VP (VBZ sees) (NP (NP (NN fish)) (PP (IN in) (NP (NN water)))))))"
-VOID = {"meta", "br", "circle", "line", "polyline"}
-
-
-class Balance(HTMLParser):
-    """Fails if tags do not close in the order they were opened; collects the visible text and all attributes."""
-
-    def __init__(self):
-        super().__init__()
-        self.open, self.text, self.attributes, self.tags = [], "", [], []
-
-    def handle_starttag(self, tag, attributes):
-        self.tags.append(tag)
-        self.attributes += attributes
-        if tag not in ("meta",):
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attributes):
-        assert tag in VOID, tag
-        self.attributes += attributes
-
-    def handle_endtag(self, tag):
-        assert self.open and self.open[-1] == tag, (tag, self.open)
-        self.open.pop()
-
-    def handle_data(self, data):
-        self.text += data
-
-
-def read(page: Path) -> Balance:
-    text = page.read_text(encoding="utf-8")
-    found = Balance()
-    found.feed(text)
-    found.close()
-    assert found.open == []
-    return found
 
 
 @pytest.fixture
@@ -85,6 +48,80 @@ def test_the_page_is_whole_and_shows_figures_curves_examples_and_origin(run):
         assert shown in page.text, shown
     assert page.tags.count("svg") == 3
     assert not list(run.glob(".*"))
+
+
+def rows_of(text: str, heading: str) -> list[list[str]]:
+    """The cells of the table behind a heading."""
+    table = text.partition(f"<h3>{heading}</h3>")[2].partition("</table>")[0]
+    return [re.findall(r"<t[hd]>(.*?)</t[hd]>", row) for row in table.split("</tr>")[:-1]]
+
+
+def test_precision_and_recall_of_a_label_are_those_of_its_counts(run):
+    write_report(run)
+    assert rows_of((run / "report.html").read_text(), "By label") == [
+        ["label", "gold", "predicted", "matched", "precision", "recall", "F1"],
+        ["NP", "30", "31", "28", "90.32", "93.33", "91.80"], ["QP&lt;", "1", "0", "0", "-", "0.00", "0.00"]]
+
+
+def test_categories_are_shown_in_their_order_with_every_figure(run):
+    (run / "predictions" / "test.details.json").write_text(json.dumps(
+        {"categories": {"9": {"questions": 3, "f1": 50.0}, "10": {"f1": 25.0, "failed": True}}}))
+    write_report(run)
+    assert rows_of((run / "report.html").read_text(), "By category") == [
+        ["category", "questions", "f1", "failed"], ["9", "3", "50.00", "-"], ["10", "-", "25.00", "True"]]
+
+
+def test_each_figure_stands_under_its_split(run):
+    write_report(run)
+    text = (run / "report.html").read_text().replace("<h2>Figures</h2>", "<h3>Figures</h3>")
+    assert rows_of(text, "Figures") == [["metric", "test", "validation"], ["f1", "87.65", "88.50"],
+                                        ["invalid_rate", "-", "-"]]
+
+
+def test_curves_are_those_of_the_figures_over_updates(run):
+    text = read(write_report(run)).text
+    for shown in ("f1 50 at 10", "f1 88.5 at 20", "cross entropy 1.5 at 2", "learning rate 0.02 at 20"):
+        assert shown in text, shown
+    assert "cross entropy 0.75 at 4" not in text  # null there
+
+
+def test_a_run_without_summary_shows_the_curve_of_its_first_validation_figure(run):
+    (run / "summary.json").unlink()
+    text = read(write_report(run)).text
+    assert "validation f1" in text and "f1 88.5 at 20" in text
+
+
+def test_the_outputs_shown_as_worst_have_the_worst_figures(run):
+    def sources() -> list[str]:
+        worst = (write_report(run).read_text().partition("<h3>Worst</h3>")[2]).partition("<h3>")[0]
+        return re.findall(r"<summary>.*?</span> (.*?)</summary>", worst)
+
+    fish, summary = "the cat sees &lt;b&gt;fish&lt;/b&gt; &amp; water", json.loads((run / "summary.json").read_text())
+    assert sources() == ["none", fish]
+    (run / "summary.json").write_text(json.dumps({**summary, "higher_is_better": False}))
+    assert sources() == [fish, "none"]
+    del summary["higher_is_better"]
+    (run / "summary.json").write_text(json.dumps(summary))
+    assert sources() == ["none", fish]
+
+
+def test_the_marks_are_explained_in_their_own_colours(run):
+    text = write_report(run).read_text()
+    assert '<span class="missed">only in the reference</span> <span class="wrong">only in the prediction' in text
+
+
+def test_starts_are_told_from_the_last_to_the_first_with_plain_facts(run):
+    times = ["2026-01-01", "2026-01-02", "2026-01-03"]
+    (run / "provenance.json").write_text(json.dumps({
+        "time": times[2], "commit": "", "changed_since_commit": True, "resumed": False, "gpu": None,
+        "command": ["python", "a b"], "versions": {"torch": "2", "numpy": "1"},
+        "earlier": [{"time": time} for time in times[:2]]}))
+    text = write_report(run).read_text()
+    cells = re.findall(r"<td>(.*?)</td>", text.partition("Where it comes from")[2])
+    assert dict(zip(cells[:-4:2], cells[1:-4:2], strict=True)) == {
+        "time": times[2], "commit": "-", "changed since commit": "yes", "resumed": "no", "gpu": "-",
+        "command": "python &#x27;a b&#x27;", "versions": "torch 2, numpy 1"}
+    assert cells[-4:] == ["time", times[1], "time", times[0]]
 
 
 def test_nothing_is_fetched_from_elsewhere(run):
@@ -145,23 +182,51 @@ def test_the_worst_come_first_and_right_ones_are_never_among_them():
     assert [row["figures"]["f1"] for row in choose(rows, "f1", higher_is_better=False)[0]] == [60, 20, 0]
     assert len(some) == 5 and some == choose(rows, "f1", higher_is_better=True)[1]
     assert choose([{"reference": "a", "prediction": "b"}], "f1", higher_is_better=True)[0] == []
+    many = [{"reference": "a", "prediction": "b", "figures": {"f1": place}} for place in range(30)]
+    worst, some = choose(many, "f1", higher_is_better=True)
+    assert worst == many[:10] and len(some) == 5 and sorted(map(many.index, some)) == list(map(many.index, some))
 
 
-def test_curves_leave_out_what_is_not_finite_and_survive_single_points():
-    nan, inf = float("nan"), float("inf")
-    assert curve("t", {"a": [(1, nan), (2, inf)]}, x_label="x", y_label="y") == ""
-    assert curve("t", {}, x_label="x", y_label="y") == ""
-    for points in ([(1.0, 2.0)], [(1.0, 2.0), (2.0, 2.0)], [(0.0, 1e-9), (1e6, 2e-9)], [(1, 1e12), (2, -1e12)]):
-        drawn = curve("t<", {"a": [*points, (3.0, nan)], "b&": points}, x_label="x", y_label="y")
-        assert "nan" not in drawn and "inf" not in drawn and "t&lt;" in drawn and "b&amp;" in drawn
-        coordinates = [float(number) for pair in re.findall(r'points="(.*?)"', drawn) for number in
-                       re.split(r"[ ,]", pair)]
-        assert all(0 <= number <= 420 for number in coordinates)
+def test_a_tree_is_drawn_with_a_line_for_each_phrase_that_holds_phrases():
+    html = example({"source": "s", "reference": FLAT, "prediction": FLAT}, "f1")
+    drawn = re.search(r'<pre class="tree">(.*?)</pre>', html, re.DOTALL)[1]
+    assert re.sub(r"<[^>]*>", "", drawn).replace("&nbsp;", " ").split("\n") == [
+        "(TOP", "  (S", "    (NP DT the NN cat)", "    (VP VBZ sees", "      (NP", "        (NP NN fish)",
+        "        (PP IN in", "          (NP NN water))))))"]
 
 
-@pytest.mark.parametrize(("low", "high"), [(0, 1), (0.3, 2.1), (97.2, 98.9), (-5, 5), (1e-9, 3e-9), (0, 100_000),
-                                           (0, 1e-3)])
-def test_ticks_enclose_the_range_and_are_few(low, high):
-    found = ticks(low, high)
-    assert found[0] <= low * (1 - 1e-9) + 1e-15 and found[-1] >= high * (1 - 1e-9) and 4 <= len(found) <= 8
-    assert found == sorted(found)
+def test_a_bracket_that_stands_twice_is_marked_once_where_the_other_tree_has_it_once():
+    once, twice = "(S (NP (NN a) (NN b)) (VB c))", "(S (NP (NP (NN a) (NN b))) (VB c))"
+    html = example({"source": "s", "reference": once, "prediction": twice}, "f1")
+    assert re.findall(r'class="bracket( \w+)?">(\(.*?)<', html) == [
+        ("", "(S"), ("", "(NP"), ("", "(S"), (" wrong", "(NP"), ("", "(NP")]
+
+
+def test_a_word_behind_a_phrase_stands_on_a_line_of_its_own():
+    text = "(S (NP (DT the) (NN cat)) (VBZ sees) (. .))"
+    html = example({"source": "s", "reference": text, "prediction": text}, "f1")
+    drawn = re.search(r'<pre class="tree">(.*?)</pre>', html, re.DOTALL)[1]
+    assert re.sub(r"<[^>]*>", "", drawn).replace("&nbsp;", " ").split("\n") == ["(S", "  (NP DT the NN cat)",
+                                                                                "  VBZ sees . .)"]
+
+
+def test_words_without_tags_have_their_places_in_the_brackets():
+    gold, found = "(S a (NP (NN b) (NN c)))", "(S (NP a (NN b)) (NN c))"
+    html = example({"source": "s", "reference": gold, "prediction": found}, "f1")
+    assert re.findall(r'class="bracket (\w+)">\((\w+)<', html) == [("missed", "NP"), ("wrong", "NP")]
+
+
+def test_several_trees_in_one_output_are_compared_by_words():
+    html = example({"source": "s", "reference": "(A (B b))", "prediction": "(A (B b)) (C c)"}, "f1")
+    assert "<pre" not in html and re.findall(r'<span class="(\w+)">(.*?)</span>', html)[1:] == [("wrong", "(C c)")]
+
+
+def test_words_that_are_frequent_in_a_long_text_are_compared_too():
+    html = example({"source": "s", "reference": "a b " * 150, "prediction": "x " + "a b " * 150}, "f1")
+    assert re.findall(r'<span class="(\w+)">(.*?)</span>', html)[1:] == [("wrong", "x")]
+
+
+def test_the_same_label_over_other_words_is_marked_on_both_sides():
+    gold, found = "(S (NP (NN a)) (NP (NN b) (NN c)))", "(S (NP (NN a) (NN b)) (NP (NN c)))"
+    html = example({"source": "s", "reference": gold, "prediction": found}, "f1")
+    assert re.findall(r'class="bracket (\w+)">\((\w+)<', html) == [("missed", "NP")] * 2 + [("wrong", "NP")] * 2

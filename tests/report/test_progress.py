@@ -40,6 +40,33 @@ def test_the_time_left_of_a_resumed_run_goes_by_its_own_pace(clock, capsys):
     assert capsys.readouterr().out.splitlines()[-1].endswith("0:20 elapsed, about 0:30 left")
 
 
+def test_time_counts_from_the_start_of_training(clock, capsys):
+    progress = Progress(100)
+    clock[0] += 60
+    with progress:
+        clock[0] += 5
+        progress.update(1, fraction=0.01, loss=1.0, tokens_per_second=1.0, learning_rate=1.0)
+    assert capsys.readouterr().out.splitlines()[-1].endswith("0:05 elapsed")
+
+
+def test_the_bar_is_as_long_as_what_is_done_and_time_runs_on_between_updates(clock):
+    stream = io.StringIO()
+    console = Console(file=stream, force_terminal=True, width=200, color_system=None, _environ={"TERM": "xterm"})
+    with Progress(100, console=console) as progress:
+        for update in (10, 20):
+            clock[0] += 10
+            progress.update(update, fraction=update / 100, loss=1.0, tokens_per_second=1.0, learning_rate=1.0)
+        progress.validation(20, {"f1": 50.0}, True)
+        progress.validation(20, {"f1": 40.0}, False)
+        clock[0] += 30
+        stream.seek(0)
+        stream.truncate()
+        progress._live.refresh()
+        shown = stream.getvalue()
+    assert " 20%  0:50 elapsed, about 0:50 left" in shown and "best f1 50" in shown
+    assert 0.18 * 160 < shown.count("━") < 0.22 * 180
+
+
 def test_on_a_terminal_there_is_a_bar_with_messages_above_it():
     stream = io.StringIO()
     console = Console(file=stream, force_terminal=True, width=100, color_system="standard",
