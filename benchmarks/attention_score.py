@@ -39,9 +39,8 @@ def measure(arguments: argparse.Namespace, length: int) -> list[list[str]]:
                 memory[score] = worker.about["memory"]
                 for kind in PASSES:
                     rates = worker.ask({"backward": kind != PASSES[0], "seconds": arguments.seconds / BLOCKS})
-                    rounds[score, kind].blocks.append(rates)
-                    print(f"{length} {score} {kind}: {[round(rate) for rate in rates]} tokens/s", file=sys.stderr,
-                          flush=True)
+                    told = rounds[score, kind].add(rates, worker.others)
+                    print(f"{length} {score} {kind}, tokens/s: {told}", file=sys.stderr, flush=True)
     table = []
     for score in SCORES:
         cells = []

@@ -66,9 +66,9 @@ def measure(arguments: argparse.Namespace, corpus: Corpus, systems: list[str]) -
                     for case in CASES if "bulk" not in system else CASES[:2]:
                         rates = worker.ask({"case": case, "sentences": arguments.sentences,
                                             "seconds": arguments.seconds})
-                        rounds[system, case].blocks.append(rates)
-                        print(f"batch {case[0]} beam {case[1]} {system}: {[round(rate, 1) for rate in rates]} "
-                              "sentences/s", file=sys.stderr, flush=True)
+                        told = rounds[system, case].add(rates, worker.others)
+                        print(f"batch {case[0]} beam {case[1]} {system}, sentences/s: {told}", file=sys.stderr,
+                              flush=True)
     rows = []
     for system in systems:
         same = sum(mine == theirs for mine, theirs in zip(greedy["suite"], greedy[system], strict=True))

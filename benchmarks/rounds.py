@@ -4,8 +4,9 @@ A process that merely waits for its next turn falsifies the others' figures wher
 a second library with a thread pool in the same process: after PyTorch's first product in it CTranslate2 translates at
 a fifth of its speed. So a process holds one system, ends with its turn, and says which libraries it has loaded.
 
-A round of a system is a few blocks of the same work. A round whose blocks differ by more than 15 % was disturbed by
-something else on the machine: it is flagged, and left out of medians as long as others remain.
+A round of a system is a few blocks of the same work. A round was disturbed if its blocks differ by more than 15 %, or
+if other processes took more than 3 % of the machine meanwhile: it is flagged, and left out of medians as long as others
+remain.
 """
 
 from __future__ import annotations
@@ -15,23 +16,39 @@ import os
 import statistics
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 SPREAD = 0.15
+OTHERS = 0.03
 POOLS = ("torch", "ctranslate2")  # libraries with a pool of threads, of which a process may hold one
 
 
 @dataclass
 class Rounds:
-    """What was measured of one system: the rates of each round's blocks."""
+    """What was measured of one system.
+
+    Args:
+        blocks: the rates of each round's blocks.
+        others: the share of the machine that other processes took in each round.
+    """
 
     blocks: list[list[float]] = field(default_factory=list)
+    others: list[float] = field(default_factory=list)
+
+    def add(self, rates: list[float], others: float) -> str:
+        """Note a round; returns it in words."""
+        self.blocks.append(rates)
+        self.others.append(others)
+        return f"{[round(rate, 1) for rate in rates]} (other processes {100 * others:.0f} %)"
 
     def disturbed(self) -> list[bool]:
-        """Whether each round's blocks differ too much."""
-        return [max(rates) > (1 + SPREAD) * min(rates) for rates in self.blocks]
+        """Whether each round's blocks differ too much, or something else was computing."""
+        return [max(rates) > (1 + SPREAD) * min(rates) or others > OTHERS
+                for rates, others in zip(self.blocks, self.others, strict=True)]
 
     def rates(self) -> list[float]:
         """The median rate of each round."""
@@ -77,7 +94,7 @@ class Worker:
                        "TOKENIZERS_PARALLELISM": "false"}
         self._process = subprocess.Popen([sys.executable, "-m", module, "--worker", json.dumps(task)],
                                          stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
-        self.about = self._answer()
+        self.about, self.others = self._answer(), 0.0
         Worker._alive = True
 
     def __enter__(self) -> Worker:
@@ -90,9 +107,22 @@ class Worker:
         Worker._alive = False
 
     def ask(self, request: dict[str, Any]) -> Any:
-        """The answer to a request."""
+        """The answer to a request; `others` says then which share of the machine other processes took meanwhile."""
+        start, before = time.perf_counter(), self._foreign_seconds()
         print(json.dumps(request), file=self._process.stdin, flush=True)
-        return self._answer()
+        answer = self._answer()
+        available = (time.perf_counter() - start) * (os.cpu_count() or 1)
+        self.others = max(0.0, self._foreign_seconds() - before) / available
+        return answer
+
+    def _foreign_seconds(self) -> float:
+        """Processor seconds since the machine's start that were not this worker's; 0 where /proc does not tell."""
+        try:
+            user, nice, system, _, _, irq, softirq, steal = map(int, Path("/proc/stat").read_text().split()[1:9])
+            own = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+        except OSError:
+            return 0.0
+        return (user + nice + system + irq + softirq + steal - sum(map(int, own))) / os.sysconf("SC_CLK_TCK")
 
     def _answer(self) -> Any:
         line = self._process.stdout.readline()

@@ -47,12 +47,18 @@ def test_no_measuring_process_waits_while_another_measures(tmp_path, monkeypatch
             Worker("echo", {}, 1)
     with Worker("echo", {}, 1) as second:
         assert second.about == {"libraries": []}
+        second.ask("what others did")
+        assert 0.0 <= second.others <= 1.0
 
 
 def test_a_disturbed_round_is_left_out_while_a_quiet_one_remains():
-    ours = Rounds([[100.0, 101.0, 99.0], [50.0, 90.0, 20.0]])
-    theirs = Rounds([[50.0, 50.0, 50.0], [50.0, 51.0, 50.0]])
-    assert ours.disturbed() == [False, True]
+    ours, theirs = Rounds(), Rounds()
+    ours.add([100.0, 101.0, 99.0], 0.0)
+    ours.add([50.0, 90.0, 20.0], 0.0)  # blocks that differ
+    ours.add([40.0, 40.0, 40.0], 0.1)  # slow throughout, because something else computed throughout
+    for _ in range(3):
+        theirs.add([50.0, 51.0, 50.0], 0.0)
+    assert ours.disturbed() == [False, True, True]
     assert (ours.rate(), ours.ratio(theirs)) == (100.0, 2.0)
 
 
