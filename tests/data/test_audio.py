@@ -1,14 +1,31 @@
 """Sound files of any kind, log-mel features against the definition, and features kept from run to run."""
 
 import io
+from fractions import Fraction
 
 import numpy as np
 import pytest
+import torch
 
 soundfile = pytest.importorskip("soundfile", reason="comes with the extra `speech`")
 
-from seq2seq_suite.data.audio import FFT, HOP, RATE, WINDOW, Composed, Features, LogMel, Recording, Stored, resample  # noqa: E402
-from seq2seq_suite.types import DataError  # noqa: E402
+from seq2seq_suite.data import audio  # noqa: E402
+from seq2seq_suite.data.audio import (  # noqa: E402
+    FFT,
+    HOP,
+    RATE,
+    RATES,
+    WINDOW,
+    Composed,
+    Features,
+    LogMel,
+    Recording,
+    Stored,
+    resample,
+    small_ratio,
+)
+from seq2seq_suite.data.torchaudio_import import load_torchaudio  # noqa: E402
+from seq2seq_suite.types import DataError, RunError  # noqa: E402
 
 
 def tone(seconds: float = 0.5, *, rate: int = RATE, hertz: float = 440.0) -> np.ndarray:
@@ -38,6 +55,78 @@ def test_resampling_keeps_the_pitch_and_speed_raises_it():
     fast = resample(tone(), RATE, speed=1.1)
     assert len(fast) == pytest.approx(8000 / 1.1, abs=1)
     assert np.abs(np.fft.rfft(fast)).argmax() / len(fast) * RATE == pytest.approx(484.0, abs=3.0)
+
+
+@pytest.mark.parametrize("rate", [1_001, 7_919, 11_025, 15_999, 44_101, 96_001, 192_001, 383_999])
+def test_a_sine_of_any_rate_keeps_its_frequency_and_loudness(rate):
+    heard = resample(tone(0.5, rate=rate, hertz=200.0), rate)
+    assert len(heard) == pytest.approx(RATE / 2, abs=8)
+    middle = heard[1000:-1000] * np.hanning(len(heard) - 2000)
+    found = np.abs(np.fft.rfft(middle, 2**18))
+    assert found.argmax() * RATE / 2**18 == pytest.approx(200.0, rel=1e-3)
+    assert found.max() / np.hanning(len(middle)).sum() * 2 == pytest.approx(0.5, rel=5e-3)
+
+
+def test_every_rate_has_a_small_filter_and_those_in_use_are_met():
+    exact = (6_000, 8_000, 11_025, 12_000, 22_050, 24_000, 32_000, 37_800, 44_100, 48_000, 88_200, 96_000, 176_400,
+             192_000, 352_800, 384_000, 7_200, 8_800, 14_400, 17_600)  # the last four: 8 and 16 kHz at other speeds
+    assert all(small_ratio(rate) == Fraction(rate, RATE) for rate in exact)
+    for rate in range(*RATES, 37):
+        ratio = small_ratio(rate)
+        assert ratio.numerator * ratio.denominator < 1.001 * 2**20
+        assert float(ratio) * RATE == pytest.approx(rate, rel=5e-4)
+
+
+@pytest.mark.parametrize("rate", [8_000, 44_100, 44_101, 96_001])
+def test_rates_go_through_torchaudios_filter_and_long_recordings_in_pieces(rate, monkeypatch):
+    samples, ratio = np.random.default_rng(0).standard_normal(rate + 7).astype(np.float32), small_ratio(rate)
+    whole = load_torchaudio().functional.resample(torch.from_numpy(samples), ratio.numerator, ratio.denominator).numpy()
+    assert np.array_equal(resample(samples, rate), whole)
+    monkeypatch.setattr(audio, "_PIECE", 10_001)
+    np.testing.assert_allclose(resample(samples, rate), whole, atol=1e-6)
+
+
+@pytest.mark.parametrize("rate", [999, 384_001])
+def test_rates_that_nobody_records_at_are_refused(rate):
+    with pytest.raises(DataError, match=f"{rate:,} samples a second") as caught:
+        Recording("a", as_file(tone(0.1), rate, format="WAV")).samples()
+    assert caught.value.expected == "from 1,000 to 384,000"
+
+
+def test_recordings_beyond_the_bound_are_refused_by_their_header(monkeypatch):
+    monkeypatch.setattr(audio, "LONGEST", 999)
+    with pytest.raises(DataError, match="1,000 samples"):
+        Recording("a", as_file(np.zeros((500, 2)), format="WAV")).samples()
+
+
+def test_samples_that_are_no_numbers_are_refused(tmp_path):
+    for value in (np.nan, np.inf, 3e38):
+        content = as_file(np.full(800, value, dtype=np.float32), format="WAV", subtype="FLOAT")
+        error = Features(8, folder=str(tmp_path)).of([Recording("a.wav", content)])[0]
+        assert isinstance(error, DataError) and "no numbers" in error.got
+    assert not list(tmp_path.rglob("*.npy"))
+
+
+def test_damaged_features_are_computed_anew(tmp_path):
+    sound, features = Recording("a.wav", as_file(tone(), format="WAV")), Features(8, folder=str(tmp_path))
+    whole = np.asarray(features.of([sound])[0])
+    file, = tmp_path.rglob("*.npy")
+    for content in (b"", b"x" * 200, file.read_bytes()[:-9]):
+        file.write_bytes(content)
+        assert np.array_equal(np.asarray(features.of([sound])[0]), whole)
+    stored = features.of([sound])[0]
+    file.unlink()
+    with pytest.raises(RunError, match="cannot be read any more"):
+        np.asarray(stored)
+
+
+def test_a_folder_that_cannot_be_written_ends_in_one_line(tmp_path, monkeypatch):
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+    monkeypatch.setattr(np, "save", full)
+    with pytest.raises(RunError, match="No space left"):
+        Features(8, folder=str(tmp_path)).of([Recording("a.wav", as_file(tone(), format="WAV"))])
+    assert not [file for file in tmp_path.rglob("*") if file.is_file()]
 
 
 def test_log_mel_is_its_definition():
@@ -90,3 +179,4 @@ def test_missing_and_empty_files_are_named(tmp_path):
     missing, empty = Features(8, folder=str(tmp_path / "cache")).of(
         [Recording(str(tmp_path / "none.wav")), Recording(str(tmp_path / "empty.wav"))])
     assert "cannot be read" in str(missing) and "empty" in empty.got
+    assert "cannot be read" in Features(8, folder=str(tmp_path / "cache")).of([Recording("a\0b.wav")])[0].got
