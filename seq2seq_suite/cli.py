@@ -19,6 +19,7 @@ import typer
 from seq2seq_suite.cli_inputs import (
     PROGRAM,
     check_drawing,
+    check_n_best,
     make_example,
     only_overrides,
     opened,
@@ -250,6 +251,7 @@ def predict(
 
     loaded = experiment.open_run(experiment.choose_task(directory, task), overrides)
     examples = [make_example(loaded.task, text, origin) for text, origin in lines]
+    check_n_best(loaded.config, n_best)
     if draw is not None:
         check_drawing(loaded.task, examples)
     with opened(output) as file:

@@ -8,10 +8,13 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from seq2seq_suite import __version__
 from seq2seq_suite.types import COMMAND_LINE, ConfigError, DataError, Example, Painting, Task
+
+if TYPE_CHECKING:
+    from seq2seq_suite.config import Config
 
 PROGRAM = "python -m seq2seq_suite"
 VERBS = ("run", "evaluate", "predict", "compare", "sweep", "distill", "check", "score")
@@ -80,6 +83,16 @@ def _is_setting(text: str) -> bool:
     from seq2seq_suite.config_file import is_override, key_list
 
     return is_override(text) and text.partition("=")[0] in key_list()
+
+
+def check_n_best(config: Config, n_best: int) -> None:
+    """Raises ConfigError where a run's outputs have no second best."""
+    from seq2seq_suite.config_uses import why_unused
+
+    cause = why_unused(config, "search.num_hypotheses") if n_best > 1 else ""
+    if cause:
+        raise ConfigError(f"--n-best {n_best}, but with {cause} there is one output", file=COMMAND_LINE,
+                          expected="a run that looks for several outputs", remedy="leave out --n-best")
 
 
 def check_drawing(task: Task, examples: Sequence[Example]) -> None:

@@ -25,6 +25,7 @@ from seq2seq_suite.config_tasks import (
     SpeechTranslation,
     Translation,
 )
+from seq2seq_suite.config_uses import check_uses
 
 FREE_TEXT = ("translation", "qa", "asr", "speech_translation")  # tasks that every strategy can write
 SHARED = ("seed", "device", "backbone", "training")  # what the tasks of a joint run have from it
@@ -207,6 +208,8 @@ class Config(Section):
     def _positions_suffice(self) -> Config:
         if self.task in ("language_model", "multitask"):
             return self  # the first has no source to be as long as, the second none of its own
+        if self.task == "detection":
+            return self._objects_fit()
         # Two sentinels stand around a sentence.
         longest = int((self.data.max_length + 2) * self.search.max_length_factor) + self.search.max_length_extra
         if longest > self.backbone.max_positions:
@@ -222,6 +225,18 @@ class Config(Section):
         if canvas > self.backbone.max_positions:
             raise ValueError(f"the decoder may have {canvas} positions (strategy.factor * the source's length), but "
                              f"backbone.max_positions is {self.backbone.max_positions}")
+        return self
+
+    def _objects_fit(self) -> Config:
+        longest = 5 * self.detection.instances + 1
+        if self.strategy.kind == "autoregressive" and longest > self.backbone.max_positions:
+            raise ValueError(f"an output may be {longest} symbols long (5 * detection.instances + 1), but "
+                             f"backbone.max_positions is {self.backbone.max_positions}")
+        return self
+
+    @model_validator(mode="after")
+    def _all_keys_have_effect(self) -> Config:
+        check_uses(self)
         return self
 
 

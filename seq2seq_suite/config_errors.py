@@ -12,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
 from seq2seq_suite.config import Config
+from seq2seq_suite.config_uses import Finding
 from seq2seq_suite.types import COMMAND_LINE, ConfigError
 
 # What other toolkits call a key -> what it is called here.
@@ -59,8 +60,22 @@ def explain(error: ValidationError, given: dict[str, Any], *, places: Mapping[Ke
     # A section that is wrong in itself cannot fill its keys: that they are missing is no news.
     wrong = {keys[:-1] for keys, item in items if item["type"] != "missing"}
     items = [(keys, item) for keys, item in items if item["type"] != "missing" or keys[:-1] not in wrong]
-    found = [_explain(keys, item, places, file) for keys, item in items]
+    unused = {(*keys, finding.key): _without_effect(keys, finding, places, file) for keys, item in items
+              for finding in reversed(findings_of(item))}
+    found = list(reversed(unused.values()))
+    found += [_explain(keys, item, places, file) for keys, item in items if not findings_of(item)]
     return sorted(found, key=lambda one: (one.file == COMMAND_LINE, one.line))
+
+
+def without_effect(error: ValidationError, given: dict[str, Any]) -> list[tuple[Keys, Keys]]:
+    """The keys without effect, and for each the key that makes it so."""
+    return [((*at, *finding.key.split(".")), (*at, *finding.by.split("."))) for item in error.errors()
+            for at in [_keys(item["loc"], given)] for finding in findings_of(item)]
+
+
+def findings_of(item: Any) -> list[Finding]:
+    """The keys without effect that one of pydantic's errors is about."""
+    return getattr(item.get("ctx", {}).get("error"), "findings", [])
 
 
 def variants(annotation: Any) -> list[type[BaseModel]]:
@@ -144,6 +159,11 @@ def _explain(keys: Keys, item: Any, places: Mapping[Keys, Place], file: str) -> 
         value, dotted, keys = value.get("kind"), f"{dotted}.kind", (*keys, "kind")
         place = _find(places, [keys])
     return _at(f"got {show(value)}", place, file, key=dotted, expected=expected, remedy=_remedy(value, field, sections))
+
+
+def _without_effect(at: Keys, finding: Finding, places: Mapping[Keys, Place], file: str) -> ConfigError:
+    place = _find(places, [(*at, *finding.key.split(".")), (*at, *finding.by.split("."))])
+    return _at(finding.got, place, file, key="", expected=finding.expected, remedy=finding.remedy)
 
 
 def _at(got: str, place: Place | None, file: str, *, key: str, expected: str, remedy: str) -> ConfigError:

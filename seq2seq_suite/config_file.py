@@ -16,7 +16,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from seq2seq_suite.config import SHARED, Config
-from seq2seq_suite.config_errors import Keys, Place, explain, sections_at, show, variants
+from seq2seq_suite.config_errors import Keys, Place, explain, sections_at, show, variants, without_effect
 from seq2seq_suite.types import COMMAND_LINE, ConfigError
 
 OVERRIDE = re.compile(r"[A-Za-z_][\w-]*(\.[\w-]+)*=.*", re.DOTALL)
@@ -79,13 +79,16 @@ def _checked(given: dict[str, Any], overrides: Sequence[str], *, places: dict[Ke
     for override in overrides:
         _apply(override, given, places)
     _take_in(given, places, file=file)
-    try:
-        return Config.model_validate(given, strict=True)
-    except ValidationError as error:
-        found = explain(error, given, places=places, file=file)
-    # One report of everything that is wrong; the attributes are those of the first error.
-    found[0].args = ("\n".join(dict.fromkeys(str(one) for one in found)),)
-    raise found[0]
+    while True:
+        try:
+            return Config.model_validate(given, strict=True)
+        except ValidationError as error:
+            if _leave_out(without_effect(error, given), given, places, file=file):
+                continue
+            found = explain(error, given, places=places, file=file)
+        # One report of everything that is wrong; the attributes are those of the first error.
+        found[0].args = ("\n".join(dict.fromkeys(str(one) for one in found)),)
+        raise found[0]
 
 
 def dump(config: Config) -> str:
@@ -276,10 +279,34 @@ def _apply(override: str, given: dict[str, Any], places: dict[Keys, Place]) -> N
         _drop_foreign(section, keys[:-1], places)
 
 
+def _leave_out(found: Sequence[tuple[Keys, Keys]], given: dict[str, Any], places: dict[Keys, Place], *, file: str
+               ) -> bool:
+    """Leave out keys without effect that only a later word has made so; whether there were any.
+
+    A file's `search.beam_size` says nothing of a kind of decoder that an override chooses instead. The word of a joint
+    run's own file is later than that of the files which it takes in.
+    """
+    def rank(place: Place) -> int:
+        return 2 if place.text else int(place.file == file)
+
+    def place_of(keys: Keys) -> Place:  # its own, or the override that gave the section as a whole
+        above = (places.get(keys[:length], Place("")) for length in range(len(keys) - 1, 0, -1))
+        return places.get(keys) or next((place for place in above if place.text), Place(""))
+
+    late = [(keys, by) for keys, by in found if keys in places and rank(places[keys]) < rank(place_of(by))]
+    for keys, by in late:
+        section = given
+        for key in keys[:-1]:
+            section = section[key]
+        section.pop(keys[-1], None)  # there may be several reasons
+        places[keys] = place_of(by)
+    return bool(late)
+
+
 def _drop_foreign(section: dict[str, Any], keys: Keys, places: dict[Keys, Place]) -> None:
     """Leave out what another kind of section than the file's has no use for, so that the kind alone can be changed."""
     chosen = [found for found in sections_at(keys)
-              if section["kind"] in get_args(found.model_fields["kind"].annotation)]
+              if "kind" in found.model_fields and section["kind"] in get_args(found.model_fields["kind"].annotation)]
     for key in [key for key in section if chosen and key not in chosen[0].model_fields]:
         del section[key]
         places.pop((*keys, key), None)

@@ -15,7 +15,8 @@ MAY_IMPORT = {
     "config_strategy": {"config_section"},
     "config_backbone": {"config_section"},
     "config_tasks": {"config_section"},
-    "config": {"config_section", "config_strategy", "config_backbone", "config_tasks"},
+    "config_uses": {"config_section"},
+    "config": {"config_section", "config_strategy", "config_backbone", "config_tasks", "config_uses"},
     "model": set(),
     "strategies": {"model"},
     "data": set(),
@@ -26,7 +27,7 @@ MAY_IMPORT = {
                  "config_file"},
 }
 # A type in an annotation is no dependency at run time: the builder reads the configuration's fields.
-FOR_TYPES_ONLY = {"model": {"config_backbone"}}
+FOR_TYPES_ONLY = {"model": {"config_backbone"}, "config_uses": {"config"}}
 MOST_LINES = 420
 
 

@@ -247,7 +247,7 @@ def test_a_dumped_configuration_loads_as_itself(tmp_path_factory, path, splits, 
 
 
 def test_the_kind_of_decoder_alone_can_be_changed(folder):
-    Path("p.yaml").write_text("task: translation\nstrategy:\n  kind: autoregressive\n  label_smoothing: 0.1\n"
+    Path("p.yaml").write_text("task: asr\nstrategy:\n  kind: autoregressive\n  label_smoothing: 0.1\n"
                               "  ctc_weight: 0.2\n")
     config = load(Path("p.yaml"), ["strategy.kind=ctc", "strategy.factor=3.0", "strategy.glancing=[0.5, 0.3]"])
     assert config.strategy.model_dump() == {

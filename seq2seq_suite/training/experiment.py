@@ -122,6 +122,8 @@ def evaluate(directory: Path, *, split: str, data: str | None, overrides: list[s
     """
     parts = parts_of(directory)
     if parts:
+        for part in parts:  # a mistake in the last should not be found out after the others are decoded
+            config_file.load(part / "config.yaml", overrides)
         found = {part.name: evaluate(part, split=split, data=data, overrides=overrides) for part in parts}
         return {"task": "multitask", "signature": "; ".join(dict.fromkeys(one["signature"] for one in found.values())),
                 "splits": {split: {f"{name}/{metric}": value for name, one in found.items()

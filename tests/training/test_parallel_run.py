@@ -35,7 +35,7 @@ def config(folder, kind: str, *, max_updates: int = 4, precision: str = "float32
         "task": "translation", "device": "cpu", "data": {"path": str(folder)},
         "translation": {"source_subwords": "characters", "target_subwords": "characters", "joint": False},
         "backbone": {"width": 16, "feed_forward_width": 16, "num_heads": 2, "encoder_layers": 1, "decoder_layers": 1},
-        "strategy": {"kind": kind, **KINDS[kind]}, "search": {"beam_size": 2},
+        "strategy": {"kind": kind, **KINDS[kind]}, "search": {"beam_size": 1 if kind == "cut_at_end" else 2},
         "training": {"max_updates": max_updates, "batch_tokens": 128, "precision": precision, "schedule": "constant",
                      "warmup_updates": 1, "validate_every": 2, "save_every": 2, "log_every": 1, "threads": 1}})
 

@@ -1,0 +1,177 @@
+"""Keys without effect: which strategies, tasks and searches use a key, written down once.
+
+A key that is set to something, but that nothing reads, is a mistake that would otherwise show in no way at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from seq2seq_suite.config import Config
+
+_OFF = {"strategy.label_smoothing": 0.0}  # values that ask for nothing, beside the default
+_OF_TASKS = ("data", "strategy", "search", "parsing", "translation", "qa", "multilabel", "audio", "asr",
+             "speech_translation", "detection", "language_model")  # what each task of a joint run has for itself
+
+
+@dataclass(frozen=True)
+class Use:
+    """What some keys need in order to have an effect.
+
+    Args:
+        keys: dotted.
+        by: the key that decides.
+        needs: its right values, in words.
+        suits: tells these values.
+        where: the configurations that the rule is about.
+    """
+
+    keys: tuple[str, ...]
+    by: str
+    needs: str
+    suits: Callable[[Any], bool]
+    where: Callable[[Config], bool] = lambda config: True
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A key without effect, and the key that makes it so."""
+
+    key: str
+    by: str
+    got: str
+    expected: str
+    remedy: str
+
+
+class WithoutEffect(ValueError):
+    """Some keys are set that nothing reads.
+
+    Args:
+        findings: why; several for a key that has no effect for several reasons.
+    """
+
+    def __init__(self, findings: list[Finding]):
+        super().__init__("; ".join(f"{one.got}: {one.remedy}" for one in findings))
+        self.findings = findings
+
+
+def _among(keys: tuple[str, ...], by: str, *values: str, where: Callable[[Config], bool] = lambda config: True) -> Use:
+    needs = " or ".join(filter(None, (", ".join(values[:-1]), values[-1])))
+    return Use(keys, by, needs, values.__contains__, where)
+
+
+def _weighs_sets(config: Config) -> bool:
+    return config.task == "multilabel" and config.strategy.kind == "autoregressive"
+
+
+_USES = (
+    # What a task has no use for.
+    Use(("search.beam_size", "search.length_penalty", "search.num_hypotheses", "search.sampling", "search.rescorer",
+         "search.max_length_factor", "search.max_length_extra", "strategy.label_smoothing",
+         "strategy.scheduled_sampling"), "task", "other than detection, whose outputs have detection.instances "
+        "objects each, the likeliest", "detection".__ne__),
+    Use(("search.rescorer", "search.max_length_factor"), "task", "one with a source", "language_model".__ne__),
+    _among(("search.constraint",), "task", "parsing", "multilabel"),
+    _among(("search.ctc_weight",), "task", "asr"),
+    _among(("strategy.ctc_weight",), "task", "asr", "speech_translation"),
+    Use(("search.ctc_weight",), "strategy.ctc_weight", "above 0, so that there is something to ask",
+        lambda weight: weight > 0.0, lambda config: config.task == "asr"),
+    Use(("strategy.label_smoothing", "strategy.scheduled_sampling"), "multilabel.order", "other than free",
+        "free".__ne__, _weighs_sets),
+    _among(("search.length_penalty", "search.rescorer"), "multilabel.decision", "best", where=_weighs_sets),
+    Use(("search.length_penalty", "search.rescorer"), "multilabel.head_mixture", "0.0", lambda share: share == 0.0,
+        _weighs_sets),
+    Use(("search.beam_size", "search.num_hypotheses", "search.rescorer"), "parsing.linearisation",
+        "other than tetra_tags, whose length and best output are known", "tetra_tags".__ne__,
+        lambda config: config.task == "parsing" and config.strategy.kind in ("length_head", "mask_predict")
+        and config.search.constraint),
+    # What a kind of decoder has no use for.
+    _among(("search.beam_size", "search.num_hypotheses", "search.rescorer"), "strategy.kind",
+           "autoregressive", "length_head", "mask_predict", "ctc", "dag"),
+    _among(("search.length_penalty",), "strategy.kind", "autoregressive", "ctc", "dag",
+           where=lambda config: not config.search.rescorer),
+    _among(("search.sampling", "search.temperature", "search.top_k", "search.top_p", "search.ctc_weight"),
+           "strategy.kind", "autoregressive"),
+    _among(("search.iterations",), "strategy.kind", "mask_predict"),
+    _among(("search.lookahead",), "strategy.kind", "dag"),
+    # What a way to search has no use for.
+    Use(("search.temperature", "search.top_k", "search.top_p"), "search.sampling", "true", bool),
+    Use(("search.beam_size",), "search.sampling", "false", lambda sampling: not sampling,
+        lambda config: not config.search.rescorer),
+    Use(("search.sampling",), "search.ctc_weight", "below 1, which is the head alone", lambda weight: weight < 1.0),
+    Use(("search.lookahead",), "search.beam_size", "1", lambda size: size == 1),
+)
+
+
+def check_uses(config: Config) -> None:
+    """Raises WithoutEffect if a key is set that nothing reads."""
+    found = list(_of_joint_run(config) if config.task == "multitask" else _of_one_task(config))
+    if found:
+        raise WithoutEffect(found)
+
+
+def why_unused(config: Config, key: str) -> str:
+    """What leaves a dotted key without effect in a configuration of one task, such as `task detection`; or nothing.
+
+    >>> from seq2seq_suite.config import Config
+    >>> why_unused(Config(task="translation"), "search.iterations")
+    'strategy.kind autoregressive'
+    """
+    return next((f"{use.by} {_plain(_value(config, use.by))}" for use in _broken(config) if key in use.keys), "")
+
+
+def _default(config: Config, key: str) -> Any:
+    section, _, name = key.rpartition(".")
+    return type(getattr(config, section)).model_fields[name].default
+
+
+def _broken(config: Config) -> Iterator[Use]:
+    return (use for use in _USES if use.where(config) and not use.suits(_value(config, use.by)))
+
+
+def _of_one_task(config: Config) -> Iterator[Finding]:
+    for use in _broken(config):
+        for key in use.keys:
+            value = _value(config, key)
+            if value not in (None, _OFF.get(key)) and value != _default(config, key):
+                yield Finding(key, use.by, f"{key} {_plain(value)} has no effect with {use.by} "
+                              f"{_plain(_value(config, use.by))}",
+                              f"{use.by} {use.needs}", f"leave {key} at {_plain(_default(config, key))}")
+
+
+def _of_joint_run(config: Config) -> Iterator[Finding]:
+    for section in _OF_TASKS:
+        own, usual = getattr(config, section), type(config).model_fields[section].default
+        for name in type(own).model_fields:
+            key, value = f"{section}.{name}", getattr(own, name)
+            if value != getattr(usual, name, value):
+                yield Finding(key, "task", f"{key} {_plain(value)} has no effect with task multitask, whose tasks have "
+                              f"a section {section} of their own", f"tasks.NAME.{key}",
+                              f"give it to one of {', '.join(config.tasks)}")
+    for name, part in config.tasks.items():
+        if part.search.rescorer:
+            key = f"tasks.{name}.search.rescorer"
+            yield Finding(key, "task", f"{key} {_plain(part.search.rescorer)} has no effect in a joint run, whose "
+                          "tasks are tested by themselves", "search.rescorer of `evaluate` or `predict`",
+                          f"leave {key} out")
+
+
+def _value(config: Config, key: str) -> Any:
+    """The value of a dotted key; None where the section has no such key."""
+    found: Any = config
+    for name in key.split("."):
+        found = getattr(found, name, None)
+    return found
+
+
+def _plain(value: Any) -> str:
+    """A value as it is written in YAML.
+
+    >>> _plain(True), _plain(0.5), _plain("")
+    ('true', '0.5', "''")
+    """
+    return str(value).lower() if isinstance(value, bool) else str(value) or "''"
