@@ -85,6 +85,11 @@ def test_the_figures_are_those_of_plain_loops(rows):
     assert sum(entry["questions"] for entry in by_category) == len(rows)
 
 
+def test_questions_without_a_category_are_one_named_all():
+    score = answer_scores(["x", "y"], [Gold(("x",)), Gold(("x",))])
+    assert score.details["categories"] == {"all": {"questions": 2, "exact_match": 50.0, "f1": 50.0, "failed": True}}
+
+
 def test_a_missing_prediction_is_refused_and_the_signature_says_how_it_was_computed():
     with pytest.raises(ValueError, match="1 predictions for 2"):
         answer_scores(["x"], [Gold(("x",))] * 2)

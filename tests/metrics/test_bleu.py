@@ -53,6 +53,7 @@ def test_tokenised_lowercased_bleu_is_that_of_moses_tokens():
     score = score_translations(PREDICTIONS, REFERENCES, tokenised_lowercase="de")
     tokens = moses_tokens("de")
     assert tokens("Ein Hund, saftig-grünes „Gras“!") == "ein hund , saftig-grünes &quot; gras &quot; !"
+    assert tokens("Geht's?") == "geht &apos; s ?" and moses_tokens("en")("It's?") == "it &apos;s ?"
     expected = plain_bleu([tokens(text) for text in PREDICTIONS], [tokens(text) for text in REFERENCES])
     assert score.figures["tokenised_lowercase_bleu"] == pytest.approx(expected, abs=1e-9)
     assert score.figures["tokenised_lowercase_bleu"] != score.figures["bleu"]
@@ -88,12 +89,17 @@ def test_missing_and_empty_predictions_are_counted_and_score_nothing():
     assert figures["exact_match"] == pytest.approx(100 * 10 / 12)
     assert figures["bleu"] < 90 and figures["length_ratio"] < 0.9
     assert score_translations([None], ["Ja."]).figures["bleu"] == 0.0
+    figures = score_translations(["ja.", " ", "Ja. Ja ja."], ["Ja.", "Ja.", "Ja."]).figures
+    assert figures["exact_match"] == 0.0 and figures["empty_rate"] == pytest.approx(100 / 3)
+    assert figures["length_ratio"] == pytest.approx((2 + 0 + 5) / 6)
 
 
 def test_tokenised_references_are_warned_of():
     tokenised = [" ".join(moses_tokens("de")(text).split()) for text in REFERENCES]
     with pytest.warns(UserWarning, match="look tokenised already"):
         score_translations(PREDICTIONS, tokenised)
+    with pytest.warns(UserWarning, match="look tokenised already"):
+        score_translations(PREDICTIONS[:10], ["Ein Hund ."] * 3 + ["Ein Hund."] * 7)
     with pytest.warns(UserWarning, match="look tokenised already"):
         score_translations(["我"] * 10, ["我 是 学 生 。"] * 10, tokenizer="zh")
     with pytest.warns(UserWarning, match="choose zh"):
@@ -105,7 +111,8 @@ def test_plain_text_tokenised_text_declared_and_a_few_texts_are_not_warned_of():
         warnings.simplefilter("error")
         score_translations(PREDICTIONS, REFERENCES)
         score_translations(PREDICTIONS, ["Ein Hund ."] * 12, tokenizer="none")
-        score_translations(PREDICTIONS[:2], ["Ein Hund ."] * 2)
+        score_translations(PREDICTIONS[:9], ["Ein Hund ."] * 9)
+        score_translations(PREDICTIONS[:10], ["Ein Hund ."] * 2 + ["Ein Hund."] * 8)
         score_translations(["x"] * 10, ["Vraiment ? Oui : il l'a dit !", "Je ne sais pas."] * 5)
     assert tokenised_share([]) == 0.0 and tokenised_share(REFERENCES) == 0.0
 

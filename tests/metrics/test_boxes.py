@@ -1,7 +1,8 @@
-"""Average precision against a plain computation at one threshold."""
+"""Average precision and recall against a plain computation and by hand."""
 
 import random
 
+import numpy as np
 import pytest
 
 pytest.importorskip("pycocotools", reason="comes with the extra `vision`")
@@ -17,7 +18,7 @@ def overlap(one, other) -> float:
     return wide * high / (sum(area) - wide * high)
 
 
-def plain_ap50(predictions, references, label) -> float:
+def plain_ap(predictions, references, label, threshold) -> float:
     """Interpolated at 101 recalls; each detection, by falling score, takes the free true box it overlaps most."""
     found = sorted(((score, picture, box) for picture, objects in enumerate(predictions)
                     for box, name, score in zip(objects.boxes, objects.labels, objects.scores, strict=True)
@@ -27,15 +28,15 @@ def plain_ap50(predictions, references, label) -> float:
     free, right, points = [set(range(len(boxes))) for boxes in truth], 0, []
     for number, (_, picture, box) in enumerate(found, 1):
         best = max(free[picture], key=lambda place: overlap(box, truth[picture][place]), default=None)
-        if best is not None and overlap(box, truth[picture][best]) >= 0.5:
+        if best is not None and overlap(box, truth[picture][best]) >= threshold:
             free[picture].remove(best)
             right += 1
         points.append((right / sum(map(len, truth)), right / number))
-    return sum(max((precision for recall, precision in points if recall >= step / 100 - 1e-12), default=0.0)
-               for step in range(101)) / 101 * 100
+    return sum(max((precision for recall, precision in points if recall >= step), default=0.0)
+               for step in np.linspace(0.0, 1.0, 101)) / 101 * 100
 
 
-def test_ap50_is_its_definition():
+def test_average_precision_is_its_definition():
     rng = random.Random(5)
 
     def box():
@@ -49,10 +50,48 @@ def test_ap50_is_its_definition():
         labels = [label if rng.random() < 0.8 else "a" for label in objects.labels] + rng.choices("ab", k=2)
         predictions.append(Objects(tuple(boxes), tuple(labels), tuple(rng.random() for _ in boxes)))
     score = average_precision(predictions, references, labels=["a", "b", "c"])
-    expected = [plain_ap50(predictions, references, label) for label in "ab"]
-    assert score.figures["ap50"] == pytest.approx(sum(expected) / 2, abs=0.5)
-    assert [row["ap50"] for row in score.details["per_label"]] == pytest.approx([*expected, -1.0], abs=0.5)
-    assert [row["support"] for row in score.details["per_label"]][2] == 0
+    expected = {label: [plain_ap(predictions, references, label, 0.5 + 0.05 * step) for step in range(10)]
+                for label in "ab"}
+    means = {label: sum(values) / 10 for label, values in expected.items()}
+    assert score.figures["ap"] == pytest.approx((means["a"] + means["b"]) / 2)
+    for name, step in (("ap50", 0), ("ap75", 5)):
+        assert score.figures[name] == pytest.approx((expected["a"][step] + expected["b"][step]) / 2)
+    support = [sum(objects.labels.count(label) for objects in references) for label in "ab"]
+    assert score.details["per_label"] == [
+        {"label": "a", "ap": round(means["a"], 2), "ap50": round(expected["a"][0], 2), "support": support[0]},
+        {"label": "b", "ap": round(means["b"], 2), "ap50": round(expected["b"][0], 2), "support": support[1]},
+        {"label": "c", "ap": -1.0, "ap50": -1.0, "support": 0}]
+
+
+def test_recall_is_that_of_all_boxes_of_a_picture():
+    """Eleven boxes are found exactly, the twelfth with an overlap of 0.62, right at three of ten thresholds."""
+    boxes = tuple((20.0 * place, 0.0, 20.0 * place + 10.0, 10.0) for place in range(12))
+    found = (*boxes[:11], (220.0, 0.0, 230.0, 6.2))
+    wrong = tuple((20.0 * place, 50.0, 20.0 * place + 10.0, 60.0) for place in range(80))
+    score = average_precision([Objects(found + wrong, ("a",) * 92, tuple(1.0 - place / 100 for place in range(92)))],
+                              [Objects(boxes, ("a",) * 12)], labels=["a"])
+    assert score.figures["recall"] == pytest.approx(100 * (3 + 7 * 11 / 12) / 10)
+
+
+@pytest.mark.parametrize("missed", ["small", "medium", "large"])
+def test_figures_by_size_are_those_of_small_medium_and_large_objects(missed):
+    sides = {"small": 31.0, "medium": 40.0, "large": 97.0}
+    boxes = {name: (0.0, 0.0, side, side) for name, side in sides.items()}
+    truth = [Objects((box,), ("a",)) for box in boxes.values()]
+    found = [None if name == missed else Objects((box,), ("a",), (0.5,)) for name, box in boxes.items()]
+    figures = average_precision(found, truth, labels=["a"]).figures
+    assert {name: round(figures[f"ap_{name}"]) for name in sides} == {name: 100 * (name != missed) for name in sides}
+    assert average_precision([None], truth[:1], labels=["a"]).figures["ap_large"] == -1.0
+
+
+def test_a_box_of_another_class_or_picture_is_wrong():
+    truth = [Objects(((0.0, 0.0, 20.0, 40.0),), ("a",)), Objects(((5.0, 5.0, 50.0, 30.0),), ("b",))]
+    right = [Objects(objects.boxes, objects.labels, (0.9,)) for objects in truth]
+    turned = [Objects(tuple((y1, x1, y2, x2) for x1, y1, x2, y2 in one.boxes), one.labels, (0.9,)) for one in right]
+    other = [Objects(one.boxes, ("b", "a")[place : place + 1], (0.9,)) for place, one in enumerate(right)]
+    ap50 = [average_precision(found, truth, labels=["a", "b"]).figures["ap50"]
+            for found in (right, right[::-1], turned, other)]
+    assert ap50 == [pytest.approx(100.0), 0.0, 0.0, 0.0]
 
 
 def test_missing_predictions_have_found_nothing():

@@ -45,7 +45,31 @@ def sum_of(counts):
 
 def test_case_and_punctuation_do_not_count():
     assert error_rates(["it's ten."], ["IT'S TEN!"]).figures["wer"] == 0.0
+    assert normalise("5 + 3 = 8 €!") == "5 3 8"
     assert normalise("—") == "" and normalise("rock 'n' roll") == "rock n roll"
+
+
+def test_a_missing_transcript_is_an_empty_one_and_counts_as_such():
+    score = error_rates([None, "", "...", "go two"], ["a b", "c", "d", "go to"])
+    assert score.figures["wer"] == pytest.approx(100 * (2 + 1 + 1 + 1) / 6)
+    assert score.figures["empty_rate"] == 75.0 and score.figures["sentence_error_rate"] == 100.0
+    assert score.figures["deletions"] == pytest.approx(100 * 4 / 6)
+    assert score.figures["substitutions"] == pytest.approx(100 / 6) and score.figures["insertions"] == 0.0
+    assert error_rates(["go now to"], ["go to"]).figures["insertions"] == 50.0
+    assert error_rates(["a", "b"], ["a", "c"]).figures["sentence_error_rate"] == 50.0
+    with pytest.raises(ValueError, match="1 predictions for 2"):
+        error_rates(["a"], ["a", "b"])
+
+
+def test_the_worst_utterances_are_those_of_most_errors_for_their_words():
+    references = ["a b c d", "go to", "now to", "a a a a a a", "now"]
+    score = error_rates(["a b c x", "x y", "x to", "x x x a a a", "now"], references)
+    assert [(row["item"], row["errors"], row["words"]) for row in score.details["worst"]] == [
+        (1, 2, 2), (3, 3, 6), (2, 1, 2), (0, 1, 4)]
+    lines = score.details["worst"][3]["alignment"].splitlines()
+    assert lines[0].split() == ["REF:", *"abcd"] and lines[1].split() == ["HYP:", *"abcx"] and lines[2].split() == ["S"]
+    many = error_rates(["x"] * 30, ["a"] * 30).details["worst"]
+    assert [row["item"] for row in many] == list(range(20))
 
 
 def test_a_reference_without_words_is_refused():

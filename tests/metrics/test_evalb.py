@@ -135,6 +135,24 @@ def test_a_predicted_bracket_crosses_at_most_once():
     assert score("(S (A a) (VP (B b) (C c) (D d)))", gold).figures["average_crossing"] == 2.0
 
 
+def test_a_bracket_inside_another_crosses_nothing_though_they_begin_or_end_together():
+    flat = "(S (A a) (B b) (C c))"
+    for predicted in ("(S (NP (A a) (B b)) (C c))", "(S (A a) (NP (B b) (C c)))"):
+        assert score(flat, predicted).figures["average_crossing"] == 0.0
+    beside = score("(S (NP (A a) (B b)) (C c) (D d))", "(S (A a) (B b) (NP (C c) (D d)))")
+    assert beside.figures["average_crossing"] == 0.0
+
+
+def test_crossings_are_averaged_over_the_sentences_that_have_a_tree():
+    gold = tree("(S (NP (A a) (B b)) (C c))")
+    figures = evalb([gold, gold], [None, tree("(S (A a) (NP (B b) (C c)))")]).figures
+    assert figures["average_crossing"] == 1.0 and figures["no_crossing"] == 0.0
+
+
+def test_a_word_without_a_tag_is_a_word():
+    assert counts("(S (NP (NN one)) two)", "(S (NP (NN one) two))") == (1, 2, 2)
+
+
 def test_more_than_two_crossings_are_counted_apart():
     gold = "(S (NP (A a) (B b)) (C c))"
     figures = score(gold, "(S (A a) (X (Y (Z (B b) (C c)))))").figures
@@ -184,6 +202,8 @@ def test_the_signature_says_how_the_figures_were_computed():
     assert score(GOLD, GOLD).signature == \
         f"evalb|prm:COLLINS+ROOT,S1,VROOT|tags:gold|errors:count|len:all|version:{__version__}"
     assert "|tags:predicted|" in score(GOLD, GOLD.replace("NNS", "NN")).signature
+    assert "|tags:gold|" in score(GOLD, None).signature
+    assert score("(S (VB go) (PRT on))", "(S (VB go) (ADVP on))").figures["tagging_accuracy"] == 100.0
 
 
 def brackets_over(words: list[str]) -> st.SearchStrategy[Tree]:

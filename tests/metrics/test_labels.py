@@ -54,6 +54,9 @@ def test_a_label_unknown_to_training_lowers_the_macro_average_instead_of_vanishi
     score = score_labels([{"a"}, {"new"}], [{"a"}, {"a"}], labels=["a"])
     assert score.figures["macro_f1"] == pytest.approx(100 * (2 / 3) / 2)
     assert score.details["labels"]["new"] == (1, 0, 0)
+    invented = score_labels([{"a"}], [{"a", "other", "new"}], labels=["a"])
+    assert list(invented.details["labels"]) == ["a", "new", "other"]
+    assert invented.figures["macro_f1"] == pytest.approx(100 / 3)
     assert score.signature.startswith("labels:2|")
 
 
@@ -67,3 +70,14 @@ def test_the_table_has_a_row_for_every_label_even_without_examples():
 def test_sequences_of_different_length_are_refused():
     with pytest.raises(ValueError, match="1 predictions for 2"):
         score_labels([{"a"}, {"b"}], [{"a"}], labels=LABELS)
+    with pytest.raises(ValueError, match="nothing to score"):
+        score_labels([], [], labels=LABELS)
+
+
+def test_labels_and_examples_are_counted_one_by_one():
+    score = score_labels([{"a", "b"}, {"a"}, {"c"}], [{"a"}, {"a", "b"}, {"a", "b"}], labels=LABELS)
+    assert score.details["labels"] == {"a": (2, 3, 2), "b": (1, 2, 0), "c": (1, 0, 0), "d": (0, 0, 0), "e": (0, 0, 0)}
+    assert score.counts == ((1, 2, 1), (1, 1, 2), (0, 1, 2))
+    assert score.figures["labels_per_example"] == pytest.approx(5 / 3)
+    assert score.details["per_label"][0] == {"label": "a", "precision": 66.67, "recall": 100.0, "f1": 80.0,
+                                             "support": 2}
