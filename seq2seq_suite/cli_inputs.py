@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from seq2seq_suite import __version__
-from seq2seq_suite.types import COMMAND_LINE, ConfigError, DataError, Example, Painting, Task
+from seq2seq_suite.types import COMMAND_LINE, ConfigError, DataError, Example, Painting, Task, brief
 
 if TYPE_CHECKING:
     from seq2seq_suite.config import Config
@@ -35,7 +35,7 @@ def refuse_early(arguments: list[str], *, processes: int = 1) -> None:
                           remedy=f"{PROGRAM} --help explains them")
     if verb == arguments[0] and verb not in VERBS:
         near = [_ALIASES[verb]] if verb in _ALIASES else difflib.get_close_matches(verb, VERBS, n=1)
-        raise ConfigError(f"unknown verb '{verb}'" + (f", did you mean {near[0]}?" if near else ""),
+        raise ConfigError(f"unknown verb '{brief(verb)}'" + (f", did you mean {near[0]}?" if near else ""),
                           file=COMMAND_LINE, expected=f"one of {', '.join(VERBS)}",
                           remedy=f"{PROGRAM} --help explains them")
     if processes > 1 and verb != "run" and verb == arguments[0]:
@@ -43,8 +43,9 @@ def refuse_early(arguments: list[str], *, processes: int = 1) -> None:
                           remedy=f"start it as {PROGRAM} {verb}")
     for argument in arguments[1:] if verb in ("run", "evaluate", "check") else ():
         if re.match(r"--\w+(\.\w+)+(=|$)", argument):
-            raise ConfigError(argument, file=COMMAND_LINE, expected="key.sub=value without dashes",
-                              remedy=f"write {argument[2:] if '=' in argument else argument[2:] + '=...'}")
+            meant = argument[2:] if "=" in argument else f"{argument[2:]}=..."
+            raise ConfigError(brief(argument), file=COMMAND_LINE, expected="key.sub=value without dashes",
+                              remedy=f"write {brief(meant)}")
 
 
 def read_inputs(texts: Sequence[str], source: str | None) -> list[tuple[str, tuple[str, int]]]:
@@ -53,8 +54,9 @@ def read_inputs(texts: Sequence[str], source: str | None) -> list[tuple[str, tup
         raise ConfigError("both TEXT and --input", file=COMMAND_LINE, expected="one of the two")
     for text in texts:
         if _is_setting(text):
-            raise ConfigError(f"'{text}' stands where an input is expected", file=COMMAND_LINE, expected="TEXT",
-                              remedy=f"for a change of the search: --set {text}; such an input can come from --input -")
+            raise ConfigError(f"'{brief(text)}' stands where an input is expected", file=COMMAND_LINE, expected="TEXT",
+                              remedy=f"for a change of the search: --set {brief(text)}; such an input can come from "
+                              "--input -")
     if texts:
         return [(text, (COMMAND_LINE, number)) for number, text in enumerate(texts, 1)]
     if source is None and sys.stdin.isatty():
@@ -140,7 +142,7 @@ def yaml_and_overrides(arguments: Sequence[str]) -> tuple[Path, list[str]]:
         raise ConfigError("the YAML file is missing", file=COMMAND_LINE, expected="YAML [key=value ...]",
                           remedy="for example tasks/parsing.yaml")
     if len(paths) > 1:
-        raise ConfigError(f"{len(paths)} files: {' '.join(paths)}", file=COMMAND_LINE,
+        raise ConfigError(f"{len(paths)} files: {brief(' '.join(paths))}", file=COMMAND_LINE,
                           expected="one YAML file at a time, then key=value",
                           remedy="start one after the other; write overrides as key=value without spaces")
     return Path(paths[0]), overrides
@@ -167,5 +169,6 @@ def only_overrides(arguments: Sequence[str]) -> list[str]:
 
     for argument in arguments:
         if not is_override(argument):
-            raise ConfigError(argument, file=COMMAND_LINE, expected="key=value", remedy="such as search.beam_size=4")
+            raise ConfigError(brief(argument), file=COMMAND_LINE, expected="key=value",
+                              remedy="such as search.beam_size=4")
     return list(arguments)

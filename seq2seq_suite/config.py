@@ -26,6 +26,7 @@ from seq2seq_suite.config_tasks import (
     Translation,
 )
 from seq2seq_suite.config_uses import check_uses
+from seq2seq_suite.types import brief
 
 FREE_TEXT = ("translation", "qa", "asr", "speech_translation")  # tasks that every strategy can write
 SHARED = ("seed", "device", "backbone", "training")  # what the tasks of a joint run have from it
@@ -138,8 +139,8 @@ class Config(Section):
             raise ValueError("init_from: a joint run begins from nothing; its tasks may be what others begin with")
         for name, part in self.tasks.items():
             if part.task in ("multitask", "language_model") or not name.isidentifier():
-                raise ValueError(f"tasks.{name} is of task {part.task}: a joint run has tasks with a source, and names "
-                                 "of letters, digits and _")
+                raise ValueError(f"tasks.{brief(name)} is of task {part.task}: a joint run has tasks with a source and "
+                                 "names of letters, digits and _")
         return self
 
     @model_validator(mode="after")

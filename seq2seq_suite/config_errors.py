@@ -13,7 +13,7 @@ from pydantic.fields import FieldInfo
 
 from seq2seq_suite.config import Config
 from seq2seq_suite.config_uses import Finding
-from seq2seq_suite.types import COMMAND_LINE, ConfigError
+from seq2seq_suite.types import COMMAND_LINE, ConfigError, brief
 
 # What other toolkits call a key -> what it is called here.
 ALIASES = {
@@ -116,12 +116,11 @@ def show(value: Any) -> str:
         case bool():
             return f"{str(value).lower()} (a truth value)"
         case int():
-            return f"{value} (a whole number)"
+            return f"{brief(str(value))} (a whole number)"
         case float():
             return f"{value} (a decimal number)"
         case _:
-            text = str(value)
-            return f"'{text if len(text) <= 60 else text[:57] + '...'}' (text)"
+            return f"'{brief(str(value))}' (text)"
 
 
 def _keys(loc: tuple[int | str, ...], given: dict[str, Any]) -> Keys:
@@ -139,7 +138,7 @@ def _keys(loc: tuple[int | str, ...], given: dict[str, Any]) -> Keys:
 def _explain(keys: Keys, item: Any, places: Mapping[Keys, Place], file: str) -> ConfigError:
     too_short = item["type"] == "missing" and keys[-1].isdigit()  # a list lacks an item
     keys = keys[:-1] if too_short else keys
-    dotted = ".".join(keys)
+    dotted = brief(".".join(keys))
     if item["type"] == "value_error":
         got = str(item["ctx"]["error"])
         named = [tuple(name.split(".")) for name in re.findall(r"[a-z_]\w*(?:\.\w+)+", got)]
@@ -168,7 +167,7 @@ def _without_effect(at: Keys, finding: Finding, places: Mapping[Keys, Place], fi
 
 def _at(got: str, place: Place | None, file: str, *, key: str, expected: str, remedy: str) -> ConfigError:
     if place is not None and place.text:
-        return ConfigError(f"{place.text}: {got}", file=COMMAND_LINE, expected=expected, remedy=remedy)
+        return ConfigError(f"{brief(place.text)}: {got}", file=COMMAND_LINE, expected=expected, remedy=remedy)
     got = f"{key}: {got}" if key else got
     return ConfigError(got, file=place.file if place else file, line=place.line if place else 0,
                        expected=expected, remedy=remedy)
@@ -207,8 +206,8 @@ def _resolve(keys: Keys) -> tuple[list[type[BaseModel]], FieldInfo | None]:
 def _unknown(keys: Keys, sections: list[type[BaseModel]], *, full: bool) -> tuple[str, str]:
     """The words for an unknown key, and the keys to choose from if none is near; `full` names keys from the top."""
     known = list(dict.fromkeys(key for section in sections for key in section.model_fields))
-    prefix = ".".join((*keys[:-1], "")) if full else ""
-    lowered = keys[-1].lower().replace("-", "_")
+    prefix = brief(".".join((*keys[:-1], ""))) if full else ""
+    lowered = brief(keys[-1]).lower().replace("-", "_")
     alias = ALIASES.get(lowered, lowered)
     if alias in known:
         return f"unknown key, did you mean {prefix}{alias}?", ""
@@ -256,7 +255,7 @@ def _remedy(value: Any, field: FieldInfo | None, sections: list[type[BaseModel]]
     if value is None:
         return "give it a value, or remove the key to keep the default"
     if get_origin(kind) is Literal:
-        near = difflib.get_close_matches(str(value), [str(choice) for choice in get_args(kind)], n=1)
+        near = difflib.get_close_matches(brief(str(value)), [str(choice) for choice in get_args(kind)], n=1)
         return f"did you mean {near[0]}?" if near else ""
     if kind is bool:
         truth = {"yes": "true", "on": "true", "1": "true", "no": "false", "off": "false", "0": "false"}

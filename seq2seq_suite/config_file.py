@@ -17,13 +17,15 @@ from pydantic import BaseModel, ValidationError
 
 from seq2seq_suite.config import SHARED, Config
 from seq2seq_suite.config_errors import Keys, Place, explain, sections_at, show, variants, without_effect
-from seq2seq_suite.types import COMMAND_LINE, ConfigError
+from seq2seq_suite.files import read_text
+from seq2seq_suite.types import COMMAND_LINE, ConfigError, DataError, brief
 
 OVERRIDE = re.compile(r"[A-Za-z_][\w-]*(\.[\w-]+)*=.*", re.DOTALL)
 _FLOAT = re.compile(r"[-+]?(\d[\d_]*\.[\d_]*([eE][-+]?\d+)?|\.\d[\d_]*([eE][-+]?\d+)?|\d[\d_]*[eE][-+]?\d+"
                     r"|\.(inf|Inf|INF))$|\.(nan|NaN|NAN)$")
 _INT = re.compile(r"[-+]?\d[\d_]*$")
 _ALONE = ("init_from", "init_parts", "tasks", "mixture")  # what a run has that is not a part of another
+_LARGEST, _MOST_VALUES, _DEEPEST = 2**18, 10_000, 50  # bytes, values and sections in sections of a file
 _FIRST_OF_NUMBER = list("-+.0123456789")
 
 
@@ -153,19 +155,16 @@ def key_list(section: type[BaseModel] = Config) -> tuple[str, ...]:
 
 
 def _read(path: Path) -> str:
-    if path.is_dir():
-        inside = path / "config.yaml"
-        raise ConfigError("is a folder", file=str(path), expected="a YAML file",
-                          remedy=f"name the file: {inside}" if inside.is_file() else "name a YAML file in it")
     try:
-        return path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise ConfigError("there is no such file", file=str(path), remedy=_nearest_file(path)) from None
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"byte {error.start} is not UTF-8", file=str(path), expected="text in UTF-8",
-                          remedy="save the file as UTF-8") from None
-    except OSError as error:
-        raise ConfigError(f"cannot be read: {error.strerror}", file=str(path)) from None
+        return read_text(path, expected="a YAML file", largest=_LARGEST)
+    except DataError as error:
+        remedy = error.remedy
+        if "no such file" in error.got:
+            remedy = _nearest_file(path)
+        elif "folder" in error.got:
+            inside = path / "config.yaml"
+            remedy = f"name the file: {inside}" if inside.is_file() else "name a YAML file in it"
+        raise ConfigError(error.got, file=error.file, expected=error.expected, remedy=remedy) from None
 
 
 def _nearest_file(path: Path) -> str:
@@ -194,65 +193,96 @@ def _parse(text: str, *, file: str, places: dict[Keys, Place]) -> dict[str, Any]
                           remedy="put text that holds ': ', '#', brackets or tabs in quotes") from None
     except yaml.YAMLError as error:
         raise ConfigError(f"this is not YAML: {str(error).splitlines()[0]}", file=file) from None
+    except RecursionError:
+        raise _too_deep((), file, 0) from None
     if node is None:
         raise ConfigError("the file is empty", file=file, expected=example)
-    value = _value(node, (), file, places, ())
+    value = _Reader(file, places).value(node)
     if not isinstance(value, dict):
         raise ConfigError(f"got {show(value)} at the top", file=file, line=node.start_mark.line + 1, expected=example)
     return value
 
 
-def _value(node: yaml.Node, keys: Keys, file: str, places: dict[Keys, Place], above: tuple[int, ...]) -> Any:
-    """A node as plain Python data; notes the line of each key in `places`."""
-    line = node.start_mark.line + 1
-    if id(node) in above:
-        raise ConfigError(f"{'.'.join(keys)}: the value contains itself", file=file, line=line)
-    if isinstance(node, yaml.MappingNode):
+def _too_deep(keys: Keys, file: str, line: int) -> ConfigError:
+    name = f"{brief('.'.join(keys))}: " if keys else ""
+    return ConfigError(f"{name}lists and mappings are nested more than {_DEEPEST} deep", file=file, line=line,
+                       expected="keys in sections")
+
+
+class _Reader:
+    """Turns nodes of YAML into plain Python data; notes the line of each key in `places`."""
+
+    def __init__(self, file: str, places: dict[Keys, Place]):
+        self.file, self.places, self.count = file, places, 0
+
+    def value(self, node: yaml.Node, keys: Keys = (), above: tuple[int, ...] = ()) -> Any:
+        """What a node under `keys` says; `above` are the nodes around it."""
+        line, name = node.start_mark.line + 1, brief(".".join(keys))
+        if id(node) in above:
+            raise ConfigError(f"{name}: the value contains itself", file=self.file, line=line)
+        if len(above) > _DEEPEST:
+            raise _too_deep(keys, self.file, line)
+        self.count += 1
+        if self.count > _MOST_VALUES:  # aliases multiply: a few lines can say billions
+            raise ConfigError(f"{name}: there are more than {_MOST_VALUES:,} values up to here", file=self.file,
+                              line=line, expected="a configuration, which has some hundreds",
+                              remedy="remove aliases that multiply values")
+        if isinstance(node, yaml.SequenceNode):
+            return tuple(self.value(item, keys, (*above, id(node))) for item in node.value)
+        if not isinstance(node, yaml.MappingNode):
+            return self._scalar(node, name)
         result: dict[str, Any] = {}
         for key_node, value_node in node.value:
             key_line = key_node.start_mark.line + 1
             if not isinstance(key_node, yaml.ScalarNode):
-                raise ConfigError("a list or mapping stands where a key belongs", file=file, line=key_line,
+                raise ConfigError("a list or mapping stands where a key belongs", file=self.file, line=key_line,
                                   expected="key: value")
-            inner = (*keys, key_node.value)
+            inner = (*keys, self._text(key_node, name))
             if key_node.value in result:
-                first = f" (first on line {places[inner].line})" if places[inner].line else ""
-                raise ConfigError(f"{'.'.join(inner)}: the key appears twice{first}", file=file, line=key_line,
-                                  remedy="keep one of the two")
-            places.setdefault(inner, Place(file, key_line))
-            result[key_node.value] = _value(value_node, inner, file, places, (*above, id(node)))
+                first = f" (first on line {self.places[inner].line})" if self.places[inner].line else ""
+                raise ConfigError(f"{brief('.'.join(inner))}: the key appears twice{first}", file=self.file,
+                                  line=key_line, remedy="keep one of the two")
+            self.places.setdefault(inner, Place(self.file, key_line))
+            result[key_node.value] = self.value(value_node, inner, (*above, id(node)))
         return result
-    if isinstance(node, yaml.SequenceNode):
-        return tuple(_value(item, keys, file, places, (*above, id(node))) for item in node.value)
-    return _scalar(node, keys, file)
 
+    def _scalar(self, node: yaml.ScalarNode, name: str) -> Any:
+        kind, text = node.tag.rpartition(":")[2], node.value
+        try:
+            match kind:
+                case "str":
+                    return self._text(node, name)
+                case "int":
+                    return int(text.replace("_", ""))
+                case "float":
+                    return float(text.replace("_", "").replace(".inf", "inf").replace(".nan", "nan")
+                                 .replace(".Inf", "inf").replace(".NaN", "nan")
+                                 .replace(".INF", "inf").replace(".NAN", "nan"))
+                case "bool":
+                    return text.lower() == "true"
+                case "null":
+                    return None
+        except ValueError:
+            if _INT.match(text):  # of more digits than Python reads
+                raise ConfigError(f"{name}: got a whole number of {len(text):,} digits", file=self.file,
+                                  line=node.start_mark.line + 1, expected="a smaller number") from None
+        raise ConfigError(f"{name}: got {brief(f'{node.tag} {text}'.rstrip())}", file=self.file,
+                          line=node.start_mark.line + 1, expected="plain text, a number, true or false",
+                          remedy=f"remove the tag {brief(node.tag)}")
 
-def _scalar(node: yaml.Node, keys: Keys, file: str) -> Any:
-    kind, text = node.tag.rpartition(":")[2], node.value
-    try:
-        match kind:
-            case "str":
-                return text
-            case "int":
-                return int(text.replace("_", ""))
-            case "float":
-                return float(text.replace("_", "").replace(".inf", "inf").replace(".nan", "nan")
-                             .replace(".Inf", "inf").replace(".NaN", "nan")
-                             .replace(".INF", "inf").replace(".NAN", "nan"))
-            case "bool":
-                return text.lower() == "true"
-            case "null":
-                return None
-    except ValueError:
-        pass
-    raise ConfigError(f"{'.'.join(keys)}: got {node.tag} {text}".rstrip(), file=file, line=node.start_mark.line + 1,
-                      expected="plain text, a number, true or false", remedy=f"remove the tag {node.tag}")
+    def _text(self, node: yaml.ScalarNode, name: str) -> str:
+        """What no name of a file may hold would be found out late, wherever such a name is used."""
+        wrong = next((sign for sign in node.value if sign == "\0" or "\ud800" <= sign <= "\udfff"), "")
+        if wrong:
+            raise ConfigError(f"{name}: the text holds the character {ord(wrong)}", file=self.file,
+                              line=node.start_mark.line + 1, expected="text that can be written", remedy="remove it")
+        return node.value
 
 
 def _apply(override: str, given: dict[str, Any], places: dict[Keys, Place]) -> None:
     """Put an override into `given`."""
     if not is_override(override):
-        raise ConfigError(override, file=COMMAND_LINE, expected="key.sub=value",
+        raise ConfigError(brief(override), file=COMMAND_LINE, expected="key.sub=value",
                           remedy="for example training.learning_rate=3e-4")
     dotted, _, text = override.partition("=")
     keys = tuple(dotted.split("."))
@@ -263,10 +293,12 @@ def _apply(override: str, given: dict[str, Any], places: dict[Keys, Place]) -> N
         try:
             node = yaml.compose(text, Loader=_Loader)
         except yaml.YAMLError:
-            raise ConfigError(f"{override}: the value is not YAML", file=COMMAND_LINE, expected="key.sub=value",
-                              remedy=f"put the value in quotes twice: '{dotted}=\"{text}\"'") from None
+            raise ConfigError(f"{brief(override)}: the value is not YAML", file=COMMAND_LINE, expected="key.sub=value",
+                              remedy=f"put the value in quotes twice: '{brief(dotted)}=\"{brief(text)}\"'") from None
+        except RecursionError:
+            raise _too_deep(keys, COMMAND_LINE, 0) from None
         if node is not None:  # None: nothing but a comment, such as #1, which we take as text
-            value = _value(node, keys, COMMAND_LINE, {}, ())
+            value = _Reader(COMMAND_LINE, {}).value(node, keys)
     places[keys] = Place(COMMAND_LINE, text=override)
     section = given
     for key in keys[:-1]:

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator, model_validator
 
 from seq2seq_suite.config_section import Fraction, NotNegative, Positive, PositiveFloat, Section, Share
+from seq2seq_suite.types import brief
 
 
 class Parsing(Section):
@@ -56,7 +57,7 @@ class Translation(Section):
                                  f"{self.source_subwords} and translation.target_subwords {self.target_subwords}")
         if self.source_language == self.target_language:
             raise ValueError(f"translation.source_language and translation.target_language are both "
-                             f"{self.source_language}")
+                             f"{brief(self.source_language)}")
         if self.target_language == "zh" and (self.metric_tokenizer == "13a" or self.tokenised_lowercase_bleu):
             raise ValueError("translation.target_language zh has no spaces between words: "
                              "translation.metric_tokenizer must be zh, and translation.tokenised_lowercase_bleu false")

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from seq2seq_suite.types import brief
+
 if TYPE_CHECKING:
     from seq2seq_suite.config import Config
 
@@ -174,4 +176,4 @@ def _plain(value: Any) -> str:
     >>> _plain(True), _plain(0.5), _plain("")
     ('true', '0.5', "''")
     """
-    return str(value).lower() if isinstance(value, bool) else str(value) or "''"
+    return str(value).lower() if isinstance(value, bool) else brief(str(value)) or "''"

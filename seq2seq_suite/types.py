@@ -20,6 +20,15 @@ PAD, BEGIN, END, UNKNOWN = 0, 1, 2, 3
 SPECIALS = ("<pad>", "<begin>", "<end>", "<unknown>")
 
 
+def brief(text: str, most: int = 60) -> str:
+    """A text that messages repeat, cut where it is long.
+
+    >>> brief("seed=1"), brief("9" * 5000)[50:]
+    ('seed=1', '9999999...')
+    """
+    return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
 class UserError(Exception):
     """Something the user can put right: printed without a stack trace, exit code 2.
 
@@ -32,7 +41,8 @@ class UserError(Exception):
     """
 
     def __init__(self, got: str, *, file: str = "", line: int = 0, expected: str = "", remedy: str = ""):
-        place = f"{file}:{line}: " if file and line else f"{file}: " if file else ""
+        shown = brief(file, 255)
+        place = f"{shown}:{line}: " if file and line else f"{shown}: " if file else ""
         parts = [f"{place}{got}"]
         if expected:
             parts.append(f"  expected: {expected}")

@@ -15,7 +15,7 @@ MAY_IMPORT = {
     "config_strategy": {"config_section"},
     "config_backbone": {"config_section"},
     "config_tasks": {"config_section"},
-    "config_uses": {"config_section"},
+    "config_uses": set(),
     "config": {"config_section", "config_strategy", "config_backbone", "config_tasks", "config_uses"},
     "model": set(),
     "strategies": {"model"},

@@ -195,9 +195,46 @@ def test_all_errors_are_reported_at_once_in_the_order_of_the_file(folder):
     ("data: &a [*a]\n", "p.yaml:1: data: the value contains itself"), ("? [a]\n: b\n", "p.yaml:1: a list or mapping"),
     ("seed: !!int x\n", "p.yaml:1: seed: got"), (b"task: \xff\n", "p.yaml: byte 6 is not UTF-8"),
     ("seed: \x01\n", "p.yaml: this is not YAML"),
+    ("data: {path: \"a\\0b\"}\n", "p.yaml:1: data.path: the text holds the character 0"),
+    ("data: {path: \"\\ud800\"}\n", "p.yaml:1: data.path: the text holds the character 55296"),
+    ("data: " + "[" * 500 + "]" * 500, "p.yaml: lists and mappings are nested more than 50 deep"),
+    ("data: " + "[" * 60 + "]" * 60, "p.yaml:1: data: lists and mappings are nested more than 50 deep"),
+    ("# " + "x" * 300_000, "p.yaml: the file has 300,002 bytes"),
 ])
 def test_broken_yaml_is_refused_with_its_line(folder, text, message):
     assert error_of(text).startswith(message)
+
+
+def test_aliases_that_multiply_are_refused_before_they_fill_the_memory(folder):
+    bomb = "a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1]\n" + "".join(
+        f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 9)}]\n" for level in range(1, 9))
+    assert "there are more than 10,000 values up to here" in error_of(bomb)
+
+
+def test_an_override_nested_too_deep_is_refused(folder):
+    assert error_of("task: parsing\n", "data.path=" + "[" * 500 + "]" * 500) == (
+        "command line: data.path: lists and mappings are nested more than 50 deep\n  expected: keys in sections")
+
+
+@pytest.mark.parametrize(("text", "override"), [
+    ("task: parsing\nsearch: {{top_p: {}}}\n", "search.top_p={}"), ("task: parsing\n{}: 1\n", "{}=1"),
+    ("task: {}\n", "task={}"),
+    ("task: parsing\ndata: {{{}: 1}}\n", "data.{}=1"), ("task: parsing\nseed: !{} 1\n", "seed=!{} 1"),
+    ("task: parsing\nsearch: {{rescorer: {}, beam_size: 1, num_hypotheses: 2}}\n", "search.top_k={}"),
+    ("task: translation\ntranslation: {{source_language: {0}, target_language: {0}}}\n", "translation.joint={}"),
+    ("task: multitask\ntasks: {{{}.: {{task: parsing}}}}\n", "tasks.{}={{task: parsing}}"),
+    ("task: language_model\nsearch: {{rescorer: {}}}\n", "search.rescorer=[{}"),
+])
+@pytest.mark.parametrize("value", ["9" * 200, "9" * 5000, "x" * 200, "e" + "9" * 5000])
+def test_no_message_repeats_a_long_value_in_full(folder, text, override, value):
+    assert value[:61] not in error_of(text.format(value))
+    assert value[:61] not in error_of("task: language_model\n", override.format(value))
+
+
+def test_a_path_that_no_file_can_have_is_refused(folder):
+    for path in ("a\0b", "x" * 300, "x/" * 3000):
+        with pytest.raises(ConfigError, match="the file cannot be read"):
+            load(Path(path))
 
 
 def test_a_missing_file_is_answered_with_the_nearest_name(folder):
