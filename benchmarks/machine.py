@@ -21,7 +21,9 @@ def provenance(seed: int | str, threads: int) -> list[str]:
 
     # Of a path its last part: no folder of this machine belongs into a report.
     given = [_without_folder(word) for word in sys.argv[1:]]
-    command = shlex.join(["python", "-m", f"benchmarks.{Path(sys.argv[0]).stem}", *given])
+    program = Path(sys.argv[0])
+    name = program.parent.name if program.stem == "__main__" else program.stem
+    command = shlex.join(["python", "-m", f"benchmarks.{name}", *given])
     return [f"- machine: {_processor()}, {os.cpu_count()} CPUs, {threads} threads used",
             f"- date: {datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M} UTC; Python {platform.python_version()}, "
             f"torch {torch.__version__}",

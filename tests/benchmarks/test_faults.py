@@ -1,0 +1,179 @@
+"""The fault campaign: it draws the same cases from the same seed, covers the schema, and tells a planted fault."""
+
+import os
+import sys
+import time
+from pathlib import Path
+from random import Random
+from typing import Annotated
+
+import pytest
+import torch._dynamo  # noqa: F401  which an optimiser imports when it is made: once here, not in each child
+
+from benchmarks.faults import __main__ as program
+from benchmarks.faults import campaign, commands, examples, rows, schema, settings
+from benchmarks.faults.campaign import Case, Kind
+from seq2seq_suite import cli, config_file
+from seq2seq_suite.config import Config
+from seq2seq_suite.training import experiment  # noqa: F401
+
+
+def case_of(kind: str, number: int, folder: Path, main=cli.main, *, seed: int = 1) -> Case:
+    own, shared = folder / f"{kind}-{number}-{seed}", folder / "shared"
+    own.mkdir()
+    shared.mkdir(exist_ok=True)
+    return Case(kind, seed, number, own, shared, main)
+
+
+def told(*words: str) -> int:
+    """A command line with one fault: it knows no key `seed`."""
+    if any("seed" in Path(word).read_text() for word in words[0] if word.endswith(".yaml") and Path(word).is_file()):
+        raise KeyError("seed")
+    print("a.yaml: refused", file=sys.stderr)
+    return 2
+
+
+def seeds_are_wrong(case: Case) -> None:
+    (case.folder / "a.yaml").write_text("seed: 1" if case.number == 2 else "")
+    case.call("run", "a.yaml")
+
+
+def test_a_planted_fault_is_told_with_the_command_that_repeats_it(tmp_path, capsys):
+    kinds = [Kind("planted", "a fault", seeds_are_wrong, 4)]
+    page = tmp_path / "page.md"
+    given = ["--minutes", "1", "--jobs", "1", "--seed", "7", "--output", str(page)]
+    assert program.main(given, command=told, kinds=kinds) == 1
+    assert "| planted | a fault | 4 | 1 |" in page.read_text()
+    line = next(line for line in page.read_text().splitlines() if line.startswith("- `"))
+    assert line == ("- `python -m benchmarks.faults --only planted --seed 7 --case 2`: "
+                    "a stack trace: KeyError: 'seed': python -m seq2seq_suite run a.yaml")
+    repeated = line.split("`")[1].split()[3:]
+    assert program.main(repeated, command=told, kinds=kinds) == 1
+    assert "KeyError: 'seed'" in capsys.readouterr().out
+    assert program.main([*repeated[:-1], "3"], command=told, kinds=kinds) == 0
+
+
+def test_two_workers_try_each_number_once(tmp_path):
+    def note(case: Case) -> None:
+        (tmp_path / str(case.number)).open("x").close()
+
+    found = campaign.go_through(Kind("note", "", note, 7), 1, tmp_path, cli.main, seconds=60, jobs=2)
+    assert not found.failures and found.counts["tries"] >= 7
+    assert {int(path.name) for path in tmp_path.iterdir()} == set(range(found.counts["tries"]))
+
+
+def test_a_worker_that_dies_is_a_failure(tmp_path):
+    def die(case: Case) -> None:
+        if case.number == 1:
+            os._exit(3)
+
+    found = campaign.go_through(Kind("die", "", die, 4), 1, tmp_path, cli.main, seconds=60, jobs=2)
+    assert found.failures == {1: ["the campaign's own process died"]} and found.counts["tries"] >= 4
+
+
+@pytest.mark.parametrize(("main", "fault"), [
+    (lambda words: time.sleep(9), "no answer within"),
+    (lambda words: os.kill(os.getpid(), 9), "exit code 137, expected 0"),
+    (lambda words: 2, "exit code 2 without a word"),
+    (lambda words: print("9" * 5000, file=sys.stderr) or 0, "a message with a line of 5,000 characters"),
+    (lambda words: len(b"x" * 2**28) >> 60, "MiB of memory"),
+])
+def test_whatever_ends_badly_is_told(tmp_path, main, fault):
+    ended = commands.start(main, ["run"], tmp_path, limit=0.5).wait()
+    assert any(one.startswith(fault) or fault in one for one in commands.faults(ended, (0,), memory=2**25)), ended
+
+
+def test_no_command_gets_more_memory_than_its_bound(tmp_path):
+    ended = commands.start(lambda words: len(bytearray(2**34)), ["run"], tmp_path).wait()
+    assert commands.faults(ended, (0,))[0] == "a stack trace: MemoryError"
+
+
+def test_every_key_of_the_schema_is_tried_with_good_and_bad_values():
+    keys = settings.all_keys()
+    assert {key.dotted for key in keys} == set(config_file.key_list(Config))
+    tried = {number // len(settings.WAYS) % len(keys) for number in range(5000)
+             if settings.WAYS[number % len(settings.WAYS)].__name__ == "_value"}
+    assert tried == set(range(len(keys)))
+    for key in keys:
+        assert schema.bad(key, Random(3)) is not None or key.default is not None
+
+
+def test_good_values_are_admitted_and_bad_ones_refused_by_the_type_of_the_key():
+    from pydantic import TypeAdapter, ValidationError
+
+    for key in settings.all_keys():
+        if key.path[0] == "tasks" or key.path[-1] == "keep_categories":
+            continue
+        annotation = key.annotation
+        for bound in key.bounds:
+            annotation = Annotated[annotation, bound]
+        adapter = TypeAdapter(annotation)
+        for seed in range(20):
+            given = schema.good(key, Random(seed))
+            adapter.validate_python(tuple(given) if isinstance(given, list) else given, strict=True)
+            wrong = schema.bad(key, Random(seed))
+            with pytest.raises(ValidationError):
+                adapter.validate_python(tuple(wrong) if isinstance(wrong, list) else wrong, strict=True)
+
+
+def test_yaml_holds_what_was_put_in(tmp_path):
+    values = {"a": {"b": [1, 2.5, "x: #y", None, True, {"c d": []}]}, "e": schema.INFINITE}
+    path = examples.write_yaml(tmp_path / "a.yaml", values)
+    assert config_file.parse(path) == {"a": {"b": (1, 2.5, "x: #y", None, True, {"c d": ()})}, "e": schema.INFINITE}
+
+
+@pytest.mark.parametrize("kind", [settings.try_bad, settings.try_good, rows.try_data])
+def test_a_case_depends_on_kind_seed_and_number_alone(tmp_path, kind):
+    seen = []
+
+    def record(words: list[str]) -> int:
+        files = {path.name: path.read_bytes() for path in sorted(Path().rglob("*")) if path.is_file()}
+        (tmp_path / "seen").write_text(repr((words, files)).replace(str(Path().resolve()), ""))
+        return 0
+
+    for number, seed in ((5, 1), (5, 1), (5, 2)):
+        folder = tmp_path / str(len(seen))
+        folder.mkdir()
+        case = case_of("drawn", number, folder, record, seed=seed)
+        settings.prepare(case)
+        kind(case)
+        seen.append((tmp_path / "seen").read_text().replace(str(folder), ""))
+    assert seen[0] == seen[1] != seen[2]
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("faults")
+    case = case_of("prepare", 0, folder)
+    settings.prepare(case)
+    return folder
+
+
+@pytest.mark.parametrize("number", [0, 1, 3, 5])
+def test_a_bad_configuration_is_refused(shared, number):
+    case = case_of("settings", number, shared)
+    settings.try_bad(case)
+    assert not case.complaints and len(case.called) == 1
+
+
+def test_a_valid_configuration_runs(shared):
+    for number in range(20):  # some are refused: keys depend on one another
+        case = case_of("valid", number, shared)
+        settings.try_good(case)
+        assert not case.complaints
+        if case.counts["ran"]:
+            return
+    pytest.fail("none ran")
+
+
+def test_data_in_another_guise_are_read_as_before(tmp_path):
+    (tmp_path / "shared").mkdir()
+    for number in range(len(rows.COMMON) * len(examples.TASKS)):
+        if number % len(examples.TASKS) == 0 and rows.COMMON[number // len(examples.TASKS)] is rows.same_row:
+            break
+    case = case_of("data", number, tmp_path)
+    made = Case("data", 1, 0, case.shared, case.shared, cli.main)
+    examples.write(case.shared / "data" / "parsing", "parsing")
+    rows.prepare(made, ("parsing",))
+    rows.try_data(case)
+    assert not made.complaints and not case.complaints and len(case.called) == 2
