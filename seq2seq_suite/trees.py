@@ -10,6 +10,7 @@ from seq2seq_suite.types import DataError
 
 ROOT_LABELS = frozenset({"TOP", "ROOT", "S1", "VROOT", ""})
 TRACE = "-NONE-"
+DEEPEST = 150  # brackets around a word: some four times those of the Penn Treebank, and safe for what walks down trees
 _TOKEN = re.compile(r"[()]|[^\s()]+")
 
 
@@ -67,7 +68,8 @@ def read_trees(text: str, *, file: str = "<text>", first_line: int = 1) -> Itera
         (line on which the tree begins, tree).
 
     Raises:
-        DataError: brackets do not match, a node is empty, or words stand outside a tree.
+        DataError: brackets do not match or are nested deeper than `DEEPEST`, a node is empty, or words stand outside
+            a tree.
     """
     stack: list[tuple[str, list[Tree | str]]] = []
     expecting_label = False
@@ -81,6 +83,9 @@ def read_trees(text: str, *, file: str = "<text>", first_line: int = 1) -> Itera
                 stack[-1] = ("", stack[-1][1])
             if not stack:
                 start = line
+            if len(stack) == DEEPEST:
+                raise DataError(f"brackets nested deeper than {DEEPEST}", file=file, line=line,
+                                expected=f"at most {DEEPEST} around a word", remedy="flatten the tree, or remove it")
             stack.append(("", []))
             expecting_label = True
         elif token == ")":
@@ -108,6 +113,21 @@ def read_trees(text: str, *, file: str = "<text>", first_line: int = 1) -> Itera
     if stack:
         raise DataError(f"the tree is cut short: {len(stack)} brackets are still open", file=file, line=start,
                         expected="as many ')' as '('", remedy="complete the tree that begins on this line")
+
+
+def too_deep(tree: Tree) -> bool:
+    """Whether brackets are nested deeper than `DEEPEST`.
+
+    >>> flat, deep = Tree("NN", ("word",)), Tree("NN", ("word",))
+    >>> for _ in range(DEEPEST):
+    ...     deep = Tree("NP", (deep,))
+    >>> too_deep(flat), too_deep(deep)
+    (False, True)
+    """
+    level = [tree]
+    for _ in range(DEEPEST):
+        level = [child for node in level for child in node.children if isinstance(child, Tree)]
+    return bool(level)
 
 
 def bare_label(label: str) -> str:

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
-from seq2seq_suite.trees import ROOT_LABELS, Tree
+from seq2seq_suite.trees import ROOT_LABELS, Tree, too_deep
 
 ROOT = "TOP"
 
@@ -25,7 +25,8 @@ class Linearisation(Protocol):
         """The symbols of a tree."""
 
     def read(self, symbols: Sequence[str], words: Sequence[str], tags: Sequence[str]) -> Tree | None:
-        """The tree over `words`; None if the symbols do not make one tree over exactly these words."""
+        """The tree over `words`; None if the symbols do not make one tree over exactly these words, or too deep a
+        one."""
 
 
 class Bracketing(ABC):
@@ -186,7 +187,8 @@ def without_root(tree: Tree) -> Tree:
     return tree
 
 
-def with_root(node: Tree | str) -> Tree:
-    """The tree with a root node again."""
+def with_root(node: Tree | str) -> Tree | None:
+    """The tree with a root node again; None if it is deeper than trees may be."""
     assert isinstance(node, Tree)
-    return node if node.label in ROOT_LABELS else Tree(ROOT, (node,))
+    tree = node if node.label in ROOT_LABELS else Tree(ROOT, (node,))
+    return None if too_deep(tree) else tree

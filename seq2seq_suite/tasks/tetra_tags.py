@@ -46,19 +46,20 @@ class TetraTags:
         """The tags of a tree, its root node left out if it stands over one constituent."""
         return list(self._write([without_root(tree)], "l"))
 
-    def _write(self, nodes: Sequence[Tree], side: str) -> Iterator[str]:
+    def _write(self, nodes: Sequence[Tree | str], side: str) -> Iterator[str]:
         """Of one node, or of several that hang together under a node without a label."""
-        labels: list[str] = []
-        while len(nodes) == 1 and not nodes[0].is_preterminal():
-            labels.append(nodes[0].label)
-            nodes = nodes[0].children
-        written = " ".join(labels)
-        if len(nodes) == 1:
-            yield f"{side} {written}".strip()
-            return
-        yield from self._write(nodes[:1], "l")
-        yield f"{side.upper()} {written}".strip()
-        yield from self._write(nodes[1:], "r")
+        while True:
+            labels: list[str] = []
+            while len(nodes) == 1 and isinstance(nodes[0], Tree) and not nodes[0].is_preterminal():
+                labels.append(nodes[0].label)
+                nodes = nodes[0].children
+            written = " ".join(labels)
+            if len(nodes) == 1:
+                yield f"{side} {written}".strip()
+                return
+            yield from self._write(nodes[:1], "l")
+            yield f"{side.upper()} {written}".strip()
+            nodes, side = nodes[1:], "r"
 
     def read(self, symbols: Sequence[str], words: Sequence[str], tags: Sequence[str]) -> Tree | None:
         """The tree over `words`; None if the tags do not make one tree over exactly these words."""
@@ -101,19 +102,25 @@ class _Node:
         """Put a node into the open place farthest to the right; False if there is none."""
         if not self.open:
             return False
-        if self.right is not None:
-            self.right.hang(node)
-        else:
-            self.right = node
-        self.open = self.right.open
+        self._right()[-1].right = node
+        self.open = node.open
         return True
 
     def trees(self) -> list[Tree]:
         """The tree with the labels around it; what a node without a label holds, one after the other."""
-        inside = [*self.children, *(self.right.trees() if self.right is not None else [])]
-        for label in reversed(self.labels):
-            inside = [Tree(label, tuple(inside))]
+        inside: list[Tree] = []
+        for node in reversed(self._right()):
+            inside = [*node.children, *inside]
+            for label in reversed(node.labels):
+                inside = [Tree(label, tuple(inside))]
         return inside
+
+    def _right(self) -> list[_Node]:
+        """The node and those on its right, from the highest down."""
+        nodes = [self]
+        while nodes[-1].right is not None:
+            nodes.append(nodes[-1].right)
+        return nodes
 
 
 @dataclass(frozen=True)
