@@ -29,7 +29,7 @@ from seq2seq_suite.cli_inputs import (
     yamls_and_overrides,
 )
 from seq2seq_suite.report.tables import figure, print_json, print_summary, print_table
-from seq2seq_suite.types import COMMAND_LINE, ConfigError, DataError, RunError, UserError
+from seq2seq_suite.types import COMMAND_LINE, ConfigError, RunError, UserError
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, context_settings={"help_option_names": ["-h", "--help"]})
 
@@ -356,17 +356,15 @@ def score(
       python -m seq2seq_suite score parsing gold.txt predicted.txt
     """
     from seq2seq_suite.tasks import open_task
+    from seq2seq_suite.tasks.scoring import score_files
 
     overrides = only_overrides(changes or [])
     from seq2seq_suite.config_file import for_task
 
     adapter = open_task(task, for_task(task, overrides) if overrides else None)
-    right, given = adapter.read_references(references), adapter.read_references(predictions)
-    if len(right) != len(given):
-        raise DataError(f"{len(given)} predictions for {len(right)} references in {references}", file=str(predictions),
-                        expected=f"{len(right)} predictions, in the order of the references",
-                        remedy="give an output for every reference, and nothing else")
-    found = adapter.score(given, right)
+    found, warning = score_files(adapter, references, predictions)
+    if warning:
+        print(warning, file=sys.stderr)
     if json:
         print_json({"task": task, "figures": found.figures, "signature": found.signature})
     else:

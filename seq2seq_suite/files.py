@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ LARGEST_TEXT = 2**30  # bytes that are read into memory as one text
 
 def read_text(path: Path, *, expected: str = "a text file in UTF-8", remedy: str = "", largest: int = LARGEST_TEXT,
               errors: str = "strict") -> str:
-    """A whole file as text.
+    """A whole file as text, without the byte order mark that some editors put before it.
 
     Args:
         path: the file.
@@ -28,21 +29,23 @@ def read_text(path: Path, *, expected: str = "a text file in UTF-8", remedy: str
     Raises:
         DataError: there is no such file, it is a folder, not UTF-8, too large, or cannot be read.
     """
+    line = 0
     try:
         size = path.stat().st_size
         if size > largest:
             raise DataError(f"the file has {size:,} bytes", file=str(path), expected=f"at most {largest:,} bytes",
                             remedy=remedy or "split the file")
-        return path.read_bytes().decode("utf-8", errors=errors)
+        return path.read_bytes().decode("utf-8-sig", errors=errors)
     except FileNotFoundError:
         got = "there is no such file"
     except IsADirectoryError:
         got = "this is a folder"
     except UnicodeDecodeError as error:
         got, remedy = f"byte {error.start:,} is not UTF-8", remedy or "save the file as UTF-8"
+        line = error.object.count(b"\n", 0, error.start) + 1
     except (OSError, ValueError) as error:  # ValueError: a name with a NUL
         got = f"the file cannot be read: {getattr(error, 'strerror', None) or error}"
-    raise DataError(got, file=str(path), expected=expected, remedy=remedy or "correct the path")
+    raise DataError(got, file=str(path), line=line, expected=expected, remedy=remedy or "correct the path")
 
 
 def read_lines(path: Path, *, expected: str = "a text file in UTF-8", remedy: str = "") -> list[str]:
@@ -53,16 +56,30 @@ def read_lines(path: Path, *, expected: str = "a text file in UTF-8", remedy: st
 
 def read_json(path: Path, *, expected: str = "JSON in UTF-8", remedy: str = "") -> Any:
     """A whole file as JSON; raises DataError as `read_text` does, and for what is not JSON or nested too deep."""
-    text = read_text(path, expected=expected, remedy=remedy, errors="surrogatepass")
+    return parse_json(read_text(path, expected=expected, remedy=remedy, errors="surrogatepass"), file=str(path),
+                      expected=expected, remedy=remedy or "restore the file")
+
+
+def parse_json(text: str, *, file: str, line: int = 0, expected: str = "JSON", remedy: str = "correct it") -> Any:
+    """A text as JSON.
+
+    Args:
+        text: what is read.
+        file, line: where it stands; 0 where it is the whole file.
+        expected, remedy: for the message.
+
+    Raises:
+        DataError: it is no JSON, nested too deep, or holds a number of more digits than Python reads.
+    """
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
-        line, got = error.lineno, f"invalid JSON at column {error.colno}: {error.msg}"
+        line, got = line or error.lineno, f"invalid JSON at column {error.colno}: {error.msg}"
     except RecursionError:
-        line, got = 0, "the JSON is nested too deep"
-    except ValueError as error:  # a number of more digits than Python reads
-        line, got = 0, f"invalid JSON: {error}"
-    raise DataError(got, file=str(path), line=line, expected=expected, remedy=remedy or "restore the file")
+        got = "the JSON is nested too deep"
+    except ValueError:
+        got = f"invalid JSON: a number of more than {sys.get_int_max_str_digits():,} digits"
+    raise DataError(got, file=file, line=line, expected=expected, remedy=remedy)
 
 
 def atomic_write_text(path: Path, text: str) -> None:

@@ -9,7 +9,7 @@ from seq2seq_suite.types import DataError
 
 
 @pytest.mark.parametrize(("content", "got", "line"), [
-    (b"caf\xe9", "byte 3 is not UTF-8", 0),
+    (b"[\ncaf\xe9]", "byte 5 is not UTF-8", 2),
     (b"{\n  x}", "invalid JSON at column 3", 2),
     (b"[" * 100_000, "nested too deep", 0),
     (b"1" * 5_000, "invalid JSON", 0),
@@ -40,6 +40,8 @@ def test_lines_end_at_line_feeds_alone(tmp_path):
     file = tmp_path / "lines.txt"
     file.write_bytes("a\u2028b\r\n\nc".encode())
     assert read_lines(file) == ["a\u2028b", "", "c"]
+    file.write_bytes(b"\xef\xbb\xbfa\n")
+    assert read_lines(file) == ["a"]
     file.write_bytes(b"")
     assert read_lines(file) == []
 

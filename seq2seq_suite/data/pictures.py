@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -41,16 +42,21 @@ class ImageFile:
         """Any format that Pillow reads, turned as its orientation says."""
         from PIL import Image, ImageOps, UnidentifiedImageError
 
+        expected, remedy = "png, jpeg or another format that Pillow reads", "convert the file, or remove the row"
         try:
             content = self.content or Path(self.name).read_bytes()
-            with Image.open(io.BytesIO(content)) as image:
-                return np.asarray(ImageOps.exif_transpose(image).convert("RGB"))
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", Image.DecompressionBombWarning)
+                with Image.open(io.BytesIO(content)) as image:
+                    return np.asarray(ImageOps.exif_transpose(image).convert("RGB"))
         except UnidentifiedImageError:
             problem = "no image that can be read"
-        except (OSError, SyntaxError, ValueError) as error:
-            problem = f"cannot be read: {getattr(error, 'strerror', None) or error}"
-        raise DataError(problem, file=self.name, expected="png, jpeg or another format that Pillow reads",
-                        remedy="convert the file, or remove the row")
+        except (Image.DecompressionBombWarning, Image.DecompressionBombError):
+            problem, remedy = "too many pixels", "scale the picture down, or remove the row"
+            expected = f"at most {Image.MAX_IMAGE_PIXELS:,} pixels"
+        except Exception as error:  # of Pillow's many readers each fails in its own way
+            problem = f"cannot be read: {getattr(error, 'strerror', None) or error or type(error).__name__}"
+        raise DataError(problem, file=self.name, expected=expected, remedy=remedy)
 
 
 def fit(pixels: np.ndarray, height: int, width: int) -> tuple[np.ndarray, float]:

@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Sequence
 
 from seq2seq_suite import __version__
-from seq2seq_suite.types import Score
+from seq2seq_suite.types import DataError, Score
 
 _WORST = 20
 
@@ -32,7 +32,8 @@ def error_rates(predictions: Sequence[str | None], references: Sequence[str]) ->
         empty_rate. `details["worst"]` holds the utterances with the most errors, aligned. Counts: (errors, words).
 
     Raises:
-        ValueError: there is not one prediction for each reference, or a reference without a word.
+        DataError: a reference has no word.
+        ValueError: there is not one prediction for each reference.
 
     >>> score = error_rates(["go two", None], ["go to", "yes"])
     >>> score.figures["wer"], score.figures["cer"], score.figures["sentence_error_rate"]
@@ -45,7 +46,7 @@ def error_rates(predictions: Sequence[str | None], references: Sequence[str]) ->
     gold, found = [normalise(text) for text in references], [normalise(text or "") for text in predictions]
     for number, text in enumerate(gold, 1):
         if not text:
-            raise ValueError(f"reference {number} has no word")
+            raise DataError(f"reference {number} has no word", expected="what is said", remedy="fill it in")
     words, characters = jiwer.process_words(gold, found), jiwer.process_characters(gold, found)
     total = words.hits + words.substitutions + words.deletions
     errors = [sum(max(chunk.ref_end_idx - chunk.ref_start_idx, chunk.hyp_end_idx - chunk.hyp_start_idx)

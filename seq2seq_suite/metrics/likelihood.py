@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from seq2seq_suite import __version__
-from seq2seq_suite.types import Score
+from seq2seq_suite.types import DataError, Score
 
 
 def score_likelihood(log_probabilities: Sequence[float | None], texts: Sequence[str], *, context: str) -> Score:
@@ -22,14 +22,17 @@ def score_likelihood(log_probabilities: Sequence[float | None], texts: Sequence[
         context: how much a model sees of what comes before, for the signature.
 
     Raises:
-        ValueError: there is not one for each text, or no character at all.
+        DataError: the texts have no word.
+        ValueError: there is not one for each text.
 
     >>> score_likelihood([-math.log(16.0)], ["ab c"], context="text").figures
     {'bits_per_character': 1.0, 'word_perplexity': 4.0}
     """
     characters, words = sum(map(len, texts)), sum(len(text.split()) for text in texts)
-    if len(log_probabilities) != len(texts) or not words:
-        raise ValueError(f"{len(log_probabilities)} log-probabilities for {len(texts)} texts of {words} words")
+    if len(log_probabilities) != len(texts):
+        raise ValueError(f"{len(log_probabilities)} log-probabilities for {len(texts)} texts")
+    if not words:
+        raise DataError("the texts to be foreseen have no word", expected="a text on each line", remedy="fill the file")
     nats = [math.inf if value is None else -value for value in log_probabilities]
     bits = [value / math.log(2.0) for value in nats]
     figures = {"bits_per_character": sum(bits) / characters, "word_perplexity": _exp(sum(nats) / words)}

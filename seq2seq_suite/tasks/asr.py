@@ -11,6 +11,7 @@ from seq2seq_suite.config import ASR, Audio, Data
 from seq2seq_suite.data.audio import Composed, Sound
 from seq2seq_suite.data.sources import Row
 from seq2seq_suite.data.subwords import load_subwords, train_subwords
+from seq2seq_suite.files import read_lines
 from seq2seq_suite.metrics.error_rate import error_rates, normalise
 from seq2seq_suite.sizes import Sizes
 from seq2seq_suite.tasks.reading import place_of
@@ -109,7 +110,7 @@ class SpeechRecognitionTask(SoundTask):
 
     def read_references(self, path: Path) -> list[str]:
         """A transcript on each line; an empty line is an empty one."""
-        return Path(path).read_text(encoding="utf-8").splitlines()
+        return read_lines(path)
 
     # -- numbers ------------------------------------------------------------------------------------------------
 

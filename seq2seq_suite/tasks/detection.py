@@ -14,13 +14,13 @@ import numpy as np
 from seq2seq_suite.config import Data, Detection
 from seq2seq_suite.data.pictures import Augmentation, ImageFile, fit, paint, scaled, surest
 from seq2seq_suite.data.sources import Row
-from seq2seq_suite.files import atomic_write_text
+from seq2seq_suite.files import atomic_write_text, read_json, read_lines
 from seq2seq_suite.metrics.boxes import average_precision
 from seq2seq_suite.sizes import BoxOptions, Sizes
-from seq2seq_suite.tasks.reading import file_of, place_of, read_examples, require_embedded
+from seq2seq_suite.tasks.object_rows import NOISE, objects_of, read_objects
+from seq2seq_suite.tasks.reading import columns, file_of, place_of, read_examples, require_embedded
 from seq2seq_suite.types import END, SPECIALS, UNKNOWN, DataError, Encoded, Example, Hypothesis, Objects, Score
 
-NOISE = "noise"
 _GROUP = 5
 _LIKELY = 0.5  # what is shown to a person
 _LARGEST_NOISE, _JITTER = 0.4, 0.1  # sides of random boxes, as a share of the picture; of shifted ones, of their own
@@ -64,28 +64,23 @@ class DetectionTask:
 
     def _example(self, row: Row) -> Example:
         place = {"file": row.file, "line": row.line}
-        found, objects = file_of(row, "image"), row.fields.get("objects")
-        if found is None or not isinstance(objects, Mapping):
-            raise DataError(f"the columns are {', '.join(map(str, row.fields))}", **place,
+        image, objects = file_of(row, "image"), row.fields.get("objects")
+        if image is None or not isinstance(objects, Mapping):
+            raise DataError(columns(row), **place,
                             expected="image (or file_name beside the pictures) and objects {bbox, categories}",
                             remedy='write rows like {"file_name": "a.png", "objects": {"bbox": [[0, 0, 20, 10]], '
                                    '"categories": ["dog"]}}')
-        picture = ImageFile(*found)
+        picture = ImageFile(*image)
         try:
             height, width = picture.pixels().shape[:2]
         except DataError as error:
             raise DataError(f"{picture.name}: {error.got}", **place, expected=error.expected, remedy=error.remedy) \
                 from None
-        boxes = objects.get("bbox", ())
-        labels = objects.get("categories", objects.get("category", objects.get("label", ())))
-        if len(boxes) != len(labels):
-            raise DataError(f"{len(boxes)} boxes with {len(labels)} categories", **place, expected="one for each",
-                            remedy="correct the row")
-        corners = tuple(_corners(box, height, width, place) for box in boxes)
-        if len(corners) > self.options.instances:
-            raise DataError(f"a picture with {len(corners)} objects", **place,
+        found = objects_of(objects, height, width, place)
+        if len(found.boxes) > self.options.instances:
+            raise DataError(f"a picture with {len(found.boxes)} objects", **place,
                             expected=f"at most {self.options.instances}", remedy="raise detection.instances")
-        return Example(picture, Objects(corners, tuple(map(str, labels))), f"{row.file}:{row.line}")
+        return Example(picture, found, f"{row.file}:{row.line}")
 
     def _miniworld(self, split: str) -> Iterator[Example]:
         from seq2seq_suite.data.miniworld.pictures import SIZES, pictures
@@ -107,17 +102,8 @@ class DetectionTask:
 
     def read_references(self, path: Path) -> list[Objects]:
         """A JSON object on each line: `boxes` of x1, y1, x2, y2, `labels`, and `scores` of predictions."""
-        found = []
-        for number, line in enumerate(Path(path).read_text(encoding="utf-8").splitlines(), 1):
-            try:
-                row = json.loads(line)
-                found.append(Objects(tuple(tuple(map(float, box)) for box in row["boxes"]), tuple(row["labels"]),
-                                     tuple(map(float, row.get("scores", [1.0] * len(row["boxes"]))))))
-            except (ValueError, KeyError, TypeError):
-                raise DataError("no objects", file=str(path), line=number,
-                                expected='{"boxes": [[x1, y1, x2, y2]], "labels": ["dog"], "scores": [0.9]}',
-                                remedy="correct the line") from None
-        return found
+        return [read_objects(line, {"file": str(path), "line": number})
+                for number, line in enumerate(read_lines(path), 1)]
 
     # -- numbers ------------------------------------------------------------------------------------------------
 
@@ -132,11 +118,11 @@ class DetectionTask:
 
     def load(self, folder: Path) -> None:
         """Read what `save` wrote."""
-        try:
-            self.labels = tuple(json.loads((folder / "labels.json").read_text(encoding="utf-8")))
-        except (OSError, ValueError):
-            raise DataError("missing or broken", file=str(folder / "labels.json"),
-                            remedy="copy the file from where the run was trained") from None
+        file, remedy = folder / "labels.json", "copy the file from where the run was trained"
+        labels = read_json(file, remedy=remedy)
+        if not isinstance(labels, list) or not all(isinstance(label, str) for label in labels):
+            raise DataError("no list of names", file=str(file), remedy=remedy)
+        self.labels = tuple(labels)
 
     def sizes(self) -> Sizes:
         """What the symbols ask of a model."""
@@ -317,20 +303,6 @@ def _likely(prediction: Objects | None) -> Objects:
     chosen = [place for place, score in enumerate(objects.scores) if score >= _LIKELY]
     return Objects(*(tuple(values[place] for place in chosen)
                      for values in (objects.boxes, objects.labels, objects.scores)))
-
-
-def _corners(box: Any, height: int, width: int, place: Mapping[str, Any]) -> tuple[float, float, float, float]:
-    """COCO's (x, y, width, height) as corners; raises DataError."""
-    try:
-        x, y, wide, high = map(float, box)
-    except (TypeError, ValueError):
-        raise DataError(f"the box {box!r}", **place, expected="[x, y, width, height]",
-                        remedy="correct the row") from None
-    if wide <= 0 or high <= 0 or x < 0 or y < 0 or x + wide > width + 1 or y + high > height + 1:
-        raise DataError(f"the box {list(box)} is empty or outside the picture of {width} x {height}", **place,
-                        expected="[x, y, width, height] inside the picture",
-                        remedy="correct the row, or leave such rows out by data.max_bad_rows")
-    return x, y, min(x + wide, width), min(y + high, height)
 
 
 def _area(box: Sequence[float]) -> float:

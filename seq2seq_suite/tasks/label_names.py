@@ -9,10 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from seq2seq_suite.data.sources import Row
+from seq2seq_suite.files import read_lines
+from seq2seq_suite.tasks.reading import columns, shown
 from seq2seq_suite.types import DataError
 
 FILE = "labels.txt"
 INVALID = "(invalid)"
+_DIGITS = 10  # fewer have numbers of labels
 
 
 def read_names(path: str, subset: str = "") -> tuple[str, ...]:
@@ -21,8 +24,7 @@ def read_names(path: str, subset: str = "") -> tuple[str, ...]:
     folders = (place / subset, place) if place.is_dir() else (place.parent,) if place.is_file() else ()
     for folder in folders:
         if (folder / FILE).is_file():
-            lines = (folder / FILE).read_text(encoding="utf-8").splitlines()
-            return tuple(line.strip() for line in lines if line.strip())
+            return tuple(line.strip() for line in read_lines(folder / FILE) if line.strip())
     return ()
 
 
@@ -44,18 +46,18 @@ def read_labels(row: Row, names: tuple[str, ...], *, allow_empty: bool) -> tuple
     """
     place = {"file": row.file, "line": row.line}
     if "labels" not in row.fields:
-        raise DataError(f"no column 'labels' among {', '.join(map(str, row.fields))}", **place,
+        raise DataError(f"no column 'labels'; {columns(row)}", **place,
                         expected="columns 'text' and 'labels'", remedy='write rows like {"text": "...", "labels": '
                         '["name", "name"]}')
     value = row.fields["labels"]
     if isinstance(value, str):
-        value = from_line(value)
+        value = from_line(value, **place)
     if not isinstance(value, list | tuple):
-        raise DataError(f"labels are {value!r}", **place, expected="a list of names or numbers",
+        raise DataError(f"labels are {shown(value)}", **place, expected="a list of names or numbers",
                         remedy="write a list, also for a single label")
     labels = tuple(_name(one, names, place) for one in value)
     if len(set(labels)) < len(labels):
-        raise DataError(f"a label is given twice: {to_line(labels)}", **place, expected="each label once",
+        raise DataError(f"a label is given twice: {shown(to_line(labels))}", **place, expected="each label once",
                         remedy="remove the repetition")
     if not labels and not allow_empty:
         raise DataError("the text has no label", **place, expected="at least one label",
@@ -64,16 +66,17 @@ def read_labels(row: Row, names: tuple[str, ...], *, allow_empty: bool) -> tuple
 
 
 def _name(value: Any, names: tuple[str, ...], place: dict[str, Any]) -> str:
-    if isinstance(value, str) and value.strip() and (not names or value.strip() in names):
-        return value.strip()
-    number = int(value) if isinstance(value, str) and value.strip().isdecimal() else value
+    text = value.strip() if isinstance(value, str) else ""
+    if text in names if names else text and not set(text) & set("\r\n"):
+        return text
+    number = int(text) if text.isdecimal() and len(text) < _DIGITS else value
     if isinstance(number, int) and not isinstance(number, bool) and number >= 0:
         if not names:
             return str(number)
         if number < len(names):
             return names[number]
-    near = get_close_matches(str(value), names, n=1)
-    raise DataError(f"unknown label {value!r}", **place,
+    near = get_close_matches(shown(value), names, n=1)
+    raise DataError(f"unknown label {shown(value)}", **place,
                     expected=f"a name in {FILE} or a number below {len(names)}" if names else "a name or a number",
                     remedy=f"did you mean {near[0]}?" if near else f"correct the row, or add the name to {FILE}")
 
@@ -87,11 +90,15 @@ def to_line(labels: Iterable[str]) -> str:
     return ", ".join('"' + label.replace('"', '""') + '"' if set(label) & {",", '"'} else label for label in labels)
 
 
-def from_line(line: str) -> list[str]:
-    """The inverse of `to_line`.
+def from_line(text: str, *, file: str = "", line: int = 0) -> list[str]:
+    """The inverse of `to_line`; raises DataError, naming file and line, for what is no such text.
 
     >>> from_line('class 9, class 7, "a, b"'), from_line("")
     (['class 9', 'class 7', 'a, b'], [])
     """
-    cells = next(csv.reader([line.strip()], skipinitialspace=True), [])
+    try:
+        cells = next(csv.reader([text.strip()], skipinitialspace=True), [])
+    except csv.Error as problem:  # a label of more than 128 KB, or an end of a line in the middle
+        raise DataError(f"no labels: {problem}", file=file, line=line, expected="labels with commas between",
+                        remedy="correct the line") from None
     return [cell.strip() for cell in cells if cell.strip()]

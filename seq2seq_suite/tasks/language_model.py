@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -11,9 +12,10 @@ from seq2seq_suite.config import Data, LanguageModel
 from seq2seq_suite.data.sources import Row
 from seq2seq_suite.data.subwords import Characters, Subwords, clean_text, load_subwords, train_subwords
 from seq2seq_suite.data.vocabulary import Vocabulary
+from seq2seq_suite.files import read_lines
 from seq2seq_suite.metrics.likelihood import score_likelihood
 from seq2seq_suite.sizes import Sizes
-from seq2seq_suite.tasks.reading import place_of, read_examples, require_embedded
+from seq2seq_suite.tasks.reading import columns, place_of, read_examples, require_embedded, shown
 from seq2seq_suite.types import END, DataError, Encoded, Example, Hypothesis, Score
 
 Judged = str | float  # a continuation, or a text's log-probability
@@ -58,10 +60,10 @@ class LanguageModelTask:
     def _whole(self, row: Row) -> Example:
         text, place = row.fields.get(self.options.text_column), {"file": row.file, "line": row.line}
         if text is not None and not isinstance(text, str):
-            raise DataError(f"{self.options.text_column} is {text!r}", **place, expected="a text",
+            raise DataError(f"{self.options.text_column} is {shown(text)}", **place, expected="a text",
                             remedy="put it in quotes, or remove the row")
         if text is None:
-            raise DataError(f"the columns are {', '.join(map(str, row.fields))}", **place,
+            raise DataError(columns(row), **place,
                             expected=f"a text in the column {self.options.text_column}",
                             remedy="name the column by language_model.text_column")
         text = self._clean(text)
@@ -89,10 +91,9 @@ class LanguageModelTask:
                             expected=f"at most {self.options.window}", remedy="give its last part alone")
         return Example(beginning, None, origin)
 
-    def read_references(self, path: Path) -> list[Judged]:
-        """On each line a text, or the natural logarithm of its probability."""
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
-        return [_number(line) if _number(line) is not None else clean_text(line) for line in lines]
+    def read_references(self, path: Path) -> list[str]:
+        """On each line a text, or the natural logarithm of its probability as it is written."""
+        return [clean_text(line) for line in read_lines(path)]
 
     # -- symbols ------------------------------------------------------------------------------------------------
 
@@ -146,7 +147,8 @@ class LanguageModelTask:
 
     def score(self, predictions: Sequence[Judged | None], references: Sequence[str]) -> Score:
         """Bits per character and perplexity of words."""
-        return score_likelihood(predictions, references, context=f"{self.options.window} characters")
+        judged = [_logarithm(number, value) for number, value in enumerate(predictions, 1)]
+        return score_likelihood(judged, references, context=f"{self.options.window} characters")
 
     def to_text(self, prediction: Judged | None) -> str:
         """A text on one line, or a log-probability."""
@@ -157,11 +159,16 @@ class LanguageModelTask:
         return self.to_text(prediction)
 
 
-def _number(line: str) -> float | None:
+def _logarithm(number: int, value: Judged | None) -> float | None:
+    """A log-probability, also as `read_references` gives it; raises DataError with the prediction's number."""
     try:
-        return float(line)
+        found = float(value) if value not in (None, "") else None
     except ValueError:
-        return None
+        found = math.nan
+    if found is None or found <= 0:
+        return found
+    raise DataError(f"prediction {number} is {shown(value)}", expected="the natural logarithm of a text's probability",
+                    remedy="write one on each line, such as -12.5, in the order of the texts")
 
 
 def _miniworld(split: str) -> Iterator[tuple[str, str]]:

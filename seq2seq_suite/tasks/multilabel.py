@@ -16,13 +16,13 @@ from seq2seq_suite.data.sources import Row, read_rows
 from seq2seq_suite.data.subwords import clean_text
 from seq2seq_suite.data.vocabulary import Vocabulary
 from seq2seq_suite.data.words import encode_words, split_words
-from seq2seq_suite.files import atomic_write_text
+from seq2seq_suite.files import atomic_write_text, read_lines
 from seq2seq_suite.metrics.labels import binarise, score_labels
 from seq2seq_suite.sizes import SetOptions, Sizes
 from seq2seq_suite.tasks.label_automaton import LabelAutomaton
 from seq2seq_suite.tasks.label_names import INVALID, from_line, read_labels, read_names, to_line
 from seq2seq_suite.tasks.linear_scores import LinearScores
-from seq2seq_suite.tasks.reading import place_of, read_examples, require_embedded
+from seq2seq_suite.tasks.reading import columns, place_of, read_examples, require_embedded
 from seq2seq_suite.tasks.source_pieces import SourcePieces
 from seq2seq_suite.types import END, SPECIALS, DataError, Encoded, Example, Hypothesis, Score
 
@@ -122,11 +122,11 @@ class MultilabelTask:
         if ".jsonl" in path.suffixes:
             names = read_names(str(path))
             return [read_labels(row, names, allow_empty=True) for row in read_rows(str(path), "", splits={})]
-        return [self._from_line(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        return [self._from_line(text, str(path), number) for number, text in enumerate(read_lines(path), 1)]
 
-    def _from_line(self, line: str) -> Labels | None:
-        labels = tuple(from_line(line))
-        return None if line.strip() == INVALID or not (labels or self.options.allow_empty) else labels
+    def _from_line(self, text: str, file: str, line: int) -> Labels | None:
+        labels = tuple(from_line(text, file=file, line=line))
+        return None if text.strip() == INVALID or not (labels or self.options.allow_empty) else labels
 
     # -- symbols ------------------------------------------------------------------------------------------------
 
@@ -317,7 +317,7 @@ def above(names: Sequence[str], scores: np.ndarray, threshold: float, *, allow_e
 def _text(row: Row) -> str:
     text: Any = row.fields.get("text")
     if not isinstance(text, str):
-        raise DataError(f"no text in a column 'text' among {', '.join(map(str, row.fields))}", file=row.file,
-                        line=row.line, expected="columns 'text' and 'labels'",
+        raise DataError(f"no text in a column 'text'; {columns(row)}", file=row.file, line=row.line,
+                        expected="columns 'text' and 'labels'",
                         remedy='write rows like {"text": "...", "labels": ["name", "name"]}')
     return text

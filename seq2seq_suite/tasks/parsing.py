@@ -14,11 +14,12 @@ from seq2seq_suite.config import Data, Parsing
 from seq2seq_suite.data.sources import Row
 from seq2seq_suite.data.vocabulary import Vocabulary
 from seq2seq_suite.data.words import encode_words
+from seq2seq_suite.files import read_lines
 from seq2seq_suite.metrics.evalb import evalb
 from seq2seq_suite.sizes import Sizes
 from seq2seq_suite.tasks.automaton import ParserAutomaton
 from seq2seq_suite.tasks.linearisation import Bracketing, Brackets, InOrder, Linearisation
-from seq2seq_suite.tasks.reading import place_of, read_examples, require_embedded
+from seq2seq_suite.tasks.reading import columns, place_of, read_examples, require_embedded
 from seq2seq_suite.tasks.tetra_tags import TetraAutomaton, TetraTags
 from seq2seq_suite.trees import Tree, clean, read_trees
 from seq2seq_suite.types import END, SPECIALS, UNKNOWN, Constraint, DataError, Encoded, Example, Hypothesis, Score
@@ -66,13 +67,10 @@ class ParsingTask:
     def _example(self, row: Row) -> Example:
         text = row.fields.get("tree")
         if not isinstance(text, str):
-            raise DataError(f"no column 'tree' among {', '.join(map(str, row.fields))}", file=row.file, line=row.line,
+            raise DataError(f"no text in a column 'tree'; {columns(row)}", file=row.file, line=row.line,
                             expected="a column 'tree' with a bracketed tree",
                             remedy='write rows like {"tree": "(S (NP ...) (VP ...))"}, or a bracketed treebank file')
-        trees = [tree for _, tree in read_trees(text, file=row.file, first_line=row.line)]
-        if len(trees) != 1:
-            raise DataError(f"{len(trees)} trees in one row", file=row.file, line=row.line, expected="one tree")
-        tree = clean(trees[0])
+        tree = _one_tree(text, row.file, row.line)
         if tree is None or tree.is_preterminal():
             raise DataError("the tree has no bracket over a word", file=row.file, line=row.line,
                             expected="(LABEL (TAG word) ...)", remedy="remove the row")
@@ -88,7 +86,7 @@ class ParsingTask:
 
     def from_text(self, text: str, *, origin: str = "") -> Example:
         """A tokenised sentence, words separated by spaces, brackets written -LRB- and -RRB- as in treebanks."""
-        words = tuple({"(": "-LRB-", ")": "-RRB-"}.get(word, word) for word in text.split())
+        words = tuple(text.replace("(", "-LRB-").replace(")", "-RRB-").split())
         place = place_of(origin)
         if not words:
             raise DataError("an empty sentence", **place, expected="words separated by spaces")
@@ -97,13 +95,11 @@ class ParsingTask:
 
     def read_references(self, path: Path) -> list[Tree | None]:
         """Bracketed trees, one or several lines each; an empty pair of brackets is a prediction that failed."""
-        text = Path(path).read_text(encoding="utf-8")
-        failed = "(())"
-        if any(line.strip() in (failed, "()", "") for line in text.splitlines()):
-            lines = text.splitlines()
-            return [None if line.strip() in (failed, "()", "") else clean(next(read_trees(
-                line, file=str(path), first_line=number))[1]) for number, line in enumerate(lines, 1)]
-        return [clean(tree) for _, tree in read_trees(text, file=str(path))]
+        lines, failed = read_lines(path), ("(())", "()", "")
+        if any(line.strip() in failed for line in lines):
+            return [None if line.strip() in failed else _one_tree(line, str(path), number)
+                    for number, line in enumerate(lines, 1)]
+        return [clean(tree) for _, tree in read_trees("\n".join(lines), file=str(path))]
 
     # -- symbols ------------------------------------------------------------------------------------------------
 
@@ -240,6 +236,15 @@ class ParsingTask:
         from nltk.tree.prettyprinter import TreePrettyPrinter
 
         return TreePrettyPrinter(DrawnTree.fromstring(str(prediction))).text(unicodelines=True)
+
+
+def _one_tree(text: str, file: str, line: int) -> Tree | None:
+    """The tree that a text writes, cleaned; None if nothing but traces was in it."""
+    trees = [tree for _, tree in read_trees(text, file=file, first_line=line)]
+    if len(trees) != 1:
+        raise DataError(f"{len(trees)} trees in one row", file=file, line=line, expected="one tree",
+                        remedy="write each in a row of its own")
+    return clean(trees[0])
 
 
 def trace(automaton: ParserAutomaton, encoded: Sequence[Encoded]) -> tuple[list[np.ndarray], list[np.ndarray]]:

@@ -12,10 +12,11 @@ import numpy as np
 from seq2seq_suite.config import QA, Data
 from seq2seq_suite.data.sources import Row
 from seq2seq_suite.data.vocabulary import Vocabulary
+from seq2seq_suite.files import read_lines
 from seq2seq_suite.metrics.answers import Gold, answer_scores
 from seq2seq_suite.sizes import Sizes
 from seq2seq_suite.tasks.passages import SEPARATOR, Passage, crop, symbols_of, text_of, words_of
-from seq2seq_suite.tasks.reading import place_of, read_examples, require_embedded
+from seq2seq_suite.tasks.reading import columns, place_of, read_examples, require_embedded, shown
 from seq2seq_suite.tasks.source_pieces import SourcePieces
 from seq2seq_suite.types import END, DataError, Encoded, Example, Hypothesis, Score
 
@@ -89,12 +90,12 @@ class QuestionAnsweringTask:
         context = next((name for name in CONTEXT_COLUMNS if name in row.fields), None)
         answer = next((name for name in ANSWER_COLUMNS if name in row.fields), None)
         if "question" not in row.fields or context is None or answer is None:
-            raise DataError(f"the columns are {', '.join(map(str, row.fields))}", **place,
+            raise DataError(columns(row), **place,
                             expected="question, context (or passage) and answer (or answers)",
                             remedy='write rows like {"question": "...", "context": "...", "answer": "..."}')
         for name in ("question", context):
             if not isinstance(row.fields[name], str) or not row.fields[name].strip():
-                raise DataError(f"the column '{name}' holds {row.fields[name]!r}", **place, expected="text",
+                raise DataError(f"the column '{name}' holds {shown(row.fields[name])}", **place, expected="text",
                                 remedy="fill it in, or remove the row")
         answers = self._answers(row.fields[answer], place)
         passage, shortened = self._passage(row.fields["question"], row.fields[context], place)
@@ -106,8 +107,8 @@ class QuestionAnsweringTask:
             value = value.get("text")
         found = [value] if isinstance(value, str) else value
         if not isinstance(found, Sequence) or not all(isinstance(answer, str) for answer in found):
-            raise DataError(f"the answer is {value!r}", **place, expected="text, a list of texts, or an object whose "
-                            "`text` is one", remedy="correct the row")
+            raise DataError(f"the answer is {shown(value)}", **place, remedy="correct the row",
+                            expected="text, a list of texts, or an object whose `text` is one")
         answers = tuple(dict.fromkeys(self._plain(answer) for answer in found if symbols_of(answer)))
         if not answers:
             raise DataError("the question has no answer", **place, expected="at least one answer with a word in it",
@@ -156,8 +157,7 @@ class QuestionAnsweringTask:
 
     def read_references(self, path: Path) -> list[Gold | None]:
         """An answer a line, several right ones separated by `|||`; an empty line is a prediction that failed."""
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
-        answers = [tuple(part.strip() for part in line.split(SEPARATOR) if part.strip()) for line in lines]
+        answers = [tuple(part.strip() for part in line.split(SEPARATOR) if part.strip()) for line in read_lines(path)]
         return [Gold(found) if found else None for found in answers]
 
     # -- symbols ------------------------------------------------------------------------------------------------
@@ -243,10 +243,6 @@ class QuestionAnsweringTask:
     def score(self, predictions: Sequence[str | Gold | None], references: Sequence[Gold]) -> Score:
         """SQuAD's figures, over all and by category."""
         answers = [given.answers[0] if isinstance(given, Gold) else given for given in predictions]
-        for number, gold in enumerate(references, 1):
-            if gold is None:
-                raise DataError(f"line {number} of the references is empty", expected="at least one right answer",
-                                remedy="fill it in")
         return answer_scores(answers, references)
 
     def to_text(self, prediction: str | Gold | None) -> str:

@@ -10,6 +10,8 @@ from seq2seq_suite.config import Data
 from seq2seq_suite.data.sources import BadRows, Row, read_rows
 from seq2seq_suite.types import DataError, Example
 
+_SHOWN = 80  # characters of a value that messages repeat
+
 
 def read_examples(data: Data, split: str, make: Callable[[Row], Example | None], *, item: str, expected: str,
                   remedy: str = "check data.path and data.splits",
@@ -56,17 +58,43 @@ def place_of(origin: str) -> dict[str, Any]:
     return {"file": file or origin, "line": int(line) if line.isdigit() else 0}
 
 
+def shown(value: Any) -> str:
+    """A value as a message shows it: what is long is cut.
+
+    >>> shown("a dog"), len(shown(["a dog"] * 1000))
+    ("'a dog'", 84)
+    """
+    try:
+        text = repr(value)
+    except (RecursionError, ValueError):  # nested deep, or a number of thousands of digits
+        return f"a {type(value).__name__} too large to show"
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]} ..."
+
+
+def columns(row: Row) -> str:
+    """The names of a row's columns, for a message."""
+    names = ", ".join(map(str, row.fields))
+    return f"the columns are {names if len(names) <= _SHOWN else names[:_SHOWN] + ' ...'}"
+
+
 def file_of(row: Row, column: str) -> tuple[str, bytes] | None:
     """The file that a row describes, its name and its bytes where the row holds them; None if there is none.
 
     A path in `column`, what the Hub keeps there (bytes and path), or `file_name` beside the file of rows.
+
+    Raises:
+        DataError: the column holds something else.
     """
     value = row.fields.get(column, row.fields.get("file_name"))
-    if isinstance(value, Mapping):
-        if value.get("bytes"):
-            return str(value.get("path") or f"{row.file}:{row.line}"), value["bytes"]
-        value = value.get("path")
-    return (str(Path(row.file).parent / value), b"") if isinstance(value, str) and value else None
+    if isinstance(value, Mapping) and isinstance(value.get("bytes"), bytes) and value["bytes"]:
+        return str(value.get("path") or f"{row.file}:{row.line}"), value["bytes"]
+    name = value.get("path") if isinstance(value, Mapping) and not value.get("bytes") else value
+    if name is None:
+        return None
+    if not isinstance(name, str) or not name:
+        raise DataError(f"{column} is {shown(value)}", file=row.file, line=row.line,
+                        expected="the name of a file, or an object with its bytes", remedy="correct the row")
+    return str(Path(row.file).parent / name), b""
 
 
 def require_embedded(split: str, splits: Sequence[str]) -> None:

@@ -19,7 +19,7 @@ from seq2seq_suite.data.vocabulary import Vocabulary
 from seq2seq_suite.metrics.error_rate import normalise
 from seq2seq_suite.sizes import SoundShape
 from seq2seq_suite.tasks.free_text import FreeText
-from seq2seq_suite.tasks.reading import file_of, open_split, place_of, read_examples, require_embedded
+from seq2seq_suite.tasks.reading import columns, file_of, open_split, place_of, read_examples, require_embedded
 from seq2seq_suite.types import END, DataError, Encoded, Example
 
 _LEAST_DEVIATION = 0.1  # of a bin's log energy: bands above what a recording holds are constant
@@ -91,7 +91,7 @@ class SoundTask(FreeText):
     def _example(self, row: Row) -> Example:
         place, sound = {"file": row.file, "line": row.line}, sound_of(row)
         if sound is None:
-            raise DataError(f"the columns are {', '.join(map(str, row.fields))}", **place,
+            raise DataError(columns(row), **place,
                             expected="audio (or file_name beside the sound files)",
                             remedy='write rows like {"file_name": "a.wav", "text": "hello"}')
         reference = self.reference(row)
@@ -102,7 +102,7 @@ class SoundTask(FreeText):
         """The text in a column; raises DataError, `key` being the option that names it."""
         text = row.fields.get(name)
         if not isinstance(text, str) or not text.strip():
-            raise DataError(f"no text in column '{name}'; the columns are {', '.join(map(str, row.fields))}",
+            raise DataError(f"no text in column '{name}'; {columns(row)}",
                             file=row.file, line=row.line, expected=f"a text in '{name}'",
                             remedy=f"fill it in, remove the row, or set {key}")
         return text

@@ -10,6 +10,7 @@ from seq2seq_suite.config import Audio, Data, SpeechTranslation
 from seq2seq_suite.data.audio import Sound
 from seq2seq_suite.data.sources import Row
 from seq2seq_suite.data.subwords import clean_text, load_subwords, train_subwords
+from seq2seq_suite.files import read_lines
 from seq2seq_suite.metrics.bleu import score_translations
 from seq2seq_suite.metrics.error_rate import normalise
 from seq2seq_suite.sizes import Sizes
@@ -83,7 +84,7 @@ class SpeechTranslationTask(SoundTask):
 
     def read_references(self, path: Path) -> list[Translated]:
         """A translation on each line; an empty line is an empty one."""
-        return [Translated(clean_text(line)) for line in Path(path).read_text(encoding="utf-8").splitlines()]
+        return [Translated(clean_text(line)) for line in read_lines(path)]
 
     # -- numbers ------------------------------------------------------------------------------------------------
 

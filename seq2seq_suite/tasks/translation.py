@@ -14,6 +14,7 @@ from seq2seq_suite.data.parallel import find_parallel, read_parallel
 from seq2seq_suite.data.sources import BadRows, Row
 from seq2seq_suite.data.subwords import Characters, Subwords, clean_text, load_subwords, train_subwords
 from seq2seq_suite.data.vocabulary import Vocabulary
+from seq2seq_suite.files import read_lines
 from seq2seq_suite.metrics.bleu import complaints, score_translations, tokenised_share
 from seq2seq_suite.sizes import Sizes
 from seq2seq_suite.tasks.free_text import FreeText
@@ -103,15 +104,7 @@ class TranslationTask(FreeText):
 
     def read_references(self, path: Path) -> list[str]:
         """A sentence on each line; an empty line is an empty translation."""
-        try:
-            content = Path(path).read_bytes()
-            lines = content.decode("utf-8-sig").split("\n")
-        except OSError as error:
-            raise DataError(f"cannot be read: {error.strerror}", file=str(path), remedy="name a text file") from None
-        except UnicodeDecodeError as error:
-            raise DataError("not UTF-8", file=str(path), line=content.count(b"\n", 0, error.start) + 1,
-                            remedy="save the file as UTF-8") from None
-        return [clean_text(line) for line in (lines[:-1] if not lines[-1] else lines)]
+        return [clean_text(line) for line in read_lines(path)]
 
     def inspect(self, split: str, examples: Sequence[Example]) -> list[str]:
         """What looks wrong in a split: tokenised text, empty or untranslated targets."""

@@ -1,6 +1,7 @@
 """Pictures: every change moves the boxes with the pixels, and the embedded ones hold what they say."""
 
 import io
+import zlib
 from random import Random
 
 import numpy as np
@@ -84,6 +85,23 @@ def test_image_files_are_read_and_broken_ones_named(tmp_path):
     for name in ("bad.png", "text.png", "none.png"):
         with pytest.raises(DataError, match=name.replace(".", r"\.")):
             ImageFile(str(tmp_path / name)).pixels()
+
+
+def test_enormous_pictures_are_refused_before_they_are_unpacked(tmp_path):
+    from PIL import Image
+
+    def header(width: int, height: int) -> bytes:
+        parts = io.BytesIO()
+        Image.new("1", (1, 1)).save(parts, "PNG")
+        chunk = b"IHDR" + width.to_bytes(4, "big") + height.to_bytes(4, "big") + parts.getvalue()[24:29]
+        return parts.getvalue()[:12] + chunk + zlib.crc32(chunk).to_bytes(4, "big") + parts.getvalue()[33:]
+
+    for width, height in ((20_000, 20_000), (10_000, 10_000)):
+        with pytest.raises(DataError, match="too many pixels") as caught:
+            ImageFile("a.png", header(width, height)).pixels()
+        assert f"{Image.MAX_IMAGE_PIXELS:,}" in caught.value.expected
+    with pytest.raises(DataError, match="cannot be read"):
+        ImageFile("a.png", header(9_000, 9_000)).pixels()
 
 
 def test_embedded_pictures_are_seeded_and_their_boxes_hold_ink():

@@ -8,6 +8,7 @@ pytest.importorskip("jiwer", reason="comes with the extra `speech`")
 
 from seq2seq_suite.metrics.error_rate import error_rates, normalise
 from seq2seq_suite.metrics.significance import FORMULAS
+from seq2seq_suite.types import DataError
 
 
 def distance(first, second) -> int:
@@ -73,5 +74,5 @@ def test_the_worst_utterances_are_those_of_most_errors_for_their_words():
 
 
 def test_a_reference_without_words_is_refused():
-    with pytest.raises(ValueError, match="reference 2"):
+    with pytest.raises(DataError, match="reference 2"):
         error_rates(["a", "b"], ["a", "..."])

@@ -11,9 +11,13 @@ from task_tools import write_rows
 from seq2seq_suite.data.batching import collate
 from seq2seq_suite.data.miniworld import scenes
 from seq2seq_suite.data.miniworld.english import english
+from seq2seq_suite.metrics.evalb import evalb
+from seq2seq_suite.report import examples as report
 from seq2seq_suite.tasks import open_task
+from seq2seq_suite.tasks.linearisation import Brackets, InOrder
 from seq2seq_suite.tasks.parsing import ParsingTask
-from seq2seq_suite.trees import Tree, clean, read_trees
+from seq2seq_suite.tasks.tetra_tags import TetraTags
+from seq2seq_suite.trees import DEEPEST, Tree, clean, read_trees
 from seq2seq_suite.types import BEGIN, END, UNKNOWN, ConfigError, DataError, Hypothesis
 
 GOLD = "(TOP (S (NP (JJ Deep) (NN learning)) (VP (VBZ is) (ADJP (RB very) (JJ powerful))) (. .)))"
@@ -51,7 +55,7 @@ def test_jsonl_and_a_treebank_file_give_the_same_examples(tmp_path):
 
 
 @pytest.mark.parametrize("row, got", [
-    ({"tree": "(S (NP (NN x)"}, "cut short"), ({"tree": "(S ())"}, "no children"), ({"sentence": "x"}, "no column"),
+    ({"tree": "(S (NP (NN x)"}, "cut short"), ({"tree": "(S ())"}, "no children"), ({"sentence": "x"}, "no text in"),
     ({"tree": "(S (NP (-NONE- *)))"}, "no bracket over a word"), ({"tree": GOLD + GOLD}, "2 trees"),
     ({"tree": "(S " + "(NN x) " * 9 + ")"}, "9 words")])
 def test_a_broken_row_is_refused_with_its_place(tmp_path, row, got):
@@ -61,6 +65,49 @@ def test_a_broken_row_is_refused_with_its_place(tmp_path, row, got):
     assert "train.jsonl:2" in str(caught.value)
     assert got in str(caught.value)
     assert "max_bad_rows" in str(caught.value)
+
+
+DEEP = "(S " * 5_000 + "(NN x)" + ")" * 5_000
+
+
+@pytest.mark.parametrize(("name", "content"), [
+    ("train.mrg", f"{GOLD}\n{DEEP}\n"), ("train.mrg", f"{GOLD}\n{'(' * 100_000}\n"),
+    ("train.jsonl", f'{{"tree": "{GOLD}"}}\n{{"tree": "{DEEP}"}}\n')])
+def test_trees_nested_beyond_the_bound_are_bad_rows(tmp_path, name, content):
+    (tmp_path / name).write_text(content)
+    with pytest.raises(DataError, match=f"{name}:2: brackets nested deeper than {DEEPEST}"):
+        make_task(data__path=str(tmp_path)).read("train")
+    assert len(make_task(data__path=str(tmp_path), data__max_bad_rows=1).read("train")) == 1
+
+
+def nested(depth: int) -> Tree:
+    """A tree with so many brackets around its deepest word, and a word beside each."""
+    tree = Tree("NN", ("x",))
+    for _ in range(depth - 1):
+        tree = Tree("NP", (tree, Tree("NN", ("y",))))
+    return tree
+
+
+@pytest.mark.parametrize("linearisation", [InOrder(), Brackets(), TetraTags()])
+def test_trees_up_to_the_bound_go_all_ways_and_deeper_outputs_are_malformed(linearisation):
+    tree = Tree("TOP", (nested(DEEPEST - 1),))
+    assert clean(next(read_trees(str(tree)))[1]) == tree
+    symbols = linearisation.write(tree)
+    assert linearisation.read(symbols, tree.words(), tree.tags()) == tree
+    assert evalb([tree], [tree]).figures["f1"] == 100.0
+    other = str(tree).replace("y", "z", 1)
+    assert 'class="tree"' in report.example({"reference": str(tree), "prediction": other}, "f1")
+    deeper = nested(DEEPEST)
+    assert linearisation.read(linearisation.write(deeper), deeper.words(), deeper.tags()) is None
+
+
+@pytest.mark.parametrize("linearisation", [InOrder(), Brackets(), TetraTags()])
+def test_flat_trees_of_any_width_survive_and_words_without_tags_get_one(linearisation):
+    tree = Tree("TOP", (Tree("S", (Tree("NN", ("x",)),) * 1500),))
+    assert linearisation.read(linearisation.write(tree), tree.words(), tree.tags()) == tree
+    bare = next(read_trees("(TOP (S (NP a b) c))"))[1]
+    found = linearisation.read(linearisation.write(bare), bare.words(), bare.tags())
+    assert str(found) == "(TOP (S (NP (XX a) (XX b)) (XX c)))"
 
 
 def test_broken_rows_within_the_limit_are_listed_and_the_others_read(tmp_path, capsys):

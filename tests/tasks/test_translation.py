@@ -242,10 +242,10 @@ def test_predictions_survive_writing_and_reading(tmp_path):
 
 
 def test_unreadable_references_are_named(tmp_path):
-    with pytest.raises(DataError, match=r"gold\.txt: cannot be read"):
+    with pytest.raises(DataError, match=r"gold\.txt: there is no such file"):
         make_task().read_references(tmp_path / "gold.txt")
     (tmp_path / "gold.txt").write_bytes(b"ja\n\xff\n")
-    with pytest.raises(DataError, match=r"gold\.txt:2: not UTF-8"):
+    with pytest.raises(DataError, match=r"gold\.txt:2: byte 3 is not UTF-8"):
         make_task().read_references(tmp_path / "gold.txt")
 
 

@@ -1,0 +1,107 @@
+"""Objects in pictures as rows and lines of JSON give them, read strictly: a wrong box is never taken for another."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from seq2seq_suite.files import parse_json
+from seq2seq_suite.tasks.reading import shown
+from seq2seq_suite.types import DataError, Objects
+
+NOISE = "noise"  # the class of what is no object, which no object may have
+_EXAMPLE = '{"boxes": [[x1, y1, x2, y2]], "labels": ["dog"], "scores": [0.9]}'
+
+
+def objects_of(value: Any, height: int, width: int, place: Mapping[str, Any]) -> Objects:
+    """The column `objects` of a row: COCO's boxes (x, y, width, height) with their categories.
+
+    Args:
+        value: an object with `bbox` and `categories` (or `category`, `label`), lists of one length.
+        height, width: of the picture.
+        place: file and line of the row.
+
+    Raises:
+        DataError: they are of another kind, not as many, or a box is empty or outside the picture.
+
+    >>> objects_of({"bbox": [[0, 10, 20, 5]], "categories": ["dog"]}, 40, 30, {})
+    Objects(boxes=((0.0, 10.0, 20.0, 15.0),), labels=('dog',), scores=())
+    """
+    boxes = value.get("bbox", [])
+    labels = value.get("categories", value.get("category", value.get("label", [])))
+    if not isinstance(boxes, list) or not isinstance(labels, list):
+        raise DataError(f"the boxes are {shown(boxes)}, the categories {shown(labels)}", **place,
+                        expected="two lists", remedy="write lists, also for a single object")
+    if len(boxes) != len(labels):
+        raise DataError(f"{len(boxes)} boxes with {len(labels)} categories", **place, expected="one for each",
+                        remedy="correct the row")
+    return Objects(tuple(_corners(box, height, width, place) for box in boxes),
+                   tuple(_label(str(label) if type(label) is int else label, place) for label in labels))
+
+
+def read_objects(line: str, place: Mapping[str, Any]) -> Objects:
+    """A line of JSON as `DetectionTask.to_text` writes it; raises DataError.
+
+    >>> read_objects('{"boxes": [[0, 10, 20, 15]], "labels": ["dog"]}', {"file": "gold.txt"}).scores
+    (1.0,)
+    """
+    row = parse_json(line, **place, expected=_EXAMPLE, remedy="correct the line")
+    if not isinstance(row, dict):
+        raise DataError(f"no objects: {shown(row)}", **place, expected=_EXAMPLE, remedy="correct the line")
+    boxes, labels = row.get("boxes"), row.get("labels")
+    if not isinstance(boxes, list):
+        raise DataError(f"the boxes {shown(boxes)}", **place, expected=_EXAMPLE, remedy="correct the line")
+    given = {"labels": labels, "scores": row.get("scores", [1.0] * len(boxes))}
+    for name, values in given.items():
+        if not isinstance(values, list) or len(values) != len(boxes):
+            raise DataError(f"{len(boxes)} boxes, {name} {shown(values)}", **place, expected="one for each box",
+                            remedy="correct the line")
+    scores = _numbers(given["scores"], len(boxes))
+    if scores is None:
+        raise DataError(f"the scores {shown(given['scores'])}", **place, expected="finite numbers",
+                        remedy="correct the line")
+    return Objects(tuple(_box(box, place) for box in boxes), tuple(_label(label, place) for label in labels), scores)
+
+
+def _numbers(values: Any, count: int) -> tuple[float, ...] | None:
+    """So many finite numbers; None for anything else, truth values among them.
+
+    >>> _numbers([1, 2.5], 2), _numbers([1, True], 2), _numbers("12", 2), _numbers([1, 10**400], 2)
+    ((1.0, 2.5), None, None, None)
+    """
+    if not isinstance(values, list) or len(values) != count or not all(type(one) in (int, float) for one in values):
+        return None
+    try:
+        numbers = tuple(map(float, values))
+    except OverflowError:
+        return None
+    return numbers if all(map(math.isfinite, numbers)) else None
+
+
+def _corners(box: Any, height: int, width: int, place: Mapping[str, Any]) -> tuple[float, float, float, float]:
+    numbers = _numbers(box, 4)
+    if numbers is None:
+        raise DataError(f"the box {shown(box)}", **place, expected="[x, y, width, height], four finite numbers",
+                        remedy="correct the row")
+    x, y, wide, high = numbers
+    if wide <= 0 or high <= 0 or x < 0 or y < 0 or x + wide > width + 1 or y + high > height + 1:
+        raise DataError(f"the box {shown(box)} is empty or outside the picture of {width} x {height}", **place,
+                        expected="[x, y, width, height] inside the picture",
+                        remedy="correct the row, or leave such rows out by data.max_bad_rows")
+    return x, y, min(x + wide, width), min(y + high, height)
+
+
+def _box(box: Any, place: Mapping[str, Any]) -> tuple[float, float, float, float]:
+    numbers = _numbers(box, 4)
+    if numbers is None or numbers[0] > numbers[2] or numbers[1] > numbers[3]:
+        raise DataError(f"the box {shown(box)}", **place, remedy="correct the line",
+                        expected="[x1, y1, x2, y2], four finite numbers, x1 <= x2 and y1 <= y2")
+    return numbers
+
+
+def _label(label: Any, place: Mapping[str, Any]) -> str:
+    if not isinstance(label, str) or not label.strip() or label == NOISE:
+        raise DataError(f"the label {shown(label)}", **place, expected=f"a name, which is not '{NOISE}'",
+                        remedy="correct it")
+    return label

@@ -1,0 +1,34 @@
+"""Scoring files: predictions that anything wrote, against references in a task's own format."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from seq2seq_suite.types import SPECIALS, DataError, Score, Task
+
+_UNKNOWN = re.compile("|".join(map(re.escape, ("<unk>", *SPECIALS))))  # as vocabularies call what no text holds
+
+
+def score_files(task: Task, references: Path, predictions: Path) -> tuple[Score, str]:
+    """The score of a file of predictions, and what looks wrong with the references; empty for nothing.
+
+    Raises:
+        DataError: a file cannot be read, is empty or has something missing in it, or they have not as many entries.
+    """
+    right, given = task.read_references(references), task.read_references(predictions)
+    if len(right) != len(given):
+        raise DataError(f"{len(given)} predictions for {len(right)} references in {references}", file=str(predictions),
+                        expected=f"{len(right)} predictions, in the order of the references",
+                        remedy="give an output for every reference, and nothing else")
+    if not right:
+        raise DataError("there is no reference", file=str(references), expected="at least one", remedy="fill the file")
+    if None in right:
+        raise DataError(f"reference {right.index(None) + 1} is empty, or a prediction that failed",
+                        file=str(references), expected="a right answer in each place", remedy="fill it in")
+    found = [(number, match.group()) for number, text in enumerate(map(task.to_text, right), 1)
+             if (match := _UNKNOWN.search(text))]
+    warning = f"{references}: '{found[0][1]}' stands in reference {found[0][0]}" \
+              f"{f' and such in {len(found) - 1} others' if found[1:] else ''}: references should be what people " \
+              "wrote, not what a vocabulary knows of it" if found else ""
+    return task.score(given, right), warning

@@ -1,0 +1,119 @@
+"""Scoring files: whatever is wrong with them is answered with their name, and figures need no model."""
+
+import json
+
+import pytest
+
+from seq2seq_suite import cli
+from seq2seq_suite.tasks import TASKS
+
+GOLD = {"parsing": "(S (NP (NN cats)) (VP (VBP sleep)))", "translation": "cats sleep all day",
+        "qa": "cats ||| the cats", "multilabel": "cats, \"dogs, or wolves\"", "asr": "cats sleep",
+        "speech_translation": "cats sleep all day", "language_model": "cats sleep",
+        "detection": json.dumps({"boxes": [[0, 0, 5, 5.5]], "labels": ["cat"]})}
+BEST = {"parsing": 100, "translation": 100, "qa": 100, "multilabel": 100, "asr": 0, "speech_translation": 100,
+        "detection": 100}
+NEEDS = {"asr": "jiwer", "detection": "pycocotools"}
+
+
+@pytest.fixture
+def score(tmp_path, monkeypatch, capsys):
+    """Exit code, output and complaint of a score of two contents; None leaves a file out."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(task, gold, given, *options):
+        pytest.importorskip(NEEDS.get(task, "json"))
+        for name, content in (("gold.txt", gold), ("given.txt", given)):
+            if content is not None:
+                (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+        code = cli.main(["score", task, "gold.txt", "given.txt", *options])
+        out, complaint = capsys.readouterr()
+        return code, out, complaint
+    return call
+
+
+@pytest.mark.parametrize("task", [task for task in TASKS if task in BEST])
+def test_references_score_best_against_themselves(score, task):
+    code, out, complaint = score(task, "\ufeff" + f"{GOLD[task]}\r\n" * 3, f"{GOLD[task]}\n" * 3, "--json")
+    assert code == 0 and not complaint
+    assert next(iter(json.loads(out)["figures"].values())) == pytest.approx(BEST[task])
+
+
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize(("content", "message"), [
+    (None, "given.txt: there is no such file"), (b"caf\xe9\n", "given.txt:1: byte 3 is not UTF-8"),
+    (b"", "given.txt: 0 predictions for 1 references in gold.txt")])
+def test_an_unreadable_file_is_named(score, task, content, message):
+    code, _, complaint = score(task, GOLD[task] + "\n", content)
+    assert code == 2 and complaint.startswith(message)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_two_empty_files_and_folders_are_no_references(score, task, tmp_path):
+    code, _, complaint = score(task, b"", b"")
+    assert code == 2 and complaint.startswith("gold.txt: there is no reference")
+    (tmp_path / "gold.txt").unlink()
+    (tmp_path / "gold.txt").mkdir()
+    code, _, complaint = score(task, None, b"")
+    assert code == 2 and complaint.startswith("gold.txt: this is a folder")
+
+
+@pytest.mark.parametrize("task", ["parsing", "qa", "multilabel"])
+def test_a_reference_that_is_missing_is_named_by_its_number(score, task):
+    code, _, complaint = score(task, f"{GOLD[task]}\n\n", f"{GOLD[task]}\n" * 2)
+    assert code == 2 and complaint.startswith("gold.txt: reference 2 is empty")
+
+
+def test_a_transcript_without_a_word_is_named(score):
+    assert "reference 2 has no word" in score("asr", "a\n...\n", "a\nb\n")[2]
+
+
+@pytest.mark.parametrize(("line", "message"), [
+    ("3", "no objects"), ("[" * 100_000, "the JSON is nested too deep"), ("{", "invalid JSON"),
+    ('{"boxes": []}', "0 boxes, labels None"),
+    ('{"boxes": [[0, 0, 1, 1]], "labels": [1]}', "the label 1"),
+    ('{"boxes": [[0, 0, 1, 1]], "labels": ["a", "b"]}', "1 boxes, labels ['a', 'b']"),
+    ('{"boxes": [[0, 0, 1, 1]], "labels": ["a"], "scores": []}', "1 boxes, scores []"),
+    ('{"boxes": [[0, 0, 1, 1]], "labels": ["a"], "scores": [NaN]}', "the scores [nan]"),
+    ('{"boxes": [[0, 0, 1, NaN]], "labels": ["a"]}', "the box [0, 0, 1, nan]"),
+    ('{"boxes": [[0, 0, 1, true]], "labels": ["a"]}', "the box [0, 0, 1, True]"),
+    ('{"boxes": ["1234"], "labels": ["a"]}', "the box '1234'"), ('{"boxes": {"a": 1}, "labels": ["a"]}', "the boxes"),
+    ('{"boxes": [[5, 0, 1, 1]], "labels": ["a"]}', "the box [5, 0, 1, 1]"),
+    (f'{{"boxes": [[0, 0, 1, 1{"0" * 400}]], "labels": ["a"]}}', "the box [0, 0, 1, 10000")])
+def test_lines_of_objects_are_read_strictly(score, line, message):
+    code, _, complaint = score("detection", f"{GOLD['detection']}\n" * 2, f"{GOLD['detection']}\n{line}\n")
+    assert code == 2 and complaint.startswith(f"given.txt:2: {message}")
+    assert len(complaint) < 400
+
+
+def test_probabilities_of_texts_are_scored_and_nothing_else(score):
+    code, out, _ = score("language_model", "ab c\n", "-2.772588722239781\n", "--json")
+    assert code == 0 and json.loads(out)["figures"]["bits_per_character"] == pytest.approx(1.0)
+    assert score("language_model", "3.50\n", "-1.0\n")[0] == 0
+    for line in ("ab c", "nan", "0.5", "inf"):
+        code, _, complaint = score("language_model", "ab c\nd\n", f"-1.0\n{line}\n")
+        assert code == 2 and complaint.startswith(f"prediction 2 is '{line}'")
+    assert "have no word" in score("language_model", "\n", "-1\n")[2]
+
+
+def test_labels_of_any_length_are_read_and_broken_lines_named(score):
+    many = ", ".join(f"label {number}" for number in range(20_000))
+    assert score("multilabel", f"{many}\n", f"{many}\n")[0] == 0
+    for line in ("x" * 200_000, "a\rb"):
+        code, _, complaint = score("multilabel", "a\na\n", f"a\n{line}\n")
+        assert code == 2 and complaint.startswith("given.txt:2: no labels")
+
+
+def test_trees_beyond_the_bound_are_refused(score):
+    deep = "(S " * 5_000 + "(NN cats)" + ")" * 5_000
+    code, _, complaint = score("parsing", f"{GOLD['parsing']}\n", f"{deep}\n")
+    assert code == 2 and complaint.startswith("given.txt:1: brackets nested deeper than 150")
+    two = score("parsing", f"{GOLD['parsing']}\n(())\n", f"{GOLD['parsing']} {GOLD['parsing']}\n(())\n")[2]
+    assert two.startswith("given.txt:1: 2 trees") or two.startswith("gold.txt: reference 2")
+
+
+@pytest.mark.parametrize("task", ["translation", "parsing", "qa"])
+def test_what_a_vocabulary_left_of_a_reference_is_named(score, task):
+    gold = GOLD[task].replace("cats", "<unk>", 1)
+    code, _, complaint = score(task, f"{GOLD[task]}\n{gold}\n{gold}\n", f"{GOLD[task]}\n" * 3)
+    assert code == 0 and "'<unk>' stands in reference 2 and such in 1 others" in complaint
