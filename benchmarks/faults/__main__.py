@@ -13,12 +13,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from benchmarks.faults import rows, settings
+from benchmarks.faults import confinement, rows, settings, verbs
 from benchmarks.faults.campaign import Case, Found, Kind, Tally, attempt, go_through, repeat_command
 from benchmarks.faults.commands import Main
 from benchmarks.machine import markdown_table, provenance
 
-KINDS: tuple[Kind, ...] = (*settings.KINDS, *rows.KINDS)
+KINDS: tuple[Kind, ...] = (*settings.KINDS, *rows.KINDS, *verbs.KINDS)
 # What verbs import when they first need it; children find it in place.
 _PRELOADED = ("datasets", "soundfile", "PIL.Image", "sacrebleu", "sklearn.svm", "sklearn.feature_extraction.text",
               "torch._dynamo", "seq2seq_suite.training.experiment", "seq2seq_suite.training.study",
@@ -111,7 +111,7 @@ def repeat(kind: Kind, arguments: argparse.Namespace, place: Path, main: Main) -
         print(f"$ {end.command}\n{end.out[-4000:]}{end.err[-4000:]}[{end.code}, {end.seconds:.1f} s, "
               f"{end.memory / 2**20:,.0f} MiB]")
     print("\n".join(found.complaints) or "no fault")
-    print(f"the folder: {case.folder}")
+    print(f"the folder is kept: {case.folder}")
     return bool(found.complaints)
 
 
@@ -131,12 +131,14 @@ def main(given: Sequence[str] | None = None, *, command: Main | None = None, kin
     chosen = [kind for kind in kinds if kind.name in (arguments.only or [kind.name for kind in kinds])]
     if arguments.case is not None and len(chosen) != 1:
         parser.error("--case repeats a case of one kind: name it with --only")
-    if command is None:
-        preload()
-        from seq2seq_suite.cli import main as command
+    if os.geteuid() == 0 and not confinement.is_possible():
+        parser.error("root may write everywhere, and this kernel has no Landlock to forbid it: be another user")
     place = Path(tempfile.mkdtemp(prefix="faults-"))
     (place / "shared").mkdir()
-    os.environ |= {"HF_HOME": str(place / "hub"), "XDG_CACHE_HOME": str(place / "cache")}
+    if command is None:
+        os.environ |= {"HF_HOME": str(place / "hub"), "XDG_CACHE_HOME": str(place / "cache")}
+        preload()
+        from seq2seq_suite.cli import main as command
     if arguments.case is not None:
         return int(repeat(chosen[0], arguments, place, command))
     try:

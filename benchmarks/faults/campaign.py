@@ -46,7 +46,8 @@ class Case:
 
     def start(self, *words: object, **options: Any) -> Running:
         """Start a command in the case's folder; options as of `commands.start`."""
-        return start(options.pop("main", self.main), [str(word) for word in words], self.folder, **options)
+        main = options.pop("main", self.main)
+        return start(main, [str(word) for word in words], self.folder, within=self.shared.parent, **options)
 
     def ended(self, running: Running, codes: Sequence[int] = (0, 2), **options: Any) -> Ended:
         """Wait for a command's end, and complain if it is a bad one."""

@@ -17,6 +17,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from benchmarks.faults import confinement
+
 Main = Callable[[Sequence[str]], int]
 
 SECONDS = 20.0  # within which every answer is expected, unless a case says otherwise
@@ -113,15 +115,16 @@ class Running:
         self._ended = Ended(self.words, code, texts[0], texts[1], time.monotonic() - self.started, memory)
 
 
-def start(main: Main, words: Sequence[str], folder: Path, *, stdin: bytes = b"", limit: float = SECONDS,
-          environment: Mapping[str, str] | None = None, first: Callable[[], None] = lambda: None,
-          output: int | None = None) -> Running:
+def start(main: Main, words: Sequence[str], folder: Path, *, within: Path | None = None, stdin: bytes = b"",
+          limit: float = SECONDS, environment: Mapping[str, str] | None = None,
+          first: Callable[[], None] = lambda: None, output: int | None = None) -> Running:
     """Start a command in a forked child, which has imported already what this process has.
 
     Args:
         main: the command line, of arguments without the program's name, to an exit code.
         words: the arguments.
         folder: the working directory.
+        within: the only folder in which it may write; by default the working directory.
         stdin: what it reads.
         limit: seconds.
         environment: additions to this process's.
@@ -129,6 +132,7 @@ def start(main: Main, words: Sequence[str], folder: Path, *, stdin: bytes = b"",
         output: where its standard output goes instead, a file descriptor; -1 is a closed one.
     """
     memory = _pages()[1] * resource.getpagesize()
+    confinement.prepare(within or folder)
     files = tuple(tempfile.TemporaryFile() for _ in range(2))  # noqa: SIM115  the caller reads them when it has ended
     sys.stdout.flush()
     sys.stderr.flush()
@@ -138,8 +142,10 @@ def start(main: Main, words: Sequence[str], folder: Path, *, stdin: bytes = b"",
         try:
             os.setsid()
             os.chdir(folder)
-            os.environ.update(environment or {})
+            tempfile.tempdir = str(within or folder)
+            os.environ.update({"TMPDIR": tempfile.tempdir, **(environment or {})})
             _take_over(files, stdin, output)
+            confinement.confine(within or folder)
             sys.argv = ["seq2seq_suite", *words]
             first()
             code = _carry_out(main, list(words))

@@ -305,13 +305,15 @@ COMMON: tuple[Callable[[Spoiled], Broken], ...] = (
 
 
 def prepare(case: Case, tasks: Sequence[str] = examples.TASKS) -> None:
-    """Good data of every task, and what a run finds in them."""
+    """Good data of tasks, and finished runs on them."""
     for task in tasks:
-        examples.write(case.shared / "data" / task, task)
-        examples.write_yaml(case.shared / f"{task}.yaml", examples.settings(
-            task, case.shared / "data" / task, case.shared / "features"))
-        if not (case.shared / "found" / task).exists():  # which a run of another kind may have prepared
-            case.call("run", case.shared / f"{task}.yaml", "--output", case.shared / "found" / task, codes=(0,))
+        data = case.shared / "data" / task
+        yaml = examples.write_yaml(case.shared / f"{task}.yaml", examples.settings(
+            task, data, case.shared / "features"))
+        if not data.exists():
+            examples.write(data, task)
+        if not (case.shared / "found" / task).exists():
+            case.call("run", yaml, "--output", case.shared / "found" / task, codes=(0,), limit=60.0)
 
 
 def hashes(run: Path) -> Any:

@@ -27,8 +27,9 @@ def all_keys() -> tuple[Key, ...]:
 
 def prepare(case: Case) -> None:
     """Data for every task."""
-    for task in (*examples.TASKS, "joint"):
-        examples.write(case.shared / "data" / task, task)
+    for task in (*examples.TASKS, "joint", "linear"):
+        if not (case.shared / "data" / task).exists():
+            examples.write(case.shared / "data" / task, task)
 
 
 def base(case: Case, task: str, changes: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -206,8 +207,10 @@ def try_good(case: Case) -> None:
     """Run two updates with a few keys changed, one of them the case's own; a refusal in plain words is no try."""
     random, own = case.random, all_keys()[case.number % len(all_keys())]
     task = _task_of(own, random)
-    settings = base(case, task, examples.LINEAR if task == "multilabel" and random.random() < 0.2 else None)
-    for key in [*random.sample(all_keys(), k=random.choice((0, 0, 1, 2, 4, 8))), own]:
+    task = "linear" if task == "multilabel" and random.random() < 0.3 else task
+    settings = base(case, task)
+    known = [key for key in all_keys() if _task_of(key, Random(0), task) == task]
+    for key in [*random.sample(known, k=random.choice((0, 0, 1, 2, 4, 8))), own]:
         below = ("tasks", random.choice(examples.JOINT)) if task == "joint" and key.path[0] in _IN_A_TASK else ()
         if not _is_fixed(key, task):
             schema.put_key(settings, key, schema.good(key, random), below)
@@ -221,13 +224,16 @@ def try_good(case: Case) -> None:
         case.complaints.append("the file was: " + schema.yaml_text(settings).replace("\n", "; "))
 
 
-def _task_of(key: Key, random: Random) -> str:
-    """A task that reads a key: that of the section's name, if there is one; `audio` belongs to those that hear."""
-    if key.path[0] in examples.TASKS:
-        return key.path[0]
-    if key.path[0] == "audio":
-        return random.choice(("asr", "speech_translation"))
-    return "joint" if key.path[0] == "mixture" else random.choice((*examples.TASKS, "joint"))
+def _task_of(key: Key, random: Random, wanted: str = "") -> str:
+    """A task that may read a key: that of the section's name, if there is one; the wanted one if it is among many."""
+    tasks = (*examples.TASKS, "joint", "linear")
+    if key.path[0] in tasks:
+        tasks = (key.path[0],)
+    elif key.path[0] == "audio":
+        tasks = ("asr", "speech_translation")
+    elif key.path[0] == "mixture":
+        tasks = ("joint",)
+    return wanted if wanted in tasks else random.choice(tasks)
 
 
 def _is_fixed(key: Key, task: str) -> bool:

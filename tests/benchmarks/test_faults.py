@@ -2,6 +2,7 @@
 
 import os
 import sys
+import tempfile
 import time
 from pathlib import Path
 from random import Random
@@ -11,7 +12,7 @@ import pytest
 import torch._dynamo  # noqa: F401  which an optimiser imports when it is made: once here, not in each child
 
 from benchmarks.faults import __main__ as program
-from benchmarks.faults import campaign, commands, examples, rows, schema, settings
+from benchmarks.faults import campaign, commands, confinement, examples, rows, schema, settings
 from benchmarks.faults.campaign import Case, Kind
 from seq2seq_suite import cli, config_file
 from seq2seq_suite.config import Config
@@ -38,7 +39,8 @@ def seeds_are_wrong(case: Case) -> None:
     case.call("run", "a.yaml")
 
 
-def test_a_planted_fault_is_told_with_the_command_that_repeats_it(tmp_path, capsys):
+def test_a_planted_fault_is_told_with_the_command_that_repeats_it(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     kinds = [Kind("planted", "a fault", seeds_are_wrong, 4)]
     page = tmp_path / "page.md"
     given = ["--minutes", "1", "--jobs", "1", "--seed", "7", "--output", str(page)]
@@ -88,6 +90,23 @@ def test_no_command_gets_more_memory_than_its_bound(tmp_path):
     assert commands.faults(ended, (0,))[0] == "a stack trace: MemoryError"
 
 
+@pytest.mark.skipif(not confinement.is_possible(), reason="needs Linux's Landlock")
+@pytest.mark.parametrize("harm", [
+    lambda outside: outside.write_text("lost"), lambda outside: outside.unlink(),
+    lambda outside: os.replace("own", outside), lambda outside: outside.with_name("new").mkdir(),
+    lambda outside: os.mknod("/dev/null-of-a-test"), lambda outside: os.truncate(outside, 0)])
+def test_a_command_can_do_no_harm_outside_its_folder(tmp_path, harm):
+    outside, own = tmp_path / "outside", tmp_path / "inside"
+    own.mkdir()
+    outside.write_text("kept")
+    (own / "own").write_text("lost")
+    ended = commands.start(lambda words: harm(outside) and 0, ["run"], own).wait()
+    assert ended.code == 1 and ("PermissionError" in ended.err or "cross-device" in ended.err)
+    assert outside.read_text() == "kept" and sorted(path.name for path in tmp_path.iterdir()) == ["inside", "outside"]
+    free = commands.start(lambda words: Path("/dev/null").write_text((own / "own").read_text()) * 0, ["run"], own)
+    assert "PermissionError" not in free.wait().err
+
+
 def test_every_key_of_the_schema_is_tried_with_good_and_bad_values():
     keys = settings.all_keys()
     assert {key.dotted for key in keys} == set(config_file.key_list(Config))
@@ -128,7 +147,7 @@ def test_a_case_depends_on_kind_seed_and_number_alone(tmp_path, kind):
 
     def record(words: list[str]) -> int:
         files = {path.name: path.read_bytes() for path in sorted(Path().rglob("*")) if path.is_file()}
-        (tmp_path / "seen").write_text(repr((words, files)).replace(str(Path().resolve()), ""))
+        Path("../seen").write_text(repr((words, files)).replace(str(Path().resolve()), ""))
         return 0
 
     for number, seed in ((5, 1), (5, 1), (5, 2)):
@@ -137,7 +156,7 @@ def test_a_case_depends_on_kind_seed_and_number_alone(tmp_path, kind):
         case = case_of("drawn", number, folder, record, seed=seed)
         settings.prepare(case)
         kind(case)
-        seen.append((tmp_path / "seen").read_text().replace(str(folder), ""))
+        seen.append((folder / "seen").read_text().replace(str(folder), ""))
     assert seen[0] == seen[1] != seen[2]
 
 
