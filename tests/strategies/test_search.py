@@ -80,38 +80,6 @@ def test_a_wide_beam_finds_the_best_of_all_outputs_in_their_order(make_model, ma
             assert hypothesis.complete == (len(hypothesis.symbols) < limit - 1)
 
 
-def plain_beam_search(model, batch: Batch, row: int, limit: int, beams: int, alpha: float) -> list[tuple[int, ...]]:
-    """The same search in loops, without a cache and without stopping early."""
-    prompt = model.prepare(model.encode(batch)).select(torch.tensor([row]))
-    going, finished = [((), 0.0)], []
-    for step in range(1, limit + 1):
-        candidates = []
-        for symbols, total in going:
-            previous = torch.tensor([[BEGIN, *symbols]])
-            hidden, _ = model.decode(model.embed(previous, prompt), causal(step), prompt)
-            logits = model.output(hidden)[0, -1].index_fill(0, torch.tensor(NEVER_WRITTEN), float("-inf"))
-            likely = dict(enumerate(logits.log_softmax(-1).tolist()))
-            likely = {END: likely[END]} if step == limit else likely
-            candidates += [((*symbols, symbol), total + likely[symbol]) for symbol in likely]
-        best = sorted(candidates, key=lambda item: -item[1])[: 2 * beams]
-        finished += [(symbols[:-1], total / ((5 + step) / 6) ** alpha) for symbols, total in best if symbols[-1] == END]
-        going = [item for item in best if item[0][-1] != END][:beams]
-    return [symbols for symbols, _ in sorted(finished, key=lambda item: -item[1])[:beams]]
-
-
-@torch.inference_mode()
-@pytest.mark.parametrize("beam_size", [2, 3])
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_beam_search_is_its_plain_loops(make_model, make_batch, beam_size, seed):
-    model, batch, limits = make_model(seed=seed), make_batch([5, 3], [2, 2], seed=seed), [8, 5]
-    with torch.no_grad():
-        model.output.bias[END] += 1.0  # outputs of many lengths among the best
-    found = generate(model, batch, limits, beam_size=beam_size, num_hypotheses=beam_size, length_penalty=1.0)
-    for row, limit in enumerate(limits):
-        expected = plain_beam_search(model, batch, row, limit, beam_size, 1.0)
-        assert [hypothesis.symbols for hypothesis in found[row]] == expected
-
-
 @pytest.mark.parametrize("num_hypotheses", [1, 2, 4])
 def test_asking_for_fewer_hypotheses_gives_the_first_of_more(make_model, make_batch, num_hypotheses):
     batch = make_batch([5, 3, 4, 6], [2] * 4)
