@@ -6,7 +6,7 @@ import torch
 from seq2seq_suite.strategies.search import NEVER, _top
 
 
-@pytest.mark.parametrize("symbols", [3, 27, 640, 2560, 2561, 8000, 8039])
+@pytest.mark.parametrize("symbols", [3, 27, 300, 640, 2560, 2561, 8000, 8039])
 @pytest.mark.parametrize("count", [1, 4, 10])
 def test_top_is_topk_at_any_number_of_symbols(symbols, count):
     generator = torch.Generator().manual_seed(symbols)
