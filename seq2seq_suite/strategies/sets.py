@@ -16,7 +16,7 @@ from seq2seq_suite.strategies.auxiliary import Auxiliaries
 from seq2seq_suite.strategies.search import SearchOptions, beam_search
 from seq2seq_suite.types import BEGIN, END, PAD, SPECIALS, UNKNOWN, Batch, Constraint, Hypothesis, Loss
 
-_EXTRA_STEPS = 1  # of a rollout beyond the target's length, to be seen after a mistake
+_EXTRA_STEPS = 1  # of a rollout beyond each target's length, to be seen after a mistake
 
 
 class SetAutoregressive(Autoregressive):
@@ -114,7 +114,7 @@ class SetAutoregressive(Autoregressive):
         used[:, [PAD, BEGIN, UNKNOWN]] = True
         cache = model.new_cache(prompt)
         previous = torch.full((count,), BEGIN, device=wanted.device)
-        open_rows = torch.ones(count, dtype=torch.bool, device=wanted.device)
+        open_rows, steps = torch.ones_like(wanted[:, 0]), batch.target_mask.sum(1) + _EXTRA_STEPS
         inputs, right, real = [], [], []
         for step in range(batch.target.size(1) + _EXTRA_STEPS):
             done = ~wanted.any(1)
@@ -122,7 +122,7 @@ class SetAutoregressive(Autoregressive):
             target[:, END] = done
             inputs.append(previous)
             right.append(target)
-            real.append(open_rows)
+            real.append(open_rows & (step < steps))
             open_rows = open_rows & ~done
             hidden, cache = model.decode(model.embed(previous.unsqueeze(1), prompt, offset=step), None, prompt, cache)
             logits = model.logits(hidden, prompt).squeeze(1).float().masked_fill(used, float("-inf"))

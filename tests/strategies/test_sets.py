@@ -6,8 +6,11 @@ from itertools import permutations
 
 import pytest
 import torch
+from plain import alone
 
+from seq2seq_suite.model.layers import causal
 from seq2seq_suite.sizes import SetOptions, Sizes
+from seq2seq_suite.strategies.autoregressive import Autoregressive
 from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.strategies.sets import SetAutoregressive, shuffle
 from seq2seq_suite.tasks.label_automaton import LabelAutomaton
@@ -96,6 +99,86 @@ def test_a_rollout_never_repeats_and_asks_for_what_is_missing(make_model, make_b
                 assert len(set(written)) == len(written) and END not in written
                 missing = gold - set(written)
                 assert set(right[row, step].nonzero().flatten().tolist()) == (missing or {END})
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("seed", [1, 2, 5, 6])
+def test_the_set_loss_is_its_plain_loop(make_model, make_batch, monkeypatch, seed):
+    """Of a rollout without chance: the likeliest symbol each time."""
+    monkeypatch.setattr(torch, "multinomial", lambda chances, count: chances.argmax(1, keepdim=True))
+    model = make_model(SIZES, seed=seed, noise=0.5)
+    with torch.no_grad():
+        model.output.bias[END] += 1.0  # often too early
+    targets = [[4, 6, END], [5, END], [4, 5, 6, END]]
+    batch, expected, erred = set_batch(make_batch, targets), 0.0, 0
+    for row, target in enumerate(targets):
+        one = alone(batch, row)
+        prompt, missing, inputs = model.prepare(model.encode(one)), set(target[:-1]), [BEGIN]
+        for _ in range(len(target) + 1):
+            hidden, _ = model.decode(model.embed(torch.tensor([inputs]), prompt), causal(len(inputs)), prompt)
+            scores = model.output(hidden)[0, -1].log_softmax(0).tolist()
+            expected -= math.log(sum(math.exp(scores[symbol]) for symbol in missing or {END}))
+            if not missing:
+                break
+            drawn = max({END, 4, 5, 6} - set(inputs), key=scores.__getitem__)
+            erred += drawn not in missing
+            inputs.append(max(missing, key=scores.__getitem__) if drawn == END else drawn)
+            missing -= {inputs[-1]}
+    assert erred
+    loss = SetAutoregressive(SetOptions("free")).loss(model, batch)
+    assert float(loss.sums["set"]) == pytest.approx(expected, rel=1e-4)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("options", [{}, {"head_mixture": 0.7}, {"marginals": True},
+                                     {"head_mixture": 0.7, "marginals": True}])
+def test_sets_are_weighed_as_a_plain_loop_weighs_them(make_model, make_batch, options):
+    model, batch = make_model(HEADS["label_wise"], noise=0.5), make_batch([6, 3], [2, 2])
+    found = SetAutoregressive(SetOptions(**options)).eval().generate(
+        model, batch, limit=torch.tensor([9, 9]), options=SearchOptions(beam_size=5, num_hypotheses=3),
+        constraint=LabelAutomaton(SYMBOLS))
+    beams = Autoregressive().generate(
+        model, batch, limit=torch.tensor([9, 9]), constraint=LabelAutomaton(SYMBOLS), options=SearchOptions(
+            beam_size=5, num_hypotheses=5 if options else 3, length_penalty=0.0 if options else 0.6))
+    if not options:
+        assert found == beams
+        return
+    for row, beam in enumerate(beams):
+        verdict = model.label_head(model.encode(alone(batch, row))).logits[0].tolist()
+        yes = [1.0 / (1.0 + math.exp(-one)) for one in verdict]
+        chances, scores = {}, {}
+        for one in beam:
+            chances[frozenset(one.symbols)] = chances.get(frozenset(one.symbols), 0.0) + math.exp(one.score)
+        for members, chance in chances.items():
+            says = sum(math.log(yes[label] if label in members else 1.0 - yes[label]) for label in (4, 5, 6))
+            scores[members] = math.log(chance) + options.get("head_mixture", 0.0) * says
+        order = sorted(scores, key=lambda members: -scores[members])[:3]
+        assert [set(one.symbols) for one in found[row]] == [set(members) for members in order]
+        assert [one.score for one in found[row]] == pytest.approx([scores[members] for members in order], rel=1e-3)
+        assert not any(one.marginals for one in found[row][1:])
+        if options.get("marginals"):
+            for label in range(SYMBOLS):
+                share = sum(chance for members, chance in chances.items() if label in members) / sum(chances.values())
+                if "head_mixture" in options:
+                    share = (share + 0.7 * yes[label]) / 1.7
+                assert found[row][0].marginals[label] == pytest.approx(share if label >= 4 else 0.0, rel=1e-3)
+        else:
+            assert not found[row][0].marginals
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("head", ["pooled", "label_wise"])
+def test_a_label_head_is_asked_of_each_label_whether_it_is_there(make_model, make_batch, head):
+    model, targets = make_model(HEADS[head]), [[4, 6, END], [5, END]]
+    batch, strategy = set_batch(make_batch, targets), SetAutoregressive(SetOptions(head_weight=0.5)).eval()
+    loss, expected = strategy.loss(model, batch), 0.0
+    for row, target in enumerate(targets):
+        verdict = model.label_head(model.encode(alone(batch, row))).logits[0].tolist()
+        expected += sum(math.log1p(math.exp(-verdict[label] if label in target else verdict[label]))
+                        for label in (4, 5, 6))
+    assert float(loss.sums["label_head"]) == pytest.approx(expected, rel=1e-4)
+    assert loss.counts == {"cross_entropy": 5, "label_head": 2}
+    assert loss.weights == {"cross_entropy": 1.0, "label_head": 0.5}
 
 
 def test_the_set_loss_does_not_depend_on_the_order_of_the_target(make_model, make_batch):
