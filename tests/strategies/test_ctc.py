@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from seq2seq_suite.model.ctc import BLANK, CtcHead, positions_needed
-from seq2seq_suite.strategies.ctc import Prefixes, best_path, prefix_beam
+from seq2seq_suite.strategies.ctc import NEVER, Prefixes, best_path, prefix_beam
 from seq2seq_suite.types import END, States
 
 SYMBOLS = 6  # blank, BEGIN, END, UNKNOWN and two letters
@@ -51,6 +51,7 @@ def test_prefix_probabilities_are_sums_over_outputs(scores):
             if whole == 0.0:
                 continue
             gains = state.gains()[item]
+            assert float(gains[BLANK]) == NEVER
             for letter in LETTERS:
                 longer = sum(p for output, p in all_outputs.items() if output[: len(prefix) + 1] == (*prefix, letter))
                 assert math.exp(float(gains[letter])) == pytest.approx(longer / whole, abs=1e-12)

@@ -135,6 +135,14 @@ def test_sampling_from_next_to_nothing_is_greedy(make_model, make_batch, options
     assert [row[0].score for row in sampled] == pytest.approx([row[0].score for row in greedy], rel=1e-4)
 
 
+def test_samples_are_drawn_whatever_the_beam(make_model, make_batch):
+    model, batch, found = make_model(), make_batch([5, 3], [2, 2]), []
+    for beam_size in (1, 4):
+        torch.manual_seed(5)
+        found.append(generate(model, batch, [9, 9], sampling=True, beam_size=beam_size))
+    assert found[0] == found[1] != generate(model, batch, [9, 9], beam_size=4)
+
+
 @pytest.mark.parametrize("temperature", [0.5, 1.0, 2.0])
 def test_samples_are_as_frequent_as_they_are_likely(make_model, make_batch, temperature):
     model, one, draws = make_model(), make_batch([5], [2]), 4000

@@ -1,0 +1,85 @@
+"""What the encoder learns besides, against loops over labels, transcripts and sources; and each task its own losses."""
+
+import itertools
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+from plain import alone, collapse
+
+from seq2seq_suite.model.joint import JointModel
+from seq2seq_suite.sizes import Sizes
+from seq2seq_suite.strategies.autoregressive import Autoregressive
+from seq2seq_suite.strategies.auxiliary import Auxiliaries
+from seq2seq_suite.strategies.collapsing import Collapsing
+from seq2seq_suite.strategies.joint import JointStrategy
+from seq2seq_suite.strategies.length import LengthFirst
+
+SIZES = Sizes(target_symbols=9, source_symbols=11, source_labels=(("tags", 3), ("moves", 4)), ctc_symbols=5,
+              language=True, length_ratio=1.0)
+GIVEN = Auxiliaries({"tags": 0.5, "moves": 0.25}, ctc_weight=0.3, balance_weight=0.02, language_weight=0.7)
+
+
+@pytest.fixture
+def heard(make_batch):
+    """A batch with labels, some of them missing, and transcripts of different lengths."""
+    batch = make_batch([4, 3], [4, 6])
+    labels = torch.tensor([[[0, 3], [2, -1], [1, 1], [-1, 0]], [[1, 2], [0, 0], [2, 3], [-1, -1]]])
+    return replace(batch, source_labels=labels, transcript=torch.tensor([[3, 3, 4], [4, 0, 0]]))
+
+
+@pytest.mark.parametrize("kind", [Autoregressive, LengthFirst])
+def test_each_auxiliary_loss_is_its_plain_loop(make_model, heard, kind):
+    model = make_model(SIZES, experts=4)
+    with torch.no_grad():
+        for layer in (*model.encoder.layers, *model.decoder.layers):
+            layer.feed_forward.router.weight.zero_()  # p = 1 / N everywhere: the loss of a layer is 1
+    own, loss = kind().loss(model, heard), kind(auxiliaries=GIVEN).loss(model, heard)
+    expected = dict.fromkeys(("tags", "moves", "ctc", "language"), 0.0)
+    for row, words in enumerate(((3, 3, 4), (4,))):
+        one = alone(heard, row)
+        states, source = model.encode(one).values[0].detach(), one.source[0].tolist()
+        for place, name in enumerate(("tags", "moves")):
+            head = model.labeller.heads[name]
+            for state, label in zip(states, heard.source_labels[row, :, place].tolist(), strict=False):
+                expected[name] -= head(state).log_softmax(0)[label].item() if label >= 0 else 0.0
+        scores = model.ctc.linear(states).log_softmax(1).tolist()
+        expected["ctc"] -= math.log(sum(
+            math.exp(sum(scores[place][symbol] for place, symbol in enumerate(path)))
+            for path in itertools.product(range(5), repeat=len(scores)) if collapse(path) == words))
+        expected["language"] -= sum(model.language(state).log_softmax(0)[symbol].item()
+                                    for state, symbol in zip(states, source[1:], strict=False))
+    assert {name: float(loss.sums[name].detach()) for name in expected} == pytest.approx(expected, rel=1e-4)
+    assert float(loss.sums["balance"].detach()) == pytest.approx(4 * 10)  # of four layers, a mean over target symbols
+    assert loss.counts == {**own.counts, "tags": 6, "moves": 6, "ctc": 4, "language": 5, "balance": 10}
+    assert loss.counts == kind(auxiliaries=GIVEN).counts(model, heard)
+    for name, weight in own.weights.items():
+        torch.testing.assert_close(loss.sums[name], own.sums[name])
+        if name not in ("balance", "language"):
+            assert loss.weights[name] == pytest.approx(0.7 * weight)
+    assert loss.weights.items() >= {"tags": 0.5, "moves": 0.25, "ctc": 0.3, "balance": 0.02, "language": 0.7}.items()
+
+
+def test_what_a_batch_has_not_is_not_learned(make_model, heard):
+    bare = replace(heard, source_labels=None, transcript=None)
+    loss = Autoregressive(auxiliaries=GIVEN).loss(make_model(replace(SIZES, language=False)), bare)
+    assert set(loss.sums) == {"cross_entropy"} and loss.weights == {"cross_entropy": 1.0}
+    none = Autoregressive(auxiliaries=Auxiliaries()).loss(make_model(replace(SIZES, language=False)), heard)
+    assert set(none.sums) == {"cross_entropy"}
+
+
+def test_a_batch_is_learned_by_its_own_tasks_strategy_and_all_hear_how_far_training_is(make_model, make_batch):
+    models = {"one": make_model(seed=1), "two": make_model(Sizes(9, 11), seed=2)}
+    parts = {"one": Autoregressive(label_smoothing=0.1), "two": Collapsing(factor=3.0)}
+    strategy = JointStrategy(parts, {"one": 0.5, "two": 2.0})
+    strategy.progress = 0.75
+    assert strategy.progress == parts["two"].progress == 0.75 and not hasattr(parts["one"], "progress")
+    for name, factor in strategy.weights.items():
+        batch = replace(make_batch([4, 3], [4, 3]), task=name)
+        own, found = parts[name].loss(models[name], batch), strategy.loss(JointModel(models), batch)
+        assert found.weights == {f"{name}/{loss}": factor * weight for loss, weight in own.weights.items()}
+        assert found.counts == {f"{name}/{loss}": count for loss, count in own.counts.items()}
+        assert found.counts == strategy.counts(JointModel(models), batch)
+        assert {key: float(value.detach()) for key, value in found.sums.items()} == {
+            f"{name}/{loss}": float(value.detach()) for loss, value in own.sums.items()}
