@@ -6,13 +6,14 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from task_tools import parser_batch
 
 from seq2seq_suite.config import Config
 from seq2seq_suite.tasks.linearisation import Brackets, InOrder
 from seq2seq_suite.tasks.parsing import ParsingTask
 from seq2seq_suite.tasks.tetra_tags import TetraAutomaton, TetraTags
 from seq2seq_suite.trees import Tree
-from seq2seq_suite.types import END, Batch, Example
+from seq2seq_suite.types import END, Example
 
 LABELS = ("S", "NP", "VP", "PP", "ADJP")
 
@@ -27,18 +28,11 @@ def make_task(linearisation: str) -> ParsingTask:
     return task
 
 
-def source_batch(lengths: torch.Tensor) -> Batch:
-    mask = torch.arange(int(lengths.max()) + 2) < lengths.unsqueeze(1) + 2
-    nothing = torch.zeros(len(lengths), 0, dtype=torch.int64)
-    return Batch(source=None, source_mask=mask, target=nothing, target_mask=nothing.bool(),
-                 prompt_mask=nothing.bool(), task="parsing")
-
-
 def decode_at_random(task: ParsingTask, lengths: torch.Tensor, limits: torch.Tensor, generator: torch.Generator, *,
                      sharpness: float) -> list[list[str]]:
     """Outputs of a model whose logits are noise; a large sharpness makes it stubborn about one symbol."""
     automaton = task.constraint()
-    state = automaton.start(source_batch(lengths), limits)
+    state = automaton.start(parser_batch(lengths.tolist()), limits)
     fixed = torch.randn(len(lengths), len(task.symbols), generator=generator) * sharpness
     columns = []
     ended = torch.zeros(len(lengths), dtype=torch.bool)
@@ -107,11 +101,11 @@ def test_the_best_tetra_tags_are_those_of_enumeration(seed):
     automaton, lengths = TetraAutomaton(names), torch.tensor([4, 1, 3])
     generator = torch.Generator().manual_seed(seed)
     scores = torch.randn(3, 7, len(names), generator=generator).log_softmax(-1)
-    found = automaton.best(scores, source_batch(lengths)).tolist()
+    found = automaton.best(scores, parser_batch(lengths.tolist())).tolist()
     for row, length in enumerate(lengths.tolist()):
         words = [f"w{place}" for place in range(length)]
         possible = [tags for tags in itertools.product(range(4, len(names)), repeat=2 * length - 1)
                     if TetraTags().read([names[tag] for tag in tags], words, words) is not None]
         best = max(possible, key=lambda tags: sum(float(scores[row, step, tag]) for step, tag in enumerate(tags)))
         assert found[row] == [*best, *[END] * (7 - len(best))]
-    assert automaton.lengths(source_batch(lengths)).tolist() == [7, 1, 5]
+    assert automaton.lengths(parser_batch(lengths.tolist())).tolist() == [7, 1, 5]

@@ -15,7 +15,7 @@ from seq2seq_suite.config import Config
 from seq2seq_suite.data.batching import collate
 from seq2seq_suite.data.miniworld.topics import LABELS
 from seq2seq_suite.tasks.label_names import from_line, to_line
-from seq2seq_suite.tasks.multilabel import MultilabelTask
+from seq2seq_suite.tasks.multilabel import MultilabelTask, above
 from seq2seq_suite.types import BEGIN, END, UNKNOWN, DataError, Example, Hypothesis
 
 ROWS = [{"text": "Oil prices rose .", "labels": ["crude"]},
@@ -173,6 +173,13 @@ def test_labels_above_the_threshold_are_taken_and_the_likeliest_if_none_is():
     assert task.read_hypothesis(marginals_of(task, crude=0.2), example) == ("crude",)
     empty = fitted(multilabel__decision="marginals", multilabel__allow_empty=True)
     assert empty.read_hypothesis(marginals_of(empty, crude=0.2), example) == ()
+
+
+def test_a_score_equal_to_the_threshold_is_not_above_it():
+    names, scores = ["a", "b", "c"], np.array([0.5, 0.75, 0.625])
+    assert above(names, scores, 0.625) == ("b",) and above(names, scores, 0.5) == ("b", "c")
+    assert above(names, scores, 0.75) == ("b",) and above(names, scores, 0.75, allow_empty=True) == ()
+    assert above(names, np.array([0.5, 0.25, 0.5]), 0.1) == ("a", "c", "b")  # of equal ones the first
 
 
 def test_the_threshold_is_tuned_on_validation_and_kept(tmp_path):
