@@ -12,7 +12,7 @@ import pytest
 import torch._dynamo  # noqa: F401  which an optimiser imports when it is made: once here, not in each child
 
 from benchmarks.faults import __main__ as program
-from benchmarks.faults import campaign, commands, confinement, examples, rows, schema, settings
+from benchmarks.faults import campaign, commands, confinement, damage, examples, pages, rows, schema, settings
 from benchmarks.faults.campaign import Case, Kind
 from seq2seq_suite import cli, config_file
 from seq2seq_suite.config import Config
@@ -196,3 +196,21 @@ def test_data_in_another_guise_are_read_as_before(tmp_path):
     rows.prepare(made, ("parsing",))
     rows.try_data(case)
     assert not made.complaints and not case.complaints and len(case.called) == 2
+
+
+@pytest.mark.parametrize(("page", "wrong"), [
+    ("<p title='&lt;zqa onzq=1>'>&lt;zqb></p><script>'zq'</script>", []), ("<p>a<zqb>c</p>", ["a tag <zqb>"]),
+    ("<script>a</script><zqa></script>", ["a tag <zqa>"]), ("<!--zq-->", ["a comment"]),
+    ("<a href='javascript:zq'>", ["an attribute href='javascript:zq' of <a>"]),
+    ("<img alt=a onerror=zq>", ["an attribute onerror='zq' of <img>"])])
+def test_markup_that_came_from_data_is_found_in_a_page(page, wrong):
+    assert pages.search(page).wrong == wrong
+
+
+@pytest.mark.parametrize("way", damage.CONTENTS)
+def test_damage_changes_a_file(tmp_path, way):
+    before = b'{"update": 1, "split": "test"}\n{"update": 2, "seconds": 1.5}\n'
+    for seed in range(3):
+        (tmp_path / "a").write_bytes(before)
+        damage.damage(tmp_path / "a", way, Random(seed), tmp_path / "b")
+        assert (tmp_path / "a").read_bytes() != before
