@@ -8,9 +8,12 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from seq2seq_suite.types import DataError
+
+if TYPE_CHECKING:
+    import numpy as np
 
 LARGEST_TEXT = 2**30  # bytes that are read into memory as one text
 
@@ -80,6 +83,24 @@ def parse_json(text: str, *, file: str, line: int = 0, expected: str = "JSON", r
     except ValueError:
         got = f"invalid JSON: a number of more than {sys.get_int_max_str_digits():,} digits"
     raise DataError(got, file=file, line=line, expected=expected, remedy=remedy)
+
+
+def read_arrays(path: Path, *, remedy: str = "restore the file") -> dict[str, np.ndarray]:
+    """The arrays of a file that `numpy.savez` wrote; objects, whose reading may run code, are refused.
+
+    Raises:
+        DataError: there is no such file, or it cannot be read whatever the reason.
+    """
+    import numpy as np
+
+    try:
+        with np.load(path, allow_pickle=False) as kept:
+            return {name: kept[name] for name in kept.files}
+    except FileNotFoundError:
+        got = "there is no such file"
+    except Exception as error:  # those of numpy, of zip and of its compression, an empty file, one array that is no zip
+        got = f"no arrays can be read: {str(error).partition(chr(10))[0] or type(error).__name__}"
+    raise DataError(got, file=str(path), expected="arrays in a zip file, as numpy writes them", remedy=remedy)
 
 
 def atomic_write_text(path: Path, text: str) -> None:

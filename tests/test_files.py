@@ -2,9 +2,10 @@
 
 import os
 
+import numpy as np
 import pytest
 
-from seq2seq_suite.files import atomic_write_text, read_json, read_lines, read_text
+from seq2seq_suite.files import atomic_write_text, read_arrays, read_json, read_lines, read_text
 from seq2seq_suite.types import DataError
 
 
@@ -23,6 +24,22 @@ def test_a_broken_json_file_is_named_with_the_reason(tmp_path, content, got, lin
     assert caught.value.file == str(file)
     assert caught.value.line == line
     assert caught.value.remedy
+
+
+def test_arrays_are_read_and_whatever_is_none_is_named(tmp_path):
+    file, plain, code = tmp_path / "a.npz", tmp_path / "a.npy", tmp_path / "code.npz"
+    np.savez_compressed(file, one=np.arange(3), two=np.ones((2, 2), dtype=np.float32))
+    assert read_arrays(file)["one"].tolist() == [0, 1, 2]
+    np.save(plain, np.arange(3))
+    np.savez(code, one=np.array([print], dtype=object))
+    whole = file.read_bytes()
+    for content in (b"", whole[:-9], plain.read_bytes(), code.read_bytes(), b"PK\x03\x04" * 9, b"\x80\x04N."):
+        file.write_bytes(content)
+        with pytest.raises(DataError, match="no arrays can be read") as caught:
+            read_arrays(file)
+        assert caught.value.file == str(file)
+    with pytest.raises(DataError, match="no such file"):
+        read_arrays(tmp_path / "none.npz")
 
 
 def test_what_is_no_readable_file_is_answered_alike(tmp_path):

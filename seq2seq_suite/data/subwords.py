@@ -183,7 +183,7 @@ class SentencePieces:
         file = folder / f"{name}.model"
         try:
             return cls(file.read_bytes(), kind=kind, alpha=alpha)
-        except (OSError, RuntimeError, ValueError) as problem:
+        except (OSError, RuntimeError, ValueError, LookupError) as problem:
             raise DataError(f"no {kind} model can be read: {str(problem).partition(chr(10))[0]}", file=str(file),
                             expected="a model that SentencePiece wrote",
                             remedy="restore the file, or train the run anew") from None

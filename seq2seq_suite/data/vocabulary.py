@@ -8,10 +8,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from seq2seq_suite.files import atomic_write_text
+from seq2seq_suite.files import atomic_write_text, read_json
 from seq2seq_suite.types import SPECIALS, UNKNOWN, DataError
 
 _FORMAT = "seq2seq_suite vocabulary 1"
+_MOST = 2**63  # what counts are below
 
 
 @dataclass(frozen=True)
@@ -144,14 +145,17 @@ class Vocabulary:
         Raises:
             DataError: the file is missing or is no vocabulary of this format.
         """
+        expected = f"JSON with format {_FORMAT!r} and specials {list(SPECIALS)}"
+        remedy = "restore the file, or build the vocabulary again from the data"
+        content = read_json(Path(path), expected=expected, remedy=remedy)
         try:
-            content = json.loads(Path(path).read_text(encoding="utf-8", errors="surrogatepass"))
             if content["format"] != _FORMAT or tuple(content["specials"]) != SPECIALS:
-                raise ValueError(f"format {content['format']!r} with specials {content['specials']}")
-            rows = [(str(symbol), int(count)) for symbol, count in content["symbols"]]
+                raise ValueError("another format, or other specials")
+            rows = [(symbol, count) for symbol, count in content["symbols"]]
+            if not all(isinstance(symbol, str) and type(count) is int and 0 < count < _MOST for symbol, count in rows):
+                raise ValueError("a symbol that is no text, or a count that is no number above 0")
             return cls(tuple(symbol for symbol, _ in rows), tuple(count for _, count in rows))
-        except (OSError, ValueError, KeyError, TypeError, DataError) as problem:
+        except (ValueError, KeyError, TypeError, DataError) as problem:
             reason = problem.got if isinstance(problem, DataError) else f"{type(problem).__name__}: {problem}"
-            raise DataError(f"no vocabulary can be read: {reason}", file=str(path),
-                            expected=f"JSON with format {_FORMAT!r} and specials {list(SPECIALS)}",
-                            remedy="restore the file, or build the vocabulary again from the data") from problem
+            raise DataError(f"no vocabulary can be read: {reason}", file=str(path), expected=expected, remedy=remedy) \
+                from problem

@@ -120,8 +120,9 @@ class DetectionTask:
         """Read what `save` wrote."""
         file, remedy = folder / "labels.json", "copy the file from where the run was trained"
         labels = read_json(file, remedy=remedy)
-        if not isinstance(labels, list) or not all(isinstance(label, str) for label in labels):
-            raise DataError("no list of names", file=str(file), remedy=remedy)
+        if not isinstance(labels, list) or not all(isinstance(label, str) for label in labels) \
+                or len(set(labels)) < len(labels):
+            raise DataError("no list of different names", file=str(file), expected='["cat", "dog"]', remedy=remedy)
         self.labels = tuple(labels)
 
     def sizes(self) -> Sizes:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from seq2seq_suite.files import read_arrays
 from seq2seq_suite.types import DataError
 
 _ABSENT = -1.0  # of a label without examples on both sides
@@ -83,23 +84,27 @@ class LinearScores:
             kept[f"idf{number}"] = one.idf_
         np.savez_compressed(path, **kept)
 
-    def load(self, path: Path) -> None:
-        """Read what `save` wrote.
+    def load(self, path: Path, *, labels: int) -> None:
+        """Read what `save` wrote, of so many labels.
 
         Raises:
             DataError: the file is missing or of another kind.
         """
+        remedy = "train again with multilabel.linear_scores=true"
+        kept = read_arrays(path, remedy=remedy)
         try:
-            with np.load(path, allow_pickle=False) as kept:
-                self._vectorizers = []
-                for number in range(2 if self.title else 1):
-                    self._vectorizers.append(self._new_vectorizer(vocabulary=kept[f"terms{number}"].tolist()))
-                    self._vectorizers[-1].idf_ = kept[f"idf{number}"]
-                self._weights, self._bias = kept["weights"], kept["bias"]
-                self._own = dict(zip(kept["origins"].tolist(), kept["own"], strict=True))
-        except (OSError, ValueError, KeyError) as problem:
-            raise DataError(f"no linear scores can be read: {problem}", file=str(path),
-                            remedy="train again with multilabel.linear_scores=true") from problem
+            self._vectorizers, terms = [], 0
+            for number in range(2 if self.title else 1):
+                self._vectorizers.append(self._new_vectorizer(vocabulary=kept[f"terms{number}"].tolist()))
+                self._vectorizers[-1].idf_ = kept[f"idf{number}"]
+                terms += len(kept[f"idf{number}"])
+            self._weights, self._bias, own = (kept[name] for name in ("weights", "bias", "own"))
+            for array, shape in ((self._weights, (labels, terms)), (self._bias, (labels,)), (own, (len(own), labels))):
+                if array.shape != shape or array.dtype != np.float32 or not np.isfinite(array).all():
+                    raise ValueError(f"an array of {array.shape} {array.dtype} for finite numbers of {shape}")
+            self._own = dict(zip(kept["origins"].tolist(), own, strict=True))
+        except (ValueError, KeyError, TypeError, AttributeError) as problem:
+            raise DataError(f"no linear scores can be read: {problem}", file=str(path), remedy=remedy) from problem
 
     def _views(self, texts: Sequence[Sequence[str]]) -> list[list[str]]:
         """What each vectorizer reads: the texts, and where wanted their titles."""

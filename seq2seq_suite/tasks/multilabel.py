@@ -16,13 +16,13 @@ from seq2seq_suite.data.sources import Row, read_rows
 from seq2seq_suite.data.subwords import clean_text
 from seq2seq_suite.data.vocabulary import Vocabulary
 from seq2seq_suite.data.words import encode_words, split_words
-from seq2seq_suite.files import atomic_write_text, read_lines
+from seq2seq_suite.files import atomic_write_text, read_json, read_lines
 from seq2seq_suite.metrics.labels import binarise, score_labels
 from seq2seq_suite.sizes import SetOptions, Sizes
 from seq2seq_suite.tasks.label_automaton import LabelAutomaton
 from seq2seq_suite.tasks.label_names import INVALID, from_line, read_labels, read_names, to_line
 from seq2seq_suite.tasks.linear_scores import LinearScores
-from seq2seq_suite.tasks.reading import columns, place_of, read_examples, require_embedded
+from seq2seq_suite.tasks.reading import columns, place_of, read_examples, require_embedded, shown
 from seq2seq_suite.tasks.source_pieces import SourcePieces
 from seq2seq_suite.types import END, SPECIALS, DataError, Encoded, Example, Hypothesis, Score
 
@@ -163,9 +163,13 @@ class MultilabelTask:
         if self.pieces is not None:
             self.pieces.load(folder)
         if self.linear is not None:
-            self.linear.load(folder / _LINEAR)
+            self.linear.load(folder / _LINEAR, labels=len(self.labels.symbols))
         if self._tunes() and (folder / _THRESHOLD).is_file():
-            self.threshold = float(json.loads((folder / _THRESHOLD).read_text(encoding="utf-8"))["threshold"])
+            found = read_json(folder / _THRESHOLD)
+            self.threshold = found.get("threshold") if isinstance(found, dict) else None
+            if type(self.threshold) is not float or not 0 < self.threshold < 1:
+                raise DataError(f"the threshold is {shown(self.threshold)}", file=str(folder / _THRESHOLD),
+                                expected='{"threshold": 0.5}, between 0 and 1', remedy="restore the file")
 
     def sizes(self) -> Sizes:
         """What the vocabularies ask of a model."""

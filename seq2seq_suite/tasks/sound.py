@@ -16,6 +16,7 @@ from seq2seq_suite.data.audio import Features, Recording, Sound, Stored
 from seq2seq_suite.data.sources import BadRows, Row
 from seq2seq_suite.data.subwords import Characters, Subwords
 from seq2seq_suite.data.vocabulary import Vocabulary
+from seq2seq_suite.files import read_arrays
 from seq2seq_suite.metrics.error_rate import normalise
 from seq2seq_suite.sizes import SoundShape
 from seq2seq_suite.tasks.free_text import FreeText
@@ -179,12 +180,13 @@ class SoundTask(FreeText):
 
     def load_statistics(self, folder: Path) -> None:
         """Read what `save_statistics` wrote."""
-        try:
-            with np.load(folder / "features.npz") as found:
-                self.mean, self.deviation = found["mean"], found["deviation"]
-        except (OSError, ValueError, KeyError):
-            raise DataError("missing or broken", file=str(folder / "features.npz"),
-                            remedy="train the run anew, or copy the file from where it was trained") from None
+        file, remedy = folder / "features.npz", "train the run anew, or copy the file from where it was trained"
+        found = read_arrays(file, remedy=remedy)
+        self.mean, self.deviation = (found.get(name, np.zeros(0)) for name in ("mean", "deviation"))
+        for array in (self.mean, self.deviation):
+            if array.shape != (self.audio.bins,) or array.dtype != np.float32 or not np.isfinite(array).all():
+                raise DataError(f"no statistics of {self.audio.bins} bins", file=str(file), remedy=remedy,
+                                expected=f"finite arrays mean and deviation of {self.audio.bins} figures")
 
     def sound_shape(self) -> SoundShape:
         """What the features ask of the front-end."""

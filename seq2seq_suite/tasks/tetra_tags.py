@@ -162,7 +162,7 @@ class TetraAutomaton:
         self.num_symbols = len(names)
         self.of_kind = torch.zeros(len(KINDS), len(names), dtype=torch.bool)
         for index, name in enumerate(names):
-            if index >= len(SPECIALS):
+            if index >= len(SPECIALS) and name[:1] in KINDS:
                 self.of_kind[KINDS.index(name[0]), index] = True
 
     def start(self, batch: Batch, limit: Tensor) -> TetraState:

@@ -142,11 +142,14 @@ def test_a_failed_save_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatc
     json.dumps({"format": "seq2seq_suite vocabulary 1", "specials": SPECIALS, "symbols": [["a", 1], ["a", 2]]}),
     json.dumps({"format": "seq2seq_suite vocabulary 1", "specials": SPECIALS, "symbols": [["<pad>", 1]]}),
     json.dumps({"format": "seq2seq_suite vocabulary 1", "specials": SPECIALS, "symbols": ["abc"]}),
+    "", "[" * 100_000, "1" * 5_000, "\ud800",
+    *(json.dumps({"format": "seq2seq_suite vocabulary 1", "specials": SPECIALS, "symbols": [row]})
+      for row in (["a", True], ["a", "1"], ["a", 1.5], ["a", 0], ["a", float("inf")], ["a", 10**400], [1, 1], "ab", 3)),
 ])
 def test_a_file_that_is_no_vocabulary_is_refused(tmp_path, content):
     path = tmp_path / "symbols.json"
     if content is not None:
-        path.write_text(content, encoding="utf-8")
+        path.write_text(content, encoding="utf-8", errors="surrogatepass")
     with pytest.raises(DataError) as caught:
         Vocabulary.load(path)
     assert caught.value.file == str(path)
