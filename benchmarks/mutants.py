@@ -61,8 +61,8 @@ class Mutant:
         rule: what kind of change.
         occurrence: the how many-th place for the rule in the function, from 1.
         before, after: the smallest expression or statement changed.
-        lines: first and last line of the statement, or of a compound statement's head; they name nothing, but tell
-            which tests run them.
+        lines: first and last line of the statement, of what a compound statement asks, or of the function whose
+            default it is; they name nothing, but tell which tests run them.
     """
 
     file: str
@@ -107,15 +107,17 @@ class _Place:
         statement, node = self.statement, self.text or self.node
         if not hasattr(statement, "body"):
             return statement.lineno, statement.end_lineno
-        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            return min([statement.lineno, *(one.lineno for one in statement.decorator_list)]), node.end_lineno
+        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
+            # A default or a decorator runs at import, but who calls the function meets it.
+            return min([statement.lineno, *(one.lineno for one in statement.decorator_list)]), statement.end_lineno
         return node.lineno, node.end_lineno
 
 
-def files_of(root: Path, package: str, pattern: str = "*") -> list[str]:
-    """The package's files that can hold mutants, relative to the root."""
+def files_of(root: Path, package: str, *patterns: str) -> list[str]:
+    """The package's files that can hold mutants, relative to the root; of patterns one has to match."""
     found = (path.relative_to(root) for path in sorted((root / package).rglob("*.py")))
-    return [str(path) for path in found if path.match(pattern) and not any(path.match(one) for one in _EXCLUDED)]
+    return [str(path) for path in found if any(path.match(pattern) for pattern in patterns or ("*",))
+            and not any(path.match(pattern) for pattern in _EXCLUDED)]
 
 
 def mutants_of(file: str, text: str) -> list[Mutant]:

@@ -51,7 +51,7 @@ def choose(root: Path, arguments: argparse.Namespace) -> list[Mutant]:
         if unknown:
             sys.exit(f"no such mutant: {', '.join(unknown)}")
         return [found[name] for name in arguments.only]
-    every = [mutant for file in files_of(root, arguments.package, arguments.files)
+    every = [mutant for file in files_of(root, arguments.package, *arguments.files)
              for mutant in mutants_of(file, _text(root, file))]
     chosen = []
     for mutant in draw(every, len(every), arguments.seed):
@@ -181,7 +181,7 @@ def parse(given: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--mutants", type=int, default=300, metavar="N", help="how many are drawn")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--files", default="*", metavar="GLOB", help="draw from these files only")
+    parser.add_argument("--files", nargs="+", default=["*"], metavar="GLOB", help="draw from these files only")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="these mutants, with what their tests print")
     parser.add_argument("--list", action="store_true", help="name what is drawn and run nothing")
     parser.add_argument("--prepare", action="store_true", help="only learn which tests run which lines")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import os
 import signal
@@ -18,6 +19,7 @@ import pytest
 
 from benchmarks.forks import Project, in_children
 
+_SLOW = 0.5  # seconds of a test
 WHOLE_FILE = ""  # the context of what runs while a test file is collected
 _LEAST_LIMIT = 30  # seconds that a test may take, however short it is usually; ten times its usual time otherwise
 
@@ -204,8 +206,8 @@ class Reach:
     def stages(self, module: str, lines: tuple[int, int]) -> list[tuple[str, dict[str, float]]]:
         """Test files in the order to try them, each with its tests that reach the lines.
 
-        Tests that run a line themselves come before those that only share a fixture or an import that does; a
-        module's own test file comes first, then those that import the module, then the quicker ones.
+        Tests that run a line themselves come before those that only share a fixture or an import that does, quick
+        ones before slow ones; then a module's own test file before those that import the module.
         """
         found = []
         for file, known in self.records.items():
@@ -214,10 +216,12 @@ class Reach:
             direct = {context.rpartition("|")[0] for context in contexts} & set(known["seconds"])
             shared = any(context == WHOLE_FILE or context.endswith("|setup") for context in contexts)
             rest = set(known["seconds"]) - direct if shared else set()
-            for near, tests in ((0, direct), (1, rest)):
-                if tests:
-                    chosen = {test: known["seconds"][test] for test in tests}
-                    found.append(((near, self._distance(file, module), min(chosen.values())), file, chosen))
+            for near, slow in itertools.product((0, 1), (False, True)):
+                chosen = {test: seconds for test in (direct, rest)[near]
+                          if ((seconds := known["seconds"][test]) > _SLOW) == slow}
+                if chosen:
+                    order = near, slow, self._distance(file, module), min(chosen.values())
+                    found.append((order, file, chosen))
         return [(file, chosen) for _, file, chosen in sorted(found, key=lambda item: item[0])]
 
     def _distance(self, file: str, module: str) -> int:
