@@ -6,6 +6,7 @@ is imported inside the verbs, so that help and mistakes are answered at once.
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
@@ -28,7 +29,9 @@ from seq2seq_suite.cli_inputs import (
     yaml_and_overrides,
     yamls_and_overrides,
 )
+from seq2seq_suite.files import failure
 from seq2seq_suite.report.tables import figure, print_json, print_summary, print_table
+from seq2seq_suite.training.signals import leave_terminal, stopping
 from seq2seq_suite.types import COMMAND_LINE, ConfigError, RunError, UserError
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, context_settings={"help_option_names": ["-h", "--help"]})
@@ -75,6 +78,8 @@ def _carry_out(arguments: list[str], processes: int) -> tuple[int, str]:
         return 2, str(error)
     except RunError as error:
         return 1, str(error)
+    except OSError as error:  # a name that no file can have is the user's mistake
+        return 2 if error.errno in (errno.ENAMETOOLONG, errno.ELOOP) else 1, failure(error)
     except Exception as error:
         experiment = sys.modules.get("seq2seq_suite.training.experiment")
         if experiment is None or not isinstance(error, experiment.Interrupted):
@@ -84,18 +89,22 @@ def _carry_out(arguments: list[str], processes: int) -> tuple[int, str]:
 
 
 def _stop_on_termination(*, once: bool) -> None:
-    """Let SIGTERM end a command as Ctrl-C does: training saves first, everything exits with 130.
+    """Let SIGTERM and SIGHUP end a command as Ctrl-C does: training saves first, everything exits with 130.
 
     Args:
         once: let nothing disturb the ending; torchrun passes on a Ctrl-C that the terminal has given to all already.
     """
-    def interrupt(_number: int, _frame: object) -> None:
-        for number in (signal.SIGINT, signal.SIGTERM) if once else ():
+    numbers = stopping()
+
+    def interrupt(came: int, _frame: object) -> None:
+        for number in numbers if once else ():
             signal.signal(number, signal.SIG_IGN)
+        if came == signal.SIGHUP:
+            leave_terminal()
         raise KeyboardInterrupt
 
     if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGINT, signal.SIGTERM) if once else (signal.SIGTERM,):
+        for number in numbers if once else numbers[1:]:
             signal.signal(number, interrupt)
 
 
@@ -396,10 +405,12 @@ def _complain(text: str) -> None:
 
 
 def _flush(code: int) -> int:
-    """Write out what is still held back; a reader that has gone away is no reason for a stack trace."""
+    """Write out what is still held back; a reader that has gone away or a full disk is no reason for a stack trace."""
     try:
         sys.stdout.flush()
-    except BrokenPipeError:
+    except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):
+            _complain(f"standard output: {failure(error)}")
         return code or 1
     return code

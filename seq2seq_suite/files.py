@@ -6,7 +6,8 @@ import json
 import math
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -103,6 +104,24 @@ def read_arrays(path: Path, *, remedy: str = "restore the file") -> dict[str, np
     raise DataError(got, file=str(path), expected="arrays in a zip file, as numpy writes them", remedy=remedy)
 
 
+def read_rows(path: Path, *, expected: str = "a JSON object on each line", remedy: str = "",
+              errors: str = "surrogatepass") -> list[tuple[str, dict[str, Any] | None]]:
+    """The lines of a file, each with the JSON object that it is; None where it is none, such as a last one cut short.
+
+    Raises DataError as `read_text` does; with "replace" for `errors`, what is not UTF-8 spoils its line alone.
+    """
+    lines = read_text(path, expected=expected, remedy=remedy, errors=errors).removesuffix("\n").split("\n")
+    return [(line, _object(line)) for line in lines]
+
+
+def _object(line: str) -> dict[str, Any] | None:
+    try:
+        found = parse_json(line, file="")
+    except DataError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
 def atomic_write_text(path: Path, text: str) -> None:
     """Write a file so that a reader, or a crash, finds the old contents or the new, never a part.
 
@@ -114,15 +133,37 @@ def atomic_write_text(path: Path, text: str) -> None:
 def atomic_write_bytes(path: Path, content: bytes) -> None:
     """The same for bytes."""
     partial = path.with_name(f".{path.name}.partial")
+    with naming(path):
+        try:
+            with partial.open("wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(partial, path)
+        except BaseException:
+            with suppress(OSError):
+                partial.unlink()
+            raise
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Within, an OSError gets the name of the file that is meant: those of writing have none, others a passing one."""
     try:
-        with partial.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(partial, path)
-    except BaseException:
-        partial.unlink(missing_ok=True)
+        yield
+    except OSError as error:
+        error.filename, error.filename2 = str(path), None
         raise
+
+
+def failure(error: OSError) -> str:
+    """What the operating system refused, in a line.
+
+    >>> failure(OSError(28, "No space left on device", "log.txt"))
+    'log.txt: No space left on device'
+    """
+    reason = error.strerror or str(error)
+    return f"{error.filename}: {reason}" if error.filename else reason
 
 
 def to_json(value: Any, *, indent: int | None = None) -> str:

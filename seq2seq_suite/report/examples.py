@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
+from seq2seq_suite.report.tables import is_number
 from seq2seq_suite.trees import Tree, read_trees
 from seq2seq_suite.types import DataError
 
@@ -31,23 +32,24 @@ def choose(rows: Sequence[dict[str, Any]], metric: str, *, higher_is_better: boo
         (the worst, some at random); an output equal to its reference is never among the worst.
     """
     wrong = [row for row in rows if row.get("reference") != row.get("prediction")]
-    judged = [row for row in wrong if isinstance(figure_of(row, metric), (int, float))]
+    judged = [row for row in wrong if figure_of(row, metric) is not None]
     judged.sort(key=lambda row: figure_of(row, metric), reverse=not higher_is_better)
     some = random.Random(_SEED).sample(range(len(rows)), min(_RANDOM, len(rows)))
     return judged[:_WORST], [rows[place] for place in sorted(some)]
 
 
-def figure_of(row: dict[str, Any], metric: str) -> Any:
+def figure_of(row: dict[str, Any], metric: str) -> float | None:
     """A row's own figure, None if it has none."""
     figures = row.get("figures")
-    return figures.get(metric) if isinstance(figures, dict) else None
+    figure = figures.get(metric) if isinstance(figures, dict) else None
+    return figure if is_number(figure) else None
 
 
 def example(row: dict[str, Any], metric: str) -> str:
     """An example as HTML: the source, then gold and prediction side by side."""
     gold, predicted = str(row.get("reference", "")), str(row.get("prediction", ""))
     figure = figure_of(row, metric)
-    value = f"{figure:.2f}" if isinstance(figure, (int, float)) else "-"
+    value = "-" if figure is None else f"{figure:.2f}"
     if gold == predicted:
         same = _marked(gold, gold)[0]
         body = f'<div class="pair"><div><h4>reference and prediction agree</h4>{same}</div></div>'

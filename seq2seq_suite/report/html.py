@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
 
-from seq2seq_suite.files import atomic_write_text
+from seq2seq_suite.files import atomic_write_text, read_json, read_rows, read_text
 from seq2seq_suite.report.curves import curve
 from seq2seq_suite.report.examples import choose, example
-from seq2seq_suite.report.tables import figure
+from seq2seq_suite.report.tables import figure, is_number
+from seq2seq_suite.types import DataError
 
 STYLE = """
 :root { color-scheme: light dark; --paper: #fbfbf9; --card: #ffffff; --ink: #1d2026; --muted: #626873; --line: #dcdee3;
@@ -86,13 +86,14 @@ def _page(directory: Path) -> str:
 
 def _headline(summary: dict[str, Any], metric: str) -> str:
     """The primary metric of each split in large type, all figures below."""
-    splits = {split: figures for split, figures in summary.get("splits", {}).items() if isinstance(figures, dict)}
+    splits = {split: figures for split, figures in _mapping(summary.get("splits")).items()
+              if isinstance(figures, dict)}
     if not splits:
         return '<p class="muted">No summary yet: the run has not come to its end.</p>'
     cards = [(f"{metric}, {split}", figure(figures.get(metric))) for split, figures in splits.items()]
     cards += [(what, f"{summary[key]:,.0f}") for key, what in (
         ("parameters", "parameters"), ("updates", "updates"), ("best_update", "best at update"), ("seconds", "seconds"),
-        ("tokens_per_second", "tokens/s")) if isinstance(summary.get(key), (int, float))]
+        ("tokens_per_second", "tokens/s")) if is_number(summary.get(key))]
     drawn = "".join(f"<div><h4>{escape(what)}</h4><b>{escape(value)}</b></div>" for what, value in cards)
     names = list(dict.fromkeys(name for figures in splits.values() for name in figures))
     table = html_table(["metric", *splits], [[name, *(figure(figures.get(name)) for figures in splits.values())]
@@ -138,9 +139,8 @@ def _predictions(directory: Path, metric: str, *, higher_is_better: bool) -> str
 
 def _labels(labels: Any) -> str:
     """A table of counts by label, most frequent first, from label -> (gold, predicted, matched)."""
-    if not isinstance(labels, dict):
-        return ""
-    counts = [(str(label), *three) for label, three in labels.items() if isinstance(three, list) and len(three) == 3]
+    counts = [(str(label), *three) for label, three in _mapping(labels).items()
+              if isinstance(three, list) and len(three) == 3 and all(map(is_number, three))]
     if not counts:
         return ""
     rows = [[label, str(gold), str(predicted), str(matched), figure(_percent(matched, predicted)),
@@ -152,9 +152,7 @@ def _labels(labels: Any) -> str:
 
 def _categories(categories: Any) -> str:
     """A table of figures by category, in the given order, from category -> {figure's name: value}."""
-    if not isinstance(categories, dict):
-        return ""
-    known = {str(name): row for name, row in categories.items() if isinstance(row, dict)}
+    known = {str(name): row for name, row in _mapping(categories).items() if isinstance(row, dict)}
     columns = list(dict.fromkeys(column for row in known.values() for column in row))
     rows = [[name, *(figure(row.get(column)) for column in columns)] for name, row in known.items()]
     return "<h3>By category</h3>" + html_table(["category", *map(str, columns)], rows) if rows else ""
@@ -165,9 +163,10 @@ def _percent(part: int, whole: int) -> float:
 
 
 def _configuration(path: Path) -> str:
-    if not path.is_file():
+    try:
+        text = read_text(path, errors="replace")
+    except DataError:
         return ""
-    text = path.read_text(encoding="utf-8", errors="replace")
     return f"<h2>Configuration</h2><details><summary>config.yaml</summary><pre>{escape(text)}</pre></details>"
 
 
@@ -175,7 +174,8 @@ def _origin(provenance: dict[str, Any]) -> str:
     """Command, machine, versions and data of the last start and of those before it."""
     if not provenance:
         return ""
-    earlier = [start for start in provenance.get("earlier", []) if isinstance(start, dict)]
+    earlier = provenance.get("earlier")
+    earlier = [start for start in earlier if isinstance(start, dict)] if isinstance(earlier, list) else []
     starts = [{key: value for key, value in provenance.items() if key != "earlier"}, *reversed(earlier)]
     parts = ["<h2>Where it comes from</h2>"]
     for place, start in enumerate(starts):
@@ -206,7 +206,11 @@ def html_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def _points(rows: Sequence[dict[str, Any]], name: str) -> list[tuple[float, float]]:
     return [(row["update"], row[name]) for row in rows
-            if isinstance(row.get("update"), (int, float)) and isinstance(row.get(name), (int, float))]
+            if is_number(row.get("update")) and is_number(row.get(name))]
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def _first_metric(metrics: Sequence[dict[str, Any]]) -> str:
@@ -218,24 +222,14 @@ def _first_metric(metrics: Sequence[dict[str, Any]]) -> str:
 def _object(path: Path) -> dict[str, Any]:
     """A JSON object; empty if there is none."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        return _mapping(read_json(path))
+    except DataError:
         return {}
-    return found if isinstance(found, dict) else {}
 
 
 def _rows(path: Path) -> list[dict[str, Any]]:
     """The JSON objects of a file with one on each line; lines that are cut short are left out."""
-    rows = []
     try:
-        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
+        return [row for _, row in read_rows(path, errors="replace") if row is not None]
+    except DataError:
         return []
-    for line in lines:
-        try:
-            row = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(row, dict):
-            rows.append(row)
-    return rows

@@ -54,6 +54,11 @@ def figure(value: Any) -> str:
     return f"{value:.2f}" if isinstance(value, float) else str(value)
 
 
+def is_number(value: Any) -> bool:
+    """Whether a value can be drawn and counted with: a file may hold any text, and whole numbers of any length."""
+    return isinstance(value, (int, float)) and abs(value) < 2**63
+
+
 def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A table as plain text; figures stand to the right, text without a header to the left.
 

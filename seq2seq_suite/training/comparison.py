@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import statistics
 import time
 from collections.abc import Sequence
@@ -17,6 +16,7 @@ from seq2seq_suite.metrics.significance import FORMULAS, compare, interval
 from seq2seq_suite.training.evaluate import Decoder
 from seq2seq_suite.training.experiment import open_run
 from seq2seq_suite.training.joint import parts_of
+from seq2seq_suite.training.records import Summary, read_predictions, read_provenance, read_summary
 from seq2seq_suite.types import DataError, Example
 
 LATENCY_EXAMPLES = 20  # decoded one by one
@@ -135,53 +135,36 @@ def _names(directories: Sequence[Path]) -> list[str]:
     return [str(path) for path in whole]
 
 
-def _read(directory: Path, split: str) -> tuple[dict[str, Any], _Predictions]:
-    summary = _json(directory / "summary.json", "the summary that `run` writes at its end",
-                    "let the run end, or name another directory")
-    if "failures" not in summary:
+def _read(directory: Path, split: str) -> tuple[Summary, _Predictions]:
+    summary = read_summary(directory)
+    if summary.failures is None:
         raise DataError("an older version of the suite wrote this run", file=str(directory / "summary.json"),
                         expected="figures with their failures", remedy="run it again")
-    if split not in summary["failures"]:
+    if split not in summary.failures or summary.primary(split) is None:
         raise DataError(f"the run was not evaluated on '{split}'", file=str(directory),
-                        expected=f"one of {', '.join(summary['failures'])}",
+                        expected=f"one of {', '.join(summary.failures)}",
                         remedy="choose it with --split, or add it to data.test_splits")
-    path = directory / "predictions" / f"{split}.jsonl"
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-        found = [json.loads(line) for line in lines]
-        return summary, _Predictions(tuple((row["source"], row["reference"]) for row in found),
-                                     np.array([row["counts"] for row in found], dtype=float))
-    except (OSError, ValueError, KeyError) as error:
-        raise DataError(f"its predictions cannot be read ({error})", file=str(path),
-                        expected="rows with source, reference and counts",
-                        remedy=f"evaluate {directory} --split {split}") from error
+    found = read_predictions(directory, split)
+    return summary, _Predictions(tuple((row.source, row.reference) for row in found),
+                                 np.array([row.counts for row in found], dtype=float))
 
 
-def _json(path: Path, expected: str, remedy: str) -> dict[str, Any]:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        got = "there is none" if not path.exists() else f"cannot be read ({error})"
-        raise DataError(got, file=str(path), expected=expected, remedy=remedy) from error
-
-
-def _row(name: str, directory: Path, summary: dict[str, Any], kept: _Predictions, split: str,
+def _row(name: str, directory: Path, summary: Summary, kept: _Predictions, split: str,
          speed: tuple[float, float]) -> Row:
-    metric, failed = summary["primary_metric"], summary["failures"][split]
+    failed = summary.failures[split]
     low = high = float("nan")
     if kept.counts.size:
-        found = interval(kept.counts, FORMULAS[summary["formula"]])
+        found = interval(kept.counts, FORMULAS[summary.formula])
         low, high = found.low, found.high
-    origin = _json(directory / "provenance.json", "where the run came from", "run it again")
-    core = summary["core_parameters"]
-    return Row(name, summary["task"], split, metric, summary["splits"][split][metric], low, high,
-               failed["invalid"], failed["empty"], failed["repeated"], failed["truncated"],
-               core, summary["parameters"] - core, summary["updates"], summary["tokens"], summary["seconds"] / 60,
-               summary["tokens_per_second"], *speed, origin["seed"], origin["commit"])
+    origin, core = read_provenance(directory), summary.core_parameters
+    return Row(name, summary.task, split, summary.primary_metric, summary.primary(split), low, high,
+               failed.invalid, failed.empty, failed.repeated, failed.truncated,
+               core, summary.parameters - core, summary.updates, summary.tokens, summary.seconds / 60,
+               summary.tokens_per_second, *speed, origin.seed, origin.commit)
 
 
 def _formula(directory: Path, split: str) -> str:
-    return _read(directory, split)[0]["formula"]
+    return _read(directory, split)[0].formula
 
 
 def _comparable(first: _Predictions, second: _Predictions) -> bool:

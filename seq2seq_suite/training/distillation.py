@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from seq2seq_suite.files import atomic_write_text, to_json
-from seq2seq_suite.training import checkpoint
 from seq2seq_suite.training.run_directory import provenance
+from seq2seq_suite.training.weights import MODEL, best, hash_of
 from seq2seq_suite.types import ConfigError, Example, Rewritable
 
 if TYPE_CHECKING:
@@ -69,9 +68,8 @@ def distill(loaded: LoadedRun, directory: Path, output: Path, *, command: list[s
     _write(output / "train.jsonl", rows)
     for split, examples in splits.items():
         _write(output / f"{split}.jsonl", [task.row(example, task.to_text(example.reference)) for example in examples])
-    weights = (checkpoint.best(directory) / "model.safetensors").read_bytes()
     facts = {**provenance(command, config.seed, {}), "teacher": str(directory),
-             "teacher_weights_sha256": hashlib.sha256(weights).hexdigest(), "teacher_data": config.data.path,
+             "teacher_weights_sha256": hash_of(best(directory) / MODEL), "teacher_data": config.data.path,
              "search": config.search.model_dump(), "rows": len(train), "empty": empty,
              "against_references": score.figures, "signature": score.signature, "more_sources": counts}
     atomic_write_text(output / PROVENANCE, to_json(facts, indent=1) + "\n")

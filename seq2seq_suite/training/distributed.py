@@ -28,6 +28,7 @@ import numpy as np
 import torch
 from torch import Tensor, distributed, nn
 
+from seq2seq_suite.training.signals import stopping
 from seq2seq_suite.types import Batch
 
 _BUCKET = 2**23  # numbers sent at a time: 32 MiB of float32
@@ -226,7 +227,7 @@ class _Ending:
 
     def fail(self, code: int, complaint: str) -> None:
         """Tell the others; comes back only in the process that is the first to fail."""
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in stopping():
             signal.signal(number, signal.SIG_IGN)
         if self.rank:
             time.sleep(_NOTICE)  # what is wrong everywhere is for the first process to say

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from seq2seq_suite.config import Config
 from seq2seq_suite.data.batching import Bucketed
 from seq2seq_suite.report.html import write_report
 from seq2seq_suite.tasks import open_task
-from seq2seq_suite.training import checkpoint, distributed, resuming
+from seq2seq_suite.training import distributed, resuming, weights
 from seq2seq_suite.training.build import build_decoder, choose_device, choose_precision, use_threads
 from seq2seq_suite.training.distillation import is_distilled
 from seq2seq_suite.training.distributed import Ranks
@@ -47,19 +48,17 @@ def run(config: Config, directory: Path, *, resume: bool, overwrite: bool, comma
 
     Raises:
         ConfigError, DataError: something the user can put right.
-        RunError: the loss is no longer finite.
+        RunError: the loss is no longer finite, or a file cannot be written.
         Interrupted: a signal came; the state was saved.
     """
     ranks = distributed.ranks()
     if ranks.first(config) != config:
         raise ConfigError(f"process {ranks.rank} was given another configuration than the first one",
                           expected="the same YAML and key=value on every machine", remedy="start it with the same")
-    with ranks.own(directory) as own:
-        run_directory = RunDirectory(own)
-        if ranks.is_first:
-            run_directory = RunDirectory.create(own, resume=resume, overwrite=overwrite)
-            if resume:
-                resuming.check_configuration(run_directory, config)
+    with ranks.own(directory) as own, (RunDirectory.taken(own, resume=resume, overwrite=overwrite) if ranks.is_first
+                                       else nullcontext(RunDirectory(own))) as run_directory:
+        if ranks.is_first and resume:
+            resuming.check_configuration(run_directory, config)
         train = run_joint if config.task == "multitask" else _run
         return train(config, run_directory, ranks, resume=resume, command=command)
 
@@ -95,8 +94,6 @@ def _build_trainer(config: Config, run_directory: RunDirectory, task: Task, exam
     train, validation, options = examples["train"], examples["validation"], config.training
     prepare_vocabulary(config, task, train, run_directory.vocabulary, ranks, resume=resume)
     encoded, encoded_validation = task.encode(train), task.encode(validation)
-    note_origin(config, run_directory, {"train": encoded, "validation": encoded_validation}, ranks, resume=resume,
-                command=command)
     device = choose_device(config.device, ranks)
     decoder = replace(build_decoder(config, task, device=device), ranks=ranks)
     if config.init_from and not resume and ranks.is_first:
@@ -107,6 +104,8 @@ def _build_trainer(config: Config, run_directory: RunDirectory, task: Task, exam
     # Batches depend on it, so that processes on unlike machines must agree.
     precision = ranks.first(choose_precision(options.precision, device))
     kept = subset(len(validation), options.validate_examples, config.seed)
+    note_origin(config, run_directory, {"train": encoded, "validation": encoded_validation}, ranks, resume=resume,
+                command=command)
     return Trainer(
         run_directory, options, decoder,
         Bucketed(encoded, task.name, batch_tokens=options.batch_tokens, seed=config.seed,
@@ -180,7 +179,7 @@ def open_run(directory: Path, overrides: list[str], *, data: str | None = None) 
     task = open_task(config.task, config)
     task.load(directory / "vocabulary")
     decoder = build_decoder(config, task, device=choose_device(config.device, distributed.ranks()))
-    checkpoint.load_weights(checkpoint.best(directory), decoder.model)
+    weights.load_best(directory, decoder.model)
     decoder.model.eval()
     return LoadedRun(config, _with_rescorer(config, decoder, directory))
 

@@ -152,8 +152,6 @@ def _build_trainer(config: Config, run_directory: RunDirectory, tasks: Mapping[s
         folder = directory_of(run_directory.path, name) / "vocabulary"
         prepare_vocabulary(config.tasks[name], task, examples[name]["train"], folder, ranks, resume=resume)
         encoded[name] = {split: task.encode(examples[name][split]) for split in ("train", "validation")}
-    note_origin(config, run_directory, {f"{name}/{split}": items for name, splits in encoded.items()
-                                        for split, items in splits.items()}, ranks, resume=resume, command=command)
     device = choose_device(config.device, ranks)
     decoder = build_joint(config, tasks, device=device, ranks=ranks)
     ranks.copy_weights(decoder.model)
@@ -167,6 +165,8 @@ def _build_trainer(config: Config, run_directory: RunDirectory, tasks: Mapping[s
     run_directory.log(told)
     kept = {name: subset(len(splits["validation"]), options.validate_examples, seed)
             for name, splits in examples.items()}
+    note_origin(config, run_directory, {f"{name}/{split}": items for name, splits in encoded.items()
+                                        for split, items in splits.items()}, ranks, resume=resume, command=command)
     return Trainer(
         run_directory, options, decoder, Mixture(batches, chosen),
         ({name: [examples[name]["validation"][index] for index in places] for name, places in kept.items()},

@@ -13,7 +13,7 @@ from torch import Tensor
 from seq2seq_suite import config_file
 from seq2seq_suite.config import Config
 from seq2seq_suite.model.seq2seq import Seq2Seq
-from seq2seq_suite.training import checkpoint, resuming
+from seq2seq_suite.training import resuming, weights
 from seq2seq_suite.training.distributed import Ranks
 from seq2seq_suite.training.run_directory import RunDirectory, provenance
 from seq2seq_suite.types import DataError, Encoded, Example, Task, Varied
@@ -34,7 +34,9 @@ def read_splits(config: Config, task: Task) -> dict[str, list[Example]]:
 
 def note_origin(config: Config, run_directory: RunDirectory, encoded: Mapping[str, Sequence[Encoded]], ranks: Ranks, *,
                 resume: bool, command: list[str]) -> None:
-    """Write where the run comes from; its data must be what they were, and the same for all processes.
+    """Write what the run is and where it comes from, once nothing can be wrong with it any more.
+
+    Its data must be what they were, and the same for all processes.
 
     Raises:
         DataError: they are not.
@@ -64,7 +66,7 @@ def prepare_vocabulary(config: Config, task: Task, train: Sequence[Example], fol
     """Give the task its vocabularies, which a folder of the run directory keeps; see `Config.init_parts`."""
     fits = ranks.is_first and not (resume and folder.is_dir())
     if fits and config.init_from:
-        checkpoint.best(Path(config.init_from))  # without one there is nothing to begin with: say so before all else
+        weights.best(Path(config.init_from))  # without one there is nothing to begin with: say so before all else
     if fits and config.init_from and EVERYTHING in config.init_parts:
         task.load(Path(config.init_from) / "vocabulary")
     elif fits:
@@ -82,10 +84,10 @@ def begin_as(config: Config, model: Seq2Seq) -> str:
     Raises:
         DataError: there are none, or they do not fit.
     """
-    path = checkpoint.best(Path(config.init_from))
+    path = weights.best(Path(config.init_from))
     if EVERYTHING not in config.init_parts:
-        return checkpoint.load_parts(path, model, config.init_parts)
-    return f"everything begins as in {path}: {checkpoint.load_weights(path, model, grown=True)}"
+        return weights.load_parts(path, model, config.init_parts)
+    return f"everything begins as in {path}: {weights.load_weights(path, model, grown=True)}"
 
 
 def renewing(task: Task, train: Sequence[Example]) -> Callable[[int], list[Encoded]] | None:

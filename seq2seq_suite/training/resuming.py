@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import json
+import os
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -12,6 +12,7 @@ import numpy as np
 
 from seq2seq_suite import config_file
 from seq2seq_suite.config import Config
+from seq2seq_suite.training.records import read_provenance
 from seq2seq_suite.training.run_directory import RunDirectory
 from seq2seq_suite.types import ConfigError, DataError, Encoded
 
@@ -75,9 +76,9 @@ def check_data(run_directory: RunDirectory, hashes: dict[str, str], path: str) -
     Raises:
         DataError: a split has changed.
     """
-    if not run_directory.provenance.is_file():
+    if not os.path.lexists(run_directory.provenance):
         return
-    before = json.loads(run_directory.provenance.read_text(encoding="utf-8"))["data"]
+    before = read_provenance(run_directory.path).data
     changed = [split for split, digest in hashes.items() if before.get(split, digest) != digest]
     if changed:
         raise DataError(f"the split '{changed[0]}' is no longer what the run was started with", file=path,
@@ -87,9 +88,9 @@ def check_data(run_directory: RunDirectory, hashes: dict[str, str], path: str) -
 
 def mention_processes(run_directory: RunDirectory, processes: int) -> None:
     """Say so where another number of processes goes on with a run than the one that it was last started with."""
-    if not run_directory.provenance.is_file():
+    if not os.path.lexists(run_directory.provenance):
         return
-    before = json.loads(run_directory.provenance.read_text(encoding="utf-8")).get("processes", 1)
+    before = read_provenance(run_directory.path).processes
     if before != processes:
         print(f"resuming in {processes} process{'es' if processes > 1 else ''} (was {before}): the same batches and "
               "losses up to rounding and chance; bit for bit only with the same number")

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from seq2seq_suite import __version__
-from seq2seq_suite.files import atomic_write_text, to_json
-from seq2seq_suite.types import ConfigError
+from seq2seq_suite.files import atomic_write_text, failure, naming, read_rows, to_json
+from seq2seq_suite.training.lock import LOCK, held
+from seq2seq_suite.training.records import read_provenance
+from seq2seq_suite.types import ConfigError, RunError
 
 CONFIG = "config.yaml"
 # Everything a run writes. `--overwrite` deletes no directory that holds anything else.
@@ -28,7 +30,7 @@ class RunDirectory:
     """The paths of a run and the ways to write them.
 
     Args:
-        path: the directory; `create` makes a new one.
+        path: the directory; `taken` makes a new one.
     """
 
     def __init__(self, path: Path):
@@ -40,10 +42,14 @@ class RunDirectory:
         self.metrics = self.path / "metrics.jsonl"
         self.summary = self.path / "summary.json"
         self.provenance = self.path / "provenance.json"
+        self._is_there: Callable[[], bool] = lambda: True
 
     @classmethod
-    def create(cls, path: Path, *, resume: bool, overwrite: bool) -> RunDirectory:
-        """A directory to run in.
+    @contextmanager
+    def taken(cls, path: Path, *, resume: bool, overwrite: bool) -> Iterator[RunDirectory]:
+        """A directory to run in, held against other runs.
+
+        A start that comes to nothing, because of a mistake in the data say, leaves no directory behind.
 
         Args:
             path: where; made if it does not exist.
@@ -51,34 +57,67 @@ class RunDirectory:
             overwrite: delete the run that is there.
 
         Raises:
-            ConfigError: the directory is in use and neither flag was given, there is nothing to resume, or
-                what would be deleted is not a run.
+            ConfigError: the directory is in use and neither flag was given, there is nothing to resume, what would be
+                deleted is not a run, or another run holds it.
+            RunError: within, a file could not be written or read, or somebody deleted the directory.
         """
-        path = Path(path)
-        if resume and overwrite:
-            raise ConfigError("--resume and --overwrite exclude each other", file=str(path),
-                              remedy="--resume goes on with the run, --overwrite deletes it first")
-        if path.exists() and not path.is_dir():
-            raise ConfigError("is a file", file=str(path), expected="a directory for the run",
-                              remedy="choose another with --output")
-        names = {entry.name for entry in path.iterdir()} if path.is_dir() else set()
-        if resume and CONFIG not in names:
-            missing = f"it has no {CONFIG}" if path.is_dir() else "the directory does not exist"
-            raise ConfigError(f"there is no run to resume: {missing}", file=str(path),
-                              expected="the directory of an earlier run",
-                              remedy="name it with --output, or leave out --resume to start anew")
-        if names and overwrite:
-            _delete_run(path, names)
-        elif names and not resume:
-            raise ConfigError("the directory is not empty", file=str(path),
-                              remedy="--resume goes on with the run in it, --overwrite deletes it first, "
-                                     "--output DIR writes elsewhere")
+        run = cls(path)
+        made = run._make(resume=resume, overwrite=overwrite)
         try:
-            path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise ConfigError(f"cannot be made: {error.strerror}", file=str(path),
+            with held(run.path) as is_there:
+                names = {entry.name for entry in run.path.iterdir()} - {LOCK}
+                if names and overwrite:
+                    _delete_run(run.path, names)
+                elif names and not resume:
+                    raise ConfigError("the directory is not empty", file=str(path),
+                                      remedy="--resume goes on with the run in it, --overwrite deletes it first, "
+                                             "--output DIR writes elsewhere")
+                run._is_there = is_there
+                yield from run._used()
+        finally:
+            for folder in made:
+                with suppress(OSError):  # it is not empty
+                    folder.rmdir()
+
+    def _make(self, *, resume: bool, overwrite: bool) -> list[Path]:
+        """Make the directory if it may be; what was made, the innermost first."""
+        place = str(self.path)
+        if resume and overwrite:
+            raise ConfigError("--resume and --overwrite exclude each other", file=place,
+                              remedy="--resume goes on with the run, --overwrite deletes it first")
+        try:
+            if self.path.exists() and not self.path.is_dir():
+                raise ConfigError("is a file", file=place, expected="a directory for the run",
+                                  remedy="choose another with --output")
+            if resume and not self.config.exists():
+                missing = f"it has no {CONFIG}" if self.path.is_dir() else "the directory does not exist"
+                raise ConfigError(f"there is no run to resume: {missing}", file=place,
+                                  expected="the directory of an earlier run",
+                                  remedy="name it with --output, or leave out --resume to start anew")
+            made = [folder for folder in (self.path, *self.path.parents) if not folder.exists()]
+            self.path.mkdir(parents=True, exist_ok=True)
+        except (OSError, ValueError) as error:  # ValueError: a name with a NUL
+            raise ConfigError(f"cannot be made: {getattr(error, 'strerror', error)}", file=place,
                               remedy="choose another directory with --output") from None
-        return cls(path)
+        return made
+
+    def _used(self) -> Iterator[RunDirectory]:
+        """The directory, once; afterwards what there is to complain of, and nothing that is no run."""
+        try:
+            yield self
+            self.check_there()
+        except OSError as error:
+            self.check_there()
+            saved = "; what was saved before is untouched, --resume goes on from there" if self.config.exists() else ""
+            raise RunError(failure(error) + saved) from error
+        finally:
+            if self.path.is_dir() and {entry.name for entry in self.path.iterdir()} <= _BEFORE_CONFIG | {LOCK}:
+                _delete(self.path / name for name in _BEFORE_CONFIG)
+
+    def check_there(self) -> None:
+        """Raise RunError if somebody has deleted the directory since it was taken."""
+        if not self._is_there():
+            raise RunError(f"{self.path}: the run's directory was deleted while it ran")
 
     def write_config(self, text: str) -> None:
         """Write the resolved configuration, YAML."""
@@ -87,39 +126,39 @@ class RunDirectory:
     def write_provenance(self, facts: Mapping[str, Any]) -> None:
         """Write where the run came from; what an earlier start wrote is kept under `earlier`, oldest first."""
         earlier: list[Any] = []
-        if self.provenance.is_file():
-            before = json.loads(self.provenance.read_text(encoding="utf-8"))
+        if os.path.lexists(self.provenance):
+            before = read_provenance(self.path).model_dump(exclude_unset=True)
             earlier = [*before.pop("earlier", []), before]
         atomic_write_text(self.provenance, to_json({**facts, **({"earlier": earlier} if earlier else {})}, indent=1))
 
     def append_metrics(self, row: Mapping[str, Any]) -> None:
         """Append a row to metrics.jsonl; figures that are not finite become null."""
-        with self.metrics.open("a", encoding="utf-8") as file:
-            file.write(to_json(row) + "\n")
+        self._append(self.metrics, to_json(row))
 
     def truncate_metrics(self, update: int, *, validated: int) -> None:
-        """Drop rows that a resumed run will write again, and a last row that was cut short.
+        """Drop rows that a resumed run will write again, and lines that are none, such as a last one cut short.
 
         Args:
             update: the update it goes on from; rows beyond are dropped.
             validated: its last validation; validation rows beyond are dropped.
         """
-        if not self.metrics.is_file():
+        if not os.path.lexists(self.metrics):
             return
         kept = []
-        for line in self.metrics.read_text(encoding="utf-8").splitlines():
-            try:
-                row = json.loads(line)
-                if row["update"] <= (validated if row.get("split") == "validation" else update):
-                    kept.append(line + "\n")
-            except json.JSONDecodeError:
-                continue
+        for line, row in read_rows(self.metrics, errors="replace"):
+            last = validated if row is not None and row.get("split") == "validation" else update
+            if row is not None and isinstance(row.get("update"), int) and row["update"] <= last:
+                kept.append(line + "\n")
         atomic_write_text(self.metrics, "".join(kept))
 
     def log(self, line: str) -> None:
         """Append a line to log.txt, with the time."""
-        with (self.path / "log.txt").open("a", encoding="utf-8") as file:
-            file.write(f"{datetime.now():%Y-%m-%d %H:%M:%S}  {line}\n")
+        self._append(self.path / "log.txt", f"{datetime.now():%Y-%m-%d %H:%M:%S}  {line}")
+
+    @staticmethod
+    def _append(path: Path, line: str) -> None:
+        with naming(path), path.open("a", encoding="utf-8") as file:
+            file.write(line + "\n")
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:
         """Write the final figures."""
@@ -174,13 +213,17 @@ def _delete_run(path: Path, names: set[str]) -> None:
         raise ConfigError(f"not deleted: it does not look like a run: no {CONFIG}", file=str(path),
                           expected="the directory of an earlier run, or an empty one",
                           remedy="choose another directory with --output, or empty this one yourself")
-    for name in names - {CONFIG}:
-        entry = path / name
+    _delete(path / name for name in names - {CONFIG})
+    _delete([path / CONFIG])  # last: a deletion that was cut short can be taken up again
+
+
+def _delete(entries: Iterable[Path]) -> None:
+    """Files, links and folders, as far as they are there."""
+    for entry in entries:
         if entry.is_dir() and not entry.is_symlink():
             shutil.rmtree(entry)
         else:
-            entry.unlink()
-    (path / CONFIG).unlink(missing_ok=True)  # last: a deletion that was cut short can be taken up again
+            entry.unlink(missing_ok=True)
 
 
 def _commit(root: Path) -> tuple[str, bool]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import statistics
 from collections.abc import Mapping, Sequence
@@ -15,8 +14,9 @@ from pydantic import Field, ValidationError
 
 from seq2seq_suite import config_file
 from seq2seq_suite.config_section import NotNegative, Section
+from seq2seq_suite.training.records import read_summary
 from seq2seq_suite.training.sweep import run_all, slug
-from seq2seq_suite.types import COMMAND_LINE, ConfigError
+from seq2seq_suite.types import COMMAND_LINE, ConfigError, DataError
 
 HEADER = ("experiment", "variant", "metric", "seeds", "mean", "95 % interval", "worst", "updates", "minutes")
 # Student's t at 97.5 % for 1 to 9 degrees of freedom.
@@ -175,9 +175,10 @@ def _written(value: Any) -> str:
 
 
 def _cell(experiment: str, name: str, directories: Sequence[Path]) -> Cell:
-    found = [json.loads((directory / "summary.json").read_text(encoding="utf-8")) for directory in directories]
-    metric = found[0]["primary_metric"]
-    return Cell(experiment, name, metric, found[0]["higher_is_better"],
-                tuple(one["splits"]["test"][metric] for one in found),
-                statistics.fmean(one["updates"] for one in found),
-                statistics.fmean(one["seconds"] for one in found) / 60)
+    found = [read_summary(directory) for directory in directories]
+    figures = [one.primary("test") for one in found]
+    if None in figures:
+        raise DataError("the run was not evaluated on 'test'", file=str(directories[figures.index(None)]),
+                        expected="what a study's table tells", remedy="add it to data.test_splits")
+    return Cell(experiment, name, found[0].primary_metric, found[0].higher_is_better, tuple(figures),
+                statistics.fmean(one.updates for one in found), statistics.fmean(one.seconds for one in found) / 60)

@@ -21,17 +21,18 @@ from seq2seq_suite.data.mixture import Mixture
 from seq2seq_suite.model.seq2seq import Seq2Seq
 from seq2seq_suite.report.progress import Progress as ProgressDisplay
 from seq2seq_suite.strategies.base import Strategy
-from seq2seq_suite.training import checkpoint
+from seq2seq_suite.training import checkpoint, weights
 from seq2seq_suite.training.balance import GradientBalance, by_task
 from seq2seq_suite.training.distributed import ALONE, Ranks
 from seq2seq_suite.training.evaluate import Decoder, is_better
 from seq2seq_suite.training.optimizer import MovingAverage, build_optimizer, learning_rate, set_rate
 from seq2seq_suite.training.run_directory import RunDirectory
+from seq2seq_suite.training.signals import leave_terminal, stopping
 from seq2seq_suite.types import Batch, Encoded, Example, RunError
 
 
 class Interrupted(Exception):
-    """The run was stopped by Ctrl-C or SIGTERM after saving where it was."""
+    """The run was stopped by Ctrl-C, SIGTERM or SIGHUP after saving where it was."""
 
 
 class StopRequest:
@@ -53,14 +54,16 @@ class StopRequest:
 
     @contextmanager
     def listening(self) -> Iterator[StopRequest]:
-        """Within, SIGINT and SIGTERM set the request; a second one acts as usual, but not under torchrun."""
+        """Within, the signals that stop set the request; a second one acts as usual, but not under torchrun."""
         if threading.current_thread() is not threading.main_thread():
             yield self
             return
-        before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+        before = {number: signal.getsignal(number) for number in stopping()}
 
         def note(number: int, _frame: object) -> None:
             self.signal = number
+            if number == signal.SIGHUP:
+                leave_terminal()
             if self.ranks.world == 1:  # torchrun passes on a Ctrl-C that the terminal has given to all already
                 signal.signal(number, before[number])
 
@@ -118,7 +121,7 @@ class Trainer:
         else:
             self.train()
         if self.ranks.is_first:
-            checkpoint.load_weights(checkpoint.best(self.run.path), self.model)
+            weights.load_best(self.run.path, self.model)
         self.ranks.copy_weights(self.model)
 
     def cost(self) -> dict[str, Any]:
@@ -276,6 +279,7 @@ class Trainer:
         self._check_finite()
         self.progress.since_logged = self._interval.state()
         self.progress.gradient_norms = {} if self.balance is None else dict(self.balance.norms)
+        self.run.check_there()
         if self.ranks.is_first:
             checkpoint.save(self.run.checkpoints, self.model, self.optimizer, self.average, self.progress,
                             keep=self.options.keep_checkpoints)

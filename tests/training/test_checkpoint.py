@@ -1,6 +1,7 @@
 """What a checkpoint holds and what it refuses."""
 
 import json
+import resource
 
 import pytest
 import torch
@@ -10,7 +11,7 @@ from torch import nn
 
 from seq2seq_suite.config import Training
 from seq2seq_suite.model.decoder import DecoderStack
-from seq2seq_suite.training import checkpoint
+from seq2seq_suite.training import checkpoint, weights
 from seq2seq_suite.training.checkpoint import Progress
 from seq2seq_suite.training.optimizer import MovingAverage, build_optimizer
 from seq2seq_suite.types import DataError
@@ -68,7 +69,7 @@ def test_the_weights_to_use_are_the_averaged_ones_and_tied_ones_are_kept_once(tm
 def test_best_last_and_the_newest_are_kept(tmp_path):
     for update in range(1, 7):
         save(tmp_path, parts(), Progress(update=update, best_update=min(update, 2), best_figure=1.0))
-    assert [path.name for path in checkpoint.steps(tmp_path)] == ["step-2", "step-5", "step-6"]
+    assert [path.name for path in weights.steps(tmp_path)] == ["step-2", "step-5", "step-6"]
     assert (tmp_path / "best").resolve().name == "step-2" and (tmp_path / "last").resolve().name == "step-6"
 
 
@@ -85,15 +86,53 @@ def test_nothing_in_a_checkpoint_needs_pickle(tmp_path):
 def test_weights_of_another_model_are_refused(tmp_path):
     path = save(tmp_path, parts(), Progress(update=1))
     with pytest.raises(DataError, match="shape"):
-        checkpoint.load_weights(path, Tied(width=5))
+        weights.load_weights(path, Tied(width=5))
     with pytest.raises(DataError, match=r"another model's.*1 missing, 1 too many|another model's"):
-        checkpoint.load_weights(path, nn.Linear(2, 2))
+        weights.load_weights(path, nn.Linear(2, 2))
+    (path / "state.json").unlink()  # weights may come alone
     save_file({"x": torch.ones(1)}, path / "model.safetensors")
     with pytest.raises(DataError, match="another model's"):
-        checkpoint.load_weights(path, Tied())
+        weights.load_weights(path, Tied())
     (path / "model.safetensors").unlink()
     with pytest.raises(DataError, match="no such file"):
-        checkpoint.load_weights(path, Tied())
+        weights.load_weights(path, Tied())
+
+
+def flip(path):
+    data = path.read_bytes()
+    path.write_bytes(data[:-2] + bytes([data[-2] ^ 1]) + data[-1:])
+
+
+@pytest.mark.parametrize("joint", [False, True])
+def test_weights_are_what_was_written_or_are_refused(tmp_path, joint):
+    model, folder = parts()[0], tmp_path / "checkpoints"
+    if joint:
+        checkpoint.export(folder, model)
+    else:
+        save(folder, parts(), Progress(update=1, best_update=1, best_figure=0.5))
+    loads = [lambda: weights.load_best(tmp_path, model), lambda: weights.load_weights(folder / "best", model),
+             lambda: weights.load_parts(folder / "best", model, [])]
+    for load in loads:
+        load()
+    flip(folder / "best" / "model.safetensors")
+    for load in loads:
+        with pytest.raises(DataError, match=r"model\.safetensors: its contents are not what was written"):
+            load()
+
+
+def test_a_best_checkpoint_that_gives_way_to_a_better_one_while_it_is_read_is_no_mistake(tmp_path, monkeypatch):
+    folder, load, first = tmp_path / "checkpoints", weights.load_weights, []
+    save(folder, parts(), Progress(update=1, best_update=1, best_figure=0.5))
+
+    def late(path, model):
+        if not first:
+            first.append(path)
+            save(folder, parts(), Progress(update=2, best_update=2, best_figure=1.0), keep=1)
+        return load(path, model)
+
+    monkeypatch.setattr(weights, "load_weights", late)
+    weights.load_best(tmp_path, parts(seed=2)[0])
+    assert first[0].name == "step-1" and not first[0].exists()
 
 
 def test_a_convolution_that_weights_lack_begins_by_adding_nothing(tmp_path, layer_shape, roughen):
@@ -103,21 +142,21 @@ def test_a_convolution_that_weights_lack_begins_by_adding_nothing(tmp_path, laye
     save_file({name: tensor.clone() for name, tensor in roughen(without).state_dict().items()},
               tmp_path / "model.safetensors")
     with pytest.raises(DataError, match="missing"):
-        checkpoint.load_weights(tmp_path, grown)
+        weights.load_weights(tmp_path, grown)
     x, mask = torch.randn(2, 5, 16), torch.arange(5) < torch.tensor([[3], [5]])
     wanted, _ = without["decoder"](x, mask.unsqueeze(1), None, mask=mask)
 
     def count(model: nn.Module) -> int:
         return sum(parameter.numel() for parameter in model.parameters())
 
-    for load in (lambda: checkpoint.load_weights(tmp_path, grown, grown=True),
-                 lambda: checkpoint.load_parts(tmp_path, grown, ["decoder"])):
+    for load in (lambda: weights.load_weights(tmp_path, grown, grown=True),
+                 lambda: weights.load_parts(tmp_path, grown, ["decoder"])):
         roughen(grown)
         assert load().endswith(f"{count(without):,} numbers, and {count(grown) - count(without):,} of new convolutions")
         torch.testing.assert_close(grown["decoder"](x, mask.unsqueeze(1), None, mask=mask)[0][mask], wanted[mask])
     assert any(parameter.any() for name, parameter in grown.named_parameters() if ".convolution.depthwise" in name)
     with pytest.raises(DataError, match="does not fit"):
-        checkpoint.load_parts(tmp_path, nn.ModuleDict({"decoder": DecoderStack(layer_shape(), 3, has_memory=False)}),
+        weights.load_parts(tmp_path, nn.ModuleDict({"decoder": DecoderStack(layer_shape(), 3, has_memory=False)}),
                               ["decoder"])
 
 
@@ -127,6 +166,40 @@ def test_a_best_checkpoint_that_is_gone_is_forgotten_and_named(tmp_path):
     progress, complaints = checkpoint.load_newest(tmp_path, *parts())
     assert progress.best_update == -1 and progress.best_figure != progress.best_figure
     assert "step-1" in complaints[0] and not (tmp_path / "best").is_symlink()
+
+
+def test_a_checkpoint_that_the_disk_has_no_room_for_leaves_the_one_before_it_as_it_was(tmp_path):
+    folder = tmp_path / "checkpoints"
+    save(folder, parts(), Progress(update=1, best_update=1, best_figure=0.5))
+    before = {path: path.read_bytes() for path in folder.rglob("*.*")}
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    for most in (0, 300):  # bytes: neither file of tensors, or only the smaller one
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most, limits[1]))
+        try:
+            with pytest.raises(OSError, match="File too large") as caught:
+                save(folder, parts(), Progress(update=2, best_update=2, best_figure=1.0))
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        assert caught.value.filename == str(folder / "step-2")
+        assert before == {path: path.read_bytes() for path in folder.rglob("*.*")}
+        assert sorted(path.name for path in folder.iterdir()) == ["best", "last", "step-1"]
+
+
+def test_no_directory_is_made_anew_for_a_checkpoint(tmp_path):
+    for write in (lambda folder: save(folder, parts(), Progress(update=1)),
+                  lambda folder: checkpoint.export(folder, parts()[0])):
+        with pytest.raises(FileNotFoundError):
+            write(tmp_path / "deleted" / "checkpoints")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_damaged_best_checkpoint_is_as_good_as_gone(tmp_path):
+    save(tmp_path, parts(), Progress(update=1, best_update=1, best_figure=0.5))
+    save(tmp_path, parts(), Progress(update=2, best_update=1, best_figure=0.5))
+    flip(tmp_path / "step-1" / "model.safetensors")
+    progress, complaints = checkpoint.load_newest(tmp_path, *parts())
+    assert progress.update == 2 and progress.best_update == -1
+    assert "step-1" in complaints[0] and "not what was written" in complaints[0]
 
 
 def test_an_empty_folder_holds_nothing_to_resume(tmp_path):

@@ -1,9 +1,11 @@
 """A run that was stopped, in whatever way, ends where it would have ended without the stop."""
 
+import errno
 import itertools
 import json
 import multiprocessing
 import os
+import pty
 import random
 import shutil
 import signal
@@ -14,13 +16,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from safetensors import SafetensorError
 from small_run import metrics, small_config, start, weights, write_trees
 
 from seq2seq_suite import cli, config_file
 from seq2seq_suite.config import Config
 from seq2seq_suite.tasks.parsing import ParsingTask
-from seq2seq_suite.training import checkpoint
-from seq2seq_suite.types import DataError
+from seq2seq_suite.training import checkpoint, signals
+from seq2seq_suite.training import weights as stored
+from seq2seq_suite.training.run_directory import RunDirectory
+from seq2seq_suite.training.trainer import Interrupted, Trainer
+from seq2seq_suite.types import DataError, RunError
 
 
 @pytest.fixture(scope="module")
@@ -182,8 +188,6 @@ def test_a_signal_saves_and_ends_with_130_and_the_rest_is_the_same(config, whole
 
 
 def test_a_stop_during_validation_is_made_up_for(config, whole, tmp_path, monkeypatch):
-    from seq2seq_suite.training.trainer import Interrupted, Trainer
-
     validate = Trainer._validate
 
     def stopped(self, stop):
@@ -194,6 +198,95 @@ def test_a_stop_during_validation_is_made_up_for(config, whole, tmp_path, monkey
     with pytest.raises(Interrupted):
         start(config, tmp_path / "run")
     assert progress(tmp_path / "run")["update"] == 10 and progress(tmp_path / "run")["best_update"] == -1
+    monkeypatch.undo()
+    start(config, tmp_path / "run", resume=True)
+    assert_same(whole, tmp_path / "run")
+
+
+def hang_up_at(monkeypatch, update: int) -> None:
+    whole = Trainer._update
+
+    def updated(self, parts):
+        if self.progress.update == update:
+            os.kill(os.getpid(), signal.SIGHUP)
+        return whole(self, parts)
+
+    monkeypatch.setattr(Trainer, "_update", updated)
+
+
+@pytest.fixture
+def hangup():
+    """What a signal does is restored."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGHUP, signal.SIGTERM)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def test_a_terminal_that_hangs_up_ends_the_run_as_a_signal_does(config, whole, tmp_path, monkeypatch, hangup, capsys):
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    (tmp_path / "small.yaml").write_text(config_file.dump(config))
+    command = ["run", str(tmp_path / "small.yaml"), "--output", str(tmp_path / "run")]
+    hang_up_at(monkeypatch, 7)
+    assert cli.main(command) == 130
+    assert "--resume" in capsys.readouterr().err and progress(tmp_path / "run")["update"] == 8
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as `nohup` has it
+    assert cli.main([*command, "--resume"]) == 0
+    assert_same(whole, tmp_path / "run")
+
+
+def test_a_hang_up_that_is_ignored_stays_ignored(config, whole, tmp_path, monkeypatch, hangup):
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    (tmp_path / "small.yaml").write_text(config_file.dump(config))
+    hang_up_at(monkeypatch, 7)
+    assert cli.main(["run", str(tmp_path / "small.yaml"), "--output", str(tmp_path / "run")]) == 0
+    assert_same(whole, tmp_path / "run")
+
+
+def test_what_is_printed_to_a_terminal_that_is_gone_goes_nowhere(monkeypatch):
+    master, slave = pty.openpty()
+    with os.fdopen(slave, "w") as terminal:
+        monkeypatch.setattr(sys, "stdout", terminal)
+        signals.leave_terminal()
+        assert terminal.isatty(), "it is there, and stays"
+        os.close(master)
+        with pytest.raises(OSError):
+            os.write(slave, b"x")
+        signals.leave_terminal()
+        print("x", flush=True)
+
+
+@pytest.mark.parametrize(("call", "step"), [(1, 5), (4, 10)], ids=["first checkpoint", "second checkpoint"])
+def test_a_full_disk_ends_the_run_in_a_line_and_it_goes_on_when_there_is_room(config, whole, tmp_path, monkeypatch,
+                                                                             call, step):
+    write, calls = checkpoint.save_file, itertools.count(1)
+
+    def full(tensors, path):
+        write(tensors, path)
+        if next(calls) == call:
+            raise SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
+
+    monkeypatch.setattr(checkpoint, "save_file", full)
+    with pytest.raises(RunError, match=f"step-{step}: No space left on device; what was saved before is untouched"):
+        start(config, tmp_path / "run")
+    folder = tmp_path / "run" / "checkpoints"
+    assert [path.name for path in sorted(folder.iterdir())] == ([] if step == 5 else ["last", "step-5"])
+    start(config, tmp_path / "run", resume=True)
+    assert_same(whole, tmp_path / "run")
+
+
+def test_a_row_that_the_disk_had_no_room_for_is_written_when_there_is(config, whole, tmp_path, monkeypatch):
+    append = RunDirectory.append_metrics
+
+    def full(self, row):
+        append(self, row)
+        if row["update"] == 8:
+            os.truncate(self.metrics, self.metrics.stat().st_size - 9)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.metrics))
+
+    monkeypatch.setattr(RunDirectory, "append_metrics", full)
+    with pytest.raises(RunError, match=r"metrics\.jsonl: No space left on device"):
+        start(config, tmp_path / "run")
     monkeypatch.undo()
     start(config, tmp_path / "run", resume=True)
     assert_same(whole, tmp_path / "run")
@@ -253,7 +346,7 @@ def test_a_broken_checkpoint_is_named_and_the_one_before_it_is_used(config, whol
     assert "step-20" in said and "resuming at update 15 of 20" in said
     assert metrics(whole) == metrics(directory)
     assert weights(whole) == weights(directory)
-    assert [path.name for path in checkpoint.steps(directory / "checkpoints")][-1] == "step-20"
+    assert [path.name for path in stored.steps(directory / "checkpoints")][-1] == "step-20"
 
 
 def test_new_checkpoints_are_kept_although_a_broken_one_has_a_higher_number(config, whole, tmp_path):
@@ -269,7 +362,7 @@ def test_new_checkpoints_are_kept_although_a_broken_one_has_a_higher_number(conf
 
 def test_without_any_whole_checkpoint_resuming_is_refused(config, whole, tmp_path):
     directory = shutil.copytree(whole, tmp_path / "run", symlinks=True)
-    for path in checkpoint.steps(directory / "checkpoints"):
+    for path in stored.steps(directory / "checkpoints"):
         spoil(path, "cut")
     with pytest.raises(DataError, match="no checkpoint can be used") as caught:
         start(config, directory, resume=True)

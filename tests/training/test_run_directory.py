@@ -1,77 +1,197 @@
+"""A run's directory: who may have it, what is written into it, and what is left when things go wrong."""
+
+import errno
+import fcntl
 import json
+import multiprocessing
+import os
+import shutil
+import signal
+import socket
 from pathlib import Path
 
 import numpy
 import pytest
 
 from seq2seq_suite.training.run_directory import RunDirectory, provenance
-from seq2seq_suite.types import ConfigError
+from seq2seq_suite.types import ConfigError, DataError, RunError
 
 
-def create(path: Path, *, resume: bool = False, overwrite: bool = False) -> RunDirectory:
-    return RunDirectory.create(path, resume=resume, overwrite=overwrite)
+def taken(path: Path, *, resume: bool = False, overwrite: bool = False):
+    return RunDirectory.taken(path, resume=resume, overwrite=overwrite)
+
+
+def refused(path: Path, *, match: str, resume: bool = False, overwrite: bool = False) -> str:
+    with pytest.raises(ConfigError, match=match) as caught, taken(path, resume=resume, overwrite=overwrite):
+        pass
+    return str(caught.value)
 
 
 def rows(run: RunDirectory) -> list[dict]:
     return [json.loads(line) for line in run.metrics.read_text().splitlines()]
 
 
-def test_a_new_or_empty_directory_is_taken(tmp_path):
-    assert create(tmp_path / "a" / "b").path.is_dir()
-    assert create(tmp_path / "a" / "b").path.is_dir()
-    assert create(tmp_path / "a" / "b", overwrite=True).path.is_dir()
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_new_or_empty_directory_is_taken(tmp_path, overwrite):
+    for path in (tmp_path / "a" / "b", tmp_path):
+        with taken(path, overwrite=overwrite) as run:
+            assert run.path.is_dir()
 
 
 def test_a_directory_in_use_is_refused_and_both_flags_are_named(tmp_path):
-    create(tmp_path).write_config("task: parsing\n")
-    with pytest.raises(ConfigError, match="not empty") as caught:
-        create(tmp_path)
-    assert "--resume" in str(caught.value) and "--overwrite" in str(caught.value)
-    assert create(tmp_path, resume=True).config.read_text() == "task: parsing\n"
+    RunDirectory(tmp_path).write_config("task: parsing\n")
+    said = refused(tmp_path, match="not empty")
+    assert "--resume" in said and "--overwrite" in said
+    with taken(tmp_path, resume=True) as run:
+        assert run.config.read_text() == "task: parsing\n"
 
 
 def test_resuming_needs_a_run_and_excludes_overwriting(tmp_path):
     for path in (tmp_path, tmp_path / "absent"):
-        with pytest.raises(ConfigError, match="no run to resume"):
-            create(path, resume=True)
+        refused(path, resume=True, match="no run to resume")
     assert not (tmp_path / "absent").exists()
-    with pytest.raises(ConfigError, match="exclude each other"):
-        create(tmp_path, resume=True, overwrite=True)
+    refused(tmp_path, resume=True, overwrite=True, match="exclude each other")
 
 
 def test_overwriting_deletes_a_run_and_nothing_else(tmp_path):
-    run = create(tmp_path / "run")
+    run = RunDirectory(tmp_path / "run")
+    run.path.mkdir()
     run.write_config("x")
     run.append_metrics({"update": 1})
     run.checkpoints.mkdir()
     (run.checkpoints / "weights").write_text("w")
-    assert list(create(run.path, overwrite=True).path.iterdir()) == []
+    with taken(run.path, overwrite=True):
+        assert [entry.name for entry in run.path.iterdir()] == ["lock"]
 
     for names in (["config.yaml", "thesis.tex"], ["checkpoints"], ["notes"]):
         folder = tmp_path / names[-1]
         folder.mkdir()
         for name in names:
             (folder / name).write_text("precious")
-        with pytest.raises(ConfigError, match="not deleted"):
-            create(folder, overwrite=True)
+        refused(folder, overwrite=True, match="not deleted")
         assert sorted(entry.name for entry in folder.iterdir()) == sorted(names)
 
 
-def test_a_run_that_failed_before_its_configuration_was_written_can_be_overwritten(tmp_path):
+def test_a_run_that_was_killed_before_its_configuration_was_written_can_be_overwritten(tmp_path):
     (tmp_path / "vocabulary").mkdir()
     (tmp_path / "vocabulary" / "words.txt").write_text("a")
-    assert list(create(tmp_path, overwrite=True).path.iterdir()) == []
+    (tmp_path / "lock").write_text("")
+    with taken(tmp_path, overwrite=True):
+        assert [entry.name for entry in tmp_path.iterdir()] == ["lock"]
 
 
-def test_a_file_in_the_place_of_a_directory_is_refused(tmp_path):
+def test_what_cannot_be_a_directory_is_refused(tmp_path):
     (tmp_path / "file").write_text("x")
-    for path in (tmp_path / "file", tmp_path / "file" / "below"):
-        with pytest.raises(ConfigError):
-            create(path)
+    for path in (tmp_path / "file", tmp_path / "file" / "below", tmp_path / ("a" * 300), tmp_path / "a\0b"):
+        refused(path, match="is a file|cannot be made")
+
+
+def start_badly(path: Path, *written: str, overwrite: bool = False) -> None:
+    with pytest.raises(DataError), taken(path, overwrite=overwrite) as run:
+        for name in written:
+            (run.path / name).parent.mkdir(exist_ok=True)
+            (run.path / name).write_text("x")
+        raise DataError("a row is broken")
+
+
+def test_a_start_that_comes_to_nothing_leaves_nothing_behind(tmp_path):
+    for written in ([], ["log.txt", "vocabulary/words.txt"]):
+        start_badly(tmp_path / "runs" / "one", *written)
+        assert not (tmp_path / "runs").exists()
+    (tmp_path / "empty").mkdir()
+    start_badly(tmp_path / "empty", "log.txt")
+    assert list((tmp_path / "empty").iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["config.yaml", "checkpoints/step-1", "notes"])
+def test_a_start_that_came_to_something_stays(tmp_path, name):
+    start_badly(tmp_path / "run", "log.txt", name)
+    assert (tmp_path / "run" / name).exists() and (tmp_path / "run" / "log.txt").exists()
+    assert not (tmp_path / "run" / "lock").exists()
+
+
+@pytest.mark.parametrize("flags", [{}, {"resume": True}, {"overwrite": True}], ids=["plain", "resume", "overwrite"])
+def test_a_second_run_is_told_who_has_the_directory(tmp_path, flags):
+    with taken(tmp_path) as run:
+        run.write_config("x")
+        said = refused(tmp_path, **flags, match="another run is using this directory")
+        assert f"process {os.getpid()} on {socket.gethostname()}, since 20" in said and run.config.exists()
+
+
+def test_the_lock_of_a_process_that_was_killed_refuses_nobody(tmp_path):
+    def die() -> None:
+        with taken(tmp_path) as run:
+            run.write_config("x")
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    process = multiprocessing.get_context("fork").Process(target=die)
+    process.start()
+    process.join()
+    assert json.loads((tmp_path / "lock").read_text())["process"] == process.pid
+    with taken(tmp_path, resume=True):
+        assert json.loads((tmp_path / "lock").read_text())["process"] == os.getpid()
+    assert not (tmp_path / "lock").exists()
+
+
+@pytest.mark.parametrize("content", ["", "3", "{}", "[]", "\0"])
+def test_a_lock_that_says_nothing_is_one_all_the_same(tmp_path, content):
+    with taken(tmp_path):
+        (tmp_path / "lock").write_text(content)
+        refused(tmp_path, match="has not yet said who it is")
+
+
+def test_a_lock_that_was_deleted_between_opening_and_locking_is_taken_anew(tmp_path, monkeypatch):
+    whole, calls = fcntl.flock, []
+
+    def late(*arguments):
+        if not calls:
+            (tmp_path / "lock").unlink()
+        calls.append(arguments)
+        whole(*arguments)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    with taken(tmp_path):
+        refused(tmp_path, match="another run")
+    assert len(calls) == 3
+
+
+def test_a_file_system_without_locks_is_mentioned(tmp_path, monkeypatch, capsys):
+    def absent(*_):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", absent)
+    with taken(tmp_path / "run"):
+        assert "has no locks" in capsys.readouterr().out
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_directory_that_was_deleted_meanwhile_ends_the_run(tmp_path, again):
+    with pytest.raises(RunError, match="deleted while it ran"), taken(tmp_path / "run") as run:
+        run.write_config("x")
+        shutil.rmtree(run.path)
+        if again:
+            run.path.mkdir()
+        else:
+            run.append_metrics({"update": 1})
+
+
+def test_what_cannot_be_written_is_named_with_the_reason(tmp_path):
+    with taken(tmp_path / "run") as run:
+        run.write_config("x")
+    writes = {"metrics.jsonl": lambda: run.append_metrics({"update": 1}), "log.txt": lambda: run.log("a line"),
+              ".summary.json.partial": lambda: run.write_summary({})}
+    for name, write in writes.items():
+        with pytest.raises(RunError, match=r"run/\w+\.\w+: No space left on device; .* --resume") as caught, \
+                taken(run.path, resume=True):
+            (run.path / name).symlink_to("/dev/full")
+            write()
+        assert name.removeprefix(".").removesuffix(".partial") in str(caught.value)
+        assert not (run.path / ".summary.json.partial").exists()
 
 
 def test_metrics_are_strict_json_without_nan(tmp_path):
-    run = create(tmp_path)
+    run = RunDirectory(tmp_path)
     run.append_metrics({"update": 1, "loss": float("nan"), "inner": [float("inf"), 1.5], "f1": numpy.float32(0.5),
                         "count": numpy.int64(3)})
     run.append_metrics({"update": 2, "word": "größer"})
@@ -81,7 +201,7 @@ def test_metrics_are_strict_json_without_nan(tmp_path):
 
 
 def test_rows_beyond_the_checkpoint_and_a_row_cut_short_are_dropped(tmp_path):
-    run = create(tmp_path)
+    run = RunDirectory(tmp_path)
     run.truncate_metrics(3, validated=3)
     for update in (1, 2, 3, 4):
         run.append_metrics({"update": update})
@@ -93,7 +213,7 @@ def test_rows_beyond_the_checkpoint_and_a_row_cut_short_are_dropped(tmp_path):
 
 
 def test_log_summary_and_predictions_are_written(tmp_path):
-    run = create(tmp_path)
+    run = RunDirectory(tmp_path)
     run.log("first")
     run.log("second")
     lines = (tmp_path / "log.txt").read_text().splitlines()
@@ -109,7 +229,8 @@ def test_provenance_names_versions_machine_and_command_and_keeps_earlier_starts(
     assert facts["command"] == ["run", "a.yaml"] and facts["seed"] == 3 and facts["data"] == {"train": "abc"}
     assert set(facts["versions"]) == {"seq2seq_suite", "python", "torch", "numpy"} and facts["time"].endswith("+00:00")
     assert facts["cpu"] and facts["threads"] >= 1 and isinstance(facts["commit"], str)
-    run = create(tmp_path)
-    for seed in (1, 2, 3):
-        run.write_provenance({"seed": seed})
-    assert json.loads(run.provenance.read_text()) == {"seed": 3, "earlier": [{"seed": 1}, {"seed": 2}]}
+    run = RunDirectory(tmp_path)
+    starts = [{"seed": seed, "commit": "", "data": {}} for seed in (1, 2, 3)]
+    for start in starts:
+        run.write_provenance(start)
+    assert json.loads(run.provenance.read_text()) == {**starts[2], "earlier": starts[:2]}

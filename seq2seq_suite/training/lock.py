@@ -1,0 +1,82 @@
+"""One run at a time in a directory."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from seq2seq_suite.files import read_json, to_json
+from seq2seq_suite.types import ConfigError, DataError
+
+LOCK = "lock"
+_UNSUPPORTED = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
+
+
+@contextmanager
+def held(directory: Path) -> Iterator[Callable[[], bool]]:
+    """Hold a directory against other runs, by a lock on a file in it that says who has it.
+
+    The kernel frees the lock when the process ends, however it ends, so that a file that was left behind refuses
+    nobody. It reaches other machines where their file system's locks do.
+
+    Yields:
+        What tells whether the file is still there: not where somebody has deleted the directory.
+
+    Raises:
+        ConfigError: another process holds it.
+    """
+    path = directory / LOCK
+    descriptor = _locked(path)
+    try:
+        facts = {"process": os.getpid(), "machine": socket.gethostname(),
+                 "since": datetime.now(UTC).isoformat(timespec="seconds")}
+        os.truncate(descriptor, 0)
+        os.pwrite(descriptor, to_json(facts).encode(), 0)
+        yield lambda: _names(path, descriptor)
+    finally:
+        if _names(path, descriptor):
+            path.unlink()  # before the lock is free: it is still ours
+        os.close(descriptor)
+
+
+def _locked(path: Path) -> int:
+    """The file, open and locked."""
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno not in _UNSUPPORTED:
+                os.close(descriptor)
+            if error.errno == errno.EWOULDBLOCK:
+                raise ConfigError(f"another run is using this directory: {_holder(path)}", file=str(path.parent),
+                                  expected="one run at a time", remedy="wait for its end or stop it, or choose another "
+                                                                       "directory with --output") from None
+            if error.errno not in _UNSUPPORTED:
+                raise
+            print(f"{path}: this file system has no locks: nothing keeps other runs out of the directory")
+        if _names(path, descriptor):
+            return descriptor
+        os.close(descriptor)  # who had it has ended and deleted it meanwhile
+
+
+def _names(path: Path, descriptor: int) -> bool:
+    """Whether a path is that of an open file."""
+    try:
+        return os.path.samestat(os.stat(path), os.fstat(descriptor))
+    except OSError:
+        return False
+
+
+def _holder(path: Path) -> str:
+    try:
+        facts = read_json(path)
+        return f"process {facts['process']} on {facts['machine']}, since {facts['since']}"
+    except (DataError, KeyError, TypeError):
+        return "it has not yet said who it is"

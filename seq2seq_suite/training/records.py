@@ -1,0 +1,123 @@
+"""What a run has written, read back: the one place that knows what a whole file looks like."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
+
+from seq2seq_suite.files import read_json, read_rows
+from seq2seq_suite.types import DataError
+
+SUMMARY, PROVENANCE = "summary.json", "provenance.json"
+
+Shape = TypeVar("Shape")
+Scalar = str | int | float | bool | None
+Fact = Scalar | list[Scalar] | dict[str, Scalar]
+Figure = Annotated[float, BeforeValidator(lambda value: math.nan if value is None else value)]  # null stands for NaN
+
+
+class _Record(BaseModel):
+    """What is not named here is kept."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+class Failures(_Record):
+    """Percent of outputs that failed in each way."""
+
+    invalid: float
+    empty: float
+    repeated: float
+    truncated: float
+
+
+class Summary(_Record):
+    """`summary.json`; `failures` is missing where an older version of the suite wrote it."""
+
+    task: str
+    primary_metric: str
+    higher_is_better: bool
+    splits: dict[str, dict[str, Figure]]
+    failures: dict[str, Failures] | None = None
+    formula: Literal["", "mean", "ratio", "f1", "bleu"]
+    signature: str
+    updates: int
+    tokens: int
+    seconds: float
+    tokens_per_second: float
+    parameters: int
+    core_parameters: int
+
+    def primary(self, split: str) -> float | None:
+        """The primary metric on a split; None where the run was not evaluated on it."""
+        return self.splits.get(split, {}).get(self.primary_metric)
+
+
+class Provenance(_Record):
+    """`provenance.json`: facts, under `earlier` those of the starts before."""
+
+    __pydantic_extra__: dict[str, Fact] = Field(init=False)
+    seed: int
+    commit: str
+    data: dict[str, str]
+    processes: int = 1
+    earlier: list[dict[str, Fact]] = []
+
+
+class Prediction(_Record):
+    """A row of `predictions/SPLIT.jsonl`."""
+
+    source: str
+    reference: str
+    counts: list[float | None]
+
+
+def read_record(path: Path, shape: type[Shape], *, expected: str, remedy: str) -> Shape:
+    """A JSON file of a run.
+
+    Args:
+        path: the file.
+        shape: what it holds: one of the above, or another class that pydantic fills.
+        expected, remedy: for the message.
+
+    Raises:
+        DataError: it is missing, damaged or holds something else.
+    """
+    return shaped(read_json(path, expected=expected, remedy=remedy), shape, path, expected=expected, remedy=remedy)
+
+
+def shaped(value: Any, shape: type[Shape], path: Path, *, expected: str, remedy: str) -> Shape:
+    """Plain data as a shape; raises DataError, which names the file, where they do not fit."""
+    try:
+        return TypeAdapter(shape).validate_python(value)
+    except ValidationError as error:
+        first = error.errors()[0]
+        keys = ".".join(map(str, first["loc"]))
+        problem = "is missing" if first["type"] == "missing" else "has another type"
+        raise DataError(f"'{keys}' {problem}" if keys else "it holds something else", file=str(path),
+                        expected=expected, remedy=remedy) from None
+
+
+def read_provenance(directory: Path) -> Provenance:
+    """Where a run came from."""
+    return read_record(directory / PROVENANCE, Provenance, expected="the facts that `run` writes at its start",
+                       remedy="restore the file; to go on with the run without it, delete it")
+
+
+def read_summary(directory: Path) -> Summary:
+    """How a finished run ended."""
+    return read_record(directory / SUMMARY, Summary, expected="the summary that `run` writes at its end",
+                       remedy="let the run end, with `run ... --resume` if it was stopped, or name another directory")
+
+
+def read_predictions(directory: Path, split: str) -> list[Prediction]:
+    """What a run has written for a split."""
+    path = directory / "predictions" / f"{split}.jsonl"
+    place = {"expected": "rows with source, reference and counts", "remedy": f"evaluate {directory} --split {split}"}
+    found = shaped([row for _, row in read_rows(path, **place)], list[Prediction], path, **place)
+    if len({len(row.counts) for row in found}) > 1:
+        raise DataError("rows have unequal numbers of counts", file=str(path), **place)
+    return found

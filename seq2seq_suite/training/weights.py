@@ -1,0 +1,223 @@
+"""The weights of a run or of one of its checkpoints: whether they are whole, and into which model they go."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from pydantic import BaseModel
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+from seq2seq_suite.training.records import read_record
+from seq2seq_suite.types import DataError
+
+MODEL, STATE = "model.safetensors", "state.json"
+WRITTEN = "what this suite writes"
+_CONVOLUTION = re.compile(r"(\w+\.layers\.\d+)\.convolution(_residual)?\.")  # of a Transformer layer
+
+
+class _Facts(BaseModel):
+    bytes: int
+    sha256: str
+
+
+class State(BaseModel):
+    """`state.json`; weights alone have no progress."""
+
+    files: dict[str, _Facts]
+    progress: dict[str, Any] = {}
+
+
+def best(directory: Path) -> Path:
+    """A run's best checkpoint, its last one if none was validated; raises DataError if there is none."""
+    for name in ("best", "last"):
+        path = directory / "checkpoints" / name
+        if path.is_dir():
+            return path
+    raise DataError("no checkpoint", file=str(directory / "checkpoints"), expected="best or last",
+                    remedy="let the run reach its first validation, or `run ... --resume` it")
+
+
+def load_best(directory: Path, model: nn.Module) -> None:
+    """Load the weights of a run's best checkpoint, also while the run goes on and puts another in its place."""
+    while True:
+        path = best(directory).resolve()
+        try:
+            load_weights(path, model)
+            return
+        except DataError:
+            if best(directory).resolve() == path:
+                raise
+
+
+def load_weights(path: Path, model: nn.Module, *, grown: bool = False) -> str:
+    """Load `model.safetensors` of a checkpoint folder, if it is what was written.
+
+    Hashing costs about a second per gigabyte.
+
+    Args:
+        path: the folder.
+        model: to load into.
+        grown: the model may have convolutions that the file has not; they begin by adding nothing.
+
+    Returns:
+        A line that says how many numbers were taken, and how many are new.
+
+    Raises:
+        DataError: the file is missing, damaged, or of another model.
+    """
+    _check_weights(path)
+    return put_weights(path / MODEL, model, grown=grown)
+
+
+def _check_weights(path: Path) -> None:
+    """Raise DataError where `state.json` is there and says that the weights beside it were others."""
+    if os.path.lexists(path / STATE):
+        check_files(path, (MODEL,))
+
+
+def put_weights(path: Path, model: nn.Module, *, grown: bool = False) -> str:
+    """`load_weights` from a file that is known to be whole."""
+    tensors = load_tensors(path)
+    expected = unique(model.state_dict())
+    fresh = _fresh(expected, tensors) if grown else {}
+    tensors |= fresh
+    missing, extra = sorted(expected.keys() - tensors.keys()), sorted(tensors.keys() - expected.keys())
+    if missing or extra:
+        first = f"no '{missing[0]}'" if missing else f"'{extra[0]}' too many"
+        raise DataError(f"these weights are another model's: {first} ({len(missing)} missing, {len(extra)} too many)",
+                        file=str(path), expected="the weights that config.yaml describes",
+                        remedy="use the run directory that the checkpoint came from")
+    for name, tensor in tensors.items():
+        if tensor.shape != expected[name].shape:
+            raise DataError(f"'{name}' has shape {tuple(tensor.shape)}", file=str(path),
+                            expected=str(tuple(expected[name].shape)),
+                            remedy="use the run directory that the checkpoint came from")
+    model.load_state_dict(tensors, strict=False)
+    return _counted(tensors, fresh)
+
+
+def load_parts(path: Path, model: nn.Module, parts: Sequence[str]) -> str:
+    """Load the named parts (`frontend`, `encoder`, ...) of another run's checkpoint into a model.
+
+    What a language model has learned of its texts' symbols becomes that of the source's: see `_as_source`. Layers may
+    have a convolution that they had not in the other run; it begins by adding nothing.
+
+    Returns:
+        A line that says what was taken.
+
+    Raises:
+        DataError: the file is missing or damaged, or a part is not there or of another shape.
+    """
+    _check_weights(path)
+    tensors = load_tensors(path / MODEL)
+    own = unique(model.state_dict())
+    if not any(name.startswith("frontend.") for name in tensors):
+        tensors = _as_source(tensors)
+    taken: dict[str, Tensor] = {}
+    added: dict[str, Tensor] = {}
+    for part in parts:
+        wanted = {name: tensor for name, tensor in own.items() if name.partition(".")[0] == part}
+        found = {name: tensor for name, tensor in tensors.items() if name.partition(".")[0] == part}
+        fresh = _fresh(wanted, found)
+        found |= fresh
+        wrong = sorted(wanted.keys() ^ found.keys()) or sorted(
+            name for name in wanted if own[name].shape != found[name].shape)
+        if wrong or not wanted:
+            raise DataError(f"the part '{part}' does not fit: {wrong[0] if wrong else 'there is none'}",
+                            file=str(path / MODEL), expected="a run with the same backbone, front-end and task options",
+                            remedy="give both runs the same `backbone`, or name fewer parts under init_parts")
+        taken |= found
+        added |= fresh
+    model.load_state_dict(taken, strict=False)
+    return f"{', '.join(parts)} begin as in {path}: {_counted(taken, added)}"
+
+
+def _counted(tensors: Mapping[str, Tensor], fresh: Mapping[str, Tensor]) -> str:
+    """How many numbers come from a file, and how many are `fresh` among them."""
+    count, new = (sum(tensor.numel() for tensor in some.values()) for some in (tensors, fresh))
+    return f"{count - new:,} numbers" + (f", and {new:,} of new convolutions" if new else "")
+
+
+def _fresh(wanted: Mapping[str, Tensor], given: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The convolutions that a model has and given weights have not, as new ones that add nothing to their layers."""
+    layers = {found[1] for name in given if (found := _CONVOLUTION.match(name))}
+    missing = {name: tensor for name, tensor in wanted.items()
+               if (found := _CONVOLUTION.match(name)) and found[1] not in layers}
+    return {name: torch.zeros_like(tensor) if ".convolution.outer." in name else tensor
+            for name, tensor in missing.items()}
+
+
+def _as_source(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """A language model's tensors under the names that they have where its texts are the source."""
+    names = {"embedding.": "frontend.embedding.", "positions.": "frontend.positions.", "output.": "language."}
+    return {next((new + name.removeprefix(old) for old, new in names.items() if name.startswith(old)), name): tensor
+            for name, tensor in tensors.items()}
+
+
+def check_files(path: Path, names: Sequence[str]) -> State:
+    """`state.json` of a folder, whose files of these names are what it says; raises DataError."""
+    state = read_record(path / STATE, State, expected=WRITTEN, remedy=other_checkpoints(path))
+    for name in names:
+        file, facts = path / name, state.files.get(name)
+        try:
+            size = file.stat().st_size
+            if facts is None:
+                got = f"{STATE} does not name it"
+            elif size != facts.bytes:
+                got = f"truncated: {size} of {facts.bytes} bytes"
+            elif hash_of(file) != facts.sha256:
+                got = "its contents are not what was written"
+            else:
+                continue
+        except OSError as error:
+            got = f"cannot be read: {error.strerror}"
+        raise DataError(got, file=str(file), expected=WRITTEN, remedy=other_checkpoints(path))
+    return state
+
+
+def other_checkpoints(path: Path) -> str:
+    """What to do where a checkpoint is damaged."""
+    own = Path(os.path.realpath(path))  # `Path.resolve` fails where links go round in a circle
+    others = [other.name for other in steps(own.parent) if other != own]
+    return f"other checkpoints here: {', '.join(others)}; run ... --resume uses them" if others else \
+        "train the run again"
+
+
+def load_tensors(path: Path) -> dict[str, Tensor]:
+    try:
+        return load_file(path)
+    except (OSError, SafetensorError) as error:
+        got = "no such file" if not path.exists() else f"not a whole safetensors file ({error})"
+        raise DataError(got, file=str(path), expected=WRITTEN, remedy=other_checkpoints(path.parent)) from error
+
+
+def steps(folder: Path) -> list[Path]:
+    """The checkpoints of a run, oldest first."""
+    found = [path for path in folder.glob("step-*") if path.is_dir() and path.name[5:].isdigit()]
+    return sorted(found, key=lambda path: int(path.name[5:]))
+
+
+def unique(state: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Tensors without the second names of tied ones."""
+    seen: set[tuple[int, tuple[int, ...]]] = set()
+    kept = {}
+    for name, tensor in state.items():
+        key = (tensor.data_ptr(), tuple(tensor.shape))
+        if tensor.numel() and key in seen:
+            continue
+        seen.add(key)
+        kept[name] = tensor
+    return kept
+
+
+def hash_of(path: Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
