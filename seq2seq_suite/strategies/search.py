@@ -62,13 +62,15 @@ class _Stepper:
     def __init__(self, model: Seq2Seq, constraint: Constraint | None, options: SearchOptions):
         self.model, self.constraint, self.options = model, constraint, options
 
-    def start(self, batch: Batch, limit: Tensor) -> tuple[_Rows, Tensor, tuple[tuple[int, ...], ...]]:
+    def start(self, batch: Batch, limit: Tensor, prompt: Prompt | None = None
+              ) -> tuple[_Rows, Tensor, tuple[tuple[int, ...], ...]]:
         """A row for each sentence, the symbol before the first to be found, and auxiliary labels of the source.
 
-        Where the first columns of the target are given in all rows, the search begins behind them.
+        Where the first columns of the target are given in all rows, the search begins behind them. `prompt` is what the
+        batch's sources give, where that is known already.
         """
-        states = self.model.encode(batch)
-        prompt = replace(self.model.prepare(states), output=self.model.output.pack())
+        prompt = prompt if prompt is not None else self.model.prepare(self.model.encode(batch))
+        prompt, states = replace(prompt, output=self.model.output.pack()), prompt.states
         automaton = self.constraint.start(batch, limit) if self.constraint is not None else None
         prefixes = Prefixes.empty(self.model.ctc(states)) if self.options.ctc_weight else None
         cache, given = self.model.new_cache(prompt), int(batch.prompt_mask.all(0).sum())
@@ -238,14 +240,14 @@ class Finished:
 
 @torch.inference_mode()
 def beam_search(model: Seq2Seq, batch: Batch, *, options: SearchOptions, limit: Tensor,
-                constraint: Constraint | None = None) -> list[list[Hypothesis]]:
-    """Beam search over all sentences and beams at once.
+                constraint: Constraint | None = None, prompt: Prompt | None = None) -> list[list[Hypothesis]]:
+    """Beam search over all sentences and beams at once; `prompt` as in `_Stepper.start`.
 
     A sentence is finished when nothing still open can beat the complete outputs that are asked for, were all its
     remaining symbols certain; finished sentences leave the batch.
     """
     stepper = _Stepper(model, constraint, options)
-    rows, previous, labels = stepper.start(batch, limit)
+    rows, previous, labels = stepper.start(batch, limit, prompt)
     beams, device = options.beam_size, limit.device
     asked = min(options.num_hypotheses, beams)
     results: list[list[Hypothesis]] = [[] for _ in labels]

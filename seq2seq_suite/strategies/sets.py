@@ -71,11 +71,11 @@ class SetAutoregressive(Autoregressive):
             return super().generate(model, batch, options=options, limit=limit, constraint=constraint)
         # Without a length penalty, so that a score is a log-probability.
         wide = replace(options, num_hypotheses=options.beam_size, length_penalty=0.0)
-        found = beam_search(model, batch, options=wide, limit=limit, constraint=constraint)
-        verdicts = None
-        if model.label_head is not None and self.options.head_mixture:
-            with torch.inference_mode():
-                verdicts = model.label_head(model.encode(batch)).logits.cpu().double()
+        with torch.inference_mode():
+            prompt = model.prepare(model.encode(batch))
+        found = beam_search(model, batch, options=wide, limit=limit, constraint=constraint, prompt=prompt)
+        weighed = prompt.labels is not None and self.options.head_mixture
+        verdicts = prompt.labels.logits.cpu().double() if weighed else None
         symbols = model.output.bias.numel()
         return [self._decide(hypotheses, verdicts[row] if verdicts is not None else None, symbols)
                 [: options.num_hypotheses] for row, hypotheses in enumerate(found)]

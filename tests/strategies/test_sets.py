@@ -270,3 +270,14 @@ def test_marginals_come_with_every_item_of_a_batch(make_model, make_batch):
                               limit=torch.full((3,), 9), constraint=LabelAutomaton(SYMBOLS))
     assert all(len(hypotheses) == 1 for hypotheses in found)
     assert all(len(one.marginals) == SYMBOLS and 0 < max(one.marginals) <= 1 for (one,) in found)
+
+
+def test_a_batch_is_encoded_once_and_judged_once_by_the_head(make_model, make_batch):
+    model = make_model(HEADS["label_wise"])
+    calls = []
+    for module, name in ((model.encoder, "encoder"), (model.label_head, "head")):
+        module.register_forward_hook(lambda *_, name=name: calls.append(name))
+    strategy = SetAutoregressive(SetOptions(head_weight=0.5, head_mixture=0.5, marginals=True)).eval()
+    strategy.generate(model, make_batch([6, 3], [3, 3], target_symbols=SYMBOLS), limit=torch.tensor([5, 5]),
+                      options=SearchOptions(beam_size=4), constraint=LabelAutomaton(SYMBOLS))
+    assert calls == ["encoder", "head"]
