@@ -345,8 +345,8 @@ class Varied(Protocol):
 
     varies: bool  # False where its options switch that off
 
-    def encode_epoch(self, examples: Sequence[Example], epoch: int) -> list[Encoded]:
-        """The training examples as an epoch reads them.
+    def encode_epoch(self, examples: Sequence[Example], epoch: int) -> Sequence[Encoded]:
+        """The training examples as an epoch reads them, all at once or drawn as they are asked for.
 
         A function of the run's seed, the epoch and each example's place alone, so that a resumed run reads the same.
         """

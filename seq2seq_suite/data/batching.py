@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,6 +14,7 @@ from seq2seq_suite.types import Batch, Encoded
 
 def collate(items: Sequence[Encoded], task: str, *, few_shapes: bool = False) -> Batch:
     """Pad examples to a batch; padding is 0, and -1 in labels and focus. `few_shapes` pads lengths to `on_grid`."""
+    items = list(items)  # those of `Drawn` are made once
     grid = on_grid if few_shapes else int
     source_lengths = torch.tensor([len(item.source) for item in items])
     target_lengths = torch.tensor([len(item.target) for item in items])
@@ -59,6 +61,27 @@ def _pad(arrays: Sequence[np.ndarray], value: int, width: int) -> Tensor:
     return torch.from_numpy(padded)
 
 
+class Drawn(Sequence[Encoded]):
+    """Examples that are made each time they are asked for, of lengths that are known before.
+
+    Args:
+        make: gives the example at a place, the same one each time.
+        source_lengths, target_lengths: (examples,) int64.
+    """
+
+    def __init__(self, make: Callable[[int], Encoded], *, source_lengths: Sequence[int], target_lengths: Sequence[int]):
+        self.make = make
+        self.source_lengths, self.target_lengths = np.array(source_lengths), np.array(target_lengths)
+
+    def __len__(self) -> int:
+        return len(self.target_lengths)
+
+    def __getitem__(self, place: Any) -> Any:
+        if isinstance(place, slice):
+            return [self.make(index) for index in range(*place.indices(len(self)))]
+        return self.make(range(len(self))[place])
+
+
 class Bucketed:
     """Batches of examples of like length, for training.
 
@@ -75,15 +98,17 @@ class Bucketed:
             shapes recur. Worth its padding where a kernel is compiled for each new shape: oneDNN's bfloat16 on a
             CPU spent more time on compiling than on multiplying.
         renew: gives the examples as an epoch reads them, where that differs from epoch to epoch (`types.Varied`).
-            All at once, so that their new lengths decide which go together and `batch_tokens` holds.
+            All their new lengths are asked for at once, for they decide which go together and so hold `batch_tokens`;
+            the examples are asked for batch by batch.
     """
 
     def __init__(self, items: Sequence[Encoded], task: str, *, batch_tokens: int, seed: int, few_shapes: bool = False,
                  renew: Callable[[int], Sequence[Encoded]] | None = None):
         self.items, self.task, self.batch_tokens, self.seed = items, task, batch_tokens, seed
         self.few_shapes, self.renew = few_shapes, renew
-        self._target_lengths = np.array([len(item.target) for item in items])
-        self._source_lengths = np.array([len(item.source) for item in items])
+        drawn = isinstance(items, Drawn)
+        self._target_lengths = items.target_lengths if drawn else np.array([len(item.target) for item in items])
+        self._source_lengths = items.source_lengths if drawn else np.array([len(item.source) for item in items])
         self._widths = np.maximum(self._target_lengths, self._source_lengths)
         if few_shapes:
             self._widths = np.array([on_grid(width) for width in self._widths])

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from seq2seq_suite.config import Data, Detection
+from seq2seq_suite.data.batching import Drawn
 from seq2seq_suite.data.pictures import Augmentation, ImageFile, fit, paint, scaled, surest
 from seq2seq_suite.data.sources import Row
 from seq2seq_suite.files import atomic_write_text, read_json, read_lines
@@ -166,10 +167,18 @@ class DetectionTask:
             encoded.append(Encoded(pixels, target, index=index))
         return encoded
 
-    def encode_epoch(self, examples: Sequence[Example], epoch: int) -> list[Encoded]:
-        """Pictures changed, objects shuffled (or sorted) and followed by noise, as an epoch sees them."""
-        return [self._draw(index, example, Random(f"{self.seed}/{epoch}/{index}"))
-                for index, example in enumerate(examples)]
+    def encode_epoch(self, examples: Sequence[Example], epoch: int) -> Drawn:
+        """Pictures changed, objects shuffled (or sorted) and followed by noise, as an epoch sees them.
+
+        Each is drawn when it is asked for: a whole epoch of pictures would take as much memory as the data.
+        """
+        return Drawn(lambda index: self._draw(index, examples[index], Random(f"{self.seed}/{epoch}/{index}")),
+                     source_lengths=[self.options.height] * len(examples),
+                     target_lengths=[_GROUP * self._groups(example) + 1 for example in examples])
+
+    def _groups(self, example: Example) -> int:
+        """Groups of symbols that are learned of a picture, noise included."""
+        return max(self.options.instances, len(example.reference.boxes))
 
     def _draw(self, index: int, example: Example, random: Random) -> Encoded:
         pixels, scale = fit(example.source.pixels(), self.options.height, self.options.width)
@@ -181,7 +190,7 @@ class DetectionTask:
             random.shuffle(groups)
         symbols = [symbol for group in groups for symbol in group]
         given = [False] * len(symbols)
-        for _ in range(self.options.instances - len(groups)):
+        for _ in range(self._groups(example) - len(groups)):
             symbols += self._symbols(self._noise_box(objects, random), NOISE)
             given += [True] * (_GROUP - 1) + [False]
         return Encoded(np.ascontiguousarray(pixels), np.array([*symbols, END], dtype=np.int64),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from seq2seq_suite.data.batching import Bucketed, collate, in_sorted_batches, on_grid
+from seq2seq_suite.data.batching import Bucketed, Drawn, collate, in_sorted_batches, on_grid
 from seq2seq_suite.types import Encoded
 
 
@@ -117,3 +117,32 @@ def test_decoding_takes_every_example_once_longest_first():
     lengths = [len(items[index].source) for batch in batches for index in batch.indices]
     assert lengths == sorted(lengths, reverse=True)
     assert sorted(index for batch in batches for index in batch.indices) == list(range(50))
+
+
+def test_examples_that_are_drawn_give_the_batches_of_those_that_lie_ready_and_only_the_ones_asked_for():
+    epochs = [make_items(60, longest=9 + epoch) for epoch in range(4)]
+    made: list[tuple[int, int]] = []
+
+    def draw(epoch: int) -> Drawn:
+        def make(index: int) -> Encoded:
+            made.append((epoch, index))
+            return epochs[epoch][index]
+        return Drawn(make, source_lengths=[len(item.source) for item in epochs[epoch]],
+                     target_lengths=[len(item.target) for item in epochs[epoch]])
+
+    ready, drawn = (Bucketed(epochs[0], "test", batch_tokens=64, seed=1, renew=renew)
+                    for renew in (epochs.__getitem__, draw))
+    number = sum(len(ready._read(epoch).epoch(epoch)) for epoch in range(2)) + 3
+    assert drawn.place_of(number) == ready.place_of(number) == (2, 3)
+    assert not made, "to find a place draws nothing"
+    for one, other in zip(islice(ready.batches(2, 3), 4), islice(drawn.batches(2, 3), 4), strict=True):
+        assert one[:2] == other[:2] and one[2].indices == other[2].indices
+        assert torch.equal(one[2].source, other[2].source) and torch.equal(one[2].target, other[2].target)
+    wanted = [(2, index) for batch in ready._read(2).epoch(2)[3:7] for index in batch.tolist()]
+    assert made == wanted, "each is drawn once, when its batch comes"
+
+
+def test_drawn_examples_are_a_sequence():
+    items = make_items(5)
+    drawn = Drawn(items.__getitem__, source_lengths=[1] * 5, target_lengths=[1] * 5)
+    assert list(drawn) == items and drawn[1:3] == items[1:3] and drawn[-1] is items[-1] and len(drawn) == 5

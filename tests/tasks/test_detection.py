@@ -135,6 +135,14 @@ def test_an_epoch_shuffles_and_fills_up_with_noise_that_has_no_place_to_learn():
     assert any(not np.array_equal(one.target, two.target) for one, two in zip(first, other, strict=True))
 
 
+@pytest.mark.parametrize("instances", [6, 1])
+def test_an_epoch_knows_its_lengths_before_it_draws(instances):
+    task, examples = fitted(detection__scales=[0.3, 3.0], detection__instances=instances)
+    epoch = task.encode_epoch(examples, 3)
+    assert [len(item.target) for item in epoch] == epoch.target_lengths.tolist()
+    assert [len(item.source) for item in epoch] == epoch.source_lengths.tolist()
+
+
 def test_objects_can_be_learned_from_above():
     task, examples = fitted(detection__order="place")
     for item, example in zip(task.encode_epoch(examples, 0), examples, strict=True):
