@@ -21,11 +21,14 @@ from seq2seq_suite.cli_inputs import (
     PROGRAM,
     check_drawing,
     check_n_best,
+    check_targets,
+    directories_of,
     make_example,
     only_overrides,
     opened,
     read_inputs,
     refuse_early,
+    short_of_memory,
     yaml_and_overrides,
     yamls_and_overrides,
 )
@@ -81,6 +84,8 @@ def _carry_out(arguments: list[str], processes: int) -> tuple[int, str]:
     except OSError as error:  # a name that no file can have is the user's mistake
         return 2 if error.errno in (errno.ENAMETOOLONG, errno.ELOOP) else 1, failure(error)
     except Exception as error:
+        if told := short_of_memory(error):
+            return 1, told
         experiment = sys.modules.get("seq2seq_suite.training.experiment")
         if experiment is None or not isinstance(error, experiment.Interrupted):
             raise
@@ -148,7 +153,7 @@ def run(
 
     # All configurations are read first: a mistake in the last should not be found out after hours.
     configs = [config_file.load(path, changes) for path in paths]
-    directories = _directories(paths, output)
+    directories = directories_of(paths, output)
     options = [*(["--resume"] if resume else []), *(["--overwrite"] if overwrite else [])]
     from seq2seq_suite.training import distributed, experiment
 
@@ -236,7 +241,7 @@ def predict(
         "A file with an input on each line; - is standard input."))] = None,
     output: Annotated[Path | None, typer.Option(metavar="FILE", show_default=False, help=(
         "Where to write; by default standard output."))] = None,
-    n_best: Annotated[int, typer.Option(min=1, metavar="N", help=(
+    n_best: Annotated[int, typer.Option(min=1, max=10_000, metavar="N", help=(
         "Print the N best outputs of each input, each as score, tab, output."))] = 1,
     draw: Annotated[Path | None, typer.Option(metavar="PICTURE", show_default=False, help=(
         "Also write the one input with what was detected in it, .png or .jpg."))] = None,
@@ -254,6 +259,7 @@ def predict(
       python -m seq2seq_suite predict runs/parsing --input sentences.txt --output trees.txt --n-best 5
       python -m seq2seq_suite predict runs/detection picture.png --draw detected.png
     """
+    check_targets({"--output": output, "--draw": draw})
     lines = read_inputs(texts or [], source)
     overrides = only_overrides(changes or [])
     from seq2seq_suite.training import experiment
@@ -294,6 +300,7 @@ def compare(
       python -m seq2seq_suite compare runs/parsing runs/translation
       python -m seq2seq_suite compare runs/first runs/second --split validation --html comparison.html
     """
+    check_targets({"--html": html, "--csv": table, "--json": json})
     _compare(directories, split=split, measure=speed, html=html, table=table, json=json)
 
 
@@ -379,13 +386,6 @@ def score(
     else:
         print_table(("metric", "figure"), [(name, figure(value)) for name, value in found.figures.items()])
         print(found.signature)
-
-
-def _directories(paths: Sequence[Path], output: Path | None) -> list[Path]:
-    """Where each YAML file's run goes: several go into directories of their own below --output."""
-    if len(paths) == 1 and output is not None:
-        return [output]
-    return [(output or Path("runs")) / path.stem for path in paths]
 
 
 def _compare(directories: Sequence[Path], *, split: str, measure: bool, html: Path | None = None,

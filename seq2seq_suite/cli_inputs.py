@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -66,11 +67,12 @@ def read_inputs(texts: Sequence[str], source: str | None) -> list[tuple[str, tup
     try:
         content = sys.stdin.buffer.read() if source in (None, "-") else Path(name).read_bytes()
         lines = content.decode("utf-8-sig").rstrip().split("\n")
-    except OSError as error:
-        raise DataError(f"cannot be read: {error.strerror}", file=name, remedy="name a text file") from None
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise DataError("not UTF-8", file=name, line=line, remedy="save the file as UTF-8") from None
+    except (OSError, ValueError) as error:  # ValueError: a name with a NUL
+        raise DataError(f"cannot be read: {getattr(error, 'strerror', None) or error}", file=name,
+                        remedy="name a text file") from None
     return [(line.rstrip("\r"), (name, number)) for number, line in enumerate(lines, 1)]
 
 
@@ -115,6 +117,40 @@ def make_example(task: Task, text: str, place: tuple[str, int]) -> Example:
         raise DataError("the input is empty", file=file, line=line, expected="an input on each line",
                         remedy="remove the line or fill it")
     return task.from_text(text, origin=f"{file}:{line}")
+
+
+def check_targets(targets: Mapping[str, Path | None]) -> None:
+    """Raises ConfigError, before anything is computed, where a file that an option names cannot be written."""
+    for option, path in targets.items():
+        if path is None:
+            continue
+        try:
+            os.stat(path.parent)  # tells what is wrong with a name, as `exists` does not
+            with suppress(FileNotFoundError):
+                os.stat(path)
+            got = "this is a folder" if path.is_dir() else ""
+            if not got and not os.access(path if path.exists() else path.parent, os.W_OK):
+                got = "it may not be written"
+        except OSError as error:
+            got = error.strerror
+        if got:
+            raise ConfigError(f"{option} {brief(str(path), 255)}: {got}", file=COMMAND_LINE,
+                              expected="a file in a folder that is there", remedy="choose another name")
+
+
+def short_of_memory(error: Exception) -> str:
+    """A plain line for memory that is not there; nothing for other errors.
+
+    >>> short_of_memory(RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 64 bytes"))[:42]
+    'there is not enough memory for 64 bytes: a'
+    """
+    text = str(error)
+    if not isinstance(error, MemoryError) and not re.search("(?i)out of memory|(can't|unable to|cannot) allocate|"
+                                                            "allocation failed|calculation overflowed", text):
+        return ""
+    size = re.search(r"(?i)allocate ([\d.]+ [a-z]+)", text)
+    return (f"there is not enough memory{f' for {size.group(1)}' if size else ''}: a smaller backbone, "
+            "training.batch_tokens, search.batch_sentences or search.beam_size takes less")
 
 
 @contextmanager
@@ -172,3 +208,10 @@ def only_overrides(arguments: Sequence[str]) -> list[str]:
             raise ConfigError(brief(argument), file=COMMAND_LINE, expected="key=value",
                               remedy="such as search.beam_size=4")
     return list(arguments)
+
+
+def directories_of(paths: Sequence[Path], output: Path | None) -> list[Path]:
+    """Where each YAML file's run goes: several go into directories of their own below --output."""
+    if len(paths) == 1 and output is not None:
+        return [output]
+    return [(output or Path("runs")) / path.stem for path in paths]

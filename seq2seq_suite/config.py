@@ -7,12 +7,26 @@ resolved copy in the run directory shows plain numbers. Reading files, overrides
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
 from seq2seq_suite.config_backbone import Backbone
-from seq2seq_suite.config_section import Fraction, NotNegative, Positive, PositiveFloat, Section
+from seq2seq_suite.config_section import (
+    LARGEST,
+    Few,
+    FewOrNone,
+    Fraction,
+    Limit,
+    NotNegative,
+    NotNegativeFloat,
+    Positive,
+    PositiveFloat,
+    Section,
+    Share,
+    ShareOrNone,
+)
 from seq2seq_suite.config_strategy import Autoregressive, Search, Strategy
 from seq2seq_suite.config_tasks import (
     ASR,
@@ -40,7 +54,7 @@ class Data(Section):
     subset: str = ""  # configuration name of a Hub data set
     splits: dict[str, str] = {}  # our split name -> file pattern in a folder, or split of a Hub data set
     test_splits: tuple[str, ...] = ("test",)  # evaluated once, with the best checkpoint, at the end of a run
-    share: Annotated[float, Field(gt=0.0, le=1.0)] = 1.0  # of the training split that is used, drawn by the seed
+    share: Share = 1.0  # of the training split that is used, drawn by the seed
     max_bad_rows: NotNegative = 0  # broken rows tolerated (and listed) before the run stops
     max_length: Positive = 256  # longest source the model takes, in words; a longer one is a bad row
 
@@ -49,7 +63,7 @@ class Training(Section):
     """How the weights are learned. Both limits hold; the learning rate decays to whichever comes first."""
 
     max_updates: Positive = 10_000
-    max_minutes: PositiveFloat = float("inf")
+    max_minutes: Limit = float("inf")
     batch_tokens: Positive = 2048  # padded target symbols in a batch; several processes share it
     accumulate: Positive = 1  # batches per update
     optimizer: Literal["adamw", "muon"] = "adamw"  # muon: orthogonal steps for matrices between hidden states
@@ -61,25 +75,25 @@ class Training(Section):
     beta1: Fraction = 0.9
     beta2: Fraction = 0.98
     epsilon: PositiveFloat = 1e-9
-    weight_decay: Annotated[float, Field(ge=0.0)] = 0.01
-    clip_norm: PositiveFloat = 1.0
+    weight_decay: NotNegativeFloat = 0.01
+    clip_norm: Limit = 1.0
     precision: Literal["auto", "float32", "bfloat16"] = "auto"  # auto: bfloat16 where the hardware multiplies it
     ema_decay: Fraction = 0.0  # exponential moving average of the weights, used for validation and kept; 0 is off
     validate_every: Positive = 500  # updates
     validate_examples: NotNegative = 0  # validation examples decoded each time, a fixed random subset; 0 is all
     patience: NotNegative = 0  # validations without improvement before stopping; 0 never stops early
     save_every: Positive = 500  # updates
-    keep_checkpoints: Positive = 2  # newest ones kept, beside the best
+    keep_checkpoints: Few = 2  # newest ones kept, beside the best
     log_every: Positive = 50  # updates
-    threads: NotNegative = 0  # CPU threads; 0 is all
+    threads: FewOrNone = 0  # CPU threads; 0 is all
 
 
 class Mixture(Section):
     """How the tasks of a joint run take turns, a batch of one task at a time."""
 
-    temperature: Annotated[float, Field(ge=1.0)] = 2.0  # tau: n examples get a share of the batches ~ n^(1/tau)
-    max_epochs: PositiveFloat = 30.0  # most times that a task's examples are read in training.max_updates
-    balance: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0  # 1 adds the tasks' gradients at one size, 0 as they are
+    temperature: Annotated[float, Field(ge=1.0, le=LARGEST)] = 2.0  # tau: n examples have a share ~ n^(1/tau) of all
+    max_epochs: Limit = 30.0  # most times that a task's examples are read in training.max_updates
+    balance: ShareOrNone = 0.0  # 1 adds the tasks' gradients at one size, 0 as they are
 
 
 class Config(Section):
@@ -93,7 +107,7 @@ class Config(Section):
     task_share: PositiveFloat = 1.0  # factor of this task's share of a joint run's batches
     task_batch_tokens: NotNegative = 0  # of this task's batches in a joint run; 0 is training.batch_tokens
     mixture: Mixture = Mixture()
-    seed: NotNegative = 1
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 1  # as many as torch takes
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
     init_from: str = ""  # directory of another run, whose best weights some parts begin with; empty for none
     init_parts: tuple[Literal["frontend", "encoder", "decoder", "ctc", "language", "all"], ...] = (
@@ -148,6 +162,9 @@ class Config(Section):
         if self.task == "multitask":
             return self
         kind = self.strategy.kind
+        if kind == "dag" and self.backbone.width % self.strategy.link_heads:
+            raise ValueError(f"backbone.width {self.backbone.width} is not a multiple of strategy.link_heads "
+                             f"{self.strategy.link_heads}")
         if kind != "autoregressive" and self.backbone.decoder == "rnn":
             raise ValueError(f"strategy.kind {kind} writes all symbols at once, which backbone.decoder rnn cannot")
         if kind in ("autoregressive", "slots") and self.backbone.decoder_kernel:
@@ -220,8 +237,13 @@ class Config(Section):
             raise ValueError(f"without an encoder an output of {longest} symbols stands behind a source of "
                              f"{self.data.max_length + 2} (data.max_length), but backbone.max_positions is "
                              f"{self.backbone.max_positions}")
-        heard = self.task in ("asr", "speech_translation")
-        sources = -(-self.data.max_length // self.audio.subsampling) if heard else self.data.max_length + 2
+        sources = self.data.max_length + 2
+        if self.task in ("asr", "speech_translation"):
+            frames = self.data.max_length / min(1.0, *self.audio.speeds)
+            sources = -(-math.ceil(frames) // self.audio.subsampling)
+        if sources > self.backbone.max_positions and (self.task, self.qa.encoding) != ("qa", "sentences"):
+            raise ValueError(f"the encoder may have {sources} positions (data.max_length), but backbone.max_positions "
+                             f"is {self.backbone.max_positions}")
         canvas = int(sources * getattr(self.strategy, "factor", 0.0)) + getattr(self.strategy, "extra", 0) + 1
         if canvas > self.backbone.max_positions:
             raise ValueError(f"the decoder may have {canvas} positions (strategy.factor * the source's length), but "

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
-from seq2seq_suite.config_section import Fraction, NotNegative, Positive, PositiveFloat, Section
+from seq2seq_suite.config_section import (
+    Few,
+    FewOrNone,
+    Fraction,
+    NotNegative,
+    NotNegativeFloat,
+    Positive,
+    PositiveFloat,
+    Section,
+)
 
 # Vaswani et al. 2017, Table 3, rows "base" and "big"; `tiny` is Wu et al. 2021 (Multi30k), `small` lies between.
 SIZES: dict[str, dict[str, Any]] = {
@@ -22,6 +31,9 @@ SIZES: dict[str, dict[str, Any]] = {
 SIZES |= {f"{size}_12_1": {**SIZES[size], "encoder_layers": 12, "decoder_layers": 1}  # deep encoder, shallow decoder:
           for size in ("tiny", "base")}  # the autoregressive rival of decoders that write all at once
 
+MOST_PARAMETERS = 10**11  # 400 GB for the weights alone
+
+
 class Backbone(Section):
     """The shared core. `size` fills whatever is not given."""
 
@@ -29,8 +41,8 @@ class Backbone(Section):
     width: Positive
     feed_forward_width: Positive
     num_heads: Positive
-    encoder_layers: Positive
-    decoder_layers: Positive
+    encoder_layers: Few
+    decoder_layers: Few
     dropout: Fraction
     attention_dropout: Fraction = 0.0
     attention_score: Literal["dot", "additive"] = "dot"  # of query and key; additive: v . tanh(q + k), slower, hungrier
@@ -41,17 +53,17 @@ class Backbone(Section):
     max_positions: Positive = 2048  # longest sequence that there are positions for
     encoder: Literal["self_attention", "conv", "rnn", "none"] = "self_attention"  # conv: gated convolutions as in
     # ConvS2S; none: a decoder alone reads the source, left to right, then writes the target behind it (GPT)
-    encoder_kernel: NotNegative = 0  # positions under a convolution in each encoder layer; 0: self-attention has none
-    encoder_dilations: tuple[Positive, ...] = (1,)  # of conv: steps between those positions, a number for each layer
-    decoder_kernel: NotNegative = 0  # the same of decoder layers that see all positions at once; 0: none
+    encoder_kernel: FewOrNone = 0  # positions under a convolution in each encoder layer; 0: self-attention has none
+    encoder_dilations: tuple[Few, ...] = (1,)  # of conv: steps between those positions, a number for each layer
+    decoder_kernel: FewOrNone = 0  # the same of decoder layers that see all positions at once; 0: none
     decoder: Literal["transformer", "rnn"] = "transformer"  # rnn: with additive attention, as in RNNsearch
     cell: Literal["lstm", "gru"] = "lstm"  # of rnn encoders and decoders
-    encoder_steps: Positive = 1  # times that the encoder's layers are applied, weights shared (Universal Transformer)
-    decoder_steps: Positive = 1  # the same of the decoder's layers
-    experts: NotNegative = 0  # feed-forward networks of each Transformer layer, a position takes a few; 0: one for all
-    experts_per_token: Positive = 2  # how many it takes, the likeliest first
+    encoder_steps: Few = 1  # times that the encoder's layers are applied, weights shared (Universal Transformer)
+    decoder_steps: Few = 1  # the same of the decoder's layers
+    experts: FewOrNone = 0  # feed-forward networks of each Transformer layer, a position takes a few; 0: one for all
+    experts_per_token: Few = 2  # how many it takes, the likeliest first
     expert_capacity: PositiveFloat = 1.25  # in training one takes at most so many times an even share of positions
-    balance_weight: Annotated[float, Field(ge=0.0)] = 0.01  # of the loss that is least where all are used alike
+    balance_weight: NotNegativeFloat = 0.01  # of the loss that is least where all are used alike
     embedding_width: NotNegative = 0  # E below width: narrow vectors and one matrix to the width (ALBERT); 0: none
     tie_embeddings: bool = True  # target embedding and output projection share their weights
     source_tag: bool = False  # a learned vector added to what the front-end gives: tells the tasks of a joint run apart
@@ -62,6 +74,19 @@ class Backbone(Section):
         if isinstance(given, dict):
             return {**SIZES.get(str(given.get("size", "small")), {}), **given}
         return given
+
+    @model_validator(mode="after")
+    def _fits_somewhere(self) -> Backbone:
+        attention, network = 4 * self.width**2, 2 * self.width * self.feed_forward_width * max(1, self.experts)
+        kernels = self.encoder_layers * self.encoder_kernel + self.decoder_layers * self.decoder_kernel
+        found = (self.encoder_layers * (attention + network) + self.decoder_layers * (2 * attention + network)
+                 + self.width * (kernels + self.max_positions))
+        if found > MOST_PARAMETERS:
+            raise ValueError(f"backbone.width {self.width:,}, backbone.feed_forward_width {self.feed_forward_width:,}, "
+                             f"backbone.encoder_layers {self.encoder_layers}, backbone.decoder_layers "
+                             f"{self.decoder_layers}, backbone.experts {self.experts} and backbone.max_positions "
+                             f"{self.max_positions:,} make {found:.1e} numbers, more than any memory holds")
+        return self
 
     @model_validator(mode="after")
     def _is_possible(self) -> Backbone:

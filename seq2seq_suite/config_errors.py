@@ -12,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
 from seq2seq_suite.config import Config
+from seq2seq_suite.config_section import LARGEST
 from seq2seq_suite.config_uses import Finding
 from seq2seq_suite.types import COMMAND_LINE, ConfigError, brief
 
@@ -150,6 +151,10 @@ def _explain(keys: Keys, item: Any, places: Mapping[Keys, Place], file: str) -> 
         got, expected = _unknown(keys, sections, full=full)
         return _at(got, place, file, key=dotted, expected=expected, remedy="")
     expected = _describe(keys, field, sections)
+    if item["type"] == "finite_number":
+        expected = expected.replace("a number", "a finite number")
+    elif item["type"] == "less_than_equal" and item["ctx"]["le"] == LARGEST:
+        expected += f" and of at most {LARGEST:,}"
     if item["type"] in ("missing", "union_tag_not_found") and not too_short:
         key = dotted if item["type"] == "missing" else f"{dotted}.kind"
         return _at("the key is missing", place, file, key=key, expected=expected, remedy=f"add {keys[-1]}: ...")
@@ -241,10 +246,15 @@ def _describe(keys: Keys, field: FieldInfo | None, sections: list[type[BaseModel
     base = words.get(get_origin(field.annotation) or field.annotation, "another value")
     if get_origin(field.annotation) is tuple and Ellipsis not in get_args(field.annotation):
         base = f"a list of {len(get_args(field.annotation))}, such as [a, b]"
-    signs = {"gt": "above", "ge": "of at least", "lt": "below", "le": "of at most"}
-    bounds = [f"{word} {getattr(bound, sign):g}" for sign, word in signs.items() for bound in field.metadata
-              if getattr(bound, sign, None) is not None]
-    return f"{base} {' and '.join(bounds)}".rstrip()
+    signs = {"gt": "above", "ge": "of at least", "lt": "below", "le": "of at most", "multiple_of": "a multiple of",
+             "min_length": "no shorter than"}
+    found = [(word, getattr(bound, sign)) for sign, word in signs.items() for bound in field.metadata
+             if getattr(bound, sign, LARGEST) not in (None, LARGEST)]
+    return f"{base} {' and '.join(f'{word} {_number(bound)}' for word, bound in found)}".rstrip()
+
+
+def _number(value: float) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:g}"
 
 
 def _remedy(value: Any, field: FieldInfo | None, sections: list[type[BaseModel]]) -> str:
@@ -261,7 +271,7 @@ def _remedy(value: Any, field: FieldInfo | None, sections: list[type[BaseModel]]
         truth = {"yes": "true", "on": "true", "1": "true", "no": "false", "off": "false", "0": "false"}
         written = truth.get(str(value).lower())
         return f"write {written}" if written else ""
-    if kind is int and isinstance(value, float) and value.is_integer():
+    if kind is int and isinstance(value, float) and value.is_integer() and abs(value) <= LARGEST:
         return f"write {int(value)}"
     if kind in (int, float) and isinstance(value, str) and re.fullmatch(r"[-+]?[\d.]+([eE][-+]?\d+)?", value):
         return "remove the quotes"

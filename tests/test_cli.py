@@ -144,6 +144,20 @@ def test_inputs_that_cannot_be_read_are_named(capsys):
         cli.make_example(None, " ", ("in.txt", 7))
 
 
+@pytest.mark.parametrize("option", ["--html", "--csv", "--json", "--output", "--draw"])
+def test_files_that_cannot_be_written_are_refused_before_any_work(capsys, option):
+    Path("folder").mkdir()
+    verb = ["predict", "runs/a", "x"] if option in ("--output", "--draw") else ["compare", "runs/a"]
+    for name, got in {"none/file.html": "No such file or directory", "folder": "this is a folder",
+                      "x" * 300: "File name too long"}.items():
+        message = wrong(capsys, *verb, option, name)
+        assert message.startswith(f"command line: {option} ") and got in message
+
+
+def test_a_nul_in_a_name_is_no_stack_trace(capsys):
+    assert wrong(capsys, "predict", "runs/a", "--input", "a\0b").startswith("a\0b: cannot be read: embedded null")
+
+
 def test_scoring_compares_two_files_of_one_task(capsys):
     Path("gold.txt").write_text("(S (NP (NN cats)) (VP (VBP sleep)))\n(S (NP (NN dogs)) (VP (VBP bark)))\n")
     Path("short.txt").write_text("(S (NP (NN cats)) (VP (VBP sleep)))\n")

@@ -120,7 +120,11 @@ def test_a_misspelt_key_is_named_with_its_line_and_the_key_that_was_meant(folder
     ("max_updates: 1e4", "got 10000.0 (a decimal number)\n  expected: a whole number above 0\n  remedy:   write 10000"),
     ("max_updates: true", "got true (a truth value)\n  expected: a whole number above 0"),
     ("learning_rate: -1", "got -1 (a whole number)\n  expected: a number above 0"),
-    ("learning_rate: .nan", "got nan (a decimal number)\n  expected: a number above 0"),
+    ("learning_rate: .nan", "got nan (a decimal number)\n  expected: a finite number above 0"),
+    ("learning_rate: .inf", "got inf (a decimal number)\n  expected: a finite number above 0"),
+    ("max_minutes: .nan", "got nan (a decimal number)\n  expected: a number above 0"),
+    ("warmup_updates: 10_000_000_000", "expected: a whole number of at least 0 and of at most 1,000,000,000"),
+    ("threads: 1_099_511_627_776", "expected: a whole number of at least 0 and of at most 1,000"),
     ("beta1: 1", "got 1 (a whole number)\n  expected: a number of at least 0 and below 1"),
     ("schedule: cosin", "got 'cosin' (text)\n  expected: one of inverse_sqrt, cosine, power, constant\n"
                         "  remedy:   did you mean cosine?"),

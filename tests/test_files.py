@@ -75,3 +75,15 @@ def test_what_is_written_reads_back_and_a_failed_write_leaves_the_old(tmp_path, 
         atomic_write_text(file, "1")
     assert read_json(file) == "\ud800"
     assert [entry.name for entry in tmp_path.iterdir()] == ["file.json"]
+
+
+def test_links_and_pipes_are_written_to_and_not_replaced(tmp_path):
+    target, link, pipe = (tmp_path / name for name in ("target", "link", "pipe"))
+    link.symlink_to(target)
+    atomic_write_text(link, "1")
+    assert link.is_symlink() and target.read_text() == "1"
+    os.mkfifo(pipe)
+    reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    atomic_write_text(pipe, "2")
+    assert os.read(reading, 9) == b"2" and pipe.is_fifo()
+    os.close(reading)
