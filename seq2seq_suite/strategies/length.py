@@ -76,8 +76,9 @@ class LengthFirst(Parallel):
             own = scores[place :: lengths.size(1)]
             found = read(own, length) if constraint is None else read_under(constraint, batch, own, length, limit)
             # A length is met by itself; only an automaton can fail to end.
-            candidates.append([Hypothesis(symbols, score / max(1, len(symbols)), ended or constraint is None)
-                               for symbols, score, ended in found])
+            candidates.append([
+                Hypothesis(symbols[: most - 1], score / max(1, len(symbols)), ended or constraint is None)
+                for (symbols, score, ended), most in zip(found, limit.tolist(), strict=True)])
         return [sorted(found, key=lambda one: -one.score)[: options.num_hypotheses]
                 for found in zip(*candidates, strict=True)]
 

@@ -13,7 +13,9 @@ from seq2seq_suite.sizes import Sizes
 from seq2seq_suite.strategies.collapsing import Collapsing
 from seq2seq_suite.strategies.dag import DirectedAcyclic
 from seq2seq_suite.strategies.length import CutAtEnd, LengthFirst, MaskPredict
+from seq2seq_suite.strategies.parallel import read, read_under
 from seq2seq_suite.strategies.search import SearchOptions
+from seq2seq_suite.tasks.label_automaton import LabelAutomaton
 from seq2seq_suite.types import END
 
 SIZES = Sizes(target_symbols=7, source_symbols=11, length_ratio=1.5, link_heads=2)
@@ -180,6 +182,82 @@ def test_a_walk_takes_the_likeliest_step_each_time(make_model, make_batch, limit
             score += float(links[here][path[-1]] + gained[path[-1]])
         output = up_to_end(int(symbols[vertex]) for vertex in path)
         assert_outputs(found[row], [(output[: most - 1], score, len(output) < most)])
+
+
+def random_scores(seed, *shape):
+    torch.manual_seed(seed)
+    return (2.0 * torch.randn(*shape)).log_softmax(-1)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_an_end_behind_a_rows_positions_ends_nothing(seed):
+    scores, lengths = random_scores(seed, 6, 5, 6), [5, 4, 3, 2, 1, 5]
+    scores[0, 2, END], scores[1:, 4, END] = 1.0, 1.0  # likeliest there
+    scores[1, :4, END] = scores[2, :3, END] = -99.0
+    for row, (symbols, score, ended) in enumerate(read(scores, torch.tensor(lengths))):
+        likeliest = scores[row, : lengths[row]].argmax(1).tolist()
+        assert symbols == up_to_end(likeliest) and ended == (END in likeliest)
+        assert score == pytest.approx(sum(float(scores[row, place].max()) for place in range(len(symbols) + ended)))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_an_automaton_walks_over_scores_that_are_there_and_wants_the_end_behind_them(seed):
+    scores, lengths, limits = random_scores(seed, 4, 5, 8), [5, 3, 1, 2], [9, 9, 4, 2]
+    scores[..., END] -= 3.0
+    rules, checked = LabelAutomaton(8), 0
+    found = read_under(rules, None, scores, torch.tensor(lengths), torch.tensor(limits))
+    for row, (symbols, score, ended) in enumerate(found):
+        written, total = [], 0.0
+        while len(written) < limits[row] and END not in written:
+            allowed = [symbol for symbol in range(4, 8) if symbol not in written] + [END] * bool(written)
+            if len(written) < lengths[row]:
+                likely = {symbol: float(scores[row, len(written), symbol]) for symbol in allowed}
+            else:
+                likely, checked = {symbol: 0.0 if symbol == END else -1e4 for symbol in allowed}, checked + 1
+            written.append(max(likely, key=likely.get))
+            total += likely[written[-1]]
+        assert (symbols, ended) == (up_to_end(written), END in written)
+        assert score == pytest.approx(total, abs=1e-4)
+    assert checked
+
+
+class Exact:
+    """An exact constraint whose outputs are two symbols of the fewest that stand there."""
+
+    def lengths(self, batch):
+        return torch.tensor([2, 4])
+
+    def best(self, scores, batch):
+        assert scores.size(1) == 4 and not scores[:, 3].any()  # behind the positions all symbols are alike
+        return torch.tensor([[5, 4, END, END], [4, 4, 5, 5]])
+
+
+def test_an_exact_automaton_chooses_the_output_and_its_ends_cost_nothing():
+    scores = random_scores(1, 2, 3, 6)
+    one, two = read_under(Exact(), None, scores, torch.tensor([3, 3]), torch.tensor([9, 9]))
+    assert one[0] == (5, 4) and one[1] == pytest.approx(float(scores[0, 0, 5] + scores[0, 1, 4])) and one[2]
+    assert two[0] == (4, 4, 5, 5) and two[2]
+    assert two[1] == pytest.approx(float(scores[1, 0, 4] + scores[1, 1, 4] + scores[1, 2, 5]))
+
+
+@pytest.mark.parametrize("strategy", [LengthFirst(), MaskPredict(), CutAtEnd(factor=2.0, extra=1)])
+def test_an_automaton_that_the_search_does_not_want_is_left_out(make_model, make_batch, strategy):
+    batch, apart = make_batch([4, 3, 2], [2, 2, 2]), 0
+    for seed in range(5):
+        model = make_model(SIZES, seed=seed, noise=1.0)
+        with_rules, without, free = (strategy.generate(
+            model, batch, options=SearchOptions(constraint=wanted), limit=torch.tensor(ANY_LIMIT), constraint=rules)
+            for wanted, rules in ((True, LabelAutomaton(7)), (False, LabelAutomaton(7)), (True, None)))
+        assert without == free
+        apart += with_rules != free
+    assert apart
+
+
+@pytest.mark.parametrize("strategy", [LengthFirst(), MaskPredict(), CutAtEnd(factor=2.0, extra=1),
+                                      Collapsing(factor=2.0), DirectedAcyclic(factor=2.0)])
+def test_a_limit_of_one_leaves_room_for_the_end_alone(make_model, make_batch, strategy):
+    for (found,) in written(strategy, make_model(SIZES, noise=0.5), make_batch([4, 3, 2], [2, 2, 2]), [1, 1, 1]):
+        assert found.symbols == () and math.isfinite(found.score)
 
 
 @pytest.mark.parametrize("seed", [1, 2])
