@@ -165,7 +165,7 @@ def load_newest(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer
             parameters = dict(model.named_parameters())
             average.weights = {name: parameters[name].detach().clone() for name in average.weights}
         model.load_state_dict(_section(tensors, "model."), strict=False)
-        _restore_optimizer(model, optimizer, tensors)
+        _restore_optimizer(model, optimizer, tensors, path / TRAINING)
         _restore_random(_section(tensors, "random."))
         for broken in passed:
             aside = folder / f"broken-{broken.name}"
@@ -187,6 +187,12 @@ def point(folder: Path, name: str, target: Path) -> None:
         link.unlink(missing_ok=True)
         link.symlink_to(target.name)
         os.replace(link, folder / name)
+
+
+def newest(folder: Path) -> Progress | None:
+    """The progress of a run's newest checkpoint, None if there is none; raises DataError if that is not whole."""
+    found = steps(folder)
+    return _read_state(found[-1]) if found else None
 
 
 def _replace(final: Path, partial: Path) -> None:
@@ -234,8 +240,17 @@ def _optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> di
             for parameter, values in optimizer.state.items() for key, value in values.items()}
 
 
-def _restore_optimizer(model: nn.Module, optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> None:
+def _restore_optimizer(model: nn.Module, optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor], path: Path
+                       ) -> None:
     parameters = dict(model.named_parameters())
+    names = {parameter: name for name, parameter in parameters.items()}
+    for group in optimizer.param_groups:
+        foreign = "exp_avg" if "momentum" in group else "momentum_buffer"  # Muon has the one, AdamW the other
+        for name in map(names.get, group["params"]):
+            if f"optimizer.{foreign}.{name}" in tensors:
+                raise DataError(f"another optimizer has moved '{name}'", file=str(path),
+                                expected="the state of training.optimizer, as this version shares out the parameters",
+                                remedy="resume with the version that started the run, or start anew with --overwrite")
     for full_name, tensor in _section(tensors, "optimizer.").items():
         key, _, name = full_name.partition(".")
         parameter = parameters[name]

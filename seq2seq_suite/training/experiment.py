@@ -32,7 +32,7 @@ from seq2seq_suite.training.preparation import (
     subset,
 )
 from seq2seq_suite.training.run_directory import RunDirectory
-from seq2seq_suite.training.trainer import Interrupted, Trainer
+from seq2seq_suite.training.trainer import Interrupted, Trainer, finished, limit_reached
 from seq2seq_suite.types import ConfigError, DataError, Example, Rewritable, Task
 
 __all__ = ["Interrupted", "LoadedRun", "check", "choose_task", "evaluate", "open_run", "run"]
@@ -44,7 +44,7 @@ def run(config: Config, directory: Path, *, resume: bool, overwrite: bool, comma
     Of several processes (`distributed.together`) all compute; the first one has the run directory.
 
     Returns:
-        The summary, as in `summary.json`.
+        The summary, as in `summary.json`; where a run that has ended is resumed as it is, that of then.
 
     Raises:
         ConfigError, DataError: something the user can put right.
@@ -59,6 +59,11 @@ def run(config: Config, directory: Path, *, resume: bool, overwrite: bool, comma
                                        else nullcontext(RunDirectory(own))) as run_directory:
         if ranks.is_first and resume:
             resuming.check_configuration(run_directory, config)
+        ended = ranks.first(resuming.ended(run_directory, config) if ranks.is_first and resume else None)
+        if ended is not None:
+            progress, summary = ended
+            print(finished(progress, limit_reached(config.training, progress, summary["primary_metric"])))
+            return summary
         train = run_joint if config.task == "multitask" else _run
         return train(config, run_directory, ranks, resume=resume, command=command)
 

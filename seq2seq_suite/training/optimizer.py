@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from seq2seq_suite.model.experts import MixtureOfExperts
+from seq2seq_suite.model.output import Labeller
 from seq2seq_suite.training.muon import Muon
 
 if TYPE_CHECKING:
@@ -63,8 +64,7 @@ class _Joined(torch.optim.Optimizer):
 
 def _hidden_matrices(model: nn.Module) -> list[nn.Parameter]:
     """Weights from hidden states to hidden states: no embeddings, and no layer that ends in logits."""
-    labeller = getattr(model, "labeller", None)
-    end_in_logits = set(labeller.modules()) if labeller is not None else set()
+    end_in_logits = {part for module in model.modules() if isinstance(module, Labeller) for part in module.modules()}
     end_in_logits |= {module.router for module in model.modules() if isinstance(module, MixtureOfExperts)}
     return [module.weight for module in model.modules()
             if isinstance(module, nn.Linear) and module not in end_in_logits]

@@ -48,6 +48,7 @@ def note_origin(config: Config, run_directory: RunDirectory, encoded: Mapping[st
     if ranks.first(hashes) != hashes:
         raise DataError(f"process {ranks.rank} reads other examples than the first one", file=config.data.path,
                         expected="the same data on every machine", remedy="copy the data of the first machine")
+    run_directory.summary.unlink(missing_ok=True)  # what stands there is no longer how the run ended
     run_directory.write_config(config_file.dump(config))
     run_directory.write_provenance(provenance(command, config.seed, hashes, processes=ranks.world))
 

@@ -12,13 +12,15 @@ import numpy as np
 
 from seq2seq_suite import config_file
 from seq2seq_suite.config import Config
-from seq2seq_suite.training.records import read_provenance
+from seq2seq_suite.training.checkpoint import Progress, newest
+from seq2seq_suite.training.records import read_provenance, read_summary
 from seq2seq_suite.training.run_directory import RunDirectory
 from seq2seq_suite.types import ConfigError, DataError, Encoded
 
-# What a resumed run may change: the rest decides what was learned from what.
+# What a resumed run may change: the rest decides what was learned from what, or, as the optimiser, what is remembered.
 _IN_A_TASK = re.compile(r"tasks\.\w+\.")  # before the keys of a joint run's tasks
 _MAY_CHANGE = ("training.", "search.", "device", "data.max_bad_rows", "data.test_splits")
+_MUST_STAY = ("training.optimizer",)
 _NO_MATTER = ("training.threads", "training.log_every", "device")  # of figures that are compared
 
 
@@ -28,7 +30,8 @@ def fingerprint(encoded: Sequence[Encoded]) -> str:
     for item in encoded:
         digest.update(np.asarray(item.source).tobytes())
         digest.update(item.target.tobytes())
-        digest.update(b"" if item.source_labels is None else item.source_labels.tobytes())
+        for array in (item.source_labels, item.transcript):
+            digest.update(b"" if array is None else array.tobytes())
     return digest.hexdigest()
 
 
@@ -39,11 +42,13 @@ def check_configuration(run_directory: RunDirectory, config: Config) -> None:
         ConfigError: a key has changed that decides what is learned from what.
     """
     before, after, changed = _changed(run_directory, config)
-    wrong = [key for key in changed if not _IN_A_TASK.sub("", key).startswith(_MAY_CHANGE)]
+    wrong = [key for key in changed
+             if not (plain := _IN_A_TASK.sub("", key)).startswith(_MAY_CHANGE) or plain in _MUST_STAY]
     if wrong:
         key = wrong[0]
         raise ConfigError(f"{key} is {after[key]!r}, but the run was started with {before.get(key)!r}",
-                          file=str(run_directory.config), expected="the same task, data and model when resuming",
+                          file=str(run_directory.config),
+                          expected="the same task, data, model and optimizer when resuming",
                           remedy="resume with the values it had, or start anew with --output or --overwrite")
     for key in changed:
         if key != _IN_A_TASK.sub("", key) and _IN_A_TASK.sub("", key) in changed:
@@ -63,6 +68,19 @@ def check_same(run_directory: RunDirectory, config: Config) -> None:
             raise ConfigError(f"{key} is {after[key]!r}, but this run was started with {before.get(key)!r}",
                               file=str(run_directory.config), expected="runs of one table with the settings asked for",
                               remedy="choose another --output, or delete the run")
+
+
+def ended(run_directory: RunDirectory, config: Config) -> tuple[Progress, dict[str, Any]] | None:
+    """Progress and summary of a run to which nothing is left to do; None where there is, if only something to mend."""
+    try:
+        progress, summary = newest(run_directory.checkpoints), read_summary(run_directory.path)
+    except DataError:
+        return None
+    _, _, changed = _changed(run_directory, config)
+    asked = [key for key in changed if not _IN_A_TASK.sub("", key).startswith(_NO_MATTER)]
+    if asked or progress is None or not progress.finished or summary.updates != progress.update:
+        return None
+    return progress, summary.model_dump(exclude_unset=True)
 
 
 def check_data(run_directory: RunDirectory, hashes: dict[str, str], path: str) -> None:

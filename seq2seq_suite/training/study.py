@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import yaml as yaml_library
 from pydantic import Field, ValidationError
+from scipy.special import stdtrit  # scipy.stats has it too, and takes a second to be imported
 
 from seq2seq_suite import config_file
 from seq2seq_suite.config_section import NotNegative, Section
@@ -19,8 +20,6 @@ from seq2seq_suite.training.sweep import run_all, slug
 from seq2seq_suite.types import COMMAND_LINE, ConfigError, DataError
 
 HEADER = ("experiment", "variant", "metric", "seeds", "mean", "95 % interval", "worst", "updates", "minutes")
-# Student's t at 97.5 % for 1 to 9 degrees of freedom.
-_T = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
 
 
 class Study(Section):
@@ -46,7 +45,7 @@ class Cell:
     minutes: float
 
     def interval(self) -> tuple[float, float]:
-        """The mean's 95 % interval by Student's t; NaN with one seed, and for more than ten the normal's."""
+        """The mean's 95 % interval by Student's t; NaN with one seed."""
         return t_interval(self.figures)
 
     def worst(self) -> float:
@@ -63,8 +62,7 @@ def t_interval(figures: Sequence[float]) -> tuple[float, float]:
     """
     if len(figures) < 2:
         return math.nan, math.nan
-    factor = _T[len(figures) - 2] if len(figures) - 1 <= len(_T) else 1.96
-    half = factor * statistics.stdev(figures) / math.sqrt(len(figures))
+    half = float(stdtrit(len(figures) - 1, 0.975)) * statistics.stdev(figures) / math.sqrt(len(figures))
     return statistics.fmean(figures) - half, statistics.fmean(figures) + half
 
 

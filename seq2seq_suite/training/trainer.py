@@ -116,8 +116,7 @@ class Trainer:
         if resume:
             self.resume()
         if self.progress.finished and self.limit_reached():
-            print(f"this run is finished ({self.progress.update} updates): {self.limit_reached()}; "
-                  "raise the limit to extend it")
+            print(finished(self.progress, self.limit_reached()))
         else:
             self.train()
         if self.ranks.is_first:
@@ -266,14 +265,7 @@ class Trainer:
 
     def limit_reached(self) -> str:
         """Why training is over; empty while it is not."""
-        patience, metric = self.options.patience, self.decoder.task.primary_metric
-        if self.progress.update >= self.options.max_updates:
-            return f"training.max_updates={self.options.max_updates} is reached"
-        if self._fraction() >= 1.0:
-            return f"training.max_minutes={self.options.max_minutes:g} are over"
-        if patience and self.progress.validations_since_best >= patience:
-            return f"{patience} validations without a better {metric} (training.patience)"
-        return ""
+        return limit_reached(self.options, self.progress, self.decoder.task.primary_metric)
 
     def _save(self) -> None:
         self._check_finite()
@@ -290,9 +282,7 @@ class Trainer:
         return self.ranks.highest(time.monotonic() - self._started)
 
     def _fraction(self) -> float:
-        by_updates = self.progress.update / self.options.max_updates
-        by_time = self.progress.seconds / 60 / self.options.max_minutes
-        return max(by_updates, by_time)
+        return _fraction(self.options, self.progress)
 
     def _check_finite(self) -> None:
         """Raise RunError with the rows of the first update whose loss or gradient is not finite."""
@@ -322,6 +312,26 @@ class Trainer:
     def _say(self, text: str) -> None:
         self.run.log(text)
         print(text, flush=True)
+
+
+def limit_reached(options: Training, progress: checkpoint.Progress, metric: str) -> str:
+    """Why training is over, `metric` being what `training.patience` watches; empty while it is not."""
+    if progress.update >= options.max_updates:
+        return f"training.max_updates={options.max_updates} is reached"
+    if _fraction(options, progress) >= 1.0:
+        return f"training.max_minutes={options.max_minutes:g} are over"
+    if options.patience and progress.validations_since_best >= options.patience:
+        return f"{options.patience} validations without a better {metric} (training.patience)"
+    return ""
+
+
+def finished(progress: checkpoint.Progress, why: str) -> str:
+    """What is said of a run that has nothing left to train."""
+    return f"this run is finished ({progress.update} updates): {why}; raise the limit to extend it"
+
+
+def _fraction(options: Training, progress: checkpoint.Progress) -> float:
+    return max(progress.update / options.max_updates, progress.seconds / 60 / options.max_minutes)
 
 
 _UPDATES = "updates of "  # before a loss's name: how many updates had it

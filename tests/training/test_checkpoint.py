@@ -218,3 +218,16 @@ def test_averaging_can_be_switched_on_and_off_between_sessions(tmp_path):
     third = parts(seed=4, updates=0)
     checkpoint.load_newest(tmp_path, *third)
     assert torch.equal(third[2].weights["embedding.weight"], model.embedding.weight)
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
+def test_the_state_of_another_optimizer_is_refused(tmp_path, optimizer):
+    torch.manual_seed(1)
+    models = [nn.Linear(3, 3) for _ in range(2)]
+    first, second = (build_optimizer(model, Training(optimizer=name)) for model, name in
+                     zip(models, (optimizer, {"adamw": "muon", "muon": "adamw"}[optimizer]), strict=True))
+    models[0](torch.ones(1, 3)).sum().backward()
+    first.step()
+    save(tmp_path, (models[0], first, None), Progress(update=1))
+    with pytest.raises(DataError, match="another optimizer has moved 'weight'"):
+        checkpoint.load_newest(tmp_path, models[1], second, None)

@@ -4,13 +4,15 @@ import json
 import math
 import shutil
 
+import numpy as np
 import pytest
 from safetensors import safe_open
 from small_run import small_config, start, write_rows, write_trees
 
 from seq2seq_suite.config import Config
 from seq2seq_suite.training import experiment
-from seq2seq_suite.types import ConfigError, DataError
+from seq2seq_suite.training.resuming import fingerprint
+from seq2seq_suite.types import ConfigError, DataError, Encoded
 
 
 @pytest.fixture(scope="module")
@@ -135,8 +137,15 @@ def test_changed_data_are_refused_when_resuming(tmp_path, split):
     lines = (folder / f"{split}.jsonl").read_text().splitlines(keepends=True)
     (folder / f"{split}.jsonl").write_text("".join(lines[1:]))
     with pytest.raises(DataError, match=f"the split '{split}' is no longer"):
-        start(config, tmp_path / "run", resume=True)
+        start(small_config(folder, max_updates=3), tmp_path / "run", resume=True)
     assert (tmp_path / "run" / "provenance.json").read_bytes() == before
+
+
+@pytest.mark.parametrize("changed", ["source", "target", "source_labels", "transcript"])
+def test_the_hash_of_a_split_tells_whatever_is_learned_from(changed):
+    values = {name: np.arange(4) for name in ("source", "target", "source_labels", "transcript")}
+    one, other = (fingerprint([Encoded(**values | given)]) for given in ({}, {changed: np.arange(1, 5)}))
+    assert one != other
 
 
 def test_a_directory_that_is_no_run_and_a_run_without_checkpoint_are_refused(run, tmp_path):

@@ -9,6 +9,7 @@ from torch import nn
 from seq2seq_suite.config import Training
 from seq2seq_suite.config_backbone import Backbone
 from seq2seq_suite.model.build import build_model
+from seq2seq_suite.model.joint import JointModel
 from seq2seq_suite.sizes import Sizes
 from seq2seq_suite.training.muon import Muon
 from seq2seq_suite.training.optimizer import MovingAverage, build_optimizer, learning_rate, set_rate
@@ -110,6 +111,16 @@ def test_muon_moves_hidden_matrices_by_orthogonal_steps_and_leaves_the_rest_to_a
         # The published coefficients bring singular values near one, not to one.
         values = torch.linalg.svdvals(step) / (0.01 * 2.0 * 0.2 * math.sqrt(max(step.shape)))
         assert float(values.max()) < 1.4 and float(values.quantile(0.1)) > 0.5, name
+
+
+def test_of_a_joint_model_too_muon_leaves_the_labellers_to_adamw():
+    torch.manual_seed(0)
+    model = JointModel({"one": small_model(), "two": small_model(experts=3)})
+    optimizer = build_optimizer(model, options(optimizer="muon"))
+    moved = {parameter for group in optimizer.param_groups if "momentum" in group for parameter in group["params"]}
+    names = {name for name, parameter in model.named_parameters() if parameter in moved}
+    assert "encoder.layers.0.feed_forward.inner.weight" in names
+    assert not [name for name in names if "labeller" in name or "router" in name]
 
 
 def test_muon_is_torchs():

@@ -26,7 +26,7 @@ from seq2seq_suite.training import checkpoint, signals
 from seq2seq_suite.training import weights as stored
 from seq2seq_suite.training.run_directory import RunDirectory
 from seq2seq_suite.training.trainer import Interrupted, Trainer
-from seq2seq_suite.types import DataError, RunError
+from seq2seq_suite.types import ConfigError, DataError, RunError
 
 
 @pytest.fixture(scope="module")
@@ -307,13 +307,59 @@ def test_a_finished_run_says_so_and_can_be_extended(config, whole, tmp_path, cap
     (tmp_path / "small.yaml").write_text(config_file.dump(config))
     command = ["run", str(tmp_path / "small.yaml"), "--output", str(directory), "--resume"]
     assert cli.main(command) == 0
-    assert "this run is finished (20 updates): training.max_updates=20 is reached" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "this run is finished (20 updates): training.max_updates=20 is reached" in said and "tagging_acc" in said
     assert_same(whole, directory)
 
     assert cli.main([*command, "training.max_updates=24"]) == 0
     assert progress(directory)["update"] == 24
     assert [row["update"] for row in metrics(directory) if row["split"] == "train"] == list(range(2, 25, 2))
-    assert len(json.loads((directory / "provenance.json").read_text())["earlier"]) == 2
+    assert len(json.loads((directory / "provenance.json").read_text())["earlier"]) == 1
+
+
+def test_resuming_a_finished_run_touches_no_file(config, whole, tmp_path, monkeypatch):
+    def state() -> dict[Path, tuple[bytes, int]]:
+        return {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in directory.rglob("*") if path.is_file()}
+
+    directory = shutil.copytree(whole, tmp_path / "run", symlinks=True)
+    before = state()
+    monkeypatch.setattr(ParsingTask, "read", lambda self, split: pytest.fail("nothing is to be read"))
+    changed = config.model_copy(update={"training": config.training.model_copy(update={"threads": 2})})
+    for given in (config, changed):
+        assert start(given, directory, resume=True) == json.loads((whole / "summary.json").read_text())
+    assert state() == before
+
+
+@pytest.mark.parametrize("what", ["summary.json", "step-20", "search"])
+def test_a_finished_run_with_something_left_to_do_goes_on(config, whole, tmp_path, what):
+    directory = shutil.copytree(whole, tmp_path / "run", symlinks=True)
+    if what == "summary.json":
+        (directory / what).write_text("{}")
+    elif what == "step-20":
+        shutil.rmtree(directory / "checkpoints" / what)
+    else:
+        config = config.model_copy(update={"search": config.search.model_copy(update={"beam_size": 2})})
+    start(config, directory, resume=True)
+    assert len(json.loads((directory / "provenance.json").read_text())["earlier"]) == 1
+    assert json.loads((directory / "summary.json").read_text())["updates"] == 20
+    assert weights(whole) == weights(directory)
+
+
+def test_a_run_that_goes_on_has_no_summary_until_it_ends(config, whole, tmp_path, monkeypatch):
+    directory = shutil.copytree(whole, tmp_path / "run", symlinks=True)
+    longer = config.model_copy(update={"training": config.training.model_copy(update={"max_updates": 22})})
+    monkeypatch.setattr(Trainer, "train", lambda self: pytest.fail("as if killed"))
+    with pytest.raises(pytest.fail.Exception):
+        start(longer, directory, resume=True)
+    assert not (directory / "summary.json").exists()
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
+def test_another_optimizer_is_refused_when_resuming(folder, tmp_path, optimizer):
+    other = {"adamw": "muon", "muon": "adamw"}[optimizer]
+    RunDirectory(tmp_path).write_config(config_file.dump(small_config(folder, optimizer=optimizer)))
+    with pytest.raises(ConfigError, match=f"training.optimizer is '{other}', but the run was started with"):
+        start(small_config(folder, optimizer=other), tmp_path, resume=True)
 
 
 def spoil(folder: Path, how: str) -> None:

@@ -36,12 +36,13 @@ def folder(tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize("figures", [[1.0, 2.0], [3.0, 5.0, 4.5], [90.1, 90.4, 91.0, 89.0, 90.2]])
+@pytest.mark.parametrize("figures", [[1.0, 2.0], [3.0, 5.0, 4.5], [90.1, 90.4, 91.0, 89.0, 90.2],
+                                     [*range(11)], [*range(40)]])
 def test_intervals_are_student_s(figures):
     mean = sum(figures) / len(figures)
     low, high = study.t_interval(figures)
     spread = (sum((one - mean) ** 2 for one in figures) / (len(figures) - 1) / len(figures)) ** 0.5
-    assert (low, high) == pytest.approx(t.interval(0.95, len(figures) - 1, loc=mean, scale=spread), rel=1e-3)
+    assert (low, high) == pytest.approx(t.interval(0.95, len(figures) - 1, loc=mean, scale=spread), rel=1e-6)
     assert all(bound != bound for bound in study.t_interval(figures[:1]))
 
 
