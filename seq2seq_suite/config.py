@@ -56,6 +56,7 @@ class Data(Section):
     test_splits: tuple[str, ...] = ("test",)  # evaluated once, with the best checkpoint, at the end of a run
     share: Share = 1.0  # of the training split that is used, drawn by the seed
     max_bad_rows: NotNegative = 0  # broken rows tolerated (and listed) before the run stops
+    max_row_megabytes: Positive = 64  # longest line of a text file, and longest cell of a table, that is read
     max_length: Positive = 256  # longest source the model takes, in words; a longer one is a bad row
 
 

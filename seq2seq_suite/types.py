@@ -29,6 +29,26 @@ def brief(text: str, most: int = 60) -> str:
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
+_SHOWN = 80  # characters of a value that messages repeat
+
+
+def cut(text: str) -> str:
+    """A text as a message shows it: what is long is cut."""
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]} ..."
+
+
+def shown(value: Any) -> str:
+    """A value as a message shows it, cut too.
+
+    >>> shown("a dog"), len(shown(["a dog"] * 1000))
+    ("'a dog'", 84)
+    """
+    try:
+        return cut(repr(value))
+    except (RecursionError, ValueError):  # nested deep, or a number of thousands of digits
+        return f"a {type(value).__name__} too large to show"
+
+
 class UserError(Exception):
     """Something the user can put right: printed without a stack trace, exit code 2.
 

@@ -12,7 +12,7 @@ KEYS = (
     "task", "tasks", "task_weight", "task_share", "task_batch_tokens", "mixture.temperature", "mixture.max_epochs",
     "mixture.balance", "seed", "device", "init_from", "init_parts",
     "data.path", "data.subset", "data.splits", "data.test_splits", "data.share", "data.max_bad_rows",
-    "data.max_length",
+    "data.max_row_megabytes", "data.max_length",
     "backbone.size", "backbone.width", "backbone.feed_forward_width", "backbone.num_heads", "backbone.encoder_layers",
     "backbone.decoder_layers", "backbone.dropout", "backbone.attention_dropout",
     "backbone.attention_score", "backbone.activation",
@@ -111,7 +111,8 @@ def test_a_misspelt_key_is_named_with_its_line_and_the_key_that_was_meant(folder
     assert error_of("task: parsing\nmodle: {}\n") == "p.yaml:2: modle: unknown key, did you mean backbone?"
     assert error_of("task: parsing\ndata: {qqq: 1}\n") == (
         "p.yaml:2: data.qqq: unknown key\n"
-        "  expected: one of path, subset, splits, test_splits, share, max_bad_rows, max_length")
+        "  expected: one of path, subset, splits, test_splits, share, max_bad_rows, "
+        "max_row_megabytes, max_length")
 
 
 @pytest.mark.parametrize(("line", "message"), [

@@ -63,7 +63,7 @@ def read_parallel(files: tuple[Path, Path], languages: tuple[str, str], *, bad: 
     ...     [row.fields for row in read_parallel(found, ("en", "de"), bad=BadRows(0))]
     [{'en': 'a dog', 'de': 'ein Hund'}]
     """
-    sides = [Lines(file) for file in files]
+    sides = [Lines(file, bad.longest) for file in files]
     for texts in zip_longest(*sides):
         number = max(side.number for side in sides)
         if None in texts:

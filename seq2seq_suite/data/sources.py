@@ -6,10 +6,11 @@ import csv
 import dataclasses
 import difflib
 import gzip
-import json
+import io
 import re
 import sys
 import zlib
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -17,10 +18,14 @@ from pathlib import Path
 from typing import Any
 
 from seq2seq_suite.data.class_labels import with_names
+from seq2seq_suite.files import parse_json
 from seq2seq_suite.trees import read_trees
-from seq2seq_suite.types import DataError
+from seq2seq_suite.types import DataError, cut, shown
 
 VALIDATION_NAMES = ("validation", "dev", "valid", "val")
+_UNPACKED, _EXPANSION = 2**22, 200  # bytes that any archive may unpack to, and how many times its size; text has some 5
+_BLANK = 1_000_000  # empty lines in a row
+_REMEDY = "correct the row, or convert the file to UTF-8 if it has another encoding"
 _BOOKKEEPING = frozenset({"dataset_info.json", "dataset_dict.json", "state.json"})  # what `save_to_disk` adds
 
 
@@ -44,6 +49,7 @@ class BadRows:
 
     Args:
         limit: how many are put up with, `data.max_bad_rows`.
+        longest: bytes of the longest line or cell that is read at all, `data.max_row_megabytes`.
 
     >>> bad = BadRows(1)
     >>> bad.add(DataError("invalid JSON", file="train.jsonl", line=3, remedy="correct the line"))
@@ -51,8 +57,8 @@ class BadRows:
     ['train.jsonl:3: invalid JSON']
     """
 
-    def __init__(self, limit: int):
-        self.limit = limit
+    def __init__(self, limit: int, *, longest: int = 2**26):
+        self.limit, self.longest = limit, longest
         self._errors: list[DataError] = []
 
     def add(self, error: DataError) -> None:
@@ -203,50 +209,79 @@ def _fits(file: Path, pattern: str) -> bool:
 
 class Lines:
     """The lines of a text file, plain or gzip; `number` is that of the last line given. Lines that are not UTF-8 come
-    with replacement characters and are remembered for `check`."""
+    with replacement characters and are remembered for `check`.
 
-    def __init__(self, file: Path):
-        self.file, self.number = file, 0
+    Args:
+        file: what is read.
+        longest: bytes of the longest line that is read.
+
+    Raises:
+        DataError: the file cannot be read, a line is longer, there is nothing but empty lines for long, or an archive
+            unpacks to many times its size.
+    """
+
+    def __init__(self, file: Path, longest: int):
+        self.file, self.longest, self.number = file, longest, 0
         self.undecodable: list[int] = []
 
     def __iter__(self) -> Iterator[str]:
         try:
-            with gzip.open(self.file, "rb") if self.file.suffix == ".gz" else open(self.file, "rb") as stream:
-                for self.number, raw in enumerate(stream, start=1):
-                    line = raw.decode("utf-8", errors="replace")
-                    if "\ufffd" in line and line.encode("utf-8") != raw:
-                        self.undecodable.append(self.number)
-                    yield line.removeprefix("\ufeff") if self.number == 1 else line
+            # Around gzip, whose own `readline` takes ten times as long.
+            with io.BufferedReader(gzip.GzipFile(self.file) if self.file.suffix == ".gz" else io.FileIO(self.file)) \
+                    as stream:
+                yield from self._bounded(stream)
         except (OSError, EOFError, zlib.error) as problem:
             raise DataError(f"the file cannot be read: {problem}", file=str(self.file), line=self.number,
                             remedy="check its permissions, or fetch or unpack it again") from None
 
+    def _bounded(self, stream: io.BufferedReader) -> Iterator[str]:
+        size, most, blank = 0, max(_UNPACKED, _EXPANSION * self.file.stat().st_size), 0
+        while raw := stream.readline(self.longest + 1):
+            self.number, size, blank = self.number + 1, size + len(raw), blank + 1 if raw.isspace() else 0
+            if len(raw) > self.longest:
+                raise DataError(f"a line of more than {self.longest / 2**20:g} megabytes", file=str(self.file),
+                                line=self.number, expected=f"at most {self.longest / 2**20:g} (data.max_row_megabytes)",
+                                remedy="break the line, or raise data.max_row_megabytes")
+            if blank > _BLANK:
+                raise DataError(f"more than {_BLANK:,} empty lines one after another", file=str(self.file),
+                                line=self.number, expected="text", remedy="remove them")
+            if size > most:
+                raise DataError(f"the archive unpacks to more than {_EXPANSION} times its size", file=str(self.file),
+                                line=self.number, expected="text", remedy="look into it, and unpack it if it is right")
+            line = raw.decode("utf-8", errors="replace")
+            if "\ufffd" in line and line.encode("utf-8") != raw:
+                self.undecodable.append(self.number)
+            yield line.removeprefix("\ufeff") if self.number == 1 else line
+
     def check(self, first: int, last: int) -> None:
         """Raises ValueError if one of these lines could not be decoded."""
-        if any(first <= number <= last for number in self.undecodable):
+        place = bisect_left(self.undecodable, first)
+        if self.undecodable[place : place + 1] and self.undecodable[place] <= last:
             raise ValueError("the text is not UTF-8")
 
 
 def _broken(problem: Exception, file: Path, line: int, *, expected: str) -> DataError:
-    in_json = isinstance(problem, json.JSONDecodeError)
-    return DataError(f"invalid JSON at column {problem.colno}: {problem.msg}" if in_json else str(problem),
-                     file=str(file), line=line, expected=expected,
-                     remedy="correct the row, or convert the file to UTF-8 if it has another encoding")
+    large = "field larger than" in str(problem)  # as `csv` says it
+    remedy = "cut the cell, or raise data.max_row_megabytes" if large else _REMEDY
+    return DataError(str(problem), file=str(file), line=line, expected=expected, remedy=remedy)
 
 
 def _read_lines(file: Path, bad: BadRows) -> Iterator[Row]:
     """A row for each line that is not blank: a JSON object, or in `.txt` the line itself under `text`."""
-    lines, plain = Lines(file), _kind(file) == ".txt"
+    lines, plain = Lines(file, bad.longest), _kind(file) == ".txt"
+    expected = "text in UTF-8" if plain else 'an object such as {"text": "..."} on each line, in UTF-8'
     for line in lines:
         if not line.strip():
             continue
         try:
             lines.check(lines.number, lines.number)
-            fields = {"text": line.rstrip("\r\n")} if plain else json.loads(line.rstrip())
+            fields = {"text": line.rstrip("\r\n")} if plain else parse_json(
+                line.rstrip(), file=str(file), line=lines.number, expected=expected, remedy=_REMEDY)
             if not isinstance(fields, dict):
                 raise ValueError(f"a JSON value of type {type(fields).__name__}, not an object")
-        except (ValueError, RecursionError) as problem:
-            expected = "text in UTF-8" if plain else 'an object such as {"text": "..."} on each line, in UTF-8'
+        except DataError as problem:
+            bad.add(problem)
+        except ValueError as problem:
             bad.add(_broken(problem, file, lines.number, expected=expected))
         else:
             yield Row(fields, str(file), lines.number)
@@ -254,7 +289,8 @@ def _read_lines(file: Path, bad: BadRows) -> Iterator[Row]:
 
 def _read_table(file: Path, bad: BadRows) -> Iterator[Row]:
     """CSV with its usual quotes; TSV without any, for there quotes are ordinary characters."""
-    lines = Lines(file)
+    lines = Lines(file, bad.longest)
+    csv.field_size_limit(bad.longest)  # its own bound is 128 KB, for all of the process
     options = {"delimiter": "\t", "quoting": csv.QUOTE_NONE} if _kind(file) == ".tsv" else {"strict": True}
     table = csv.reader(lines, **options)  # type: ignore[arg-type]
     try:
@@ -262,9 +298,9 @@ def _read_table(file: Path, bad: BadRows) -> Iterator[Row]:
     except csv.Error:
         columns = []
     if len(set(columns)) < len(columns) or not any(columns) or lines.undecodable:
-        raise DataError(f"the first line does not name the columns: {columns}", file=str(file), line=1,
+        raise DataError(f"the first line does not name the columns: {shown(columns)}", file=str(file), line=1,
                         expected="different column names, in UTF-8", remedy="put a line of column names on top")
-    expected = f"{len(columns)} columns: {', '.join(columns)}, in UTF-8"
+    expected = f"{len(columns)} columns: {cut(', '.join(columns))}, in UTF-8"
     while True:
         start = lines.number + 1
         try:
@@ -274,7 +310,7 @@ def _read_table(file: Path, bad: BadRows) -> Iterator[Row]:
                 raise ValueError(f"{len(cells)} columns")
         except (csv.Error, ValueError) as problem:
             broken = _broken(problem, file, start, expected=expected)
-            if "end of data" in broken.got:  # a quote without its partner: all that follows is lost
+            if "end of data" in broken.got or "larger" in broken.got:  # a quote without its partner: the rest is lost
                 raise broken from None
             bad.add(broken)
             continue
@@ -286,7 +322,7 @@ def _read_table(file: Path, bad: BadRows) -> Iterator[Row]:
 
 def _read_treebank(file: Path, bad: BadRows) -> Iterator[Row]:
     """A row for each tree, as it stands in the file."""
-    lines = Lines(file)
+    lines = Lines(file, bad.longest)
     text = "".join(lines)
     trees = _split_trees(text)
     if trees is None and lines.undecodable:  # the trees cannot be told apart by lines

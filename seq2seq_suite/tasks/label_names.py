@@ -10,8 +10,8 @@ from typing import Any
 
 from seq2seq_suite.data.sources import Row
 from seq2seq_suite.files import read_lines
-from seq2seq_suite.tasks.reading import columns, shown
-from seq2seq_suite.types import DataError
+from seq2seq_suite.tasks.reading import columns
+from seq2seq_suite.types import DataError, shown
 
 FILE = "labels.txt"
 INVALID = "(invalid)"

@@ -15,8 +15,8 @@ from seq2seq_suite.data.vocabulary import Vocabulary
 from seq2seq_suite.files import read_lines
 from seq2seq_suite.metrics.likelihood import score_likelihood
 from seq2seq_suite.sizes import Sizes
-from seq2seq_suite.tasks.reading import columns, place_of, read_examples, require_embedded, shown
-from seq2seq_suite.types import END, DataError, Encoded, Example, Hypothesis, Score
+from seq2seq_suite.tasks.reading import columns, place_of, read_examples, require_embedded
+from seq2seq_suite.types import END, DataError, Encoded, Example, Hypothesis, Score, shown
 
 Judged = str | float  # a continuation, or a text's log-probability
 

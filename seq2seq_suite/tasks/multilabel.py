@@ -22,9 +22,9 @@ from seq2seq_suite.sizes import SetOptions, Sizes
 from seq2seq_suite.tasks.label_automaton import LabelAutomaton
 from seq2seq_suite.tasks.label_names import INVALID, from_line, read_labels, read_names, to_line
 from seq2seq_suite.tasks.linear_scores import LinearScores
-from seq2seq_suite.tasks.reading import columns, place_of, read_examples, require_embedded, shown
+from seq2seq_suite.tasks.reading import columns, place_of, read_examples, require_embedded
 from seq2seq_suite.tasks.source_pieces import SourcePieces
-from seq2seq_suite.types import END, SPECIALS, DataError, Encoded, Example, Hypothesis, Score
+from seq2seq_suite.types import END, SPECIALS, DataError, Encoded, Example, Hypothesis, Score, shown
 
 Labels = tuple[str, ...]
 _THRESHOLD, _LINEAR = "threshold.json", "linear.npz"

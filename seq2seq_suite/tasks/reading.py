@@ -8,9 +8,7 @@ from typing import Any
 
 from seq2seq_suite.config import Data
 from seq2seq_suite.data.sources import BadRows, Row, read_rows
-from seq2seq_suite.types import DataError, Example
-
-_SHOWN = 80  # characters of a value that messages repeat
+from seq2seq_suite.types import DataError, Example, cut, shown
 
 
 def read_examples(data: Data, split: str, make: Callable[[Row], Example | None], *, item: str, expected: str,
@@ -28,7 +26,7 @@ def read_examples(data: Data, split: str, make: Callable[[Row], Example | None],
     Raises:
         DataError: a file is missing, the split is empty, or more rows than `data.max_bad_rows` are broken.
     """
-    bad, examples = BadRows(data.max_bad_rows), []
+    bad, examples = BadRows(data.max_bad_rows, longest=data.max_row_megabytes * 2**20), []
     for row in open_rows(bad) if open_rows else open_split(data, split, bad):
         try:
             example = make(row)
@@ -58,23 +56,9 @@ def place_of(origin: str) -> dict[str, Any]:
     return {"file": file or origin, "line": int(line) if line.isdigit() else 0}
 
 
-def shown(value: Any) -> str:
-    """A value as a message shows it: what is long is cut.
-
-    >>> shown("a dog"), len(shown(["a dog"] * 1000))
-    ("'a dog'", 84)
-    """
-    try:
-        text = repr(value)
-    except (RecursionError, ValueError):  # nested deep, or a number of thousands of digits
-        return f"a {type(value).__name__} too large to show"
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]} ..."
-
-
 def columns(row: Row) -> str:
     """The names of a row's columns, for a message."""
-    names = ", ".join(map(str, row.fields))
-    return f"the columns are {names if len(names) <= _SHOWN else names[:_SHOWN] + ' ...'}"
+    return f"the columns are {cut(', '.join(map(str, row.fields)))}"
 
 
 def file_of(row: Row, column: str) -> tuple[str, bytes] | None:

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from seq2seq_suite.data import sources
 from seq2seq_suite.data.sources import BadRows, Row, read_rows
 from seq2seq_suite.trees import read_trees
 from seq2seq_suite.types import DataError
@@ -273,6 +274,8 @@ BROKEN_ROWS = [
     ("a.mrg", b"(A 1)\n(B (A 2)\n(A 3)\n", 2, "cut short", "as many ')' as '('"),
     ("a.mrg", b"(A 1)\n(A 2))\n(A 3)\n", 2, "a closing bracket without its opening one", "(LABEL child ...)"),
     ("a.mrg", b"(A 1)\n(A\n \xe9)\n(A 3)\n", 2, "the text is not UTF-8", "UTF-8"),
+    ("a.jsonl", b'{"a": 1}\n{"a": ' + b"[" * 100_000 + b'\n{"a": 3}\n', 2, "nested too deep", "an object such as"),
+    ("a.jsonl", b'{"a": 1}\n{"a": ' + b"9" * 5_000 + b'}\n{"a": 3}\n', 2, "more than 4,300 digits", "such as"),
     ("a.mrg", b"word\n(A 1)\n(A 3)\n", 1, "'word' stands outside a tree", "(LABEL child ...)"),
 ]
 
@@ -333,6 +336,39 @@ def test_a_data_set_that_cannot_be_fetched_says_what_to_do(monkeypatch, tmp_path
     assert found.got == "cannot be loaded with Hugging Face datasets: ConnectionError: Couldn't reach the Hub"
     assert "did you mean multi30k?" in found.remedy
     assert "path of a local folder" in found.remedy and "HF_HUB_OFFLINE" in found.remedy
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.txt", "a.csv", "a.mrg", "a.jsonl.gz"])
+def test_a_line_beyond_the_bound_is_refused_with_the_key_that_raises_it(tmp_path, name):
+    file = write(tmp_path / name, '{"a": "(x"}\n' + "x" * 2**20 + "\n")
+    found = error(file, bad=BadRows(100, longest=2**20))
+    assert (found.file, found.line, found.got) == (file, 2, "a line of more than 1 megabytes")
+    assert "raise data.max_row_megabytes" in found.remedy
+    write(tmp_path / name, '{"a": "(x)"}\n' if "json" in name else '"a"\n(x 1)\n')
+    assert name == "a.mrg" or rows(file, bad=BadRows(100, longest=2**20))
+
+
+def test_cells_of_tables_may_be_as_long_and_over_several_lines_no_longer(tmp_path):
+    file = write(tmp_path / "a.csv", 'a,b\n1,"' + "x" * 200_000 + '"\n2,"' + "y\n" * 9_000 + '"\n3,3\n')
+    assert [len(row.fields["b"]) for row in rows(file)] == [200_000, 18_000, 1]
+    write(tmp_path / "a.csv", 'a,b\n2,"' + "y\n" * 9_000 + '"\n3,3\n')
+    found = error(file, bad=BadRows(100, longest=2**12))
+    assert found.line == 2 and "field larger than field limit" in found.got
+    assert "raise data.max_row_megabytes" in found.remedy
+
+
+def test_an_archive_that_unpacks_to_many_times_its_size_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(sources, "_UNPACKED", 2**14)
+    found = error(write(tmp_path / "a.txt.gz", b"a\n" * 2**16), bad=BadRows(100))
+    assert found.got == "the archive unpacks to more than 200 times its size" and 2**12 < found.line < 2**16
+    assert len(rows(write(tmp_path / "b.txt.gz", "a\n" * 1000))) == 1000
+
+
+@pytest.mark.parametrize("name", ["a.txt.gz", "a.jsonl", "a.csv"])
+def test_nothing_but_empty_lines_for_long_is_refused(tmp_path, monkeypatch, name):
+    monkeypatch.setattr(sources, "_BLANK", 100)
+    found = error(write(tmp_path / name, b"a\n" + b" \r\n" * 200), bad=BadRows(9999))
+    assert (found.got, found.line) == ("more than 100 empty lines one after another", 102)
 
 
 # Too many broken rows
