@@ -75,12 +75,14 @@ def _run(config: Config, run_directory: RunDirectory, ranks: Ranks, *, resume: b
     torch.manual_seed(config.seed)
     use_threads(config.training.threads)
     task = open_task(config.task, config)
+    _look_at_rescorer(config)
     # A missing test split should not be found out after hours of training.
     examples = read_splits(config, task)
     trainer = _build_trainer(config, run_directory, task, examples, ranks, resume=resume, command=command)
     if config.strategy.kind != "autoregressive" and isinstance(task, Rewritable) and not is_distilled(config.data.path):
         print("a decoder that writes all positions at once usually gains from targets that an autoregressive run has "
               "written: see `distill --help`")
+    _look_at_rescorer(config, run_directory.vocabulary)
     trainer.run_to_best(resume=resume)
     decoder = _with_rescorer(config, trainer.decoder, directory)
     settle(decoder, examples["validation"], run_directory)
@@ -169,11 +171,7 @@ def open_run(directory: Path, overrides: list[str], *, data: str | None = None) 
     Raises:
         DataError: the directory is no run, or its checkpoint is broken.
     """
-    config_path = directory / "config.yaml"
-    if not config_path.is_file():
-        raise DataError("not a run directory: it has no config.yaml", file=str(directory),
-                        expected="a directory that `run` wrote", remedy="name it as in `evaluate runs/parsing`")
-    config = config_file.load(config_path, overrides)
+    config = _config_of(directory, overrides)
     if config.task == "multitask":
         raise ConfigError("a joint run has several tasks", file=str(directory),
                           expected=f"one of them: {', '.join(config.tasks)}",
@@ -187,6 +185,14 @@ def open_run(directory: Path, overrides: list[str], *, data: str | None = None) 
     weights.load_best(directory, decoder.model)
     decoder.model.eval()
     return LoadedRun(config, _with_rescorer(config, decoder, directory))
+
+
+def _config_of(directory: Path, overrides: list[str]) -> Config:
+    path = directory / "config.yaml"
+    if not path.is_file():
+        raise DataError("not a run directory: it has no config.yaml", file=str(directory),
+                        expected="a directory that `run` wrote", remedy="name it as in `evaluate runs/parsing`")
+    return config_file.load(path, overrides)
 
 
 def choose_task(directory: Path, name: str | None) -> Path:
@@ -206,21 +212,46 @@ def choose_task(directory: Path, name: str | None) -> Path:
     return directory_of(directory, name)
 
 
+_ALONE = ["search.rescorer="]  # a rescorer is asked without one of its own
+
+
+def _look_at_rescorer(config: Config, vocabulary: Path | None = None) -> None:
+    """Refuse a run that cannot choose among the outputs, as far as it is known: before the training if need be.
+
+    Args:
+        config: which may name a run.
+        vocabulary: folder of the outputs' vocabulary; None where there is none yet.
+
+    Raises:
+        ConfigError, DataError: what it names is no run, or none for these outputs.
+    """
+    if not config.search.rescorer:
+        return
+    other = Path(config.search.rescorer)
+    theirs = _config_of(other, _ALONE)
+    place = {"file": str(other), "remedy": "train it on the same data with the same options of task and subwords"}
+    if theirs.task != config.task:
+        raise ConfigError(f"search.rescorer: its task is {theirs.task}", expected=f"task {config.task}", **place)
+    guided = theirs.task == "parsing" and theirs.parsing.guide
+    if theirs.strategy.kind != "autoregressive" or guided:
+        kind = f"{theirs.strategy.kind}, with a guide" if guided else theirs.strategy.kind
+        raise ConfigError(f"search.rescorer: its strategy is {kind}",
+                          expected="an autoregressive run without a guide", **place)
+    weights.best(other)
+    if vocabulary is None:
+        return
+    own, given = ({file.name: file.read_bytes() for file in folder.glob("*") if file.is_file()}
+                  for folder in (vocabulary, other / "vocabulary"))
+    if own != given:
+        raise ConfigError("search.rescorer: its vocabulary is another one", expected="the same symbols", **place)
+
+
 def _with_rescorer(config: Config, decoder: Decoder, directory: Path) -> Decoder:
     """The decoder with the model that chooses among its outputs, if the configuration names one."""
     if not config.search.rescorer:
         return decoder
-    other = Path(config.search.rescorer)
-    place = {"file": str(other), "remedy": "train it on the same data with the same options of task and subwords"}
-    own, theirs = ({file.name: file.read_bytes() for file in (path / "vocabulary").glob("*") if file.is_file()}
-                   for path in (directory, other))
-    rescorer = open_run(other, [])
-    if rescorer.config.strategy.kind != "autoregressive" or rescorer.decoder.model.guide is not None:
-        raise ConfigError(f"search.rescorer: its strategy is {rescorer.config.strategy.kind}",
-                          expected="an autoregressive run without a guide", **place)
-    if own != theirs:
-        raise ConfigError("search.rescorer: its vocabulary is another one", expected="the same symbols", **place)
-    return replace(decoder, rescorer=rescorer.decoder.model)
+    _look_at_rescorer(config, directory / "vocabulary")
+    return replace(decoder, rescorer=open_run(Path(config.search.rescorer), _ALONE).decoder.model)
 
 
 def check(config: Config) -> list[tuple[str, str]]:

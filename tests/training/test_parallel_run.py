@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -9,10 +10,11 @@ import torch
 
 from seq2seq_suite import cli
 from seq2seq_suite.config import Config
+from seq2seq_suite.config_file import dump
 from seq2seq_suite.data.batching import collate
 from seq2seq_suite.strategies.autoregressive import Autoregressive
 from seq2seq_suite.training import experiment
-from seq2seq_suite.types import END
+from seq2seq_suite.types import END, ConfigError, DataError
 
 KINDS = {
     "length_head": {"glancing": (0.5, 0.5)}, "mask_predict": {}, "cut_at_end": {"glancing": (0.5, 0.5)},
@@ -129,3 +131,26 @@ def test_an_autoregressive_run_chooses_among_the_outputs(folder, tmp_path, capsy
         assert best.score == pytest.approx(max(scores), abs=1e-4)
     assert cli.main(["evaluate", str(pupil), f"search.rescorer={pupil}"]) == 2
     assert "an autoregressive run" in capsys.readouterr().err
+    itself = experiment.open_run(teacher, [f"search.rescorer={teacher}"])  # it is asked without one of its own
+    assert itself.decoder.rescorer is not None
+
+
+def test_a_run_that_cannot_choose_is_refused_before_the_training(folder, tmp_path):
+    def refused(message: str, **changes) -> None:
+        given = config(folder, "ctc").model_dump()
+        given = {**given, **changes, "search": {**given["search"], "rescorer": str(tmp_path / "other")}}
+        with pytest.raises((ConfigError, DataError), match=message):
+            experiment.run(Config.model_validate(given), tmp_path / "run", resume=False, overwrite=True, command=[])
+        assert not (tmp_path / "run" / "metrics.jsonl").exists()
+
+    refused("not a run directory")
+    left_to_right = config(folder, "ctc", max_updates=1).model_copy(update={"strategy": Config(task="qa").strategy})
+    experiment.run(left_to_right, tmp_path / "other", resume=False, overwrite=False, command=["run"])
+    refused("its task is translation", task="qa", translation={})
+    refused("its vocabulary is another one", translation={
+        "source_subwords": "characters", "target_subwords": "characters", "joint": True})
+    shutil.rmtree(tmp_path / "other" / "checkpoints")
+    refused("no checkpoint")
+    written = tmp_path / "other" / "config.yaml"
+    written.write_text(dump(config(folder, "ctc")))
+    refused("its strategy is ctc")
