@@ -13,12 +13,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from benchmarks.faults import confinement, damage, pages, rows, settings, verbs
+from benchmarks.faults import confinement, damage, disks, kills, pages, rows, settings, verbs
 from benchmarks.faults.campaign import Case, Found, Kind, Tally, attempt, go_through, repeat_command
 from benchmarks.faults.commands import Main
 from benchmarks.machine import markdown_table, provenance
 
-KINDS: tuple[Kind, ...] = (*settings.KINDS, *rows.KINDS, *verbs.KINDS, *pages.KINDS, *damage.KINDS)
+KINDS = tuple(kind for module in (settings, rows, verbs, pages, damage, kills, disks) for kind in module.KINDS)
 # What verbs import when they first need it; children find it in place.
 _PRELOADED = ("datasets", "soundfile", "PIL.Image", "sacrebleu", "sklearn.svm", "sklearn.feature_extraction.text",
               "torch._dynamo", "seq2seq_suite.training.experiment", "seq2seq_suite.training.study",

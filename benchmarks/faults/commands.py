@@ -243,7 +243,7 @@ def faults(ended: Ended, codes: Sequence[int] = (0, 2), *, memory: int = MEMORY)
         found.append(f"a stack trace: {(ended.err.strip() or said.strip()).splitlines()[-1][:300]}")
     if ended.code not in codes:
         found.append(f"exit code {ended.code}, expected {' or '.join(map(str, codes))}")
-    if ended.code and not ended.err.strip():
+    if ended.code and ended.code < 128 and not ended.err.strip():  # what is killed says nothing
         found.append(f"exit code {ended.code} without a word")
     longest = max(map(len, ended.err.splitlines()), default=0)
     if longest > _LONGEST_LINE:

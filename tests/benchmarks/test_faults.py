@@ -12,7 +12,21 @@ import pytest
 import torch._dynamo  # noqa: F401  which an optimiser imports when it is made: once here, not in each child
 
 from benchmarks.faults import __main__ as program
-from benchmarks.faults import campaign, commands, confinement, damage, examples, pages, rows, schema, settings
+from benchmarks.faults import (
+    campaign,
+    commands,
+    confinement,
+    damage,
+    disks,
+    examples,
+    fingerprints,
+    injections,
+    kills,
+    pages,
+    rows,
+    schema,
+    settings,
+)
 from benchmarks.faults.campaign import Case, Kind
 from seq2seq_suite import cli, config_file
 from seq2seq_suite.config import Config
@@ -214,3 +228,61 @@ def test_damage_changes_a_file(tmp_path, way):
         (tmp_path / "a").write_bytes(before)
         damage.damage(tmp_path / "a", way, Random(seed), tmp_path / "b")
         assert (tmp_path / "a").read_bytes() != before
+
+
+def write_five(words: list[str]) -> int:
+    for number in range(5):
+        (Path("run") / str(number)).write_text("x" * 5000)
+    return 0
+
+
+@pytest.mark.parametrize("number", [1, 3, 6])
+def test_a_process_is_killed_before_the_operation_that_was_chosen(tmp_path, number):
+    (tmp_path / "run").mkdir()
+    hook = injections.at_operation(number, tmp_path / "run", lambda: os.kill(os.getpid(), 9))
+    ended = commands.start(write_five, [], tmp_path, first=hook).wait()
+    assert ended.code == (137 if number <= 5 else 0)
+    assert len(list((tmp_path / "run").iterdir())) == number - 1
+    commands.start(write_five, [], tmp_path, first=injections.counting(tmp_path / "run", tmp_path / "count")).wait()
+    assert (tmp_path / "count").read_text() == "5"
+
+
+def test_a_file_without_rights_cannot_be_written_even_by_root(tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "2").touch(mode=0)
+    ended = commands.start(write_five, [], tmp_path, first=injections.without_privilege).wait()
+    assert "PermissionError" in ended.err and len(list((tmp_path / "run").iterdir())) == 3
+
+
+@pytest.mark.skipif(bool(disks.why_not()), reason=disks.why_not())
+def test_a_small_disk_is_filled_and_goes_away_with_the_worker(tmp_path):
+    def fill(case: Case) -> None:
+        (case.folder / "run").mkdir()
+        with disks.small_disk(case.folder / "run"):
+            disks.fill(case.folder / "run", 12_000)
+            ended = case.start(main=write_five).wait()
+            case.expect("No space left" in ended.err, "written nevertheless")
+        case.expect(not list((case.folder / "run").iterdir()), "still there")
+
+    assert not campaign.go_through(Kind("full", "", fill, 1), 1, tmp_path, cli.main, seconds=60, jobs=2).failures
+    assert str(tmp_path) not in Path("/proc/mounts").read_text()
+
+
+def test_runs_agree_but_for_the_clock(tmp_path):
+    for name, seconds, loss in (("a", 1.0, 2.0), ("b", 3.0, 2.0), ("c", 1.0, 2.5)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "metrics.jsonl").write_text(f'{{"update": 1, "seconds": {seconds}, "loss": {loss}}}\n')
+        (tmp_path / name / "summary.json").write_text(f'{{"splits": {{"test": {{"f1": 2}}}}, "seconds": {seconds}}}')
+    one, same, other = (fingerprints.fingerprint(tmp_path / name) for name in "abc")
+    assert one == same and fingerprints.differences(one, other) == ["metrics.jsonl"]
+
+
+def test_a_killed_run_ends_as_an_unbroken_one_and_a_lost_update_would_be_told(tmp_path):
+    case = case_of("kills", 0, tmp_path)
+    kills.prepare(case, ("single",))
+    kills.try_kill(case)
+    assert not case.complaints and case.counts["kills"]
+    with (case.folder / "run" / "metrics.jsonl").open("a") as file:
+        file.write('{"update": 9}\n')
+    kills.compare(case, "single")
+    assert case.complaints == ["single: not as in the unbroken run: metrics.jsonl"]
