@@ -11,9 +11,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from seq2seq_suite import config_file
+from seq2seq_suite.training.records import read_summary
 from seq2seq_suite.training.resuming import check_same
 from seq2seq_suite.training.run_directory import CONFIG, RunDirectory
-from seq2seq_suite.types import COMMAND_LINE, ConfigError, RunError
+from seq2seq_suite.types import COMMAND_LINE, ConfigError, DataError, RunError
 
 
 def choices(setting: str) -> list[str]:
@@ -102,7 +103,7 @@ def run_all(runs: Mapping[Path, tuple[Path, Sequence[str]]], *, jobs: int) -> No
 
     def run(directory: Path) -> int:
         """The exit code of a run, 0 without it where it is finished."""
-        if (directory / "summary.json").is_file():
+        if _has_ended(directory):
             return 0
         yaml, overrides = runs[directory]
         resume = ["--resume"] if (directory / CONFIG).is_file() else []
@@ -121,3 +122,12 @@ def run_all(runs: Mapping[Path, tuple[Path, Sequence[str]]], *, jobs: int) -> No
     if failed:
         names = ", ".join(f"{directory.name} (exit code {codes[directory]})" for directory in failed)
         raise RunError(f"{len(failed)} of {len(runs)} runs failed: {names}; call sweep again to go on with them")
+
+
+def _has_ended(directory: Path) -> bool:
+    """Whether a run has a summary that can be read; one that is damaged is written anew by resuming the run."""
+    try:
+        read_summary(directory)
+    except DataError:
+        return False
+    return True

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from torch import nn
 
 from seq2seq_suite import cli
 from seq2seq_suite.report.html import write_report
-from seq2seq_suite.training import checkpoint, resuming, study
+from seq2seq_suite.training import checkpoint, resuming, study, sweep
 from seq2seq_suite.training import weights as stored
 from seq2seq_suite.training.comparison import compare_runs
 from seq2seq_suite.training.run_directory import RunDirectory
@@ -122,6 +123,18 @@ def test_a_checkpoint_whose_state_is_damaged_is_not_used(run, how):
     for read in (lambda: stored.load_weights(path, nn.Linear(1, 1)), lambda: checkpoint._read_state(path)):
         with pytest.raises(DataError, match=r"step-4/state\.json"):
             read()
+
+
+def test_a_sweep_goes_on_with_a_run_whose_summary_is_damaged(run, tmp_path, monkeypatch):
+    shutil.copy(run / "config.yaml", tmp_path / "c.yaml")
+    commands = []
+    monkeypatch.setattr(subprocess, "run", lambda command, **_: commands.append(command) or
+                        subprocess.CompletedProcess(command, 0))
+    for count, text in enumerate([(run / "summary.json").read_text(), "", "{}"]):
+        (run / "summary.json").write_text(text)
+        sweep.run_all({run: (tmp_path / "c.yaml", [])}, jobs=1)
+        assert len(commands) == count
+    assert "--resume" in commands[0]
 
 
 @pytest.mark.parametrize("name", ["checkpoints", "vocabulary", "predictions", "log.txt", "report.html"])
