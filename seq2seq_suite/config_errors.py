@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
 from seq2seq_suite.config import Config
-from seq2seq_suite.config_section import LARGEST
+from seq2seq_suite.config_section import LARGEST, LEAST
 from seq2seq_suite.config_uses import Finding
 from seq2seq_suite.types import COMMAND_LINE, ConfigError, brief
 
@@ -153,6 +153,8 @@ def _explain(keys: Keys, item: Any, places: Mapping[Keys, Place], file: str) -> 
     expected = _describe(keys, field, sections)
     if item["type"] == "finite_number":
         expected = expected.replace("a number", "a finite number")
+    elif item["type"] == "near_zero":
+        expected = f"{expected} and not between 0 and {LEAST:g}"
     elif item["type"] == "less_than_equal" and item["ctx"]["le"] == LARGEST:
         expected += f" and of at most {LARGEST:,}"
     if item["type"] in ("missing", "union_tag_not_found") and not too_short:

@@ -4,21 +4,32 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic_core import PydanticCustomError
 
 LARGEST = 10**9  # beyond which a number is a slip of the hand; what takes memory or time has bounds of its own
+LEAST = 1e-30  # nearer to zero, float32 may not tell a number from it
+
+
+def _no_nearer_to_zero(value: float) -> float:
+    if 0.0 < value < LEAST:
+        raise PydanticCustomError("near_zero", "the number is as good as zero")
+    return value
+
+
+_CLEAR = AfterValidator(_no_nearer_to_zero)
 
 Positive = Annotated[int, Field(gt=0, le=LARGEST)]
 NotNegative = Annotated[int, Field(ge=0, le=LARGEST)]
 Few = Annotated[int, Field(gt=0, le=1000)]  # repeated one by one
 FewOrNone = Annotated[int, Field(ge=0, le=1000)]
 Symbols = Annotated[int, Field(gt=4, le=LARGEST)]  # of a vocabulary, with the four special ones
-Fraction = Annotated[float, Field(ge=0.0, lt=1.0)]
-Share = Annotated[float, Field(gt=0.0, le=1.0)]
-ShareOrNone = Annotated[float, Field(ge=0.0, le=1.0)]
-PositiveFloat = Annotated[float, Field(gt=0.0, le=LARGEST)]
-NotNegativeFloat = Annotated[float, Field(ge=0.0, le=LARGEST)]
-Limit = Annotated[float, Field(gt=0.0, allow_inf_nan=True)]  # .inf is none
+Fraction = Annotated[float, Field(ge=0.0, lt=1.0), _CLEAR]
+Share = Annotated[float, Field(gt=0.0, le=1.0), _CLEAR]
+ShareOrNone = Annotated[float, Field(ge=0.0, le=1.0), _CLEAR]
+PositiveFloat = Annotated[float, Field(gt=0.0, le=LARGEST), _CLEAR]
+NotNegativeFloat = Annotated[float, Field(ge=0.0, le=LARGEST), _CLEAR]
+Limit = Annotated[float, Field(gt=0.0, allow_inf_nan=True), _CLEAR]  # .inf is none
 
 
 class Section(BaseModel):
