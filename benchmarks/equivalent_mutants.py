@@ -3,5 +3,17 @@
 By name the change, so that an entry ends with the code it is about, and the reason.
 """
 
+_NO_OFFSET = "nothing is added to the input, so it does not matter where it stands"
+
 EQUIVALENT: dict[str, tuple[str, str]] = {
+    "seq2seq_suite/model/attention.py::attention::and-or::2": (
+        "query_BHTE.dtype == torch.bfloat16 or dropout_rate -> query_BHTE.dtype == torch.bfloat16 and dropout_rate",
+        "both paths compute the same; the other one is slower"),
+    "seq2seq_suite/model/pointer.py::Pointer.__init__::truth::2": (
+        "False -> True", "a bias of the keys adds the same to all scores of a query, and softmax takes it away"),
+    "seq2seq_suite/model/positions.py::NoPositions.forward::constant+1::1": ("0 -> 1", _NO_OFFSET),
+    "seq2seq_suite/model/positions.py::NoPositions.forward::constant-1::1": ("0 -> -1", _NO_OFFSET),
+    "seq2seq_suite/report/examples.py::_tree::constant-1::2": ("0 -> -1", "the only item is the last one, too"),
+    "seq2seq_suite/tasks/tetra_tags.py::_Node.hang::truth::1": (
+        "False -> True", "`read` puts nodes on open ones only, so there is always an open place"),
 }

@@ -96,3 +96,13 @@ def test_an_error_within_takes_the_bar_away():
         raise RuntimeError
     assert progress._live is None and stream.getvalue().rstrip().endswith("elapsed")
     assert "\x1b[?25h" in stream.getvalue()  # the cursor is back
+
+
+def test_on_a_narrow_terminal_the_status_is_cut_not_broken():
+    console, paper = (Console(file=io.StringIO(), force_terminal=True, width=30, color_system=None,
+                              _environ={"TERM": "xterm"}) for _ in range(2))
+    with Progress(1000, console=console) as progress:
+        progress.update(500, fraction=0.5, loss=0.412, tokens_per_second=12340.4, learning_rate=8.1e-4)
+        paper.print(progress._render())
+    lines = paper.file.getvalue().splitlines()
+    assert len(lines) == 2 and lines[1].startswith("update 500/1000") and lines[1].endswith("…")

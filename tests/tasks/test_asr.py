@@ -99,6 +99,7 @@ def test_composed_sequences_have_one_speaker_and_all_words(make_task):
     task = make_task(asr__composed=5, asr__composed_parts=[2, 3])
     made = task.read("train")[8:]
     assert len(made) == 5 and len(task.read("composed")) == 8
+    assert [example.origin for example in made] == [f"train/composed:{number}" for number in range(1, 6)]
     for example in made:
         speakers = {int(part.name[-5]) % 2 for part in example.source.parts}
         assert len(speakers) == 1 and len(example.source.parts) in (2, 3)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from task_tools import parser_batch
 
 from seq2seq_suite.config import Config
+from seq2seq_suite.tasks.automaton import ParserAutomaton
 from seq2seq_suite.tasks.linearisation import Brackets, InOrder
 from seq2seq_suite.tasks.parsing import ParsingTask
 from seq2seq_suite.tasks.tetra_tags import TetraAutomaton, TetraTags
@@ -109,3 +110,32 @@ def test_the_best_tetra_tags_are_those_of_enumeration(seed):
         best = max(possible, key=lambda tags: sum(float(scores[row, step, tag]) for step, tag in enumerate(tags)))
         assert found[row] == [*best, *[END] * (7 - len(best))]
     assert automaton.lengths(parser_batch(lengths.tolist())).tolist() == [7, 1, 5]
+
+
+def after(automaton: ParserAutomaton, symbols: list[int], *, words: int) -> list[bool]:
+    """Which symbols may follow."""
+    state = automaton.start(parser_batch([words]), torch.tensor([90]))
+    for symbol in symbols:
+        assert automaton.allowed(state)[0, symbol]
+        state = automaton.advance(state, torch.tensor([symbol]))
+    return automaton.allowed(state)[0].tolist()
+
+
+SHIFT, CLOSE, S, NP = range(4, 8)
+
+
+def test_so_many_brackets_may_open_in_a_row_until_a_word_comes():
+    automaton = ParserAutomaton(top_down=True, shift=SHIFT, close=CLOSE, opens=[S, NP], num_symbols=8, max_run=3)
+    assert after(automaton, [S, NP], words=4)[S]
+    assert not any(after(automaton, [S, NP, S], words=4)[S:])
+    assert after(automaton, [S, NP, S, SHIFT], words=4)[S]
+    assert not any(after(automaton, [S, NP, S, SHIFT, S, NP, S], words=4)[S:])
+
+
+def test_so_many_nodes_of_one_child_may_stand_over_each_other():
+    automaton = ParserAutomaton(top_down=False, shift=SHIFT, close=CLOSE, opens=[S, NP], num_symbols=8, max_run=3)
+    chain = [SHIFT, S, CLOSE, NP, CLOSE]
+    assert after(automaton, [*chain, S], words=2)[CLOSE]
+    assert not after(automaton, [*chain, S, CLOSE, NP], words=2)[CLOSE]
+    assert after(automaton, [*chain, S, CLOSE, NP, SHIFT], words=2)[CLOSE]
+    assert not any(after(automaton, [*chain, S, CLOSE], words=1)[S:])  # nothing is left that would join the new node

@@ -1,7 +1,7 @@
 """Boxes as symbols, with figures by hand: which axis stands where, in whose pixels, and what noise looks like."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from random import Random
 
@@ -158,6 +158,7 @@ def test_objects_are_written_with_their_scores_and_drawn_where_they_are_likely()
     assert json.loads(task.to_text(found)) == {"boxes": [[1.0, 2.0, 30.0, 4.1], [5.0, 6.0, 7.0, 8.0]],
                                                "labels": ["star", "circle"], "scores": [0.5, 0.499]}
     assert task.draw(found) == "star 50% at 1,2 to 30,4"
+    assert '["Löwe", "猫"]' in task.to_text(replace(found, labels=("Löwe", "猫")))
     assert task.draw(None) == "(nothing)" and json.loads(task.to_text(None)) == {"boxes": [], "labels": []}
 
 

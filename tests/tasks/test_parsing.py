@@ -245,3 +245,11 @@ def test_tracing_equals_stepping_the_automaton_over_a_single_sentence():
         assert np.array_equal(alone.focus, together[index].focus)
         assert np.array_equal(alone.context, together[index].context)
     assert torch.from_numpy(together[0].focus).min() >= 0
+
+
+def test_a_tree_is_drawn_with_lines_between_its_phrases():
+    task, _ = fitted()
+    drawn = task.draw(next(read_trees("(TOP (S (NP (NN a)) (VP (VB b))))"))[1])
+    words = [line.split() for line in drawn.splitlines() if any(map(str.isalpha, line))]
+    assert words == [["TOP"], ["S"], ["NP", "VP"], ["NN", "VB"], ["a", "b"]] and "┌" in drawn and "│" in drawn
+    assert task.draw(None) == "(no tree)"

@@ -1,5 +1,6 @@
 """Tasks that hear, without a sound: what is done with features, transcripts and translations."""
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -8,6 +9,7 @@ import task_tools
 
 from seq2seq_suite.data.audio import Composed, Recording
 from seq2seq_suite.data.sources import Row
+from seq2seq_suite.sizes import SoundShape
 from seq2seq_suite.tasks.speech_translation import Translated
 from seq2seq_suite.types import END, DataError, Example
 
@@ -160,3 +162,10 @@ def test_only_sound_files_can_be_named_in_rows():
     for sound in (Recording("a.flac", b"bytes"), Composed((Recording("a.wav"),), 0.1)):
         with pytest.raises(DataError, match="rows:1: the sounds are no files"):
             task.row(Example(sound, "a", "rows:1"), "a")
+
+
+def test_the_front_end_masks_as_the_keys_say():
+    task = hearing(make_task("asr", audio__bins=8, audio__subsampling=4, audio__frequency_bars=3,
+                             audio__frequency_width=5, audio__time_bars=2, audio__time_share=0.25), of_length(9))
+    shape = replace(task.sound_shape(), mean=(), deviation=())
+    assert shape == SoundShape((), (), subsampling=4, frequency_bars=3, frequency_width=5, time_bars=2, time_share=0.25)
