@@ -119,7 +119,7 @@ def test_a_loss_that_is_not_finite_ends_with_1_names_the_rows_and_spares_the_che
     yaml.write_text(config_file.dump(config))
     before = {path: path.read_bytes() for path in (directory / "checkpoints").rglob("*") if path.is_file()}
     command = ["run", str(yaml), "--output", str(directory), "--resume", "training.max_updates=50",
-               "training.learning_rate=1e30", "training.save_every=40", "training.validate_every=40"]
+               "training.learning_rate=1e9", "training.save_every=40", "training.validate_every=40"]
     capsys.readouterr()
     assert cli.main(command) == 1
     errors = capsys.readouterr().err
