@@ -100,11 +100,11 @@ def main(given: Sequence[str] | None = None) -> None:
             return
         runs = [open_run(path, []) for path in (arguments.asr, arguments.translation, arguments.like)]
         _speech_translation(runs[2].task, arguments.like)
-        directory = RunDirectory.create(arguments.output, resume=False, overwrite=arguments.overwrite)
-        directory.write_config(config_file.dump(runs[2].config))
-        directory.write_provenance(provenance(sys.argv, runs[2].config.seed, {}))
-        summary = translate(*runs, directory)
-        directory.write_summary(summary)
+        with RunDirectory.taken(arguments.output, resume=False, overwrite=arguments.overwrite) as directory:
+            directory.write_config(config_file.dump(runs[2].config))
+            directory.write_provenance(provenance(sys.argv, runs[2].config.seed, {}))
+            summary = translate(*runs, directory)
+            directory.write_summary(summary)
     except UserError as error:
         print(error, file=sys.stderr)
         raise SystemExit(2) from None
