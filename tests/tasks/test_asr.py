@@ -15,9 +15,11 @@ soundfile = pytest.importorskip("soundfile", reason="comes with the extra `speec
 from benchmarks import cascade  # noqa: E402
 from seq2seq_suite.config import Config  # noqa: E402
 from seq2seq_suite.data.batching import collate  # noqa: E402
+from seq2seq_suite.data.sources import Row  # noqa: E402
 from seq2seq_suite.strategies.autoregressive import Autoregressive  # noqa: E402
 from seq2seq_suite.strategies.auxiliary import Auxiliaries  # noqa: E402
 from seq2seq_suite.strategies.search import SearchOptions  # noqa: E402
+from seq2seq_suite.tasks.reading import file_of  # noqa: E402
 from seq2seq_suite.training import experiment  # noqa: E402
 from seq2seq_suite.training.comparison import compare_runs  # noqa: E402
 from seq2seq_suite.types import DataError  # noqa: E402
@@ -90,8 +92,8 @@ def test_bad_rows_are_named_with_their_number(make_task, folder, row, got):
 
 def test_a_speaker_can_be_left_out_and_tested_alone(make_task, capsys):
     task = make_task(asr__leave_out_speaker="s1")
-    assert len(task.read("train")) == len(task.read("test")) == 4
-    assert {example.source.name[-5] for example in task.read("test")} == set("1357")
+    for split, numbers in (("train", "0246"), ("validation", "0246"), ("test", "1357")):
+        assert [example.source.name[-5] for example in task.read(split)] == list(numbers)
     assert "4 recordings left out" in capsys.readouterr().out
 
 
@@ -104,6 +106,21 @@ def test_composed_sequences_have_one_speaker_and_all_words(make_task):
         speakers = {int(part.name[-5]) % 2 for part in example.source.parts}
         assert len(speakers) == 1 and len(example.source.parts) in (2, 3)
         assert example.reference == " ".join(TEXTS[int(part.name[-5])].upper() + "." for part in example.source.parts)
+
+
+def test_compositions_are_of_every_speaker_and_drawn_by_the_seed(make_task):
+    def made(split: str = "composed", **keys) -> list[tuple[str, ...]]:
+        task = make_task(asr__composed_parts=[2, 3], **keys)
+        return [tuple(part.name for part in example.source.parts) for example in task.read(split)[-8:]]
+
+    assert made() == made() and made() != made(seed=2) and made() != made("train", asr__composed=8)
+    assert {int(parts[0][-5]) % 2 for parts in made()} == {0, 1}
+
+
+def test_a_row_that_names_two_files_means_the_sound(folder):
+    row = Row({"audio": "b.wav", "file_name": "a.wav"}, str(folder / "rows.jsonl"), 1)
+    assert file_of(row, "audio") == (str(folder / "b.wav"), b"")
+    assert file_of(Row({"file_name": "a.wav"}, str(folder / "rows.jsonl"), 1), "audio") == (str(folder / "a.wav"), b"")
 
 
 def test_recordings_too_short_for_ctc_are_counted(make_task, capsys):

@@ -14,7 +14,7 @@ from seq2seq_suite.tasks.linearisation import Brackets, InOrder
 from seq2seq_suite.tasks.parsing import ParsingTask
 from seq2seq_suite.tasks.tetra_tags import TetraAutomaton, TetraTags
 from seq2seq_suite.trees import Tree
-from seq2seq_suite.types import END, Example
+from seq2seq_suite.types import END, UNKNOWN, Example
 
 LABELS = ("S", "NP", "VP", "PP", "ADJP")
 
@@ -139,3 +139,18 @@ def test_so_many_nodes_of_one_child_may_stand_over_each_other():
     assert not after(automaton, [*chain, S, CLOSE, NP], words=2)[CLOSE]
     assert after(automaton, [*chain, S, CLOSE, NP, SHIFT], words=2)[CLOSE]
     assert not any(after(automaton, [*chain, S, CLOSE], words=1)[S:])  # nothing is left that would join the new node
+
+
+def test_a_tag_never_seen_hangs_to_the_right_if_it_can_and_nothing_follows_the_end():
+    names = ["<pad>", "<begin>", "<end>", "<unknown>", "l", "r", "L", "R"]
+    automaton = TetraAutomaton(names)
+    state = automaton.start(parser_batch([4]), torch.tensor([9]))
+    depths, taken = [], []
+    for symbol in (UNKNOWN, UNKNOWN, 4, UNKNOWN, UNKNOWN, 7, 7, END, END):
+        state = automaton.advance(state, torch.tensor([symbol]))
+        depths.append(int(state.depth))
+        taken.append(int(state.taken))
+    # l, L, l, R, r; then R of a stack of one and a word of no meaning, and the end.
+    assert depths == [1, 1, 2, 1, 1, 0, 0, 0, 0] and taken == [1, 1, 2, 2, 3, 3, 4, 4, 4]
+    again = automaton.advance(automaton.start(parser_batch([4]), torch.tensor([9])), torch.tensor([5]))
+    assert int(automaton.advance(again, torch.tensor([7])).depth) == 0  # never below nought

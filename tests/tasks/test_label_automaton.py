@@ -54,3 +54,8 @@ def test_every_search_gives_a_set_under_a_rough_model(make_model, make_batch, op
             assert hypothesis.symbols
             assert len(set(hypothesis.symbols)) == len(hypothesis.symbols)
             assert min(hypothesis.symbols) >= len(SPECIALS)
+
+
+def test_without_a_single_label_the_end_is_the_only_way_out():
+    automaton = LabelAutomaton(len(SPECIALS))
+    assert automaton.allowed(automaton.start(None, torch.tensor([9])))[0].nonzero().flatten().tolist() == [END]

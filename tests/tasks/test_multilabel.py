@@ -14,9 +14,10 @@ from task_tools import write_rows
 from seq2seq_suite.config import Config
 from seq2seq_suite.data.batching import collate
 from seq2seq_suite.data.miniworld.topics import LABELS
-from seq2seq_suite.tasks.label_names import from_line, to_line
+from seq2seq_suite.sizes import SetOptions
+from seq2seq_suite.tasks.label_names import from_line, read_names, to_line
 from seq2seq_suite.tasks.multilabel import MultilabelTask, above
-from seq2seq_suite.types import BEGIN, END, UNKNOWN, DataError, Example, Hypothesis
+from seq2seq_suite.types import BEGIN, END, SPECIALS, UNKNOWN, DataError, Example, Hypothesis
 
 ROWS = [{"text": "Oil prices rose .", "labels": ["crude"]},
         {"text": "Wheat and corn fell", "labels": ["wheat", "corn"]}, {"text": "Wheat, again!", "labels": ["wheat"]}]
@@ -45,6 +46,16 @@ def test_numbers_are_named_by_labels_txt_and_stand_for_themselves_without_it(tmp
     assert make_task(data__path=str(tmp_path)).read("train")[0].reference == ("joy", "anger")
 
 
+def test_names_in_the_folder_of_a_subset_come_before_those_beside_it(tmp_path):
+    (tmp_path / "small").mkdir()
+    write_rows(tmp_path / "small", [{"text": "x", "labels": [1]}])
+    (tmp_path / "labels.txt").write_text("outer\nother\n")
+    assert read_names(str(tmp_path), "small") == ("outer", "other")
+    (tmp_path / "small" / "labels.txt").write_text("anger\n\n fear \n")
+    assert read_names(str(tmp_path), "small") == ("anger", "fear") and read_names(str(tmp_path)) == ("outer", "other")
+    assert make_task(data__path=str(tmp_path), data__subset="small").read("train")[0].reference == ("fear",)
+
+
 def test_class_labels_of_a_hugging_face_data_set_come_by_name(tmp_path):
     features = Features({"text": Value("string"), "labels": ListOf(ClassLabel(names=["anger", "fear", "joy"]))})
     rows = Dataset.from_dict({"text": ["so happy", "oh no"], "labels": [[2], [1, 0]]}, features=features)
@@ -61,7 +72,7 @@ def test_a_table_holds_labels_with_commas_between(tmp_path):
 @pytest.mark.parametrize("row, got", [
     ({"text": "x", "labels": []}, "no label"), ({"text": "x"}, "no column 'labels'"),
     ({"text": "", "labels": ["a"]}, "empty"), ({"text": 3, "labels": ["a"]}, "no text"),
-    ({"text": "x", "labels": ["a", "a"]}, "twice"), ({"text": "x", "labels": [7]}, "unknown label 7"),
+    ({"text": "x", "labels": ["a", "a"]}, "twice"), ({"text": "x", "labels": [2]}, "unknown label 2"),
     ({"text": "x", "labels": [True]}, "unknown label True"), ({"text": "x", "labels": {"a": 1}}, "labels are"),
     ({"text": "x " * 9, "labels": ["a"]}, "9 words")])
 def test_a_broken_row_is_refused_with_its_place(tmp_path, row, got):
@@ -90,11 +101,11 @@ def test_rows_without_a_label_are_examples_where_they_are_declared(tmp_path):
 
 def test_long_texts_are_cut_where_it_is_declared_and_counted(tmp_path, capsys):
     write_rows(tmp_path, [{"text": "a b c d e", "labels": ["x"]}, {"text": "a", "labels": ["x"]}])
-    task = make_task(data__path=str(tmp_path), data__max_length=3, multilabel__max_words=3)
+    task = make_task(data__path=str(tmp_path), data__max_length=3, multilabel__max_words=3, multilabel__min_count=1)
     examples = task.read("train")
     task.fit(examples)
     assert len(task.encode(examples)[0].source) == 3 + 2  # and the sentinels
-    assert "d" not in task.words.symbols
+    assert set(task.words.symbols) == {"a", "b", "c"}
     assert "1 of 2 texts are cut to their first 3 words (multilabel.max_words)" in capsys.readouterr().out
 
 
@@ -102,6 +113,23 @@ def test_labels_are_ordered_by_falling_frequency_or_as_given():
     assert fitted().linearise(("corn", "wheat")) == ["wheat", "corn"]
     assert fitted(multilabel__order="given").linearise(("corn", "wheat")) == ["corn", "wheat"]
     assert fitted().linearise(("never seen", "corn", "wheat")) == ["wheat", "corn", "never seen"]
+
+
+def test_the_strategy_is_told_how_sets_are_learned_and_decided():
+    assert make_task().set_options == SetOptions()
+    assert make_task(multilabel__order="given", multilabel__head_weight=0.7).set_options == SetOptions()
+    chosen = make_task(multilabel__order="free", multilabel__head="pooled", multilabel__head_weight=0.7,
+                       multilabel__head_mixture=2.0, multilabel__decision="marginals")
+    assert chosen.set_options == SetOptions("free", 0.7, 2.0, marginals=True)
+    assert make_task(multilabel__order="random").set_options.order == "random"
+
+
+def test_the_vocabulary_is_as_large_as_declared_and_only_words_are_dropped():
+    sizes = fitted(multilabel__max_vocabulary=3, multilabel__word_dropout=0.25).sizes()
+    assert sizes.source_symbols == len(SPECIALS) + 3
+    assert sizes.unknown_probability == (0.0,) * len(SPECIALS) + (0.25,) * 3
+    assert sizes.label_head == "" and fitted(multilabel__head="pooled").sizes().label_head == "pooled"
+    assert sizes.source_characters == 0 < fitted(multilabel__characters=True).sizes().source_characters
 
 
 def test_encoding_and_reading_back_gives_the_labels():

@@ -18,7 +18,7 @@ from seq2seq_suite.tasks.linearisation import Brackets, InOrder
 from seq2seq_suite.tasks.parsing import ParsingTask
 from seq2seq_suite.tasks.tetra_tags import TetraTags
 from seq2seq_suite.trees import DEEPEST, Tree, clean, read_trees
-from seq2seq_suite.types import BEGIN, END, UNKNOWN, ConfigError, DataError, Hypothesis
+from seq2seq_suite.types import BEGIN, END, SPECIALS, UNKNOWN, ConfigError, DataError, Example, Hypothesis
 
 GOLD = "(TOP (S (NP (JJ Deep) (NN learning)) (VP (VBZ is) (ADJP (RB very) (JJ powerful))) (. .)))"
 TREEBANK = """( (S (NP-SBJ-1 (DT The) (NN dog))
@@ -165,6 +165,57 @@ def test_focus_and_context_of_a_worked_example():
     # Before the next SHIFT the bracket S is open and begins at word 1.
     assert item.focus[5].tolist() == [3, 2, 1, 1, 0]
     assert task.symbols.decode(item.context[5].tolist()) == ["PJ-S", "<pad>", "PJ-NP"]
+
+
+def hand_fitted(**keys):
+    """A task that has seen five short sentences and a rarer one, and both of them."""
+    task = make_task(**keys)
+    trees = [next(read_trees(text))[1] for text in ("(S (NP (DT the) (NN dog)) (VP (VBZ barks)))",
+                                                    "(S (VB run) (. !))")]
+    examples = [Example(tuple(tree.words()), tree) for tree in trees]
+    task.fit([examples[0]] * 5 + [examples[1]])
+    return task, examples
+
+
+@pytest.mark.parametrize(("linearisation", "moves"), [
+    ("in_order", ["START", "SHIFT PJ-NP", "SHIFT REDUCE PJ-S", "SHIFT PJ-VP REDUCE REDUCE"]),
+    ("brackets", ["START (S (NP", "XX", "XX ) (VP", "XX ) )"]),
+    ("tetra_tags", ["START", "l L NP", "r L S", "r VP"])])
+def test_each_word_is_labelled_with_its_tag_and_what_the_parser_does_behind_it(linearisation, moves):
+    task, examples = hand_fitted(parsing__linearisation=linearisation, parsing__guide=False)
+    common, rare = (item.source_labels for item in task.encode(examples))
+    assert common[:, 0].tolist() == [-1, *task.tags.encode(["DT", "NN", "VBZ"]), -1]
+    assert common[:, 1].tolist() == [*task.moves.encode(moves), -1] and UNKNOWN not in common
+    assert rare[:, 0].tolist() == [-1, *task.tags.encode(["VB", "."]), -1]
+    assert rare[2:, 1].tolist() == [-1, -1]  # a move seen once teaches nothing
+    assert task.sizes().source_labels == (("tags", len(task.tags)), ("moves", len(task.moves)))
+    without = hand_fitted(parsing__tag_loss=0.0)[0]
+    assert without.encode(examples)[0].source_labels.tolist() == [
+        [number] for number in (*without.moves.encode(without._moves(examples[0].reference)), -1)]
+
+
+def test_rare_words_are_unknown_and_words_seen_often_seldom_hidden():
+    task, examples = hand_fitted(parsing__unknown_rate=0.5, parsing__min_count=2)
+    assert task.encode(examples)[1].source[1:-1, 0].tolist() == [UNKNOWN] * 2
+    hidden = hand_fitted(parsing__unknown_rate=0.5, parsing__min_count=1)[0]
+    chances = dict(zip(hidden.words.decode(range(len(hidden.words))), hidden.sizes().unknown_probability, strict=True))
+    assert chances["the"] == chances["dog"] == pytest.approx(0.5 * 2 / 5) and chances["run"] == chances["!"] == 0.5
+    assert all(chances[special] == 0.0 for special in SPECIALS)
+
+
+def test_references_are_cleaned_as_the_training_split_is(tmp_path):
+    (tmp_path / "gold.mrg").write_text(TREEBANK)
+    (tmp_path / "lines.txt").write_text("((S (NP-SBJ (NNP Anna)) (VP (VBZ sings))))\n(())\n")
+    found = make_task().read_references(tmp_path / "gold.mrg")
+    assert [str(tree) for tree in found] == [
+        "(TOP (S (NP (DT The) (NN dog)) (VP (VBZ seems) (S (VP (TO to) (VP (VB sleep))))) (. .)))",
+        "(TOP (S (NP (NNP Anna)) (VP (VBZ sings))))"]
+    assert make_task().read_references(tmp_path / "lines.txt") == [found[1], None]
+
+
+def test_a_typed_text_without_a_line_is_named_by_its_file():
+    with pytest.raises(DataError, match=r"^typed: an empty sentence"):
+        make_task().from_text("", origin="typed")
 
 
 def test_words_are_read_as_types_and_letters_between_sentinels():

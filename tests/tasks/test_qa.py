@@ -18,8 +18,9 @@ from seq2seq_suite.data.batching import collate
 from seq2seq_suite.metrics.answers import Gold
 from seq2seq_suite.strategies.autoregressive import Autoregressive
 from seq2seq_suite.tasks.passages import JOINER, Passage, crop, sentences_of, symbols_of, text_of, words_of
+from seq2seq_suite.tasks.qa import _holds
 from seq2seq_suite.training import experiment
-from seq2seq_suite.types import END, UNKNOWN, DataError, Example, Hypothesis
+from seq2seq_suite.types import BEGIN, END, UNKNOWN, DataError, Example, Hypothesis
 
 ROOT = Path(__file__).parents[2]
 STORY = "Mary went to the park. Tom took the ball. Mary went home."
@@ -109,6 +110,48 @@ def test_a_long_context_is_cropped_only_where_the_key_says_so_and_counted(tmp_pa
 PIECES = st.text(st.characters(codec="utf-8", exclude_characters=JOINER), max_size=12)
 
 
+def test_a_context_that_just_fits_is_not_cropped(tmp_path):
+    whole = read_one(tmp_path, ROW)
+    assert len(whole.source) == 19 and read_one(tmp_path, ROW, data__max_length=19).source == whole.source
+    with pytest.raises(DataError, match="19 words"):
+        read_one(tmp_path, ROW, data__max_length=18)
+
+
+def test_sentences_are_chosen_by_words_and_not_by_signs_or_case():
+    passage = Passage.of("Where is MARY, today?", "Tom, Ann, Bob and Jim left today. Who sang? Mary is home.")
+    assert " ".join(crop(passage, 11, keep="overlap").sentences[0]) == "Mary is home ."
+    longer = Passage.of("Who left?", "One two three four five. Six. Seven.")
+    assert crop(longer, 7, keep="first").sentences == (("One", "two", "three", "four"),)
+    assert crop(longer, 6, keep="last").sentences == (("Seven", "."),)  # what does not fit ends the choice
+
+
+@pytest.mark.parametrize(("answer", "held"), [("Tom", False), ("Tommy", True), ("the park .", True), ("PARK", True),
+                                              ("to the", True), ("went park", False)])
+def test_an_answer_stands_in_a_context_as_whole_words(answer, held):
+    assert _holds(Passage.of("Who?", "Tommy went to the park."), Gold(("no such word", answer))) == held
+
+
+def test_a_category_may_be_nought():
+    task = make_task(qa__category_columns=["task", "type"])
+    assert task._category({"task": 0, "type": "x"}) == "0" and task._category({"task": None, "type": "x"}) == "x"
+
+
+def test_pieces_of_the_context_come_before_those_of_the_question():
+    task = make_task(qa__encoding="pieces", qa__pieces=60)
+    example = task.from_text("Where is Mary? ||| Mary went home. Tom left.")
+    task.fit([Example(example.source, Gold(("home",)))])
+    source = task.encode([example])[0].source.tolist()
+    middle = source.index(END)
+    assert source[0] == BEGIN and source.count(END) == 1
+    assert task.pieces.pieces.decode(source[:middle]) == "Mary went home. Tom left."
+    assert task.pieces.pieces.decode(source[middle:]) == "Where is Mary?"
+
+
+def test_predictions_from_a_file_are_their_first_answers():
+    figures = make_task().score([Gold(("x", "a")), Gold(("a", "x")), Gold(("a", "b"))], [Gold(("a",))] * 3).figures
+    assert figures["exact_match"] == pytest.approx(200 / 3)
+
+
 @settings(max_examples=200)
 @given(text=PIECES)
 def test_parsing_what_was_linearised_gives_the_answer(text):
@@ -135,6 +178,7 @@ def test_a_cropped_passage_fits_and_keeps_whole_sentences_in_order_if_one_fits(l
 
 def test_sentences_end_at_stops_and_lines_but_not_inside_numbers():
     assert sentences_of(' One. "Two!" Three? 4.5 \n\n five ') == ["One.", '"Two!"', "Three?", "4.5", "five"]
+    assert text_of([JOINER + ",", "a", JOINER + "."]) == ", a."
     assert text_of(symbols_of("s,s")) == "s,s" and symbols_of("s,s") == ["s", JOINER + ",", JOINER + "s"]
 
 

@@ -230,6 +230,31 @@ def test_a_drawn_segmentation_is_never_longer_than_sources_may_be():
     assert not fitted().varies
 
 
+def test_source_and_target_of_the_same_text_are_cut_apart():
+    task = fitted(bpe_dropout=0.5)
+    items = task.encode_epoch([Example(source, source) for source, _ in PAIRS], 0)
+    assert any(item.source.tolist() != item.target.tolist() for item in items)
+
+
+def test_drawn_segmentations_survive_saving_where_the_languages_have_other_kinds(tmp_path):
+    options = {"joint": False, "target_subwords": "unigram", "bpe_dropout": 0.3, "unigram_alpha": 0.1}
+    task, other = fitted(**options), make_task(**options)
+    task.save(tmp_path)
+    other.load(tmp_path)
+    for one, two in zip(task.encode_epoch(EXAMPLES, 0), other.encode_epoch(EXAMPLES, 0), strict=True):
+        assert np.array_equal(one.source, two.source) and np.array_equal(one.target, two.target)
+
+
+def test_a_sentence_may_be_as_long_as_the_key_says_and_no_longer():
+    task = make_task(data={"max_length": 3})
+    assert task.from_text("a b c").source == "a b c"
+    with pytest.raises(DataError, match="a sentence of 4 words"):
+        task.from_text("a b c d")
+    letters = make_task(data={"max_length": 3}, source_subwords="characters", target_subwords="characters")
+    with pytest.raises(DataError, match="a sentence of 5 characters"):
+        letters.from_text("a b c")
+
+
 # -- judging and showing --------------------------------------------------------------------------------------------
 
 
@@ -272,6 +297,10 @@ def test_tokenised_and_untranslated_text_is_pointed_out():
     tokenised = [Example("A dog .", "Ein Hund .")] * 10
     assert "references look tokenised" in task.inspect("test", tokenised)[0]
     assert "sources look tokenised" in task.inspect("test", [Example("A dog .", "Ein Hund.")] * 10)[0]
+    some = [Example(text, text if place < 3 else "x") for place, text in enumerate("abcdefghij")]
+    assert "3 of 10 targets are their sources" in task.inspect("test", some)[0]
+    assert task.inspect("test", [*some[1:], Example("k", "x")]) == []  # a fifth may be names and numbers
+    assert task.row(some[9], "y") == {"src": "j", "tgt": "y"}
     assert "10 of 10 targets are their sources" in task.inspect("test", [Example("Hi", "Hi")] * 10)[0]
 
 
