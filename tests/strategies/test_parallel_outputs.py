@@ -11,7 +11,7 @@ from plain import UNREADABLE, Sentence, collapse, graph_paths
 from seq2seq_suite.model.length import CLASSES, MIDDLE
 from seq2seq_suite.sizes import Sizes
 from seq2seq_suite.strategies.collapsing import Collapsing
-from seq2seq_suite.strategies.dag import DirectedAcyclic
+from seq2seq_suite.strategies.dag import DirectedAcyclic, prefix_beam
 from seq2seq_suite.strategies.length import CutAtEnd, LengthFirst, MaskPredict
 from seq2seq_suite.strategies.parallel import read, read_under
 from seq2seq_suite.strategies.search import SearchOptions
@@ -182,6 +182,74 @@ def test_a_walk_takes_the_likeliest_step_each_time(make_model, make_batch, limit
             score += float(links[here][path[-1]] + gained[path[-1]])
         output = up_to_end(int(symbols[vertex]) for vertex in path)
         assert_outputs(found[row], [(output[: most - 1], score, len(output) < most)])
+
+
+@torch.no_grad()
+@pytest.mark.parametrize(("strategy", "options"), [
+    (Collapsing(factor=2.0), {}), (Collapsing(factor=2.0), {"beam_size": 3}), (DirectedAcyclic(factor=2.0), {})])
+def test_an_output_that_just_fits_is_complete_and_one_symbol_more_is_cut_off(make_model, make_batch, strategy, options):
+    model, batch = make_model(SIZES, noise=0.5), make_batch([4, 3, 4], [2, 2, 2])
+    model.output.bias[0] -= 2.0  # few blanks
+    whole = [best.symbols for (best,) in written(strategy, model, batch, ANY_LIMIT, **options)]
+    assert all(whole)
+    just = written(strategy, model, batch, [len(symbols) + 1 for symbols in whole], **options)
+    assert [(best.symbols, best.complete) for (best,) in just] == [(symbols, True) for symbols in whole]
+    cut = written(strategy, model, batch, [len(symbols) for symbols in whole], **options)
+    assert [(best.symbols, best.complete) for (best,) in cut] == [(symbols[:-1], False) for symbols in whole]
+
+
+def plain_graph_beam(emissions, links, last, limit, beams, alpha):
+    """The same beam in loops and without stopping early: prefix -> vertex -> probability to stand there behind it."""
+    symbols = [symbol for symbol in range(emissions.size(1)) if symbol != END]
+    tried = {symbol for scores in emissions[:last].tolist()
+             for symbol in sorted(symbols, key=lambda one: -scores[one])[: 2 * beams]}
+    going, finished = {(): {0: 1.0}}, []
+    for step in range(1, limit + 1):
+        for prefix, standing in going.items():
+            if standing.get(last, 0.0) > 0.0:
+                total = math.log(standing[last]) + float(emissions[last, END])
+                finished.append((prefix, total / ((5 + step) / 6) ** alpha, True))
+        spoken = {}
+        for prefix, standing in going.items():
+            for symbol in tried:
+                here = {vertex: chance * math.exp(emissions[vertex, symbol]) for vertex, chance in standing.items()
+                        if vertex < last}
+                if sum(here.values()) > 0.0:
+                    spoken[(*prefix, symbol)] = here
+        kept = sorted(spoken, key=lambda prefix: -sum(spoken[prefix].values()))[:beams]
+        going = {prefix: {there: sum(chance * math.exp(links[vertex, there]) for vertex, chance
+                                     in spoken[prefix].items() if vertex < there)
+                          for there in range(1, last + 1)} for prefix in kept}
+    return sorted(finished, key=lambda one: -one[1])
+
+
+@pytest.mark.parametrize("alpha", [0.0, 1.0, 3.0])
+@pytest.mark.parametrize("seed", range(8))
+def test_a_narrow_beam_over_a_graph_is_its_plain_loops(seed, alpha):
+    torch.manual_seed(seed)
+    emissions = ((2.0 if seed % 2 else 0.5) * torch.randn(3, 7, 20)).log_softmax(-1)
+    backward = ~torch.ones(7, 7).triu(1).bool()
+    vertices, limit = torch.tensor([7, 4, 6]), torch.tensor([20, 20, 4])
+    unlinked = backward | (torch.arange(7) >= vertices.view(3, 1, 1))
+    links = (2.0 * torch.randn(3, 7, 7)).masked_fill(unlinked, -1e30).log_softmax(-1).masked_fill(unlinked, -1e30)
+    for beams, count in ((2, 1), (2, 2), (3, 1)):
+        options = SearchOptions(beam_size=beams, num_hypotheses=count, length_penalty=alpha)
+        found = prefix_beam(emissions, links, vertices, limit, options=options)
+        for row, last in enumerate((vertices - 1).tolist()):
+            expected = plain_graph_beam(emissions[row], links[row], last, int(limit[row]), beams, alpha)
+            assert_outputs(found[row], expected[:count])
+
+
+def test_a_beam_finds_what_is_third_everywhere_and_first_in_sum():
+    emissions, links = torch.full((1, 4, 12), -99.0), torch.full((1, 4, 4), -1e30)
+    for vertex, written in enumerate(({4: 1.0}, {5: 0.4, 6: 0.3, 9: 0.29}, {7: 0.4, 8: 0.3, 9: 0.29}, {END: 1.0})):
+        for symbol, chance in written.items():
+            emissions[0, vertex, symbol] = math.log(chance)
+    links[0, 0, 1] = links[0, 0, 2] = math.log(0.5)
+    links[0, 1, 3] = links[0, 2, 3] = 0.0
+    (best, _), = prefix_beam(emissions, links, torch.tensor([4]), torch.tensor([9]), options=SearchOptions(
+        beam_size=2, num_hypotheses=2, length_penalty=0.0))
+    assert best.symbols == (4, 9) and best.score == pytest.approx(math.log(0.29))
 
 
 def random_scores(seed, *shape):
