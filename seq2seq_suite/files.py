@@ -9,6 +9,8 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 LARGEST_TEXT = 2**30  # bytes that are read into memory as one text
+_PIECE = 2**20  # bytes that are read at a time
 
 
 def read_text(path: Path, *, expected: str = "a text file in UTF-8", remedy: str = "", largest: int = LARGEST_TEXT,
@@ -34,23 +37,36 @@ def read_text(path: Path, *, expected: str = "a text file in UTF-8", remedy: str
     Raises:
         DataError: there is no such file, it is a folder, not UTF-8, too large, or cannot be read.
     """
-    line = 0
+    content = read_bytes(path, expected=expected, remedy=remedy, largest=largest)
     try:
-        size = path.stat().st_size
-        if size > largest:
-            raise DataError(f"the file has {size:,} bytes", file=str(path), expected=f"at most {largest:,} bytes",
-                            remedy=remedy or "split the file")
-        return path.read_bytes().decode("utf-8-sig", errors=errors)
+        return content.decode("utf-8-sig", errors=errors)
+    except UnicodeDecodeError as error:
+        raise DataError(f"byte {error.start:,} is not UTF-8", file=str(path), expected=expected,
+                        line=error.object.count(b"\n", 0, error.start) + 1,
+                        remedy=remedy or "save the file as UTF-8") from None
+
+
+def read_bytes(path: Path, *, expected: str = "a file", remedy: str = "", largest: int = LARGEST_TEXT) -> bytes:
+    """A whole file, or what a pipe or a device gives up to the bound; the same for bytes as `read_text`.
+
+    Raises:
+        DataError: there is no such file, it is a folder, too large, or cannot be read.
+    """
+    try:
+        if path.stat().st_size <= largest:
+            with path.open("rb") as file:  # a pipe or a device has no size, and may have no end
+                content = b"".join(islice(iter(partial(file.read, _PIECE), b""), largest // _PIECE + 1))
+            if len(content) <= largest:
+                return content
+        got, expected = f"the file has more than {largest:,} bytes", f"at most {largest:,} bytes"
+        remedy = remedy or "split the file"
     except FileNotFoundError:
         got = "there is no such file"
     except IsADirectoryError:
         got = "this is a folder"
-    except UnicodeDecodeError as error:
-        got, remedy = f"byte {error.start:,} is not UTF-8", remedy or "save the file as UTF-8"
-        line = error.object.count(b"\n", 0, error.start) + 1
     except (OSError, ValueError) as error:  # ValueError: a name with a NUL
         got = f"the file cannot be read: {getattr(error, 'strerror', None) or error}"
-    raise DataError(got, file=str(path), line=line, expected=expected, remedy=remedy or "correct the path")
+    raise DataError(got, file=str(path), expected=expected, remedy=remedy or "correct the path")
 
 
 def read_lines(path: Path, *, expected: str = "a text file in UTF-8", remedy: str = "") -> list[str]:

@@ -1,11 +1,12 @@
 """Readers answer whatever is wrong with a file in one way; writers leave the old contents or the new."""
 
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from seq2seq_suite.files import atomic_write_text, read_arrays, read_json, read_lines, read_text
+from seq2seq_suite.files import atomic_write_text, read_arrays, read_bytes, read_json, read_lines, read_text
 from seq2seq_suite.types import DataError
 
 
@@ -49,8 +50,18 @@ def test_what_is_no_readable_file_is_answered_alike(tmp_path):
                       (tmp_path / ("x" * 300), "cannot be read")):
         with pytest.raises(DataError, match=got):
             read_text(path)
-    with pytest.raises(DataError, match="4 bytes"):
+    with pytest.raises(DataError, match="more than 3 bytes"):
         read_text(tmp_path / "long", largest=3)
+
+
+def test_what_has_no_end_is_read_up_to_the_bound_and_pipes_whole(tmp_path):
+    with pytest.raises(DataError, match="more than 9 bytes"):
+        read_bytes(Path("/dev/zero"), largest=9)
+    reading, writing = os.pipe()
+    os.write(writing, b"a\nb\n")
+    os.close(writing)
+    assert read_lines(Path(f"/dev/fd/{reading}")) == ["a", "b"]
+    os.close(reading)
 
 
 def test_lines_end_at_line_feeds_alone(tmp_path):

@@ -13,12 +13,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import torch
 
 from seq2seq_suite.data.torchaudio_import import load_torchaudio
+from seq2seq_suite.files import read_bytes
 from seq2seq_suite.types import DataError, RunError
 
 RATE = 16_000  # samples a second that features are computed from
@@ -51,26 +52,15 @@ class Recording:
 
     def key(self) -> bytes:
         """The file's bytes."""
-        if self.content:
-            return self.content
-        with self._opened() as file:
-            return file.read()
-
-    def _opened(self) -> BinaryIO:
-        if self.content:
-            return io.BytesIO(self.content)
-        try:
-            return open(self.name, "rb")
-        except (OSError, ValueError) as error:  # ValueError: a name with a NUL
-            raise DataError(f"cannot be read: {getattr(error, 'strerror', None) or error}", file=self.name,
-                            remedy="correct the path, or remove the row") from None
+        remedy = "correct the path, or remove the row"
+        return self.content or read_bytes(Path(self.name), expected="a sound file", remedy=remedy)
 
     def samples(self) -> tuple[np.ndarray, int]:
         """Channels averaged; any format that libsndfile reads."""
         import soundfile
 
         try:
-            with self._opened() as file, soundfile.SoundFile(file) as sound:
+            with soundfile.SoundFile(io.BytesIO(self.key())) as sound:
                 self._refuse(sound.samplerate, sound.frames * sound.channels)
                 sound.seek(0)  # without it mp3 differs in the last bits
                 samples, rate = sound.read(dtype="float32", always_2d=True), sound.samplerate

@@ -12,8 +12,10 @@ from typing import Protocol
 
 import numpy as np
 
+from seq2seq_suite.files import read_bytes
 from seq2seq_suite.types import DataError, Objects
 
+_LARGEST = 2**28  # bytes of an image file
 _SMALLEST = 2.0  # pixels: what is left of a box after cropping must be as wide and high
 _LEAST_SEEN = 0.3  # and this share of it must be inside
 _LEAST_PAINTED = 640  # pixels of the longer side that a painted picture has, so that names can be read
@@ -44,11 +46,13 @@ class ImageFile:
 
         expected, remedy = "png, jpeg or another format that Pillow reads", "convert the file, or remove the row"
         try:
-            content = self.content or Path(self.name).read_bytes()
+            content = self.content or read_bytes(Path(self.name), expected=expected, remedy=remedy, largest=_LARGEST)
             with warnings.catch_warnings():
                 warnings.simplefilter("error", Image.DecompressionBombWarning)
                 with Image.open(io.BytesIO(content)) as image:
                     return np.asarray(ImageOps.exif_transpose(image).convert("RGB"))
+        except DataError:
+            raise
         except UnidentifiedImageError:
             problem = "no image that can be read"
         except (Image.DecompressionBombWarning, Image.DecompressionBombError):

@@ -110,6 +110,10 @@ class QuestionAnsweringTask:
             raise DataError(f"the answer is {shown(value)}", **place, remedy="correct the row",
                             expected="text, a list of texts, or an object whose `text` is one")
         answers = tuple(dict.fromkeys(self._plain(answer) for answer in found if symbols_of(answer)))
+        longest = max((len(symbols_of(answer)) for answer in answers), default=0)
+        if longest > self.data.max_length:
+            raise DataError(f"an answer of {longest} words", **place, expected=f"at most {self.data.max_length}",
+                            remedy="raise data.max_length (and backbone.max_positions), or shorten it")
         if not answers:
             raise DataError("the question has no answer", **place, expected="at least one answer with a word in it",
                             remedy="remove the row: questions that cannot be answered need an answer that says so")

@@ -178,5 +178,5 @@ def test_missing_and_empty_files_are_named(tmp_path):
     (tmp_path / "empty.wav").write_bytes(as_file(np.zeros(0, dtype=np.float32), format="WAV"))
     missing, empty = Features(8, folder=str(tmp_path / "cache")).of(
         [Recording(str(tmp_path / "none.wav")), Recording(str(tmp_path / "empty.wav"))])
-    assert "cannot be read" in str(missing) and "empty" in empty.got
+    assert "no such file" in str(missing) and "empty" in empty.got
     assert "cannot be read" in Features(8, folder=str(tmp_path / "cache")).of([Recording("a\0b.wav")])[0].got

@@ -66,7 +66,7 @@ def test_a_folder_of_pictures_is_read(folder):
 
 @pytest.mark.parametrize(("row", "got"), [
     ({"file_name": "0.png"}, "the columns are file_name"),
-    ({"file_name": "none.png", "objects": {"bbox": [], "categories": []}}, "none.png: cannot be read"),
+    ({"file_name": "none.png", "objects": {"bbox": [], "categories": []}}, "none.png: there is no such file"),
     ({"file_name": "metadata.jsonl", "objects": {"bbox": [], "categories": []}}, "no image that can be read"),
     ({"file_name": "0.png", "objects": {"bbox": [[0, 0, 5, 5]], "categories": []}}, "1 boxes with 0 categories"),
     ({"file_name": "0.png", "objects": {"bbox": [[0, 0, 0, 5]], "categories": ["a"]}}, "is empty or outside"),
@@ -328,4 +328,4 @@ device: cpu
     assert cli.main(["predict", run, picture, picture, "--draw", str(drawn)]) == 2
     assert "--draw with 2 inputs" in capsys.readouterr().err
     assert cli.main(["predict", run, "none.png"]) == 2
-    assert "none.png: cannot be read: No such file" in capsys.readouterr().err
+    assert "none.png: there is no such file" in capsys.readouterr().err

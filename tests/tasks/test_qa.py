@@ -249,6 +249,12 @@ def test_vocabularies_survive_saving_and_predictions_survive_writing(tmp_path):
         "exact_match"] == pytest.approx(200 / 3)
 
 
+def test_an_answer_that_no_model_has_places_for_is_a_bad_row(tmp_path):
+    write_rows(tmp_path, [{"question": "Who?", "context": "A cat.", "answer": "a " * 9}])
+    with pytest.raises(DataError, match="an answer of 9 words"):
+        make_task(data__path=str(tmp_path), data__max_length=8).read("train")
+
+
 @pytest.mark.parametrize("encoding", ["tokens", "sentences"])
 def test_a_question_alone_is_encoded_and_scored_as_in_a_padded_batch(make_model, encoding):
     task = make_task(qa__encoding=encoding)
