@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
 
-from seq2seq_suite.data.sources import VALIDATION_NAMES, BadRows, Lines, Row
+from seq2seq_suite.data.sources import VALIDATION_NAMES, BadRows, Lines, Row, local
 from seq2seq_suite.types import DataError
 
 
@@ -27,7 +27,7 @@ def find_parallel(path: str, split: str, languages: tuple[str, str], *, splits: 
     Raises:
         DataError: only one of the two is there.
     """
-    place = Path(path).expanduser() / subset
+    place = local(path, subset) / subset
     name = splits.get(split, split)
     names = VALIDATION_NAMES if name == VALIDATION_NAMES[0] else (name,)
     stems = [place / each for each in names] if place.is_dir() else [place]

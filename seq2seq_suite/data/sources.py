@@ -108,7 +108,7 @@ def read_rows(path: str, split: str, *, splits: dict[str, str], subset: str = ""
     ({'source': 'ein Hund', 'target': 'a dog'}, 2)
     """
     bad = BadRows(0) if bad is None else bad
-    place, name = Path(path).expanduser(), splits.get(split, split)
+    place, name = local(path, subset), splits.get(split, split)
     if place.is_file():
         files = [place]
         if _kind(place) not in _READERS:
@@ -132,6 +132,18 @@ def read_rows(path: str, split: str, *, splits: dict[str, str], subset: str = ""
         return _never_empty(rows, path, split=split, bad=bad)
     rows = (row for file in files for row in _READERS[_kind(file)](file, bad))
     return _never_empty(rows, str(files[0]), split=split, bad=bad)
+
+
+def local(path: str, subset: str = "") -> Path:
+    """Where local data would lie, there or not; raises DataError for what can be no path."""
+    try:
+        place = Path(path).expanduser()
+        (place / subset).exists()
+    except (OSError, RuntimeError) as error:  # too long, not ours to look into, or `~nobody`
+        raise DataError(f"no data can lie here: {getattr(error, 'strerror', None) or error}", file=cut(path),
+                        expected="a file, a folder, or the name of a data set of the Hub",
+                        remedy="correct data.path or data.subset") from None
+    return place
 
 
 def _never_empty(rows: Iterable[Row], file: str, *, split: str, bad: BadRows) -> Iterator[Row]:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterable
 from difflib import get_close_matches
-from pathlib import Path
 from typing import Any
 
-from seq2seq_suite.data.sources import Row
+from seq2seq_suite.data.sources import Row, local
 from seq2seq_suite.files import read_lines
 from seq2seq_suite.tasks.reading import columns
 from seq2seq_suite.types import DataError, shown
@@ -20,7 +19,7 @@ _DIGITS = 10  # fewer have numbers of labels
 
 def read_names(path: str, subset: str = "") -> tuple[str, ...]:
     """The names in the `labels.txt` of a local data set, one a line in the order of their numbers; empty without it."""
-    place = Path(path).expanduser()
+    place = local(path, subset)
     folders = (place / subset, place) if place.is_dir() else (place.parent,) if place.is_file() else ()
     for folder in folders:
         if (folder / FILE).is_file():
