@@ -10,6 +10,8 @@ from seq2seq_suite.config import Data
 from seq2seq_suite.data.sources import BadRows, Row, read_rows
 from seq2seq_suite.types import DataError, Example, cut, shown
 
+_LONGEST_NAME = 4096  # characters of a path
+
 
 def read_examples(data: Data, split: str, make: Callable[[Row], Example | None], *, item: str, expected: str,
                   remedy: str = "check data.path and data.splits",
@@ -75,7 +77,7 @@ def file_of(row: Row, column: str) -> tuple[str, bytes] | None:
     name = value.get("path") if isinstance(value, Mapping) and not value.get("bytes") else value
     if name is None:
         return None
-    if not isinstance(name, str) or not name:
+    if not isinstance(name, str) or not 0 < len(name) <= _LONGEST_NAME:
         raise DataError(f"{column} is {shown(value)}", file=row.file, line=row.line,
                         expected="the name of a file, or an object with its bytes", remedy="correct the row")
     return str(Path(row.file).parent / name), b""

@@ -24,6 +24,7 @@ from seq2seq_suite.training.evaluate import Decoder, evaluate_splits, settle
 from seq2seq_suite.training.joint import directory_of, parts_of, run_joint
 from seq2seq_suite.training.preparation import (
     begin_as,
+    encode,
     few_shapes,
     note_origin,
     prepare_vocabulary,
@@ -100,7 +101,7 @@ def _build_trainer(config: Config, run_directory: RunDirectory, task: Task, exam
     """Vocabularies, encoded data and a model, each in the run directory as far as it must be kept."""
     train, validation, options = examples["train"], examples["validation"], config.training
     prepare_vocabulary(config, task, train, run_directory.vocabulary, ranks, resume=resume)
-    encoded, encoded_validation = task.encode(train), task.encode(validation)
+    encoded, encoded_validation = encode(config, task, train), encode(config, task, validation)
     device = choose_device(config.device, ranks)
     decoder = replace(build_decoder(config, task, device=device), ranks=ranks)
     if config.init_from and not resume and ranks.is_first:
@@ -268,7 +269,7 @@ def check(config: Config) -> list[tuple[str, str]]:
     task = open_task(config.task, config)
     splits = read_splits(config, task)
     task.fit(splits["train"])
-    encoded = {split: task.encode(examples) for split, examples in splits.items()}
+    encoded = {split: encode(config, task, examples) for split, examples in splits.items()}
     decoder = build_decoder(config, task, device=torch.device("cpu"))
     order = Bucketed(encoded["train"], task.name, batch_tokens=config.training.batch_tokens, seed=config.seed).epoch(0)
     largest = max(order, key=lambda rows: len(rows) * max(len(encoded["train"][row].target) for row in rows))

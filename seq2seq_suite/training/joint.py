@@ -32,6 +32,7 @@ from seq2seq_suite.training.build import build_decoder, choose_device, choose_pr
 from seq2seq_suite.training.distributed import ALONE, Ranks
 from seq2seq_suite.training.evaluate import Decoder, evaluate_splits, settle
 from seq2seq_suite.training.preparation import (
+    encode,
     few_shapes,
     note_origin,
     prepare_vocabulary,
@@ -151,7 +152,8 @@ def _build_trainer(config: Config, run_directory: RunDirectory, tasks: Mapping[s
     for name, task in tasks.items():
         folder = directory_of(run_directory.path, name) / "vocabulary"
         prepare_vocabulary(config.tasks[name], task, examples[name]["train"], folder, ranks, resume=resume)
-        encoded[name] = {split: task.encode(examples[name][split]) for split in ("train", "validation")}
+        encoded[name] = {split: encode(config.tasks[name], task, examples[name][split])
+                         for split in ("train", "validation")}
     device = choose_device(config.device, ranks)
     decoder = build_joint(config, tasks, device=device, ranks=ranks)
     ranks.copy_weights(decoder.model)

@@ -13,6 +13,7 @@ from torch import Tensor
 from seq2seq_suite import config_file
 from seq2seq_suite.config import Config
 from seq2seq_suite.model.seq2seq import Seq2Seq
+from seq2seq_suite.tasks.reading import place_of
 from seq2seq_suite.training import resuming, weights
 from seq2seq_suite.training.distributed import Ranks
 from seq2seq_suite.training.run_directory import RunDirectory, provenance
@@ -30,6 +31,23 @@ def read_splits(config: Config, task: Task) -> dict[str, list[Example]]:
         print(f"train: {len(kept):,} of {len(train):,} examples are used (data.share={share:g})")
         splits["train"] = [train[index] for index in kept]
     return splits
+
+
+def encode(config: Config, task: Task, examples: Sequence[Example]) -> list[Encoded]:
+    """Examples as numbers.
+
+    Raises:
+        DataError: the decoder has fewer positions than a target has symbols.
+    """
+    encoded, most = task.encode(examples), config.backbone.max_positions
+    bounded = config.backbone.decoder != "rnn" and config.backbone.positions != "none"
+    for example, item in zip(examples, encoded, strict=True):
+        read = len(item.source) if config.backbone.encoder == "none" else 0  # the decoder itself reads the source
+        if len(item.target) + read > most and bounded:
+            raise DataError(f"a target of {len(item.target):,} symbols", **place_of(example.origin),
+                            expected=f"at most {most - read:,}: backbone.max_positions is {most:,}",
+                            remedy="remove the row, or raise backbone.max_positions")
+    return encoded
 
 
 def note_origin(config: Config, run_directory: RunDirectory, encoded: Mapping[str, Sequence[Encoded]], ranks: Ranks, *,

@@ -5,6 +5,7 @@ from small_run import small_config, write_rows, write_trees
 
 from seq2seq_suite.config import Config
 from seq2seq_suite.training import experiment
+from seq2seq_suite.types import DataError
 
 
 def found(config: Config) -> tuple[dict[str, str], list[str]]:
@@ -51,6 +52,16 @@ def test_pictures_are_checked_as_training_reads_them_and_sampled_by_name(folder,
         "detection": {"embedded_size": 50, "instances": 8}}))
     assert rows["sample source"] == "picture 1 of train"
     assert "examples, 41 target symbols wide" in rows["largest batch"]  # eight objects or noise, and the end
+
+
+def test_a_target_that_the_decoder_has_no_positions_for_is_named(tmp_path):
+    deep = "(TOP " + "(NP " * 120 + "(NN x)" + ")" * 121
+    for split in ("train", "validation", "test"):
+        write_rows(tmp_path / f"{split}.jsonl", ["(TOP (S (NP (NNP Ann)) (VP (VBZ reads))))", deep])
+    config = changed(small_config(tmp_path), "data", path=str(tmp_path), max_length=20)
+    with pytest.raises(DataError, match=r"train\.jsonl:2: a target of \d+ symbols") as caught:
+        experiment.check(changed(config, "backbone", max_positions=200))
+    assert "backbone.max_positions is 200" in caught.value.expected
 
 
 def test_shared_and_repeated_sentences_are_found(tmp_path, folder):
