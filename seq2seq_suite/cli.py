@@ -25,10 +25,12 @@ from seq2seq_suite.cli_inputs import (
     directories_of,
     make_example,
     only_overrides,
+    open_streams,
     opened,
     read_inputs,
     refuse_early,
     short_of_memory,
+    without_middles,
     yaml_and_overrides,
     yamls_and_overrides,
 )
@@ -56,6 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         The exit code. Internal errors are not caught: Python prints their stack trace and exits with 1.
     """
+    open_streams()
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     processes = int(os.environ.get("WORLD_SIZE", "1")) if "RANK" in os.environ else 1  # as torchrun sets them
     _stop_on_termination(once=processes > 1)
@@ -400,7 +403,7 @@ def _compare(directories: Sequence[Path], *, split: str, measure: bool, html: Pa
 
 def _complain(text: str) -> None:
     """A message on standard error, red on a terminal that wants colour."""
-    red = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
+    text, red = without_middles(text), sys.stderr.isatty() and not os.environ.get("NO_COLOR")
     print(f"\x1b[31m{text}\x1b[0m" if red else text, file=sys.stderr)
 
 

@@ -25,6 +25,23 @@ _ALIASES = {"train": "run", "fit": "run", "test": "evaluate", "eval": "evaluate"
             "lint": "check", "distil": "distill"}
 
 
+def open_streams() -> None:
+    """Put an empty file where the shell has closed a standard stream, which would be None and its number reused."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115  open as long as the process
+
+
+def without_middles(text: str, most: int = 1000) -> str:
+    """A message whose lines are no longer than about `most` characters, whatever it repeats of what was given.
+
+    >>> without_middles("short\\nabcdefgh: no such file", most=16)
+    'short\\nabcdefgh ... uch file'
+    """
+    return "\n".join(line if len(line) <= most else f"{line[: most // 2]} ... {line[-(most // 2):]}"
+                     for line in text.split("\n"))
+
+
 def refuse_early(arguments: list[str], *, processes: int = 1) -> None:
     """Answer what typer would answer less helpfully: `--version`, an unknown verb, an override written as a flag."""
     verb = next((argument for argument in arguments if not argument.startswith("-")), "")

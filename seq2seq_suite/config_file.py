@@ -301,8 +301,11 @@ def _apply(override: str, given: dict[str, Any], places: dict[Keys, Place]) -> N
             value = _Reader(COMMAND_LINE, {}).value(node, keys)
     places[keys] = Place(COMMAND_LINE, text=override)
     section = given
-    for key in keys[:-1]:
+    for depth, key in enumerate(keys[:-1], 1):
         inner = section.setdefault(key, {})
+        if not isinstance(inner, dict) and not sections_at(keys[:depth]):
+            raise ConfigError(f"{brief(override)}: {brief('.'.join(keys[:depth]))} is no section", file=COMMAND_LINE,
+                              expected="key.sub=value", remedy="leave out what stands behind it")
         if not isinstance(inner, dict):
             return  # the file holds a value where a section belongs: reported as the file's error
         section = inner

@@ -111,6 +111,20 @@ def test_a_reader_that_goes_away_leaves_no_stack_trace():
     assert done.stderr == b"" and done.returncode == 1
 
 
+def test_streams_that_the_shell_has_closed_are_no_stack_trace(capsys, monkeypatch):
+    for name in ("stdin", "stdout", "stderr"):
+        monkeypatch.setattr(cli.sys, name, None)
+    assert cli.main(["score", "translation", "a", "b"]) == 2
+    assert cli.main(["predict", "runs/none"]) == 2
+    assert cli.main(["--version"]) == 0
+
+
+def test_no_line_of_a_message_is_long(capsys):
+    error = wrong(capsys, "score", "translation", "nowhere/" * 2000 + "end", "b")
+    assert error.startswith("nowhere/") and "file name too long" in error.lower()
+    assert max(map(len, error.splitlines())) < 1100
+
+
 def test_an_internal_failure_keeps_its_stack_trace():
     done = start(code="from seq2seq_suite import cli\ncli.check = None\n"
                       "def broken(_): raise KeyError('internal')\ncli.yaml_and_overrides = broken\n"

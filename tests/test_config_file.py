@@ -265,6 +265,11 @@ def test_an_error_in_an_override_names_the_command_line(folder, override, messag
     assert error_of("task: parsing\n", override).startswith(f"command line: {override}: {message}")
 
 
+@pytest.mark.parametrize("override", ["seed.x=1", "task.kind=a"])
+def test_an_override_below_a_value_is_refused(folder, override):
+    assert f"{override}: {override.partition('.')[0]} is no section" in error_of("task: parsing\nseed: 1\n", override)
+
+
 def test_an_argument_is_an_override_only_if_a_dotted_key_stands_before_its_equals_sign():
     assert is_override("a.b_c=x=y") and is_override("seed=")
     assert not any(is_override(text) for text in ("runs/a=b", "=x", "a..b=x", "1a=x", "The cat = x", "seed"))

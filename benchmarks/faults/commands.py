@@ -211,7 +211,7 @@ def _carry_out(main: Main, words: list[str]) -> int:
     except SystemExit as stop:
         code = stop.code if isinstance(stop.code, int) else 1
     except BaseException:
-        traceback.print_exc(file=sys.stderr)
+        print(traceback.format_exc(), file=sys.stderr or sys.stdout)
         code = 1
     try:
         if sys.stdout is not None:
@@ -219,7 +219,8 @@ def _carry_out(main: Main, words: list[str]) -> int:
     except OSError as error:
         print(f"Exception ignored on flushing sys.stdout: {error!r}", file=sys.stderr)
         code = 120
-    sys.stderr.flush()
+    if sys.stderr is not None:
+        sys.stderr.flush()
     return code
 
 

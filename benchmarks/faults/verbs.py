@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -83,9 +84,9 @@ def odd_path(case: Case, *, kind: str = "file") -> str:
     folder.mkdir(exist_ok=True)
     file.write_bytes(b"text\n")
     wrong = {"file": str(folder), "folder": str(file)}[kind]
-    return case.random.choice((wrong, wrong, "nowhere", "nowhere/x", "a file/x", "", ".", "/", _LONG, "d/" * 2200,
+    return case.random.choice((wrong, wrong, "nowhere", "nowhere/x", "a file/x", "", ".", "./", _LONG, "d/" * 2200,
                                "a\0b",
-                               "\udcff", "-", "--", "/dev/null", "~nobody/x", "a\nb", "<b>x</b>"))
+                               "\udcff", "-", "--", "~nobody/x", "a\nb", "<b>x</b>"))
 
 
 def predict(case: Case) -> None:
@@ -293,7 +294,7 @@ def _listing(folder: Path) -> list[tuple[str, int]]:
 def try_pipe(case: Case) -> None:
     """A command whose standard output is closed, full, or closed by its reader: no trace, and nothing lost."""
     random, task = case.random, "qa"
-    way = ("closed", "full", "one line is read", "nothing is read")[case.number % 4]
+    way = ("closed", "full", "one line is read", "nothing is read", "no input", "no errors")[case.number % 6]
     case.counts[way] += 1
     lines = (good_line(case, task) + "\n").encode() * 300
     yaml = examples.write_yaml(case.folder / "a.yaml", examples.settings(task, case.shared / "data" / task, ""))
@@ -308,10 +309,19 @@ def try_pipe(case: Case) -> None:
         case "full":
             output = os.open(_FULL, os.O_WRONLY)
             open_ends.append(output)
-        case _:
+        case "one line is read" | "nothing is read":
             reading, output = os.pipe()
             open_ends += [reading, output]
-    running = case.start(*words, stdin=stdin, output=output, limit=60.0)
+        case _:
+            output = None
+    closed = {"no input": (0, "stdin"), "no errors": (2, "stderr")}.get(way)
+
+    def first() -> None:
+        if closed is not None:
+            os.close(closed[0])
+            setattr(sys, closed[1], None)
+
+    running = case.start(*words, stdin=stdin, output=output, limit=60.0, first=first)
     if len(open_ends) == 2:
         os.close(open_ends.pop())
         if way == "one line is read":
@@ -321,7 +331,8 @@ def try_pipe(case: Case) -> None:
         os.close(end)
     ended = running.wait()
     case.called.append(ended)
-    found_faults = [fault for fault in faults(ended, (0,) if way == "closed" else (0, 1))
+    right = {"closed": (0,), "no input": (0, 2), "no errors": (0, 2)}.get(way, (0, 1))
+    found_faults = [fault for fault in faults(ended, right)
                     if not fault.endswith("without a word")]
     case.complaints += [f"{way}: {fault}: {ended.command}" for fault in found_faults]
     if words[0] == "run" and ended.code != 0 and (case.folder / "run" / "config.yaml").exists():
