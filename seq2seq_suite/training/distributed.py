@@ -11,6 +11,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import signal
 import sys
 import tempfile
@@ -35,6 +36,8 @@ _BUCKET = 2**23  # numbers sent at a time: 32 MiB of float32
 _PATIENCE = timedelta(hours=12)  # the first process may fit vocabularies or score for long while the others wait
 _NOTICE = 0.2  # seconds between two looks at whether another process has failed
 _FAREWELL = timedelta(seconds=10)  # a process that fails leaves the others so long to take notice
+
+_LOST = "the processes of this run have lost one another"
 
 Value = TypeVar("Value")
 
@@ -198,8 +201,12 @@ def together(command: Callable[[], tuple[int, str]]) -> tuple[int, str]:
             distributed.init_process_group(backend, store=store, rank=rank, world_size=world, timeout=_PATIENCE)
             code, complaint = command()
         except BaseException as error:
-            ending.fail(1, f"{type(error).__name__}: {error}")
-            raise
+            lost = _is_loss(error)
+            with suppress(distributed.DistError):  # the store may be gone with the process that held it
+                ending.fail(1, _LOST if lost else f"{type(error).__name__}: {error}")
+            if not lost:
+                raise
+            return 1, _LOST
     if code:
         complaint = complaint or errors.getvalue().strip()
         ending.fail(code, complaint)
@@ -207,6 +214,12 @@ def together(command: Callable[[], tuple[int, str]]) -> tuple[int, str]:
         ending.leave()
         distributed.destroy_process_group()
     return code, complaint
+
+
+def _is_loss(error: BaseException) -> bool:
+    """Whether an operation that all take part in failed because another process is gone; gloo and NCCL have no type."""
+    return isinstance(error, distributed.DistError) or (
+        isinstance(error, RuntimeError) and re.search(r"\bgloo\b|\bNCCL\b", str(error)) is not None)
 
 
 class _Ending:
@@ -248,7 +261,7 @@ class _Ending:
 
     def _follow(self) -> None:
         """Wait for another process to fail, then end this one in the same way."""
-        failure = {"rank": -1, "machine": "", "code": 1, "complaint": "the processes of this run have lost one another"}
+        failure = {"rank": -1, "machine": "", "code": 1, "complaint": _LOST}
         with suppress(distributed.DistError):  # the process that held the store may have been killed
             while not self.store.check(["failure"]):
                 if self._ends.wait(_NOTICE):

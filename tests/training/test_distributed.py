@@ -17,7 +17,7 @@ from two_processes import free_port, launch, results, without_chance, work
 
 from seq2seq_suite import cli, config_file
 from seq2seq_suite.training.build import choose_device
-from seq2seq_suite.training.distributed import ALONE, Ranks
+from seq2seq_suite.training.distributed import ALONE, Ranks, ranks
 from seq2seq_suite.types import ConfigError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -82,6 +82,20 @@ def test_an_error_of_one_process_ends_both_and_is_told_once(pair):
     assert [code for code, _, _ in ends] == [2, 2], ends
     assert ends[0][2].strip() == "" and ends[1][2] == "train.jsonl:7: a row is broken\n  remedy:   mend it\n"
     assert ends[1][1] == "" and "Traceback" not in ends[0][1]
+
+
+@pytest.mark.parametrize("killed", [0, 1])
+def test_a_process_whose_partner_is_killed_ends_without_a_stack_trace(tmp_path, killed, monkeypatch):
+    def work(*_, **__) -> None:
+        if ranks().rank == killed:
+            os.kill(os.getpid(), 9)
+        ranks().highest(0)
+
+    monkeypatch.setattr(cli, "refuse_early", work)
+    ends = launch(partial(cli.main, []), tmp_path)
+    assert ends[killed][0] == -9 and ends[1 - killed][0] == 1
+    assert "Traceback" not in ends[1 - killed][2]  # PyTorch's own words about a lost store are not to be held back
+    assert killed == 0 or ends[0][2] == "the processes of this run have lost one another\n"
 
 
 def test_a_mistake_that_all_make_is_told_once(tmp_path):
