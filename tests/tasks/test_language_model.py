@@ -62,8 +62,10 @@ def test_figures_are_those_of_the_definition():
     assert score.counts == ((pytest.approx(2 / math.log(2)), 5), (pytest.approx(3 / math.log(2)), 1))
     assert score_likelihood([None], ["a"], context="x").figures["bits_per_character"] == math.inf
     assert score_likelihood([-1000.0], ["a"], context="x").figures["word_perplexity"] == math.inf
-    for logs, texts in (([-1.0], ["a", "b"]), ([-1.0], [" "]), ([], [])):
-        with pytest.raises(ValueError, match="log-probabilities for"):
+    with pytest.raises(ValueError, match="1 log-probabilities for 2 texts"):
+        score_likelihood([-1.0], ["a", "b"], context="x")
+    for logs, texts in (([-1.0], [" "]), ([], [])):
+        with pytest.raises(DataError, match="have no word"):
             score_likelihood(logs, texts, context="x")
 
 
