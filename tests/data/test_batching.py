@@ -1,6 +1,6 @@
 """Batches: every example once an epoch, an order of seed and epoch alone, within the budget."""
 
-from itertools import islice
+from itertools import islice, pairwise
 
 import numpy as np
 import pytest
@@ -64,6 +64,18 @@ def test_batches_fill_their_budget_with_examples_of_like_length():
         real, padded = real + int(batch.target_mask.sum()), padded + batch.target.numel()
     assert padded < 1.2 * real
     assert len(batches.epoch(0)) < 1.4 * widths.sum() / 512
+
+
+@pytest.mark.parametrize("few_shapes", [False, True])
+def test_no_batch_had_room_for_the_first_example_of_the_next(few_shapes):
+    items = make_items(1000)
+    widths = [max(len(item.target), len(item.source)) for item in items]
+    widths = [on_grid(width) for width in widths] if few_shapes else widths
+    batches = [sorted(widths[index] for index in batch)
+               for batch in make_batches(items, few_shapes=few_shapes).epoch(0)]
+    for batch, following in pairwise(sorted(batches, key=lambda batch: (batch[0], batch[-1], -len(batch)))):
+        assert batch[-1] <= following[0]
+        assert (len(batch) + 1) * following[0] > 256 >= len(batch) * batch[-1]
 
 
 def test_few_shapes_recur():

@@ -1,6 +1,7 @@
 """Stories are consistent: a second reader, who knows English and not the generator, finds the same answers."""
 
 import re
+import zlib
 
 import pytest
 
@@ -112,6 +113,13 @@ def test_splits_share_no_story_and_longer_stories_are_longer(asked):
             assert split == other or not told[split] & told[other]
     assert {len(story) for story in told["train"]} == {5, 6, 7, 8}
     assert {len(story) for story in told["longer"]} == {10, 11, 12, 13}
+
+
+def test_a_storys_own_number_says_in_which_split_it_stands(asked):
+    told = {split: {zlib.crc32(" ".join(item.story).encode()) % 100 for item in items}
+            for split, items in asked.items()}
+    assert told["train"] == set(range(80)) and told["validation"] == set(range(80, 90))
+    assert told["test"] == set(range(90, 100)) and len(told["longer"]) > 80  # which are told apart by their length
 
 
 def test_the_same_seed_tells_the_same_stories_and_another_one_others():

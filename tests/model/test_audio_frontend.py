@@ -1,5 +1,7 @@
 """The front-end for sound: padding changes nothing, lengths are exact, masking hides what it says."""
 
+from collections import Counter
+
 import pytest
 import torch
 
@@ -22,6 +24,19 @@ def test_padding_changes_nothing_and_lengths_are_rounded_up(factor):
     for row, length in enumerate(lengths):
         alone = frontend(source[row : row + 1, :length], torch.ones(1, length, dtype=torch.bool))
         torch.testing.assert_close(states.values[row][states.mask[row]], alone.values[0], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(("masking", "along", "kinds"), [
+    (Masking(1, 3, 0, 0.0), 2, [(10, 3), (10, 3)]), (Masking(0, 0, 1, 0.25), 1, [(12, 3), (8, 2)])])
+def test_bars_are_of_all_widths_and_stand_everywhere(masking, along, kinds):
+    torch.manual_seed(1)
+    hidden = masking(torch.ones(8000, 12, 10), torch.tensor([12, 8]).repeat(4000)) == 0.0
+    for row, (extent, widest) in enumerate(kinds):
+        found = Counter(tuple(places.nonzero().flatten().tolist()) for places in hidden[row::2].any(3 - along))
+        expected = {tuple(range(start, start + width)): 4000 / (widest + 1) / (extent - width if width else 1)
+                    for width in range(widest + 1) for start in range(extent - width if width else 1)}
+        assert set(found) <= {*expected, *(tuple(range(extent - width, extent)) for width in range(1, widest + 1))}
+        assert all(abs(found[bar] - count) < 5 * count**0.5 for bar, count in expected.items())
 
 
 def test_masking_hides_bars_of_the_sound_alone_and_only_in_training():

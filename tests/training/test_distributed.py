@@ -137,8 +137,10 @@ def test_two_machines_run_the_command_of_the_readme_like_one_process_and_one_goe
 def test_each_process_of_a_machine_has_a_gpu_of_its_own(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    monkeypatch.setattr(torch.cuda, "set_device", lambda device: None)
+    taken = []
+    monkeypatch.setattr(torch.cuda, "set_device", taken.append)
     assert choose_device("auto", Ranks(3, 4, 1)) == torch.device("cuda:1")
+    assert taken == [1]  # what is put on `cuda` without a number goes there, too
     assert choose_device("cpu", Ranks(3, 4, 1)) == torch.device("cpu")
     assert choose_device("auto") == torch.device("cuda")
     with pytest.raises(ConfigError, match="process 3 of this machine finds 2 GPUs"):

@@ -5,6 +5,7 @@ import json
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -23,7 +24,7 @@ from seq2seq_suite.sizes import Sizes, SoundShape
 from seq2seq_suite.tasks import open_task
 from seq2seq_suite.training import experiment
 from seq2seq_suite.training.comparison import compare_runs
-from seq2seq_suite.training.joint import build_joint, directory_of
+from seq2seq_suite.training.joint import JointDecoder, build_joint, directory_of
 from seq2seq_suite.types import ConfigError, DataError
 
 WORDS = ["red", "blue", "green", "small", "large", "dog", "cat", "bird", "runs", "sings"]
@@ -148,6 +149,17 @@ def test_a_joint_model_shares_its_stacks_and_learns_each_batch_as_its_own_task(f
             torch.testing.assert_close(got.sums[f"{batch.task}/{name}"], total)
         seen.add(batch.task)
     assert seen == set(tasks)
+
+
+def test_the_mean_counts_error_rates_from_100_down():
+    """A worse error rate must not raise the figure that the best checkpoint is chosen by."""
+    task = SimpleNamespace
+    parts = {"speech": task(task=task(primary_metric="wer", higher_is_better=False)),
+             "labels": task(task=task(primary_metric="micro_f1", higher_is_better=True))}
+    decoder = JointDecoder(parts, None, None, torch.device("cpu"))
+    found = decoder.joined({"speech": {"cer": 4.0, "wer": 10.0}, "labels": {"micro_f1": 50.0}})
+    assert found == {"mean": 70.0, "speech/cer": 4.0, "speech/wer": 10.0, "labels/micro_f1": 50.0}
+    assert decoder.joined({"speech": {"wer": 30.0}, "labels": {"micro_f1": 50.0}})["mean"] == 60.0
 
 
 def test_each_task_leaves_a_run_of_its_own(finished, capsys):

@@ -76,6 +76,17 @@ def test_the_balance_of_accumulated_batches_is_their_mean_by_target_symbols(fold
     assert 1.5 < float(expected) < 4.0  # of two layers
 
 
+def test_the_strategy_is_told_before_each_update_how_far_training_is(folder, tmp_path):
+    trainer, told = make_trainer(small_config(folder, max_updates=4), tmp_path), []
+    loss = trainer.strategy.loss
+    trainer.strategy.progress = None  # as the strategies have it that change as training goes
+    trainer.strategy.loss = lambda model, batch: told.append(trainer.strategy.progress) or loss(model, batch)
+    stream = trainer.batches.batches(0)
+    for _ in range(4):
+        trainer._update([next(stream), next(stream)])
+    assert told == [0.0, 0.0, 0.25, 0.25, 0.5, 0.5, 0.75, 0.75]
+
+
 def test_gradients_are_clipped_to_the_norm(folder, tmp_path):
     trainer = make_trainer(small_config(folder, clip_norm=0.01), tmp_path)
     trainer.optimizer = recorder = Recorder(trainer.model)
