@@ -110,6 +110,24 @@ def test_a_loss_is_the_sum_over_its_rows(make_model, make_batch, name, kernel):
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
+def test_a_loss_in_bfloat16_is_near_that_in_float32_and_so_is_its_slope(make_model, make_batch, name):
+    model, strategy, batch = make_model(SIZES), STRATEGIES[name]().eval(), no_dropout_batch(make_batch)
+    found = []
+    for low in (False, True):
+        with torch.autocast("cpu", torch.bfloat16, enabled=low):
+            loss = strategy.loss(model, batch)
+        assert all(value.dtype == torch.float32 for value in loss.sums.values())
+        slopes = torch.autograd.grad(sum(weight * loss.sums[key] for key, weight in loss.weights.items()),
+                                     list(model.parameters()), allow_unused=True, materialize_grads=True)
+        found.append((loss.sums, torch.cat([slope.flatten() for slope in slopes])))
+    (exact, slope), (rounded, other) = found
+    for key, value in exact.items():
+        assert float(rounded[key].detach()) == pytest.approx(float(value.detach()), rel=0.02)
+    assert any(not torch.equal(rounded[key], value) for key, value in exact.items())
+    assert functional.cosine_similarity(slope, other, dim=0) > 0.995
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
 @pytest.mark.parametrize(("beam_size", "kernel"), [(1, 0), (3, 0), (1, 5)])
 def test_one_item_is_written_as_in_a_padded_batch(make_model, make_batch, name, beam_size, kernel):
     model = make_model(SIZES, decoder_kernel=kernel)

@@ -1,11 +1,17 @@
 """What `check` says before a run."""
 
+from types import SimpleNamespace
+
+import numpy as np
 import pytest
+import torch
 from small_run import small_config, write_rows, write_trees
+from torch import nn
 
 from seq2seq_suite.config import Config
-from seq2seq_suite.training import experiment
-from seq2seq_suite.types import DataError
+from seq2seq_suite.tasks import open_task
+from seq2seq_suite.training import build, check, experiment
+from seq2seq_suite.types import DataError, Encoded
 
 
 def found(config: Config) -> tuple[dict[str, str], list[str]]:
@@ -99,15 +105,37 @@ def test_settings_that_cannot_work_are_warned_of(folder):
         assert key in text
 
 
+class Known:
+    """Stands for a decoder: its loss keeps its input and an exponential, 100 and 50 numbers for each row."""
+
+    task = SimpleNamespace(name="test")
+
+    def __init__(self):
+        self.model, self.strategy, self.rows = nn.Linear(100, 50).eval(), self, []
+
+    def loss(self, model, batch):
+        assert model.training
+        self.rows.append(len(batch.target))
+        return model(torch.randn(len(batch.target), 100)).exp().sum()
+
+
+@pytest.mark.parametrize(("measured", "rows"), [(1e9, 12), (5000 * 7 * 6, 6), (5000 * 7 * 5 - 1, 4), (1, 1)])
+def test_activations_are_what_the_backward_pass_needs_of_the_rows_that_are_run(monkeypatch, measured, rows):
+    """Weights are no activations; of 12 rows of 7 symbols as many are run as weights times symbols allow."""
+    monkeypatch.setattr(check, "_MEASURED", measured)
+    known, items = Known(), [Encoded(np.ones(3, np.int64), np.ones(7, np.int64))] * 12
+    assert check._activations(items, known, 5000) == 4 * (100 + 50) * 12
+    assert known.rows == [rows] and not known.model.training
+
+
 def test_activations_grow_with_the_batch_and_part_of_a_large_model_stands_for_the_whole(folder, monkeypatch):
-    from seq2seq_suite.training import check
-
-    def activations(tokens: int) -> float:
-        text = found(small_config(folder, batch_tokens=tokens))[0]["memory of a step"]
-        size, unit = text.rpartition("activations ")[2].split()
-        return float(size.replace(",", "")) * (1024 if unit == "MiB" else 1)
-
-    whole = activations(1000)
-    assert whole > 2 * activations(250)
-    monkeypatch.setattr(check, "_MEASURED", 1e7)
-    assert activations(1000) == pytest.approx(whole, rel=0.5)
+    config = small_config(folder)
+    task = open_task("parsing", config)
+    examples = task.read("train")
+    task.fit(examples)
+    decoder = build.build_decoder(config, task, device=torch.device("cpu"))
+    item, parameters = task.encode(examples)[0], decoder.model.num_parameters()
+    eight, sixteen, whole = (check._activations([item] * count, decoder, parameters) for count in (8, 16, 32))
+    assert whole - sixteen == pytest.approx(2 * (sixteen - eight), rel=0.001)
+    monkeypatch.setattr(check, "_MEASURED", 8 * parameters * len(item.target))
+    assert check._activations([item] * 32, decoder, parameters) == 4 * eight == pytest.approx(whole, rel=0.05)

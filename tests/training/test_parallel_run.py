@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import math
 import shutil
 from dataclasses import replace
 
@@ -12,6 +13,7 @@ from seq2seq_suite import cli
 from seq2seq_suite.config import Config
 from seq2seq_suite.config_file import dump
 from seq2seq_suite.data.batching import collate
+from seq2seq_suite.model.seq2seq import Seq2Seq
 from seq2seq_suite.strategies.autoregressive import Autoregressive
 from seq2seq_suite.training import experiment
 from seq2seq_suite.types import END, ConfigError, DataError
@@ -56,11 +58,17 @@ def test_a_run_resumed_halfway_equals_one_in_a_go(folder, tmp_path, kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_run_trains_in_bfloat16(folder, tmp_path, kind):
+def test_a_run_multiplies_in_bfloat16_and_its_losses_are_finite(folder, tmp_path, monkeypatch, kind):
+    encode, seen = Seq2Seq.encode, []
+    monkeypatch.setattr(Seq2Seq, "encode", lambda model, batch: seen.append(
+        (model.training, torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu"))) or encode(model, batch))
     experiment.run(config(folder, kind, max_updates=2, precision="bfloat16"), tmp_path / "run", resume=False,
                    overwrite=False, command=["run"])
+    assert {(training, low) for training, low, _ in seen} == {(True, True), (False, False)}  # decoding is exact
+    assert {kind for _, low, kind in seen if low} == {torch.bfloat16}
     rows = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
-    assert all(value is not None for row in rows for name, value in row.items() if name.startswith("loss_"))
+    losses = [value for row in rows for name, value in row.items() if name.startswith("loss_")]
+    assert len(losses) >= 4 and all(isinstance(value, float) and math.isfinite(value) for value in losses)
 
 
 def test_a_run_writes_its_targets_anew_for_another_to_learn_from(folder, tmp_path, capsys):
