@@ -1,8 +1,10 @@
 """The training loop: what an update computes, when it stops, and what it says when it cannot go on."""
 
+import copy
 import json
 import math
 import signal
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -13,9 +15,10 @@ from seq2seq_suite.config import Config
 from seq2seq_suite.data.batching import Bucketed, collate
 from seq2seq_suite.tasks import open_task
 from seq2seq_suite.training import build
+from seq2seq_suite.training.checkpoint import Progress
 from seq2seq_suite.training.preparation import subset
 from seq2seq_suite.training.run_directory import RunDirectory
-from seq2seq_suite.training.trainer import Interrupted, StopRequest, Trainer
+from seq2seq_suite.training.trainer import Interrupted, StopRequest, Trainer, _Interval, limit_reached
 from seq2seq_suite.types import RunError
 
 
@@ -85,6 +88,100 @@ def test_the_strategy_is_told_before_each_update_how_far_training_is(folder, tmp
     for _ in range(4):
         trainer._update([next(stream), next(stream)])
     assert told == [0.0, 0.0, 0.25, 0.25, 0.5, 0.5, 0.75, 0.75]
+
+
+def test_training_is_its_plain_loop(folder, tmp_path):
+    """AdamW, decay of matrices, warm-up, schedule, clipping, accumulation and the average, written out."""
+    config = without_chance(small_config(
+        folder, max_updates=8, accumulate=2, learning_rate=0.01, warmup_updates=3, schedule="power", decay_power=0.7,
+        beta1=0.8, beta2=0.95, epsilon=1e-3, weight_decay=0.1, clip_norm=0.5, ema_decay=0.3))
+    trainer = make_trainer(config, tmp_path)
+    twin, strategy = copy.deepcopy(trainer.model).train(), copy.deepcopy(trainer.strategy).train()
+    weights = dict(twin.named_parameters())
+    first, second = ({name: torch.zeros_like(value) for name, value in weights.items()} for _ in range(2))
+    average = {name: value.detach().clone() for name, value in weights.items()}
+    stream, same, tokens, clipped = trainer.batches.batches(0), trainer.batches.batches(0), 0, 0
+    for update in range(1, 6):
+        parts = [next(stream), next(stream)]
+        losses, rate = trainer._update(parts)
+        batches = [next(same)[2] for _ in range(2)]
+        found = [strategy.loss(twin, batch) for batch in batches]
+        means = {name: sum(loss.sums[name] for loss in found) / sum(loss.counts[name] for loss in found)
+                 for name in found[0].sums}
+        total = sum(weight * means[name] for name, weight in found[0].weights.items())
+        slopes = dict(zip(weights, torch.autograd.grad(total, list(weights.values())), strict=True))
+        norm = math.sqrt(sum(float(slope.square().sum()) for slope in slopes.values()))
+        clipped += norm > 0.5
+        expected_rate = 0.01 * min(1.0, update / 3) * (1.0 - (update - 1) / 8) ** 0.7
+        share = min(0.3, (1 + update) / (10 + update))
+        with torch.no_grad():
+            for name, weight in weights.items():
+                slope = slopes[name] * min(1.0, 0.5 / norm)
+                first[name] = 0.8 * first[name] + 0.2 * slope
+                second[name] = 0.95 * second[name] + 0.05 * slope.square()
+                if weight.dim() > 1:
+                    weight -= expected_rate * 0.1 * weight
+                weight -= expected_rate * (first[name] / (1.0 - 0.8**update)) / (
+                    (second[name] / (1.0 - 0.95**update)).sqrt() + 1e-3)
+                average[name] = share * average[name] + (1.0 - share) * weight
+        tokens += sum(int(batch.target_mask.sum() + batch.source_mask.sum()) for batch in batches)
+        assert rate == pytest.approx(expected_rate)
+        assert {name: float(value) for name, value in losses.items()} == pytest.approx(
+            {name: float(value.detach()) for name, value in means.items()}, rel=1e-3)
+        for name, value in trainer.model.named_parameters():
+            torch.testing.assert_close(value, weights[name], rtol=1e-3, atol=1e-4)
+            torch.testing.assert_close(trainer.average.weights[name], average[name], rtol=1e-3, atol=1e-4)
+        progress = trainer.progress
+        assert (progress.update, progress.tokens) == (update, tokens)
+        assert (progress.epoch, progress.position) == parts[1][:2] != parts[0][:2]
+    assert clipped
+
+
+def test_the_best_is_kept_and_what_came_since_is_counted(folder, tmp_path):
+    trainer = make_trainer(small_config(folder, patience=2), tmp_path)
+    told, figures = [], iter([10.0, 30.0, float("nan"), 30.0, 40.0, 20.0])
+    trainer._display = SimpleNamespace(validation=lambda update, found, better: told.append((update, better)))
+    trainer.decoder = SimpleNamespace(task=trainer.decoder.task, score=lambda *_, **__: (
+        SimpleNamespace(figures={"f1": next(figures)}), None))
+    seen = []
+    for update in range(1, 7):
+        trainer.progress.update = update
+        assert trainer._validate(StopRequest()) and not trainer._validate(StopRequest())  # once for each update
+        progress = trainer.progress
+        seen.append((progress.best_update, progress.best_figure, progress.validations_since_best,
+                     bool(trainer.limit_reached())))
+    assert seen == [(1, 10.0, 0, False), (2, 30.0, 0, False), (2, 30.0, 1, False), (2, 30.0, 2, True),
+                    (5, 40.0, 0, False), (5, 40.0, 1, False)]
+    assert told == [(update, update in (1, 2, 5)) for update in range(1, 7)]
+    assert [row["f1"] for row in metrics(tmp_path)][:2] == [10.0, 30.0]
+
+
+def test_a_run_ends_by_updates_or_by_minutes_whichever_come_first(folder):
+    options = small_config(folder, max_updates=100, max_minutes=2.0, patience=3).training
+    for update, seconds, since, why in ((99, 119.0, 2, ""), (100, 0.0, 0, "max_updates"), (5, 120.0, 0, "max_minutes"),
+                                        (5, 6.0, 3, "patience")):
+        said = limit_reached(options, Progress(update=update, seconds=seconds, validations_since_best=since), "f1")
+        assert why in said and bool(said) == bool(why)
+
+
+def test_what_is_logged_counts_from_the_row_before(folder, tmp_path):
+    trainer, shown = make_trainer(small_config(folder), tmp_path), []
+    trainer._display = SimpleNamespace(update=lambda update, **figures: shown.append(figures))
+    trainer.progress = Progress(update=2, tokens=100, seconds=4.0, epoch=1)
+    trainer._interval = _Interval(trainer.progress)
+    for loss in (3.0, 1.0):
+        trainer._interval.add({"a/first": torch.tensor(loss), "a/second": torch.tensor(9.0)})
+    trainer._interval.add({"b/first": torch.tensor(6.0)})  # of a joint run, where an update holds some tasks
+    kept = trainer._interval.state()
+    trainer.progress = Progress(update=4, tokens=160, seconds=6.0, epoch=1, since_logged=kept)
+    trainer._interval = _Interval(trainer.progress)
+    trainer._log(0.5)
+    row = json.loads((tmp_path / "metrics.jsonl").read_text())
+    assert (row["loss_a/first"], row["loss_a/second"], row["loss_b/first"]) == (2.0, 9.0, 6.0)
+    assert (row["tokens_per_second"], row["epoch"], row["learning_rate"]) == (30.0, 2, 0.5)
+    assert shown[0]["loss"] == 4.0  # of each task the first
+    assert trainer.progress.since_logged == {} and trainer._interval.means() == {}
+    assert (trainer._interval.tokens, trainer._interval.seconds) == (160, 6.0)
 
 
 def test_gradients_are_clipped_to_the_norm(folder, tmp_path):
