@@ -252,6 +252,9 @@ class Config(Section):
         return self
 
     def _objects_fit(self) -> Config:
+        if self.backbone.width < 8 and self.detection.frontend == "convolutions":
+            raise ValueError(f"backbone.width {self.backbone.width} leaves no group of 8 channels to the convolutions "
+                             "over pictures: set it to 8 or more, or detection.frontend=patches")
         longest = 5 * self.detection.instances + 1
         if self.strategy.kind == "autoregressive" and longest > self.backbone.max_positions:
             raise ValueError(f"an output may be {longest} symbols long (5 * detection.instances + 1), but "

@@ -62,6 +62,7 @@ def test_infinity_is_no_limit_where_there_may_be_none():
     ("detection", "detection.scales=[1e-9,1e-9]", "of at least 0.1 and of at most 10"),
     ("detection", "detection.scales=[2.0,1.0]", "the smallest is larger than the largest"),
     ("detection", "detection.width=16 detection.stride=32", "a side is shorter than detection.stride 32"),
+    ("detection", "backbone.width=4", "no group of 8 channels to the convolutions over pictures"),
     ("detection", "detection.instances=100000", "500001 symbols long (5 * detection.instances + 1)"),
     ("asr", "asr.composed_parts=[7,3]", "the fewest are more than the most"),
     ("translation", "strategy.kind=dag strategy.link_heads=3", "not a multiple of strategy.link_heads 3"),

@@ -64,7 +64,11 @@ def distill(loaded: LoadedRun, directory: Path, output: Path, *, command: list[s
         added = [task.row(example, text) for example, text in zip(fresh, written, strict=True) if text.strip()]
         counts[name] = {"rows": len(added), "known": len(examples) - len(fresh), "empty": len(fresh) - len(added)}
         rows += added
-    output.mkdir(parents=True, exist_ok=True)
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"cannot be made: {error.strerror}", file=str(output),
+                          remedy="choose another folder with --output") from None
     _write(output / "train.jsonl", rows)
     for split, examples in splits.items():
         _write(output / f"{split}.jsonl", [task.row(example, task.to_text(example.reference)) for example in examples])

@@ -91,6 +91,8 @@ def test_a_run_writes_its_targets_anew_for_another_to_learn_from(folder, tmp_pat
     experiment.run(config(folder, "ctc"), tmp_path / "raw", resume=False, overwrite=False, command=["run"])
     assert "usually gains" in capsys.readouterr().out
     assert cli.main(["distill", str(teacher), "--output", str(distilled)]) == 2
+    below = distilled / "train.jsonl" / "folder"  # a file stands where a folder belongs
+    assert cli.main(["distill", str(teacher), "--output", str(below), "--set", "search.beam_size=1"]) == 2
     assert "the folder is not empty" in capsys.readouterr().err
 
 
