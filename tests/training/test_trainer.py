@@ -249,6 +249,7 @@ def test_weights_are_never_stepped_with_a_gradient_that_is_not_finite(folder, tm
 
 
 def test_a_stop_request_waits_and_a_second_signal_acts_as_usual():
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # in the background a shell has it ignored
     with StopRequest().listening() as stop:
         stop.raise_if_set()
         signal.raise_signal(signal.SIGINT)
