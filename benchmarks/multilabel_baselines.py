@@ -23,9 +23,9 @@ if __package__ in (None, ""):  # run as a file: the package lies beside this fol
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.machine import markdown_table, provenance
-from seq2seq_suite.data.miniworld.topics import texts
 from seq2seq_suite.data.sources import read_rows
 from seq2seq_suite.metrics.labels import binarise, score_labels
+from seq2seq_suite.miniworld.topics import texts
 from seq2seq_suite.tasks.label_names import read_labels, read_names
 
 Rows = list[tuple[str, tuple[str, ...]]]

@@ -51,7 +51,8 @@ class Data(Section):
     """Where examples come from."""
 
     path: str = "miniworld"  # miniworld (embedded) | a local file or folder | a Hub name
-    subset: str = ""  # configuration name of a Hub data set
+    subset: str = ""  # configuration name of a Hub data set, or view of miniworld if not the task's own
+    size: Annotated[int, Field(ge=0, le=10**7)] = 0  # rows of miniworld's training split; 0: the view's own number
     splits: dict[str, str] = {}  # our split name -> file pattern in a folder, or split of a Hub data set
     test_splits: tuple[str, ...] = ("test",)  # evaluated once, with the best checkpoint, at the end of a run
     share: Share = 1.0  # of the training split that is used, drawn by the seed

@@ -25,7 +25,6 @@ Zoom = Annotated[float, Field(ge=0.1, le=10.0)]
 Pixels = Annotated[int, Field(ge=16, le=10_000)]
 Channels = Annotated[int, Field(ge=8, le=8000, multiple_of=8)]
 Speeds = Annotated[tuple[Zoom, ...], Field(min_length=1)]
-Made = Annotated[int, Field(gt=0, le=10**7)]  # examples
 MadeOrNone = Annotated[int, Field(ge=0, le=10**7)]
 
 
@@ -183,7 +182,6 @@ class ASR(Section):
     leave_out_speaker: str = ""  # train and validate without this one, test on it alone (column `speaker`)
     composed: MadeOrNone = 0  # sequences made of one speaker's recordings, added to the training split
     composed_parts: tuple[Few, Few] = (3, 7)  # fewest and most recordings in one
-    embedded_size: Made = 6000  # sentences spoken for the training split of miniworld
 
     @model_validator(mode="after")
     def _some_parts(self) -> ASR:
@@ -200,8 +198,6 @@ class SpeechTranslation(Section):
     subwords: Literal["characters", "bpe", "unigram"] = "characters"  # of the translation
     vocabulary_size: Symbols = 1000  # at most
     metric_tokenizer: Literal["13a", "zh", "none"] = "zh"  # of sacreBLEU
-    embedded_language: Literal["zh", "de"] = "zh"  # that miniworld's English is translated into
-    embedded_size: Made = 6000  # sentences spoken for the training split of miniworld
 
 
 class Detection(Section):
@@ -224,7 +220,6 @@ class Detection(Section):
     turn: bool = False  # by quarters, where pictures are square
     scales: tuple[Zoom, Zoom] = (1.0, 1.0)  # smallest and largest zoom in training
     colour: Fraction = 0.0  # change of brightness, contrast and saturation in training
-    embedded_size: Made = 3000  # pictures drawn for the training split of miniworld
 
     @model_validator(mode="after")
     def _pictures_are_seen(self) -> Detection:

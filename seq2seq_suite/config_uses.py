@@ -91,6 +91,7 @@ _USES = (
         "other than tetra_tags, whose length and best output are known", "tetra_tags".__ne__,
         lambda config: config.task == "parsing" and config.strategy.kind in ("length_head", "mask_predict")
         and config.search.constraint),
+    _among(("data.size",), "data.path", "miniworld"),
     # What a kind of decoder has no use for.
     _among(("search.beam_size", "search.num_hypotheses", "search.rescorer"), "strategy.kind",
            "autoregressive", "length_head", "mask_predict", "ctc", "dag"),

@@ -19,7 +19,8 @@ MAY_IMPORT = {
     "config": {"config_section", "config_strategy", "config_backbone", "config_tasks", "config_uses"},
     "model": set(),
     "strategies": {"model"},
-    "data": set(),
+    "miniworld": set(),
+    "data": {"miniworld"},  # one source of rows among others, behind one door
     "metrics": set(),
     "tasks": {"data", "metrics", "config"},
     "report": set(),
@@ -58,6 +59,14 @@ def test_parts_import_only_what_they_may():
         if extra:
             wrong.append(f"{path.relative_to(PACKAGE)} imports {', '.join(sorted(extra))}")
     assert not wrong, wrong
+
+
+def test_the_embedded_data_are_entered_by_their_door_alone():
+    others = [path for path in PACKAGE.rglob("*.py") if part_of(path) not in ("miniworld", "__init__")]
+    entered = {f"{path.relative_to(PACKAGE)}: {line.strip()}" for path in others
+               for line in path.read_text().splitlines() if "seq2seq_suite.miniworld" in line}
+    assert entered == {"data/sources.py: from seq2seq_suite.miniworld import rows"}
+    assert not [path.name for path in (PACKAGE / "tasks").glob("*.py") if "miniworld" in path.read_text()]
 
 
 def test_every_package_is_known_to_the_rule():

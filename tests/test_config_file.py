@@ -11,7 +11,7 @@ from seq2seq_suite.types import ConfigError
 KEYS = (
     "task", "tasks", "task_weight", "task_share", "task_batch_tokens", "mixture.temperature", "mixture.max_epochs",
     "mixture.balance", "seed", "device", "init_from", "init_parts",
-    "data.path", "data.subset", "data.splits", "data.test_splits", "data.share", "data.max_bad_rows",
+    "data.path", "data.subset", "data.size", "data.splits", "data.test_splits", "data.share", "data.max_bad_rows",
     "data.max_row_megabytes", "data.max_length",
     "backbone.size", "backbone.width", "backbone.feed_forward_width", "backbone.num_heads", "backbone.encoder_layers",
     "backbone.decoder_layers", "backbone.dropout", "backbone.attention_dropout",
@@ -57,15 +57,14 @@ KEYS = (
     "audio.bins", "audio.subsampling", "audio.speeds", "audio.pad_seconds", "audio.frequency_bars",
     "audio.frequency_width", "audio.time_bars", "audio.time_share", "audio.cache",
     "asr.text_column", "asr.subwords", "asr.vocabulary_size", "asr.leave_out_speaker", "asr.composed",
-    "asr.composed_parts", "asr.embedded_size",
+    "asr.composed_parts",
     "speech_translation.text_column", "speech_translation.translation_column", "speech_translation.subwords",
     "speech_translation.vocabulary_size", "speech_translation.metric_tokenizer",
-    "speech_translation.embedded_language", "speech_translation.embedded_size",
     "detection.height", "detection.width", "detection.stride", "detection.frontend",
     "detection.channels", "detection.bins",
     "detection.instances", "detection.smoothing", "detection.order", "detection.noise_weight", "detection.patch_loss",
     "detection.top_p", "detection.max_overlap", "detection.flip", "detection.turn", "detection.scales",
-    "detection.colour", "detection.embedded_size",
+    "detection.colour",
     "language_model.text_column", "language_model.subwords", "language_model.vocabulary_size",
     "language_model.lowercase", "language_model.window",
 )
@@ -111,7 +110,7 @@ def test_a_misspelt_key_is_named_with_its_line_and_the_key_that_was_meant(folder
     assert error_of("task: parsing\nmodle: {}\n") == "p.yaml:2: modle: unknown key, did you mean backbone?"
     assert error_of("task: parsing\ndata: {qqq: 1}\n") == (
         "p.yaml:2: data.qqq: unknown key\n"
-        "  expected: one of path, subset, splits, test_splits, share, max_bad_rows, "
+        "  expected: one of path, subset, size, splits, test_splits, share, max_bad_rows, "
         "max_row_megabytes, max_length")
 
 

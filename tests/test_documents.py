@@ -13,9 +13,9 @@ import pytest
 
 from seq2seq_suite import cli
 from seq2seq_suite.config_file import load
-from seq2seq_suite.data.miniworld import SPLITS, scenes
-from seq2seq_suite.data.miniworld.english import english
-from seq2seq_suite.data.miniworld.topics import texts
+from seq2seq_suite.miniworld.english import english
+from seq2seq_suite.miniworld.sentences import SPLITS, scenes
+from seq2seq_suite.miniworld.topics import texts
 from seq2seq_suite.training import experiment, study
 
 ROOT = Path(__file__).parents[1]

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -31,6 +31,7 @@ _KERNEL = 2**20  # most weights of a resampling filter: 8 MB, in some 40 MB of s
 _FLOOR = 1e-6  # of a mel band's energy: silence is log(1e-6), not minus infinity
 
 
+@runtime_checkable
 class Sound(Protocol):
     """Something that can be heard."""
 

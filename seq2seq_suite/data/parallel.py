@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
 
-from seq2seq_suite.data.sources import VALIDATION_NAMES, BadRows, Lines, Row, local
+from seq2seq_suite.data.formats import BadRows, Lines, Row
+from seq2seq_suite.data.sources import VALIDATION_NAMES, local
 from seq2seq_suite.types import DataError
 
 

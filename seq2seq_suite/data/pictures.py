@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -24,6 +24,7 @@ _COLOURS = ("#e69f00", "#56b4e9", "#009e73", "#f0e442", "#0072b2", "#d55e00", "#
 _DARK = 350  # sum of red, green and blue below which names are white
 
 
+@runtime_checkable
 class Picture(Protocol):
     """Something that can be seen."""
 

@@ -1,96 +1,37 @@
-"""Rows from what users have: local files and folders, or a data set of the Hugging Face Hub."""
+"""Rows from where users have them: local files and folders, the Hugging Face Hub, or the embedded data."""
 
 from __future__ import annotations
 
-import csv
-import dataclasses
 import difflib
-import gzip
-import io
 import re
 import sys
-import zlib
-from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
 
-from seq2seq_suite.data.class_labels import with_names
-from seq2seq_suite.files import parse_json
-from seq2seq_suite.trees import read_trees
-from seq2seq_suite.types import DataError, cut, shown
+from seq2seq_suite.data.formats import READERS, BadRows, Row, kind, load_rows
+from seq2seq_suite.types import DataError, cut
 
+EMBEDDED = "miniworld"  # what `data.path` calls the embedded data
 VALIDATION_NAMES = ("validation", "dev", "valid", "val")
-_UNPACKED, _EXPANSION = 2**22, 200  # bytes that any archive may unpack to, and how many times its size; text has some 5
-_BLANK = 1_000_000  # empty lines in a row
-_REMEDY = "correct the row, or convert the file to UTF-8 if it has another encoding"
 _BOOKKEEPING = frozenset({"dataset_info.json", "dataset_dict.json", "state.json"})  # what `save_to_disk` adds
 
 
-@dataclass(frozen=True)
-class Row:
-    """One row as it was found.
-
-    Args:
-        fields: column name -> value.
-        file: the file's path, or the name of a data set of the Hub.
-        line: the line where the row begins, from 1; for JSON, Parquet, Arrow and Hub data the number of the row.
-    """
-
-    fields: dict[str, Any]
-    file: str
-    line: int
-
-
-class BadRows:
-    """Collects rows that could not be read, up to a limit.
-
-    Args:
-        limit: how many are put up with, `data.max_bad_rows`.
-        longest: bytes of the longest line or cell that is read at all, `data.max_row_megabytes`.
-
-    >>> bad = BadRows(1)
-    >>> bad.add(DataError("invalid JSON", file="train.jsonl", line=3, remedy="correct the line"))
-    >>> bad.report()
-    ['train.jsonl:3: invalid JSON']
-    """
-
-    def __init__(self, limit: int, *, longest: int = 2**26):
-        self.limit, self.longest = limit, longest
-        self._errors: list[DataError] = []
-
-    def add(self, error: DataError) -> None:
-        """Note a broken row; raises DataError, naming the first few, once there are more than the limit."""
-        self._errors.append(error)
-        if len(self._errors) <= self.limit:
-            return
-        first = self._errors[0]
-        listed = "\n    ".join(["", *self.report()[:5], *["..."] * (len(self._errors) > 5)])
-        many = f"{len(self._errors)} broken row{'s' * (len(self._errors) > 1)}"
-        raise DataError(f"{many} seen, data.max_bad_rows allows {self.limit}:{listed}",
-                        file=first.file, line=first.line, expected=first.expected,
-                        remedy=f"{first.remedy or 'correct the rows'}; or raise data.max_bad_rows to leave them out")
-
-    def report(self) -> list[str]:
-        """One line for each broken row: place and reason."""
-        return [str(error).partition("\n")[0] for error in self._errors]
-
-
-def read_rows(path: str, split: str, *, splits: dict[str, str], subset: str = "",
+def read_rows(path: str, split: str, *, splits: dict[str, str], subset: str = "", size: int = 0,
               bad: BadRows | None = None) -> Iterator[Row]:
     """Read one split.
 
     Args:
-        path: a local file (of any split), a local folder, or a data set of the Hub (`name` or `owner/name`).
+        path: a local file (of any split), a local folder, a data set of the Hub (`name` or `owner/name`), or
+            `miniworld`, the embedded data.
         split: our name of the split: train, validation, test or any other.
         splits: where to find the splits that are not simply called by our name. In a folder: names of files without
             extension or of subfolders, with wildcards, separated by commas: `train` is train.*, train-*.* and train/;
             names with wildcards are looked for in subfolders too: `wsj_0[2-9]*,wsj_1*` finds 02/wsj_0201.mrg;
             validation may also be dev, valid or val. On the Hub: an expression such as `train[:90%]`.
         subset: subfolder of a folder, or configuration of a data set of the Hub. A folder with the split's files and no
-            such subfolder is taken for a local copy of that configuration.
+            such subfolder is taken for a local copy of that configuration. Of embedded data the view.
+        size: rows of embedded data; 0 for as many as the view has.
         bad: takes the rows that cannot be read; without it the first of them raises.
 
     Returns:
@@ -108,17 +49,22 @@ def read_rows(path: str, split: str, *, splits: dict[str, str], subset: str = ""
     ({'source': 'ein Hund', 'target': 'a dog'}, 2)
     """
     bad = BadRows(0) if bad is None else bad
+    if path == EMBEDDED:
+        from seq2seq_suite.miniworld import rows
+
+        found = rows(subset, splits.get(split, split), size=size)
+        return (Row(fields, f"{path}/{subset}/{split}", number) for number, fields in enumerate(found, 1))
     place, name = local(path, subset), splits.get(split, split)
     if place.is_file():
         files = [place]
-        if _kind(place) not in _READERS:
-            raise DataError(f"'{place.suffix}' is no format known here", file=path, expected=", ".join(_READERS),
+        if kind(place) not in READERS:
+            raise DataError(f"'{place.suffix}' is no format known here", file=path, expected=", ".join(READERS),
                             remedy="convert the file, or rename it if only the extension is wrong")
     elif (place / subset).is_dir():
         files = _files_of_split(place / subset, name)
     elif place.is_dir() and _has_split(place, name):
         files = _files_of_split(place, name)
-    elif place.is_dir() or not re.fullmatch(r"\w[\w.-]*(/\w[\w.-]*)?", path) or _kind(place) in _READERS \
+    elif place.is_dir() or not re.fullmatch(r"\w[\w.-]*(/\w[\w.-]*)?", path) or kind(place) in READERS \
             or ("/" in path and place.parent.is_dir()):  # no name of the Hub
         raise DataError("no such file or folder", file=str(place / subset),
                         expected="a file, a folder with the subset, or the name of a data set of the Hub",
@@ -128,9 +74,9 @@ def read_rows(path: str, split: str, *, splits: dict[str, str], subset: str = ""
                  "(with HF_HUB_OFFLINE=1 only data sets fetched before are found)"
         # Which may take half a minute where there is no network.
         print(f"{path}: no such file or folder here, asking the Hugging Face Hub", file=sys.stderr, flush=True)
-        rows = _load_rows(path, path, name=subset or None, split=name, remedy=remedy)
+        rows = load_rows(path, path, name=subset or None, split=name, remedy=remedy)
         return _never_empty(rows, path, split=split, bad=bad)
-    rows = (row for file in files for row in _READERS[_kind(file)](file, bad))
+    rows = (row for file in files for row in READERS[kind(file)](file, bad))
     return _never_empty(rows, str(files[0]), split=split, bad=bad)
 
 
@@ -156,11 +102,6 @@ def _never_empty(rows: Iterable[Row], file: str, *, split: str, bad: BadRows) ->
                         expected="at least one row", remedy="fill the file, or name another one under data.splits")
 
 
-def _kind(file: Path) -> str:
-    """The extension that says the format: `.jsonl` for train.jsonl.gz."""
-    return Path(file.name.removesuffix(".gz")).suffix.lower()
-
-
 def _stem(file: Path) -> Path:
     """The path without extensions: `en/train` for en/train.jsonl.gz."""
     return file.with_name(file.name.removesuffix(".gz")).with_suffix("")
@@ -177,7 +118,7 @@ def _nearest(place: Path) -> str:
 
 def _files_of_split(folder: Path, name: str) -> list[Path]:
     """The files of a split in a local folder, sorted."""
-    files = sorted(file for file in folder.rglob("*") if _kind(file) in _READERS and file.is_file()
+    files = sorted(file for file in folder.rglob("*") if kind(file) in READERS and file.is_file()
                    and file.name not in _BOOKKEEPING and "/." not in f"/{file.relative_to(folder).as_posix()}")
     for candidate in VALIDATION_NAMES if name == VALIDATION_NAMES[0] else (name,):
         patterns = [pattern.strip().strip("/") for pattern in candidate.split(",")]
@@ -188,12 +129,12 @@ def _files_of_split(folder: Path, name: str) -> list[Path]:
         there = [file.relative_to(folder).as_posix() for file in files[:10]] + ["..."] * (len(files) > 10)
         raise DataError(f"no file of the split '{name}'; there is {', '.join(there) or 'nothing in a known format'}",
                         file=str(folder),
-                        expected=f"{name}.*, {name}-*.* or {name}/ with one of {', '.join(_READERS)}",
+                        expected=f"{name}.*, {name}-*.* or {name}/ with one of {', '.join(READERS)}",
                         remedy="rename the files, or say under data.splits what they are called")
 
     described = {file.parent for file in found if _stem(file).name == "metadata"}  # by it: the files beside it
     found = [file for file in found if file.parent not in described or _stem(file).name == "metadata"]
-    if len({_kind(file) for file in found}) > 1 or len({_stem(file) for file in found}) < len(found):
+    if len({kind(file) for file in found}) > 1 or len({_stem(file) for file in found}) < len(found):
         raise DataError(f"the split '{name}' is there in several formats: {', '.join(file.name for file in found[:5])}",
                         file=str(folder), expected="one format, compressed or not",
                         remedy=f"write the extension under data.splits, e.g. {found[0].name}, or remove the others")
@@ -217,196 +158,3 @@ def _fits(file: Path, pattern: str) -> bool:
     stem = _stem(file)
     anywhere = not folders and any(sign in last for sign in "*?[") and fnmatchcase(stem.name, last)
     return anywhere or same(stem, f"{last}-*") or any(same(path, last) for path in (stem, file, *file.parents))
-
-
-class Lines:
-    """The lines of a text file, plain or gzip; `number` is that of the last line given. Lines that are not UTF-8 come
-    with replacement characters and are remembered for `check`.
-
-    Args:
-        file: what is read.
-        longest: bytes of the longest line that is read.
-
-    Raises:
-        DataError: the file cannot be read, a line is longer, there is nothing but empty lines for long, or an archive
-            unpacks to many times its size.
-    """
-
-    def __init__(self, file: Path, longest: int):
-        self.file, self.longest, self.number = file, longest, 0
-        self.undecodable: list[int] = []
-
-    def __iter__(self) -> Iterator[str]:
-        try:
-            # Around gzip, whose own `readline` takes ten times as long.
-            with io.BufferedReader(gzip.GzipFile(self.file) if self.file.suffix == ".gz" else io.FileIO(self.file)) \
-                    as stream:
-                yield from self._bounded(stream)
-        except (OSError, EOFError, zlib.error) as problem:
-            raise DataError(f"the file cannot be read: {problem}", file=str(self.file), line=self.number,
-                            remedy="check its permissions, or fetch or unpack it again") from None
-
-    def _bounded(self, stream: io.BufferedReader) -> Iterator[str]:
-        size, most, blank = 0, max(_UNPACKED, _EXPANSION * self.file.stat().st_size), 0
-        while raw := stream.readline(self.longest + 1):
-            self.number, size, blank = self.number + 1, size + len(raw), blank + 1 if raw.isspace() else 0
-            if len(raw) > self.longest:
-                raise DataError(f"a line of more than {self.longest / 2**20:g} megabytes", file=str(self.file),
-                                line=self.number, expected=f"at most {self.longest / 2**20:g} (data.max_row_megabytes)",
-                                remedy="break the line, or raise data.max_row_megabytes")
-            if blank > _BLANK:
-                raise DataError(f"more than {_BLANK:,} empty lines one after another", file=str(self.file),
-                                line=self.number, expected="text", remedy="remove them")
-            if size > most:
-                raise DataError(f"the archive unpacks to more than {_EXPANSION} times its size", file=str(self.file),
-                                line=self.number, expected="text", remedy="look into it, and unpack it if it is right")
-            line = raw.decode("utf-8", errors="replace")
-            if "\ufffd" in line and line.encode("utf-8") != raw:
-                self.undecodable.append(self.number)
-            yield line.removeprefix("\ufeff") if self.number == 1 else line
-
-    def check(self, first: int, last: int) -> None:
-        """Raises ValueError if one of these lines could not be decoded."""
-        place = bisect_left(self.undecodable, first)
-        if self.undecodable[place : place + 1] and self.undecodable[place] <= last:
-            raise ValueError("the text is not UTF-8")
-
-
-def _broken(problem: Exception, file: Path, line: int, *, expected: str) -> DataError:
-    large = "field larger than" in str(problem)  # as `csv` says it
-    remedy = "cut the cell, or raise data.max_row_megabytes" if large else _REMEDY
-    return DataError(str(problem), file=str(file), line=line, expected=expected, remedy=remedy)
-
-
-def _read_lines(file: Path, bad: BadRows) -> Iterator[Row]:
-    """A row for each line that is not blank: a JSON object, or in `.txt` the line itself under `text`."""
-    lines, plain = Lines(file, bad.longest), _kind(file) == ".txt"
-    expected = "text in UTF-8" if plain else 'an object such as {"text": "..."} on each line, in UTF-8'
-    for line in lines:
-        if not line.strip():
-            continue
-        try:
-            lines.check(lines.number, lines.number)
-            fields = {"text": line.rstrip("\r\n")} if plain else parse_json(
-                line.rstrip(), file=str(file), line=lines.number, expected=expected, remedy=_REMEDY)
-            if not isinstance(fields, dict):
-                raise ValueError(f"a JSON value of type {type(fields).__name__}, not an object")
-        except DataError as problem:
-            bad.add(problem)
-        except ValueError as problem:
-            bad.add(_broken(problem, file, lines.number, expected=expected))
-        else:
-            yield Row(fields, str(file), lines.number)
-
-
-def _read_table(file: Path, bad: BadRows) -> Iterator[Row]:
-    """CSV with its usual quotes; TSV without any, for there quotes are ordinary characters."""
-    lines = Lines(file, bad.longest)
-    csv.field_size_limit(bad.longest)  # its own bound is 128 KB, for all of the process
-    options = {"delimiter": "\t", "quoting": csv.QUOTE_NONE} if _kind(file) == ".tsv" else {"strict": True}
-    table = csv.reader(lines, **options)  # type: ignore[arg-type]
-    try:
-        columns = next(table, ["no line"])
-    except csv.Error:
-        columns = []
-    if len(set(columns)) < len(columns) or not any(columns) or lines.undecodable:
-        raise DataError(f"the first line does not name the columns: {shown(columns)}", file=str(file), line=1,
-                        expected="different column names, in UTF-8", remedy="put a line of column names on top")
-    expected = f"{len(columns)} columns: {cut(', '.join(columns))}, in UTF-8"
-    while True:
-        start = lines.number + 1
-        try:
-            cells = next(table, None)
-            lines.check(start, lines.number)
-            if cells and len(cells) != len(columns):
-                raise ValueError(f"{len(cells)} columns")
-        except (csv.Error, ValueError) as problem:
-            broken = _broken(problem, file, start, expected=expected)
-            if "end of data" in broken.got or "larger" in broken.got:  # a quote without its partner: the rest is lost
-                raise broken from None
-            bad.add(broken)
-            continue
-        if cells is None:
-            return
-        if cells:
-            yield Row(dict(zip(columns, cells, strict=True)), str(file), start)
-
-
-def _read_treebank(file: Path, bad: BadRows) -> Iterator[Row]:
-    """A row for each tree, as it stands in the file."""
-    lines = Lines(file, bad.longest)
-    text = "".join(lines)
-    trees = _split_trees(text)
-    if trees is None and lines.undecodable:  # the trees cannot be told apart by lines
-        raise _broken(ValueError("the text is not UTF-8"), file, lines.undecodable[0], expected="brackets in UTF-8")
-    for line, tree in _recover_trees(text, str(file), bad) if trees is None else trees:
-        try:
-            lines.check(line, line + tree.count("\n"))
-        except ValueError as problem:
-            bad.add(_broken(problem, file, line, expected="brackets in UTF-8"))
-        else:
-            yield Row({"tree": tree}, str(file), line)
-
-
-def _split_trees(text: str) -> list[tuple[int, str]] | None:
-    """(line, brackets) of each tree; None if brackets do not match or words stand outside."""
-    trees, depth, begin, end, line = [], 0, 0, 0, 1
-    for match in re.finditer(r"[()]", text):
-        opening = match.group() == "("
-        if opening and depth == 0:
-            begin = match.start()
-            if text[end:begin].strip():
-                return None
-            line += text.count("\n", end, begin)
-        depth += 1 if opening else -1
-        if depth < 0:
-            return None
-        if depth == 0:
-            end = match.end()
-            trees.append((line, text[begin:end]))
-            line += text.count("\n", begin, end)
-    return None if depth or text[end:].strip() else trees
-
-
-def _recover_trees(text: str, file: str, bad: BadRows) -> Iterator[tuple[int, str]]:
-    """The trees of a file with broken ones in it, told apart by brackets that begin a line."""
-    line, unclosed = 1, None
-    for block in re.split(r"^(?=\()", text, flags=re.MULTILINE):
-        try:
-            for start, tree in read_trees(block, file=file, first_line=line):
-                yield start, str(tree)
-        except DataError as problem:
-            if unclosed and block.count(")") > block.count("("):  # perhaps one tree over lines without indents
-                raise unclosed from None
-            unclosed = problem if block.count("(") > block.count(")") else unclosed
-            bad.add(problem)
-        line += block.count("\n")
-
-
-def _read_with_datasets(file: Path, bad: BadRows) -> Iterator[Row]:
-    return _load_rows(str(file), _kind(file).removeprefix("."), data_files=str(file), split="train",
-                      remedy="write the file again, or convert it to .jsonl")
-
-
-def _load_rows(file: str, path: str, *, remedy: str, **options: str | None) -> Iterator[Row]:
-    """What `datasets.load_dataset` gives, with images and sound left as they are stored."""
-    try:
-        import datasets  # here, for it takes seconds
-        data = datasets.load_dataset(path, **options)
-    except Exception as problem:  # the library raises its own errors and those of its dependencies alike
-        cause = problem.__cause__ or problem
-        reason = f"{type(cause).__name__}: {cause}".partition("\n")[0]
-        raise DataError(f"cannot be loaded with Hugging Face datasets: {reason}", file=file, remedy=remedy) from problem
-    for name, feature in data.features.items():
-        if getattr(feature, "decode", False) is True:
-            data = data.cast_column(name, dataclasses.replace(feature, decode=False))
-    for number, fields in enumerate(data, start=1):
-        yield Row(with_names(fields, data.features), file, number)
-
-
-_READERS: dict[str, Callable[[Path, BadRows], Iterator[Row]]] = {
-    **dict.fromkeys((".jsonl", ".txt"), _read_lines),
-    **dict.fromkeys((".csv", ".tsv"), _read_table),
-    **dict.fromkeys((".mrg", ".ptb", ".bracket", ".trees", ".parse"), _read_treebank),
-    **dict.fromkeys((".json", ".parquet", ".arrow"), _read_with_datasets),
-}

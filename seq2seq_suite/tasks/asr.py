@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from random import Random
 
 from seq2seq_suite.config import ASR, Audio, Data
-from seq2seq_suite.data.audio import Composed, Sound
-from seq2seq_suite.data.sources import Row
+from seq2seq_suite.data.audio import Composed
+from seq2seq_suite.data.formats import Row
 from seq2seq_suite.data.subwords import load_subwords, train_subwords
 from seq2seq_suite.files import read_lines
 from seq2seq_suite.metrics.error_rate import error_rates, normalise
@@ -45,7 +45,7 @@ class SpeechRecognitionTask(SoundTask):
 
     def read(self, split: str) -> list[Example]:
         """The recordings of a split, or sequences composed of the test split's where it is called `composed`."""
-        if split == COMPOSED and self.data.path != "miniworld":
+        if split == COMPOSED:
             return self._compose(self._recordings("test"), split, count=0)
         examples = self._recordings(split)
         if split == "train" and self.options.composed:
@@ -79,14 +79,6 @@ class SpeechRecognitionTask(SoundTask):
     def written(self, reference: str) -> str:
         """The same."""
         return normalise(reference)
-
-    def embedded(self, split: str) -> Iterator[tuple[Sound, str]]:
-        """Sentences of miniworld, spoken."""
-        from seq2seq_suite.data.miniworld import SIZES
-        from seq2seq_suite.data.miniworld.speech import utterances
-
-        size = self.options.embedded_size if split == "train" else SIZES[split]
-        return ((utterance, utterance.text) for _, utterance in utterances(split, size=size))
 
     def _compose(self, examples: Sequence[Example], split: str, *, count: int) -> list[Example]:
         """Sequences of one speaker's recordings; as many as there are recordings where `count` is 0."""

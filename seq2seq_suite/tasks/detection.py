@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -13,13 +13,13 @@ import numpy as np
 
 from seq2seq_suite.config import Data, Detection
 from seq2seq_suite.data.batching import Drawn
-from seq2seq_suite.data.pictures import Augmentation, ImageFile, fit, paint, scaled, surest
-from seq2seq_suite.data.sources import Row
+from seq2seq_suite.data.formats import Row
+from seq2seq_suite.data.pictures import Augmentation, ImageFile, Picture, fit, paint, scaled, surest
 from seq2seq_suite.files import atomic_write_text, read_json, read_lines
 from seq2seq_suite.metrics.boxes import average_precision
 from seq2seq_suite.sizes import BoxOptions, Sizes
 from seq2seq_suite.tasks.object_rows import NOISE, objects_of, read_objects
-from seq2seq_suite.tasks.reading import columns, file_of, place_of, read_examples, require_embedded
+from seq2seq_suite.tasks.reading import columns, file_of, place_of, read_examples
 from seq2seq_suite.types import END, SPECIALS, UNKNOWN, DataError, Encoded, Example, Hypothesis, Objects, Score
 
 _GROUP = 5
@@ -58,38 +58,27 @@ class DetectionTask:
         Raises:
             DataError: a file is missing, the split is empty, or more rows than `data.max_bad_rows` are broken.
         """
-        if self.data.path == "miniworld":
-            return list(self._miniworld(split))
-        return read_examples(self.data, split, self._example, item="picture",
+        return read_examples(self.data, split, self._example, view="pictures", item="picture",
                              expected="rows with image (or file_name) and objects {bbox, categories}")
 
     def _example(self, row: Row) -> Example:
         place = {"file": row.file, "line": row.line}
-        image, objects = file_of(row, "image"), row.fields.get("objects")
+        image, objects = picture_of(row), row.fields.get("objects")
         if image is None or not isinstance(objects, Mapping):
             raise DataError(columns(row), **place,
                             expected="image (or file_name beside the pictures) and objects {bbox, categories}",
                             remedy='write rows like {"file_name": "a.png", "objects": {"bbox": [[0, 0, 20, 10]], '
                                    '"categories": ["dog"]}}')
-        picture = ImageFile(*image)
         try:
-            height, width = picture.pixels().shape[:2]
+            height, width = image.pixels().shape[:2]
         except DataError as error:
-            raise DataError(f"{picture.name}: {error.got}", **place, expected=error.expected, remedy=error.remedy) \
+            raise DataError(f"{image.name}: {error.got}", **place, expected=error.expected, remedy=error.remedy) \
                 from None
         found = objects_of(objects, height, width, place)
         if len(found.boxes) > self.options.instances:
             raise DataError(f"a picture with {len(found.boxes)} objects", **place,
                             expected=f"at most {self.options.instances}", remedy="raise detection.instances")
-        return Example(picture, found, f"{row.file}:{row.line}")
-
-    def _miniworld(self, split: str) -> Iterator[Example]:
-        from seq2seq_suite.data.miniworld.pictures import SIZES, pictures
-
-        require_embedded(split, tuple(SIZES))
-        sizes = {"train": self.options.embedded_size}
-        for number, (picture, objects) in enumerate(pictures(split, sizes=sizes), 1):
-            yield Example(picture, objects, f"miniworld/pictures/{split}:{number}")
+        return Example(image, found, f"{row.file}:{row.line}")
 
     def from_text(self, text: str, *, origin: str = "") -> Example:
         """The path of an image file."""
@@ -306,6 +295,14 @@ class DetectionTask:
     def paint(self, example: Example, prediction: Objects | None, path: Path) -> None:
         """Write the picture with the objects that are more likely there than not."""
         paint(example.source.pixels(), _likely(prediction), path, labels=self.labels)
+
+
+def picture_of(row: Row) -> Picture | None:
+    """The picture of a row, in `image` or named by `file_name`."""
+    if isinstance(row.fields.get("image"), Picture):
+        return row.fields["image"]
+    found = file_of(row, "image")
+    return None if found is None else ImageFile(*found)
 
 
 def _likely(prediction: Objects | None) -> Objects:

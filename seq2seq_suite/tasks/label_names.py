@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any
 
-from seq2seq_suite.data.sources import Row, local
+from seq2seq_suite.data.formats import Row
+from seq2seq_suite.data.sources import local
 from seq2seq_suite.files import read_lines
 from seq2seq_suite.tasks.reading import columns
 from seq2seq_suite.types import DataError, shown

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from seq2seq_suite.config import Data, LanguageModel
-from seq2seq_suite.data.sources import Row
+from seq2seq_suite.data.formats import Row
 from seq2seq_suite.data.subwords import Characters, Subwords, clean_text, load_subwords, train_subwords
 from seq2seq_suite.data.vocabulary import Vocabulary
 from seq2seq_suite.files import read_lines
 from seq2seq_suite.metrics.likelihood import score_likelihood
 from seq2seq_suite.sizes import Sizes
-from seq2seq_suite.tasks.reading import columns, place_of, read_examples, require_embedded
+from seq2seq_suite.tasks.reading import columns, place_of, read_examples
 from seq2seq_suite.types import END, DataError, Encoded, Example, Hypothesis, Score, shown
 
 Judged = str | float  # a continuation, or a text's log-probability
@@ -50,12 +50,9 @@ class LanguageModelTask:
         Raises:
             DataError: a file is missing, the split is empty, or more rows than `data.max_bad_rows` are broken.
         """
-        if self.data.path == "miniworld":
-            texts = _miniworld(split)
-        else:
-            texts = ((example.source, example.origin) for example in read_examples(
-                self.data, split, self._whole, item="text", expected=f"rows with {self.options.text_column}"))
-        return [Example(window, window, origin) for text, origin in texts for window in self.windows(text)]
+        texts = read_examples(self.data, split, self._whole, view="stories", item="text",
+                              expected=f"rows with {self.options.text_column}")
+        return [Example(window, window, text.origin) for text in texts for window in self.windows(text.source)]
 
     def _whole(self, row: Row) -> Example:
         text, place = row.fields.get(self.options.text_column), {"file": row.file, "line": row.line}
@@ -169,11 +166,3 @@ def _logarithm(number: int, value: Judged | None) -> float | None:
         return found
     raise DataError(f"prediction {number} is {shown(value)}", expected="the natural logarithm of a text's probability",
                     remedy="write one on each line, such as -12.5, in the order of the texts")
-
-
-def _miniworld(split: str) -> Iterator[tuple[str, str]]:
-    from seq2seq_suite.data.miniworld.stories import SPLITS, stories
-
-    require_embedded(split, SPLITS)
-    for number, story in enumerate(stories(split), 1):
-        yield story, f"miniworld/{split}:{number}"

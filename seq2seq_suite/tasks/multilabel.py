@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from seq2seq_suite.config import Data, Multilabel
-from seq2seq_suite.data.sources import Row, read_rows
+from seq2seq_suite.data.formats import Row
+from seq2seq_suite.data.sources import read_rows
 from seq2seq_suite.data.subwords import clean_text
 from seq2seq_suite.data.vocabulary import Vocabulary
 from seq2seq_suite.data.words import encode_words, split_words
@@ -22,7 +23,7 @@ from seq2seq_suite.sizes import SetOptions, Sizes
 from seq2seq_suite.tasks.label_automaton import LabelAutomaton
 from seq2seq_suite.tasks.label_names import INVALID, from_line, read_labels, read_names, to_line
 from seq2seq_suite.tasks.linear_scores import LinearScores
-from seq2seq_suite.tasks.reading import columns, place_of, read_examples, require_embedded
+from seq2seq_suite.tasks.reading import columns, place_of, read_examples
 from seq2seq_suite.tasks.source_pieces import SourcePieces
 from seq2seq_suite.types import END, SPECIALS, DataError, Encoded, Example, Hypothesis, Score, shown
 
@@ -69,29 +70,19 @@ class MultilabelTask:
         Raises:
             DataError: a file is missing, the split is empty, or more rows than `data.max_bad_rows` are broken.
         """
-        if self.data.path == "miniworld":
-            return list(self._miniworld(split))
         names = read_names(self.data.path, self.data.subset)
 
         def make(row: Row) -> Example:
             labels = read_labels(row, names, allow_empty=self.options.allow_empty)
             return Example(self._words(_text(row), row.file, row.line), labels, f"{row.file}:{row.line}")
 
-        examples = read_examples(self.data, split, make, item="text", expected="rows with text and labels")
+        examples = read_examples(self.data, split, make, view="topics", item="text",
+                                 expected="rows with text and labels")
         cut = sum(len(self._seen(example.source)) < len(example.source) for example in examples)
         if cut:
             print(f"{split}: {cut:,} of {len(examples):,} texts are cut to their first {self.options.max_words} words "
                   "(multilabel.max_words)")
         return examples
-
-    def _miniworld(self, split: str) -> Iterator[Example]:
-        from seq2seq_suite.data.miniworld import SPLITS
-        from seq2seq_suite.data.miniworld.topics import texts
-
-        require_embedded(split, SPLITS)
-        for number, (text, labels) in enumerate(texts(split), 1):
-            origin = f"miniworld/{split}"
-            yield Example(self._words(text, origin, number), labels, f"{origin}:{number}")
 
     def _words(self, text: str, file: str, line: int) -> tuple[str, ...]:
         if self.pieces is not None:

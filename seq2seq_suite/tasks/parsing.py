@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from seq2seq_suite.config import Data, Parsing
-from seq2seq_suite.data.sources import Row
+from seq2seq_suite.data.formats import Row
 from seq2seq_suite.data.vocabulary import Vocabulary
 from seq2seq_suite.data.words import encode_words
 from seq2seq_suite.files import read_lines
@@ -19,7 +19,7 @@ from seq2seq_suite.metrics.evalb import evalb
 from seq2seq_suite.sizes import Sizes
 from seq2seq_suite.tasks.automaton import ParserAutomaton
 from seq2seq_suite.tasks.linearisation import Bracketing, Brackets, InOrder, Linearisation
-from seq2seq_suite.tasks.reading import columns, place_of, read_examples, require_embedded
+from seq2seq_suite.tasks.reading import columns, place_of, read_examples
 from seq2seq_suite.tasks.tetra_tags import TetraAutomaton, TetraTags
 from seq2seq_suite.trees import Tree, clean, read_trees
 from seq2seq_suite.types import END, SPECIALS, UNKNOWN, Constraint, DataError, Encoded, Example, Hypothesis, Score
@@ -60,9 +60,8 @@ class ParsingTask:
         Raises:
             DataError: a file is missing, the split is empty, or more rows than `data.max_bad_rows` are broken.
         """
-        if self.data.path == "miniworld":
-            return list(_miniworld(split))
-        return read_examples(self.data, split, self._example, item="tree", expected="rows with a bracketed tree")
+        return read_examples(self.data, split, self._example, view="trees", item="tree",
+                             expected="rows with a bracketed tree")
 
     def _example(self, row: Row) -> Example:
         text = row.fields.get("tree")
@@ -270,13 +269,3 @@ def trace(automaton: ParserAutomaton, encoded: Sequence[Encoded]) -> tuple[list[
     focus_rows, context_rows = torch.stack(focus, 1).numpy(), torch.stack(context, 1).numpy()
     return ([focus_rows[row, :length].copy() for row, length in enumerate(lengths)],
             [context_rows[row, :length].copy() for row, length in enumerate(lengths)])
-
-
-def _miniworld(split: str) -> Iterator[Example]:
-    from seq2seq_suite.data.miniworld import SPLITS, scenes
-    from seq2seq_suite.data.miniworld.english import english
-
-    require_embedded(split, SPLITS)
-    for number, scene in enumerate(scenes(split), 1):
-        tree = english(scene)
-        yield Example(tuple(tree.words()), tree, f"miniworld/{split}:{number}")

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from seq2seq_suite.config import QA, Data
-from seq2seq_suite.data.sources import Row
+from seq2seq_suite.data.formats import Row
 from seq2seq_suite.data.vocabulary import Vocabulary
 from seq2seq_suite.files import read_lines
 from seq2seq_suite.metrics.answers import Gold, answer_scores
 from seq2seq_suite.sizes import Sizes
 from seq2seq_suite.tasks.passages import SEPARATOR, Passage, crop, symbols_of, text_of, words_of
-from seq2seq_suite.tasks.reading import columns, place_of, read_examples, require_embedded
+from seq2seq_suite.tasks.reading import columns, place_of, read_examples
 from seq2seq_suite.tasks.source_pieces import SourcePieces
 from seq2seq_suite.types import END, DataError, Encoded, Example, Hypothesis, Score, shown
 
@@ -57,8 +57,6 @@ class QuestionAnsweringTask:
         Raises:
             DataError: a file is missing, the split is empty, or more rows than `data.max_bad_rows` are broken.
         """
-        if self.data.path == "miniworld":
-            return list(self._miniworld(split))
         seen: Counter[str] = Counter()
 
         def make(row: Row) -> Example | None:
@@ -71,7 +69,7 @@ class QuestionAnsweringTask:
             seen["lost"] += cropped and not _holds(example.source, example.reference)
             return example
 
-        examples = read_examples(self.data, split, make, item="question",
+        examples = read_examples(self.data, split, make, view="questions", item="question",
                                  expected="rows with question, context and answer",
                                  remedy="check data.path, data.splits and qa.keep_categories")
         if seen["left out"]:
@@ -138,15 +136,6 @@ class QuestionAnsweringTask:
                             remedy="raise data.max_length (and backbone.max_positions), or set qa.crop to first, last "
                                    "or overlap")
         return crop(passage, longest, keep=self.options.crop), True
-
-    def _miniworld(self, split: str) -> Iterator[Example]:
-        from seq2seq_suite.data.miniworld import stories
-
-        require_embedded(split, stories.SPLITS)
-        for number, asked in enumerate(stories.questions(split), 1):
-            origin = {"file": f"miniworld/stories/{split}", "line": number}
-            passage, _ = self._passage(asked.question, " ".join(asked.story), origin)
-            yield Example(passage, Gold((self._plain(asked.answer),), asked.kind), f"{origin['file']}:{number}")
 
     def from_text(self, text: str, *, origin: str = "") -> Example:
         """A question and its context on one line, `Where is Mary? ||| Mary went home.`"""

@@ -1,20 +1,21 @@
-"""What all tasks do to get examples out of rows, out of a user's line, or out of the embedded data."""
+"""What all tasks do to get examples out of rows, or out of a user's line."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from seq2seq_suite.config import Data
-from seq2seq_suite.data.sources import BadRows, Row, read_rows
+from seq2seq_suite.data.formats import BadRows, Row
+from seq2seq_suite.data.sources import EMBEDDED, read_rows
 from seq2seq_suite.types import DataError, Example, cut, shown
 
 _LONGEST_NAME = 4096  # characters of a path
 
 
-def read_examples(data: Data, split: str, make: Callable[[Row], Example | None], *, item: str, expected: str,
-                  remedy: str = "check data.path and data.splits",
+def read_examples(data: Data, split: str, make: Callable[[Row], Example | None], *, view: str, item: str,
+                  expected: str, remedy: str = "check data.path and data.splits",
                   open_rows: Callable[[BadRows], Iterator[Row]] | None = None) -> list[Example]:
     """The examples of a split; broken rows are listed and left out while `data.max_bad_rows` allows.
 
@@ -22,6 +23,7 @@ def read_examples(data: Data, split: str, make: Callable[[Row], Example | None],
         data: the configuration's `data`.
         split: our name of the split.
         make: an example of a row; None leaves the row out; DataError calls it broken.
+        view: see `open_split`.
         item, expected, remedy: what an empty split lacks, what its rows should be, what to do.
         open_rows: the rows where they are not simply those of `data.path`; passes broken ones on.
 
@@ -29,7 +31,7 @@ def read_examples(data: Data, split: str, make: Callable[[Row], Example | None],
         DataError: a file is missing, the split is empty, or more rows than `data.max_bad_rows` are broken.
     """
     bad, examples = BadRows(data.max_bad_rows, longest=data.max_row_megabytes * 2**20), []
-    for row in open_rows(bad) if open_rows else open_split(data, split, bad):
+    for row in open_rows(bad) if open_rows else open_split(data, split, bad, view=view):
         try:
             example = make(row)
         except DataError as error:
@@ -43,9 +45,11 @@ def read_examples(data: Data, split: str, make: Callable[[Row], Example | None],
     return examples
 
 
-def open_split(data: Data, split: str, bad: BadRows) -> Iterator[Row]:
-    """The rows of a split of `data.path`."""
-    return read_rows(data.path, split, splits=data.splits, subset=data.subset, bad=bad)
+def open_split(data: Data, split: str, bad: BadRows, *, view: str) -> Iterator[Row]:
+    """The rows of a split of `data.path`; `view` is what a task sees of the embedded data if `data.subset` is empty."""
+    subset = data.subset or (view if data.path == EMBEDDED else "")
+    return read_rows(data.path, split, splits=data.splits, subset=subset, size=data.size if split == "train" else 0,
+                     bad=bad)
 
 
 def place_of(origin: str) -> dict[str, Any]:
@@ -81,10 +85,3 @@ def file_of(row: Row, column: str) -> tuple[str, bytes] | None:
         raise DataError(f"{column} is {shown(value)}", file=row.file, line=row.line,
                         expected="the name of a file, or an object with its bytes", remedy="correct the row")
     return str(Path(row.file).parent / name), b""
-
-
-def require_embedded(split: str, splits: Sequence[str]) -> None:
-    """Raises DataError where the embedded data have no such split."""
-    if split not in splits:
-        raise DataError(f"miniworld has no split '{split}'", expected=f"one of {', '.join(splits)}",
-                        remedy="name one of these splits")

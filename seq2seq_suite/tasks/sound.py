@@ -13,16 +13,17 @@ import numpy as np
 
 from seq2seq_suite.config import Audio, Data
 from seq2seq_suite.data.audio import Features, Recording, Sound, Stored
-from seq2seq_suite.data.sources import BadRows, Row
+from seq2seq_suite.data.formats import BadRows, Row
 from seq2seq_suite.data.subwords import Characters, Subwords
 from seq2seq_suite.data.vocabulary import Vocabulary
 from seq2seq_suite.files import read_arrays
 from seq2seq_suite.metrics.error_rate import normalise
 from seq2seq_suite.sizes import SoundShape
 from seq2seq_suite.tasks.free_text import FreeText
-from seq2seq_suite.tasks.reading import columns, file_of, open_split, place_of, read_examples, require_embedded
+from seq2seq_suite.tasks.reading import columns, file_of, open_split, place_of, read_examples
 from seq2seq_suite.types import END, DataError, Encoded, Example
 
+_VIEW = "speech"
 _LEAST_DEVIATION = 0.1  # of a bin's log energy: bands above what a recording holds are constant
 
 
@@ -55,10 +56,6 @@ class SoundTask(FreeText):
     def spoken(self, reference: Any) -> str:
         """The words that are said, in lower case without punctuation."""
 
-    @abstractmethod
-    def embedded(self, split: str) -> Iterator[tuple[Sound, Any]]:
-        """Sounds and references of a split of miniworld."""
-
     # -- data ---------------------------------------------------------------------------------------------------
 
     def read_recordings(self, split: str, *, keep: Any = lambda row: True) -> list[Example]:
@@ -67,27 +64,13 @@ class SoundTask(FreeText):
         Raises:
             DataError: a file is missing, the split is empty, or more rows than `data.max_bad_rows` are broken.
         """
-        if self.data.path == "miniworld":
-            return self._embedded(split)
-
         def rows(bad: BadRows) -> Iterator[Row]:
-            found = [row for row in open_split(self.data, split, bad) if keep(row)]
+            found = [row for row in open_split(self.data, split, bad, view=_VIEW) if keep(row)]
             self._hear([sound for row in found if (sound := sound_of(row)) is not None])
             return iter(found)
 
-        return read_examples(self.data, split, self._example, open_rows=rows, item="recording",
+        return read_examples(self.data, split, self._example, view=_VIEW, open_rows=rows, item="recording",
                              expected="rows with audio (or file_name) and a text")
-
-    def _embedded(self, split: str) -> list[Example]:
-        from seq2seq_suite.data.miniworld import SPLITS
-
-        require_embedded(split, SPLITS)
-        found = list(self.embedded(split))
-        for features in self.heard([sound for sound, _ in found]):
-            if isinstance(features, DataError):
-                raise features
-        return [Example(sound, reference, f"miniworld/{split}:{number}")
-                for number, (sound, reference) in enumerate(found, 1)]
 
     def _example(self, row: Row) -> Example:
         place, sound = {"file": row.file, "line": row.line}, sound_of(row)
@@ -222,8 +205,10 @@ class SoundTask(FreeText):
         return encoded
 
 
-def sound_of(row: Row) -> Recording | None:
-    """The recording of a row, in `audio` or named by `file_name`."""
+def sound_of(row: Row) -> Sound | None:
+    """The sound of a row, in `audio` or named by `file_name`."""
+    if isinstance(row.fields.get("audio"), Sound):
+        return row.fields["audio"]
     found = file_of(row, "audio")
     return None if found is None else Recording(*found)
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from seq2seq_suite.config import Audio, Data, SpeechTranslation
-from seq2seq_suite.data.audio import Sound
-from seq2seq_suite.data.sources import Row
+from seq2seq_suite.data.formats import Row
 from seq2seq_suite.data.subwords import clean_text, load_subwords, train_subwords
 from seq2seq_suite.files import read_lines
 from seq2seq_suite.metrics.bleu import score_translations
@@ -64,18 +63,6 @@ class SpeechTranslationTask(SoundTask):
     def written(self, reference: Translated) -> str:
         """The translation."""
         return reference.text
-
-    def embedded(self, split: str) -> Iterator[tuple[Sound, Translated]]:
-        """English sentences of miniworld, spoken, with the scene in another language."""
-        from seq2seq_suite.data.miniworld import SIZES
-        from seq2seq_suite.data.miniworld.chinese import chinese
-        from seq2seq_suite.data.miniworld.german import german_text
-        from seq2seq_suite.data.miniworld.speech import utterances
-
-        write = {"zh": chinese, "de": german_text}[self.options.embedded_language]
-        size = self.options.embedded_size if split == "train" else SIZES[split]
-        return ((utterance, Translated(clean_text(write(scene)), utterance.text))
-                for scene, utterance in utterances(split, size=size))
 
     def row(self, example: Example, text: str) -> dict[str, str]:
         """The sound file, what is said, and the translation."""

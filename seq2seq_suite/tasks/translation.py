@@ -10,20 +10,20 @@ from typing import Any
 import numpy as np
 
 from seq2seq_suite.config import Data, Translation
+from seq2seq_suite.data.formats import BadRows, Row
 from seq2seq_suite.data.parallel import find_parallel, read_parallel
-from seq2seq_suite.data.sources import BadRows, Row
 from seq2seq_suite.data.subwords import Characters, Subwords, clean_text, load_subwords, train_subwords
 from seq2seq_suite.data.vocabulary import Vocabulary
 from seq2seq_suite.files import read_lines
 from seq2seq_suite.metrics.bleu import complaints, score_translations, tokenised_share
 from seq2seq_suite.sizes import Sizes
 from seq2seq_suite.tasks.free_text import FreeText
-from seq2seq_suite.tasks.reading import open_split, place_of, read_examples, require_embedded
+from seq2seq_suite.tasks.reading import open_split, place_of, read_examples
 from seq2seq_suite.types import END, DataError, Encoded, Example, Score
 
 _COLUMNS = (("src", "tgt"), ("source", "target"))  # read where no column is named by its language
 _MANY_TOKENISED = 0.2
-MINIWORLD_PAIRS = 20_000  # in the embedded training split
+_VIEW = "translations"
 
 
 class TranslationTask(FreeText):
@@ -57,16 +57,14 @@ class TranslationTask(FreeText):
         Raises:
             DataError: a file is missing, the split is empty, or more rows than `data.max_bad_rows` are broken.
         """
-        if self.data.path == "miniworld":
-            return list(_miniworld(split, self.languages))
-        return read_examples(self.data, split, self._example, open_rows=lambda bad: self._rows(split, bad),
+        return read_examples(self.data, split, self._example, view=_VIEW, open_rows=lambda bad: self._rows(split, bad),
                              item="pair", expected="rows with a sentence in each language")
 
     def _rows(self, split: str, bad: BadRows) -> Iterator[Row]:
         files = find_parallel(self.data.path, split, self.languages, splits=self.data.splits, subset=self.data.subset)
         if files is not None:
             return read_parallel(files, self.languages, bad=bad)
-        return open_split(self.data, split, bad)
+        return open_split(self.data, split, bad, view=_VIEW)
 
     def _example(self, row: Row) -> Example:
         source, target = (clean_text(text) for text in _pair(row, self.languages))
@@ -254,21 +252,3 @@ def _pair(row: Row, languages: tuple[str, str]) -> tuple[str, str]:
                     expected=f"columns {first} and {second}, src and tgt, or source and target, or a column "
                              f'translation with {{"{first}": ..., "{second}": ...}}',
                     remedy="name the columns so, or set translation.source_language and target_language to theirs")
-
-
-def _miniworld(split: str, languages: tuple[str, str]) -> Iterator[Example]:
-    from seq2seq_suite.data.miniworld import SPLITS, scenes
-    from seq2seq_suite.data.miniworld.chinese import chinese
-    from seq2seq_suite.data.miniworld.german import german_text
-    from seq2seq_suite.data.miniworld.text import english_text
-
-    writers = {"en": english_text, "de": german_text, "zh": chinese}
-    require_embedded(split, SPLITS)
-    for language in languages:
-        if language not in writers:
-            raise DataError(f"miniworld has no sentences in '{language}'", expected=f"one of {', '.join(writers)}",
-                            remedy="choose translation.source_language and target_language among these, or data.path")
-    source, target = (writers[language] for language in languages)
-    # Grammar of two languages takes more examples than brackets do: 6,000 pairs were learnt by heart.
-    for number, scene in enumerate(scenes(split, sizes={"train": MINIWORLD_PAIRS}), 1):
-        yield Example(clean_text(source(scene)), clean_text(target(scene)), f"miniworld/{split}:{number}")

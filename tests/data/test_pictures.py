@@ -9,8 +9,8 @@ import pytest
 
 pytest.importorskip("PIL", reason="comes with the extra `vision`")
 
-from seq2seq_suite.data.miniworld.pictures import SIDE, SIZES, pictures
 from seq2seq_suite.data.pictures import Augmentation, ImageFile, fit, mirror, scaled, turn, zoom
+from seq2seq_suite.miniworld.pictures import SIDE, SIZES, pictures
 from seq2seq_suite.types import DataError, Objects
 
 BOX = np.array([[10.0, 4.0, 22.0, 12.0]])
@@ -107,13 +107,13 @@ def test_enormous_pictures_are_refused_before_they_are_unpacked(tmp_path):
 def test_embedded_pictures_are_seeded_and_their_boxes_hold_ink():
     first, second = list(pictures("test", sizes={"test": 20})), list(pictures("test", sizes={"test": 20}))
     assert first == second and set(SIZES) == {"train", "validation", "test"}
-    for drawn, objects in first:
+    for drawn in first:
         pixels = drawn.pixels().astype(int)
-        assert pixels.shape == (SIDE, SIDE, 3) and 1 <= len(objects.boxes) <= 6
-        for x1, y1, x2, y2 in objects.boxes:
+        assert pixels.shape == (SIDE, SIDE, 3) and 1 <= len(drawn.things) <= 6
+        for x1, y1, x2, y2 in (thing.box for thing in drawn.things):
             assert 0 <= x1 < x2 <= SIDE and 0 <= y1 < y2 <= SIDE
-            inside = pixels[int(y1) : int(y2), int(x1) : int(x2)]
+            inside = pixels[y1:y2, x1:x2]
             assert (np.abs(inside - np.array(drawn.ground)).sum(-1) > 150).mean() > 0.15
-    scans = {split: {thing.scan for drawn, _ in pictures(split, sizes={split: 60}) for thing in drawn.things} - {-1}
+    scans = {split: {thing.scan for drawn in pictures(split, sizes={split: 60}) for thing in drawn.things} - {-1}
              for split in SIZES}
     assert not scans["train"] & scans["test"] and not scans["validation"] & scans["test"]

@@ -15,7 +15,7 @@ soundfile = pytest.importorskip("soundfile", reason="comes with the extra `speec
 from benchmarks import cascade  # noqa: E402
 from seq2seq_suite.config import Config  # noqa: E402
 from seq2seq_suite.data.batching import collate  # noqa: E402
-from seq2seq_suite.data.sources import Row  # noqa: E402
+from seq2seq_suite.data.formats import Row  # noqa: E402
 from seq2seq_suite.strategies.autoregressive import Autoregressive  # noqa: E402
 from seq2seq_suite.strategies.auxiliary import Auxiliaries  # noqa: E402
 from seq2seq_suite.strategies.search import SearchOptions  # noqa: E402

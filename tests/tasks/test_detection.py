@@ -17,7 +17,7 @@ pytest.importorskip("pycocotools", reason="comes with the extra `vision`")
 
 from seq2seq_suite import cli
 from seq2seq_suite.data.batching import collate
-from seq2seq_suite.data.miniworld.pictures import pictures
+from seq2seq_suite.miniworld import rows as embedded
 from seq2seq_suite.model.picture import plane
 from seq2seq_suite.strategies.boxes import GROUP, BoxAutoregressive, gaze
 from seq2seq_suite.strategies.search import SearchOptions
@@ -36,11 +36,9 @@ def folder(tmp_path):
     from PIL import Image
 
     rows = []
-    for number, (drawn, objects) in enumerate(pictures("train", sizes={"train": 8})):
-        Image.fromarray(drawn.pixels()).save(tmp_path / f"{number}.png")
-        rows.append({"file_name": f"{number}.png", "objects": {
-            "bbox": [[x1, y1, x2 - x1, y2 - y1] for x1, y1, x2, y2 in objects.boxes],
-            "categories": list(objects.labels)}})
+    for number, row in enumerate(embedded("pictures", "train", size=8)):
+        Image.fromarray(row["image"].pixels()).save(tmp_path / f"{number}.png")
+        rows.append({"file_name": f"{number}.png", "objects": row["objects"]})
     for split in ("train", "validation", "test"):
         place = tmp_path / "data" / split
         place.mkdir(parents=True)
@@ -52,15 +50,15 @@ def folder(tmp_path):
 
 def fitted(**keys):
     task = make_task(**keys)
-    examples = [Example(drawn, objects) for drawn, objects in pictures("train", sizes={"train": 8})]
+    examples = make_task(data__size=8).read("train")
     task.fit([*examples, Example(None, Objects(((0.0, 0.0, 1.0, 1.0),), ("zebra",)))])
     return task, examples
 
 
 def test_a_folder_of_pictures_is_read(folder):
     examples = make_task(data__path=str(folder)).read("train")
-    drawn = [objects for _, objects in pictures("train", sizes={"train": 8})]
-    assert [example.reference for example in examples] == drawn
+    drawn = make_task(data__size=8).read("train")
+    assert [example.reference for example in examples] == [example.reference for example in drawn]
     assert examples[2].origin.endswith("metadata.jsonl:3") and examples[2].source.pixels().shape == (96, 96, 3)
 
 

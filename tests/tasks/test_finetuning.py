@@ -9,7 +9,7 @@ from task_tools import make_task, write_rows
 
 from seq2seq_suite.config import Config
 from seq2seq_suite.data.batching import collate
-from seq2seq_suite.data.miniworld.stories import questions
+from seq2seq_suite.miniworld.stories import questions
 from seq2seq_suite.strategies.continuing import Continuing
 from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.training import experiment

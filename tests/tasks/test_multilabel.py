@@ -13,7 +13,7 @@ from task_tools import write_rows
 
 from seq2seq_suite.config import Config
 from seq2seq_suite.data.batching import collate
-from seq2seq_suite.data.miniworld.topics import LABELS
+from seq2seq_suite.miniworld.topics import LABELS
 from seq2seq_suite.sizes import SetOptions
 from seq2seq_suite.tasks.label_names import from_line, read_names, to_line
 from seq2seq_suite.tasks.multilabel import MultilabelTask, above

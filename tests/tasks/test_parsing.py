@@ -9,9 +9,9 @@ import torch
 from task_tools import write_rows
 
 from seq2seq_suite.data.batching import collate
-from seq2seq_suite.data.miniworld import scenes
-from seq2seq_suite.data.miniworld.english import english
 from seq2seq_suite.metrics.evalb import evalb
+from seq2seq_suite.miniworld.english import english
+from seq2seq_suite.miniworld.sentences import scenes
 from seq2seq_suite.report import examples as report
 from seq2seq_suite.tasks import open_task
 from seq2seq_suite.tasks.linearisation import Brackets, InOrder

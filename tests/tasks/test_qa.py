@@ -16,6 +16,7 @@ from seq2seq_suite.config import Config
 from seq2seq_suite.config_file import load
 from seq2seq_suite.data.batching import collate
 from seq2seq_suite.metrics.answers import Gold
+from seq2seq_suite.miniworld import rows as embedded
 from seq2seq_suite.strategies.autoregressive import Autoregressive
 from seq2seq_suite.tasks.passages import JOINER, Passage, crop, sentences_of, symbols_of, text_of, words_of
 from seq2seq_suite.tasks.qa import _holds
@@ -307,14 +308,8 @@ def test_eight_questions_are_learned_by_heart(encoding, pointer, tmp_path):
         "training": {"max_updates": 120, "learning_rate": 5e-3, "warmup_updates": 10, "validate_every": 120,
                      "precision": "float32", "threads": 1}})
     (tmp_path / "data").mkdir()
-    rows = [{"question": item.question, "context": " ".join(item.story), "answer": item.answer}
-            for item in stories("train", 8)]
+    rows = list(embedded("questions", "train", size=8))
     for split in ("train", "validation"):
         write_rows(tmp_path / "data", rows, split=split)
     summary = experiment.run(config, tmp_path / "run", resume=False, overwrite=False, command=["test"])
     assert summary["splits"]["train"]["exact_match"] == 100.0
-
-
-def stories(split: str, size: int):
-    from seq2seq_suite.data.miniworld.stories import questions
-    return questions(split, sizes={split: size})

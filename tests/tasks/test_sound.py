@@ -8,7 +8,7 @@ import pytest
 import task_tools
 
 from seq2seq_suite.data.audio import Composed, Recording
-from seq2seq_suite.data.sources import Row
+from seq2seq_suite.data.formats import Row
 from seq2seq_suite.sizes import SoundShape
 from seq2seq_suite.tasks.speech_translation import Translated
 from seq2seq_suite.types import END, DataError, Example

@@ -10,8 +10,7 @@ from typing import Any
 from torch import nn
 
 from seq2seq_suite.config import Config
-from seq2seq_suite.data.miniworld import scenes
-from seq2seq_suite.data.miniworld.english import english
+from seq2seq_suite.miniworld import rows
 from seq2seq_suite.training import experiment
 
 SIZES = {"train": 40, "validation": 8, "test": 8}
@@ -21,8 +20,7 @@ def write_trees(folder: Path, *, sizes: dict[str, int] = SIZES) -> Path:
     """A folder with `train.jsonl`, `validation.jsonl` and `test.jsonl`."""
     folder.mkdir(parents=True, exist_ok=True)
     for split, size in sizes.items():
-        trees = [str(english(scene)) for scene, _ in zip(scenes(split), range(size), strict=False)]
-        write_rows(folder / f"{split}.jsonl", trees)
+        write_rows(folder / f"{split}.jsonl", [row["tree"] for row in rows("trees", split, size=size)])
     return folder
 
 

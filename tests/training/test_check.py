@@ -54,8 +54,8 @@ def test_pictures_are_checked_as_training_reads_them_and_sampled_by_name(folder,
     pytest.importorskip("PIL", reason="comes with the extra `vision`")
     small = small_config(folder).model_dump(include={"training", "backbone", "device", "seed"})
     rows, _ = found(Config.model_validate({
-        **small, "task": "detection", "data": {"path": "miniworld"}, "strategy": {"kind": kind},
-        "detection": {"embedded_size": 50, "instances": 8}}))
+        **small, "task": "detection", "data": {"path": "miniworld", "size": 50}, "strategy": {"kind": kind},
+        "detection": {"instances": 8}}))
     assert rows["sample source"] == "picture 1 of train"
     assert "examples, 41 target symbols wide" in rows["largest batch"]  # eight objects or noise, and the end
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from seq2seq_suite.config import Config
-from seq2seq_suite.data.miniworld.topics import texts
+from seq2seq_suite.miniworld import rows
 from seq2seq_suite.training import experiment
 
 
@@ -13,8 +13,8 @@ from seq2seq_suite.training import experiment
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("texts")
     for split, size in {"train": 40, "validation": 12, "test": 12}.items():
-        rows = [{"text": text, "labels": labels} for text, labels in texts(split, sizes={split: size})]
-        (folder / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        found = rows("topics", split, size=size)
+        (folder / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in found))
     return folder
 
 

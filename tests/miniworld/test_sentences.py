@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from seq2seq_suite.data.miniworld.chinese import chinese
-from seq2seq_suite.data.miniworld.german import german_text
-from seq2seq_suite.data.miniworld.text import english_text
-from seq2seq_suite.data.miniworld.world import (
+from seq2seq_suite.miniworld.chinese import chinese
+from seq2seq_suite.miniworld.german import german_text
+from seq2seq_suite.miniworld.text import english_text
+from seq2seq_suite.miniworld.world import (
     Amount,
     Description,
     Entity,

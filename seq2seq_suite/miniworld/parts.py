@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from random import Random
 from typing import TypeVar
 
-from seq2seq_suite.data.miniworld import lexicon
-from seq2seq_suite.data.miniworld.lexicon import ATTRIBUTES, GROUP_OF, GROUPS, Action
-from seq2seq_suite.data.miniworld.world import Entity, Relation, Time
+from seq2seq_suite.miniworld import lexicon
+from seq2seq_suite.miniworld.lexicon import ATTRIBUTES, GROUP_OF, GROUPS, Action
+from seq2seq_suite.miniworld.world import Entity, Relation, Time
 
 T = TypeVar("T")
 PEOPLE = (*GROUPS["person"], *GROUPS["relative"])

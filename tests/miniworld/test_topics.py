@@ -2,9 +2,9 @@
 
 import pytest
 
-from seq2seq_suite.data.miniworld import SPLITS
-from seq2seq_suite.data.miniworld.topics import LABELS, texts, topics
-from seq2seq_suite.data.miniworld.world import Description, Entity, Event, Group, Scene
+from seq2seq_suite.miniworld.sentences import SPLITS
+from seq2seq_suite.miniworld.topics import LABELS, texts, topics
+from seq2seq_suite.miniworld.world import Description, Entity, Event, Group, Scene
 
 DOG, BOY, ANNA = Entity("dog"), Entity("boy"), Entity("anna", reference="named")
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from random import Random
 
-from seq2seq_suite.data.miniworld.splits import falls_in, size_of
+from seq2seq_suite.miniworld.splits import falls_in, size_of
 
 SPLITS = ("train", "validation", "test", "longer")
 SIZES = {"train": 100_000, "validation": 1000, "test": 2000, "longer": 1000}  # questions

@@ -16,7 +16,7 @@ import threading
 
 import numpy as np
 
-from seq2seq_suite.types import DataError
+from seq2seq_suite.types import ConfigError, DataError
 
 _SYNCHRONOUS, _DONT_EXIT, _UTF8, _RATE, _PITCH = 2, 0x8000, 1, 1, 3  # speak_lib.h
 _HEAD = struct.Struct("<ii")  # samples a second, number of samples; a rate of 0 for a voice that is not there
@@ -30,7 +30,7 @@ class Speaker:
         try:
             import espeakng_loader
         except ModuleNotFoundError:
-            raise DataError("eSpeak NG is not installed", expected="it speaks the embedded sentences",
+            raise ConfigError("eSpeak NG is not installed", expected="it speaks the embedded sentences",
                             remedy="pip install 'seq2seq-suite[speech]'") from None
         paths = espeakng_loader.get_library_path(), espeakng_loader.get_data_path()
         self._process = subprocess.Popen([sys.executable, "-m", __name__, *map(str, paths)], stdin=subprocess.PIPE,

@@ -5,7 +5,7 @@ words alone: in `The cat that the dog chased sees Anna` an animal acts and a per
 The scenes are drawn so that people, animals and named people take every part; a bag of words cannot tell which, and
 `benchmarks/multilabel_baselines.py` measures how far it comes.
 
->>> from seq2seq_suite.data.miniworld.world import Entity, Event, Scene
+>>> from seq2seq_suite.miniworld.world import Entity, Event, Scene
 >>> chase = Event("chase", "past", agent=Entity("dog"), patient=Entity("boy"), about="patient")
 >>> topics([Scene((chase,))])
 ('animal_acts', 'person_affected', 'pursuit')
@@ -16,10 +16,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from random import Random
 
-from seq2seq_suite.data.miniworld import belongs
-from seq2seq_suite.data.miniworld.english import english
-from seq2seq_suite.data.miniworld.held_out import is_new_combination
-from seq2seq_suite.data.miniworld.lexicon import (
+from seq2seq_suite.miniworld.english import english
+from seq2seq_suite.miniworld.held_out import is_new_combination
+from seq2seq_suite.miniworld.lexicon import (
     ACTION,
     AGENTS,
     ATTRIBUTES_OF,
@@ -30,9 +29,10 @@ from seq2seq_suite.data.miniworld.lexicon import (
     PATIENTS,
     Action,
 )
-from seq2seq_suite.data.miniworld.parts import draw_name, draw_place, pick
-from seq2seq_suite.data.miniworld.splits import size_of
-from seq2seq_suite.data.miniworld.world import (
+from seq2seq_suite.miniworld.parts import draw_name, draw_place, pick
+from seq2seq_suite.miniworld.sentences import belongs
+from seq2seq_suite.miniworld.splits import size_of
+from seq2seq_suite.miniworld.world import (
     Description,
     Entity,
     Event,

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from seq2seq_suite.data.miniworld import lexicon
-from seq2seq_suite.data.miniworld.german_nouns import (
+from seq2seq_suite.miniworld import lexicon
+from seq2seq_suite.miniworld.german_nouns import (
     RELATIVE,
     adjective,
     gender_of,
@@ -19,7 +19,7 @@ from seq2seq_suite.data.miniworld.german_nouns import (
     relation_phrase,
     time_phrase,
 )
-from seq2seq_suite.data.miniworld.lexicon_german import (
+from seq2seq_suite.miniworld.lexicon_german import (
     COMPARATIVES,
     DRIVE,
     FREQUENCIES,
@@ -31,9 +31,9 @@ from seq2seq_suite.data.miniworld.lexicon_german import (
     VERBS,
     Verb,
 )
-from seq2seq_suite.data.miniworld.shown import can_be_none, is_definite, is_vehicle
-from seq2seq_suite.data.miniworld.text import spaced
-from seq2seq_suite.data.miniworld.world import (
+from seq2seq_suite.miniworld.shown import can_be_none, is_definite, is_vehicle
+from seq2seq_suite.miniworld.text import spaced
+from seq2seq_suite.miniworld.world import (
     Description,
     Entity,
     Event,
@@ -53,7 +53,7 @@ def german(scene: Scene) -> list[str]:
     Returns:
         The tokens, the first one capitalised.
 
-    >>> from seq2seq_suite.data.miniworld.world import Time
+    >>> from seq2seq_suite.miniworld.world import Time
     >>> anna, ball = Entity("anna", reference="named"), Entity("ball", reference="new", attributes=("red",))
     >>> german(Scene((Event("pick_up", agent=anna, patient=ball, time=Time("day", "monday"), time_first=True),)))
     ['Am', 'Montag', 'hebt', 'Anna', 'einen', 'roten', 'Ball', 'auf', '.']

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator
 
-from seq2seq_suite.data.miniworld.world import Event, Group, Participant, Scene, has_event, parts_of
+from seq2seq_suite.miniworld.world import Event, Group, Participant, Scene, has_event, parts_of
 
 HELD_OUT_ONE_IN = 12
 
@@ -15,7 +15,7 @@ def combinations(scene: Scene) -> Iterator[str]:
 
     Names and pronouns combine with nothing: they do not tell the kind.
 
-    >>> from seq2seq_suite.data.miniworld.world import Entity, Event
+    >>> from seq2seq_suite.miniworld.world import Entity, Event
     >>> chase = Event("chase", agent=Entity("dog", attributes=("big",)), patient=Entity("cat"))
     >>> list(combinations(Scene((chase,))))
     ['chase > cat', 'big dog']

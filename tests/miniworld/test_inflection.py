@@ -8,10 +8,10 @@ from itertools import pairwise
 
 import pytest
 
-from seq2seq_suite.data.miniworld import scenes
-from seq2seq_suite.data.miniworld.chinese import chinese
-from seq2seq_suite.data.miniworld.german import german
-from seq2seq_suite.data.miniworld.world import Description, Entity, Event, Scene, parts_of
+from seq2seq_suite.miniworld.chinese import chinese
+from seq2seq_suite.miniworld.german import german
+from seq2seq_suite.miniworld.sentences import scenes
+from seq2seq_suite.miniworld.world import Description, Entity, Event, Scene, parts_of
 
 GENDER_OF = {  # nouns whose singular is no plural: the gender, and the forms of the nominative and the genitive
     "Mann": "m", "Hund": "m", "König": "m", "Arzt": "m", "Hut": "m", "Ball": "m", "Brief": "m", "Zug": "m", "Bus": "m",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from seq2seq_suite.data.miniworld import lexicon
-from seq2seq_suite.data.miniworld.lexicon_chinese import (
+from seq2seq_suite.miniworld import lexicon
+from seq2seq_suite.miniworld.lexicon_chinese import (
     ADJECTIVES,
     ADJECTIVES_OF_PEOPLE,
     ADJECTIVES_OF_THE_LIVING,
@@ -20,8 +20,8 @@ from seq2seq_suite.data.miniworld.lexicon_chinese import (
     TIME_WORDS,
     UNITS,
 )
-from seq2seq_suite.data.miniworld.shown import is_living, is_person, pronoun_gender
-from seq2seq_suite.data.miniworld.world import Description, Entity, Group, Participant, Relation, Time
+from seq2seq_suite.miniworld.shown import is_living, is_person, pronoun_gender
+from seq2seq_suite.miniworld.world import Description, Entity, Group, Participant, Relation, Time
 
 
 def adjective(concept: str, entity: Entity) -> str:
@@ -61,7 +61,7 @@ def described(entity: Entity, attributes: tuple[str, ...]) -> str:
 
 def _before_attributes(entity: Entity, *, none: bool) -> str:
     """Owner, determiner and number, the clause and the detail that say which one."""
-    from seq2seq_suite.data.miniworld.chinese import relative_clause  # clauses hold nouns, and nouns hold clauses
+    from seq2seq_suite.miniworld.chinese import relative_clause  # clauses hold nouns, and nouns hold clauses
 
     belongs = entity.detail is not None and entity.detail.kind == "belonging"
     owner = entity.owner or (entity.detail.entity if belongs else None)  # type: ignore[union-attr]

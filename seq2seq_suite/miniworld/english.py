@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import cache
 
-from seq2seq_suite.data.miniworld import lexicon
-from seq2seq_suite.data.miniworld.lexicon_english import (
+from seq2seq_suite.miniworld import lexicon
+from seq2seq_suite.miniworld.lexicon_english import (
     AMOUNTS,
     COMPARATIVES,
     NAMES,
@@ -16,7 +16,7 @@ from seq2seq_suite.data.miniworld.lexicon_english import (
     VERBS,
     noun,
 )
-from seq2seq_suite.data.miniworld.world import (
+from seq2seq_suite.miniworld.world import (
     Description,
     Entity,
     Event,

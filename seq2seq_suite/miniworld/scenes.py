@@ -17,9 +17,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from random import Random
 
-from seq2seq_suite.data.miniworld import lexicon
-from seq2seq_suite.data.miniworld.lexicon import ACTION, AGENTS, GROUP_OF, GROUPS, PATIENTS, Action
-from seq2seq_suite.data.miniworld.parts import (
+from seq2seq_suite.miniworld import lexicon
+from seq2seq_suite.miniworld.lexicon import ACTION, AGENTS, GROUP_OF, GROUPS, PATIENTS, Action
+from seq2seq_suite.miniworld.parts import (
     PEOPLE,
     draw_attributes,
     draw_detail,
@@ -30,7 +30,7 @@ from seq2seq_suite.data.miniworld.parts import (
     draw_time,
     pick,
 )
-from seq2seq_suite.data.miniworld.world import (
+from seq2seq_suite.miniworld.world import (
     Amount,
     Description,
     Entity,

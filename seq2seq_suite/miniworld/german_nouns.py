@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from seq2seq_suite.data.miniworld import lexicon
-from seq2seq_suite.data.miniworld.lexicon_german import (
+from seq2seq_suite.miniworld import lexicon
+from seq2seq_suite.miniworld.lexicon_german import (
     ADJECTIVES,
     ADJECTIVES_OF_PEOPLE,
     AMOUNTS,
@@ -22,8 +22,8 @@ from seq2seq_suite.data.miniworld.lexicon_german import (
     TIME_WORDS,
     noun,
 )
-from seq2seq_suite.data.miniworld.shown import is_definite, is_person, pronoun_gender
-from seq2seq_suite.data.miniworld.world import Entity, Group, Participant, Relation, Time
+from seq2seq_suite.miniworld.shown import is_definite, is_person, pronoun_gender
+from seq2seq_suite.miniworld.world import Entity, Group, Participant, Relation, Time
 
 CASES = ("nominative", "accusative", "dative", "genitive")
 _GENDERS = (MASCULINE, FEMININE, NEUTER, PLURAL)
@@ -93,7 +93,7 @@ def noun_phrase(participant: Participant | None, case: str, *, subject: bool = F
 
 def after_noun(entity: Entity) -> list[str]:
     """Whose it is, which one, and the relative clause."""
-    from seq2seq_suite.data.miniworld.german import relative_clause  # clauses hold nouns, and nouns hold clauses
+    from seq2seq_suite.miniworld.german import relative_clause  # clauses hold nouns, and nouns hold clauses
 
     words: list[str] = []
     if entity.owner is not None and entity.owner.reference not in ("given", "named"):

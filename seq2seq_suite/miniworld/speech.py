@@ -12,9 +12,9 @@ from random import Random
 
 import numpy as np
 
-from seq2seq_suite.data.miniworld import scenes
-from seq2seq_suite.data.miniworld.speaker import speaker
-from seq2seq_suite.data.miniworld.world import Scene
+from seq2seq_suite.miniworld.sentences import scenes
+from seq2seq_suite.miniworld.speaker import speaker
+from seq2seq_suite.miniworld.world import Scene
 
 # Variants of the English voice that sound like people; those left out whisper, croak or sing.
 _VOICES = ("Alex", "Alicia", "Andrea", "Andy", "Annie", "Denis", "Diogo", "Gene", "Gene2", "Henrique", "Hugo", "Jacky",
@@ -66,11 +66,11 @@ class Spoken:
         return clean + noise * np.float32(power**0.5), rate
 
 
-def utterances(split: str, *, size: int, seed: int = 0) -> Iterator[tuple[Scene, Spoken]]:
+def utterances(split: str, *, seed: int = 0, sizes: dict[str, int] | None = None) -> Iterator[tuple[Scene, Spoken]]:
     """Scenes of a split with what is said of them, each by a voice of that split; see `miniworld.scenes`."""
-    from seq2seq_suite.data.miniworld.text import english_text
+    from seq2seq_suite.miniworld.text import english_text
 
     rng = Random(f"speech/{seed}/{split}")
-    for number, scene in enumerate(scenes(split, seed=seed, sizes={split: size})):
+    for number, scene in enumerate(scenes(split, seed=seed, sizes=sizes)):
         yield scene, Spoken(english_text(scene), f"{rng.choice(ACCENTS)}+{rng.choice(VOICES[split])}",
                             rng.randint(*_RATES), rng.randint(*_PITCHES), round(rng.uniform(*_NOISE), 1), number)

@@ -14,8 +14,7 @@ from random import Random
 
 import numpy as np
 
-from seq2seq_suite.data.miniworld.splits import size_of
-from seq2seq_suite.types import Objects
+from seq2seq_suite.miniworld.splits import size_of
 
 SIZES = {"train": 3000, "validation": 200, "test": 400}
 SHAPES = ("circle", "square", "triangle", "star")
@@ -64,8 +63,8 @@ class Drawn:
         return drawn
 
 
-def pictures(split: str, *, seed: int = 0, sizes: dict[str, int] | None = None) -> Iterator[tuple[Drawn, Objects]]:
-    """Pictures of a split with what is in them.
+def pictures(split: str, *, seed: int = 0, sizes: dict[str, int] | None = None) -> Iterator[Drawn]:
+    """Pictures of a split.
 
     Args:
         split: one of `SIZES`.
@@ -83,9 +82,7 @@ def pictures(split: str, *, seed: int = 0, sizes: dict[str, int] | None = None) 
             if all(_hidden(other.box, thing.box) <= _MOST_HIDDEN for other in things):
                 things.append(thing)
         ground = tuple(rng.randint(200, 250) for _ in range(3))
-        objects = Objects(tuple(tuple(map(float, thing.box)) for thing in things),
-                          tuple(thing.label for thing in things))
-        yield Drawn(f"picture {number + 1} of {split}", tuple(things), ground, rng.randrange(2**31)), objects
+        yield Drawn(f"picture {number + 1} of {split}", tuple(things), ground, rng.randrange(2**31))
 
 
 def _draw_thing(rng: Random, split: str) -> Thing:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from seq2seq_suite.data.miniworld import lexicon
-from seq2seq_suite.data.miniworld.world import Entity, Group, Participant
+from seq2seq_suite.miniworld import lexicon
+from seq2seq_suite.miniworld.world import Entity, Group, Participant
 
 PEOPLE = ("person", "relative", "first_name")
 

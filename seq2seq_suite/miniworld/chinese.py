@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from seq2seq_suite.data.miniworld import lexicon
-from seq2seq_suite.data.miniworld.chinese_nouns import adjective, end_point, location, noun_phrase, time_phrase
-from seq2seq_suite.data.miniworld.lexicon_chinese import (
+from seq2seq_suite.miniworld import lexicon
+from seq2seq_suite.miniworld.chinese_nouns import adjective, end_point, location, noun_phrase, time_phrase
+from seq2seq_suite.miniworld.lexicon_chinese import (
     ACTIVITIES,
     ATTEND,
     DRIVE,
@@ -26,8 +26,8 @@ from seq2seq_suite.data.miniworld.lexicon_chinese import (
     VERBS,
     Verb,
 )
-from seq2seq_suite.data.miniworld.shown import can_be_none, is_definite, is_person, is_vehicle
-from seq2seq_suite.data.miniworld.world import Description, Entity, Event, Group, Participant, Scene
+from seq2seq_suite.miniworld.shown import can_be_none, is_definite, is_person, is_vehicle
+from seq2seq_suite.miniworld.world import Description, Entity, Event, Group, Participant, Scene
 
 _TELLS_THE_PAST = ("yesterday", "last", "ago")
 
@@ -41,7 +41,7 @@ def chinese(scene: Scene) -> str:
     Returns:
         The sentence.
 
-    >>> from seq2seq_suite.data.miniworld.world import Relation
+    >>> from seq2seq_suite.miniworld.world import Relation
     >>> anna, book = Entity("anna", reference="named"), Entity("book", reference="new", attributes=("red",))
     >>> chinese(Scene((Event("place", "past", anna, book, goal=Relation("on", Entity("table"))),)))
     '安娜把一本红色的书放在了桌子上。'

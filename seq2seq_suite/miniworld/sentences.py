@@ -1,9 +1,9 @@
-"""A small world: seeded scenes of who does what to whom, and what each task sees of them.
+"""The scenes of each split, seeded: who does what to whom.
 
 The scene is the source; every view of it is a module of its own: `english` gives a sentence with its tree,
 `german` and `chinese` its translations, `text` the sentence in natural spacing.
 
->>> from seq2seq_suite.data.miniworld.english import english
+>>> from seq2seq_suite.miniworld.english import english
 >>> scene = scenes("test", sizes={"test": 1})[0]
 >>> english(scene).label
 'TOP'
@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from random import Random
 
-from seq2seq_suite.data.miniworld.english import english
-from seq2seq_suite.data.miniworld.held_out import is_new_combination
-from seq2seq_suite.data.miniworld.scenes import Scene, sample_scene
-from seq2seq_suite.data.miniworld.splits import falls_in, size_of
+from seq2seq_suite.miniworld.english import english
+from seq2seq_suite.miniworld.held_out import is_new_combination
+from seq2seq_suite.miniworld.scenes import Scene, sample_scene
+from seq2seq_suite.miniworld.splits import falls_in, size_of
 
 SPLITS = ("train", "validation", "test", "compositional")
 SIZES = {"train": 6000, "validation": 500, "test": 1000, "compositional": 1000}

@@ -14,14 +14,15 @@ from itertools import pairwise
 import pytest
 
 from benchmarks.translation_baselines import dictionary
-from seq2seq_suite.data.miniworld import lexicon, scenes
-from seq2seq_suite.data.miniworld.chinese import chinese
-from seq2seq_suite.data.miniworld.english import english
-from seq2seq_suite.data.miniworld.german import german, german_text
-from seq2seq_suite.data.miniworld.lexicon import ACTIONS, AGENTS, GROUPS, PATIENTS
-from seq2seq_suite.data.miniworld.text import english_text, spaced
-from seq2seq_suite.data.miniworld.world import Amount, Description, Entity, Event, Relation, Scene, Time
 from seq2seq_suite.metrics.bleu import score_translations
+from seq2seq_suite.miniworld import lexicon
+from seq2seq_suite.miniworld.chinese import chinese
+from seq2seq_suite.miniworld.english import english
+from seq2seq_suite.miniworld.german import german, german_text
+from seq2seq_suite.miniworld.lexicon import ACTIONS, AGENTS, GROUPS, PATIENTS
+from seq2seq_suite.miniworld.sentences import scenes
+from seq2seq_suite.miniworld.text import english_text, spaced
+from seq2seq_suite.miniworld.world import Amount, Description, Entity, Event, Relation, Scene, Time
 from seq2seq_suite.types import Example
 
 SPLITS = {"train": 1500, "test": 1000, "compositional": 1000}
@@ -205,9 +206,9 @@ def test_sentences_share_a_translation_only_if_they_are_made_of_the_same_words(
 
 
 def test_other_processes_tell_the_same() -> None:
-    command = ("from seq2seq_suite.data.miniworld import scenes\n"
-               "from seq2seq_suite.data.miniworld.chinese import chinese\n"
-               "from seq2seq_suite.data.miniworld.german import german\n"
+    command = ("from seq2seq_suite.miniworld.sentences import scenes\n"
+               "from seq2seq_suite.miniworld.chinese import chinese\n"
+               "from seq2seq_suite.miniworld.german import german\n"
                "for scene in scenes('test', sizes={'test': 50}): print(ascii((german(scene), chinese(scene))))")
     told = {subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=True,
                            env={**os.environ, "PYTHONHASHSEED": salt}).stdout for salt in ("1", "2")}

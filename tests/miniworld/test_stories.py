@@ -5,8 +5,8 @@ import zlib
 
 import pytest
 
-from seq2seq_suite.data.miniworld import stories
-from seq2seq_suite.data.miniworld.stories import MEN, NUMBERS, WOMEN, Asked
+from seq2seq_suite.miniworld import stories
+from seq2seq_suite.miniworld.stories import MEN, NUMBERS, WOMEN, Asked
 
 NAMES = WOMEN + MEN
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from seq2seq_suite.data.miniworld.english import english
-from seq2seq_suite.data.miniworld.world import Scene
+from seq2seq_suite.miniworld.english import english
+from seq2seq_suite.miniworld.world import Scene
 
 _ATTACHED = (",", ".", "'s", "'")  # written right after the word before
 
@@ -22,7 +22,7 @@ def spaced(tokens: Sequence[str]) -> str:
 def english_text(scene: Scene) -> str:
     """The English sentence for a scene, as `english` tells it, in natural spacing.
 
-    >>> from seq2seq_suite.data.miniworld.world import Entity, Event
+    >>> from seq2seq_suite.miniworld.world import Entity, Event
     >>> mother = Entity("mother", owner=Entity("anna", reference="named"))
     >>> english_text(Scene((Event("see", tense="past", agent=mother, patient=Entity("dog")),)))
     "Anna's mother saw the dog."

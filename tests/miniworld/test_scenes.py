@@ -9,11 +9,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from seq2seq_suite.data.miniworld import MAX_WORDS, SIZES, SPLITS, held_out, lexicon, scenes
-from seq2seq_suite.data.miniworld.english import LABELS, TAGS, english
-from seq2seq_suite.data.miniworld.lexicon import ACTION
-from seq2seq_suite.data.miniworld.lexicon_english import noun
-from seq2seq_suite.data.miniworld.scenes import Description, Entity, Event, Group, Relation, Scene, is_plural, parts_of
+from seq2seq_suite.miniworld import held_out, lexicon
+from seq2seq_suite.miniworld.english import LABELS, TAGS, english
+from seq2seq_suite.miniworld.lexicon import ACTION
+from seq2seq_suite.miniworld.lexicon_english import noun
+from seq2seq_suite.miniworld.scenes import Description, Entity, Event, Group, Relation, Scene, is_plural, parts_of
+from seq2seq_suite.miniworld.sentences import MAX_WORDS, SIZES, SPLITS, scenes
 from seq2seq_suite.trees import Tree, read_trees, relabel_words
 
 Split = list[tuple[Scene, Tree]]
@@ -45,7 +46,7 @@ def test_each_split_has_its_default_size(world: dict[str, Split]) -> None:
 
 
 def test_a_seed_gives_the_same_scenes_in_another_process() -> None:
-    command = "from seq2seq_suite.data.miniworld import *; print(scenes('test', seed=5, sizes={'test': 20}))"
+    command = "from seq2seq_suite.miniworld.sentences import *; print(scenes('test', seed=5, sizes={'test': 20}))"
     seen = {subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=True,
                            env={**os.environ, "PYTHONHASHSEED": salt}).stdout.strip() for salt in ("1", "2")}
     assert seen == {str(scenes("test", seed=5, sizes={"test": 20}))}

@@ -1,0 +1,113 @@
+"""Embedded data: a small world of scenes, seen as each kind of data set that the suite reads.
+
+`rows` is the only door. What it yields has the columns that users' own data have, so that nothing else in the suite
+knows a generator. All of it is seeded: the same rows in every process and version of Python.
+
+>>> next(iter(rows("trees", "test", size=1)))["tree"].startswith("(TOP (S ")
+True
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Any
+
+from seq2seq_suite.types import DataError
+
+_SCENES = ("train", "validation", "test", "compositional")
+# View -> its splits. `compositional` holds combinations of parts that training lacks, `longer` longer stories.
+VIEWS: dict[str, tuple[str, ...]] = {
+    "trees": _SCENES, "translations": _SCENES, "speech": _SCENES, "topics": _SCENES,
+    "questions": ("train", "validation", "test", "longer"), "stories": ("train", "validation", "test", "longer"),
+    "pictures": ("train", "validation", "test")}
+
+
+def rows(view: str, split: str, *, size: int = 0) -> Iterator[dict[str, Any]]:
+    """The rows of a split.
+
+    Args:
+        view: what is seen of the world, and so the columns:
+            trees          tree: an English sentence with its tree, in brackets
+            translations   en, de, zh: the same scene as text in three languages
+            speech         audio: an English sentence, spoken; text, de, zh; translation, which is zh; speaker
+            topics         text, labels
+            questions      question, context, answer, type
+            stories        text: the contexts of `questions`, each once
+            pictures       image, objects: {bbox, categories}
+        split: one of `VIEWS[view]`; they share no sentence, story or handwritten digit.
+        size: how many rows; 0 for the view's own number.
+
+    Raises:
+        DataError: there is no such view or split.
+    """
+    for name, known, what in ((view, tuple(VIEWS), "view"), (split, VIEWS.get(view, ()), "split")):
+        if name not in known:
+            raise DataError(f"miniworld has no {what} '{name}'", expected=f"one of {', '.join(known)}",
+                            remedy=f"name one of these {what}s")
+    return _GENERATORS[view](split, {split: size} if size else {})
+
+
+def _trees(split: str, sizes: dict[str, int]) -> Iterator[dict[str, Any]]:
+    from seq2seq_suite.miniworld.english import english
+    from seq2seq_suite.miniworld.sentences import scenes
+
+    return ({"tree": str(english(scene))} for scene in scenes(split, sizes=sizes))
+
+
+def _translations(split: str, sizes: dict[str, int]) -> Iterator[dict[str, Any]]:
+    from seq2seq_suite.miniworld.chinese import chinese
+    from seq2seq_suite.miniworld.german import german_text
+    from seq2seq_suite.miniworld.sentences import scenes
+    from seq2seq_suite.miniworld.text import english_text
+
+    # The grammar of two languages takes more examples than brackets do: 6,000 pairs were learnt by heart.
+    for scene in scenes(split, sizes={"train": 20_000} | sizes):
+        yield {"en": english_text(scene), "de": german_text(scene), "zh": chinese(scene)}
+
+
+def _speech(split: str, sizes: dict[str, int]) -> Iterator[dict[str, Any]]:
+    from seq2seq_suite.miniworld.chinese import chinese
+    from seq2seq_suite.miniworld.german import german_text
+    from seq2seq_suite.miniworld.speech import utterances
+
+    for scene, spoken in utterances(split, sizes=sizes):
+        translated = chinese(scene)
+        yield {"audio": spoken, "text": spoken.text, "translation": translated, "de": german_text(scene),
+               "zh": translated, "speaker": spoken.voice}
+
+
+def _topics(split: str, sizes: dict[str, int]) -> Iterator[dict[str, Any]]:
+    from seq2seq_suite.miniworld.topics import texts
+
+    return ({"text": text, "labels": list(labels)} for text, labels in texts(split, sizes=sizes))
+
+
+def _questions(split: str, sizes: dict[str, int]) -> Iterator[dict[str, Any]]:
+    from seq2seq_suite.miniworld.stories import questions
+
+    for asked in questions(split, sizes=sizes):
+        yield {"question": asked.question, "context": " ".join(asked.story), "answer": asked.answer,
+               "type": asked.kind}
+
+
+def _stories(split: str, sizes: dict[str, int]) -> Iterator[dict[str, Any]]:
+    from seq2seq_suite.miniworld.stories import QUESTIONS, questions
+
+    enough = {name: QUESTIONS * size for name, size in sizes.items()}
+    told = dict.fromkeys(" ".join(asked.story) for asked in questions(split, sizes=enough))
+    return ({"text": story} for story in islice(told, sizes.get(split)))
+
+
+def _pictures(split: str, sizes: dict[str, int]) -> Iterator[dict[str, Any]]:
+    from seq2seq_suite.miniworld.pictures import pictures
+
+    for picture in pictures(split, sizes=sizes):
+        boxes = [[x1, y1, x2 - x1, y2 - y1] for x1, y1, x2, y2 in (thing.box for thing in picture.things)]
+        yield {"image": picture,
+               "objects": {"bbox": boxes, "categories": [thing.label for thing in picture.things]}}
+
+
+_GENERATORS: dict[str, Callable[[str, dict[str, int]], Iterator[dict[str, Any]]]] = {
+    "trees": _trees, "translations": _translations, "speech": _speech, "topics": _topics, "questions": _questions,
+    "stories": _stories, "pictures": _pictures}

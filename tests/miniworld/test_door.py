@@ -1,0 +1,48 @@
+"""The door to the embedded data: every view has the columns that users' data have, seeded and without overlap."""
+
+import hashlib
+
+import pytest
+
+from seq2seq_suite.miniworld import VIEWS, rows
+from seq2seq_suite.types import DataError
+
+COLUMNS = {"trees": {"tree"}, "translations": {"en", "de", "zh"}, "topics": {"text", "labels"},
+           "speech": {"audio", "text", "translation", "de", "zh", "speaker"},
+           "questions": {"question", "context", "answer", "type"}, "stories": {"text"},
+           "pictures": {"image", "objects"}}
+
+
+def test_every_view_has_its_columns():
+    assert {view: set(next(rows(view, "test", size=1))) for view in VIEWS} == COLUMNS
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_view_has_as_many_rows_as_asked_for_and_begins_alike_whatever_their_number(view):
+    for split in VIEWS[view]:
+        few, more = list(rows(view, split, size=3)), list(rows(view, split, size=7))
+        assert (len(few), len(more)) == (3, 7)
+        assert few == more[:3]
+
+
+@pytest.mark.parametrize("view", sorted(VIEWS.keys() - {"speech", "pictures"}))
+def test_no_row_stands_in_two_splits(view):
+    seen = [{str(row) for row in rows(view, split, size=200)} for split in VIEWS[view]]
+    assert sum(map(len, seen)) == len(set().union(*seen))
+
+
+def test_a_view_or_split_that_is_not_there_is_refused():
+    with pytest.raises(DataError, match="no view 'grammar'"):
+        rows("grammar", "train")
+    with pytest.raises(DataError, match="no split 'longer'") as caught:
+        rows("trees", "longer")
+    assert caught.value.expected == "one of train, validation, test, compositional"
+
+
+@pytest.mark.parametrize(("view", "digest"), [
+    ("trees", "216bf1485c428e3b"), ("translations", "99ea77baeabd082c"), ("speech", "ebe1261a0de0a125"),
+    ("topics", "236be6073b7b4803"), ("questions", "d53224bf7c2090bd"), ("stories", "341b85bebfcb0d21"),
+    ("pictures", "771428f0d0521a20")])
+def test_rows_stay_what_published_figures_were_measured_on(view, digest):
+    text = "\n".join(f"{split} {row}" for split in VIEWS[view] for row in rows(view, split, size=20))
+    assert hashlib.sha256(text.encode()).hexdigest()[:16] == digest
