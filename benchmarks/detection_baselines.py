@@ -30,7 +30,7 @@ from seq2seq_suite.data.pictures import Augmentation, fit, scaled, surest
 from seq2seq_suite.model.convolution import Convolution2d
 from seq2seq_suite.model.picture import ConvolutionalStem
 from seq2seq_suite.tasks import open_task
-from seq2seq_suite.tasks.detection import DetectionTask
+from seq2seq_suite.tasks.detection.task import DetectionTask
 from seq2seq_suite.training.optimizer import build_optimizer, learning_rate, set_rate
 from seq2seq_suite.types import Example, Objects
 

@@ -26,7 +26,7 @@ from benchmarks.machine import markdown_table, provenance
 from seq2seq_suite.data.sources import read_rows
 from seq2seq_suite.metrics.labels import binarise, score_labels
 from seq2seq_suite.miniworld.topics import texts
-from seq2seq_suite.tasks.label_names import read_labels, read_names
+from seq2seq_suite.tasks.multilabel.label_names import read_labels, read_names
 
 Rows = list[tuple[str, tuple[str, ...]]]
 TITLE_WEIGHT = 0.5

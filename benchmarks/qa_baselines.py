@@ -24,7 +24,7 @@ from torch import nn
 from seq2seq_suite.config_file import is_override, load
 from seq2seq_suite.data.vocabulary import Vocabulary
 from seq2seq_suite.tasks import open_task
-from seq2seq_suite.tasks.passages import words_of
+from seq2seq_suite.tasks.qa.passages import words_of
 from seq2seq_suite.types import Example, Score
 
 Predictor = Callable[[Example], str]

@@ -15,7 +15,7 @@ from seq2seq_suite.model.layers import LayerShape
 from seq2seq_suite.model.seq2seq import Seq2Seq
 from seq2seq_suite.sizes import Sizes
 from seq2seq_suite.strategies.base import Strategy
-from seq2seq_suite.tasks.parsing import ParsingTask
+from seq2seq_suite.tasks.parsing.task import ParsingTask
 from seq2seq_suite.trees import read_trees
 from seq2seq_suite.types import END, Batch, Example
 

@@ -66,7 +66,7 @@ def test_the_embedded_data_are_entered_by_their_door_alone():
     entered = {f"{path.relative_to(PACKAGE)}: {line.strip()}" for path in others
                for line in path.read_text().splitlines() if "seq2seq_suite.miniworld" in line}
     assert entered == {"data/sources.py: from seq2seq_suite.miniworld import rows"}
-    assert not [path.name for path in (PACKAGE / "tasks").glob("*.py") if "miniworld" in path.read_text()]
+    assert not [path.name for path in (PACKAGE / "tasks").rglob("*.py") if "miniworld" in path.read_text()]
 
 
 def test_every_package_is_known_to_the_rule():

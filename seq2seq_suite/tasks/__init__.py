@@ -21,11 +21,11 @@ def open_task(name: str, config: Config | None = None) -> Task:
     """
     from seq2seq_suite.config import Config
     from seq2seq_suite.tasks.asr import SpeechRecognitionTask
-    from seq2seq_suite.tasks.detection import DetectionTask
+    from seq2seq_suite.tasks.detection.task import DetectionTask
     from seq2seq_suite.tasks.language_model import LanguageModelTask
-    from seq2seq_suite.tasks.multilabel import MultilabelTask
-    from seq2seq_suite.tasks.parsing import ParsingTask
-    from seq2seq_suite.tasks.qa import QuestionAnsweringTask
+    from seq2seq_suite.tasks.multilabel.task import MultilabelTask
+    from seq2seq_suite.tasks.parsing.task import ParsingTask
+    from seq2seq_suite.tasks.qa.task import QuestionAnsweringTask
     from seq2seq_suite.tasks.speech_translation import SpeechTranslationTask
     from seq2seq_suite.tasks.translation import TranslationTask
 

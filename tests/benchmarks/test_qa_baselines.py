@@ -5,7 +5,7 @@ import pytest
 from benchmarks.qa_baselines import bag_of_words, frequent_answer, nearest_sentence
 from seq2seq_suite.metrics.answers import Gold, answer_scores
 from seq2seq_suite.miniworld.stories import questions
-from seq2seq_suite.tasks.passages import Passage
+from seq2seq_suite.tasks.qa.passages import Passage
 from seq2seq_suite.types import Example
 
 

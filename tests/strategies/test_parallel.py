@@ -17,7 +17,7 @@ from seq2seq_suite.strategies.dag import DirectedAcyclic, prefix_beam, walk
 from seq2seq_suite.strategies.length import CutAtEnd, LengthFirst, MaskPredict
 from seq2seq_suite.strategies.parallel import Glancing, spread
 from seq2seq_suite.strategies.search import SearchOptions
-from seq2seq_suite.tasks.label_automaton import LabelAutomaton
+from seq2seq_suite.tasks.multilabel.label_automaton import LabelAutomaton
 from seq2seq_suite.types import END, UNKNOWN, Batch, Example, States
 
 SIZES = Sizes(target_symbols=9, source_symbols=11, length_ratio=1.0, link_heads=2)

@@ -15,7 +15,7 @@ from seq2seq_suite.strategies.dag import DirectedAcyclic, prefix_beam
 from seq2seq_suite.strategies.length import CutAtEnd, LengthFirst, MaskPredict
 from seq2seq_suite.strategies.parallel import read, read_under
 from seq2seq_suite.strategies.search import SearchOptions
-from seq2seq_suite.tasks.label_automaton import LabelAutomaton
+from seq2seq_suite.tasks.multilabel.label_automaton import LabelAutomaton
 from seq2seq_suite.types import END
 
 SIZES = Sizes(target_symbols=7, source_symbols=11, length_ratio=1.5, link_heads=2)

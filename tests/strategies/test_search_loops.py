@@ -15,7 +15,7 @@ from seq2seq_suite.model.seq2seq import Prompt
 from seq2seq_suite.sizes import Sizes
 from seq2seq_suite.strategies.autoregressive import Autoregressive
 from seq2seq_suite.strategies.search import SearchOptions
-from seq2seq_suite.tasks.label_automaton import LabelAutomaton
+from seq2seq_suite.tasks.multilabel.label_automaton import LabelAutomaton
 from seq2seq_suite.types import BEGIN, END, Batch, States
 
 SIZES = Sizes(target_symbols=7, source_symbols=11, ctc_symbols=7)

@@ -13,7 +13,7 @@ from seq2seq_suite.sizes import SetOptions, Sizes
 from seq2seq_suite.strategies.autoregressive import Autoregressive
 from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.strategies.sets import SetAutoregressive, shuffle
-from seq2seq_suite.tasks.label_automaton import LabelAutomaton
+from seq2seq_suite.tasks.multilabel.label_automaton import LabelAutomaton
 from seq2seq_suite.types import BEGIN, END, Hypothesis
 
 SYMBOLS = 7  # three labels: 4, 5, 6

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from task_tools import parser_batch
 
 from seq2seq_suite.config import Config
-from seq2seq_suite.tasks.automaton import ParserAutomaton
-from seq2seq_suite.tasks.linearisation import Brackets, InOrder
-from seq2seq_suite.tasks.parsing import ParsingTask
-from seq2seq_suite.tasks.tetra_tags import TetraAutomaton, TetraTags
+from seq2seq_suite.tasks.parsing.automaton import ParserAutomaton
+from seq2seq_suite.tasks.parsing.linearisation import Brackets, InOrder
+from seq2seq_suite.tasks.parsing.task import ParsingTask
+from seq2seq_suite.tasks.parsing.tetra_tags import TetraAutomaton, TetraTags
 from seq2seq_suite.trees import Tree
 from seq2seq_suite.types import END, UNKNOWN, Example
 

@@ -22,7 +22,7 @@ from seq2seq_suite.model.picture import plane
 from seq2seq_suite.strategies.boxes import GROUP, BoxAutoregressive, gaze
 from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.strategies.slots import BoxSlots
-from seq2seq_suite.tasks.detection import NOISE
+from seq2seq_suite.tasks.detection.task import NOISE
 from seq2seq_suite.types import BEGIN, END, SPECIALS, DataError, Example, Objects
 
 SMALL = {"detection__height": 96, "detection__width": 96, "detection__stride": 16, "detection__bins": 48,

@@ -11,7 +11,7 @@ import task_tools
 
 pytest.importorskip("PIL", reason="comes with the extra `vision`")
 
-from seq2seq_suite.tasks.detection import NOISE
+from seq2seq_suite.tasks.detection.task import NOISE
 from seq2seq_suite.types import END, SPECIALS, UNKNOWN, DataError, Example, Hypothesis, Objects
 
 # Pictures are fitted into 64 x 128; a bin is 2 pixels, a patch 8 bins.

@@ -5,7 +5,7 @@ import torch
 
 from seq2seq_suite.sizes import Sizes
 from seq2seq_suite.strategies.search import SearchOptions, beam_search, one_best
-from seq2seq_suite.tasks.label_automaton import LabelAutomaton
+from seq2seq_suite.tasks.multilabel.label_automaton import LabelAutomaton
 from seq2seq_suite.types import END, SPECIALS
 
 SYMBOLS = 10

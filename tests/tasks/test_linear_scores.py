@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from seq2seq_suite.tasks.linear_scores import LinearScores
+from seq2seq_suite.tasks.multilabel.linear_scores import LinearScores
 from seq2seq_suite.types import DataError
 
 CHANCE = np.random.Generator(np.random.PCG64(1))

@@ -4,8 +4,8 @@ import itertools
 
 import pytest
 
-from seq2seq_suite.tasks.linearisation import Brackets, InOrder, with_root, without_root
-from seq2seq_suite.tasks.tetra_tags import TetraTags
+from seq2seq_suite.tasks.parsing.linearisation import Brackets, InOrder, with_root, without_root
+from seq2seq_suite.tasks.parsing.tetra_tags import TetraTags
 from seq2seq_suite.trees import read_trees
 
 WORDS, TAGS = ["a", "b"], ["X", "Y"]

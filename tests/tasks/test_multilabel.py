@@ -15,8 +15,8 @@ from seq2seq_suite.config import Config
 from seq2seq_suite.data.batching import collate
 from seq2seq_suite.miniworld.topics import LABELS
 from seq2seq_suite.sizes import SetOptions
-from seq2seq_suite.tasks.label_names import from_line, read_names, to_line
-from seq2seq_suite.tasks.multilabel import MultilabelTask, above
+from seq2seq_suite.tasks.multilabel.label_names import from_line, read_names, to_line
+from seq2seq_suite.tasks.multilabel.task import MultilabelTask, above
 from seq2seq_suite.types import BEGIN, END, SPECIALS, UNKNOWN, DataError, Example, Hypothesis
 
 ROWS = [{"text": "Oil prices rose .", "labels": ["crude"]},

@@ -14,9 +14,9 @@ from seq2seq_suite.miniworld.english import english
 from seq2seq_suite.miniworld.sentences import scenes
 from seq2seq_suite.report import examples as report
 from seq2seq_suite.tasks import open_task
-from seq2seq_suite.tasks.linearisation import Brackets, InOrder
-from seq2seq_suite.tasks.parsing import ParsingTask
-from seq2seq_suite.tasks.tetra_tags import TetraTags
+from seq2seq_suite.tasks.parsing.linearisation import Brackets, InOrder
+from seq2seq_suite.tasks.parsing.task import ParsingTask
+from seq2seq_suite.tasks.parsing.tetra_tags import TetraTags
 from seq2seq_suite.trees import DEEPEST, Tree, clean, read_trees
 from seq2seq_suite.types import BEGIN, END, SPECIALS, UNKNOWN, ConfigError, DataError, Example, Hypothesis
 

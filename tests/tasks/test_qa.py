@@ -18,8 +18,8 @@ from seq2seq_suite.data.batching import collate
 from seq2seq_suite.metrics.answers import Gold
 from seq2seq_suite.miniworld import rows as embedded
 from seq2seq_suite.strategies.autoregressive import Autoregressive
-from seq2seq_suite.tasks.passages import JOINER, Passage, crop, sentences_of, symbols_of, text_of, words_of
-from seq2seq_suite.tasks.qa import _holds
+from seq2seq_suite.tasks.qa.passages import JOINER, Passage, crop, sentences_of, symbols_of, text_of, words_of
+from seq2seq_suite.tasks.qa.task import _holds
 from seq2seq_suite.training import experiment
 from seq2seq_suite.types import BEGIN, END, UNKNOWN, DataError, Example, Hypothesis
 

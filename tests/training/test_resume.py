@@ -21,7 +21,7 @@ from small_run import metrics, small_config, start, weights, write_trees
 
 from seq2seq_suite import cli, config_file
 from seq2seq_suite.config import Config
-from seq2seq_suite.tasks.parsing import ParsingTask
+from seq2seq_suite.tasks.parsing.task import ParsingTask
 from seq2seq_suite.training import checkpoint, signals
 from seq2seq_suite.training import weights as stored
 from seq2seq_suite.training.run_directory import RunDirectory

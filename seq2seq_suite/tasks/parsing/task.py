@@ -17,10 +17,10 @@ from seq2seq_suite.data.words import encode_words
 from seq2seq_suite.files import read_lines
 from seq2seq_suite.metrics.evalb import evalb
 from seq2seq_suite.sizes import Sizes
-from seq2seq_suite.tasks.automaton import ParserAutomaton
-from seq2seq_suite.tasks.linearisation import Bracketing, Brackets, InOrder, Linearisation
+from seq2seq_suite.tasks.parsing.automaton import ParserAutomaton
+from seq2seq_suite.tasks.parsing.linearisation import Bracketing, Brackets, InOrder, Linearisation
+from seq2seq_suite.tasks.parsing.tetra_tags import TetraAutomaton, TetraTags
 from seq2seq_suite.tasks.reading import columns, place_of, read_examples
-from seq2seq_suite.tasks.tetra_tags import TetraAutomaton, TetraTags
 from seq2seq_suite.trees import Tree, clean, read_trees
 from seq2seq_suite.types import END, SPECIALS, UNKNOWN, Constraint, DataError, Encoded, Example, Hypothesis, Score
 

@@ -20,9 +20,9 @@ from seq2seq_suite.data.words import encode_words, split_words
 from seq2seq_suite.files import atomic_write_text, read_json, read_lines
 from seq2seq_suite.metrics.labels import binarise, score_labels
 from seq2seq_suite.sizes import SetOptions, Sizes
-from seq2seq_suite.tasks.label_automaton import LabelAutomaton
-from seq2seq_suite.tasks.label_names import INVALID, from_line, read_labels, read_names, to_line
-from seq2seq_suite.tasks.linear_scores import LinearScores
+from seq2seq_suite.tasks.multilabel.label_automaton import LabelAutomaton
+from seq2seq_suite.tasks.multilabel.label_names import INVALID, from_line, read_labels, read_names, to_line
+from seq2seq_suite.tasks.multilabel.linear_scores import LinearScores
 from seq2seq_suite.tasks.reading import columns, place_of, read_examples
 from seq2seq_suite.tasks.source_pieces import SourcePieces
 from seq2seq_suite.types import END, SPECIALS, DataError, Encoded, Example, Hypothesis, Score, shown

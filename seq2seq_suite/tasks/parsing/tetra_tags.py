@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from seq2seq_suite.tasks.linearisation import ROOT, with_root, without_root
+from seq2seq_suite.tasks.parsing.linearisation import ROOT, with_root, without_root
 from seq2seq_suite.trees import Tree
 from seq2seq_suite.types import END, SPECIALS, Batch
 

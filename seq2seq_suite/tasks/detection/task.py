@@ -18,7 +18,7 @@ from seq2seq_suite.data.pictures import Augmentation, ImageFile, Picture, fit, p
 from seq2seq_suite.files import atomic_write_text, read_json, read_lines
 from seq2seq_suite.metrics.boxes import average_precision
 from seq2seq_suite.sizes import BoxOptions, Sizes
-from seq2seq_suite.tasks.object_rows import NOISE, objects_of, read_objects
+from seq2seq_suite.tasks.detection.object_rows import NOISE, objects_of, read_objects
 from seq2seq_suite.tasks.reading import columns, file_of, place_of, read_examples
 from seq2seq_suite.types import END, SPECIALS, UNKNOWN, DataError, Encoded, Example, Hypothesis, Objects, Score
 

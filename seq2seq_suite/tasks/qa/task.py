@@ -15,7 +15,7 @@ from seq2seq_suite.data.vocabulary import Vocabulary
 from seq2seq_suite.files import read_lines
 from seq2seq_suite.metrics.answers import Gold, answer_scores
 from seq2seq_suite.sizes import Sizes
-from seq2seq_suite.tasks.passages import SEPARATOR, Passage, crop, symbols_of, text_of, words_of
+from seq2seq_suite.tasks.qa.passages import SEPARATOR, Passage, crop, symbols_of, text_of, words_of
 from seq2seq_suite.tasks.reading import columns, place_of, read_examples
 from seq2seq_suite.tasks.source_pieces import SourcePieces
 from seq2seq_suite.types import END, DataError, Encoded, Example, Hypothesis, Score, shown
