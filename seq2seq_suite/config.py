@@ -8,9 +8,10 @@ resolved copy in the run directory shows plain numbers. Reading files, overrides
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from seq2seq_suite.config_backbone import Backbone
 from seq2seq_suite.config_section import (
@@ -40,10 +41,11 @@ from seq2seq_suite.config_tasks import (
     Translation,
 )
 from seq2seq_suite.config_uses import check_uses
+from seq2seq_suite.kernels import SLOTS
 from seq2seq_suite.types import brief
 
 FREE_TEXT = ("translation", "qa", "asr", "speech_translation")  # tasks that every strategy can write
-SHARED = ("seed", "device", "backbone", "training")  # what the tasks of a joint run have from it
+SHARED = ("seed", "device", "kernels", "components", "backbone", "training")  # what a joint run gives its tasks
 READS_SYMBOLS = ("parsing", "translation", "qa", "multilabel")  # tasks whose source is made of words or pieces
 
 
@@ -111,6 +113,10 @@ class Config(Section):
     mixture: Mixture = Mixture()
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 1  # as many as torch takes
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
+    kernels: Literal["fast", "plain"] = "fast"  # plain: the code of model/ and strategies/ as it stands, to read and to
+    # compare with; fast: its equals of kernels/
+    components: dict[str, str] = {}  # slot of kernels/ -> FILE.py:NAME, a function or class of yours that takes its
+    # place; the file's path is relative to this YAML, and its code is run
     init_from: str = ""  # directory of another run, whose best weights some parts begin with; empty for none
     init_parts: tuple[Literal["frontend", "encoder", "decoder", "ctc", "language", "all"], ...] = (
         "frontend", "encoder")  # all: every weight, and the vocabulary, of a run of the same task; of translation the
@@ -146,6 +152,24 @@ class Config(Section):
         if isinstance(given, dict) and isinstance(given.get("strategy"), dict):
             return {**given, "strategy": {"kind": "autoregressive", **given["strategy"]}}
         return given
+
+    @field_validator("components", mode="after")
+    @classmethod
+    def _are_there(cls, given: dict[str, str], info: ValidationInfo) -> dict[str, str]:
+        """Slots with absolute paths; `info.context` is the folder that relative ones count from."""
+        found = {}
+        for slot, component in given.items():
+            file, _, name = component.rpartition(":")
+            path = (info.context or Path()) / file
+            if slot not in SLOTS:
+                raise ValueError(f"components.{brief(slot)}: there is no such slot: choose one of {', '.join(SLOTS)}")
+            if not (file and name.isidentifier()):
+                raise ValueError(f"components.{slot}: got {brief(component)!r}: give FILE.py:NAME, such as "
+                                 "my_lab.py:attend")
+            if not path.is_file():
+                raise ValueError(f"components.{slot}: there is no file {path}: give its path relative to this YAML")
+            found[slot] = f"{path.resolve()}:{name}"
+        return found
 
     @model_validator(mode="after")
     def _tasks_fit(self) -> Config:

@@ -83,7 +83,7 @@ def _checked(given: dict[str, Any], overrides: Sequence[str], *, places: dict[Ke
     _take_in(given, places, file=file)
     while True:
         try:
-            return Config.model_validate(given, strict=True)
+            return Config.model_validate(given, strict=True, context=Path(file).parent)
         except ValidationError as error:
             if _leave_out(without_effect(error, given), given, places, file=file):
                 continue

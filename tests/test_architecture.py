@@ -16,8 +16,9 @@ MAY_IMPORT = {
     "config_backbone": {"config_section"},
     "config_tasks": {"config_section"},
     "config_uses": set(),
-    "config": {"config_section", "config_strategy", "config_backbone", "config_tasks", "config_uses"},
-    "model": set(),
+    "config": {"config_section", "config_strategy", "config_backbone", "config_tasks", "config_uses", "kernels"},
+    "kernels": {"model"},  # its modules; what chooses among them knows names alone
+    "model": {"kernels"},
     "strategies": {"model"},
     "miniworld": set(),
     "data": {"miniworld"},  # one source of rows among others, behind one door
@@ -25,7 +26,7 @@ MAY_IMPORT = {
     "tasks": {"data", "metrics", "config"},
     "report": set(),
     "training": {"model", "strategies", "data", "metrics", "tasks", "report", "config", "config_section",
-                 "config_file"},
+                 "config_file", "kernels"},
 }
 # A type in an annotation is no dependency at run time: the builder reads the configuration's fields.
 FOR_TYPES_ONLY = {"model": {"config_backbone"}, "config_uses": {"config"}}

@@ -10,7 +10,7 @@ from seq2seq_suite.types import ConfigError
 
 KEYS = (
     "task", "tasks", "task_weight", "task_share", "task_batch_tokens", "mixture.temperature", "mixture.max_epochs",
-    "mixture.balance", "seed", "device", "init_from", "init_parts",
+    "mixture.balance", "seed", "device", "kernels", "components", "init_from", "init_parts",
     "data.path", "data.subset", "data.size", "data.splits", "data.test_splits", "data.share", "data.max_bad_rows",
     "data.max_row_megabytes", "data.max_length",
     "backbone.size", "backbone.width", "backbone.feed_forward_width", "backbone.num_heads", "backbone.encoder_layers",

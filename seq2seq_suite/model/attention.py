@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from seq2seq_suite.model.dropout import dropout
+from seq2seq_suite.kernels.dropout import dropout
 from seq2seq_suite.model.positions import RotaryPositions
 
 

@@ -1,62 +1,20 @@
-"""Dropout with random bytes: on the CPU several times faster than one random float for each element."""
+"""Dropout: noise on what layers say, so that none relies on a single feature."""
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-_LEVELS = 256
+from seq2seq_suite import kernels
 
 
-def dropout(x: Tensor, rate: float) -> Tensor:
-    """Zero each element with probability `rate` and scale the others by 1 / (1 - rate).
-
-    On the CPU the rate is rounded to a multiple of 1/256 between 1/256 and 255/256 (0.1 becomes 0.1016) and the
-    scale follows the rounded rate, so that the expectation is exact.
+def dropout(x: Tensor, rate: float, residual: Tensor | None = None) -> Tensor:
+    """Each element zeroed with probability `rate` and the others divided by 1 - rate; then `residual` is added.
 
     Source: Srivastava et al. 2014, in its inverted form.
     """
-    if rate == 0.0:
-        return x
-    if x.device.type != "cpu":
-        return functional.dropout(x, rate)
-    return _ByteDropout.apply(x, None, rate)
-
-
-def dropout_add(residual: Tensor, x: Tensor, rate: float) -> Tensor:
-    """residual + dropout(x), in one pass over memory on the CPU."""
-    if rate == 0.0 or x.device.type != "cpu":
-        return residual + functional.dropout(x, rate)
-    return _ByteDropout.apply(x, residual, rate)
-
-
-class _ByteDropout(torch.autograd.Function):
-    """One byte of a 64-bit random number decides over each element; the mask is kept as bytes."""
-
-    @staticmethod
-    def forward(ctx, x: Tensor, residual: Tensor | None, rate: float) -> Tensor:
-        """[residual +] x, elements dropped and the rest scaled; all of one shape."""
-        dropped_levels = min(max(1, round(rate * _LEVELS)), _LEVELS - 1)
-        scale = _LEVELS / (_LEVELS - dropped_levels)
-        count = x.numel()
-        words = torch.empty((count + 7) // 8, dtype=torch.int64).random_(-(2**63), None)
-        keep = (words.view(torch.uint8)[:count] >= dropped_levels).view(torch.uint8).view(x.shape)
-        ctx.save_for_backward(keep)
-        ctx.scale = scale
-        mask = keep.to(x.dtype)
-        if residual is None:
-            return mask.mul_(x).mul_(scale)
-        if residual.dtype == x.dtype:
-            return torch.addcmul(residual, x, mask, value=scale)
-        return residual + mask.mul_(x).mul_(scale)
-
-    @staticmethod
-    def backward(ctx, grad: Tensor):
-        """The kept elements' gradient scaled, the residual's as it is."""
-        (keep,) = ctx.saved_tensors
-        grad_residual = grad if ctx.needs_input_grad[1] else None
-        return keep.to(grad.dtype).mul_(grad).mul_(ctx.scale), grad_residual, None
+    dropped = functional.dropout(x, rate)
+    return dropped if residual is None else residual + dropped
 
 
 class Dropout(nn.Module):
@@ -65,11 +23,8 @@ class Dropout(nn.Module):
     def __init__(self, rate: float):
         super().__init__()
         self.rate = rate
+        self.dropout = kernels.chosen("dropout")
 
-    def forward(self, x: Tensor) -> Tensor:
-        """x with some elements zeroed."""
-        return dropout(x, self.rate if self.training else 0.0)
-
-    def add(self, residual: Tensor, x: Tensor) -> Tensor:
-        """residual + x with some elements of x zeroed."""
-        return dropout_add(residual, x, self.rate) if self.training else residual + x
+    def forward(self, x: Tensor, residual: Tensor | None = None) -> Tensor:
+        """[residual +] x with some elements of x zeroed."""
+        return self.dropout(x, self.rate if self.training else 0.0, residual)

@@ -107,8 +107,8 @@ class Residual(nn.Module):
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor], mask: Tensor | None) -> Tensor:
         """x (B,T,D) after the sub-layer; mask (B,T) of real positions, for norms over the batch."""
         if self.pre:
-            return self.dropout.add(x, sublayer(self.norm(x, mask)))
-        return self.norm(self.dropout.add(x, sublayer(x)), mask)
+            return self.dropout(sublayer(self.norm(x, mask)), x)
+        return self.norm(self.dropout(sublayer(x), x), mask)
 
 
 class EncoderLayer(nn.Module):

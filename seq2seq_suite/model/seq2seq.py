@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -34,7 +34,7 @@ class Prompt:
     guide: Tensor | None  # (B,S,K*D)
     states: States
     labels: LabelView | None = None
-    output: Tensor | None = None  # the output layer's weight, packed for many steps
+    output: Callable[[Tensor], Tensor] | None = None  # the output layer, prepared for many steps
     past: Cache | None = None  # of a source that the decoder itself has read; `select` leaves it to the search's cache
 
     def select(self, sentences: Tensor) -> Prompt:
@@ -251,7 +251,7 @@ class Seq2Seq(nn.Module):
         places = mask.flatten().nonzero().squeeze(1)
         symbols = symbols.index_select(0, places // mask.size(1))
         if self.pointer is None and not self._label_pointer:
-            found = self.output.choose(hidden.flatten(0, 1).index_select(0, places), symbols, never=never)
+            found = self.output.gather_log_probs(hidden.flatten(0, 1).index_select(0, places), symbols, never=never)
         else:
             logits = self.logits(hidden, prompt).flatten(0, 1).index_select(0, places).float()
             logits[:, list(never)] = UNLIKELY

@@ -70,7 +70,7 @@ class _Stepper:
         batch's sources give, where that is known already.
         """
         prompt = prompt if prompt is not None else self.model.prepare(self.model.encode(batch))
-        prompt, states = replace(prompt, output=self.model.output.pack()), prompt.states
+        prompt, states = replace(prompt, output=self.model.output.prepare()), prompt.states
         automaton = self.constraint.start(batch, limit) if self.constraint is not None else None
         prefixes = Prefixes.empty(self.model.ctc(states)) if self.options.ctc_weight else None
         cache, given = self.model.new_cache(prompt), int(batch.prompt_mask.all(0).sum())

@@ -7,7 +7,9 @@ from dataclasses import replace
 
 import torch
 
+from seq2seq_suite import kernels
 from seq2seq_suite.config import Config, Search
+from seq2seq_suite.kernels import torch_private
 from seq2seq_suite.model.build import build_model
 from seq2seq_suite.model.seq2seq import Seq2Seq
 from seq2seq_suite.sizes import Sizes
@@ -35,8 +37,10 @@ def build_decoder(config: Config, task: Task, *, device: torch.device, like: Seq
 
     `like` are models that it shares weights with: see `build_model`.
     """
-    model = build_model(config.backbone, sizes_of(config, task), like=like).to(device)
-    return Decoder(task, model, _build_strategy(config, task), _search_options(config.search), device,
+    with kernels.use(config.kernels, config.components):
+        model = build_model(config.backbone, sizes_of(config, task), like=like).to(device)
+        strategy = _build_strategy(config, task)
+    return Decoder(task, model, strategy, _search_options(config.search), device,
                    (config.search.max_length_factor, config.search.max_length_extra), config.search.batch_sentences)
 
 
@@ -127,8 +131,7 @@ def choose_precision(wanted: str, device: torch.device) -> torch.dtype:
         return torch.bfloat16 if torch.cuda.is_bf16_supported(including_emulation=False) else torch.float32
     if device.type == "cpu":
         # Without these instructions bfloat16 on a CPU is emulated and far slower than float32.
-        native = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
-        return torch.bfloat16 if native else torch.float32
+        return torch.bfloat16 if torch_private.cpu_multiplies_bfloat16() else torch.float32
     return torch.float32
 
 

@@ -39,6 +39,8 @@ def examine(config: Config, splits: dict[str, list[Example]], encoded: dict[str,
     """
     rows: Rows = []
     warnings: list[str] = []
+    for slot, component in config.components.items():
+        rows.append(("code of yours", f"{component} takes the place of {slot}: the code of that file is run"))
     for split, items in encoded.items():
         rows.append((split, _describe_lengths(items)))
     rows += _unknown(encoded, warnings)

@@ -193,7 +193,12 @@ def _config_of(directory: Path, overrides: list[str]) -> Config:
     if not path.is_file():
         raise DataError("not a run directory: it has no config.yaml", file=str(directory),
                         expected="a directory that `run` wrote", remedy="name it as in `evaluate runs/parsing`")
-    return config_file.load(path, overrides)
+    config = config_file.load(path, overrides)
+    for component in config.components.values():
+        if Path(component.rpartition(":")[0]).is_relative_to(directory.resolve()):
+            raise ConfigError(f"components: {component} lies in the run directory, whose code is never run",
+                              file=str(path), expected="code of your own", remedy="keep it elsewhere")
+    return config
 
 
 def choose_task(directory: Path, name: str | None) -> Path:

@@ -68,7 +68,8 @@ def note_origin(config: Config, run_directory: RunDirectory, encoded: Mapping[st
                         expected="the same data on every machine", remedy="copy the data of the first machine")
     run_directory.summary.unlink(missing_ok=True)  # what stands there is no longer how the run ended
     run_directory.write_config(config_file.dump(config))
-    run_directory.write_provenance(provenance(command, config.seed, hashes, processes=ranks.world))
+    run_directory.write_provenance(provenance(
+        command, config.seed, hashes, processes=ranks.world, kernels=config.kernels, components=config.components))
 
 
 def few_shapes(precision: torch.dtype, device: torch.device) -> bool:

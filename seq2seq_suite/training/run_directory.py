@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
 import shutil
@@ -175,7 +176,8 @@ class RunDirectory:
         atomic_write_text(self.predictions / f"{name}.details.json", to_json(details))
 
 
-def provenance(command: list[str], seed: int, data_hashes: dict[str, str], *, processes: int = 1) -> dict[str, Any]:
+def provenance(command: list[str], seed: int, data_hashes: dict[str, str], *, processes: int = 1,
+               kernels: str = "fast", components: Mapping[str, str] | None = None) -> dict[str, Any]:
     """Everything that is needed to say where a figure came from.
 
     Args:
@@ -183,6 +185,7 @@ def provenance(command: list[str], seed: int, data_hashes: dict[str, str], *, pr
         seed: the run's seed.
         data_hashes: name of a split -> digest of its examples.
         processes: that train together.
+        kernels, components: as in the configuration; of a component's file a digest is kept.
 
     Returns:
         Commit (empty outside a checkout) and whether it was changed, versions, machine, time in UTC.
@@ -193,6 +196,8 @@ def provenance(command: list[str], seed: int, data_hashes: dict[str, str], *, pr
     commit, changed = _commit(Path(__file__).resolve().parents[2])
     return {
         "command": command, "seed": seed, "data": data_hashes, "processes": processes,
+        "kernels": kernels, "components": {slot: f"{component} sha256 {_digest_of(component)}"
+                                           for slot, component in (components or {}).items()},
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
         "commit": commit, "changed_since_commit": changed,
         "versions": {"seq2seq_suite": __version__, "python": platform.python_version(), "torch": torch.__version__,
@@ -200,6 +205,10 @@ def provenance(command: list[str], seed: int, data_hashes: dict[str, str], *, pr
         "system": platform.platform(), "cpu": _cpu(), "cpu_cores": os.cpu_count(), "threads": torch.get_num_threads(),
         "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else "",
     }
+
+
+def _digest_of(component: str) -> str:
+    return hashlib.sha256(Path(component.rpartition(":")[0]).read_bytes()).hexdigest()
 
 
 def _delete_run(path: Path, names: set[str]) -> None:

@@ -3,7 +3,9 @@
 import pytest
 import torch
 
-from seq2seq_suite.model.dropout import Dropout, dropout, dropout_add
+from seq2seq_suite import kernels
+from seq2seq_suite.kernels.dropout import dropout
+from seq2seq_suite.model.dropout import Dropout
 
 SHAPE = (301, 333)  # odd on purpose: the last random word is used in part
 
@@ -22,24 +24,29 @@ def test_the_rate_and_the_scale_follow_the_nearest_256th(rate):
     torch.testing.assert_close(out[out != 0], torch.full_like(out[out != 0], 1 / (1 - rate)))
 
 
-def test_the_expectation_is_the_input():
+@pytest.fixture(params=kernels.KINDS)
+def either(request):
+    return kernels.implementation("dropout", request.param)
+
+
+def test_the_expectation_is_the_input(either):
     torch.manual_seed(2)
     x = torch.tensor([1.0, -2.0, 5.0])
-    mean = dropout(x.expand(100_000, 3), 0.3).mean(0)
+    mean = either(x.expand(100_000, 3), 0.3).mean(0)
     torch.testing.assert_close(mean, x, rtol=0.02, atol=0.0)
 
 
 def test_no_rate_leaves_the_very_input():
     x = torch.randn(3, 4)
     assert dropout(x, 0.0) is x
-    assert torch.equal(dropout_add(x, x, 0.0), 2 * x)
+    assert torch.equal(dropout(x, 0.0, x), 2 * x)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_the_gradient_uses_the_mask_of_the_forward_pass(dtype):
+def test_the_gradient_uses_the_mask_of_the_forward_pass(either, dtype):
     torch.manual_seed(3)
     x = torch.ones(SHAPE, dtype=dtype, requires_grad=True)
-    out = dropout(x, 0.4)
+    out = either(x, 0.4)
     upstream = torch.randn(SHAPE).to(dtype)
     out.backward(upstream)
     assert x.grad.dtype == dtype
@@ -47,11 +54,11 @@ def test_the_gradient_uses_the_mask_of_the_forward_pass(dtype):
 
 
 @pytest.mark.parametrize("residual_dtype", [torch.float32, torch.bfloat16])
-def test_dropout_add_is_the_residual_plus_dropout_in_value_and_gradient(residual_dtype):
+def test_dropout_with_a_residual_is_the_residual_plus_dropout_in_value_and_gradient(residual_dtype):
     x = torch.randn(SHAPE).bfloat16().requires_grad_()
     residual = torch.randn(SHAPE).to(residual_dtype).requires_grad_()
     torch.manual_seed(4)
-    got = dropout_add(residual, x, 0.3)
+    got = dropout(x, 0.3, residual)
     got.float().square().sum().backward()
     gradients = x.grad, residual.grad
     x.grad = residual.grad = None
@@ -64,10 +71,10 @@ def test_dropout_add_is_the_residual_plus_dropout_in_value_and_gradient(residual
     assert gradients[0].dtype == torch.bfloat16 and gradients[1].dtype == residual_dtype
 
 
-def test_the_seed_of_torch_decides_over_the_mask():
+def test_the_seed_of_torch_decides_over_the_mask(either):
     def draw(seed: int) -> torch.Tensor:
         torch.manual_seed(seed)
-        return dropout(torch.ones(SHAPE), 0.5)
+        return either(torch.ones(SHAPE), 0.5)
 
     assert torch.equal(draw(5), draw(5))
     assert not torch.equal(draw(5), draw(6))
@@ -76,7 +83,7 @@ def test_the_seed_of_torch_decides_over_the_mask():
 def test_evaluation_drops_nothing():
     layer, x, residual = Dropout(0.5).eval(), torch.randn(4, 5), torch.randn(4, 5)
     assert torch.equal(layer(x), x)
-    assert torch.equal(layer.add(residual, x), residual + x)
+    assert torch.equal(layer(x, residual), residual + x)
     layer.train()
     assert not torch.equal(layer(x), x)
-    assert not torch.equal(layer.add(residual, x), residual + x)
+    assert not torch.equal(layer(x, residual), residual + x)

@@ -4,7 +4,8 @@ import pytest
 import torch
 from torch.nn import functional
 
-from seq2seq_suite.model import output
+from seq2seq_suite.kernels import output as fast_output
+from seq2seq_suite.kernels.linear import _PACKED_SYMBOLS
 from seq2seq_suite.model.embeddings import token_embedding
 from seq2seq_suite.model.output import OutputLayer
 from seq2seq_suite.sizes import Sizes
@@ -20,7 +21,7 @@ def make_factors(symbols: int = SYMBOLS):
 
 
 def test_input_and_tied_output_are_the_product_of_the_factors_in_value_and_gradient(monkeypatch):
-    monkeypatch.setattr(output, "_CHUNK_ELEMENTS", 2 * SYMBOLS)
+    monkeypatch.setattr(fast_output, "_CHUNK_ELEMENTS", 2 * SYMBOLS)
     embedding, table, projection = make_factors()
     layer = OutputLayer(WIDTH, SYMBOLS, tied=embedding)
     symbols, targets = torch.randint(0, SYMBOLS, (5,)), torch.randint(0, SYMBOLS, (5,))
@@ -38,10 +39,10 @@ def test_input_and_tied_output_are_the_product_of_the_factors_in_value_and_gradi
 
 
 def test_a_packed_narrow_weight_gives_the_same_logits():
-    embedding, table, projection = make_factors(output._PACKED_SYMBOLS)
-    layer, hidden = OutputLayer(WIDTH, output._PACKED_SYMBOLS, tied=embedding), torch.randn(4, 1, WIDTH)
+    embedding, table, projection = make_factors(_PACKED_SYMBOLS)
+    layer, hidden = OutputLayer(WIDTH, _PACKED_SYMBOLS, tied=embedding), torch.randn(4, 1, WIDTH)
     with torch.inference_mode():
-        torch.testing.assert_close(layer(hidden, layer.pack()), hidden @ (table @ projection.t()).t())
+        torch.testing.assert_close(layer(hidden, layer.prepare()), hidden @ (table @ projection.t()).t())
 
 
 def test_rows_have_expected_length_one_and_padding_none():

@@ -1,0 +1,49 @@
+"""Dropout with random bytes: on the CPU several times faster than one random float for each element."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+_LEVELS = 256
+
+
+def dropout(x: Tensor, rate: float, residual: Tensor | None = None) -> Tensor:
+    """`model.dropout.dropout`, with the residual in one pass over memory on the CPU.
+
+    Differs: on the CPU the rate is rounded to a multiple of 1/256 between 1/256 and 255/256 (0.1 becomes 0.1016) and
+    the scale follows the rounded rate, so that the expectation is exact.
+    """
+    if rate > 0.0 and x.device.type == "cpu":
+        return _ByteDropout.apply(x, residual, rate)
+    dropped = functional.dropout(x, rate) if rate > 0.0 else x
+    return dropped if residual is None else residual + dropped
+
+
+class _ByteDropout(torch.autograd.Function):
+    """One byte of a 64-bit random number decides over each element; the mask is kept as bytes."""
+
+    @staticmethod
+    def forward(ctx, x: Tensor, residual: Tensor | None, rate: float) -> Tensor:
+        """[residual +] x, elements dropped and the rest scaled; all of one shape."""
+        dropped_levels = min(max(1, round(rate * _LEVELS)), _LEVELS - 1)
+        scale = _LEVELS / (_LEVELS - dropped_levels)
+        count = x.numel()
+        words = torch.empty((count + 7) // 8, dtype=torch.int64).random_(-(2**63), None)
+        keep = (words.view(torch.uint8)[:count] >= dropped_levels).view(torch.uint8).view(x.shape)
+        ctx.save_for_backward(keep)
+        ctx.scale = scale
+        mask = keep.to(x.dtype)
+        if residual is None:
+            return mask.mul_(x).mul_(scale)
+        if residual.dtype == x.dtype:
+            return torch.addcmul(residual, x, mask, value=scale)
+        return residual + mask.mul_(x).mul_(scale)
+
+    @staticmethod
+    def backward(ctx, grad: Tensor):
+        """The kept elements' gradient scaled, the residual's as it is."""
+        (keep,) = ctx.saved_tensors
+        grad_residual = grad if ctx.needs_input_grad[1] else None
+        return keep.to(grad.dtype).mul_(grad).mul_(ctx.scale), grad_residual, None

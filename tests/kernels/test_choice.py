@@ -1,0 +1,112 @@
+"""Which implementation a model gets: the one chosen where it is built, fast by default, or the user's own."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from seq2seq_suite import kernels
+from seq2seq_suite.config_file import dump, load
+from seq2seq_suite.kernels.dropout import dropout as fast_dropout
+from seq2seq_suite.model.dropout import Dropout
+from seq2seq_suite.model.dropout import dropout as plain_dropout
+from seq2seq_suite.training import experiment
+from seq2seq_suite.types import ConfigError
+
+TINY = ("backbone.width=8", "backbone.feed_forward_width=8", "backbone.num_heads=2", "backbone.encoder_layers=1",
+        "backbone.decoder_layers=1", "training.max_updates=1", "training.validate_every=1")
+MINE = "def halve(x, rate, residual=None):\n    return x / 2 if residual is None else residual + x / 2\n"
+
+
+def test_a_model_keeps_what_was_chosen_where_it_was_built():
+    assert Dropout(0.5).dropout is fast_dropout
+    with kernels.use("plain"):
+        layer = Dropout(0.5)
+        with kernels.use("fast"):
+            assert Dropout(0.5).dropout is fast_dropout
+        assert Dropout(0.5).dropout is plain_dropout
+    assert layer.dropout is plain_dropout and Dropout(0.5).dropout is fast_dropout
+
+
+def test_a_function_or_the_name_of_one_takes_the_place_of_both(tmp_path):
+    (tmp_path / "mine.py").write_text(MINE)
+    for given in (lambda x, rate, residual=None: x / 2, f"{tmp_path / 'mine.py'}:halve"):
+        with kernels.use("plain", {"dropout": given}):
+            layer = Dropout(0.5)
+        torch.testing.assert_close(layer(torch.tensor([4.0, 2.0])), torch.tensor([2.0, 1.0]))
+
+
+@pytest.mark.parametrize(("text", "name", "said"), [
+    (MINE, "third", r"mine\.py: .*no function or class third\n *expected: one of halve"),
+    ("x = 1\ny = x.z\n", "y", r"mine\.py:2: .*AttributeError"),
+    ("def f(:\n", "f", r"mine\.py:1: .*SyntaxError"),
+])
+def test_a_component_that_cannot_be_loaded_says_where_it_fails(tmp_path, text, name, said):
+    (tmp_path / "mine.py").write_text(text)
+    with pytest.raises(ConfigError, match=said), kernels.use("fast", {"dropout": f"{tmp_path / 'mine.py'}:{name}"}):
+        pass
+
+
+def test_kinds_and_slots_that_there_are_not_are_refused():
+    for kind, components in (("quick", {}), ("fast", {"drop": plain_dropout})):
+        with pytest.raises(ConfigError, match="expected: one of"), kernels.use(kind, components):
+            pass
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch) -> Path:
+    """A working directory with a YAML in a folder below, and beside it the user's file."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "course").mkdir()
+    (tmp_path / "course" / "mine.py").write_text(MINE)
+    tree = '{"tree": "(S (NP (DT the) (NN dog)) (VP (VBZ barks)))"}\n'
+    (tmp_path / "data").mkdir()
+    for split in ("train", "validation", "test"):
+        (tmp_path / "data" / f"{split}.jsonl").write_text(tree)
+    return tmp_path / "course"
+
+
+def write(folder: Path, component: str) -> Path:
+    yaml = folder / "lab.yaml"
+    yaml.write_text(f"task: parsing\nkernels: plain\ncomponents:\n  {component}\n"
+                    "data: {path: data}\nparsing: {min_count: 1}\n")
+    return yaml
+
+
+@pytest.mark.parametrize(("component", "said"), [
+    ("drop: mine.py:halve", r"lab\.yaml:4: components\.drop: there is no such slot: choose one of .*dropout"),
+    ("dropout: your.py:halve", r"lab\.yaml:4: components\.dropout: there is no file .*course/your\.py"),
+    ("dropout: mine.py", r"lab\.yaml:4: components\.dropout: got 'mine\.py': give FILE\.py:NAME"),
+    ("dropout: 3", r"lab\.yaml:4: components\.dropout: got 3"),
+])
+def test_a_component_that_cannot_be_is_named_with_its_line(folder, component, said):
+    with pytest.raises(ConfigError, match=said):
+        load(write(folder, component))
+
+
+def test_a_run_with_a_component_says_so_and_predicts_with_it(folder):
+    config = load(write(folder, "dropout: mine.py:halve"), TINY)
+    component = config.components["dropout"]
+    assert component == f"{folder / 'mine.py'}:halve"
+    assert ("code of yours", f"{component} takes the place of dropout: the code of that file is run"
+            ) in experiment.check(config)
+    run = folder.parent / "run"
+    experiment.run(config, run, resume=False, overwrite=False, command=[])
+    facts = json.loads((run / "provenance.json").read_text())
+    assert facts["kernels"] == "plain" and facts["components"]["dropout"].startswith(f"{component} sha256 ")
+    assert load(run / "config.yaml") == config and "kernels: plain" in dump(config)
+    model = experiment.open_run(run, []).decoder.model
+    layers = [part for part in model.modules() if isinstance(part, Dropout)]
+    assert layers and all(layer.dropout(2.0, 0.5) == 1.0 for layer in layers)
+
+
+def test_code_that_lies_in_a_run_directory_is_not_run(folder):
+    config = load(write(folder, "dropout: mine.py:halve"), TINY)
+    run = folder.parent / "run"
+    experiment.run(config, run, resume=False, overwrite=False, command=[])
+    (run / "evil.py").write_text("raise SystemExit\n")
+    text = (run / "config.yaml").read_text()
+    (run / "config.yaml").write_text(text.replace(str(folder / "mine.py"), "evil.py"))
+    with pytest.raises(ConfigError, match="whose code is never run"):
+        experiment.open_run(run, [])

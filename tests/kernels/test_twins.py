@@ -1,0 +1,105 @@
+"""What `kernels` computes fast, the plain code of `model` and `strategies` computes too: in value and in gradient."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import pytest
+import torch
+from torch import Tensor
+
+from seq2seq_suite import kernels
+from seq2seq_suite.kernels import linear as fast_linear
+from seq2seq_suite.kernels import output as fast_output
+
+ROWS, WIDTH, SYMBOLS = 13, 8, 11
+TARGETS = torch.arange(ROWS) * 7 % SYMBOLS
+CHOSEN = torch.stack((TARGETS, TARGETS.flip(0), (TARGETS + 3) % SYMBOLS), 1)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A slot, the shapes of the tensors that its gradients are taken of, and a call of an implementation on them.
+
+    `changed` are constants of fast modules that decide how they go about it: (module, name, value).
+    """
+
+    slot: str
+    shapes: tuple[tuple[int, ...], ...]
+    call: Callable[..., tuple[Tensor, ...]]
+    changed: tuple[tuple[object, str, int], ...] = ()
+
+
+def cross_entropy(function, hidden, weight, bias, *, smoothing: float) -> tuple[Tensor, ...]:
+    return (function(hidden, weight, bias, TARGETS, smoothing),)
+
+
+def gather_log_probs(function, hidden, weight, bias) -> tuple[Tensor, ...]:
+    scores, likeliest, highest = function(hidden, weight, bias, CHOSEN)
+    return (scores, likeliest, highest) if hidden.dtype == torch.float32 else (scores,)  # near ones may change places
+
+
+def dropout(function, x, residual) -> tuple[Tensor, ...]:
+    return function(x, 0.0), function(x, 0.0, residual)
+
+
+def linear(function, hidden, weight, bias) -> tuple[Tensor, ...]:
+    return (function(weight, bias)(hidden),)
+
+
+OUTPUT = ((ROWS, WIDTH), (SYMBOLS, WIDTH), (SYMBOLS,))
+CASES = {
+    "dropout": Case("dropout", ((3, 5), (3, 5)), dropout),
+    "linear": Case("linear", OUTPUT, linear),
+    "packed linear": Case("linear", OUTPUT, linear, ((fast_linear, "_PACKED_SYMBOLS", SYMBOLS),)),
+    **{f"cross-entropy, {rows} rows in a chunk, smoothing {smoothing}": Case(
+        "cross_entropy", OUTPUT, partial(cross_entropy, smoothing=smoothing),
+        ((fast_output, "_CHUNK_ELEMENTS", rows * SYMBOLS),)) for rows in (1, 4, 13, 100) for smoothing in (0.0, 0.1)},
+    **{f"log-probabilities, {rows} rows in a chunk": Case(
+        "gather_log_probs", OUTPUT, gather_log_probs, ((fast_output, "_CHUNK_ELEMENTS", rows * SYMBOLS),))
+       for rows in (1, 4, 100)},
+}
+
+
+@pytest.fixture(params=CASES)
+def case(request, monkeypatch) -> Case:
+    found = CASES[request.param]
+    for module, name, value in found.changed:
+        monkeypatch.setattr(module, name, value)
+    return found
+
+
+def inputs_of(case: Case) -> list[Tensor]:
+    torch.manual_seed(1)
+    return [torch.randn(shape) for shape in case.shapes]
+
+
+def values_and_gradients(case: Case, kind: str, *, low: bool) -> list[Tensor]:
+    leaves = [tensor.requires_grad_() for tensor in inputs_of(case)]
+    with torch.autocast("cpu", torch.bfloat16, enabled=low):
+        values = case.call(kernels.implementation(case.slot, kind), *leaves)
+    learned = [value for value in values if value.requires_grad]
+    torch.manual_seed(2)
+    sum((value.float() * torch.randn(value.shape)).sum() for value in learned).backward()
+    return [*(value.detach() for value in values), *(leaf.grad for leaf in leaves)]
+
+
+@pytest.mark.parametrize("low", [False, True], ids=["float32", "bfloat16"])
+def test_the_fast_twin_equals_the_plain_code_in_value_and_gradient(case, low):
+    tolerance = {"rtol": 0.05, "atol": 0.1} if low else {"rtol": 1e-4, "atol": 1e-5}
+    for fast, plain in zip(values_and_gradients(case, "fast", low=low), values_and_gradients(case, "plain", low=low),
+                           strict=True):
+        assert fast.dtype == plain.dtype
+        torch.testing.assert_close(fast, plain, **tolerance)
+
+
+def test_without_gradients_the_values_are_equal_too(case):
+    with torch.inference_mode():
+        fast, plain = (case.call(kernels.implementation(case.slot, kind), *inputs_of(case))
+                       for kind in ("fast", "plain"))
+    for have, want in zip(fast, plain, strict=True):
+        torch.testing.assert_close(have, want, rtol=1e-4, atol=1e-5)
+
+
+def test_every_slot_has_a_case():
+    assert {case.slot for case in CASES.values()} == set(kernels.SLOTS)
