@@ -206,8 +206,8 @@ class Reach:
     def stages(self, module: str, lines: tuple[int, int]) -> list[tuple[str, dict[str, float]]]:
         """Test files in the order to try them, each with its tests that reach the lines.
 
-        Tests that run a line themselves come before those that only share a fixture or an import that does, quick
-        ones before slow ones; then a module's own test file before those that import the module.
+        Quick tests come before slow ones; among them those that run a line themselves before those that only share a
+        fixture or an import that does; then a module's own test file before those that import the module.
         """
         found = []
         for file, known in self.records.items():
@@ -220,7 +220,7 @@ class Reach:
                 chosen = {test: seconds for test in (direct, rest)[near]
                           if ((seconds := known["seconds"][test]) > _SLOW) == slow}
                 if chosen:
-                    order = near, slow, self._distance(file, module), min(chosen.values())
+                    order = slow, near, self._distance(file, module), min(chosen.values())
                     found.append((order, file, chosen))
         return [(file, chosen) for _, file, chosen in sorted(found, key=lambda item: item[0])]
 
