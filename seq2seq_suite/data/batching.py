@@ -119,12 +119,11 @@ class Bucketed:
         count = len(self.items)
         # Within a width by source length, so that neither side is padded much; a little noise mixes neighbours.
         order = np.lexsort((random.random(count), self._source_lengths + random.uniform(-1, 1, count), self._widths))
-        batches, first, widest = [], 0, 0
-        for place, width in enumerate(self._widths[order]):
-            if place > first and max(widest, width) * (place - first + 1) > self.batch_tokens:
+        batches, first = [], 0
+        for place, width in enumerate(self._widths[order]):  # never falling
+            if place > first and width * (place - first + 1) > self.batch_tokens:
                 batches.append(order[first:place])
-                first, widest = place, 0
-            widest = max(widest, width)
+                first = place
         batches.append(order[first:])
         return [batches[index] for index in random.permutation(len(batches))]
 

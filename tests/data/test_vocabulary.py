@@ -154,3 +154,9 @@ def test_a_file_that_is_no_vocabulary_is_refused(tmp_path, content):
         Vocabulary.load(path)
     assert caught.value.file == str(path)
     assert "build the vocabulary again" in caught.value.remedy
+
+
+def test_a_vocabulary_is_shown_and_compared_by_its_symbols():
+    vocabulary = Vocabulary.build(["b", "a", "b"])
+    assert repr(vocabulary) == "Vocabulary(symbols=('b', 'a'), symbol_counts=(2, 1))"
+    assert vocabulary == Vocabulary(("b", "a"), (2, 1)) != Vocabulary(("b", "a"), (3, 1))

@@ -101,3 +101,12 @@ def test_missing_predictions_have_found_nothing():
     assert average_precision([perfect, perfect], [truth, truth], labels=["a"]).figures["ap"] == pytest.approx(100.0)
     with pytest.raises(ValueError, match="1 predictions for 2"):
         average_precision([None], [truth, truth], labels=["a"])
+
+
+def test_sizes_are_areas_wherever_a_box_lies():
+    """COCO's bounds: small below 32^2 pixels, large from 96^2 on."""
+    for side, name in ((20, "ap_small"), (50, "ap_medium"), (120, "ap_large")):
+        box = (300.0, 200.0, 300.0 + side, 200.0 + side)
+        figures = average_precision([Objects((box,), ("a",), (0.9,))], [Objects((box,), ("a",))], labels=["a"]).figures
+        assert figures[name] == pytest.approx(100.0)
+        assert {figures[other] for other in ("ap_small", "ap_medium", "ap_large") if other != name} == {-1.0}

@@ -40,9 +40,10 @@ def test_a_view_or_split_that_is_not_there_is_refused():
 
 
 @pytest.mark.parametrize(("view", "digest"), [
-    ("trees", "216bf1485c428e3b"), ("translations", "99ea77baeabd082c"), ("speech", "ebe1261a0de0a125"),
-    ("topics", "236be6073b7b4803"), ("questions", "d53224bf7c2090bd"), ("stories", "341b85bebfcb0d21"),
+    ("trees", "6f0b3607b092d60f"), ("translations", "f245264796c31fdd"), ("speech", "ebe1261a0de0a125"),
+    ("topics", "bce91e4b6bcf3034"), ("questions", "0046497ff2591401"), ("stories", "d794205d05946525"),
     ("pictures", "771428f0d0521a20")])
 def test_rows_stay_what_published_figures_were_measured_on(view, digest):
-    text = "\n".join(f"{split} {row}" for split in VIEWS[view] for row in rows(view, split, size=20))
+    size = 20 if view in ("speech", "pictures") else 200
+    text = "\n".join(f"{split} {row}" for split in VIEWS[view] for row in rows(view, split, size=size))
     assert hashlib.sha256(text.encode()).hexdigest()[:16] == digest

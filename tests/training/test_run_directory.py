@@ -8,11 +8,13 @@ import os
 import shutil
 import signal
 import socket
+import subprocess
 from pathlib import Path
 
 import numpy
 import pytest
 
+from seq2seq_suite.training import run_directory
 from seq2seq_suite.training.run_directory import RunDirectory, provenance
 from seq2seq_suite.types import ConfigError, DataError, RunError
 
@@ -222,6 +224,30 @@ def test_log_summary_and_predictions_are_written(tmp_path):
     assert json.loads(run.summary.read_text())["splits"]["test"]["f1"] == 90.0
     run.write_predictions("test", [{"prediction": "(S a)"}, {"prediction": None}])
     assert (tmp_path / "predictions" / "test.jsonl").read_text() == '{"prediction": "(S a)"}\n{"prediction": null}\n'
+
+
+def test_provenance_names_the_commit_and_whether_files_differ_from_it(tmp_path, monkeypatch):
+    def git(*words: str) -> str:
+        own = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
+        command = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@b", *words]
+        return subprocess.check_output(command, text=True, env={**os.environ, **own}).strip()
+
+    if shutil.which("git") is None:
+        pytest.skip("no git here")
+    monkeypatch.setattr(run_directory, "__file__", str(tmp_path / "seq2seq_suite/training/run_directory.py"))
+    git("init", "-q")
+    (tmp_path / "a.txt").write_text("one")
+
+    def facts() -> tuple[str, bool]:
+        found = provenance(["run"], 1, {})
+        return found["commit"], found["changed_since_commit"]
+
+    assert facts() == ("", False)  # nothing is committed yet
+    git("add", "-A")
+    git("commit", "-qm", "a")
+    assert facts() == (git("rev-parse", "HEAD"), False)
+    (tmp_path / "a.txt").write_text("two")
+    assert facts() == (git("rev-parse", "HEAD"), True)
 
 
 def test_provenance_names_versions_machine_and_command_and_keeps_earlier_starts(tmp_path):
