@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Union
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from seq2seq_suite.config_backbone import Backbone
+from seq2seq_suite.config_search import Search
 from seq2seq_suite.config_section import (
     LARGEST,
     Few,
@@ -28,7 +29,6 @@ from seq2seq_suite.config_section import (
     Share,
     ShareOrNone,
 )
-from seq2seq_suite.config_strategy import Autoregressive, Search, Strategy
 from seq2seq_suite.config_tasks import (
     ASR,
     QA,
@@ -42,9 +42,11 @@ from seq2seq_suite.config_tasks import (
 )
 from seq2seq_suite.config_uses import check_uses
 from seq2seq_suite.kernels import SLOTS
+from seq2seq_suite.strategies import KINDS, options_of, targets_of
 from seq2seq_suite.types import brief
 
-FREE_TEXT = ("translation", "qa", "asr", "speech_translation")  # tasks that every strategy can write
+Strategy = Annotated[Union[tuple(map(options_of, KINDS))], Field(discriminator="kind")]  # noqa: UP007
+
 SHARED = ("seed", "device", "kernels", "components", "backbone", "training")  # what a joint run gives its tasks
 READS_SYMBOLS = ("parsing", "translation", "qa", "multilabel")  # tasks whose source is made of words or pieces
 
@@ -123,7 +125,7 @@ class Config(Section):
     # front-end brings its subwords along
     data: Data = Data()
     backbone: Backbone = Field(default_factory=lambda: Backbone.model_validate({}))
-    strategy: Strategy = Autoregressive()
+    strategy: Strategy = options_of("autoregressive")()
     search: Search = Search()
     training: Training = Training()
     parsing: Parsing = Parsing()
@@ -135,6 +137,11 @@ class Config(Section):
     speech_translation: SpeechTranslation = SpeechTranslation()
     detection: Detection = Detection()
     language_model: LanguageModel = LanguageModel()
+
+    @property
+    def target(self) -> str:
+        """What the task's outputs are: text, trees, labels, objects or continuations; not of a joint run."""
+        return getattr(self, self.task).target
 
     @model_validator(mode="before")
     @classmethod
@@ -196,23 +203,24 @@ class Config(Section):
         if kind in ("autoregressive", "slots") and self.backbone.decoder_kernel:
             raise ValueError(f"backbone.decoder_kernel {self.backbone.decoder_kernel} is a window over the symbols on "
                              f"both sides, which strategy.kind {kind} has not: set backbone.decoder_kernel=0")
+        if self.target not in targets_of(kind):
+            fitting = [one for one in KINDS if self.target in targets_of(one)]
+            raise ValueError(f"strategy.kind {kind} writes {', '.join(targets_of(kind))}; the outputs of task "
+                             f"{self.task} are {self.target}: choose strategy.kind {' or '.join(fitting)}")
         if kind == "slots":
             return self._slots_suffice()
         if self.task == "language_model":
             return self._has_no_source()
         if self.backbone.encoder == "none" and kind != "autoregressive":
             raise ValueError(f"strategy.kind {kind} needs an encoder: set backbone.encoder=self_attention")
-        foresees = getattr(self.strategy, "language_weight", 0.0) > 0.0
+        foresees = self.strategy.auxiliary_weights.get("language", 0.0) > 0.0
         if foresees and (self.backbone.encoder != "none" or self.task not in READS_SYMBOLS
                          or (self.task, self.qa.encoding) == ("qa", "sentences")):
             raise ValueError("strategy.language_weight foresees the source's symbols, for which backbone.encoder must "
                              f"be none and the source words or pieces: task {' or '.join(READS_SYMBOLS)}, "
                              "qa.encoding=tokens or pieces")
-        if kind == "autoregressive" or self.task in FREE_TEXT:
+        if kind == "autoregressive":
             return self
-        if kind in ("ctc", "dag") or self.task == "detection":
-            raise ValueError(f"strategy.kind {kind} writes free text: task is {self.task}, not one of "
-                             f"{', '.join(FREE_TEXT)}")
         if self.task == "parsing" and self.parsing.guide:
             raise ValueError(f"strategy.kind {kind} writes all symbols at once, so there is no parser's state to guide "
                              "it: set parsing.guide=false")
@@ -225,9 +233,8 @@ class Config(Section):
         return self
 
     def _has_no_source(self) -> Config:
-        if self.strategy.kind != "autoregressive" or self.strategy.ctc_weight or self.backbone.decoder == "rnn":
-            raise ValueError("task language_model needs strategy.kind=autoregressive, strategy.ctc_weight=0.0 and "
-                             "backbone.decoder=transformer")
+        if self.backbone.decoder == "rnn":
+            raise ValueError("task language_model needs backbone.decoder=transformer")
         if (self.backbone.encoder not in ("self_attention", "none") or self.backbone.encoder_kernel
                 or self.backbone.encoder_steps > 1):
             raise ValueError("task language_model has no encoder: leave backbone.encoder, backbone.encoder_kernel and "
@@ -240,8 +247,6 @@ class Config(Section):
         return self
 
     def _slots_suffice(self) -> Config:
-        if self.task != "detection":
-            raise ValueError(f"strategy.kind slots writes objects of pictures: task is {self.task}, not detection")
         rows, columns = self.strategy.grid
         if rows * columns < self.detection.instances:
             raise ValueError(f"strategy.grid has {rows * columns} slots, fewer than detection.instances "
@@ -270,9 +275,9 @@ class Config(Section):
         if sources > self.backbone.max_positions and (self.task, self.qa.encoding) != ("qa", "sentences"):
             raise ValueError(f"the encoder may have {sources} positions (data.max_length), but backbone.max_positions "
                              f"is {self.backbone.max_positions}")
-        canvas = int(sources * getattr(self.strategy, "factor", 0.0)) + getattr(self.strategy, "extra", 0) + 1
-        if canvas > self.backbone.max_positions:
-            raise ValueError(f"the decoder may have {canvas} positions (strategy.factor * the source's length), but "
+        positions = self.strategy.most_positions(sources) + 1
+        if positions > self.backbone.max_positions:
+            raise ValueError(f"the decoder may have {positions} positions (strategy.factor * the source's length), but "
                              f"backbone.max_positions is {self.backbone.max_positions}")
         return self
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -31,6 +31,7 @@ MadeOrNone = Annotated[int, Field(ge=0, le=10**7)]
 class Parsing(Section):
     """Options of the parsing task."""
 
+    target: ClassVar[str] = "trees"
     linearisation: Literal["in_order", "brackets", "tetra_tags"] = "in_order"  # tetra_tags: of known length, unguided
     guide: bool = True  # the decoder's input holds the parser's state: focus words and open labels
     characters: bool = True  # words are read by their letters too
@@ -51,6 +52,7 @@ class Parsing(Section):
 class Translation(Section):
     """Options of the translation task."""
 
+    target: ClassVar[str] = "text"
     source_language: str = "en"  # what columns and files are called: `en`, train.en; a language of miniworld
     target_language: str = "de"
     source_subwords: Literal["bpe", "unigram", "characters"] = "bpe"
@@ -85,6 +87,7 @@ class Translation(Section):
 class QA(Section):
     """Options of the question-answering task."""
 
+    target: ClassVar[str] = "text"
     encoding: Literal["tokens", "sentences", "pieces"] = "tokens"  # the source's positions are words with the distance
     # of their sentence, or whole sentences, or pieces of context and question, as a language model reads them
     pieces: Symbols = 4000  # of encoding `pieces`, at most; those of init_from where it is given
@@ -115,6 +118,7 @@ class QA(Section):
 class Multilabel(Section):
     """Options of the multi-label task."""
 
+    target: ClassVar[str] = "labels"
     order: Literal["frequency", "given", "random", "free"] = "frequency"  # of labels in the target; random: drawn anew
     # each time an example is seen; free: any order is right, a loss over the set of labels not yet written
     encoding: Literal["words", "pieces"] = "words"  # pieces: of the text as it stands, as a language model reads it
@@ -176,6 +180,7 @@ class Audio(Section):
 class ASR(Section):
     """Options of speech recognition."""
 
+    target: ClassVar[str] = "text"
     text_column: str = "text"
     subwords: Literal["characters", "bpe", "unigram"] = "characters"
     vocabulary_size: Symbols = 500  # of bpe and unigram, at most
@@ -193,6 +198,7 @@ class ASR(Section):
 class SpeechTranslation(Section):
     """Options of speech translation."""
 
+    target: ClassVar[str] = "text"
     text_column: str = "text"  # of the transcript, for CTC
     translation_column: str = "translation"
     subwords: Literal["characters", "bpe", "unigram"] = "characters"  # of the translation
@@ -203,6 +209,7 @@ class SpeechTranslation(Section):
 class Detection(Section):
     """Options of detection as a sequence."""
 
+    target: ClassVar[str] = "objects"
     height: Pixels = 240  # every picture is fitted into these, in pixels
     width: Pixels = 320
     stride: Literal[4, 8, 16, 32] = 16  # pixels along each side of what becomes one vector
@@ -234,6 +241,7 @@ class Detection(Section):
 class LanguageModel(Section):
     """Options of language modelling: a decoder alone."""
 
+    target: ClassVar[str] = "continuations"
     text_column: str = "text"
     subwords: Literal["bpe", "unigram", "characters"] = "bpe"
     vocabulary_size: Symbols = 4000  # at most

@@ -58,6 +58,8 @@ class Sizes:
         slots: rows and columns of the slots over a picture; none without them.
         has_source: False for a language model, which has no encoder.
         language: True where the source's symbols are to be foreseen, too.
+        sets: how targets that are sets are learned; None for other targets.
+        boxes: how objects are written; None for other targets.
     """
 
     target_symbols: int
@@ -87,6 +89,8 @@ class Sizes:
     slots: tuple[int, int] | tuple[()] = ()
     has_source: bool = True
     language: bool = False
+    sets: SetOptions | None = None
+    boxes: BoxOptions | None = None
 
 
 @dataclass(frozen=True)

@@ -303,9 +303,8 @@ class ExactConstraint(Protocol):
 class Task(Protocol):
     """An adapter: data, symbols and metric of one task. It knows no model.
 
-    A task whose targets are sets also has `set_options` (SetOptions), one of boxes `box_options` (BoxOptions); one
-    that settles something on the validation split after training, a threshold say, has `tune(examples, decode)`, which
-    returns a line for the log; one without a source whose targets are judged and continued has `continues`.
+    One that settles something on the validation split after training, a threshold say, has `tune(examples, decode)`,
+    which returns a line for the log.
     """
 
     name: str

@@ -12,14 +12,15 @@ MAY_IMPORT = {
     "trees": set(),
     "files": set(),
     "config_section": set(),
-    "config_strategy": {"config_section"},
+    "config_search": {"config_section"},
     "config_backbone": {"config_section"},
     "config_tasks": {"config_section"},
     "config_uses": set(),
-    "config": {"config_section", "config_strategy", "config_backbone", "config_tasks", "config_uses", "kernels"},
+    "config": {"config_section", "config_search", "config_backbone", "config_tasks", "config_uses", "kernels",
+               "strategies"},
     "kernels": {"model"},  # its modules; what chooses among them knows names alone
     "model": {"kernels"},
-    "strategies": {"model"},
+    "strategies": {"model", "config_section"},
     "miniworld": set(),
     "data": {"miniworld"},  # one source of rows among others, behind one door
     "metrics": set(),

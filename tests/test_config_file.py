@@ -241,15 +241,16 @@ def test_the_kind_of_decoder_alone_can_be_changed(folder):
     text = "task: translation\nstrategy:\n  kind: ctc\n  label_smoothing: 0.1\n"
     assert "p.yaml:4: strategy.label_smoothing: unknown key" in error_of(text)
     assert "p.yaml:3: strategy.kind: got 'dat'" in error_of(text.replace("ctc", "dat"))
-    assert "strategy.kind ctc writes free text: task is parsing" in error_of("task: parsing\n", "strategy.kind=ctc")
+    assert "ctc writes text; the outputs of task parsing are trees: choose strategy.kind autoregressive or " \
+        "length_head or mask_predict or cut_at_end" in error_of("task: parsing\n", "strategy.kind=ctc")
     assert "set parsing.guide=false" in error_of("task: parsing\n", "strategy.kind=length_head")
     assert "multilabel.order free has none" in error_of("task: multilabel\n", "strategy.kind=length_head",
                                                         "multilabel.order=free")
     assert "strategy.kind length_head weighs no sets" in error_of(
         "task: multilabel\n", "strategy.kind=length_head", "multilabel.head=pooled")
-    assert "slots writes objects of pictures: task is qa" in error_of("task: qa\n", "strategy.kind=slots")
-    assert "language_model needs strategy.kind=autoregressive" in error_of("task: language_model\n",
-                                                                           "strategy.kind=length_head")
+    assert "slots writes objects; the outputs of task qa are text" in error_of("task: qa\n", "strategy.kind=slots")
+    assert "are continuations: choose strategy.kind autoregressive" in error_of("task: language_model\n",
+                                                                                "strategy.kind=length_head")
     assert "has no encoder" in error_of("task: language_model\n", "backbone.encoder=rnn")
     assert "may be 1021 symbols long" in error_of("task: language_model\n", "backbone.max_positions=1000",
                                                   "search.max_length_factor=1.0")

@@ -25,7 +25,7 @@ from seq2seq_suite.data.batching import Bucketed, collate
 from seq2seq_suite.model.build import build_model
 from seq2seq_suite.model.seq2seq import Seq2Seq
 from seq2seq_suite.sizes import Sizes
-from seq2seq_suite.strategies.autoregressive import Autoregressive
+from seq2seq_suite.strategies.autoregressive import Autoregressive, AutoregressiveOptions
 from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.training.optimizer import build_optimizer, learning_rate, set_rate
 from seq2seq_suite.types import Batch, Encoded
@@ -41,10 +41,14 @@ def build(shape: Shape) -> Seq2Seq:
     return model
 
 
+def _strategy(label_smoothing: float = 0.0) -> Autoregressive:
+    return Autoregressive(AutoregressiveOptions(label_smoothing=label_smoothing), Sizes(0, 0), 0)
+
+
 def training(shape: Shape, precision: str, corpus: Corpus, seed: int) -> TrainingSystem:
     """As `training.trainer` trains, without its logs and checkpoints."""
     model, options = build(shape), Training(**TRAINING_OPTIONS)
-    strategy, optimizer = Autoregressive(label_smoothing=LABEL_SMOOTHING), build_optimizer(model, options)
+    strategy, optimizer = _strategy(LABEL_SMOOTHING), build_optimizer(model, options)
     few_shapes, updates = precision == "bfloat16", itertools.count()
 
     def update(pairs: list[Pair]) -> float:
@@ -92,7 +96,7 @@ def train_briefly(shape: Shape, corpus: Corpus, seed: int, seconds: float, file:
 def decoding(shape: Shape, corpus: Corpus, weights: Path, *, threads: int) -> DecodingSystem:
     """The suite's search."""
     torch.set_num_threads(threads)
-    model, strategy = build(shape), Autoregressive()
+    model, strategy = build(shape), _strategy()
     model.load_state_dict(torch.load(weights)["weights"])
     model.eval()
 

@@ -24,7 +24,7 @@ from seq2seq_suite.model.frontends import Tokens, Words
 from seq2seq_suite.model.guide import Guide
 from seq2seq_suite.model.label_head import LabelHead
 from seq2seq_suite.model.layers import LayerShape
-from seq2seq_suite.model.length import LengthHead
+from seq2seq_suite.model.length import LengthClassifier
 from seq2seq_suite.model.output import Labeller, OutputLayer
 from seq2seq_suite.model.picture import ConvolutionalStem, Patches
 from seq2seq_suite.model.pointer import Pointer
@@ -94,7 +94,7 @@ def _build_extras(width: int, sizes: Sizes) -> Extras:
                                pointer=sizes.label_pointer, scores=sizes.scores)
     return Extras(guide, labeller, Pointer(width) if sizes.pointer else None, label_head,
                   CtcHead(width, sizes.ctc_symbols) if sizes.ctc_symbols else None,
-                  LengthHead(width, sizes.length_ratio) if sizes.length_ratio is not None else None,
+                  LengthClassifier(width, sizes.length_ratio) if sizes.length_ratio is not None else None,
                   Links(width, sizes.link_heads) if sizes.link_heads else None,
                   Slots(width, sizes.slots, sizes.picture_rows) if sizes.slots else None)
 

@@ -11,7 +11,7 @@ from seq2seq_suite.types import States
 CLASSES, MIDDLE = 256, 128
 
 
-class LengthHead(nn.Module):
+class LengthClassifier(nn.Module):
     """p(T | x): a classifier of T - round(r S') on the mean of the encoder's output, T symbols without END.
 
     Source: Ghazvininejad et al. 2019 (Mask-Predict), section 3.3, with the relative lengths of Gu & Kong 2021.

@@ -19,7 +19,7 @@ from seq2seq_suite.model.experts import MixtureOfExperts
 from seq2seq_suite.model.guide import Guide
 from seq2seq_suite.model.label_head import LabelHead, LabelView
 from seq2seq_suite.model.layers import causal
-from seq2seq_suite.model.length import LengthHead
+from seq2seq_suite.model.length import LengthClassifier
 from seq2seq_suite.model.output import UNLIKELY, Labeller, OutputLayer
 from seq2seq_suite.model.pointer import Pointer, smoothed_cross_entropy
 from seq2seq_suite.model.slots import Slots
@@ -66,7 +66,7 @@ class Extras:
     pointer: Pointer | None = None
     label_head: LabelHead | None = None
     ctc: CtcHead | None = None
-    length_head: LengthHead | None = None
+    length_head: LengthClassifier | None = None
     links: Links | None = None
     slots: Slots | None = None
     language: OutputLayer | None = None

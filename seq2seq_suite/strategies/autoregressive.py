@@ -2,36 +2,48 @@
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor, nn
+from typing import Literal
 
+import torch
+from torch import Tensor
+
+from seq2seq_suite.config_section import Fraction, NotNegativeFloat, ShareOrNone
 from seq2seq_suite.model.layers import causal
 from seq2seq_suite.model.seq2seq import Prompt, Seq2Seq
-from seq2seq_suite.strategies.auxiliary import Auxiliaries
+from seq2seq_suite.strategies.base import Strategy, StrategyOptions
 from seq2seq_suite.strategies.search import SearchOptions, beam_search, one_best, spell
 from seq2seq_suite.types import BEGIN, Batch, Constraint, Hypothesis, Loss
 
 
-class Autoregressive(nn.Module):
+class AutoregressiveOptions(StrategyOptions):
+    """Left to right, one symbol at a time."""
+
+    kind: Literal["autoregressive"] = "autoregressive"
+    label_smoothing: Fraction = 0.1
+    scheduled_sampling: ShareOrNone = 0.0  # share of inputs from the model's own output
+    ctc_weight: Fraction = 0.0  # of the transcript's CTC loss on the encoder (speech); cross-entropy keeps the rest
+    language_weight: NotNegativeFloat = 0.0  # lambda of L3 = L2 + lambda L1 (GPT): the source's symbols
+    # are foreseen, too, where backbone.encoder is none
+
+    @property
+    def auxiliary_weights(self) -> dict[str, float]:
+        """Of transcript and source."""
+        return {"ctc": self.ctc_weight, "language": self.language_weight}
+
+
+class Autoregressive(Strategy):
     """BEGIN y_1 ... y_T-1 goes in, y_1 ... y_T-1 END comes out.
 
-    Args:
-        label_smoothing: share of probability spread over all symbols.
-        scheduled_sampling: probability that an input symbol is the model's own prediction instead of the true one.
-            The predictions come from a first pass under teacher forcing, so that training stays parallel; a guide
-            goes on following the true symbols.
-        auxiliaries: what the encoder learns besides.
+    With `scheduled_sampling` an input symbol is the model's own prediction instead of the true one, with that
+    probability. The predictions come from a first pass under teacher forcing, so that training stays parallel; a guide
+    goes on following the true symbols.
 
     Source: Sutskever et al. 2014; Szegedy et al. 2016 (smoothing); Bengio et al. 2015 (scheduled sampling) in the
     two-pass form of Mihaylova & Martins 2019.
     """
 
-    def __init__(self, *, label_smoothing: float = 0.0, scheduled_sampling: float = 0.0,
-                 auxiliaries: Auxiliaries | None = None):
-        super().__init__()
-        self.label_smoothing = label_smoothing
-        self.scheduled_sampling = scheduled_sampling
-        self.auxiliaries = auxiliaries or Auxiliaries()
+    Options = AutoregressiveOptions
+    writes = ("text", "trees")
 
     def counts(self, model: Seq2Seq, batch: Batch) -> dict[str, int]:
         """The counts that `loss` will give."""
@@ -43,11 +55,11 @@ class Autoregressive(nn.Module):
         states = model.encode(batch)
         prompt = model.prepare(states)
         previous = shift_right(batch.target)
-        if self.scheduled_sampling and self.training:
+        if self.options.scheduled_sampling and self.training:
             previous = self._mix_in_predictions(model, batch, prompt, previous)
         hidden = self._hidden(model, batch, prompt, previous)
         asked = batch.target_mask & ~batch.prompt_mask
-        total = model.cross_entropy(hidden, prompt, batch.target, asked, self.label_smoothing)
+        total = model.cross_entropy(hidden, prompt, batch.target, asked, self.options.label_smoothing)
         own = Loss({"cross_entropy": total}, {"cross_entropy": int(asked.sum())}, {"cross_entropy": 1.0})
         return self.auxiliaries.added(own, model, batch, states)
 
@@ -67,7 +79,7 @@ class Autoregressive(nn.Module):
     @torch.no_grad()
     def _mix_in_predictions(self, model: Seq2Seq, batch: Batch, prompt: Prompt, previous: Tensor) -> Tensor:
         predictions = model.logits(self._hidden(model, batch, prompt, previous), prompt).argmax(-1)
-        replace = torch.rand(previous.shape, device=previous.device) < self.scheduled_sampling
+        replace = torch.rand(previous.shape, device=previous.device) < self.options.scheduled_sampling
         return torch.where(replace, shift_right(predictions), previous)
 
 

@@ -2,28 +2,73 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from abc import ABC, abstractmethod
+from typing import ClassVar
 
-from torch import Tensor
+from torch import Tensor, nn
 
+from seq2seq_suite.config_section import Fraction, Section
 from seq2seq_suite.model.seq2seq import Seq2Seq
+from seq2seq_suite.sizes import Sizes
+from seq2seq_suite.strategies.auxiliary import Auxiliaries
 from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.types import Batch, Constraint, Hypothesis, Loss
 
 
-class Strategy(Protocol):
+class StrategyOptions(Section):
+    """The section `strategy` of a configuration; each kind has its own."""
+
+    kind: str
+
+    @property
+    def auxiliary_weights(self) -> dict[str, float]:
+        """Weights of the losses beside the target's own, by name."""
+        return {}
+
+    def most_positions(self, source_length: int) -> int:
+        """Decoder positions over a source of that length, as far as the output's own length does not decide."""
+        return 0
+
+
+class WithTranscript(StrategyOptions):
+    """Options of a strategy that may teach the encoder what is said in a recording."""
+
+    kind: str
+    ctc_weight: Fraction = 0.0  # of the transcript's CTC loss on the encoder (speech); the target's own keeps the rest
+
+    @property
+    def auxiliary_weights(self) -> dict[str, float]:
+        """Of the transcript."""
+        return {"ctc": self.ctc_weight}
+
+
+class Strategy(nn.Module, ABC):
     """How a model learns targets and writes them.
 
-    One that changes as training goes has an attribute `progress`, the share of the training that is over; the trainer
-    sets it before each update.
+    Args:
+        options: of the class `Options`.
+        sizes: what the task asks of model and strategy.
+        width: D of the model.
+        auxiliaries: what is learned besides; None for nothing.
     """
 
+    Options: ClassVar[type[StrategyOptions]]
+    writes: ClassVar[tuple[str, ...]]  # the kinds of targets: text, trees, labels, objects or continuations
+
+    def __init__(self, options: StrategyOptions, sizes: Sizes, width: int, auxiliaries: Auxiliaries | None = None):
+        super().__init__()
+        self.options, self.auxiliaries = options, auxiliaries or Auxiliaries()
+        self.fraction_done = 0.0  # share of the training that is over; the trainer sets it before each update
+
+    @abstractmethod
     def counts(self, model: Seq2Seq, batch: Batch) -> dict[str, int]:
         """The counts that `loss` will give, known before any computation."""
 
+    @abstractmethod
     def loss(self, model: Seq2Seq, batch: Batch) -> Loss:
         """Named sums and counts over a batch."""
 
+    @abstractmethod
     def generate(self, model: Seq2Seq, batch: Batch, *, options: SearchOptions, limit: Tensor,
                  constraint: Constraint | None = None) -> list[list[Hypothesis]]:
         """For each item of the batch its hypotheses, best first.

@@ -10,14 +10,14 @@ from seq2seq_suite.model.layers import causal
 from seq2seq_suite.model.picture import plane_at
 from seq2seq_suite.model.seq2seq import Prompt, Seq2Seq
 from seq2seq_suite.model.slots import GROUP
-from seq2seq_suite.sizes import BoxOptions
-from seq2seq_suite.strategies.autoregressive import Autoregressive, shift_right
+from seq2seq_suite.sizes import BoxOptions, Sizes
+from seq2seq_suite.strategies.autoregressive import Autoregressive, AutoregressiveOptions, shift_right
 from seq2seq_suite.strategies.auxiliary import Auxiliaries
 from seq2seq_suite.strategies.search import NEVER, SearchOptions
 from seq2seq_suite.types import BEGIN, SPECIALS, Batch, Constraint, Hypothesis, Loss
 
 
-class BoxAutoregressive(Autoregressive):
+class Boxes(Autoregressive):
     """An autoregressive model of objects.
 
     Each place of a group has symbols of its own kind, so that the softmax runs over these alone. Every output has
@@ -28,19 +28,18 @@ class BoxAutoregressive(Autoregressive):
     Source: Chen et al. 2022 (Pix2Seq), sections 2.2 to 2.4.
     Differs: no END, coordinates as bells (Gaussian soft targets), noise objects have noise as their input class too;
     the input tells by the positions of the picture's own plane where the box stands that is being written (`gaze`).
-
-    Args:
-        options: kinds of symbols and what to make of them.
-        auxiliaries: as in `Autoregressive`.
     """
 
-    def __init__(self, options: BoxOptions, *, auxiliaries: Auxiliaries | None = None):
-        super().__init__(auxiliaries=auxiliaries)
-        self.options = options
+    writes = ("objects",)
+
+    def __init__(self, options: AutoregressiveOptions, sizes: Sizes, width: int,
+                 auxiliaries: Auxiliaries | None = None):
+        super().__init__(options, sizes, width, auxiliaries)
+        self.boxes = sizes.boxes
 
     def counts(self, model: Seq2Seq, batch: Batch) -> dict[str, int]:
         """The counts that `loss` will give: coordinates and classes."""
-        asked = (batch.target_mask & ~batch.prompt_mask)[:, : GROUP * self.options.instances]
+        asked = (batch.target_mask & ~batch.prompt_mask)[:, : GROUP * self.boxes.instances]
         classes = asked[:, GROUP - 1 :: GROUP].sum()
         counts = {"coordinates": max(1, int(asked.sum() - classes)), "classes": int(classes)}
         return counts | self.auxiliaries.counts(model, batch)
@@ -49,17 +48,17 @@ class BoxAutoregressive(Autoregressive):
         """Summed cross-entropy of coordinates and of classes."""
         prompt = model.prepare(model.encode(batch))
         hidden = self._hidden(model, batch, prompt, shift_right(batch.target))
-        length = GROUP * self.options.instances
+        length = GROUP * self.boxes.instances
         logits = model.logits(hidden, prompt)[:, :length].float().unflatten(1, (-1, GROUP))
         target = batch.target[:, :length].unflatten(1, (-1, GROUP))
         asked = (batch.target_mask & ~batch.prompt_mask)[:, :length].unflatten(1, (-1, GROUP))
-        first_bin, first_label = len(SPECIALS), len(SPECIALS) + self.options.bins
+        first_bin, first_label = len(SPECIALS), len(SPECIALS) + self.boxes.bins
         places = (target[:, :, :-1] - first_bin).clamp(min=0)
         scores = logits[:, :, :-1, first_bin:first_label].log_softmax(-1)
-        missed = -(bells(places, self.options) * scores).sum(-1)
+        missed = -(bells(places, self.boxes) * scores).sum(-1)
         labels = (target[:, :, -1] - first_label).clamp(min=0)
         wrong = -logits[:, :, -1, first_label:].log_softmax(-1).gather(-1, labels.unsqueeze(-1)).squeeze(-1)
-        wrong = torch.where(labels == self.options.labels, self.options.noise_weight * wrong, wrong)
+        wrong = torch.where(labels == self.boxes.labels, self.boxes.noise_weight * wrong, wrong)
         sums = {"coordinates": missed[asked[:, :, :-1]].sum(), "classes": wrong[asked[:, :, -1]].sum()}
         own = Loss(sums, self.counts(model, batch), {"coordinates": 1.0, "classes": 1.0})
         return self.auxiliaries.added(own, model, batch, prompt.states)
@@ -72,12 +71,12 @@ class BoxAutoregressive(Autoregressive):
         cache = model.new_cache(prompt)
         rows, device = limit.size(0), limit.device
         previous, outputs, certain = torch.full((rows,), BEGIN, device=device), [], []
-        first_bin, first_label = len(SPECIALS), len(SPECIALS) + self.options.bins
-        bins, written = torch.arange(self.options.bins, device=device), previous.new_zeros(rows, GROUP)
-        for step in range(GROUP * self.options.instances):
+        first_bin, first_label = len(SPECIALS), len(SPECIALS) + self.boxes.bins
+        bins, written = torch.arange(self.boxes.bins, device=device), previous.new_zeros(rows, GROUP)
+        for step in range(GROUP * self.boxes.instances):
             place = step % GROUP
             x = model.embed(previous.unsqueeze(1), prompt, offset=step)
-            x = x + gaze(written, self.options, x.size(2))[:, place : place + 1].to(x.dtype)
+            x = x + gaze(written, self.boxes, x.size(2))[:, place : place + 1].to(x.dtype)
             hidden, cache = model.decode(x, None, prompt, cache)
             logits = model.logits(hidden, prompt).squeeze(1).float()
             if place == GROUP - 1:
@@ -85,16 +84,16 @@ class BoxAutoregressive(Autoregressive):
                 certainty, label = probabilities[:, :-1].max(-1)
                 certain.append(certainty)
                 # What follows is told whether this was an object, as in training.
-                noise = probabilities.argmax(-1) == self.options.labels
+                noise = probabilities.argmax(-1) == self.boxes.labels
                 outputs.append(first_label + label)
-                previous = torch.where(noise, first_label + self.options.labels, first_label + label)
+                previous = torch.where(noise, first_label + self.boxes.labels, first_label + label)
                 continue
             scores = logits[:, first_bin:first_label]
             if place < 2:  # the lower right corner needs a bin further
-                scores = scores.masked_fill(bins == self.options.bins - 1, NEVER)
+                scores = scores.masked_fill(bins == self.boxes.bins - 1, NEVER)
             else:
                 scores = scores.masked_fill(bins <= (outputs[-2] - first_bin).unsqueeze(1), NEVER)
-            previous = first_bin + choose_bin(scores, self.options)
+            previous = first_bin + choose_bin(scores, self.boxes)
             written[:, place] = previous
             outputs.append(previous)
         symbols, certainties = torch.stack(outputs, 1).tolist(), torch.stack(certain, 1)
@@ -105,7 +104,7 @@ class BoxAutoregressive(Autoregressive):
         x = model.embed(previous, prompt)
         whole = (previous.size(1) - 1) // GROUP * GROUP  # behind the groups stand END and padding
         groups = previous[:, 1 : 1 + whole].unflatten(1, (-1, GROUP))
-        seen = gaze(groups, self.options, x.size(2)).flatten(1, 2).to(x.dtype)
+        seen = gaze(groups, self.boxes, x.size(2)).flatten(1, 2).to(x.dtype)
         x = torch.cat((x[:, :whole] + seen, x[:, whole:]), 1)
         return model.decode(x, causal(previous.size(1), device=previous.device), prompt, mask=batch.target_mask)[0]
 

@@ -1,156 +1,200 @@
-"""Reading symbols out of a CTC head: the best path, and prefix probabilities for beam search."""
+"""CTC over the decoder's positions: the source stretched, symbols and blanks in parallel, repetitions merged."""
 
 from __future__ import annotations
 
-import heapq
-import math
-from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
-from seq2seq_suite.model.ctc import BLANK
-from seq2seq_suite.types import END
-
-NEVER = float("-inf")
-
-
-def best_path(scores: Tensor) -> list[tuple[list[int], float]]:
-    """The likeliest path of each item, collapsed, with its log-probability.
-
-    Args:
-        scores: (B,S,V) log-probabilities of a `CtcHead`.
-
-    Source: Graves et al. 2006, section 3.2 (best path decoding).
-
-    >>> path = torch.tensor([[7, 7, 0, 7, 8, 0]])
-    >>> best_path(torch.nn.functional.one_hot(path, 9).float().log())
-    [([7, 7, 8], 0.0)]
-    """
-    gained, path = scores.max(-1)
-    return collapse(path, gained)
+from seq2seq_suite.config_section import PositiveFloat
+from seq2seq_suite.model.ctc import BLANK, positions_needed
+from seq2seq_suite.model.seq2seq import Prompt, Seq2Seq
+from seq2seq_suite.strategies.agreement import Agreement, collapsed_disagreement
+from seq2seq_suite.strategies.ctc_prefixes import NEVER, collapse, prefix_beam
+from seq2seq_suite.strategies.parallel import (
+    UNREADABLE,
+    Parallel,
+    ParallelOptions,
+    Ratios,
+    symbols_before_end,
+    uniform_copy,
+)
+from seq2seq_suite.strategies.search import SearchOptions
+from seq2seq_suite.types import END, Batch, Constraint, Hypothesis, Loss, States
 
 
-def collapse(path: Tensor, gained: Tensor) -> list[tuple[list[int], float]]:
-    """What each path (B,S) says once repetitions are merged and blanks dropped, and the sum of `gained` (B,S)."""
-    fresh = torch.ones_like(path, dtype=torch.bool)
-    fresh[:, 1:] = path[:, 1:] != path[:, :-1]
-    kept = fresh & (path != BLANK)
-    return [(row[keep].tolist(), score) for row, keep, score
-            in zip(path.cpu(), kept.cpu(), gained.sum(1).tolist(), strict=True)]
+class CtcOptions(ParallelOptions):
+    """Symbols and blanks in parallel over a stretched source; what repeats is merged, blanks are dropped."""
+
+    kind: Literal["ctc"] = "ctc"
+    factor: PositiveFloat = 2.0  # decoder positions for an encoder position; 1 for speech
+    agreement: Ratios = (0.0, 0.0)  # share of the loss, at the training's beginning and end, that is the expected
+    # disagreement with the target's bigrams wherever they stand; the likelihood keeps the rest
+
+    def most_positions(self, source_length: int) -> int:
+        """`factor` times the source."""
+        return int(source_length * self.factor)
 
 
-def prefix_beam(scores: Tensor, width: int) -> list[tuple[tuple[int, ...], float]]:
-    """The likeliest outputs of one item with their log-probabilities, each summed over the paths that say it.
+class Ctc(Parallel):
+    """p(y | x) = sum over all paths of C positions that collapse to y of prod_t p(path_t | x).
 
-    The best path says less than the likeliest output where a symbol's mass lies on several positions, a blank ahead
-    on each of them.
+    The sum aligns what `CutAtEnd` leaves unaligned, and the length comes by itself. Targets without END; a target that
+    needs more positions than there are has loss 0 and is counted as `too_long`.
 
-    Args:
-        scores: (S,V) log-probabilities.
-        width: outputs kept after each position, and symbols tried there besides an output's last.
+    Glancing is over the likeliest alignment of the target.
 
-    Source: Hannun et al. 2014, Algorithm 1, without a language model.
-
-    >>> (output, score), *_ = prefix_beam(torch.tensor([[0.6, 0.4], [0.6, 0.4]]).log(), 2)
-    >>> output, round(math.exp(score), 2)  # the best path is two blanks, 0.36
-    ((1,), 0.64)
-    """
-    gains, symbols = scores.topk(min(width, scores.size(1)), 1)
-    beam = {(): (0.0, NEVER)}  # output -> log-probability of its paths that end in a blank, in its last symbol
-    for place, row in enumerate(scores.numpy(force=True)):
-        tried = [(symbol, gain) for symbol, gain in zip(symbols[place].tolist(), gains[place].tolist(), strict=True)
-                 if symbol != BLANK and gain > NEVER]
-        following: dict[tuple[int, ...], list[float]] = {}
-        for output, (in_blank, in_symbol) in beam.items():
-            either = _add(in_blank, in_symbol)
-            same = following.setdefault(output, [NEVER, NEVER])
-            same[0] = _add(same[0], either + float(row[BLANK]))
-            last = output[-1] if output else BLANK
-            if output:
-                same[1] = _add(same[1], in_symbol + float(row[last]))
-            for symbol, gain in tried:
-                longer = following.setdefault((*output, symbol), [NEVER, NEVER])
-                longer[1] = _add(longer[1], (in_blank if symbol == last else either) + gain)
-        beam = dict(heapq.nlargest(width, following.items(), key=lambda one: _add(*one[1])))
-    found = [(output, _add(*ends)) for output, ends in beam.items()]
-    return [(output, score) for output, score in found if score > NEVER]
-
-
-def _add(first: float, second: float) -> float:
-    """log(exp(first) + exp(second))."""
-    low, high = (first, second) if first < second else (second, first)
-    return high if low == NEVER else high + math.log1p(math.exp(low - high))
-
-
-@dataclass(frozen=True)
-class Prefixes:
-    """Forward variables of N partial outputs, the same number for each of B items.
-
-    Args:
-        scores: (B,S,V) log-probabilities of a `CtcHead`.
-        ending: (N,S,2) log-probability of all paths up to each position that collapse to the prefix and end in its last
-            symbol, or in a blank.
-        total: (N,) log-probability of all outputs that begin with the prefix.
-        last: (N,) its last symbol, `BLANK` for none.
+    Source: Libovicky & Helcl 2018; Graves et al. 2006; with glancing Gu & Kong 2021.
     """
 
-    scores: Tensor
-    ending: Tensor
-    total: Tensor
-    last: Tensor
+    Options = CtcOptions
+    writes = ("text",)
 
-    @staticmethod
-    def empty(scores: Tensor) -> Prefixes:
-        """The empty prefix of each item."""
-        blanks = scores[..., BLANK].cumsum(1)
-        ending = torch.stack((torch.full_like(blanks, NEVER), blanks), dim=-1)
-        start = scores.new_zeros(scores.size(0))
-        return Prefixes(scores, ending, start, torch.full_like(start, BLANK, dtype=torch.int64))
+    def own_counts(self, batch: Batch) -> dict[str, int]:
+        """Symbols without END, and rows."""
+        rows = batch.target.size(0)
+        counts = {"ctc_target": max(1, int(symbols_before_end(batch).sum())), "too_long": rows}
+        return counts | ({"bigrams": rows} if any(self.options.agreement) else {})
 
-    def select(self, rows: Tensor, items: Tensor | None = None) -> Prefixes:
-        """The given rows, and the given items where some are finished."""
-        scores = self.scores if items is None else self.scores.index_select(0, items)
-        return Prefixes(scores, *(part.index_select(0, rows) for part in (self.ending, self.total, self.last)))
+    def decoder_length(self, states: States, batch: Batch) -> Tensor:
+        """factor * S'."""
+        return self._positions(states)
 
-    def gains(self) -> Tensor:
-        """(N,V) log p(outputs that begin with prefix + symbol) - log p(those that begin with the prefix); for END, of
-        the prefix as the whole output. Never more than 0.
+    def own_loss(self, model: Seq2Seq, prompt: Prompt, batch: Batch, hidden: Tensor, mask: Tensor,
+                 revealed: Tensor) -> Loss:
+        """-log p(y | x), whatever was revealed, and what is expected to differ."""
+        lengths, target = symbols_before_end(batch), _without_end(batch)
+        scores, _, _ = model.choose(hidden, prompt, _written(target), mask)
+        total = path_loss(scores, mask.sum(1), target, lengths)
+        too_long = (positions_needed(target) > mask.sum(1)).sum().float()
+        sums, weights = {"ctc_target": total, "too_long": too_long}, {"ctc_target": 1.0}
+        if any(self.options.agreement):
+            weights = Agreement(*self.options.agreement).weights("ctc_target", self.fraction_done)
+            sums["bigrams"] = collapsed_disagreement(scores, target, lengths, mask).sum()
+        return Loss(sums, self.own_counts(batch), weights)
 
-        Source: Watanabe et al. 2017, Algorithm 2 and eqs. 15 to 17; Graves 2008, section 7.5.
-        """
-        symbols = self.scores.size(2)
-        same = torch.arange(symbols, device=self.last.device) == self.last.unsqueeze(1)
-        before, before_same = self._before()
-        # A symbol like the last one starts anew only after a blank.
-        starts = torch.where(same.unsqueeze(1), before_same.unsqueeze(2), before.unsqueeze(2)) + self._scores()
-        total = starts.logsumexp(1)
-        total[:, END] = torch.logaddexp(self.ending[:, -1, 0], self.ending[:, -1, 1])
-        total[:, BLANK] = NEVER
-        return (total - self.total.unsqueeze(1)).nan_to_num(nan=NEVER, neginf=NEVER)
+    def alignment(self, model: Seq2Seq, prompt: Prompt, batch: Batch, hidden: Tensor, mask: Tensor
+                  ) -> tuple[Tensor, Tensor]:
+        """The likeliest path that collapses to the target, blanks among it; -1 where there is none."""
+        target = _without_end(batch)
+        scores, likeliest, _ = model.choose(hidden, prompt, _written(target), mask)
+        return align(scores, mask.sum(1), target, symbols_before_end(batch)), likeliest
 
-    def advance(self, symbols: Tensor) -> Prefixes:
-        """The prefixes with `symbols` (N,) int64 behind them."""
-        scores = self._scores()
-        of_symbol = scores.gather(2, symbols.view(-1, 1, 1).expand(-1, scores.size(1), 1)).squeeze(2)
-        before, before_same = self._before()
-        starts = torch.where((symbols == self.last).unsqueeze(1), before_same, before) + of_symbol
-        in_symbol = in_blank = torch.full_like(self.total, NEVER)
-        ending = []
-        for place in range(scores.size(1)):
-            in_blank = torch.logaddexp(in_symbol, in_blank) + scores[:, place, BLANK]
-            in_symbol = torch.logaddexp(in_symbol + of_symbol[:, place], starts[:, place])
-            ending.append(torch.stack((in_symbol, in_blank), -1))
-        return Prefixes(self.scores, torch.stack(ending, 1), starts.logsumexp(1), symbols)
+    def predict(self, model: Seq2Seq, batch: Batch, states: States, prompt: Prompt, *, options: SearchOptions,
+                limit: Tensor, constraint: Constraint | None) -> list[list[Hypothesis]]:
+        """The best path, collapsed, or a beam over the outputs; no more symbols than the limit allows."""
+        vectors, mask = uniform_copy(states, self._positions(states))
+        hidden = self.hidden(model, prompt, vectors, mask, None, torch.zeros_like(mask))
+        never = (*(symbol for symbol in UNREADABLE if symbol != BLANK), END)
+        width = max(options.beam_size, options.num_hypotheses)
+        if width > 1:
+            logits = model.logits(hidden, prompt).float()
+            logits[..., list(never)] = NEVER
+            return [ranked(prefix_beam(row[inside], width), options, most)
+                    for row, inside, most in zip(logits.log_softmax(-1), mask, limit.tolist(), strict=True)]
+        # Behind a row's positions the blank is written, which has the symbol and the score of nothing: 0.
+        _, path, gained = model.choose(hidden, prompt, torch.zeros_like(limit).unsqueeze(1), mask, never=never)
+        found = collapse(path, gained)
+        return [[Hypothesis(tuple(symbols[: most - 1]), score, complete=len(symbols) < most)]
+                for (symbols, score), most in zip(found, limit.tolist(), strict=True)]
 
-    def _scores(self) -> Tensor:
-        """(N,S,V), each item's for each of its rows."""
-        return self.scores.repeat_interleave(self.last.size(0) // self.scores.size(0), dim=0)
+    def _positions(self, states: States) -> Tensor:
+        return (states.mask.sum(1) * self.options.factor).ceil().long().clamp(min=1)
 
-    def _before(self) -> tuple[Tensor, Tensor]:
-        """(N,S) of all paths of the prefix that end before each position, and of those among them that end in a blank;
-        before the first position lies the empty path of the empty prefix."""
-        in_symbol, in_blank = self.ending.unbind(-1)
-        nothing = torch.where(self.last == BLANK, 0.0, NEVER).unsqueeze(1)
-        either = torch.cat((nothing, torch.logaddexp(in_symbol, in_blank)[:, :-1]), 1)
-        return either, torch.cat((torch.full_like(nothing, NEVER), in_blank[:, :-1]), 1)
+
+def ranked(found: list[tuple[tuple[int, ...], float]], options: SearchOptions, limit: int) -> list[Hypothesis]:
+    """The hypotheses asked for, best first, by their log-probabilities and the length penalty.
+
+    Args:
+        found: outputs without END and their log-probabilities.
+        options: the penalty and how many are asked for.
+        limit: longest output, END included.
+    """
+    scored = [Hypothesis(symbols[: limit - 1], float(options.normalise(torch.tensor(score), len(symbols) + 1)),
+                         complete=len(symbols) < limit) for symbols, score in found]
+    return sorted(scored, key=lambda one: -one.score)[: options.num_hypotheses]
+
+
+def _without_end(batch: Batch) -> Tensor:
+    """(B,T-1) symbols, padded with the blank."""
+    place = torch.arange(batch.target.size(1), device=batch.target.device)
+    return batch.target.masked_fill(place >= symbols_before_end(batch).unsqueeze(1), BLANK)[:, : -1]
+
+
+def _written(target: Tensor) -> Tensor:
+    """(B,1+U) what paths of a target (B,U) are made of: the blank, then its symbols."""
+    return functional.pad(target, (1, 0), value=BLANK)
+
+
+def path_loss(scores: Tensor, positions: Tensor, target: Tensor, lengths: Tensor) -> Tensor:
+    """Summed -log p of all paths that collapse to the target, from the scores of the symbols on them alone.
+
+    By Fisher's identity the slope of the loss in the score of a symbol at a position is minus the probability g that
+    the path is there, given the target. PyTorch's CTC loss gives exp(score) - g, the slope before a softmax over all
+    symbols, out of which g is taken. Targets that need more positions than there are have loss and slope 0.
+
+    Args:
+        scores: (B,C,1+U) log-probabilities of the blank and of each symbol of the target, float32.
+        positions: (B,) int64, how many of the C are a row's own.
+        target: (B,U) int64 without END, padded with the blank.
+        lengths: (B,) int64, symbols of each row.
+
+    Source: Graves et al. 2006, eqs. 14 and 15.
+    """
+    number = torch.arange(target.size(1), device=target.device)
+    same = target.unsqueeze(2) == target.unsqueeze(1)
+    first = torch.where(same, number, target.size(1)).amin(2) + 1  # equal symbols in one column: repetitions are seen
+    with torch.enable_grad():
+        leaf = scores.detach().transpose(0, 1).requires_grad_()
+        total = functional.ctc_loss(leaf, first, positions, lengths, blank=0, reduction="sum", zero_infinity=True)
+        slope, = torch.autograd.grad(total, leaf)
+    place = torch.arange(scores.size(1), device=scores.device)
+    asked = (place < positions.unsqueeze(1)) & (positions_needed(target) <= positions).unsqueeze(1)
+    given = (leaf.detach().exp() - slope).transpose(0, 1).masked_fill(~asked.unsqueeze(2), 0.0)
+    return total.detach() - (given * (scores - scores.detach())).sum()
+
+
+def align(scores: Tensor, positions: Tensor, target: Tensor, lengths: Tensor) -> Tensor:
+    """The likeliest path of each row that collapses to its target.
+
+    Args:
+        scores: (B,C,1+U) log-probabilities of the blank and of each symbol of the target.
+        positions: (B,) int64, how many of the C are a row's own.
+        target: (B,U) int64 without END, padded with the blank.
+        lengths: (B,) int64, symbols of each row.
+
+    Returns:
+        (B,C) int64; -1 beyond a row's positions, and everywhere where there are too few of them.
+
+    Source: Graves et al. 2006, section 4.1, with a maximum for the sum.
+    """
+    rows, count, _ = scores.shape
+    spelled = target.new_full((rows, 2 * target.size(1) + 1), BLANK)  # blank y_1 blank y_2 ... blank
+    spelled[:, 1::2] = target
+    column = torch.zeros_like(spelled[0])
+    column[1::2] = torch.arange(1, target.size(1) + 1, device=target.device)
+    gains = scores.index_select(2, column)  # (B,C,2U+1)
+    skips = torch.zeros_like(spelled, dtype=torch.bool)  # where the blank before may be left out
+    skips[:, 2:] = (spelled[:, 2:] != BLANK) & (spelled[:, 2:] != spelled[:, :-2])
+    reached = torch.full_like(gains[:, 0], NEVER)
+    reached[:, :2] = gains[:, 0, :2]
+    back = []
+    for step in range(1, count):
+        before = functional.pad(reached, (2, 0), value=NEVER)
+        options = torch.stack((reached, before[:, 1:-1], before[:, :-2].masked_fill(~skips, NEVER)), 2)
+        best, moved = options.max(2)
+        back.append(moved)
+        reached = torch.where((step < positions).unsqueeze(1), best + gains[:, step], reached)
+    last = torch.stack((2 * lengths, (2 * lengths - 1).clamp(min=0)), 1)
+    best, choice = reached.gather(1, last).max(1)
+    place, possible = last.gather(1, choice.unsqueeze(1)).squeeze(1), best > NEVER
+    path = torch.full((rows, count), -1, dtype=torch.int64, device=scores.device)
+    for step in range(count - 1, -1, -1):
+        inside = (step < positions) & possible
+        path[:, step] = torch.where(inside, spelled.gather(1, place.unsqueeze(1)).squeeze(1), -1)
+        if step:
+            moved = back[step - 1].gather(1, place.unsqueeze(1)).squeeze(1)
+            place = torch.where(inside, place - moved, place)
+    return path

@@ -2,46 +2,56 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import torch
 from torch import Tensor
 
+from seq2seq_suite.config_section import Positive, PositiveFloat
 from seq2seq_suite.model.dag import NEVER, best_path, path_log_likelihood
 from seq2seq_suite.model.seq2seq import Prompt, Seq2Seq
 from seq2seq_suite.strategies.agreement import Agreement, graph_disagreement
-from seq2seq_suite.strategies.auxiliary import Auxiliaries
-from seq2seq_suite.strategies.parallel import Glancing, Parallel, cut_at_end, spread
+from seq2seq_suite.strategies.parallel import Parallel, ParallelOptions, Ratios, cut_at_end, uniform_copy
 from seq2seq_suite.strategies.search import Finished, SearchOptions
 from seq2seq_suite.types import END, Batch, Constraint, Hypothesis, Loss, States
 
 
-class DirectedAcyclic(Parallel):
+class DagOptions(ParallelOptions):
+    """A graph whose vertices write symbols: every path is an output (Directed Acyclic Transformer)."""
+
+    kind: Literal["dag"] = "dag"
+    factor: PositiveFloat = 4.0  # vertices for an encoder position, lambda
+    link_heads: Positive = 4
+    agreement: Ratios = (0.0, 0.0)  # as of ctc
+
+    def most_positions(self, source_length: int) -> int:
+        """`factor` times the source."""
+        return int(source_length * self.factor)
+
+
+class Dag(Parallel):
     """p(y | x) = sum over paths a of prod_t P(y_t | a_t) E_(a_t, a_t+1), from the first vertex to the last.
 
     Targets end in END, which the last vertex writes. Different paths are different translations, so that the positions
     need not average over them. A target with more symbols than there are vertices has loss 0 and is counted as
     `too_long`.
 
-    Args:
-        factor: vertices for an encoder position, lambda.
-        agreement: a share of the loss is the expected disagreement in bigrams; None for none.
-        glancing: over the likeliest path of the target.
-        auxiliaries: see `Parallel`.
+    Glancing is over the likeliest path of the target.
 
     Source: Huang et al. 2022 (Directed Acyclic Transformer), section 3; the beam sums over the paths of a prefix, as
     CTC's does, where theirs keeps the best.
     """
 
-    def __init__(self, *, factor: float, agreement: Agreement | None = None, glancing: Glancing | None = None,
-                 auxiliaries: Auxiliaries | None = None):
-        super().__init__(glancing=glancing, auxiliaries=auxiliaries)
-        self.factor, self.agreement = factor, agreement
+    Options = DagOptions
+    writes = ("text",)
 
     def own_counts(self, batch: Batch) -> dict[str, int]:
         """Symbols with END, and rows."""
         rows = batch.target.size(0)
-        return {"paths": int(batch.target_mask.sum()), "too_long": rows} | ({"bigrams": rows} if self.agreement else {})
+        counts = {"paths": int(batch.target_mask.sum()), "too_long": rows}
+        return counts | ({"bigrams": rows} if any(self.options.agreement) else {})
 
-    def canvas(self, states: States, batch: Batch) -> Tensor:
+    def decoder_length(self, states: States, batch: Batch) -> Tensor:
         """factor * S' vertices."""
         return self._vertices(states)
 
@@ -54,8 +64,8 @@ class DirectedAcyclic(Parallel):
         possible = found > NEVER / 2
         sums = {"paths": -found.masked_fill(~possible, 0.0).sum(), "too_long": (~possible).sum().float()}
         weights = {"paths": 1.0}
-        if self.agreement:
-            weights = self.agreement.weights("paths", self.progress)
+        if any(self.options.agreement):
+            weights = Agreement(*self.options.agreement).weights("paths", self.fraction_done)
             sums["bigrams"] = graph_disagreement(scores, links, batch.target, lengths, mask).sum()
         return Loss(sums, self.own_counts(batch), weights)
 
@@ -69,21 +79,21 @@ class DirectedAcyclic(Parallel):
         place = torch.where(path >= 0, path, mask.size(1))
         return symbols.scatter(1, place, batch.target)[:, :-1], likeliest
 
-    def write(self, model: Seq2Seq, batch: Batch, states: States, prompt: Prompt, *, options: SearchOptions,
-              limit: Tensor, constraint: Constraint | None) -> list[list[Hypothesis]]:
+    def predict(self, model: Seq2Seq, batch: Batch, states: States, prompt: Prompt, *, options: SearchOptions,
+                limit: Tensor, constraint: Constraint | None) -> list[list[Hypothesis]]:
         """A walk over the likeliest links and symbols, or a beam over the outputs."""
-        vectors, mask = spread(states, self._vertices(states))
+        vectors, mask = uniform_copy(states, self._vertices(states))
         hidden = self.hidden(model, prompt, vectors, mask, None, torch.zeros_like(mask))
         emissions, links = self.writing(model, prompt, hidden), model.links(hidden, mask)
         if max(options.beam_size, options.num_hypotheses) == 1:
-            return walk(emissions, links, mask.sum(1), limit, lookahead=options.lookahead)
+            return dag_greedy(emissions, links, mask.sum(1), limit, lookahead=options.lookahead)
         return prefix_beam(emissions, links, mask.sum(1), limit, options=options)
 
     def _vertices(self, states: States) -> Tensor:
-        return (states.mask.sum(1) * self.factor).ceil().long().clamp(min=2)
+        return (states.mask.sum(1) * self.options.factor).ceil().long().clamp(min=2)
 
 
-def walk(emissions: Tensor, links: Tensor, vertices: Tensor, limit: Tensor, *, lookahead: bool
+def dag_greedy(emissions: Tensor, links: Tensor, vertices: Tensor, limit: Tensor, *, lookahead: bool
          ) -> list[list[Hypothesis]]:
     """From vertex to vertex by the likeliest link, or by link and best symbol together.
 
@@ -123,7 +133,7 @@ def prefix_beam(emissions: Tensor, links: Tensor, vertices: Tensor, limit: Tenso
     Tried are the 2k likeliest symbols of each vertex, of V.
 
     Args:
-        emissions, links, vertices, limit: see `walk`.
+        emissions, links, vertices, limit: see `dag_greedy`.
         options: beam size, length penalty and how many outputs are asked for.
     """
     sentences, beams = limit.size(0), max(options.beam_size, options.num_hypotheses)

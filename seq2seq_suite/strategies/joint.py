@@ -24,19 +24,17 @@ class JointStrategy(nn.Module):
 
     def __init__(self, parts: Mapping[str, Strategy], weights: Mapping[str, float]):
         super().__init__()
-        self.parts, self.weights, self._progress = nn.ModuleDict(parts), dict(weights), 0.0
+        self.parts, self.weights = nn.ModuleDict(parts), dict(weights)
 
     @property
-    def progress(self) -> float:
-        """The share of the training that is over; for strategies that change as training goes."""
-        return self._progress
+    def fraction_done(self) -> float:
+        """The share of the training that is over, the same for all parts."""
+        return next(iter(self.parts.values())).fraction_done
 
-    @progress.setter
-    def progress(self, share: float) -> None:
-        self._progress = share
+    @fraction_done.setter
+    def fraction_done(self, share: float) -> None:
         for part in self.parts.values():
-            if hasattr(part, "progress"):
-                part.progress = share
+            part.fraction_done = share
 
     def counts(self, model: JointModel, batch: Batch) -> dict[str, int]:
         """The counts that `loss` will give."""

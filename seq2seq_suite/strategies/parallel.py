@@ -6,16 +6,17 @@ positions, C decoder positions, T target symbols, D width, V symbols.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass, replace
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
+from seq2seq_suite.config_section import ShareOrNone
 from seq2seq_suite.model.output import UNLIKELY
 from seq2seq_suite.model.seq2seq import Prompt, Seq2Seq
-from seq2seq_suite.strategies.auxiliary import Auxiliaries
+from seq2seq_suite.strategies.base import Strategy, WithTranscript
 from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.types import (
     BEGIN,
@@ -34,6 +35,15 @@ UNREADABLE = (PAD, BEGIN, UNKNOWN)  # symbols that are never written
 NEVER = float("-inf")
 
 
+Ratios = tuple[ShareOrNone, ShareOrNone]  # at the training's beginning and at its end
+
+
+class ParallelOptions(WithTranscript):
+    """What most parallel decoders' options begin with."""
+
+    glancing: Ratios = (0.0, 0.0)  # times the missed symbols: target symbols that are shown in training
+
+
 @dataclass(frozen=True)
 class Glancing:
     """Show a part of the target in training: the more, the more the model would get wrong.
@@ -48,9 +58,12 @@ class Glancing:
     start: float = 0.5
     end: float = 0.3
 
-    def choose(self, missed: Tensor, asked: Tensor, progress: float) -> Tensor:
+    def __bool__(self) -> bool:
+        return self.start > 0.0 or self.end > 0.0
+
+    def positions(self, missed: Tensor, asked: Tensor, fraction_done: float) -> Tensor:
         """(B,C) bool: a random part of `asked` (B,C), as large as the `missed` symbols (B,) call for."""
-        ratio = self.start + (self.end - self.start) * progress
+        ratio = self.start + (self.end - self.start) * fraction_done
         return random_part(asked, (ratio * missed).round())
 
 
@@ -64,7 +77,7 @@ def random_part(asked: Tensor, counts: Tensor) -> Tensor:
     return (keys.argsort(1).argsort(1) < counts.unsqueeze(1)) & asked
 
 
-def spread(states: States, lengths: Tensor) -> tuple[Tensor, Tensor]:
+def uniform_copy(states: States, lengths: Tensor) -> tuple[Tensor, Tensor]:
     """Encoder positions copied uniformly over the decoder's: C position t reads S position round(t (S-1) / (C-1)).
 
     Args:
@@ -87,22 +100,11 @@ def spread(states: States, lengths: Tensor) -> tuple[Tensor, Tensor]:
     return values.gather(1, index.unsqueeze(2).expand(-1, -1, values.size(2))), mask
 
 
-class Parallel(nn.Module, ABC):
-    """A strategy whose decoder sees all positions of an input that is copied from the source.
-
-    Args:
-        glancing: in training; None for none.
-        auxiliaries: what the encoder learns besides.
-    """
-
-    def __init__(self, *, glancing: Glancing | None = None, auxiliaries: Auxiliaries | None = None):
-        super().__init__()
-        self.glancing = glancing
-        self.auxiliaries = auxiliaries or Auxiliaries()
-        self.progress = 0.0  # share of the training that is over; the trainer says it
+class Parallel(Strategy):
+    """A strategy whose decoder sees all positions of an input that is copied from the source."""
 
     @abstractmethod
-    def canvas(self, states: States, batch: Batch) -> Tensor:
+    def decoder_length(self, states: States, batch: Batch) -> Tensor:
         """(B,) int64, how many positions the decoder has in training."""
 
     @abstractmethod
@@ -120,8 +122,8 @@ class Parallel(nn.Module, ABC):
         """The counts of `own_loss`."""
 
     @abstractmethod
-    def write(self, model: Seq2Seq, batch: Batch, states: States, prompt: Prompt, *, options: SearchOptions,
-              limit: Tensor, constraint: Constraint | None) -> list[list[Hypothesis]]:
+    def predict(self, model: Seq2Seq, batch: Batch, states: States, prompt: Prompt, *, options: SearchOptions,
+                limit: Tensor, constraint: Constraint | None) -> list[list[Hypothesis]]:
         """For each sentence its hypotheses, best first."""
 
     # -- what a strategy offers ---------------------------------------------------------------------------------
@@ -134,8 +136,8 @@ class Parallel(nn.Module, ABC):
         """The strategy's own loss, and what the encoder learns besides."""
         states = model.encode(batch)
         prompt = model.prepare(states)
-        vectors, mask = spread(states, self.canvas(states, batch))
-        symbols, revealed = self.reveal(model, prompt, batch, vectors, mask)
+        vectors, mask = uniform_copy(states, self.decoder_length(states, batch))
+        symbols, revealed = self.glance(model, prompt, batch, vectors, mask)
         hidden = self.hidden(model, prompt, vectors, mask, symbols, revealed)
         own = self.own_loss(model, prompt, batch, hidden, mask, revealed)
         return self.auxiliaries.added(own, model, batch, states)
@@ -145,7 +147,7 @@ class Parallel(nn.Module, ABC):
                  constraint: Constraint | None = None) -> list[list[Hypothesis]]:
         """Hypotheses of each item, best first; see `Strategy.generate`."""
         states = model.encode(batch)
-        found = self.write(model, batch, states, model.prepare(states), options=options, limit=limit,
+        found = self.predict(model, batch, states, model.prepare(states), options=options, limit=limit,
                            constraint=constraint if options.constraint else None)
         labels = model.labels_of(states)
         return [[replace(one, source_labels=row) for one in hypotheses]
@@ -153,10 +155,11 @@ class Parallel(nn.Module, ABC):
 
     # -- parts --------------------------------------------------------------------------------------------------
 
-    def reveal(self, model: Seq2Seq, prompt: Prompt, batch: Batch, vectors: Tensor, mask: Tensor
+    def glance(self, model: Seq2Seq, prompt: Prompt, batch: Batch, vectors: Tensor, mask: Tensor
                ) -> tuple[Tensor | None, Tensor]:
         """Symbols (B,C) to show in the decoder's input and where (B,C) bool; None and nowhere outside training."""
-        if self.glancing is None or not self.training:
+        glancing = Glancing(*self.options.glancing)
+        if not glancing or not self.training:
             return None, torch.zeros_like(mask)
         # The same dropout in both passes: what comes after this block begins with the same random state.
         devices = [vectors.device] if vectors.device.type == "cuda" else []
@@ -164,7 +167,7 @@ class Parallel(nn.Module, ABC):
             hidden = self.hidden(model, prompt, vectors, mask, None, torch.zeros_like(mask))
             symbols, likeliest = self.alignment(model, prompt, batch, hidden, mask)
             missed = (likeliest != symbols) & (symbols >= 0)
-            return symbols, self.glancing.choose(missed.sum(1), symbols >= 0, self.progress)
+            return symbols, glancing.positions(missed.sum(1), symbols >= 0, self.fraction_done)
 
     @staticmethod
     def hidden(model: Seq2Seq, prompt: Prompt, vectors: Tensor, mask: Tensor, symbols: Tensor | None,
@@ -183,7 +186,7 @@ class Parallel(nn.Module, ABC):
         return logits.log_softmax(-1)
 
 
-def read(scores: Tensor, lengths: Tensor) -> list[tuple[tuple[int, ...], float, bool]]:
+def argmax_until_end(scores: Tensor, lengths: Tensor) -> list[tuple[tuple[int, ...], float, bool]]:
     """The likeliest symbol at each position.
 
     Args:
@@ -197,18 +200,20 @@ def read(scores: Tensor, lengths: Tensor) -> list[tuple[tuple[int, ...], float, 
     return _up_to_end(symbols, gained, lengths)
 
 
-def read_under(constraint: Constraint, batch: Batch, scores: Tensor, lengths: Tensor, limit: Tensor
+def constrained_argmax(constraint: Constraint | None, batch: Batch, scores: Tensor, lengths: Tensor, limit: Tensor
                ) -> list[tuple[tuple[int, ...], float, bool]]:
-    """`read`, from left to right, of the symbols that a task's automaton allows.
+    """`argmax_until_end`, from left to right, of the symbols that a task's automaton allows.
 
     The automaton costs no pass of the network: it walks over scores that are there already. Behind a row's positions
     END is what it prefers. One that is exact finds the best output of all instead.
 
     Args:
-        constraint, batch: the automaton and the sentences.
-        scores, lengths: see `read`.
+        constraint, batch: the automaton, None for none, and the sentences.
+        scores, lengths: see `argmax_until_end`.
         limit: (B,) int64, the longest output, END included.
     """
+    if constraint is None:
+        return argmax_until_end(scores, lengths)
     if isinstance(constraint, ExactConstraint):
         missing = max(0, int(constraint.lengths(batch).max()) - scores.size(1))
         scores = functional.pad(scores, (0, 0, 0, missing))  # behind the positions all symbols are alike
@@ -238,6 +243,11 @@ def _up_to_end(symbols: Tensor, gained: Tensor, lengths: Tensor) -> list[tuple[t
         written = cut_at_end(row[:length])
         found.append((written, sum(gains[: min(len(written) + 1, length)]), END in row[:length]))
     return found
+
+
+def likeliest(model: Seq2Seq, prompt: Prompt, batch: Batch, hidden: Tensor, mask: Tensor) -> Tensor:
+    """(B,C) int64, the likeliest symbol at each real position `mask` (B,C) of hidden states (B,C,D)."""
+    return model.choose(hidden, prompt, batch.target[:, :1], mask)[1]
 
 
 def symbols_before_end(batch: Batch) -> Tensor:

@@ -10,7 +10,7 @@ from torch import Tensor
 from seq2seq_suite.model.decoder import Cache
 from seq2seq_suite.model.layers import causal
 from seq2seq_suite.model.seq2seq import Prompt, Seq2Seq
-from seq2seq_suite.strategies.ctc import NEVER, Prefixes, best_path
+from seq2seq_suite.strategies.ctc_prefixes import NEVER, Prefixes, best_path
 from seq2seq_suite.types import BEGIN, END, PAD, UNKNOWN, Batch, Constraint, ConstraintState, Hypothesis
 
 _BLOCK = 64  # symbols, in `_top`

@@ -10,8 +10,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from seq2seq_suite.model.seq2seq import Prompt, Seq2Seq
-from seq2seq_suite.sizes import SetOptions
-from seq2seq_suite.strategies.autoregressive import Autoregressive, shift_right
+from seq2seq_suite.sizes import Sizes
+from seq2seq_suite.strategies.autoregressive import Autoregressive, AutoregressiveOptions, shift_right
 from seq2seq_suite.strategies.auxiliary import Auxiliaries
 from seq2seq_suite.strategies.search import SearchOptions, beam_search
 from seq2seq_suite.types import BEGIN, END, PAD, SPECIALS, UNKNOWN, Batch, Constraint, Hypothesis, Loss
@@ -19,28 +19,26 @@ from seq2seq_suite.types import BEGIN, END, PAD, SPECIALS, UNKNOWN, Batch, Const
 _EXTRA_STEPS = 1  # of a rollout beyond each target's length, to be seen after a mistake
 
 
-class SetAutoregressive(Autoregressive):
+class Sets(Autoregressive):
     """An autoregressive model of sets.
 
-    Args:
-        options: what to make of the order, the label head and the beam.
-        label_smoothing, scheduled_sampling: as in `Autoregressive`; the order-free loss uses neither.
-        auxiliaries: as in `Autoregressive`.
+    The order-free loss uses neither label smoothing nor scheduled sampling.
 
     Source: the order-free loss is that of optimal completion distillation (Sabour et al. 2019) applied to label sets
     (Tsai & Lee 2020): -log sum_{l in gold, not yet written} p(l), END once all are written, along the model's own
     rollout.
     """
 
-    def __init__(self, options: SetOptions, *, label_smoothing: float = 0.0, scheduled_sampling: float = 0.0,
+    writes = ("labels",)
+
+    def __init__(self, options: AutoregressiveOptions, sizes: Sizes, width: int,
                  auxiliaries: Auxiliaries | None = None):
-        super().__init__(label_smoothing=label_smoothing, scheduled_sampling=scheduled_sampling,
-                         auxiliaries=auxiliaries)
-        self.options = options
+        super().__init__(options, sizes, width, auxiliaries)
+        self.sets = sizes.sets
 
     def counts(self, model: Seq2Seq, batch: Batch) -> dict[str, int]:
         """The counts that `loss` will give: target symbols, and examples for the label head."""
-        name = "set" if self.options.order == "free" else "cross_entropy"
+        name = "set" if self.sets.order == "free" else "cross_entropy"
         counts = {name: int(batch.target_mask.sum())}
         if self._has_head(model):
             counts["label_head"] = batch.target.size(0)
@@ -49,16 +47,16 @@ class SetAutoregressive(Autoregressive):
     def loss(self, model: Seq2Seq, batch: Batch) -> Loss:
         """The sequence's or the set's loss, and the label head's binary cross-entropy."""
         prompt = model.prepare(model.encode(batch))
-        if self.options.order == "random" and self.training:
+        if self.sets.order == "random" and self.training:
             batch = replace(batch, target=shuffle(batch.target))
-        if self.options.order == "free":
+        if self.sets.order == "free":
             sums = {"set": self._set_loss(model, batch, prompt)}
         else:
             sums = {"cross_entropy": self._sequence_loss(model, batch, prompt)}
         weights = dict.fromkeys(sums, 1.0)
         if self._has_head(model):
             sums["label_head"] = model.label_head.loss(prompt.labels, batch.target, batch.target_mask)
-            weights["label_head"] = self.options.head_weight
+            weights["label_head"] = self.sets.head_weight
         return self.auxiliaries.added(Loss(sums, self.counts(model, batch), weights), model, batch, prompt.states)
 
     def generate(self, model: Seq2Seq, batch: Batch, *, options: SearchOptions, limit: Tensor,
@@ -67,28 +65,28 @@ class SetAutoregressive(Autoregressive):
 
         Only the first hypothesis has marginals, and none that was sampled.
         """
-        if options.sampling or not (self.options.head_mixture or self.options.marginals):
+        if options.sampling or not (self.sets.head_mixture or self.sets.marginals):
             return super().generate(model, batch, options=options, limit=limit, constraint=constraint)
         # Without a length penalty, so that a score is a log-probability.
         wide = replace(options, num_hypotheses=options.beam_size, length_penalty=0.0)
         with torch.inference_mode():
             prompt = model.prepare(model.encode(batch))
         found = beam_search(model, batch, options=wide, limit=limit, constraint=constraint, prompt=prompt)
-        weighed = prompt.labels is not None and self.options.head_mixture
+        weighed = prompt.labels is not None and self.sets.head_mixture
         verdicts = prompt.labels.logits.cpu().double() if weighed else None
         symbols = model.output.bias.numel()
         return [self._decide(hypotheses, verdicts[row] if verdicts is not None else None, symbols)
                 [: options.num_hypotheses] for row, hypotheses in enumerate(found)]
 
     def _has_head(self, model: Seq2Seq) -> bool:
-        return model.label_head is not None and self.options.head_weight > 0
+        return model.label_head is not None and self.sets.head_weight > 0
 
     def _sequence_loss(self, model: Seq2Seq, batch: Batch, prompt: Prompt) -> Tensor:
         previous = shift_right(batch.target)
-        if self.scheduled_sampling and self.training:
+        if self.options.scheduled_sampling and self.training:
             previous = self._mix_in_predictions(model, batch, prompt, previous)
         hidden = self._hidden(model, batch, prompt, previous)
-        return model.cross_entropy(hidden, prompt, batch.target, batch.target_mask, self.label_smoothing)
+        return model.cross_entropy(hidden, prompt, batch.target, batch.target_mask, self.options.label_smoothing)
 
     def _set_loss(self, model: Seq2Seq, batch: Batch, prompt: Prompt) -> Tensor:
         """-log sum_{l remaining} p(l) at each step of a rollout, up to the step that should write END."""
@@ -138,7 +136,7 @@ class SetAutoregressive(Autoregressive):
         by_set: dict[frozenset[int], list[Hypothesis]] = defaultdict(list)
         for hypothesis in hypotheses:
             by_set[frozenset(hypothesis.symbols)].append(hypothesis)
-        mixture, merged = self.options.head_mixture, []
+        mixture, merged = self.sets.head_mixture, []
         for members, same in by_set.items():
             score = torch.tensor([one.score for one in same], dtype=torch.float64).logsumexp(0)
             if verdict is not None:
@@ -148,7 +146,7 @@ class SetAutoregressive(Autoregressive):
                 score = score + mixture * functional.logsigmoid(signs).sum()
             merged.append(replace(same[0], score=float(score)))
         merged.sort(key=lambda hypothesis: -hypothesis.score)
-        if not self.options.marginals:
+        if not self.sets.marginals:
             return merged
         sequence = torch.zeros(symbols, dtype=torch.float64)
         logs = torch.tensor([torch.tensor([one.score for one in same], dtype=torch.float64).logsumexp(0)

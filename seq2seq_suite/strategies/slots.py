@@ -2,25 +2,38 @@
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor, nn
+import math
+from typing import Literal
 
+import torch
+from torch import Tensor
+
+from seq2seq_suite.config_section import Few, NotNegativeFloat
 from seq2seq_suite.model.seq2seq import Seq2Seq
 from seq2seq_suite.model.slots import GROUP
-from seq2seq_suite.sizes import BoxOptions
+from seq2seq_suite.sizes import Sizes
 from seq2seq_suite.strategies.auxiliary import Auxiliaries
+from seq2seq_suite.strategies.base import Strategy, StrategyOptions
 from seq2seq_suite.strategies.boxes import bells, choose_bin
 from seq2seq_suite.strategies.search import NEVER, SearchOptions
 from seq2seq_suite.types import SPECIALS, Batch, Constraint, Hypothesis, Loss, States
 
 
-class BoxSlots(nn.Module):
+class SlotsOptions(StrategyOptions):
+    """All objects of a picture at once, each by one of many slots that lie over it (detection)."""
+
+    kind: Literal["slots"] = "slots"
+    grid: tuple[Few, Few] = (8, 8)  # rows and columns of slots: no fewer than objects, and some to spare
+    anchor_weight: NotNegativeFloat = 2.0  # of squared distance, in slots, when objects are given out
+
+
+class Slots(Strategy):
     """A non-autoregressive model of objects: N slots see each other and write five symbols each, all in one pass.
 
     The order of objects says nothing, so the loss is that of the best order: objects o are given to slots s one to one
     so that the sum of
 
-        -log p_s(o) + w |centre(o) - centre(s)|^2
+        -log p_s(o) + anchor_weight |centre(o) - centre(s)|^2
 
     is least, distances in slots; the other slots are to write noise. The second term settles from the first update on
     which slot is whose.
@@ -28,25 +41,19 @@ class BoxSlots(nn.Module):
     Source: Carion et al. 2020 (DETR), eq. 1, for matching; Du et al. 2021 (order-agnostic cross-entropy), eq. 4, for
     its cost, the likelihood itself.
     Differs: no queries are learned: a slot has its place, as an anchor has.
-
-    Args:
-        options: kinds of symbols and what to make of them.
-        grid: rows and columns of slots.
-        anchor_weight: w.
-        auxiliaries: as in `Autoregressive`.
     """
 
-    def __init__(self, options: BoxOptions, *, grid: tuple[int, int], anchor_weight: float,
-                 auxiliaries: Auxiliaries | None = None):
-        super().__init__()
-        self.auxiliaries = auxiliaries or Auxiliaries()
-        self.options, self.grid, self.anchor_weight = options, grid, anchor_weight
-        self.first_label = len(SPECIALS) + options.bins
+    Options = SlotsOptions
+    writes = ("objects",)
+
+    def __init__(self, options: SlotsOptions, sizes: Sizes, width: int, auxiliaries: Auxiliaries | None = None):
+        super().__init__(options, sizes, width, auxiliaries)
+        self.boxes, self.first_label = sizes.boxes, len(SPECIALS) + sizes.boxes.bins
 
     def counts(self, model: Seq2Seq, batch: Batch) -> dict[str, int]:
         """The counts that `loss` will give: coordinates of objects, and classes, noise by its weight."""
         objects = int(self._targets(batch)[1].sum())
-        noise = self.options.noise_weight * (batch.target.size(0) * self.grid[0] * self.grid[1] - objects)
+        noise = self.boxes.noise_weight * (batch.target.size(0) * math.prod(self.options.grid) - objects)
         counts = {"coordinates": max(1, (GROUP - 1) * objects), "classes": max(1, objects + round(noise))}
         return counts | self.auxiliaries.counts(model, batch)
 
@@ -59,12 +66,12 @@ class BoxSlots(nn.Module):
         classes = logits[:, :, -1, self.first_label :].log_softmax(-1)
         places = (target[:, :, :-1] - len(SPECIALS)).clamp(min=0)
         labels = (target[:, :, -1] - self.first_label).clamp(min=0)
-        missed_BNK = -torch.einsum("bnjv,bkjv->bnk", bins, bells(places, self.options))
+        missed_BNK = -torch.einsum("bnjv,bkjv->bnk", bins, bells(places, self.boxes))
         wrong_BNK = -classes.gather(2, labels.unsqueeze(1).expand(-1, classes.size(1), -1))
         slots = self._match(missed_BNK.detach() + wrong_BNK.detach() + self._distances(places), real)
         rows, numbers = real.nonzero(as_tuple=True)
         chosen = rows, slots[rows, numbers], numbers
-        noise = -self.options.noise_weight * classes[:, :, self.options.labels]
+        noise = -self.boxes.noise_weight * classes[:, :, self.boxes.labels]
         taken = torch.zeros_like(noise, dtype=torch.bool)
         taken[chosen[:2]] = True
         sums = {"coordinates": missed_BNK[chosen].sum(),
@@ -83,21 +90,21 @@ class BoxSlots(nn.Module):
         count = batch.target.size(1) // GROUP * GROUP
         groups = batch.target[:, :count].unflatten(1, (-1, GROUP))
         there = batch.target_mask[:, :count].unflatten(1, (-1, GROUP)).all(2)
-        return groups, there & (groups[:, :, -1] != self.first_label + self.options.labels)
+        return groups, there & (groups[:, :, -1] != self.first_label + self.boxes.labels)
 
     def _distances(self, places: Tensor) -> Tensor:
-        """(B,N,K): w times the squared distance between slots and bins (B,K,4), in slots."""
-        rows, columns = self.grid
+        """(B,N,K): `anchor_weight` times the squared distance between slots and bins (B,K,4), in slots."""
+        rows, columns = self.options.grid
         number = torch.arange(rows * columns, device=places.device)
         span = self._span(places.device)
         centres = torch.stack((number // columns, number % columns), 1) + 0.5
         found = (places[:, :, :2] + places[:, :, 2:] + 1) / 2.0 / span
-        return self.anchor_weight * (found.unsqueeze(1) - centres[:, None]).square().sum(3)
+        return self.options.anchor_weight * (found.unsqueeze(1) - centres[:, None]).square().sum(3)
 
     def _span(self, device: torch.device) -> Tensor:
         """(2,) bins from a slot to the next, down and across."""
-        height, width = self.options.extent
-        return torch.tensor((height / self.grid[0], width / self.grid[1]), device=device)
+        height, width = self.boxes.extent
+        return torch.tensor((height / self.options.grid[0], width / self.options.grid[1]), device=device)
 
     @staticmethod
     def _match(costs_BNK: Tensor, real: Tensor) -> Tensor:
@@ -117,12 +124,12 @@ class BoxSlots(nn.Module):
         """One hypothesis of each picture: a group of each slot, and the certainty of its class; no box is empty."""
         logits = self._logits(model, model.encode(batch))
         certainty, label = logits[:, :, -1, self.first_label :].softmax(-1)[..., :-1].max(-1)
-        numbers = torch.arange(self.options.bins, device=logits.device)
+        numbers = torch.arange(self.boxes.bins, device=logits.device)
         corners: list[Tensor] = []
         for place in range(GROUP - 1):
             scores = logits[:, :, place, len(SPECIALS) : self.first_label]
-            never = numbers == self.options.bins - 1 if place < 2 else numbers <= corners[-2].unsqueeze(2)
-            corners.append(choose_bin(scores.masked_fill(never, NEVER).flatten(0, 1), self.options)
+            never = numbers == self.boxes.bins - 1 if place < 2 else numbers <= corners[-2].unsqueeze(2)
+            corners.append(choose_bin(scores.masked_fill(never, NEVER).flatten(0, 1), self.boxes)
                            .view(label.shape))
         symbols = torch.stack((*(len(SPECIALS) + corner for corner in corners), self.first_label + label), 2)
         return [[Hypothesis(tuple(row), score, True, certainties=tuple(sure))] for row, score, sure

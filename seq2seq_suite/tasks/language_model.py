@@ -36,7 +36,6 @@ class LanguageModelTask:
     primary_metric = "bits_per_character"
     higher_is_better = False
     label_weights: Mapping[str, float] = {}
-    continues = True
 
     def __init__(self, options: LanguageModel, data: Data):
         self.options, self.data = options, data

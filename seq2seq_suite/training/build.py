@@ -13,19 +13,10 @@ from seq2seq_suite.kernels import torch_private
 from seq2seq_suite.model.build import build_model
 from seq2seq_suite.model.seq2seq import Seq2Seq
 from seq2seq_suite.sizes import Sizes
-from seq2seq_suite.strategies.agreement import Agreement
-from seq2seq_suite.strategies.autoregressive import Autoregressive
+from seq2seq_suite.strategies import strategy_for
 from seq2seq_suite.strategies.auxiliary import Auxiliaries
 from seq2seq_suite.strategies.base import Strategy
-from seq2seq_suite.strategies.boxes import BoxAutoregressive
-from seq2seq_suite.strategies.collapsing import Collapsing
-from seq2seq_suite.strategies.continuing import Continuing
-from seq2seq_suite.strategies.dag import DirectedAcyclic
-from seq2seq_suite.strategies.length import CutAtEnd, LengthFirst, MaskPredict
-from seq2seq_suite.strategies.parallel import Glancing
 from seq2seq_suite.strategies.search import SearchOptions
-from seq2seq_suite.strategies.sets import SetAutoregressive
-from seq2seq_suite.strategies.slots import BoxSlots
 from seq2seq_suite.training.distributed import ALONE, Ranks
 from seq2seq_suite.training.evaluate import Decoder
 from seq2seq_suite.types import ConfigError, Task
@@ -39,7 +30,7 @@ def build_decoder(config: Config, task: Task, *, device: torch.device, like: Seq
     """
     with kernels.use(config.kernels, config.components):
         model = build_model(config.backbone, sizes_of(config, task), like=like).to(device)
-        strategy = _build_strategy(config, task)
+        strategy = build_strategy(config, task)
     return Decoder(task, model, strategy, _search_options(config.search), device,
                    (config.search.max_length_factor, config.search.max_length_extra), config.search.batch_sentences)
 
@@ -51,42 +42,13 @@ def sizes_of(config: Config, task: Task) -> Sizes:
                    language=getattr(config.strategy, "language_weight", 0.0) > 0.0)
 
 
-def _build_strategy(config: Config, task: Task) -> Strategy:
-    options = config.strategy
-    auxiliaries = Auxiliaries(task.label_weights, getattr(options, "ctc_weight", 0.0), config.backbone.balance_weight,
-                              getattr(options, "language_weight", 0.0))
-    start, end = getattr(options, "glancing", (0.0, 0.0))
-    agreement = getattr(options, "agreement", (0.0, 0.0))
-    agreement = Agreement(*agreement) if any(agreement) else None
-    shared = {"auxiliaries": auxiliaries, "glancing": Glancing(start, end) if start or end else None}
-    match options.kind:
-        case "autoregressive" if getattr(task, "box_options", None) is not None:
-            return BoxAutoregressive(task.box_options, auxiliaries=auxiliaries)
-        case "autoregressive" if getattr(task, "set_options", None) is not None:
-            return SetAutoregressive(task.set_options, label_smoothing=options.label_smoothing,
-                                     scheduled_sampling=options.scheduled_sampling, auxiliaries=auxiliaries)
-        case "autoregressive" if getattr(task, "continues", False):
-            return Continuing(label_smoothing=options.label_smoothing,
-                              scheduled_sampling=options.scheduled_sampling, auxiliaries=auxiliaries)
-        case "autoregressive":
-            return Autoregressive(label_smoothing=options.label_smoothing,
-                                  scheduled_sampling=options.scheduled_sampling, auxiliaries=auxiliaries)
-        case "length_head":
-            return LengthFirst(label_smoothing=options.label_smoothing, length_weight=options.length_weight, **shared)
-        case "mask_predict":
-            return MaskPredict(label_smoothing=options.label_smoothing, length_weight=options.length_weight,
-                               auxiliaries=auxiliaries)
-        case "cut_at_end":
-            return CutAtEnd(factor=options.factor, extra=options.extra, end_weight=options.end_weight,
-                            label_smoothing=options.label_smoothing, **shared)
-        case "ctc":
-            return Collapsing(factor=options.factor, agreement=agreement, **shared)
-        case "dag":
-            return DirectedAcyclic(factor=options.factor, agreement=agreement, **shared)
-        case "slots":
-            return BoxSlots(task.box_options, grid=options.grid, anchor_weight=options.anchor_weight,
-                            auxiliaries=auxiliaries)
-    raise AssertionError(options.kind)
+def build_strategy(config: Config, task: Task) -> Strategy:
+    """The strategy that a configuration names, for the kind of the task's targets."""
+    weights = config.strategy.auxiliary_weights
+    auxiliaries = Auxiliaries(task.label_weights, weights.get("ctc", 0.0), config.backbone.balance_weight,
+                              weights.get("language", 0.0))
+    kind = strategy_for(config.strategy.kind, config.target)
+    return kind(config.strategy, task.sizes(), config.backbone.width, auxiliaries)
 
 
 def _search_options(search: Search) -> SearchOptions:

@@ -45,7 +45,7 @@ def examine(config: Config, splits: dict[str, list[Example]], encoded: dict[str,
         rows.append((split, _describe_lengths(items)))
     rows += _unknown(encoded, warnings)
     rows += _overlap(splits, warnings)
-    if not getattr(decoder.task, "continues", False):  # texts that are judged have no limit
+    if decoder.task.sizes().has_source:  # texts that are judged have no limit
         rows += _gold_outputs(splits, encoded, decoder, warnings)
     rows += _plan(config, encoded["train"], batches, warnings)
     rows += _limits(encoded, decoder)

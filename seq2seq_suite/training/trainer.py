@@ -201,8 +201,7 @@ class Trainer:
         totals = {name: max(1, sum(count.get(name, 0) for count in counts)) for name in names}
         self.model.train()
         self.strategy.train()
-        if hasattr(self.strategy, "progress"):
-            self.strategy.progress = self._fraction()
+        self.strategy.fraction_done = self._fraction()
         self.ranks.reseed(self.batches.seed, progress.update)
         means: dict[str, Tensor] = {}
         for task, group in by_task(batches).items():

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from making import strategy_of
 from torch.nn import functional
 
 from seq2seq_suite.model.layers import causal
@@ -42,7 +43,7 @@ def test_source_and_target_are_one_sequence(make_model, make_batch, kind):
 def test_losses_and_gradients_are_those_of_one_pass(make_model, make_batch):
     model = make_model(SIZES, encoder="none")
     batch = make_batch([3, 6], [4, 2])
-    strategy = Autoregressive(auxiliaries=Auxiliaries(language_weight=0.5))
+    strategy = strategy_of(Autoregressive, auxiliaries=Auxiliaries(language_weight=0.5))
     loss = strategy.loss(model, batch)
     assert loss.counts == strategy.counts(model, batch) == {"cross_entropy": 6, "language": 7}
     assert loss.weights == {"cross_entropy": 1.0, "language": 0.5}

@@ -5,16 +5,18 @@ from dataclasses import replace
 
 import pytest
 import torch
+from making import strategy_of
 
 from seq2seq_suite.model.experts import MixtureOfExperts
 from seq2seq_suite.model.layers import EncoderLayer, FeedForward
 from seq2seq_suite.sizes import SetOptions, Sizes
 from seq2seq_suite.strategies.autoregressive import Autoregressive
-from seq2seq_suite.strategies.collapsing import Collapsing
-from seq2seq_suite.strategies.dag import DirectedAcyclic
-from seq2seq_suite.strategies.length import CutAtEnd, LengthFirst, MaskPredict
-from seq2seq_suite.strategies.parallel import Glancing
-from seq2seq_suite.strategies.sets import SetAutoregressive
+from seq2seq_suite.strategies.ctc import Ctc
+from seq2seq_suite.strategies.cut_at_end import CutAtEnd
+from seq2seq_suite.strategies.dag import Dag
+from seq2seq_suite.strategies.length_head import LengthHead
+from seq2seq_suite.strategies.mask_predict import MaskPredict
+from seq2seq_suite.strategies.sets import Sets
 
 WIDTH = 16
 CLOSE = {"rtol": 1e-4, "atol": 1e-5}
@@ -105,15 +107,15 @@ def test_an_output_does_not_depend_on_its_batch_in_evaluation(make_model, make_b
 
 
 STRATEGIES = {
-    "autoregressive": lambda: Autoregressive(),
-    "scheduled_sampling": lambda: Autoregressive(scheduled_sampling=0.5),
-    "sets": lambda: SetAutoregressive(SetOptions()),
-    "sets_free": lambda: SetAutoregressive(SetOptions(order="free")),
-    "length_head": lambda: LengthFirst(glancing=Glancing()),
-    "mask_predict": lambda: MaskPredict(),
-    "cut_at_end": lambda: CutAtEnd(factor=1.5, extra=4, glancing=Glancing()),
-    "ctc": lambda: Collapsing(factor=3.0, glancing=Glancing()),
-    "dag": lambda: DirectedAcyclic(factor=3.0, glancing=Glancing()),
+    "autoregressive": lambda: strategy_of(Autoregressive),
+    "scheduled_sampling": lambda: strategy_of(Autoregressive, scheduled_sampling=0.5),
+    "sets": lambda: strategy_of(Sets, sets=SetOptions()),
+    "sets_free": lambda: strategy_of(Sets, sets=SetOptions(order="free")),
+    "length_head": lambda: strategy_of(LengthHead, glancing=(0.5, 0.3)),
+    "mask_predict": lambda: strategy_of(MaskPredict),
+    "cut_at_end": lambda: strategy_of(CutAtEnd, factor=1.5, extra=4, glancing=(0.5, 0.3)),
+    "ctc": lambda: strategy_of(Ctc, factor=3.0, glancing=(0.5, 0.3)),
+    "dag": lambda: strategy_of(Dag, factor=3.0, glancing=(0.5, 0.3)),
 }
 SIZES = Sizes(target_symbols=9, source_symbols=11, length_ratio=1.0, link_heads=2)
 
@@ -139,15 +141,15 @@ def test_networks_without_feed_forward_have_no_balance(make_model, make_batch, e
         for part in model.modules():
             if isinstance(part, MixtureOfExperts):
                 part.router.weight.zero_()
-    loss = Autoregressive().loss(model, batch)
+    loss = strategy_of(Autoregressive).loss(model, batch)
     assert float(loss.sums["balance"].detach()) == pytest.approx(8 * layers)
-    assert "balance" not in Autoregressive().loss(make_model(), batch).sums
+    assert "balance" not in strategy_of(Autoregressive).loss(make_model(), batch).sums
 
 
 def test_low_precision_learns_every_weight(make_model, make_batch):
     model, batch = make_model(experts=2, experts_per_token=1).train(), make_batch([4, 6, 5, 3], [5, 7, 3, 4])
     with torch.autocast("cpu", torch.bfloat16):
-        loss = Autoregressive().loss(model, batch)
+        loss = strategy_of(Autoregressive).loss(model, batch)
     assert loss.sums["balance"].dtype == torch.float32
     sum(loss.sums.values()).backward()
     assert all(parameter.grad is not None and parameter.grad.isfinite().all() for parameter in model.parameters())

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from making import strategy_of
 from torch.nn import functional
 
 from seq2seq_suite.model.pointer import Pointer, smoothed_cross_entropy
@@ -78,7 +79,7 @@ def test_the_loss_is_that_of_torch_and_reaches_every_weight(roughen):
 
 @pytest.mark.parametrize("beam_size", [1, 3])
 def test_search_scores_what_training_would(make_model, make_batch, beam_size):
-    model, strategy = make_model(SIZES, tie_embeddings=False), Autoregressive()
+    model, strategy = make_model(SIZES, tie_embeddings=False), strategy_of(Autoregressive)
     batch = make_batch([4, 6], [3, 2], source_symbols=SYMBOLS, target_symbols=SYMBOLS)
     options = SearchOptions(beam_size=beam_size, length_penalty=0.0)
     with torch.no_grad():

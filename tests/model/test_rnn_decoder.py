@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from making import strategy_of
 
 from seq2seq_suite.strategies.autoregressive import Autoregressive
 from seq2seq_suite.strategies.search import SearchOptions
@@ -29,7 +30,7 @@ def test_cached_decoding_is_uncached_decoding(make_model, make_batch, kind):
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 @pytest.mark.parametrize("beam_size", [1, 3])
 def test_one_item_is_written_as_in_a_padded_batch(make_model, make_batch, kind, beam_size):
-    model, strategy = make_model(decoder="rnn", noise=0.6, **kind), Autoregressive()
+    model, strategy = make_model(decoder="rnn", noise=0.6, **kind), strategy_of(Autoregressive)
     batch = make_batch([4, 7, 2], [2, 2, 2])
     options, limit = SearchOptions(beam_size=beam_size), torch.full((3,), 9)
     together = strategy.generate(model, batch, options=options, limit=limit)
@@ -44,7 +45,7 @@ def test_one_item_is_written_as_in_a_padded_batch(make_model, make_batch, kind, 
 @pytest.mark.parametrize("kind", KINDS[1:], ids=str)
 def test_eight_examples_are_learned_by_heart(make_model, make_batch, overfit, kind):
     batch = make_batch([4, 6, 5, 3, 6, 5, 4, 6], [5, 7, 3, 4, 2, 6, 5, 7])
-    model, strategy = make_model(decoder="rnn", noise=0.0, width=32, **kind), Autoregressive()
+    model, strategy = make_model(decoder="rnn", noise=0.0, width=32, **kind), strategy_of(Autoregressive)
     overfit(model, strategy, batch, updates=200)
     found = strategy.generate(model, batch, options=SearchOptions(), limit=torch.full((8,), 20))
     expected = [tuple(row[mask][:-1].tolist()) for row, mask in zip(batch.target, batch.target_mask, strict=True)]

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from making import strategy_of
 
 from seq2seq_suite.sizes import Sizes
 from seq2seq_suite.strategies.autoregressive import Autoregressive
@@ -25,6 +26,6 @@ def test_the_gradient_of_a_shared_embedding_is_the_sum_of_its_three_uses(make_mo
     weights = {name: value for name, value in shared.state_dict().items()}
     separate.load_state_dict(weights)
     for model in (shared, separate):
-        Autoregressive().loss(model, batch).sums["cross_entropy"].backward()
+        strategy_of(Autoregressive).loss(model, batch).sums["cross_entropy"].backward()
     parts = (separate.frontend.embedding, separate.embedding, separate.output)
     torch.testing.assert_close(shared.embedding.weight.grad, sum(part.weight.grad for part in parts))

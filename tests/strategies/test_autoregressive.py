@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from making import strategy_of
 from torch.nn import functional
 
 from seq2seq_suite.data.batching import collate
@@ -40,13 +41,14 @@ def test_the_loss_is_the_summed_cross_entropy_of_each_symbol_given_those_before(
         hidden, _ = model.decode(model.embed(torch.tensor([symbols]), one), causal(length), one)
         expected += functional.cross_entropy(model.output(hidden)[0], batch.target[row, :length], reduction="sum",
                                              label_smoothing=0.1)
-    loss = Autoregressive(label_smoothing=0.1).loss(model, batch)
+    loss = strategy_of(Autoregressive, label_smoothing=0.1).loss(model, batch)
     torch.testing.assert_close(loss.sums["cross_entropy"], expected, **CLOSE)
     assert loss.counts == {"cross_entropy": 10} and loss.weights == {"cross_entropy": 1.0}
 
 
 def test_two_half_batches_are_one_batch_in_loss_and_gradient(make_model, make_batch):
-    model, batch, strategy = make_model(), make_batch([5, 3, 7, 2], [4, 6, 3, 9]), Autoregressive(label_smoothing=0.1)
+    model, batch = make_model(), make_batch([5, 3, 7, 2], [4, 6, 3, 9])
+    strategy = strategy_of(Autoregressive, label_smoothing=0.1)
     whole = strategy.loss(model, batch)
     whole.sums["cross_entropy"].backward()
     expected = gradients(model)
@@ -70,7 +72,7 @@ def test_padding_never_changes_the_loss(make_model, make_batch, norm):
     found = []
     for given in (batch, wide):
         model = make_model(norm=norm).train()
-        loss = Autoregressive(label_smoothing=0.1).loss(model, given)
+        loss = strategy_of(Autoregressive, label_smoothing=0.1).loss(model, given)
         loss.sums["cross_entropy"].backward()
         found.append((loss.sums["cross_entropy"].detach(), gradients(model)))
         assert loss.counts == {"cross_entropy": 10}
@@ -80,7 +82,7 @@ def test_padding_never_changes_the_loss(make_model, make_batch, norm):
 def test_padding_never_changes_the_loss_of_the_guided_parser(make_model, make_parsing):
     task, examples = make_parsing("in_order")
     items, model = task.encode(examples), make_model(task.sizes())
-    strategy = Autoregressive(label_smoothing=0.1, auxiliaries=Auxiliaries({"tags": 0.5, "moves": 0.25}))
+    strategy = strategy_of(Autoregressive, label_smoothing=0.1, auxiliaries=Auxiliaries({"tags": 0.5, "moves": 0.25}))
     whole = strategy.loss(model, collate(items, "parsing"))
     grid = strategy.loss(model, collate(items, "parsing", few_shapes=True))
     single = [strategy.loss(model, collate([item], "parsing")) for item in items]
@@ -94,7 +96,7 @@ def test_padding_never_changes_the_loss_of_the_guided_parser(make_model, make_pa
 
 def test_prompts_are_given_and_not_predicted(make_model, make_batch):
     model, batch = make_model(), make_batch([5, 3], [4, 6])
-    strategy = Autoregressive()
+    strategy = strategy_of(Autoregressive)
     prompt_mask = batch.prompt_mask.clone()
     prompt_mask[:, :2] = True
     given, free = strategy.loss(model, replace(batch, prompt_mask=prompt_mask)), strategy.loss(model, batch)
@@ -104,7 +106,7 @@ def test_prompts_are_given_and_not_predicted(make_model, make_batch):
 
 def test_a_batch_of_prompts_alone_has_no_loss(make_model, make_batch):
     model, batch = make_model(), make_batch([5, 3], [4, 6])
-    loss = Autoregressive(label_smoothing=0.1).loss(model, replace(batch, prompt_mask=batch.target_mask))
+    loss = strategy_of(Autoregressive, label_smoothing=0.1).loss(model, replace(batch, prompt_mask=batch.target_mask))
     loss.sums["cross_entropy"].backward()
     assert loss.counts == {"cross_entropy": 0} and not loss.sums["cross_entropy"].any()
 
@@ -120,16 +122,17 @@ def test_scheduled_sampling_of_one_reads_the_models_own_predictions(make_model, 
     assert not torch.equal(predictions, batch.target)
     logits = model.output(hidden_after(shift_right(predictions)))[batch.target_mask]
     expected = functional.cross_entropy(logits, batch.target[batch.target_mask], reduction="sum")
-    got = Autoregressive(scheduled_sampling=1.0).loss(model, batch)
+    got = strategy_of(Autoregressive, scheduled_sampling=1.0).loss(model, batch)
     torch.testing.assert_close(got.sums["cross_entropy"], expected, **CLOSE)
 
 
 def test_scheduled_sampling_of_zero_or_in_evaluation_is_teacher_forcing(make_model, make_batch):
     model, batch = make_model(), make_batch([5, 3], [4, 6])
-    forced = Autoregressive().loss(model, batch).sums["cross_entropy"]
-    for strategy in (Autoregressive(scheduled_sampling=0.0), Autoregressive(scheduled_sampling=1.0).eval()):
+    forced = strategy_of(Autoregressive).loss(model, batch).sums["cross_entropy"]
+    always = strategy_of(Autoregressive, scheduled_sampling=1.0)
+    for strategy in (strategy_of(Autoregressive, scheduled_sampling=0.0), always.eval()):
         assert torch.equal(strategy.loss(model, batch).sums["cross_entropy"], forced)
-    sampled = Autoregressive(scheduled_sampling=1.0).loss(model, batch).sums["cross_entropy"]
+    sampled = always.train().loss(model, batch).sums["cross_entropy"]
     assert not torch.allclose(sampled, forced)
 
 
@@ -137,7 +140,7 @@ def test_scheduled_sampling_under_autocast_reaches_every_weight(make_model, make
     # The first pass runs without gradients; a weight cast there must not be the one the second pass learns by.
     model, batch = make_model().train(), make_batch([5, 3], [4, 6])
     with torch.autocast("cpu", torch.bfloat16):
-        loss = Autoregressive(scheduled_sampling=1e-12).loss(model, batch)
+        loss = strategy_of(Autoregressive, scheduled_sampling=1e-12).loss(model, batch)
     loss.sums["cross_entropy"].backward()
     assert set(gradients(model)) == {name for name, _ in model.named_parameters()}
 
@@ -152,7 +155,8 @@ def test_eight_examples_are_learned_to_exact_match(make_model, make_parsing, ove
     batch = collate(items, "parsing")
     model = make_model(task.sizes(), noise=0.0, width=48, feed_forward_width=96, encoder_layers=1,
                        decoder_layers=1, **backbone)
-    strategy = Autoregressive(label_smoothing=0.1, auxiliaries=Auxiliaries(task.label_weights, balance_weight=0.01))
+    auxiliaries = Auxiliaries(task.label_weights, balance_weight=0.01)
+    strategy = strategy_of(Autoregressive, label_smoothing=0.1, auxiliaries=auxiliaries)
     overfit(model, strategy, batch, updates=120)
     limit = torch.full((len(items),), 60)
     for beam_size in (1, 4):

@@ -6,15 +6,16 @@ from dataclasses import replace
 
 import pytest
 import torch
+from making import strategy_of
 from plain import alone, collapse
 
 from seq2seq_suite.model.joint import JointModel
 from seq2seq_suite.sizes import Sizes
 from seq2seq_suite.strategies.autoregressive import Autoregressive
 from seq2seq_suite.strategies.auxiliary import Auxiliaries
-from seq2seq_suite.strategies.collapsing import Collapsing
+from seq2seq_suite.strategies.ctc import Ctc
 from seq2seq_suite.strategies.joint import JointStrategy
-from seq2seq_suite.strategies.length import LengthFirst
+from seq2seq_suite.strategies.length_head import LengthHead
 
 SIZES = Sizes(target_symbols=9, source_symbols=11, source_labels=(("tags", 3), ("moves", 4)), ctc_symbols=5,
               language=True, length_ratio=1.0)
@@ -29,13 +30,13 @@ def heard(make_batch):
     return replace(batch, source_labels=labels, transcript=torch.tensor([[3, 3, 4], [4, 0, 0]]))
 
 
-@pytest.mark.parametrize("kind", [Autoregressive, LengthFirst])
+@pytest.mark.parametrize("kind", [Autoregressive, LengthHead])
 def test_each_auxiliary_loss_is_its_plain_loop(make_model, heard, kind):
     model = make_model(SIZES, experts=4)
     with torch.no_grad():
         for layer in (*model.encoder.layers, *model.decoder.layers):
             layer.feed_forward.router.weight.zero_()  # p = 1 / N everywhere: the loss of a layer is 1
-    own, loss = kind().loss(model, heard), kind(auxiliaries=GIVEN).loss(model, heard)
+    own, loss = strategy_of(kind).loss(model, heard), strategy_of(kind, auxiliaries=GIVEN).loss(model, heard)
     expected = dict.fromkeys(("tags", "moves", "ctc", "language"), 0.0)
     for row, words in enumerate(((3, 3, 4), (4,))):
         one = alone(heard, row)
@@ -53,7 +54,7 @@ def test_each_auxiliary_loss_is_its_plain_loop(make_model, heard, kind):
     assert {name: float(loss.sums[name].detach()) for name in expected} == pytest.approx(expected, rel=1e-4)
     assert float(loss.sums["balance"].detach()) == pytest.approx(4 * 10)  # of four layers, a mean over target symbols
     assert loss.counts == {**own.counts, "tags": 6, "moves": 6, "ctc": 4, "language": 5, "balance": 10}
-    assert loss.counts == kind(auxiliaries=GIVEN).counts(model, heard)
+    assert loss.counts == strategy_of(kind, auxiliaries=GIVEN).counts(model, heard)
     for name, weight in own.weights.items():
         torch.testing.assert_close(loss.sums[name], own.sums[name])
         if name not in ("balance", "language"):
@@ -63,18 +64,18 @@ def test_each_auxiliary_loss_is_its_plain_loop(make_model, heard, kind):
 
 def test_what_a_batch_has_not_is_not_learned(make_model, heard):
     bare = replace(heard, source_labels=None, transcript=None)
-    loss = Autoregressive(auxiliaries=GIVEN).loss(make_model(replace(SIZES, language=False)), bare)
+    loss = strategy_of(Autoregressive, auxiliaries=GIVEN).loss(make_model(replace(SIZES, language=False)), bare)
     assert set(loss.sums) == {"cross_entropy"} and loss.weights == {"cross_entropy": 1.0}
-    none = Autoregressive(auxiliaries=Auxiliaries()).loss(make_model(replace(SIZES, language=False)), heard)
+    none = strategy_of(Autoregressive).loss(make_model(replace(SIZES, language=False)), heard)
     assert set(none.sums) == {"cross_entropy"}
 
 
 def test_a_batch_is_learned_by_its_own_tasks_strategy_and_all_hear_how_far_training_is(make_model, make_batch):
     models = {"one": make_model(seed=1), "two": make_model(Sizes(9, 11), seed=2)}
-    parts = {"one": Autoregressive(label_smoothing=0.1), "two": Collapsing(factor=3.0)}
+    parts = {"one": strategy_of(Autoregressive, label_smoothing=0.1), "two": strategy_of(Ctc, factor=3.0)}
     strategy = JointStrategy(parts, {"one": 0.5, "two": 2.0})
-    strategy.progress = 0.75
-    assert strategy.progress == parts["two"].progress == 0.75 and not hasattr(parts["one"], "progress")
+    strategy.fraction_done = 0.75
+    assert strategy.fraction_done == parts["one"].fraction_done == parts["two"].fraction_done == 0.75
     for name, factor in strategy.weights.items():
         batch = replace(make_batch([4, 3], [4, 3]), task=name)
         own, found = parts[name].loss(models[name], batch), strategy.loss(JointModel(models), batch)

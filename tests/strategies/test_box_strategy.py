@@ -6,13 +6,14 @@ from dataclasses import replace
 
 import pytest
 import torch
+from making import strategy_of
 from plain import alone
 
 from seq2seq_suite.model.layers import causal
 from seq2seq_suite.sizes import BoxOptions, Sizes
-from seq2seq_suite.strategies.boxes import BoxAutoregressive, choose_bin, gaze
+from seq2seq_suite.strategies.boxes import Boxes, choose_bin, gaze
 from seq2seq_suite.strategies.search import SearchOptions
-from seq2seq_suite.strategies.slots import BoxSlots
+from seq2seq_suite.strategies.slots import Slots
 from seq2seq_suite.types import BEGIN, END, SPECIALS, Batch
 
 BINS, CLASSES, NOISE = 12, 3, 3  # the fourth class is that of noise
@@ -55,7 +56,7 @@ def hidden_of(model, one: Batch, symbols: list[int]) -> torch.Tensor:
 
 @torch.no_grad()
 def test_the_loss_of_groups_is_that_of_bells_and_classes(make_model, pictures):
-    model, strategy = make_model(SIZES), BoxAutoregressive(OPTIONS)
+    model, strategy = make_model(SIZES), strategy_of(Boxes, boxes=OPTIONS)
     found, coordinates, classes = strategy.loss(model, pictures), 0.0, 0.0
     for row, (objects, noises) in enumerate(zip(OBJECTS, NOISES, strict=True)):
         logits = model.output(hidden_of(model, alone(pictures, row), pictures.target[row, :-2].tolist()))
@@ -73,7 +74,7 @@ def test_the_loss_of_groups_is_that_of_bells_and_classes(make_model, pictures):
 @torch.no_grad()
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_groups_are_written_as_a_plain_loop_writes_them(make_model, pictures, seed):
-    model, strategy = make_model(SIZES, seed=seed, noise=0.5), BoxAutoregressive(OPTIONS)
+    model, strategy = make_model(SIZES, seed=seed, noise=0.5), strategy_of(Boxes, boxes=OPTIONS)
     found = strategy.generate(model, pictures, options=SearchOptions(), limit=torch.full((3,), 99))
     for row, (best,) in enumerate(found):
         told, written, sure = [], [], []
@@ -108,7 +109,7 @@ def slot_logits(model, one: Batch) -> torch.Tensor:
 @torch.no_grad()
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_slots_learn_the_cheapest_of_all_matchings(make_model, pictures, seed):
-    model, strategy = make_model(SIZES, seed=seed), BoxSlots(OPTIONS, grid=(2, 3), anchor_weight=0.7)
+    model, strategy = make_model(SIZES, seed=seed), strategy_of(Slots, boxes=OPTIONS, grid=(2, 3), anchor_weight=0.7)
     found, coordinates, classes = strategy.loss(model, pictures), 0.0, 0.0
     for row, objects in enumerate(OBJECTS):
         logits = slot_logits(model, alone(pictures, row))
@@ -132,18 +133,19 @@ def test_slots_learn_the_cheapest_of_all_matchings(make_model, pictures, seed):
 
 
 def test_the_place_of_a_slot_decides_where_nothing_else_does(make_model, pictures, monkeypatch):
-    model, taken, match = make_model(SIZES, noise=0.0), [], BoxSlots._match
+    model, taken, match = make_model(SIZES, noise=0.0), [], Slots._match
     with torch.no_grad():
         model.slots.symbols.weight.zero_()  # all slots say the same
-    monkeypatch.setattr(BoxSlots, "_match", staticmethod(lambda *given: taken.append(match(*given)) or taken[0]))
-    BoxSlots(OPTIONS, grid=(2, 3), anchor_weight=50.0).loss(model, pictures)
+    monkeypatch.setattr(Slots, "_match", staticmethod(lambda *given: taken.append(match(*given)) or taken[0]))
+    strategy_of(Slots, boxes=OPTIONS, grid=(2, 3), anchor_weight=50.0).loss(model, pictures)
     assert taken[0][0, :2].tolist() == [1, 0] and taken[0][1, :3].tolist() == [5, 1, 2]
 
 
 @torch.no_grad()
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_slots_write_the_likeliest_box_with_an_inside(make_model, pictures, seed):
-    model, strategy = make_model(SIZES, seed=seed, noise=0.5), BoxSlots(OPTIONS, grid=(2, 3), anchor_weight=1.0)
+    model = make_model(SIZES, seed=seed, noise=0.5)
+    strategy = strategy_of(Slots, boxes=OPTIONS, grid=(2, 3), anchor_weight=1.0)
     model.output.bias[FIRST_CLASS + NOISE] += 9.0  # which is never written, however likely
     found = strategy.generate(model, pictures, options=SearchOptions(), limit=torch.full((3,), 99))
     for row, (best,) in enumerate(found):

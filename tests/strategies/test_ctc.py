@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from seq2seq_suite.model.ctc import BLANK, CtcHead, positions_needed
-from seq2seq_suite.strategies.ctc import NEVER, Prefixes, best_path, prefix_beam
+from seq2seq_suite.strategies.ctc_prefixes import NEVER, Prefixes, best_path, prefix_beam
 from seq2seq_suite.types import END, States
 
 SYMBOLS = 6  # blank, BEGIN, END, UNKNOWN and two letters

@@ -5,31 +5,33 @@ from dataclasses import replace
 
 import pytest
 import torch
+from making import strategy_of
 from torch.nn import functional
 
 from seq2seq_suite.data.batching import collate
 from seq2seq_suite.model.ctc import BLANK
-from seq2seq_suite.model.length import MIDDLE, LengthHead
+from seq2seq_suite.model.length import MIDDLE, LengthClassifier
 from seq2seq_suite.sizes import Sizes
-from seq2seq_suite.strategies.agreement import Agreement
-from seq2seq_suite.strategies.collapsing import Collapsing, align, path_loss
-from seq2seq_suite.strategies.dag import DirectedAcyclic, prefix_beam, walk
-from seq2seq_suite.strategies.length import CutAtEnd, LengthFirst, MaskPredict
-from seq2seq_suite.strategies.parallel import Glancing, spread
+from seq2seq_suite.strategies.ctc import Ctc, align, path_loss
+from seq2seq_suite.strategies.cut_at_end import CutAtEnd
+from seq2seq_suite.strategies.dag import Dag, dag_greedy, prefix_beam
+from seq2seq_suite.strategies.length_head import LengthHead
+from seq2seq_suite.strategies.mask_predict import MaskPredict
+from seq2seq_suite.strategies.parallel import Glancing, uniform_copy
 from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.tasks.multilabel.label_automaton import LabelAutomaton
 from seq2seq_suite.types import END, UNKNOWN, Batch, Example, States
 
 SIZES = Sizes(target_symbols=9, source_symbols=11, length_ratio=1.0, link_heads=2)
-GLANCING = Glancing(0.5, 0.3)
+GLANCING = (0.5, 0.3)
 STRATEGIES = {
-    "length_head": LengthFirst,
-    "mask_predict": lambda glancing=None, **keys: MaskPredict(**keys),
-    "cut_at_end": lambda **keys: CutAtEnd(factor=1.5, extra=4, **keys),
-    "ctc": lambda **keys: Collapsing(factor=3.0, **keys),
-    "ctc_bigrams": lambda **keys: Collapsing(factor=3.0, agreement=Agreement(0.5), **keys),
-    "dag": lambda **keys: DirectedAcyclic(factor=3.0, **keys),
-    "dag_bigrams": lambda **keys: DirectedAcyclic(factor=3.0, agreement=Agreement(0.5), **keys),
+    "length_head": lambda **keys: strategy_of(LengthHead, **keys),
+    "mask_predict": lambda glancing=None, **keys: strategy_of(MaskPredict, **keys),
+    "cut_at_end": lambda **keys: strategy_of(CutAtEnd, factor=1.5, extra=4, **keys),
+    "ctc": lambda **keys: strategy_of(Ctc, factor=3.0, **keys),
+    "ctc_bigrams": lambda **keys: strategy_of(Ctc, factor=3.0, agreement=(0.5, 1.0), **keys),
+    "dag": lambda **keys: strategy_of(Dag, factor=3.0, **keys),
+    "dag_bigrams": lambda **keys: strategy_of(Dag, factor=3.0, agreement=(0.5, 1.0), **keys),
 }
 
 
@@ -44,7 +46,7 @@ def collapse(path: tuple[int, ...]) -> tuple[int, ...]:
 def test_the_source_is_copied_evenly():
     values = torch.arange(5.0).view(1, 5, 1).repeat(2, 1, 1)
     mask = torch.arange(5) < torch.tensor([[5], [3]])
-    found, real = spread(States(values, mask), torch.tensor([9, 2, 1, 7]))
+    found, real = uniform_copy(States(values, mask), torch.tensor([9, 2, 1, 7]))
     assert found[0, :, 0].tolist() == [0, 0, 1, 2, 2, 2, 3, 4, 4]
     assert found[1, :2, 0].tolist() == [0, 4] and found[2, 0, 0] == 0 and found[3, :7, 0].tolist()[-1] == 2
     assert real.sum(1).tolist() == [9, 2, 1, 7]
@@ -52,7 +54,7 @@ def test_the_source_is_copied_evenly():
 
 @pytest.mark.parametrize(("ratio", "classes"), [(0.0, (3, 2)), (1.5, (-6, -1))])
 def test_a_length_is_predicted_as_its_difference_from_a_share_of_the_source(ratio, classes):
-    head = LengthHead(4, ratio).requires_grad_(False)
+    head = LengthClassifier(4, ratio).requires_grad_(False)
     states = States(torch.randn(2, 6, 4), torch.arange(6) < torch.tensor([[6], [2]]))
     assert float(head.loss(states, torch.tensor([3, 2]))) == pytest.approx(
         -sum(float(head(states)[row, MIDDLE + one]) for row, one in enumerate(classes)), rel=1e-5)
@@ -198,17 +200,17 @@ def test_a_walk_follows_the_likeliest_links_or_looks_ahead():
     links = torch.full((4, 4), -1e30)
     links[0, 1], links[0, 2], links[1, 3], links[2, 3] = -0.5, -1.0, 0.0, 0.0
     given = (emissions.unsqueeze(0), links.unsqueeze(0), torch.tensor([4]), torch.tensor([9]))
-    assert walk(*given, lookahead=False)[0][0].symbols == (4, 4)
-    ahead = walk(*given, lookahead=True)[0][0]
+    assert dag_greedy(*given, lookahead=False)[0][0].symbols == (4, 4)
+    ahead = dag_greedy(*given, lookahead=True)[0][0]
     assert ahead.symbols == (4, 5) and ahead.score == pytest.approx(-1.0)
 
 
 def test_glancing_shows_as_much_as_is_missed():
     torch.manual_seed(1)
     asked = torch.arange(10) < torch.tensor([[10], [6], [0]])
-    shown = Glancing(0.5, 0.3).choose(torch.tensor([8, 6, 0]), asked, 0.0)
+    shown = Glancing(0.5, 0.3).positions(torch.tensor([8, 6, 0]), asked, 0.0)
     assert shown.sum(1).tolist() == [4, 3, 0] and not (shown & ~asked).any()
-    assert Glancing(0.5, 0.3).choose(torch.tensor([10, 6, 0]), asked, 1.0).sum(1).tolist() == [3, 2, 0]
+    assert Glancing(0.5, 0.3).positions(torch.tensor([10, 6, 0]), asked, 1.0).sum(1).tolist() == [3, 2, 0]
 
 
 @pytest.mark.parametrize("name", STRATEGIES)

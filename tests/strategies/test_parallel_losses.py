@@ -6,16 +6,19 @@ from itertools import pairwise
 
 import pytest
 import torch
+from making import strategy_of
 from plain import Sentence, ctc_paths, graph_paths, total
 
 from seq2seq_suite.model.length import MIDDLE
 from seq2seq_suite.sizes import Sizes
-from seq2seq_suite.strategies import length, parallel
-from seq2seq_suite.strategies.agreement import Agreement, collapsed_disagreement, graph_disagreement
-from seq2seq_suite.strategies.collapsing import Collapsing
-from seq2seq_suite.strategies.dag import DirectedAcyclic
-from seq2seq_suite.strategies.length import CutAtEnd, LengthFirst, MaskPredict
-from seq2seq_suite.strategies.parallel import Glancing, random_part
+from seq2seq_suite.strategies import mask_predict, parallel
+from seq2seq_suite.strategies.agreement import collapsed_disagreement, graph_disagreement
+from seq2seq_suite.strategies.ctc import Ctc
+from seq2seq_suite.strategies.cut_at_end import CutAtEnd
+from seq2seq_suite.strategies.dag import Dag
+from seq2seq_suite.strategies.length_head import LengthHead
+from seq2seq_suite.strategies.mask_predict import MaskPredict
+from seq2seq_suite.strategies.parallel import random_part
 from seq2seq_suite.types import END
 
 SIZES = Sizes(target_symbols=8, source_symbols=11, length_ratio=1.5, link_heads=2)
@@ -29,7 +32,7 @@ def smoothed(scores: torch.Tensor, symbol: int, share: float) -> torch.Tensor:
 class WithLength:
     """Symbols without END, each at a position of its own, and their number."""
 
-    kind, options = LengthFirst, {"label_smoothing": 0.1, "length_weight": 0.3}
+    kind, options = LengthHead, {"label_smoothing": 0.1, "length_weight": 0.3}
     weights, targets = {"cross_entropy": 1.0, "length": 0.3}, [4, 6, 1, 3]
 
     def count(self, sentence):
@@ -76,7 +79,7 @@ class LongCanvas:
 class Collapsed:
     """All paths that collapse to the target; the last row has two positions for three symbols."""
 
-    kind, options = Collapsing, {"factor": 1.6}
+    kind, options = Ctc, {"factor": 1.6}
     weights, targets = {"ctc_target": 1.0}, [4, 3, 1, 4]
 
     def count(self, sentence):
@@ -105,7 +108,7 @@ class Collapsed:
 class Graph(Collapsed):
     """All paths over as many vertices as there are symbols; the last row has two for four."""
 
-    kind = DirectedAcyclic
+    kind = Dag
     weights, targets = {"paths": 1.0}, [4, 3, 2, 4]
 
     def paths(self, sentence, hidden):
@@ -141,7 +144,7 @@ def assert_losses(found, expected, counts, weights):
 def test_a_loss_is_its_plain_loops(make_model, make_batch, name, seed):
     kind, model = KINDS[name], make_model(SIZES, seed=seed, noise=0.4)
     batch = make_batch(SOURCES, kind.targets, target_symbols=8, seed=seed)
-    strategy = kind.kind(**kind.options, glancing=Glancing(1.0, 1.0)).eval()  # glancing is for training alone
+    strategy = strategy_of(kind.kind, **kind.options, glancing=(1.0, 1.0)).eval()  # glancing is for training alone
     sentences = [Sentence(model, batch, row) for row in range(4)]
     expected = [kind.losses(one, one.hidden(kind.count(one)), {}) for one in sentences]
     assert_losses(strategy.loss(model, batch), expected, [kind.counts(one) for one in sentences], kind.weights)
@@ -155,8 +158,8 @@ def test_what_is_missed_is_shown_in_part_and_the_loss_is_that_of_the_rest(make_m
     monkeypatch.setattr(parallel, "random_part", first_part)
     kind, model = KINDS[name], make_model(SIZES, seed=seed, noise=0.4)
     batch = make_batch(SOURCES, kind.targets, target_symbols=8, seed=seed)
-    strategy = kind.kind(**kind.options, glancing=Glancing(0.9, 0.5)).train()
-    strategy.progress = 0.75  # 0.6 of what is missed
+    strategy = strategy_of(kind.kind, **kind.options, glancing=(0.9, 0.5)).train()
+    strategy.fraction_done = 0.75  # 0.6 of what is missed
     sentences, expected, sizes = [Sentence(model, batch, row) for row in range(4)], [], []
     for one in sentences:
         hidden = one.hidden(kind.count(one))
@@ -174,9 +177,10 @@ def test_what_is_missed_is_shown_in_part_and_the_loss_is_that_of_the_rest(make_m
 def test_mask_predict_learns_the_hidden_symbols_from_those_that_are_shown(make_model, make_batch, monkeypatch,
                                                                          training):
     counts, kind = [], KINDS["length_head"]
-    monkeypatch.setattr(length, "random_part", lambda asked, given: counts.append(given) or first_part(asked, given))
+    monkeypatch.setattr(mask_predict, "random_part",
+                        lambda asked, given: counts.append(given) or first_part(asked, given))
     model, batch = make_model(SIZES, noise=0.4), make_batch(SOURCES, kind.targets, target_symbols=8)
-    found = MaskPredict(**kind.options).train(training).loss(model, batch)
+    found = strategy_of(MaskPredict, **kind.options).train(training).loss(model, batch)
     sentences, expected = [Sentence(model, batch, row) for row in range(4)], []
     for row, one in enumerate(sentences):
         hidden = int(counts[0][row]) if training else 0  # the first ones in training, every other one else
@@ -188,10 +192,10 @@ def test_mask_predict_learns_the_hidden_symbols_from_those_that_are_shown(make_m
 
 def test_mask_predict_hides_from_one_symbol_to_all_equally_often(make_model, make_batch):
     model, batch = make_model(SIZES), make_batch([4, 2], [5, 3], target_symbols=8)
-    strategy, found = MaskPredict().train(), [Counter(), Counter()]
+    strategy, found = strategy_of(MaskPredict).train(), [Counter(), Counter()]
     torch.manual_seed(1)
     for _ in range(600):
-        symbols, shown = strategy.reveal(model, None, batch, None, torch.arange(4) < torch.tensor([[4], [2]]))
+        symbols, shown = strategy.glance(model, None, batch, None, torch.arange(4) < torch.tensor([[4], [2]]))
         for row, hidden in enumerate((~shown & (symbols >= 0)).sum(1).tolist()):
             found[row][hidden] += 1
     assert set(found[0]) == {1, 2, 3, 4} and set(found[1]) == {1, 2}
@@ -209,7 +213,7 @@ def test_a_random_part_takes_each_place_equally_often():
 def test_a_target_that_exactly_fits_is_learned_and_one_that_needs_a_position_more_is_counted(make_model, make_batch):
     model, batch = make_model(SIZES, noise=0.4), make_batch([3, 3, 3], [4, 3, 4], target_symbols=8)
     batch.target[:, :3] = torch.tensor([[4, 5, 6], [7, 7, END], [5, 5, 6]])
-    loss = Collapsing(factor=1.0).loss(model, batch)
+    loss = strategy_of(Ctc, factor=1.0).loss(model, batch)
     expected = 0.0
     for row, only in enumerate(([4, 5, 6], [7, 0, 7])):
         one = Sentence(model, batch, row)
@@ -222,9 +226,9 @@ def test_a_target_that_exactly_fits_is_learned_and_one_that_needs_a_position_mor
 def test_agreement_takes_its_share_of_the_loss_as_training_goes(make_model, make_batch, name):
     kind, model = KINDS[name], make_model(SIZES, noise=0.4)
     batch = make_batch(SOURCES, kind.targets, target_symbols=8)
-    strategy, (likelihood,) = kind.kind(**kind.options, agreement=Agreement(0.2, 0.6)).train(), kind.weights
-    strategy.progress = 0.25
-    loss, without = strategy.loss(model, batch), kind.kind(**kind.options).loss(model, batch)
+    strategy, (likelihood,) = strategy_of(kind.kind, **kind.options, agreement=(0.2, 0.6)).train(), kind.weights
+    strategy.fraction_done = 0.25
+    loss, without = strategy.loss(model, batch), strategy_of(kind.kind, **kind.options).loss(model, batch)
     assert loss.weights == pytest.approx({likelihood: 0.7, "bigrams": 0.3})
     assert loss.counts == {**without.counts, "bigrams": 4} and {**loss.sums, **without.sums} == loss.sums
     expected = 0.0

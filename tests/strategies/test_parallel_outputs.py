@@ -6,14 +6,17 @@ from collections import defaultdict
 
 import pytest
 import torch
+from making import strategy_of
 from plain import UNREADABLE, Sentence, collapse, graph_paths
 
 from seq2seq_suite.model.length import CLASSES, MIDDLE
 from seq2seq_suite.sizes import Sizes
-from seq2seq_suite.strategies.collapsing import Collapsing
-from seq2seq_suite.strategies.dag import DirectedAcyclic, prefix_beam
-from seq2seq_suite.strategies.length import CutAtEnd, LengthFirst, MaskPredict
-from seq2seq_suite.strategies.parallel import read, read_under
+from seq2seq_suite.strategies.ctc import Ctc
+from seq2seq_suite.strategies.cut_at_end import CutAtEnd
+from seq2seq_suite.strategies.dag import Dag, prefix_beam
+from seq2seq_suite.strategies.length_head import LengthHead
+from seq2seq_suite.strategies.mask_predict import MaskPredict
+from seq2seq_suite.strategies.parallel import argmax_until_end, constrained_argmax
 from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.tasks.multilabel.label_automaton import LabelAutomaton
 from seq2seq_suite.types import END
@@ -62,7 +65,7 @@ def make_short(make_model):
 def test_of_several_lengths_the_one_of_highest_mean_wins(make_short, make_batch, limit, beam_size, num_hypotheses,
                                                          seed):
     model, batch = make_short(seed=seed), make_batch([4, 3, 2], [2, 2, 2], seed=seed)
-    found = written(LengthFirst(), model, batch, limit, beam_size=beam_size, num_hypotheses=num_hypotheses)
+    found = written(strategy_of(LengthHead), model, batch, limit, beam_size=beam_size, num_hypotheses=num_hypotheses)
     for row, most in enumerate(limit):
         one, candidates = Sentence(model, batch, row), []
         for length in likeliest_lengths(one, max(beam_size, num_hypotheses), most):
@@ -76,7 +79,8 @@ def test_of_several_lengths_the_one_of_highest_mean_wins(make_short, make_batch,
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_what_is_least_likely_is_written_again_in_each_pass(make_short, make_batch, iterations, seed):
     model, batch = make_short(seed=seed), make_batch([4, 3, 2], [2, 2, 2], seed=seed)
-    found = written(MaskPredict(), model, batch, ANY_LIMIT, beam_size=3, num_hypotheses=3, iterations=iterations)
+    found = written(strategy_of(MaskPredict), model, batch, ANY_LIMIT, beam_size=3, num_hypotheses=3,
+                    iterations=iterations)
     for row, most in enumerate(ANY_LIMIT):
         one, candidates = Sentence(model, batch, row), []
         for length in likeliest_lengths(one, 3, most):
@@ -98,7 +102,7 @@ def test_what_is_least_likely_is_written_again_in_each_pass(make_short, make_bat
 @pytest.mark.parametrize("seed", [1, 2, 3, 4])
 def test_a_long_canvas_is_read_up_to_its_first_end(make_model, make_batch, limit, seed):
     model, batch = make_model(SIZES, seed=seed, noise=0.5), make_batch([4, 3, 2], [2, 2, 2], seed=seed)
-    found = written(CutAtEnd(factor=1.75, extra=1), model, batch, limit)
+    found = written(strategy_of(CutAtEnd, factor=1.75, extra=1), model, batch, limit)
     for row, most in enumerate(limit):
         one = Sentence(model, batch, row)
         scores = one.scores(one.hidden(min(int(1.75 * one.length) + 1, most)), never=UNREADABLE)
@@ -112,7 +116,7 @@ def test_a_long_canvas_is_read_up_to_its_first_end(make_model, make_batch, limit
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_the_best_path_is_collapsed(make_model, make_batch, limit, seed):
     model, batch = make_model(SIZES, seed=seed, noise=0.5), make_batch([4, 3, 2], [2, 2, 2], seed=seed)
-    found = written(Collapsing(factor=1.6), model, batch, limit)
+    found = written(strategy_of(Ctc, factor=1.6), model, batch, limit)
     for row, most in enumerate(limit):
         one = Sentence(model, batch, row)
         gained, path = one.scores(one.hidden(math.ceil(1.6 * one.length)), never=(1, END, 3)).max(1)
@@ -132,7 +136,7 @@ def ranked(totals, most, length_penalty, count):
 @pytest.mark.parametrize("limit", [ANY_LIMIT, NARROW])
 def test_a_wide_beam_over_positions_finds_what_most_paths_say(make_model, make_batch, limit, length_penalty):
     model, batch = make_model(SIZES, noise=0.5), make_batch([4, 3, 2], [2, 2, 2])
-    found = written(Collapsing(factor=1.2), model, batch, limit, beam_size=400, num_hypotheses=4,
+    found = written(strategy_of(Ctc, factor=1.2), model, batch, limit, beam_size=400, num_hypotheses=4,
                     length_penalty=length_penalty)
     for row, most in enumerate(limit):
         one, totals = Sentence(model, batch, row), defaultdict(float)
@@ -147,7 +151,7 @@ def test_a_wide_beam_over_positions_finds_what_most_paths_say(make_model, make_b
 @pytest.mark.parametrize("limit", [ANY_LIMIT, NARROW])
 def test_a_wide_beam_over_a_graph_finds_what_most_paths_say(make_model, make_batch, limit, length_penalty):
     model, batch = make_model(SIZES, noise=0.5), make_batch([4, 3, 2], [2, 2, 2])
-    found = written(DirectedAcyclic(factor=1.2), model, batch, limit, beam_size=400, num_hypotheses=4,
+    found = written(strategy_of(Dag, factor=1.2), model, batch, limit, beam_size=400, num_hypotheses=4,
                     length_penalty=length_penalty)
     for row, most in enumerate(limit):
         one, totals = Sentence(model, batch, row), defaultdict(float)
@@ -168,7 +172,7 @@ def test_a_wide_beam_over_a_graph_finds_what_most_paths_say(make_model, make_bat
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_a_walk_takes_the_likeliest_step_each_time(make_model, make_batch, limit, lookahead, seed):
     model, batch = make_model(SIZES, seed=seed, noise=0.5), make_batch([4, 3, 2], [2, 2, 2], seed=seed)
-    found = written(DirectedAcyclic(factor=2.0), model, batch, limit, lookahead=lookahead)
+    found = written(strategy_of(Dag, factor=2.0), model, batch, limit, lookahead=lookahead)
     for row, most in enumerate(limit):
         one = Sentence(model, batch, row)
         hidden = one.hidden(2 * one.length)
@@ -186,7 +190,8 @@ def test_a_walk_takes_the_likeliest_step_each_time(make_model, make_batch, limit
 
 @torch.no_grad()
 @pytest.mark.parametrize(("strategy", "options"), [
-    (Collapsing(factor=2.0), {}), (Collapsing(factor=2.0), {"beam_size": 3}), (DirectedAcyclic(factor=2.0), {})])
+    (strategy_of(Ctc, factor=2.0), {}), (strategy_of(Ctc, factor=2.0), {"beam_size": 3}),
+    (strategy_of(Dag, factor=2.0), {})])
 def test_an_output_that_just_fits_is_complete_and_one_symbol_more_is_cut_off(make_model, make_batch, strategy, options):
     model, batch = make_model(SIZES, noise=0.5), make_batch([4, 3, 4], [2, 2, 2])
     model.output.bias[0] -= 2.0  # few blanks
@@ -262,7 +267,7 @@ def test_an_end_behind_a_rows_positions_ends_nothing(seed):
     scores, lengths = random_scores(seed, 6, 5, 6), [5, 4, 3, 2, 1, 5]
     scores[0, 2, END], scores[1:, 4, END] = 1.0, 1.0  # likeliest there
     scores[1, :4, END] = scores[2, :3, END] = -99.0
-    for row, (symbols, score, ended) in enumerate(read(scores, torch.tensor(lengths))):
+    for row, (symbols, score, ended) in enumerate(argmax_until_end(scores, torch.tensor(lengths))):
         likeliest = scores[row, : lengths[row]].argmax(1).tolist()
         assert symbols == up_to_end(likeliest) and ended == (END in likeliest)
         assert score == pytest.approx(sum(float(scores[row, place].max()) for place in range(len(symbols) + ended)))
@@ -273,7 +278,7 @@ def test_an_automaton_walks_over_scores_that_are_there_and_wants_the_end_behind_
     scores, lengths, limits = random_scores(seed, 4, 5, 8), [5, 3, 1, 2], [9, 9, 4, 2]
     scores[..., END] -= 3.0
     rules, checked = LabelAutomaton(8), 0
-    found = read_under(rules, None, scores, torch.tensor(lengths), torch.tensor(limits))
+    found = constrained_argmax(rules, None, scores, torch.tensor(lengths), torch.tensor(limits))
     for row, (symbols, score, ended) in enumerate(found):
         written, total = [], 0.0
         while len(written) < limits[row] and END not in written:
@@ -302,13 +307,14 @@ class Exact:
 
 def test_an_exact_automaton_chooses_the_output_and_its_ends_cost_nothing():
     scores = random_scores(1, 2, 3, 6)
-    one, two = read_under(Exact(), None, scores, torch.tensor([3, 3]), torch.tensor([9, 9]))
+    one, two = constrained_argmax(Exact(), None, scores, torch.tensor([3, 3]), torch.tensor([9, 9]))
     assert one[0] == (5, 4) and one[1] == pytest.approx(float(scores[0, 0, 5] + scores[0, 1, 4])) and one[2]
     assert two[0] == (4, 4, 5, 5) and two[2]
     assert two[1] == pytest.approx(float(scores[1, 0, 4] + scores[1, 1, 4] + scores[1, 2, 5]))
 
 
-@pytest.mark.parametrize("strategy", [LengthFirst(), MaskPredict(), CutAtEnd(factor=2.0, extra=1)])
+@pytest.mark.parametrize("strategy", [strategy_of(LengthHead), strategy_of(MaskPredict),
+                                      strategy_of(CutAtEnd, factor=2.0, extra=1)])
 def test_an_automaton_that_the_search_does_not_want_is_left_out(make_model, make_batch, strategy):
     batch, apart = make_batch([4, 3, 2], [2, 2, 2]), 0
     for seed in range(5):
@@ -321,8 +327,9 @@ def test_an_automaton_that_the_search_does_not_want_is_left_out(make_model, make
     assert apart
 
 
-@pytest.mark.parametrize("strategy", [LengthFirst(), MaskPredict(), CutAtEnd(factor=2.0, extra=1),
-                                      Collapsing(factor=2.0), DirectedAcyclic(factor=2.0)])
+@pytest.mark.parametrize("strategy", [strategy_of(LengthHead), strategy_of(MaskPredict),
+                                      strategy_of(CutAtEnd, factor=2.0, extra=1),
+                                      strategy_of(Ctc, factor=2.0), strategy_of(Dag, factor=2.0)])
 def test_a_limit_of_one_leaves_room_for_the_end_alone(make_model, make_batch, strategy):
     for (found,) in written(strategy, make_model(SIZES, noise=0.5), make_batch([4, 3, 2], [2, 2, 2]), [1, 1, 1]):
         assert found.symbols == () and math.isfinite(found.score)
@@ -332,7 +339,7 @@ def test_a_limit_of_one_leaves_room_for_the_end_alone(make_model, make_batch, st
 def test_a_sentence_of_one_position_has_two_vertices(make_model, make_batch, seed):
     model, batch = make_model(SIZES, seed=seed), make_batch([1, 3], [2, 2], seed=seed)
     states = model.encode(batch)
-    assert DirectedAcyclic(factor=0.5).canvas(states, batch).tolist() == [2, 2]
-    assert Collapsing(factor=0.5).canvas(states, batch).tolist() == [1, 2]
-    assert CutAtEnd(factor=0.5, extra=3).canvas(states, batch).tolist() == [3, 4]
+    assert strategy_of(Dag, factor=0.5).decoder_length(states, batch).tolist() == [2, 2]
+    assert strategy_of(Ctc, factor=0.5).decoder_length(states, batch).tolist() == [1, 2]
+    assert strategy_of(CutAtEnd, factor=0.5, extra=3).decoder_length(states, batch).tolist() == [3, 4]
 

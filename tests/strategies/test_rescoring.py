@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import pytest
 import torch
+from making import strategy_of
 from plain import alone
 
 from seq2seq_suite.model.layers import causal
-from seq2seq_suite.strategies.continuing import Continuing
+from seq2seq_suite.strategies.language_model import LanguageModel
 from seq2seq_suite.strategies.rescoring import rescore
 from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.types import BEGIN, END, Hypothesis
@@ -47,7 +48,7 @@ def test_of_a_text_what_is_not_given_is_judged(make_model, make_batch):
     model, batch = make_model(), make_batch([5, 3], [4, 6])
     given = torch.zeros_like(batch.prompt_mask)
     given[0, :2] = given[1, 0] = True
-    found = Continuing().generate(model, replace(batch, prompt_mask=given), options=SearchOptions(),
+    found = strategy_of(LanguageModel).generate(model, replace(batch, prompt_mask=given), options=SearchOptions(),
                                   limit=torch.tensor([9, 9]))
     for row, (length, known) in enumerate(((4, 2), (6, 1))):
         symbols = tuple(batch.target[row, :length].tolist())

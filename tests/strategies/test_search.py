@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from making import strategy_of
 
 from seq2seq_suite.data.batching import collate
 from seq2seq_suite.model.layers import causal
@@ -17,8 +18,8 @@ NEVER_WRITTEN = [PAD, BEGIN, UNKNOWN]
 
 
 def generate(model, batch: Batch, limit: list[int], constraint=None, **options) -> list[list[Hypothesis]]:
-    return Autoregressive().generate(model, batch, options=SearchOptions(**options), limit=torch.tensor(limit),
-                                     constraint=constraint)
+    return strategy_of(Autoregressive).generate(model, batch, options=SearchOptions(**options),
+                                                limit=torch.tensor(limit), constraint=constraint)
 
 
 def log_probability(model, batch: Batch, row: int, symbols: tuple[int, ...], *, steps: int = 99) -> float:
@@ -217,7 +218,7 @@ def test_a_guided_model_may_break_the_rules_where_the_search_lets_it(make_model,
     batch, malformed = collate(task.encode(examples), "parsing"), 0
     for seed in range(3):
         model = make_model(task.sizes(), seed=seed, noise=0.5)
-        found = Autoregressive().generate(model, batch, options=SearchOptions(constraint=False, **options),
+        found = strategy_of(Autoregressive).generate(model, batch, options=SearchOptions(constraint=False, **options),
                                           limit=torch.full((len(examples),), 100), constraint=task.constraint())
         malformed += sum(task.read_hypothesis(row[0], example) is None
                          for row, example in zip(found, examples, strict=True))

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from making import strategy_of
 from plain import NEVER, UNREADABLE, alone, collapse
 from torch.nn import functional
 
@@ -136,8 +137,8 @@ class PlainChain(Plain):
 
 
 def generate(model, batch: Batch, limit: list[int], constraint=None, **options):
-    return Autoregressive().generate(model, batch, options=SearchOptions(**options), limit=torch.tensor(limit),
-                                     constraint=constraint)
+    return strategy_of(Autoregressive).generate(model, batch, options=SearchOptions(**options),
+                                                limit=torch.tensor(limit), constraint=constraint)
 
 
 def assert_found(found, expected, limit):

@@ -12,6 +12,8 @@ import torch
 
 soundfile = pytest.importorskip("soundfile", reason="comes with the extra `speech`")
 
+from making import strategy_of  # noqa: E402
+
 from benchmarks import cascade  # noqa: E402
 from seq2seq_suite.config import Config  # noqa: E402
 from seq2seq_suite.data.batching import collate  # noqa: E402
@@ -175,7 +177,7 @@ def learned(make_task, make_model, overfit):
     examples = task.read("train")
     task.fit(examples)
     model = make_model(task.sizes(), noise=0.0, width=48, feed_forward_width=96, encoder_layers=2, decoder_layers=1)
-    strategy = Autoregressive(auxiliaries=Auxiliaries(ctc_weight=0.5))
+    strategy = strategy_of(Autoregressive, auxiliaries=Auxiliaries(ctc_weight=0.5))
     overfit(model, strategy, collate(task.encode(examples), "asr"), updates=150)
     return task, model, strategy, examples
 

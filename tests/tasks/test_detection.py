@@ -11,6 +11,7 @@ import task_tools
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from making import strategy_of
 
 pytest.importorskip("PIL", reason="comes with the extra `vision`")
 pytest.importorskip("pycocotools", reason="comes with the extra `vision`")
@@ -19,9 +20,9 @@ from seq2seq_suite import cli
 from seq2seq_suite.data.batching import collate
 from seq2seq_suite.miniworld import rows as embedded
 from seq2seq_suite.model.picture import plane
-from seq2seq_suite.strategies.boxes import GROUP, BoxAutoregressive, gaze
+from seq2seq_suite.strategies.boxes import GROUP, Boxes, gaze
 from seq2seq_suite.strategies.search import SearchOptions
-from seq2seq_suite.strategies.slots import BoxSlots
+from seq2seq_suite.strategies.slots import Slots
 from seq2seq_suite.tasks.detection.task import NOISE
 from seq2seq_suite.types import BEGIN, END, SPECIALS, DataError, Example, Objects
 
@@ -160,11 +161,12 @@ def test_patches_learn_whose_centre_they_hold():
 
 
 def left_to_right(task):
-    return task.sizes(), BoxAutoregressive(task.box_options), 6
+    return task.sizes(), strategy_of(Boxes, boxes=task.sizes().boxes), 6
 
 
 def at_once(task):
-    return replace(task.sizes(), slots=(2, 4)), BoxSlots(task.box_options, grid=(2, 4), anchor_weight=2.0), 8
+    strategy = strategy_of(Slots, boxes=task.sizes().boxes, grid=(2, 4), anchor_weight=2.0)
+    return replace(task.sizes(), slots=(2, 4)), strategy, 8
 
 
 @pytest.mark.parametrize("way", [left_to_right, at_once])
@@ -183,7 +185,7 @@ def test_random_models_write_boxes_with_an_inside(make_model, way):
 
 def test_the_loss_is_that_of_the_places_asked_for(make_model):
     task, examples = fitted(detection__smoothing=0.0)
-    model, strategy = make_model(task.sizes()).requires_grad_(False), BoxAutoregressive(task.box_options)
+    model, strategy = make_model(task.sizes()).requires_grad_(False), strategy_of(Boxes, boxes=task.sizes().boxes)
     batch = collate(task.encode_epoch(examples[:2], 0), "detection")
     loss = strategy.loss(model, batch)
     objects = sum(len(example.reference.boxes) for example in examples[:2])
@@ -208,23 +210,25 @@ def test_where_a_box_stands_is_told_as_far_as_it_is_written(make_model):
     task, _ = fitted()
     patches = plane(6, 6, 16).view(6, 6, 16)
     group = torch.tensor([[8, 16, 24, 40, 0]]) + len(SPECIALS)  # 8 bins a patch: rows 1 to 3, columns 2 to 5
-    seen = gaze(group, task.box_options, 16)[0]
+    seen = gaze(group, task.sizes().boxes, 16)[0]
     assert (seen[0] == 0.0).all() and (seen[1, 8:] == 0.0).all()
-    corner = gaze(group + torch.tensor([3.5, 3.5, 0.0, 0.0, 0.0]), task.box_options, 16)[0]  # the middle of patch 1, 2
+    # The middle of patch 1, 2.
+    corner = gaze(group + torch.tensor([3.5, 3.5, 0.0, 0.0, 0.0]), task.sizes().boxes, 16)[0]
     torch.testing.assert_close(corner[2], patches[1, 2])
     torch.testing.assert_close(corner[1, :8], patches[1, 2, :8])
-    centred = gaze(torch.tensor([[11, 19, 28, 36, 0]]) + len(SPECIALS), task.box_options, 16)[0]
+    centred = gaze(torch.tensor([[11, 19, 28, 36, 0]]) + len(SPECIALS), task.sizes().boxes, 16)[0]
     torch.testing.assert_close(centred[4], patches[2, 3])
     torch.testing.assert_close(centred[3], torch.cat((patches[2, 0, :8], centred[2, 8:])))
     for place in range(GROUP):
         later = group.clone()
         later[0, place:] += 1
-        assert (gaze(later, task.box_options, 16)[0, : place + 1] == seen[: place + 1]).all()
+        assert (gaze(later, task.sizes().boxes, 16)[0, : place + 1] == seen[: place + 1]).all()
 
 
 def test_what_is_written_step_by_step_is_what_the_loss_scores(make_model):
     task, examples = fitted(detection__order="place")
-    model, strategy = make_model(task.sizes(), noise=0.5).requires_grad_(False), BoxAutoregressive(task.box_options)
+    model = make_model(task.sizes(), noise=0.5).requires_grad_(False)
+    strategy = strategy_of(Boxes, boxes=task.sizes().boxes)
     batch = collate(task.encode(examples[:3]), "detection")
     found = strategy.generate(model, batch, options=SearchOptions(), limit=torch.full((3,), 99))
     prompt, first_label = model.prepare(model.encode(batch)), len(SPECIALS) + 48

@@ -5,12 +5,13 @@ from pathlib import Path
 
 import pytest
 import torch
+from making import strategy_of
 from task_tools import make_task, write_rows
 
 from seq2seq_suite.config import Config
 from seq2seq_suite.data.batching import collate
 from seq2seq_suite.miniworld.stories import questions
-from seq2seq_suite.strategies.continuing import Continuing
+from seq2seq_suite.strategies.language_model import LanguageModel
 from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.training import experiment
 from seq2seq_suite.types import END, ConfigError, DataError, Example
@@ -53,7 +54,7 @@ def test_training_begins_with_what_the_language_model_knows(pretrained, tmp_path
     assert "frontend, decoder, language begin as in" in (tmp_path / "labels" / "log.txt").read_text()
     teacher, tuned = (experiment.open_run(directory, []) for directory in (pretrained, tmp_path / "labels"))
     text = "corn and oil fell"
-    (hypothesis,), = Continuing().generate(
+    (hypothesis,), = strategy_of(LanguageModel).generate(
         teacher.decoder.model, collate(teacher.task.encode([Example(text, text)]), "language_model"),
         options=SearchOptions(), limit=torch.tensor([9]))
     ended = teacher.decoder.model.eval()

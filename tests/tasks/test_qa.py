@@ -10,6 +10,7 @@ import task_tools
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from making import strategy_of
 from task_tools import write_rows
 
 from seq2seq_suite.config import Config
@@ -264,7 +265,7 @@ def test_a_question_alone_is_encoded_and_scored_as_in_a_padded_batch(make_model,
     examples[1] = Example(examples[1].source, Gold(("in the garden",)))
     task.fit(examples)
     encoded = task.encode(examples)
-    model, strategy = make_model(task.sizes(), encoder_steps=2), Autoregressive()
+    model, strategy = make_model(task.sizes(), encoder_steps=2), strategy_of(Autoregressive)
     alone, padded = collate(encoded[:1], "qa"), collate(encoded[:2], "qa")
     size = alone.source.size(1)
     assert padded.source.size(1) > size and padded.target.size(1) > alone.target.size(1)

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from making import strategy_of
 
 from seq2seq_suite import cli
 from seq2seq_suite.config import Config
@@ -135,7 +136,7 @@ def test_an_autoregressive_run_chooses_among_the_outputs(folder, tmp_path, capsy
         for one in others:
             target = torch.tensor([[*one.symbols, END]])
             single = replace(batch, target=target, target_mask=target > 0, prompt_mask=target < 0)
-            loss = Autoregressive().eval().loss(scorer.decoder.model, single).sums["cross_entropy"]
+            loss = strategy_of(Autoregressive).eval().loss(scorer.decoder.model, single).sums["cross_entropy"]
             scores.append(float(loaded.decoder.options.normalise(-loss.detach(), target.size(1))))
         assert best.symbols == others[scores.index(max(scores))].symbols
         assert best.score == pytest.approx(max(scores), abs=1e-4)

@@ -82,8 +82,7 @@ def test_the_balance_of_accumulated_batches_is_their_mean_by_target_symbols(fold
 def test_the_strategy_is_told_before_each_update_how_far_training_is(folder, tmp_path):
     trainer, told = make_trainer(small_config(folder, max_updates=4), tmp_path), []
     loss = trainer.strategy.loss
-    trainer.strategy.progress = None  # as the strategies have it that change as training goes
-    trainer.strategy.loss = lambda model, batch: told.append(trainer.strategy.progress) or loss(model, batch)
+    trainer.strategy.loss = lambda model, batch: told.append(trainer.strategy.fraction_done) or loss(model, batch)
     stream = trainer.batches.batches(0)
     for _ in range(4):
         trainer._update([next(stream), next(stream)])

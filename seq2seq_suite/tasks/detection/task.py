@@ -120,7 +120,8 @@ class DetectionTask:
         return Sizes(target_symbols=len(SPECIALS) + self.options.bins + len(self.labels) + 1, source_symbols=0,
                      source_labels=tuple((kind, len(self.labels) + 1) for kind in self.label_weights),
                      picture_stride=self.options.stride, picture_rows=self._patches()[0],
-                     picture_channels=self.options.channels, patches=self.options.frontend == "patches")
+                     picture_channels=self.options.channels, patches=self.options.frontend == "patches",
+                     boxes=self._boxes())
 
     @property
     def label_weights(self) -> dict[str, float]:
@@ -133,8 +134,7 @@ class DetectionTask:
         rows, columns = (side // stride if self.options.frontend == "patches" else -(-side // stride) for side in sides)
         return rows, columns
 
-    @property
-    def box_options(self) -> BoxOptions:
+    def _boxes(self) -> BoxOptions:
         """What the strategy must know of the symbols."""
         options = self.options
         extent = tuple(side / self._size * options.bins for side in (options.height, options.width))

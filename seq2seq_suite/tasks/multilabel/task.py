@@ -166,15 +166,14 @@ class MultilabelTask:
         """What the vocabularies ask of a model."""
         labels = {"target_symbols": len(self.labels), "label_pointer": self.options.pointer,
                   "scores": self.linear is not None,
-                  "label_head": "" if self.options.head == "none" else self.options.head}
+                  "label_head": "" if self.options.head == "none" else self.options.head, "sets": self._sets()}
         if self.pieces is not None:
             return Sizes(source_symbols=len(self.pieces), **labels)
         dropped = tuple(0.0 if index < len(SPECIALS) else self.options.word_dropout for index in range(len(self.words)))
         return Sizes(source_symbols=len(self.words), words=True, unknown_probability=dropped,
                      source_characters=len(self.characters) if self.options.characters else 0, **labels)
 
-    @property
-    def set_options(self) -> SetOptions:
+    def _sets(self) -> SetOptions:
         """How the strategy learns and searches for sets."""
         options = self.options
         order = options.order if options.order in ("random", "free") else "fixed"

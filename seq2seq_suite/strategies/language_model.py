@@ -14,11 +14,13 @@ from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.types import Batch, Constraint, Hypothesis
 
 
-class Continuing(Autoregressive):
+class LanguageModel(Autoregressive):
     """p(y) = prod_t p(y_t | y_<t), without a source.
 
     Learned as any autoregressive target is; `generate` has two uses, by `Batch.prompt_mask`.
     """
+
+    writes = ("continuations",)
 
     @torch.inference_mode()
     def generate(self, model: Seq2Seq, batch: Batch, *, options: SearchOptions, limit: Tensor,

@@ -1,0 +1,35 @@
+"""How outputs are looked for."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field, model_validator
+
+from seq2seq_suite.config_section import Few, NotNegative, Positive, PositiveFloat, Section, Share, ShareOrNone
+
+
+class Search(Section):
+    """How outputs are looked for."""
+
+    beam_size: Annotated[int, Field(gt=0, le=10_000)] = 1  # 1 is greedy
+    length_penalty: Annotated[float, Field(ge=0.0, le=10.0)] = 0.6  # alpha of ((5+T)/6)^alpha, Wu et al. 2016 eq. 14
+    num_hypotheses: Annotated[int, Field(gt=0, le=10_000)] = 1  # n-best, at most beam_size
+    sampling: bool = False  # draw from the distribution instead of beam search
+    temperature: Annotated[float, Field(ge=1e-3, le=1e3)] = 1.0  # logits are divided by it
+    top_k: NotNegative = 0  # 0 keeps all
+    top_p: Share = 1.0
+    max_length_factor: PositiveFloat = 6.0  # longest output, END included = factor * source length
+    max_length_extra: Positive = 20  # + extra
+    batch_sentences: Positive = 128  # sentences decoded at a time
+    constraint: bool = True  # keep outputs well formed by the task's automaton
+    ctc_weight: ShareOrNone = 0.0  # share of CTC's prefix scores (speech); 1: CTC alone
+    iterations: Few = 10  # of strategy mask_predict
+    rescorer: str = ""  # an autoregressive run's directory: it chooses among a parallel decoder's outputs
+    lookahead: bool = True  # of strategy dag: a link is weighed together with what its vertex writes
+
+    @model_validator(mode="after")
+    def _enough_beams(self) -> Search:
+        if self.num_hypotheses > 1 and not self.sampling and self.num_hypotheses > self.beam_size:
+            raise ValueError(f"search.num_hypotheses {self.num_hypotheses} exceeds search.beam_size {self.beam_size}")
+        return self

@@ -1,0 +1,156 @@
+"""Reading symbols out of a CTC head: the best path, and prefix probabilities for beam search."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from seq2seq_suite.model.ctc import BLANK
+from seq2seq_suite.types import END
+
+NEVER = float("-inf")
+
+
+def best_path(scores: Tensor) -> list[tuple[list[int], float]]:
+    """The likeliest path of each item, collapsed, with its log-probability.
+
+    Args:
+        scores: (B,S,V) log-probabilities of a `CtcHead`.
+
+    Source: Graves et al. 2006, section 3.2 (best path decoding).
+
+    >>> path = torch.tensor([[7, 7, 0, 7, 8, 0]])
+    >>> best_path(torch.nn.functional.one_hot(path, 9).float().log())
+    [([7, 7, 8], 0.0)]
+    """
+    gained, path = scores.max(-1)
+    return collapse(path, gained)
+
+
+def collapse(path: Tensor, gained: Tensor) -> list[tuple[list[int], float]]:
+    """What each path (B,S) says once repetitions are merged and blanks dropped, and the sum of `gained` (B,S)."""
+    fresh = torch.ones_like(path, dtype=torch.bool)
+    fresh[:, 1:] = path[:, 1:] != path[:, :-1]
+    kept = fresh & (path != BLANK)
+    return [(row[keep].tolist(), score) for row, keep, score
+            in zip(path.cpu(), kept.cpu(), gained.sum(1).tolist(), strict=True)]
+
+
+def prefix_beam(scores: Tensor, width: int) -> list[tuple[tuple[int, ...], float]]:
+    """The likeliest outputs of one item with their log-probabilities, each summed over the paths that say it.
+
+    The best path says less than the likeliest output where a symbol's mass lies on several positions, a blank ahead
+    on each of them.
+
+    Args:
+        scores: (S,V) log-probabilities.
+        width: outputs kept after each position, and symbols tried there besides an output's last.
+
+    Source: Hannun et al. 2014, Algorithm 1, without a language model.
+
+    >>> (output, score), *_ = prefix_beam(torch.tensor([[0.6, 0.4], [0.6, 0.4]]).log(), 2)
+    >>> output, round(math.exp(score), 2)  # the best path is two blanks, 0.36
+    ((1,), 0.64)
+    """
+    gains, symbols = scores.topk(min(width, scores.size(1)), 1)
+    beam = {(): (0.0, NEVER)}  # output -> log-probability of its paths that end in a blank, in its last symbol
+    for place, row in enumerate(scores.numpy(force=True)):
+        tried = [(symbol, gain) for symbol, gain in zip(symbols[place].tolist(), gains[place].tolist(), strict=True)
+                 if symbol != BLANK and gain > NEVER]
+        following: dict[tuple[int, ...], list[float]] = {}
+        for output, (in_blank, in_symbol) in beam.items():
+            either = _add(in_blank, in_symbol)
+            same = following.setdefault(output, [NEVER, NEVER])
+            same[0] = _add(same[0], either + float(row[BLANK]))
+            last = output[-1] if output else BLANK
+            if output:
+                same[1] = _add(same[1], in_symbol + float(row[last]))
+            for symbol, gain in tried:
+                longer = following.setdefault((*output, symbol), [NEVER, NEVER])
+                longer[1] = _add(longer[1], (in_blank if symbol == last else either) + gain)
+        beam = dict(heapq.nlargest(width, following.items(), key=lambda one: _add(*one[1])))
+    found = [(output, _add(*ends)) for output, ends in beam.items()]
+    return [(output, score) for output, score in found if score > NEVER]
+
+
+def _add(first: float, second: float) -> float:
+    """log(exp(first) + exp(second))."""
+    low, high = (first, second) if first < second else (second, first)
+    return high if low == NEVER else high + math.log1p(math.exp(low - high))
+
+
+@dataclass(frozen=True)
+class Prefixes:
+    """Forward variables of N partial outputs, the same number for each of B items.
+
+    Args:
+        scores: (B,S,V) log-probabilities of a `CtcHead`.
+        ending: (N,S,2) log-probability of all paths up to each position that collapse to the prefix and end in its last
+            symbol, or in a blank.
+        total: (N,) log-probability of all outputs that begin with the prefix.
+        last: (N,) its last symbol, `BLANK` for none.
+    """
+
+    scores: Tensor
+    ending: Tensor
+    total: Tensor
+    last: Tensor
+
+    @staticmethod
+    def empty(scores: Tensor) -> Prefixes:
+        """The empty prefix of each item."""
+        blanks = scores[..., BLANK].cumsum(1)
+        ending = torch.stack((torch.full_like(blanks, NEVER), blanks), dim=-1)
+        start = scores.new_zeros(scores.size(0))
+        return Prefixes(scores, ending, start, torch.full_like(start, BLANK, dtype=torch.int64))
+
+    def select(self, rows: Tensor, items: Tensor | None = None) -> Prefixes:
+        """The given rows, and the given items where some are finished."""
+        scores = self.scores if items is None else self.scores.index_select(0, items)
+        return Prefixes(scores, *(part.index_select(0, rows) for part in (self.ending, self.total, self.last)))
+
+    def gains(self) -> Tensor:
+        """(N,V) log p(outputs that begin with prefix + symbol) - log p(those that begin with the prefix); for END, of
+        the prefix as the whole output. Never more than 0.
+
+        Source: Watanabe et al. 2017, Algorithm 2 and eqs. 15 to 17; Graves 2008, section 7.5.
+        """
+        symbols = self.scores.size(2)
+        same = torch.arange(symbols, device=self.last.device) == self.last.unsqueeze(1)
+        before, before_same = self._before()
+        # A symbol like the last one starts anew only after a blank.
+        starts = torch.where(same.unsqueeze(1), before_same.unsqueeze(2), before.unsqueeze(2)) + self._scores()
+        total = starts.logsumexp(1)
+        total[:, END] = torch.logaddexp(self.ending[:, -1, 0], self.ending[:, -1, 1])
+        total[:, BLANK] = NEVER
+        return (total - self.total.unsqueeze(1)).nan_to_num(nan=NEVER, neginf=NEVER)
+
+    def advance(self, symbols: Tensor) -> Prefixes:
+        """The prefixes with `symbols` (N,) int64 behind them."""
+        scores = self._scores()
+        of_symbol = scores.gather(2, symbols.view(-1, 1, 1).expand(-1, scores.size(1), 1)).squeeze(2)
+        before, before_same = self._before()
+        starts = torch.where((symbols == self.last).unsqueeze(1), before_same, before) + of_symbol
+        in_symbol = in_blank = torch.full_like(self.total, NEVER)
+        ending = []
+        for place in range(scores.size(1)):
+            in_blank = torch.logaddexp(in_symbol, in_blank) + scores[:, place, BLANK]
+            in_symbol = torch.logaddexp(in_symbol + of_symbol[:, place], starts[:, place])
+            ending.append(torch.stack((in_symbol, in_blank), -1))
+        return Prefixes(self.scores, torch.stack(ending, 1), starts.logsumexp(1), symbols)
+
+    def _scores(self) -> Tensor:
+        """(N,S,V), each item's for each of its rows."""
+        return self.scores.repeat_interleave(self.last.size(0) // self.scores.size(0), dim=0)
+
+    def _before(self) -> tuple[Tensor, Tensor]:
+        """(N,S) of all paths of the prefix that end before each position, and of those among them that end in a blank;
+        before the first position lies the empty path of the empty prefix."""
+        in_symbol, in_blank = self.ending.unbind(-1)
+        nothing = torch.where(self.last == BLANK, 0.0, NEVER).unsqueeze(1)
+        either = torch.cat((nothing, torch.logaddexp(in_symbol, in_blank)[:, :-1]), 1)
+        return either, torch.cat((torch.full_like(nothing, NEVER), in_blank[:, :-1]), 1)

@@ -1,0 +1,91 @@
+"""A long output in parallel, of which all that follows the first END is ignored."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from seq2seq_suite.config_section import Fraction, NotNegative, NotNegativeFloat, PositiveFloat
+from seq2seq_suite.model.seq2seq import Prompt, Seq2Seq
+from seq2seq_suite.strategies.parallel import (
+    Parallel,
+    ParallelOptions,
+    constrained_argmax,
+    likeliest,
+    uniform_copy,
+)
+from seq2seq_suite.strategies.search import SearchOptions
+from seq2seq_suite.types import END, Batch, Constraint, Hypothesis, Loss, States
+
+
+class CutAtEndOptions(ParallelOptions):
+    """A long output in parallel, of which all that follows the first END is ignored."""
+
+    kind: Literal["cut_at_end"] = "cut_at_end"
+    label_smoothing: Fraction = 0.0
+    factor: PositiveFloat = 1.5  # decoder positions = factor * encoder positions; of a longer target the rest is lost
+    extra: NotNegative = 8  # + extra
+    end_weight: NotNegativeFloat = 0.1  # of END after the first one
+
+    def most_positions(self, source_length: int) -> int:
+        """`factor` times the source, and `extra`."""
+        return int(source_length * self.factor) + self.extra
+
+
+class CutAtEnd(Parallel):
+    """A long canvas, of which all that follows the first END is ignored.
+
+    Nothing aligns the symbols: one too many or too few near the beginning, and all later positions are wrong. That is
+    the multi-modality problem at its plainest, and the reason for the other strategies.
+    """
+
+    Options = CutAtEndOptions
+    writes = ("text", "trees", "labels")
+
+    def own_counts(self, batch: Batch) -> dict[str, int]:
+        """Symbols with END; what comes after counts as much as they."""
+        count = int(batch.target_mask.sum())
+        return {"cross_entropy": count, "after_end": count}
+
+    def decoder_length(self, states: States, batch: Batch) -> Tensor:
+        """C of each row."""
+        return self._positions(states)
+
+    def own_loss(self, model: Seq2Seq, prompt: Prompt, batch: Batch, hidden: Tensor, mask: Tensor,
+                 revealed: Tensor) -> Loss:
+        """Cross-entropy of symbols and the first END that were not revealed; of END after it."""
+        target = _with_ends(batch, mask)
+        place = torch.arange(mask.size(1), device=mask.device)
+        inside = mask & (place < batch.target_mask.sum(1, keepdim=True))
+        symbols, smoothing = target.clamp(min=0), self.options.label_smoothing
+        sums = {"cross_entropy": model.cross_entropy(hidden, prompt, symbols, inside & ~revealed, smoothing),
+                "after_end": model.cross_entropy(hidden, prompt, symbols, mask & ~inside & ~revealed)}
+        return Loss(sums, self.own_counts(batch), {"cross_entropy": 1.0, "after_end": self.options.end_weight})
+
+    def alignment(self, model: Seq2Seq, prompt: Prompt, batch: Batch, hidden: Tensor, mask: Tensor
+                  ) -> tuple[Tensor, Tensor]:
+        """Position t has symbol t, END from the end on."""
+        return _with_ends(batch, mask), likeliest(model, prompt, batch, hidden, mask)
+
+    def predict(self, model: Seq2Seq, batch: Batch, states: States, prompt: Prompt, *, options: SearchOptions,
+                limit: Tensor, constraint: Constraint | None) -> list[list[Hypothesis]]:
+        """The likeliest symbol of each position, up to END; no END is an output cut short."""
+        vectors, mask = uniform_copy(states, torch.minimum(self._positions(states), limit))
+        hidden = self.hidden(model, prompt, vectors, mask, None, torch.zeros_like(mask))
+        scores, lengths = self.writing(model, prompt, hidden), mask.sum(1)
+        found = constrained_argmax(constraint, batch, scores, lengths, limit)
+        return [[Hypothesis(symbols[: most - 1], score, complete)]
+                for (symbols, score, complete), most in zip(found, limit.tolist(), strict=True)]
+
+    def _positions(self, states: States) -> Tensor:
+        return (states.mask.sum(1) * self.options.factor).long() + self.options.extra
+
+
+def _with_ends(batch: Batch, mask: Tensor) -> Tensor:
+    """(B,C) the target, END up to the last real position, then -1; mask (B,C)."""
+    target = functional.pad(batch.target.masked_fill(~batch.target_mask, END),
+                            (0, max(0, mask.size(1) - batch.target.size(1))), value=END)
+    return target[:, : mask.size(1)].masked_fill(~mask, -1)

@@ -1,0 +1,98 @@
+"""The length first, then all symbols in parallel."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from seq2seq_suite.config_section import Fraction, NotNegativeFloat
+from seq2seq_suite.model.seq2seq import Prompt, Seq2Seq
+from seq2seq_suite.strategies.parallel import (
+    Parallel,
+    ParallelOptions,
+    constrained_argmax,
+    likeliest,
+    symbols_before_end,
+    uniform_copy,
+)
+from seq2seq_suite.strategies.search import SearchOptions
+from seq2seq_suite.types import Batch, Constraint, ExactConstraint, Hypothesis, Loss, States
+
+
+class LengthHeadOptions(ParallelOptions):
+    """All symbols in parallel, of a length that the encoder predicts; `search.beam_size` lengths are tried."""
+
+    kind: Literal["length_head"] = "length_head"
+    label_smoothing: Fraction = 0.0
+    length_ratio: NotNegativeFloat = 1.0  # target symbols for an encoder position, about: what is
+    # predicted is the difference from it; 0 where targets are not longer for longer sources
+    length_weight: NotNegativeFloat = 0.1  # of the length in the loss
+
+
+class LengthHead(Parallel):
+    """p(y | x) = p(T | x) prod_t p(y_t | x, T): the length, then all symbols.
+
+    In decoding the `beam_size` likeliest lengths are tried, and the output of the highest mean log-probability wins.
+
+    Source: Gu et al. 2018; Lee et al. 2018 (length prediction); Ghazvininejad et al. 2019 (several lengths).
+    """
+
+    Options = LengthHeadOptions
+    writes = ("text", "trees", "labels")
+
+    def own_counts(self, batch: Batch) -> dict[str, int]:
+        """Symbols without END, revealed ones too, and rows."""
+        return {"cross_entropy": max(1, int(symbols_before_end(batch).sum())), "length": batch.target.size(0)}
+
+    def decoder_length(self, states: States, batch: Batch) -> Tensor:
+        """The target's own length; an empty one has a position that counts for nothing."""
+        return symbols_before_end(batch).clamp(min=1)
+
+    def own_loss(self, model: Seq2Seq, prompt: Prompt, batch: Batch, hidden: Tensor, mask: Tensor,
+                 revealed: Tensor) -> Loss:
+        """Cross-entropy of the symbols that were not revealed, and of the length."""
+        asked = (by_place(batch, mask) >= 0) & ~revealed
+        target = batch.target[:, : hidden.size(1)]
+        sums = {"cross_entropy": model.cross_entropy(hidden, prompt, target, asked, self.options.label_smoothing),
+                "length": model.length_head.loss(prompt.states, symbols_before_end(batch))}
+        return Loss(sums, self.own_counts(batch), {"cross_entropy": 1.0, "length": self.options.length_weight})
+
+    def alignment(self, model: Seq2Seq, prompt: Prompt, batch: Batch, hidden: Tensor, mask: Tensor
+                  ) -> tuple[Tensor, Tensor]:
+        """Position t has symbol t."""
+        return by_place(batch, mask), likeliest(model, prompt, batch, hidden, mask)
+
+    def predict(self, model: Seq2Seq, batch: Batch, states: States, prompt: Prompt, *, options: SearchOptions,
+                limit: Tensor, constraint: Constraint | None) -> list[list[Hypothesis]]:
+        """One output for each of the likeliest lengths, the best by mean log-probability first."""
+        if isinstance(constraint, ExactConstraint):
+            lengths = constraint.lengths(batch).unsqueeze(1)
+        else:
+            lengths, _ = model.length_head.likeliest(states, max(options.beam_size, options.num_hypotheses))
+            lengths = torch.minimum(lengths, (limit - 1).clamp(min=1).unsqueeze(1))
+        vectors, mask = uniform_copy(states, lengths.flatten())
+        scores = self.predict_symbols(model, prompt, vectors, mask, options)
+        candidates = []
+        for place, length in enumerate(lengths.unbind(1)):
+            own = scores[place :: lengths.size(1)]
+            found = constrained_argmax(constraint, batch, own, length, limit)
+            # A length is met by itself; only an automaton can fail to end.
+            candidates.append([
+                Hypothesis(symbols[: most - 1], score / max(1, len(symbols)), ended or constraint is None)
+                for (symbols, score, ended), most in zip(found, limit.tolist(), strict=True)])
+        return [sorted(found, key=lambda one: -one.score)[: options.num_hypotheses]
+                for found in zip(*candidates, strict=True)]
+
+    def predict_symbols(self, model: Seq2Seq, prompt: Prompt, vectors: Tensor, mask: Tensor, options: SearchOptions
+                        ) -> Tensor:
+        """(N,C,V) log-probabilities at each position, END unlikely at all."""
+        hidden = self.hidden(model, prompt, vectors, mask, None, torch.zeros_like(mask))
+        return self.writing(model, prompt, hidden, end=False)
+
+
+def by_place(batch: Batch, mask: Tensor) -> Tensor:
+    """(B,C) the target without END, -1 behind it; mask (B,C)."""
+    place = torch.arange(mask.size(1), device=mask.device)
+    return batch.target[:, : mask.size(1)].masked_fill(place >= symbols_before_end(batch).unsqueeze(1), -1)
