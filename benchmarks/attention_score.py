@@ -59,11 +59,13 @@ def work(task: dict[str, Any]) -> None:
     import torch
 
     from seq2seq_suite.model.attention import MultiHeadAttention
+    from seq2seq_suite.model.variants.additive import AdditiveMultiHeadAttention
 
     torch.set_num_threads(task["threads"])
     torch.manual_seed(task["seed"])
     device = torch.device(task["device"])
-    layer = MultiHeadAttention(task["width"], task["heads"], score=task["score"]).to(device)
+    build = AdditiveMultiHeadAttention if task["score"] == "additive" else MultiHeadAttention
+    layer = build(task["width"], task["heads"]).to(device)
     x = torch.randn(task["rows"], task["length"], task["width"], device=device, requires_grad=True)
 
     def forward() -> None:

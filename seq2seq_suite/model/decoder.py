@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from seq2seq_suite import kernels
 from seq2seq_suite.model.attention import KeysValues
 from seq2seq_suite.model.layers import DecoderLayer, LayerShape
 from seq2seq_suite.model.norms import build_norm
@@ -56,6 +57,7 @@ class DecoderStack(nn.Module):
         self.shape, self.has_memory = shape, has_memory
         self.layers = nn.ModuleList(DecoderLayer(shape, rotary, has_memory=has_memory) for _ in range(num_layers))
         self.norm = build_norm(shape.norm, shape.width) if shape.norm_placement == "pre" else None
+        self.empty_cache = kernels.chosen("cache").empty
 
     def remember(self, memory: States) -> Memory | None:
         """Keys and values of the memory (B,S,D) for every layer; None for a stack that looks at none."""
@@ -71,7 +73,7 @@ class DecoderStack(nn.Module):
     def new_cache(self, like: Tensor) -> Cache:
         """An empty cache for inputs like x (N,T,D)."""
         rows, head_width = like.size(0), self.shape.width // self.shape.num_heads
-        empty = KeysValues.empty(like.new_empty(rows, self.shape.num_heads, 0, head_width))
+        empty = self.empty_cache(like.new_empty(rows, self.shape.num_heads, 0, head_width))
         return Cache((empty,) * (len(self.layers) * self.num_steps))
 
     def forward(self, x: Tensor, visible: Tensor | None, memory: Memory | None, cache: Cache | None = None,

@@ -14,6 +14,7 @@ from seq2seq_suite.model.dropout import Dropout
 from seq2seq_suite.model.experts import MixtureOfExperts
 from seq2seq_suite.model.norms import build_norm
 from seq2seq_suite.model.positions import RotaryPositions
+from seq2seq_suite.model.variants.additive import AdditiveMultiHeadAttention
 
 
 @dataclass(frozen=True)
@@ -193,8 +194,9 @@ class DecoderLayer(nn.Module):
 
 
 def _build_attention(shape: LayerShape, rotary: RotaryPositions | None = None) -> MultiHeadAttention:
-    return MultiHeadAttention(shape.width, shape.num_heads, dropout_rate=shape.attention_dropout, rotary=rotary,
-                              score=shape.attention_score)
+    if shape.attention_score == "additive":
+        return AdditiveMultiHeadAttention(shape.width, shape.num_heads, dropout_rate=shape.attention_dropout)
+    return MultiHeadAttention(shape.width, shape.num_heads, dropout_rate=shape.attention_dropout, positions=rotary)
 
 
 def _build_feed_forward(shape: LayerShape) -> FeedForward | MixtureOfExperts:

@@ -66,7 +66,19 @@ class NoPositions(nn.Module):
         return x
 
 
-class RotaryPositions(nn.Module):
+class RelativePositions(nn.Module):
+    """Positions that act inside self-attention; these leave it as it is."""
+
+    def rotate(self, x_BHTE: Tensor, offset: int = 0) -> Tensor:
+        """Queries or keys (B,H,T,E) that know their places; the first column stands at position `offset`."""
+        return x_BHTE
+
+    def bias(self, query_BHTE: Tensor, offset: int = 0) -> Tensor | None:
+        """What is added to the scores (H,T,offset + T) of queries from `offset` on; None for nothing."""
+        return None
+
+
+class RotaryPositions(RelativePositions):
     """Turns each pair of a head's features by an angle proportional to the position, so that q.k sees distances.
 
     Source: Su et al. 2021 (RoFormer), eq. 34; pairs are (i, i + E/2).
@@ -79,8 +91,7 @@ class RotaryPositions(nn.Module):
         self.register_buffer("cosine", angle.cos(), persistent=False)
         self.register_buffer("sine", angle.sin(), persistent=False)
 
-    def forward(self, x_BHTE: Tensor, offset: int = 0) -> Tensor:
-        """x (B,H,T,E) turned; its first column stands at position `offset`."""
+    def rotate(self, x_BHTE: Tensor, offset: int = 0) -> Tensor:
         length = x_BHTE.size(2)
         cosine = _rows(self.cosine, offset, length).to(x_BHTE.dtype)
         sine = _rows(self.sine, offset, length).to(x_BHTE.dtype)

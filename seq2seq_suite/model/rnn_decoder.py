@@ -6,13 +6,29 @@ D width.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor, nn
 
-from seq2seq_suite.model.attention import KeysValues, additive_attention
+from seq2seq_suite.model.attention import KeysValues
 from seq2seq_suite.model.decoder import Cache, Memory
 from seq2seq_suite.model.dropout import Dropout
+from seq2seq_suite.model.variants.additive import additive_attention
 from seq2seq_suite.types import States
+
+
+@dataclass(frozen=True)
+class CellStates:
+    """Hidden states and cells (N,layers,D) after `length` symbols."""
+
+    hidden: Tensor
+    cells: Tensor
+    length: int = 0
+
+    def select(self, rows: Tensor) -> CellStates:
+        """The given rows, (N',) int64, in that order."""
+        return CellStates(self.hidden.index_select(0, rows), self.cells.index_select(0, rows), self.length)
 
 
 class RecurrentNetworkDecoder(nn.Module):
@@ -45,17 +61,18 @@ class RecurrentNetworkDecoder(nn.Module):
         self.dropout = Dropout(dropout_rate)
 
     def remember(self, memory: States) -> Memory:
-        """Keys and values (B,1,S,D) of the memory (B,S,D); the second pair is the first state of each layer."""
+        """Keys and values (B,1,S,D) of the memory (B,S,D), and the states that decoding begins with."""
         keys = self.key(memory.values).unsqueeze(1)
         weight = memory.mask.unsqueeze(2).to(memory.values.dtype)
         mean = (memory.values * weight).sum(1) / weight.sum(1).clamp(min=1.0)
-        start = torch.tanh(self.begin(mean)).unflatten(1, (len(self.cells), self.width)).unsqueeze(1)
-        return Memory((KeysValues(keys, memory.values.unsqueeze(1), keys.size(2)),
-                       KeysValues(start, torch.zeros_like(start), start.size(2))), memory.mask.unsqueeze(1))
+        start = torch.tanh(self.begin(mean)).unflatten(1, (len(self.cells), self.width))
+        return Memory((KeysValues(keys, memory.values.unsqueeze(1)), CellStates(start, torch.zeros_like(start))),
+                      memory.mask.unsqueeze(1))
 
     def new_cache(self, like: Tensor) -> Cache:
         """No states yet, for inputs like x (N,T,D)."""
-        return Cache((KeysValues.empty(like.new_empty(like.size(0), 1, 0, self.width)),))
+        nothing = like.new_empty(like.size(0), 0, self.width)
+        return Cache((CellStates(nothing, nothing),))
 
     def forward(self, x: Tensor, visible: Tensor | None, memory: Memory, cache: Cache | None = None,
                 *, mask: Tensor | None = None, balance: list[Tensor] | None = None) -> tuple[Tensor, Cache | None]:
@@ -74,14 +91,15 @@ class RecurrentNetworkDecoder(nn.Module):
         attended, begun = memory.layers
         visible = memory.visible.unsqueeze(1)
         if cache is None or not cache.length:
-            states = [part[:, 0].repeat_interleave(rows // sentences, 0) for part in (begun.keys, begun.values)]
+            states = [part.repeat_interleave(rows // sentences, 0) for part in (begun.hidden, begun.cells)]
         else:
-            states = [cache.layers[0].keys[:, 0], cache.layers[0].values[:, 0]]
+            states = [cache.layers[0].hidden, cache.layers[0].cells]
         hidden, cells = (list(part.unbind(1)) for part in states)
         outputs = []
         for symbol in x.unbind(1):
             query = self.query(hidden[0]).view(sentences, 1, -1, self.width)
-            context = additive_attention(query, *attended.filled(), self.weight.to(query.dtype).unsqueeze(0), visible)
+            context = additive_attention(query, attended.keys, attended.values, visible,
+                                         weight_HE=self.weight.to(query.dtype).unsqueeze(0))
             context = context.view(rows, self.width).to(symbol.dtype)
             below = torch.cat((symbol, context), 1)
             for number, cell in enumerate(self.cells):
@@ -95,5 +113,5 @@ class RecurrentNetworkDecoder(nn.Module):
         out = torch.stack(outputs, 1)
         if cache is None:
             return out, None
-        kept = (torch.stack(part, 1).unsqueeze(1) for part in (hidden, cells))
-        return out, Cache((KeysValues(*kept, cache.length + x.size(1)),))
+        kept = (torch.stack(part, 1) for part in (hidden, cells))
+        return out, Cache((CellStates(*kept, cache.length + x.size(1)),))

@@ -9,8 +9,10 @@ import torch
 from torch import Tensor
 
 from seq2seq_suite import kernels
+from seq2seq_suite.kernels import attention as fast_attention
 from seq2seq_suite.kernels import linear as fast_linear
 from seq2seq_suite.kernels import output as fast_output
+from seq2seq_suite.model.attention import attention as plain_attention
 
 ROWS, WIDTH, SYMBOLS = 13, 8, 11
 TARGETS = torch.arange(ROWS) * 7 % SYMBOLS
@@ -28,6 +30,29 @@ class Case:
     shapes: tuple[tuple[int, ...], ...]
     call: Callable[..., tuple[Tensor, ...]]
     changed: tuple[tuple[object, str, int], ...] = ()
+
+
+def masks() -> dict[str, Tensor | None]:
+    drawn = torch.rand(2, 1, 5, 7, generator=torch.Generator().manual_seed(3)) < 0.5
+    drawn[..., 0] = True
+    blind = drawn.clone()
+    blind[0, :, 1], blind[1, :, 4] = False, False
+    return {"all": None, "keys": (torch.arange(7) < torch.tensor([[4], [7]])).view(2, 1, 1, 7), "queries": drawn,
+            "blind": blind}
+
+
+def attention(function, query, key, value, bias, *, mask: Tensor | None) -> tuple[Tensor, ...]:
+    if torch.is_autocast_enabled("cpu"):
+        query, key, value, bias = (tensor.bfloat16() for tensor in (query, key, value, bias))
+    return function(query, key, value, mask), function(query, key, value, mask, bias)
+
+
+def cache(function, keys, values) -> tuple[Tensor, ...]:
+    filled = function.empty(keys)
+    for first, last in ((0, 1), (1, 2), (2, 5), (5, 6)):
+        filled = filled.append(keys[:, :, first:last], values[:, :, first:last])
+    chosen = filled.select(torch.tensor([1, 0, 1])).append(*(x[[0, 0, 1], :, 6:] for x in (keys, values)))
+    return filled.keys, filled.values, chosen.keys, chosen.values
 
 
 def cross_entropy(function, hidden, weight, bias, *, smoothing: float) -> tuple[Tensor, ...]:
@@ -48,7 +73,11 @@ def linear(function, hidden, weight, bias) -> tuple[Tensor, ...]:
 
 
 OUTPUT = ((ROWS, WIDTH), (SYMBOLS, WIDTH), (SYMBOLS,))
+HEADS = ((2, 3, 5, 4), (2, 3, 7, 4), (2, 3, 7, 4))  # queries, keys and values
 CASES = {
+    **{f"attention to {name}": Case("attention", (*HEADS, (3, 5, 7)), partial(attention, mask=mask))
+       for name, mask in masks().items()},
+    "cache": Case("cache", HEADS[1:], cache),
     "dropout": Case("dropout", ((3, 5), (3, 5)), dropout),
     "linear": Case("linear", OUTPUT, linear),
     "packed linear": Case("linear", OUTPUT, linear, ((fast_linear, "_PACKED_SYMBOLS", SYMBOLS),)),
@@ -91,6 +120,16 @@ def test_the_fast_twin_equals_the_plain_code_in_value_and_gradient(case, low):
                            strict=True):
         assert fast.dtype == plain.dtype
         torch.testing.assert_close(fast, plain, **tolerance)
+
+
+@pytest.mark.parametrize("mask", masks())
+def test_attention_by_products_is_the_plain_one_in_float32_too(mask):
+    case, mask = CASES[f"attention to {mask}"], masks()[mask]
+    torch.manual_seed(1)
+    query, key, value, bias = inputs_of(case)
+    for given in (None, bias):
+        torch.testing.assert_close(fast_attention._by_products(query, key, value, mask, given, 0.0),
+                                   plain_attention(query, key, value, mask, given), rtol=1e-4, atol=1e-5)
 
 
 def test_without_gradients_the_values_are_equal_too(case):

@@ -1,17 +1,12 @@
-"""Attention: the fast paths are the equation, and the module is PyTorch's with the same weights."""
+"""Attention is its equation, and the module is PyTorch's with the same weights."""
 
 import pytest
 import torch
 from torch import nn
 
-from seq2seq_suite.model.attention import (
-    KeysValues,
-    MultiHeadAttention,
-    _explicit,
-    additive_attention,
-    attention,
-    attention_reference,
-)
+from seq2seq_suite import kernels
+from seq2seq_suite.model.attention import MultiHeadAttention, attention
+from seq2seq_suite.model.variants.additive import additive_attention
 
 ROWS, HEADS, QUERIES, KEYS, HEAD_WIDTH = 2, 3, 5, 7, 4
 TOLERANCE = {torch.float32: {"rtol": 1e-5, "atol": 1e-6}, torch.bfloat16: {"rtol": 0.05, "atol": 0.03}}
@@ -45,38 +40,11 @@ def value_and_gradients(function, inputs, visible):
     return [out.detach(), *(leaf.grad for leaf in leaves)]
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-@pytest.mark.parametrize("mask", ["none", "keys", "each_query", "blind"])
-def test_the_fast_path_is_the_equation_in_value_and_gradient(dtype, mask):
-    # On the CPU float32 takes PyTorch's fused kernel and bfloat16 the explicit path.
-    inputs, visible = random_inputs(dtype), make_mask(mask)
-    expected = value_and_gradients(_plain, [x.float() for x in inputs], visible)
-    for got, want in zip(value_and_gradients(attention, inputs, visible), expected, strict=True):
-        torch.testing.assert_close(got.float(), want, **TOLERANCE[dtype])
-
-
-def _plain(query, key, value, visible):
-    """The reference; a blind row would have a gradient of NaN there, so it is left out by hand."""
-    if visible is None:
-        return attention_reference(query, key, value)
-    sees = visible.any(-1, keepdim=True)
-    return attention_reference(query, key, value, visible | ~sees) * sees
-
-
-@pytest.mark.parametrize("mask", ["none", "keys", "each_query"])
-def test_the_explicit_path_in_float32_is_the_equation(mask):
-    inputs, visible = random_inputs(torch.float32), make_mask(mask)
-    expected = value_and_gradients(attention_reference, inputs, visible)
-    got = value_and_gradients(lambda q, k, v, m: _explicit(q, k, v, m, 0.0), inputs, visible)
-    for have, want in zip(got, expected, strict=True):
-        torch.testing.assert_close(have, want, **TOLERANCE[torch.float32])
-
-
-def test_the_reference_is_softmax_of_scaled_products_for_one_query():
+def test_attention_is_softmax_of_scaled_products_for_one_query():
     query, key, value = random_inputs(torch.float32)
     weights = torch.stack([(query[0, 0, 0] * key[0, 0, s]).sum() / HEAD_WIDTH**0.5 for s in range(KEYS)]).exp()
     expected = sum(weights[s] / weights.sum() * value[0, 0, s] for s in range(KEYS))
-    torch.testing.assert_close(attention_reference(query, key, value)[0, 0, 0], expected)
+    torch.testing.assert_close(attention(query, key, value)[0, 0, 0], expected)
 
 
 def additive_by_loops(query, key, value, visible, weight):
@@ -98,7 +66,8 @@ def additive_by_loops(query, key, value, visible, weight):
 def test_additive_attention_is_its_equation_in_value_and_gradient(mask):
     inputs, visible = random_inputs(torch.float32), make_mask(mask)
     found = []
-    for function in (additive_attention, lambda q, k, v, w, m: additive_by_loops(q, k, v, m, w)):
+    for function in (lambda q, k, v, w, m: additive_attention(q, k, v, m, weight_HE=w),
+                     lambda q, k, v, w, m: additive_by_loops(q, k, v, m, w)):
         weight = torch.randn(HEADS, HEAD_WIDTH, generator=torch.Generator().manual_seed(4)).requires_grad_()
         values = value_and_gradients(lambda q, k, v, m, f=function, w=weight: f(q, k, v, w, m), inputs, visible)
         found.append([*values, weight.grad])
@@ -108,20 +77,23 @@ def test_additive_attention_is_its_equation_in_value_and_gradient(mask):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("rate", [0.0, 0.3])
-def test_a_query_that_sees_nothing_gives_zeros_and_no_gradient(dtype, rate):
+@pytest.mark.parametrize("kind", kernels.KINDS)
+def test_a_query_that_sees_nothing_gives_zeros_and_no_gradient(kind, dtype, rate):
     inputs, visible = random_inputs(dtype), torch.zeros(ROWS, 1, QUERIES, KEYS, dtype=torch.bool)
-    out, *gradients = value_and_gradients(lambda q, k, v, m: attention(q, k, v, m, dropout_rate=rate), inputs, visible)
+    attend = kernels.implementation("attention", kind)
+    out, *gradients = value_and_gradients(lambda q, k, v, m: attend(q, k, v, m, dropout_rate=rate), inputs, visible)
     assert not out.any()
     assert not any(gradient.any() for gradient in gradients)
-    assert not attention_reference(*inputs, visible).any()
 
 
-def test_dropout_of_attention_keeps_the_expected_output():
+@pytest.mark.parametrize("kind", kernels.KINDS)
+def test_dropout_of_attention_keeps_the_expected_output(kind):
     query, key, value = (tensor.requires_grad_() for tensor in random_inputs(torch.float32))
+    attend = kernels.implementation("attention", kind)
     torch.manual_seed(4)
-    draws = torch.stack([attention(query, key, value, dropout_rate=0.25) for _ in range(1500)])
+    draws = torch.stack([attend(query, key, value, dropout_rate=0.25) for _ in range(1500)])
     spread = draws.std(0) / 1500**0.5
-    assert ((draws.mean(0) - attention_reference(query, key, value)).abs() < 5 * spread + 1e-3).all()
+    assert ((draws.mean(0) - attention(query, key, value)).abs() < 5 * spread + 1e-3).all()
 
 
 def make_pair(width: int = 12) -> tuple[MultiHeadAttention, nn.MultiheadAttention]:
@@ -154,21 +126,29 @@ def test_cross_attention_is_that_of_torch_with_the_same_weights():
     torch.testing.assert_close(got, expected)
 
 
-def test_a_cache_holds_what_was_appended_whatever_the_pieces():
+@pytest.fixture(params=kernels.KINDS)
+def cache_type(request):
+    return kernels.implementation("cache", request.param)
+
+
+@pytest.mark.parametrize("learning", [True, False])
+def test_a_cache_holds_what_was_appended_whatever_the_pieces(cache_type, learning):
     torch.manual_seed(6)
     keys, values = torch.randn(2, HEADS, 11, HEAD_WIDTH), torch.randn(2, HEADS, 11, HEAD_WIDTH)
-    cache = KeysValues.empty(keys)
-    for first, last in ((0, 1), (1, 2), (2, 7), (7, 8), (8, 11)):
-        cache = cache.append(keys[:, :, first:last], values[:, :, first:last])
+    cache = cache_type.empty(keys)
+    with torch.set_grad_enabled(learning):
+        for first, last in ((0, 1), (1, 2), (2, 7), (7, 8), (8, 11)):
+            cache = cache.append(keys[:, :, first:last], values[:, :, first:last])
     assert cache.length == 11
-    assert torch.equal(cache.filled()[0], keys) and torch.equal(cache.filled()[1], values)
+    assert torch.equal(cache.keys, keys) and torch.equal(cache.values, values)
 
 
-def test_rows_of_a_cache_go_separate_ways_after_select():
+@torch.no_grad()
+def test_rows_of_a_cache_go_separate_ways_after_select(cache_type):
     torch.manual_seed(7)
     first, second, third = torch.randn(3, 2, HEADS, 1, HEAD_WIDTH).unbind(0)
-    cache = KeysValues.empty(first).append(first, first)
+    cache = cache_type.empty(first).append(first, first)
     left, right = cache.select(torch.tensor([1, 1])), cache.select(torch.tensor([0, 1]))
     left, right = left.append(second, second), right.append(third, third)
-    assert torch.equal(left.filled()[0], torch.cat((first[[1, 1]], second), 2))
-    assert torch.equal(right.filled()[1], torch.cat((first, third), 2))
+    assert torch.equal(left.keys, torch.cat((first[[1, 1]], second), 2))
+    assert torch.equal(right.values, torch.cat((first, third), 2))

@@ -41,7 +41,8 @@ def test_rotary_scores_depend_on_the_distance_alone():
     rotary, query, key = RotaryPositions(WIDTH, MAX_POSITIONS), torch.randn(WIDTH), torch.randn(WIDTH)
 
     def score(query_at: int, key_at: int) -> torch.Tensor:
-        return rotary(query.view(1, 1, 1, -1), query_at).flatten() @ rotary(key.view(1, 1, 1, -1), key_at).flatten()
+        turned = (rotary.rotate(x.view(1, 1, 1, -1), at).flatten() for x, at in ((query, query_at), (key, key_at)))
+        return torch.dot(*turned)
 
     for distance in (0, 1, 7):
         torch.testing.assert_close(score(distance, 0), score(20 + distance, 20), rtol=1e-4, atol=1e-5)
@@ -52,7 +53,7 @@ def test_rotary_scores_depend_on_the_distance_alone():
 def test_rotary_turns_each_pair_by_its_angle():
     torch.manual_seed(3)
     x, place = torch.randn(WIDTH), 5
-    turned = RotaryPositions(WIDTH, MAX_POSITIONS)(x.view(1, 1, 1, -1), place).flatten()
+    turned = RotaryPositions(WIDTH, MAX_POSITIONS).rotate(x.view(1, 1, 1, -1), place).flatten()
     for pair in range(WIDTH // 2):
         angle = place * 10_000 ** (-2 * pair / WIDTH)
         first, second = float(x[pair]), float(x[pair + WIDTH // 2])
@@ -64,7 +65,7 @@ def test_rotary_turns_each_pair_by_its_angle():
 def test_rotary_with_an_offset_continues_where_the_first_part_ended():
     torch.manual_seed(4)
     rotary, x = RotaryPositions(WIDTH, MAX_POSITIONS), torch.randn(2, 3, 9, WIDTH)
-    assert torch.equal(torch.cat((rotary(x[:, :, :4]), rotary(x[:, :, 4:], 4)), 2), rotary(x))
+    assert torch.equal(torch.cat((rotary.rotate(x[:, :, :4]), rotary.rotate(x[:, :, 4:], 4)), 2), rotary.rotate(x))
 
 
 def test_no_positions_change_nothing():
@@ -75,6 +76,7 @@ def test_no_positions_change_nothing():
 @pytest.mark.parametrize("kind", [SinusoidalPositions, LearnedPositions, RotaryPositions])
 def test_beyond_the_last_position_raises(kind):
     positions, shape = kind(WIDTH, MAX_POSITIONS), (1, 1) if kind is RotaryPositions else (1,)
-    positions(torch.zeros(*shape, 2, WIDTH), MAX_POSITIONS - 2)
+    act = positions.rotate if kind is RotaryPositions else positions
+    act(torch.zeros(*shape, 2, WIDTH), MAX_POSITIONS - 2)
     with pytest.raises(ValueError, match="beyond max_positions 32"):
-        positions(torch.zeros(*shape, 2, WIDTH), MAX_POSITIONS - 1)
+        act(torch.zeros(*shape, 2, WIDTH), MAX_POSITIONS - 1)

@@ -94,7 +94,7 @@ class Counted:
 class Chain:
     """Stands for a model: symbols that depend on the one before alone, as a table of logits (V,V) says."""
 
-    guide, output = None, SimpleNamespace(pack=lambda: None)
+    guide, output = None, SimpleNamespace(prepare=lambda: None)
 
     def __init__(self, table: torch.Tensor):
         self.table = table
