@@ -20,10 +20,8 @@ import typer
 from seq2seq_suite.cli_inputs import (
     PROGRAM,
     check_drawing,
-    check_n_best,
     check_targets,
     directories_of,
-    make_example,
     only_overrides,
     open_streams,
     opened,
@@ -265,21 +263,21 @@ def predict(
     check_targets({"--output": output, "--draw": draw})
     lines = read_inputs(texts or [], source)
     overrides = only_overrides(changes or [])
-    from seq2seq_suite.training import experiment
+    from seq2seq_suite import library
 
-    loaded = experiment.open_run(experiment.choose_task(directory, task), overrides)
-    examples = [make_example(loaded.task, text, origin) for text, origin in lines]
-    check_n_best(loaded.config, n_best)
+    loaded = library.load(directory, task=task, settings=overrides)
+    examples = [loaded.example(text, file=file, line=line) for text, (file, line) in lines]
     if draw is not None:
         check_drawing(loaded.task, examples)
+    found = loaded.predictions(examples, n_best=n_best)
     with opened(output) as file:
         drawing = file.isatty() and n_best == 1
-        for hypotheses in loaded.predict(examples, num_hypotheses=n_best):
-            for prediction, score in hypotheses[:n_best]:
-                text = loaded.task.draw(prediction) if drawing else loaded.task.to_text(prediction)
-                print(f"{score:.6g}\t{text}" if n_best > 1 else text, file=file, flush=file.isatty())
+        for predictions in found:
+            for prediction in predictions:
+                text = loaded.task.draw(prediction.value) if drawing else prediction.text
+                print(f"{prediction.score:.6g}\t{text}" if n_best > 1 else text, file=file, flush=file.isatty())
             if draw is not None:
-                loaded.task.paint(examples[0], hypotheses[0][0], draw)
+                loaded.task.paint(examples[0], predictions[0].value, draw)
 
 
 @app.command()
@@ -325,12 +323,13 @@ def distill(
       python -m seq2seq_suite run tasks/translation.yaml strategy.kind=ctc data.path=distilled --output runs/parallel
     """
     overrides = only_overrides(changes or [])
-    from seq2seq_suite.training import distillation, experiment
+    from seq2seq_suite import library
+    from seq2seq_suite.training import distillation
 
-    loaded = experiment.open_run(directory, overrides)
-    more = {name: [make_example(loaded.task, text, place) for text, place in read_inputs((), name)]
+    run = library.load(directory, settings=overrides)
+    more = {name: [run.example(text, file=file, line=line) for text, (file, line) in read_inputs((), name)]
             for name in sources or []}
-    facts = distillation.distill(loaded, directory, output, command=sys.argv, more=more)
+    facts = distillation.distill(run.opened, directory, output, command=sys.argv, more=more)
     agreement = ", ".join(f"{name} {figure(value)}" for name, value in facts["against_references"].items())
     print(f"{output}: {facts['rows']:,} targets ({facts['empty']:,} empty ones kept as they were)\n"
           f"against the references: {agreement}")
@@ -350,12 +349,9 @@ def check(yaml: Yaml, overrides: Overrides = None) -> None:
       python -m seq2seq_suite check tasks/parsing.yaml backbone.size=base
     """
     path, changes = yaml_and_overrides([yaml, *(overrides or [])])
-    from seq2seq_suite import config_file
+    from seq2seq_suite import library
 
-    config = config_file.load(path, changes)
-    from seq2seq_suite.training import experiment
-
-    print_table((), experiment.check(config))
+    print_table((), library.check(path, settings=changes))
 
 
 @app.command()

@@ -15,7 +15,7 @@ from seq2seq_suite import __version__
 from seq2seq_suite.types import COMMAND_LINE, ConfigError, DataError, Example, Painting, Task, brief
 
 if TYPE_CHECKING:
-    from seq2seq_suite.config import Config
+    pass
 
 PROGRAM = "python -m seq2seq_suite"
 VERBS = ("run", "evaluate", "predict", "compare", "sweep", "distill", "check", "score")
@@ -106,16 +106,6 @@ def _is_setting(text: str) -> bool:
     return is_override(text) and text.partition("=")[0] in key_list()
 
 
-def check_n_best(config: Config, n_best: int) -> None:
-    """Raises ConfigError where a run's outputs have no second best."""
-    from seq2seq_suite.config_uses import why_unused
-
-    cause = why_unused(config, "search.num_hypotheses") if n_best > 1 else ""
-    if cause:
-        raise ConfigError(f"--n-best {n_best}, but with {cause} there is one output", file=COMMAND_LINE,
-                          expected="a run that looks for several outputs", remedy="leave out --n-best")
-
-
 def check_drawing(task: Task, examples: Sequence[Example]) -> None:
     """Raises ConfigError where there is no picture, or more than one, to draw into."""
     if not isinstance(task, Painting):
@@ -125,15 +115,6 @@ def check_drawing(task: Task, examples: Sequence[Example]) -> None:
     if len(examples) != 1:
         raise ConfigError(f"--draw with {len(examples)} inputs", file=COMMAND_LINE, expected="one input",
                           remedy="call it once for each picture")
-
-
-def make_example(task: Task, text: str, place: tuple[str, int]) -> Example:
-    """What a line describes, `place` being its file and number; raises DataError."""
-    file, line = place
-    if not text.strip():
-        raise DataError("the input is empty", file=file, line=line, expected="an input on each line",
-                        remedy="remove the line or fill it")
-    return task.from_text(text, origin=f"{file}:{line}")
 
 
 def check_targets(targets: Mapping[str, Path | None]) -> None:

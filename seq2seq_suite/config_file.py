@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
@@ -66,6 +66,20 @@ def load(path: Path, overrides: Sequence[str] = ()) -> Config:
 def parse(path: Path) -> dict[str, Any]:
     """A YAML file as plain data, by the rules of this module; raises ConfigError if it is none."""
     return _parse(_read(path), file=str(path), places={})
+
+
+def from_mapping(given: Mapping[str, Any], overrides: Sequence[str] = ()) -> Config:
+    """The configuration that a dictionary and overrides describe; keys and errors are those of `load`."""
+    return _checked(_plain(given), overrides, places={}, file="")
+
+
+def _plain(value: Any) -> Any:
+    """A value as reading YAML gives it, with tuples for lists and text for paths."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return tuple(_plain(inner) for inner in value)
+    return str(value) if isinstance(value, Path) else value
 
 
 def for_task(task: str, overrides: Sequence[str]) -> Config:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from seq2seq_suite import __version__, cli
+from seq2seq_suite import Run, __version__, cli
 from seq2seq_suite.report import tables
 from seq2seq_suite.types import DataError
 
@@ -126,7 +126,7 @@ def test_no_line_of_a_message_is_long(capsys):
 
 
 def test_an_internal_failure_keeps_its_stack_trace():
-    done = start(code="from seq2seq_suite import cli\ncli.check = None\n"
+    done = start(code="from seq2seq_suite import Run, cli\ncli.check = None\n"
                       "def broken(_): raise KeyError('internal')\ncli.yaml_and_overrides = broken\n"
                       "cli.main(['check', 'a.yaml'])")
     assert done.returncode == 1 and b"Traceback" in done.stderr and b"KeyError: 'internal'" in done.stderr
@@ -155,7 +155,7 @@ def test_inputs_that_cannot_be_read_are_named(capsys):
     assert "--set search.beam_size=4" in wrong(capsys, "predict", "runs/a", "x", "search.beam_size=4")
     assert "both TEXT and --input" in wrong(capsys, "predict", "runs/a", "x", "--input", "-")
     with pytest.raises(DataError, match=r"in\.txt:7: the input is empty"):
-        cli.make_example(None, " ", ("in.txt", 7))
+        Run("runs/a").example(" ", file="in.txt", line=7)
 
 
 @pytest.mark.parametrize("option", ["--html", "--csv", "--json", "--output", "--draw"])

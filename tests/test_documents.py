@@ -114,6 +114,16 @@ def test_every_command_of_the_readme_runs(treebank, tmp_path, monkeypatch):
     assert json.loads((tmp_path / "runs/parsing/summary.json").read_text())["updates"] == 3
 
 
+def test_the_python_of_the_readme_runs(treebank, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(ROOT / "tasks", tmp_path / "tasks")
+    code = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL).group(1)
+    small = code.replace('settings={"training.max_minutes": 1}', f"settings={[f'data.path={treebank}', *SMALL]}")
+    assert small != code
+    exec(small, {})
+    assert "'f1': " in capsys.readouterr().out
+
+
 def test_the_readme_names_only_files_that_exist():
     for target in re.findall(r"\]\(([^)#]+)\)", (ROOT / "README.md").read_text()):
         assert target.startswith("http") or (ROOT / target).exists(), target

@@ -137,10 +137,10 @@ def record(run_directory: RunDirectory, task: Task, name: str, examples: Sequenc
 
 def outcome(task: Task, scores: Mapping[str, Score], failed: Mapping[str, Mapping[str, float]]) -> dict[str, Any]:
     """The part of a summary that says what was reached, from the score and the failures of each split."""
-    last = next(reversed(scores.values()))
+    last = next(reversed(scores.values()), None)  # there may be no test split
     return {"task": task.name, "primary_metric": task.primary_metric, "higher_is_better": task.higher_is_better,
             "splits": {split: score.figures for split, score in scores.items()}, "failures": dict(failed),
-            "signature": last.signature, "formula": last.formula}
+            "signature": last.signature if last else "", "formula": last.formula if last else ""}
 
 
 def _plain(source: Any) -> str:

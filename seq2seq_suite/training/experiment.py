@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -36,13 +36,15 @@ from seq2seq_suite.training.run_directory import RunDirectory
 from seq2seq_suite.training.trainer import Interrupted, Trainer, finished, limit_reached
 from seq2seq_suite.types import ConfigError, DataError, Example, Rewritable, Task
 
-__all__ = ["Interrupted", "LoadedRun", "check", "choose_task", "evaluate", "open_run", "run"]
+__all__ = ["Interrupted", "LoadedRun", "check", "choose_task", "config_of", "evaluate", "open_run", "run"]
 
 
-def run(config: Config, directory: Path, *, resume: bool, overwrite: bool, command: list[str]) -> dict[str, Any]:
+def run(config: Config, directory: Path, *, resume: bool, overwrite: bool, command: list[str],
+        callbacks: Sequence[Callable[[dict[str, Any]], object]] = ()) -> dict[str, Any]:
     """Train, evaluate the best checkpoint on the test splits, and leave a run directory.
 
-    Of several processes (`distributed.together`) all compute; the first one has the run directory.
+    Of several processes (`distributed.together`) all compute; the first one has the run directory, and calls
+    `callbacks` with each row of `metrics.jsonl`.
 
     Returns:
         The summary, as in `summary.json`; where a run that has ended is resumed as it is, that of then.
@@ -58,6 +60,7 @@ def run(config: Config, directory: Path, *, resume: bool, overwrite: bool, comma
                           expected="the same YAML and key=value on every machine", remedy="start it with the same")
     with ranks.own(directory) as own, (RunDirectory.taken(own, resume=resume, overwrite=overwrite) if ranks.is_first
                                        else nullcontext(RunDirectory(own))) as run_directory:
+        run_directory.callbacks = callbacks if ranks.is_first else ()
         if ranks.is_first and resume:
             resuming.check_configuration(run_directory, config)
         ended = ranks.first(resuming.ended(run_directory, config) if ranks.is_first and resume else None)
@@ -172,7 +175,7 @@ def open_run(directory: Path, overrides: list[str], *, data: str | None = None) 
     Raises:
         DataError: the directory is no run, or its checkpoint is broken.
     """
-    config = _config_of(directory, overrides)
+    config = config_of(directory, overrides)
     if config.task == "multitask":
         raise ConfigError("a joint run has several tasks", file=str(directory),
                           expected=f"one of them: {', '.join(config.tasks)}",
@@ -188,7 +191,8 @@ def open_run(directory: Path, overrides: list[str], *, data: str | None = None) 
     return LoadedRun(config, _with_rescorer(config, decoder, directory))
 
 
-def _config_of(directory: Path, overrides: list[str]) -> Config:
+def config_of(directory: Path, overrides: list[str]) -> Config:
+    """A run's configuration with overrides; raises DataError where the directory is no run."""
     path = directory / "config.yaml"
     if not path.is_file():
         raise DataError("not a run directory: it has no config.yaml", file=str(directory),
@@ -234,7 +238,7 @@ def _look_at_rescorer(config: Config, vocabulary: Path | None = None) -> None:
     if not config.search.rescorer:
         return
     other = Path(config.search.rescorer)
-    theirs = _config_of(other, _ALONE)
+    theirs = config_of(other, _ALONE)
     place = {"file": str(other), "remedy": "train it on the same data with the same options of task and subwords"}
     if theirs.task != config.task:
         raise ConfigError(f"search.rescorer: its task is {theirs.task}", expected=f"task {config.task}", **place)

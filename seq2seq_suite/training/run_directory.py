@@ -8,7 +8,7 @@ import platform
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -43,6 +43,7 @@ class RunDirectory:
         self.metrics = self.path / "metrics.jsonl"
         self.summary = self.path / "summary.json"
         self.provenance = self.path / "provenance.json"
+        self.callbacks: Sequence[Callable[[dict[str, Any]], object]] = ()  # called with each row of metrics
         self._is_there: Callable[[], bool] = lambda: True
 
     @classmethod
@@ -135,6 +136,8 @@ class RunDirectory:
     def append_metrics(self, row: Mapping[str, Any]) -> None:
         """Append a row to metrics.jsonl; figures that are not finite become null."""
         self._append(self.metrics, to_json(row))
+        for callback in self.callbacks:
+            callback(dict(row))
 
     def truncate_metrics(self, update: int, *, validated: int) -> None:
         """Drop rows that a resumed run will write again, and lines that are none, such as a last one cut short.

@@ -177,3 +177,11 @@ def test_the_same_seed_gives_the_same_run_and_another_seed_another(run, folder, 
     one, two, three = ((tmp_path / name / "checkpoints" / "last" / "model.safetensors").read_bytes()
                        for name in ("one", "two", "three"))
     assert one == two != three
+
+
+def test_a_run_without_test_splits_has_its_validation_figures(folder, tmp_path):
+    config = small_config(folder, max_updates=2)
+    summary = start(config.model_copy(update={"data": config.data.model_copy(update={"test_splits": ()})}),
+                    tmp_path / "run")
+    assert list(summary["splits"]) == ["validation"] and summary["signature"] == summary["formula"] == ""
+    assert (tmp_path / "run" / "report.html").is_file()

@@ -1,0 +1,251 @@
+"""The suite as a library: train, load, predict, evaluate, check, compare. The command line is a thin layer over it.
+
+>>> import tempfile
+>>> import seq2seq_suite as s2s
+>>> small = {"width": 32, "feed_forward_width": 32, "num_heads": 2, "encoder_layers": 1, "decoder_layers": 1}
+>>> config = {"task": "multilabel", "device": "cpu", "data": {"size": 40}, "backbone": small}
+>>> with tempfile.TemporaryDirectory() as folder:  # doctest: +ELLIPSIS
+...     run = s2s.train(config, output=f"{folder}/run", settings={"training.max_updates": 2, "data.test_splits": []})
+...     answers = run.predict(["the cat sees a dog"], n_best=2, settings={"search.beam_size": 3})
+validation at update 2: micro_f1 ...
+training ends at update 2: training.max_updates=2 is reached
+>>> len(answers[0]), answers[0][0].score >= answers[0][1].score
+(2, True)
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
+
+from seq2seq_suite import config_file
+from seq2seq_suite.config import Config
+from seq2seq_suite.config_uses import why_unused
+from seq2seq_suite.training import experiment
+from seq2seq_suite.training.comparison import Comparison, compare_runs
+from seq2seq_suite.training.records import read_summary
+from seq2seq_suite.types import ConfigError, DataError, Example, Task
+
+if TYPE_CHECKING:
+    from seq2seq_suite.model.seq2seq import Seq2Seq
+    from seq2seq_suite.strategies.base import Strategy
+
+Settings = Mapping[str, Any] | Sequence[str]  # dotted key -> value, or `key=value` as on the command line
+Callback = Callable[[dict[str, Any]], object]
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """One output for one input.
+
+    Args:
+        text: on one line, as `predict` prints it.
+        value: in the task's own type, a tree or a set of labels, say; None where the output was malformed.
+        score: what it was ranked by, higher is better.
+    """
+
+    text: str
+    value: Any
+    score: float
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class Run:
+    """A trained model in its directory. Weights are read when they are first needed.
+
+    Args:
+        path: the directory.
+        settings: changes to the run's configuration.
+    """
+
+    def __init__(self, path: str | Path, *, settings: Settings = ()):
+        self.path, self._settings = Path(path), overrides(settings)
+
+    def __repr__(self) -> str:
+        return f"Run({str(self.path)!r})"
+
+    @cached_property
+    def opened(self) -> experiment.LoadedRun:
+        """Configuration, task, model and search, ready to decode."""
+        return experiment.open_run(self.path, self._settings)
+
+    @cached_property
+    def config(self) -> Config:
+        """The run's configuration, with the changes asked for."""
+        return experiment.config_of(self.path, self._settings)
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """Figures by split, failures, cost and size, as in `summary.json`."""
+        return read_summary(self.path).model_dump(exclude_unset=True)
+
+    @property
+    def task(self) -> Task:
+        """The task, with its vocabularies."""
+        return self.opened.task
+
+    @property
+    def model(self) -> Seq2Seq:
+        """The model with its best weights, in evaluation mode."""
+        return self.opened.decoder.model
+
+    @property
+    def strategy(self) -> Strategy:
+        """How the model learns targets and writes them."""
+        return self.opened.decoder.strategy
+
+    @overload
+    def predict(self, inputs: Iterable[str | Example], *, n_best: None = None, settings: Settings = ()
+                ) -> list[Prediction]: ...
+
+    @overload
+    def predict(self, inputs: Iterable[str | Example], *, n_best: int, settings: Settings = ()
+                ) -> list[list[Prediction]]: ...
+
+    def predict(self, inputs: Iterable[str | Example], *, n_best: int | None = None, settings: Settings = ()
+                ) -> list[Prediction] | list[list[Prediction]]:
+        """Predict, `search.batch_sentences` inputs at a time.
+
+        Args:
+            inputs: what `predict` takes on the command line: sentences, `question ||| context`, names of pictures or
+                of files of sound.
+            n_best: None for the best prediction of each input; a number for a list of so many, best first.
+            settings: changes for this call alone, such as `{"search.beam_size": 4}`.
+
+        Raises:
+            DataError: an input is none for the task.
+            ConfigError: a setting is wrong.
+        """
+        run = Run(self.path, settings=[*self._settings, *overrides(settings)]) if settings else self
+        found = list(run.predictions(inputs, n_best=n_best or 1))
+        return [hypotheses[0] for hypotheses in found] if n_best is None else found
+
+    def predictions(self, inputs: Iterable[str | Example], *, n_best: int = 1) -> Iterator[list[Prediction]]:
+        """`predict`, as batches are done: for each input its `n_best` predictions, best first."""
+        examples = [self.example(one, line=number) if isinstance(one, str) else one
+                    for number, one in enumerate(inputs, 1)]
+        check_n_best(self.config, n_best)
+        return ([Prediction(self.task.to_text(value), value, score) for value, score in hypotheses[:n_best]]
+                for hypotheses in self.opened.predict(examples, num_hypotheses=n_best))
+
+    def example(self, text: str, *, file: str = "inputs", line: int = 0) -> Example:
+        """What a line of text describes; raises DataError, naming file and line, where it is no input."""
+        if not text.strip():
+            raise DataError("the input is empty", file=file, line=line, expected="an input on each line",
+                            remedy="remove the line or fill it")
+        return self.task.from_text(text, origin=f"{file}:{line}")
+
+    def evaluate(self, split: str = "test", *, data: str | Path | None = None) -> dict[str, float]:
+        """Decode and score a split; predictions go to the run's directory.
+
+        Args:
+            split: its name.
+            data: other data than the run's own, as `data.path` takes it.
+
+        Returns:
+            The task's figures; of a joint run `task/metric`.
+        """
+        found = experiment.evaluate(self.path, split=split, data=None if data is None else str(data),
+                                    overrides=self._settings)
+        return found["splits"][split]
+
+
+def load(path: str | Path, *, task: str | None = None, settings: Settings = ()) -> Run:
+    """A finished run.
+
+    Args:
+        path: the directory that `train` or `run` wrote.
+        task: one task of a joint run.
+        settings: changes to its configuration, such as `{"search.beam_size": 4, "device": "cpu"}`.
+
+    Raises:
+        DataError: the directory is no run.
+        ConfigError: a setting is wrong.
+    """
+    run = Run(experiment.choose_task(Path(path), task), settings=settings)
+    _ = run.config
+    return run
+
+
+def train(config: Config | Mapping[str, Any] | str | Path, *, output: str | Path, settings: Settings = (),
+          callbacks: Sequence[Callback] = (), resume: bool = False, overwrite: bool = False) -> Run:
+    """Train, evaluate the best checkpoint on the test splits, and leave a run directory.
+
+    Args:
+        config: a YAML file, a dictionary of the same keys, or a configuration.
+        output: the run's directory.
+        settings: changes to the configuration.
+        callbacks: each is called with every row of `metrics.jsonl` as it is written: `update`, `split`, and losses
+            (train) or figures (validation). An exception ends the training; `resume` goes on from the last checkpoint.
+        resume: go on with the run in the directory.
+        overwrite: delete the run in the directory first.
+
+    Raises:
+        ConfigError, DataError: something the caller can put right.
+        RunError: the loss is no longer finite, or a file cannot be written.
+    """
+    experiment.run(read_config(config, settings), Path(output), resume=resume, overwrite=overwrite,
+                   command=list(sys.argv), callbacks=callbacks)
+    return Run(output)
+
+
+def check(config: Config | Mapping[str, Any] | str | Path, *, settings: Settings = ()) -> list[tuple[str, str]]:
+    """Look at a configuration and its data without training.
+
+    Returns:
+        (what, finding) rows: sizes, lengths, the share of unknown symbols, a sample, memory; `warning` rows last.
+    """
+    return experiment.check(read_config(config, settings))
+
+
+def compare(*runs: Run | str | Path, split: str = "test", speed: bool = False) -> Comparison:
+    """Put runs side by side: figures with intervals, failures, cost, and whether differences are significant.
+
+    Args:
+        runs: two or more.
+        split: on which they were evaluated.
+        speed: decode a little with each and time it.
+    """
+    return compare_runs([run.path if isinstance(run, Run) else Path(run) for run in runs], split=split, measure=speed)
+
+
+def read_config(config: Config | Mapping[str, Any] | str | Path, settings: Settings = ()) -> Config:
+    """A checked configuration, from a YAML file, a dictionary of the same keys, or one that was checked before.
+
+    >>> read_config({"task": "parsing"}, {"search.beam_size": 4}).search.beam_size
+    4
+    """
+    if isinstance(config, Config):
+        config = config.model_dump()
+    if isinstance(config, Mapping):
+        return config_file.from_mapping(config, overrides(settings))
+    return config_file.load(Path(config), overrides(settings))
+
+
+def overrides(settings: Settings) -> list[str]:
+    """Settings as the command line writes them.
+
+    >>> overrides({"seed": 3, "data.test_splits": ["test"], "data.path": "no"})
+    ['seed=3', 'data.test_splits=["test"]', 'data.path="no"']
+    """
+    if isinstance(settings, str):
+        raise DataError(f"settings are one string: {settings}", expected='{"key.sub": value} or ["key.sub=value"]',
+                        remedy="put it into a list")
+    if isinstance(settings, Mapping):
+        return [f"{key}={'.inf' if value == float('inf') else json.dumps(value)}" for key, value in settings.items()]
+    return list(settings)
+
+
+def check_n_best(config: Config, n_best: int) -> None:
+    """Raises ConfigError where a run's outputs have no second best."""
+    cause = why_unused(config, "search.num_hypotheses") if n_best > 1 else ""
+    if cause:
+        raise ConfigError(f"the {n_best} best predictions are asked for, but with {cause} there is one",
+                          expected="a run that searches for several outputs", remedy="ask for one")
