@@ -47,7 +47,8 @@ _KEEP_THE_TYPE = {"abs", "casefold", "clamp", "clip", "detach", "exp", "flip", "
                   "tanh", "upper"}
 # Arguments that guard, cache, flush or lay out, and so change no result.
 _NO_BEHAVIOUR = {"zip": {"strict"}, "print": {"flush"}, "warn": {"stacklevel"}, "cache": {"maxsize"},
-                 "lru_cache": {"maxsize"}, "dataclass": {"frozen", "slots", "kw_only", "eq", "repr"}}
+                 "lru_cache": {"maxsize"}, "dumps": {"allow_nan"}, "to": {"non_blocking"},
+                 "dataclass": {"frozen", "slots", "kw_only", "eq", "repr"}}
 _TELLING = {"print", "echo", "warn", "debug", "info", "warning", "error", "log"}
 
 

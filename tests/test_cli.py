@@ -182,6 +182,9 @@ def test_scoring_compares_two_files_of_one_task(capsys):
     assert set(json.loads(capsys.readouterr().out)) == {"task", "figures", "signature"}
     message = wrong(capsys, "score", "parsing", "gold.txt", "short.txt")
     assert message.startswith("short.txt: 1 predictions for 2 references in gold.txt")
+    for verb in ("score parsing gold.txt gold.txt", "predict runs/a x", "distill runs/a --output b"):
+        message = wrong(capsys, *verb.split(), "--set", "beam")
+        assert message.startswith("command line: beam\n  expected: key=value\n  remedy:   such as search.beam_size=4")
     assert "did you mean parsing?" in wrong(capsys, "score", "parsin", "gold.txt", "gold.txt")
 
 

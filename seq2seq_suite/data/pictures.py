@@ -93,6 +93,8 @@ def surest(objects: Objects, max_overlap: float) -> Objects:
     >>> boxes = (0.0, 0.0, 2.0, 2.0), (0.0, 0.0, 2.0, 3.0), (5.0, 5.0, 6.0, 6.0)
     >>> surest(Objects(boxes, ("a", "a", "a"), (0.4, 0.9, 0.5)), 0.5).scores
     (0.9, 0.5)
+    >>> surest(Objects(((0, 0, 2, 2), (0, 0, 2, 4)), ("a", "a"), (0.4, 0.9)), 0.5).scores
+    (0.9, 0.4)
     """
     boxes, labels = np.array(objects.boxes, dtype=np.float64).reshape(-1, 4), np.array(objects.labels)
     areas = (boxes[:, 2:] - boxes[:, :2]).prod(1)

@@ -398,3 +398,8 @@ def test_every_line_is_a_row_or_in_the_report(tmp_path):
     bad = BadRows(100)
     found = rows(write(tmp_path / "a.jsonl", "\n".join(lines)), bad=bad)
     assert len(found) + len(bad.report()) == sum(bool(line) for line in lines)
+
+
+def test_a_tree_is_told_by_the_line_it_begins_on():
+    text = "(S (NN a))\n\n(S\n  (NN b))\n(S (NN c))\n"
+    assert [line for line, _ in read_trees(text, file="a.mrg")] == [1, 3, 5]

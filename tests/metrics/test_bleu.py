@@ -10,7 +10,7 @@ import pytest
 import sacrebleu
 
 from seq2seq_suite.data.sources import read_rows
-from seq2seq_suite.metrics.bleu import TOKENIZERS, moses_tokens, score_translations, tokenised_share
+from seq2seq_suite.metrics.bleu import TOKENIZERS, complaints, moses_tokens, score_translations, tokenised_share
 from seq2seq_suite.metrics.significance import figures_of_items
 
 REFERENCES = ["Ein Hund läuft über saftig-grünes Gras.", "Zwei Männer stehen am Herd und bereiten Essen zu.",
@@ -121,3 +121,9 @@ def test_wrong_calls_are_refused():
     for predictions, references, tokenizer in (([], [], "13a"), (["a"], ["a", "b"], "13a"), (["a"], ["a"], "moses")):
         with pytest.raises(ValueError):
             score_translations(predictions, references, tokenizer=tokenizer)
+
+
+def test_chinese_references_are_suspicious_from_one_half_on():
+    texts = ["他们看见狗。"] * 5 + ["They see a dog."] * 5
+    assert complaints(texts, tokenizer="13a") == complaints(["他们看见狗。", *texts], tokenizer="zh") == []
+    assert "look Chinese" in complaints(["他们看见狗。", *texts], tokenizer="13a")[0]

@@ -106,3 +106,12 @@ def test_on_a_narrow_terminal_the_status_is_cut_not_broken():
         paper.print(progress._render())
     lines = paper.file.getvalue().splitlines()
     assert len(lines) == 2 and lines[1].startswith("update 500/1000") and lines[1].endswith("…")
+
+
+def test_more_than_everything_is_everything(clock):
+    stream = io.StringIO()
+    console = Console(file=stream, force_terminal=True, width=100, color_system=None, _environ={"TERM": "xterm"})
+    with Progress(100, console=console) as progress:
+        progress.update(120, fraction=1.2, loss=1.0, tokens_per_second=1.0, learning_rate=1.0)
+        progress._live.refresh()
+    assert "100%" in stream.getvalue() and "120%" not in stream.getvalue()

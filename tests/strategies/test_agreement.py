@@ -34,14 +34,14 @@ def collapsed_by_enumeration(probabilities: torch.Tensor, target: list[int]) -> 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_bigrams_of_collapsed_paths_are_those_of_all_paths(seed):
     torch.manual_seed(seed)
-    probabilities = (2.0 * torch.randn(2, 6, 3)).softmax(-1)
-    rows = [[1, 2, 2], [2, 1, 2, 1, 1]]
-    lengths, positions = torch.tensor([3, 5]), torch.tensor([4, 6])
-    target = torch.tensor([[1, 2, 2, BLANK, BLANK], rows[1]])
+    probabilities = (2.0 * torch.randn(3, 6, 3)).softmax(-1)
+    rows = [[1, 2, 2], [2, 1, 2, 1, 1], [2, 1]]  # the last symbol is a new one in the third alone
+    lengths, positions = torch.tensor([3, 5, 2]), torch.tensor([4, 6, 5])
+    target = torch.tensor([row + [BLANK] * (5 - len(row)) for row in rows])
     mask = torch.arange(6) < positions.unsqueeze(1)
     scores = probabilities.log().gather(2, functional.pad(target, (1, 0)).unsqueeze(1).expand(-1, 6, -1))
     got = collapsed_disagreement(scores * mask.unsqueeze(2), target, lengths, mask)
-    for row in range(2):
+    for row in range(3):
         wanted = collapsed_by_enumeration(probabilities[row, : positions[row]], rows[row])
         assert float(got[row]) == pytest.approx(wanted, abs=1e-5)
 
