@@ -1,17 +1,25 @@
 """The configuration of a run: what a YAML file may say.
 
-Every key has one meaning, one default and no hidden value. Named sizes fill the backbone's fields, so that the
-resolved copy in the run directory shows plain numbers. Reading files, overrides and errors with line numbers is
-`config_file`'s work.
+It is made of the rows of `tasks.TASKS`: beside the core's sections it has those of its task, and of no other. Every
+key has one meaning, one default and no hidden value. Named sizes fill the backbone's fields, so that the resolved copy
+in the run directory shows plain numbers. Reading files, overrides and errors with line numbers is `config_file`'s work.
 """
 
 from __future__ import annotations
 
-import math
+from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, Union
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Union
 
-from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic import (
+    Field,
+    ModelWrapValidatorHandler,
+    SerializeAsAny,
+    ValidationInfo,
+    create_model,
+    field_validator,
+    model_validator,
+)
 
 from seq2seq_suite.config_backbone import Backbone
 from seq2seq_suite.config_search import Search
@@ -26,43 +34,21 @@ from seq2seq_suite.config_section import (
     Positive,
     PositiveFloat,
     Section,
-    Share,
     ShareOrNone,
 )
-from seq2seq_suite.config_tasks import (
-    ASR,
-    QA,
-    Audio,
-    Detection,
-    LanguageModel,
-    Multilabel,
-    Parsing,
-    SpeechTranslation,
-    Translation,
-)
 from seq2seq_suite.config_uses import check_uses
+from seq2seq_suite.data.options import Data
 from seq2seq_suite.kernels import SLOTS
 from seq2seq_suite.strategies import KINDS, options_of, targets_of
+from seq2seq_suite.tasks import TASKS, find_task
 from seq2seq_suite.types import brief
+
+if TYPE_CHECKING:
+    from seq2seq_suite.tasks.options import TaskOptions
 
 Strategy = Annotated[Union[tuple(map(options_of, KINDS))], Field(discriminator="kind")]  # noqa: UP007
 
 SHARED = ("seed", "device", "kernels", "components", "backbone", "training")  # what a joint run gives its tasks
-READS_SYMBOLS = ("parsing", "translation", "qa", "multilabel")  # tasks whose source is made of words or pieces
-
-
-class Data(Section):
-    """Where examples come from."""
-
-    path: str = "miniworld"  # miniworld (embedded) | a local file or folder | a Hub name
-    subset: str = ""  # configuration name of a Hub data set, or view of miniworld if not the task's own
-    size: Annotated[int, Field(ge=0, le=10**7)] = 0  # rows of miniworld's training split; 0: the view's own number
-    splits: dict[str, str] = {}  # our split name -> file pattern in a folder, or split of a Hub data set
-    test_splits: tuple[str, ...] = ("test",)  # evaluated once, with the best checkpoint, at the end of a run
-    share: Share = 1.0  # of the training split that is used, drawn by the seed
-    max_bad_rows: NotNegative = 0  # broken rows tolerated (and listed) before the run stops
-    max_row_megabytes: Positive = 64  # longest line of a text file, and longest cell of a table, that is read
-    max_length: Positive = 256  # longest source the model takes, in words; a longer one is a bad row
 
 
 class Training(Section):
@@ -103,12 +89,13 @@ class Mixture(Section):
 
 
 class Config(Section):
-    """A whole run."""
+    """A whole run. Any dictionary or call that makes one makes the class of its task, `of_task(...)`."""
 
-    task: Literal["parsing", "translation", "qa", "multilabel", "asr", "speech_translation", "detection",
-                  "language_model", "multitask"]
-    tasks: dict[str, Config] = {}  # of a joint run (task: multitask): name -> what the task has of its own, and under
-    # `yaml` the file that the rest is taken from; seed, device, backbone and training are the joint run's
+    own_sections: ClassVar[tuple[str, ...]] = ()  # the task's, the one of its name first
+
+    task: Literal[*TASKS, "multitask"]
+    tasks: dict[str, SerializeAsAny[Config]] = {}  # of a joint run (task: multitask): name -> what the task has of its
+    # own, and under `yaml` the file that the rest is taken from; seed, device, backbone, training are the joint run's
     task_weight: PositiveFloat = 1.0  # of this task's loss in a joint run
     task_share: PositiveFloat = 1.0  # factor of this task's share of a joint run's batches
     task_batch_tokens: NotNegative = 0  # of this task's batches in a joint run; 0 is training.batch_tokens
@@ -128,20 +115,28 @@ class Config(Section):
     strategy: Strategy = options_of("autoregressive")()
     search: Search = Search()
     training: Training = Training()
-    parsing: Parsing = Parsing()
-    translation: Translation = Translation()
-    qa: QA = QA()
-    multilabel: Multilabel = Multilabel()
-    audio: Audio = Audio()
-    asr: ASR = ASR()
-    speech_translation: SpeechTranslation = SpeechTranslation()
-    detection: Detection = Detection()
-    language_model: LanguageModel = LanguageModel()
+
+    def __new__(cls, **given: Any) -> Config:
+        return super().__new__(of_task(given.get("task")) if cls is Config else cls)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Config.model_validate, (self.model_dump(),)  # its class is made here, and has no name in this module
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _of_its_task(cls, given: Any, make: ModelWrapValidatorHandler[Config], info: ValidationInfo) -> Config:
+        kind = of_task(given.get("task")) if cls is Config and isinstance(given, dict) else Config
+        return make(given) if kind is Config else kind.model_validate(given, context=info.context)
+
+    @property
+    def options(self) -> TaskOptions:
+        """The task's own section."""
+        return getattr(self, self.own_sections[0])
 
     @property
     def target(self) -> str:
         """What the task's outputs are: text, trees, labels, objects or continuations; not of a joint run."""
-        return getattr(self, self.task).target
+        return self.options.target
 
     @model_validator(mode="before")
     @classmethod
@@ -207,87 +202,33 @@ class Config(Section):
             fitting = [one for one in KINDS if self.target in targets_of(one)]
             raise ValueError(f"strategy.kind {kind} writes {', '.join(targets_of(kind))}; the outputs of task "
                              f"{self.task} are {self.target}: choose strategy.kind {' or '.join(fitting)}")
-        if kind == "slots":
-            return self._slots_suffice()
-        if self.task == "language_model":
-            return self._has_no_source()
+        self.options.check(self)
         if self.backbone.encoder == "none" and kind != "autoregressive":
             raise ValueError(f"strategy.kind {kind} needs an encoder: set backbone.encoder=self_attention")
         foresees = self.strategy.auxiliary_weights.get("language", 0.0) > 0.0
-        if foresees and (self.backbone.encoder != "none" or self.task not in READS_SYMBOLS
-                         or (self.task, self.qa.encoding) == ("qa", "sentences")):
+        if foresees and (self.backbone.encoder != "none" or not self.options.reads_symbols):
             raise ValueError("strategy.language_weight foresees the source's symbols, for which backbone.encoder must "
-                             f"be none and the source words or pieces: task {' or '.join(READS_SYMBOLS)}, "
-                             "qa.encoding=tokens or pieces")
-        if kind == "autoregressive":
-            return self
-        if self.task == "parsing" and self.parsing.guide:
-            raise ValueError(f"strategy.kind {kind} writes all symbols at once, so there is no parser's state to guide "
-                             "it: set parsing.guide=false")
-        if self.task == "multilabel" and (self.multilabel.head, self.multilabel.decision) != ("none", "best"):
-            raise ValueError(f"strategy.kind {kind} weighs no sets: set multilabel.head=none, "
-                             "multilabel.pointer=false, multilabel.head_mixture=0.0 and multilabel.decision=best")
-        if self.task == "multilabel" and self.multilabel.order in ("random", "free"):
-            raise ValueError(f"strategy.kind {kind} gives each label a place: multilabel.order {self.multilabel.order} "
-                             "has none")
-        return self
-
-    def _has_no_source(self) -> Config:
-        if self.backbone.decoder == "rnn":
-            raise ValueError("task language_model needs backbone.decoder=transformer")
-        if (self.backbone.encoder not in ("self_attention", "none") or self.backbone.encoder_kernel
-                or self.backbone.encoder_steps > 1):
-            raise ValueError("task language_model has no encoder: leave backbone.encoder, backbone.encoder_kernel and "
-                             "backbone.encoder_steps alone")
-        longest = self.language_model.window + self.search.max_length_extra + 1
-        if longest > self.backbone.max_positions:
-            raise ValueError(f"a text with what continues it may be {longest} symbols long (language_model.window + "
-                             f"search.max_length_extra + 1), but backbone.max_positions is "
-                             f"{self.backbone.max_positions}")
-        return self
-
-    def _slots_suffice(self) -> Config:
-        rows, columns = self.strategy.grid
-        if rows * columns < self.detection.instances:
-            raise ValueError(f"strategy.grid has {rows * columns} slots, fewer than detection.instances "
-                             f"{self.detection.instances}")
+                             "be none and the source words or pieces, not sound, pictures or whole sentences")
         return self
 
     @model_validator(mode="after")
     def _positions_suffice(self) -> Config:
-        if self.task in ("language_model", "multitask"):
-            return self  # the first has no source to be as long as, the second none of its own
-        if self.task == "detection":
-            return self._objects_fit()
-        # Two sentinels stand around a sentence.
-        longest = int((self.data.max_length + 2) * self.search.max_length_factor) + self.search.max_length_extra
+        if self.task == "multitask":
+            return self
+        longest, sources = self.options.target_symbols(self), self.options.source_positions(self)
         if longest > self.backbone.max_positions:
             raise ValueError(f"an output may be {longest} symbols long (search.max_length_factor * data.max_length + "
                              f"search.max_length_extra), but backbone.max_positions is {self.backbone.max_positions}")
-        if self.backbone.encoder == "none" and longest + self.data.max_length + 2 > self.backbone.max_positions:
+        if self.backbone.encoder == "none" and longest + sources > self.backbone.max_positions:
             raise ValueError(f"without an encoder an output of {longest} symbols stands behind a source of "
-                             f"{self.data.max_length + 2} (data.max_length), but backbone.max_positions is "
+                             f"{sources} (data.max_length), but backbone.max_positions is "
                              f"{self.backbone.max_positions}")
-        sources = self.data.max_length + 2
-        if self.task in ("asr", "speech_translation"):
-            frames = self.data.max_length / min(1.0, *self.audio.speeds)
-            sources = -(-math.ceil(frames) // self.audio.subsampling)
-        if sources > self.backbone.max_positions and (self.task, self.qa.encoding) != ("qa", "sentences"):
+        if sources > self.backbone.max_positions:
             raise ValueError(f"the encoder may have {sources} positions (data.max_length), but backbone.max_positions "
                              f"is {self.backbone.max_positions}")
-        positions = self.strategy.most_positions(sources) + 1
+        positions = self.strategy.most_positions(sources or self.data.max_length + 2) + 1
         if positions > self.backbone.max_positions:
             raise ValueError(f"the decoder may have {positions} positions (strategy.factor * the source's length), but "
-                             f"backbone.max_positions is {self.backbone.max_positions}")
-        return self
-
-    def _objects_fit(self) -> Config:
-        if self.backbone.width < 8 and self.detection.frontend == "convolutions":
-            raise ValueError(f"backbone.width {self.backbone.width} leaves no group of 8 channels to the convolutions "
-                             "over pictures: set it to 8 or more, or detection.frontend=patches")
-        longest = 5 * self.detection.instances + 1
-        if self.strategy.kind == "autoregressive" and longest > self.backbone.max_positions:
-            raise ValueError(f"an output may be {longest} symbols long (5 * detection.instances + 1), but "
                              f"backbone.max_positions is {self.backbone.max_positions}")
         return self
 
@@ -303,3 +244,26 @@ def _fitted(shared: dict[str, Any], part: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(size, int) or size < 1 or not isinstance(training, dict):
         return shared
     return {**shared, "training": {**training, "batch_tokens": size}}
+
+
+def of_task(task: Any) -> type[Config]:
+    """The configurations of a task: the core's sections and the task's own; `Config` itself where there is no task.
+
+    >>> of_task("asr").own_sections, Config(task="qa").qa.min_count
+    (('asr', 'audio'), 1)
+    """
+    return _made_of((task,)) if isinstance(task, str) and task in TASKS else Config
+
+
+def of_any_task() -> type[Config]:
+    """The sections of all tasks beside one another: every key that some configuration may hold."""
+    return _made_of(tuple(TASKS))
+
+
+@cache
+def _made_of(tasks: tuple[str, ...]) -> type[Config]:
+    sections = {name: section for task in tasks for name, section in find_task(task).sections.items()}
+    made = create_model(f"Config_{tasks[0]}", __base__=Config,
+                        **{key: (section, Field(default_factory=section)) for key, section in sections.items()})
+    made.own_sections = tuple(sections)
+    return made

@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
-from seq2seq_suite.config import Config
+from seq2seq_suite.config import Config, of_any_task, of_task
 from seq2seq_suite.config_section import LARGEST, LEAST
 from seq2seq_suite.config_uses import Finding
 from seq2seq_suite.types import COMMAND_LINE, ConfigError, brief
@@ -64,7 +64,7 @@ def explain(error: ValidationError, given: dict[str, Any], *, places: Mapping[Ke
     unused = {(*keys, finding.key): _without_effect(keys, finding, places, file) for keys, item in items
               for finding in reversed(findings_of(item))}
     found = list(reversed(unused.values()))
-    found += [_explain(keys, item, places, file) for keys, item in items if not findings_of(item)]
+    found += [_explain(keys, item, given, places, file) for keys, item in items if not findings_of(item)]
     return sorted(found, key=lambda one: (one.file == COMMAND_LINE, one.line))
 
 
@@ -88,13 +88,18 @@ def variants(annotation: Any) -> list[type[BaseModel]]:
     return [found for part in get_args(annotation) for found in variants(part)]
 
 
-def sections_at(keys: Keys) -> list[type[BaseModel]]:
-    """What the section of these keys may be: one, several for a union, none where there is no section."""
-    sections: list[type[BaseModel]] = [Config]
+def sections_at(keys: Keys, given: Any) -> list[type[BaseModel]]:
+    """What the section of these keys may be: one, several for a union, none where there is no section.
+
+    `given` is the configuration as plain data, whose task says which sections there are.
+    """
     if keys[:1] == ("tasks",):
         if len(keys) == 1:
             return []  # names, not keys
-        keys = keys[2:]
+        parts = given.get("tasks")
+        given, keys = parts.get(keys[1]) if isinstance(parts, dict) else None, keys[2:]
+    task = given.get("task") if isinstance(given, dict) else None
+    sections: list[type[BaseModel]] = [of_task(task) if isinstance(task, str) else Config]
     for key in keys:
         fields = [section.model_fields[key] for section in sections if key in section.model_fields]
         sections = [found for field in fields for found in variants(field.annotation)]
@@ -136,7 +141,7 @@ def _keys(loc: tuple[int | str, ...], given: dict[str, Any]) -> Keys:
     return tuple(keys)
 
 
-def _explain(keys: Keys, item: Any, places: Mapping[Keys, Place], file: str) -> ConfigError:
+def _explain(keys: Keys, item: Any, given: dict[str, Any], places: Mapping[Keys, Place], file: str) -> ConfigError:
     too_short = item["type"] == "missing" and keys[-1].isdigit()  # a list lacks an item
     keys = keys[:-1] if too_short else keys
     dotted = brief(".".join(keys))
@@ -145,7 +150,7 @@ def _explain(keys: Keys, item: Any, places: Mapping[Keys, Place], file: str) -> 
         named = [tuple(name.split(".")) for name in re.findall(r"[a-z_]\w*(?:\.\w+)+", got)]
         return _at(got, _find(places, [*named, keys]), file, key="", expected="", remedy="")
     place = _find(places, [keys])
-    sections, field = _resolve(keys)
+    sections, field = _resolve(keys, given)
     if item["type"] == "extra_forbidden":
         full = place is not None and bool(place.text)
         got, expected = _unknown(keys, sections, full=full)
@@ -196,16 +201,16 @@ def _find(places: Mapping[Keys, Place], candidates: list[Keys]) -> Place | None:
     return None
 
 
-def _resolve(keys: Keys) -> tuple[list[type[BaseModel]], FieldInfo | None]:
+def _resolve(keys: Keys, given: dict[str, Any]) -> tuple[list[type[BaseModel]], FieldInfo | None]:
     """The sections that hold the last key, and its field; None for an unknown key or one of a free mapping.
 
     The last key may be the place of an item in a list, whose field is what the list holds.
     """
     if keys[-1].isdigit() and len(keys) > 1:
-        _, whole = _resolve(keys[:-1])
+        _, whole = _resolve(keys[:-1], given)
         if whole is not None and get_origin(whole.annotation) is tuple:
             return [], FieldInfo.from_annotation(get_args(whole.annotation)[0])
-    sections = sections_at(keys[:-1])
+    sections = sections_at(keys[:-1], given)
     field = next((section.model_fields[keys[-1]] for section in sections if keys[-1] in section.model_fields), None)
     return sections, field
 
@@ -218,9 +223,13 @@ def _unknown(keys: Keys, sections: list[type[BaseModel]], *, full: bool) -> tupl
     alias = ALIASES.get(lowered, lowered)
     if alias in known:
         return f"unknown key, did you mean {prefix}{alias}?", ""
-    elsewhere = [f"{name}.{alias}" for name, field in Config.model_fields.items() for section in
+    whole = sections[0] if sections and issubclass(sections[0], Config) else Config
+    elsewhere = [f"{name}.{alias}" for name, field in whole.model_fields.items() for section in
                  variants(field.annotation) if alias in section.model_fields]
-    elsewhere += [alias] if alias in Config.model_fields else []
+    elsewhere += [alias] if alias in whole.model_fields else []
+    if whole in sections and keys[-1] in of_any_task().model_fields:
+        own = " and ".join(whole.own_sections)
+        return "a section of another task", f"those of this task: {own}" if own else "it under one of the tasks"
     if elsewhere:
         return f"unknown key, did you mean {elsewhere[0]}?", ""
     foreign = [name for name, ours in ALIASES.items() if ours in known]

@@ -15,7 +15,7 @@ from typing import Any, get_args
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from seq2seq_suite.config import SHARED, Config
+from seq2seq_suite.config import SHARED, Config, of_any_task
 from seq2seq_suite.config_errors import Keys, Place, explain, sections_at, show, variants, without_effect
 from seq2seq_suite.files import read_text
 from seq2seq_suite.types import COMMAND_LINE, ConfigError, DataError, brief
@@ -97,7 +97,7 @@ def _checked(given: dict[str, Any], overrides: Sequence[str], *, places: dict[Ke
     _take_in(given, places, file=file)
     while True:
         try:
-            return Config.model_validate(given, strict=True, context=Path(file).parent)
+            return Config.model_validate(given, context=Path(file).parent)
         except ValidationError as error:
             if _leave_out(without_effect(error, given), given, places, file=file):
                 continue
@@ -158,10 +158,10 @@ def is_override(argument: str) -> bool:
     return OVERRIDE.fullmatch(argument) is not None
 
 
-def key_list(section: type[BaseModel] = Config) -> tuple[str, ...]:
-    """Every dotted key that a configuration may hold, in the order of declaration."""
+def key_list(section: type[BaseModel] | None = None) -> tuple[str, ...]:
+    """Every dotted key of a section, or of a configuration of whatever task, in the order of declaration."""
     keys: list[str] = []
-    for name, field in section.model_fields.items():
+    for name, field in (section or of_any_task()).model_fields.items():
         sections = variants(field.annotation)
         inner = [f"{name}.{key}" for inside in sections for key in key_list(inside)]
         keys.extend(dict.fromkeys(inner) if sections else [name])
@@ -317,7 +317,7 @@ def _apply(override: str, given: dict[str, Any], places: dict[Keys, Place]) -> N
     section = given
     for depth, key in enumerate(keys[:-1], 1):
         inner = section.setdefault(key, {})
-        if not isinstance(inner, dict) and not sections_at(keys[:depth]):
+        if not isinstance(inner, dict) and not sections_at(keys[:depth], given):
             raise ConfigError(f"{brief(override)}: {brief('.'.join(keys[:depth]))} is no section", file=COMMAND_LINE,
                               expected="key.sub=value", remedy="leave out what stands behind it")
         if not isinstance(inner, dict):
@@ -325,7 +325,7 @@ def _apply(override: str, given: dict[str, Any], places: dict[Keys, Place]) -> N
         section = inner
     section[keys[-1]] = value
     if keys[-1] == "kind":
-        _drop_foreign(section, keys[:-1], places)
+        _drop_foreign(section, keys[:-1], given, places)
 
 
 def _leave_out(found: Sequence[tuple[Keys, Keys]], given: dict[str, Any], places: dict[Keys, Place], *, file: str
@@ -352,9 +352,9 @@ def _leave_out(found: Sequence[tuple[Keys, Keys]], given: dict[str, Any], places
     return bool(late)
 
 
-def _drop_foreign(section: dict[str, Any], keys: Keys, places: dict[Keys, Place]) -> None:
+def _drop_foreign(section: dict[str, Any], keys: Keys, given: dict[str, Any], places: dict[Keys, Place]) -> None:
     """Leave out what another kind of section than the file's has no use for, so that the kind alone can be changed."""
-    chosen = [found for found in sections_at(keys)
+    chosen = [found for found in sections_at(keys, given)
               if "kind" in found.model_fields and section["kind"] in get_args(found.model_fields["kind"].annotation)]
     for key in [key for key in section if chosen and key not in chosen[0].model_fields]:
         del section[key]

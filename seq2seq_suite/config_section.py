@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 LARGEST = 10**9  # beyond which a number is a slip of the hand; what takes memory or time has bounds of its own
@@ -33,6 +33,14 @@ Limit = Annotated[float, Field(gt=0.0, allow_inf_nan=True), _CLEAR]  # .inf is n
 
 
 class Section(BaseModel):
-    """A part of the configuration; unknown keys are refused, and so are numbers that are not finite."""
+    """A part of the configuration; unknown keys are refused, numbers that are not finite, and values of other types."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, validate_default=True,
+                              allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _lists_are_tuples(cls, given: Any) -> Any:
+        if isinstance(given, dict):  # as Python has them; a YAML file's are tuples already
+            return {key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}
+        return given

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from seq2seq_suite.config import Config
 
 _OFF = {"strategy.label_smoothing": 0.0}  # values that ask for nothing, beside the default
-_OF_TASKS = ("data", "strategy", "search", "parsing", "translation", "qa", "multilabel", "audio", "asr",
-             "speech_translation", "detection", "language_model")  # what each task of a joint run has for itself
+_OF_TASKS = ("data", "strategy", "search")  # what each task of a joint run has for itself
 
 
 @dataclass(frozen=True)

@@ -14,23 +14,22 @@ MAY_IMPORT = {
     "config_section": set(),
     "config_search": {"config_section"},
     "config_backbone": {"config_section"},
-    "config_tasks": {"config_section"},
     "config_uses": set(),
-    "config": {"config_section", "config_search", "config_backbone", "config_tasks", "config_uses", "kernels",
-               "strategies"},
+    "config": {"config_section", "config_search", "config_backbone", "config_uses", "kernels", "strategies", "data",
+               "tasks"},
     "kernels": {"model"},  # its modules; what chooses among them knows names alone
     "model": {"kernels"},
     "strategies": {"model", "config_section"},
     "miniworld": set(),
-    "data": {"miniworld"},  # one source of rows among others, behind one door
+    "data": {"miniworld", "config_section"},  # one source of rows among others, behind one door
     "metrics": set(),
-    "tasks": {"data", "metrics", "config"},
+    "tasks": {"data", "metrics", "config_section"},
     "report": set(),
     "training": {"model", "strategies", "data", "metrics", "tasks", "report", "config", "config_section",
                  "config_file", "kernels"},
 }
 # A type in an annotation is no dependency at run time: the builder reads the configuration's fields.
-FOR_TYPES_ONLY = {"model": {"config_backbone"}, "config_uses": {"config"}}
+FOR_TYPES_ONLY = {"model": {"config_backbone"}, "config_uses": {"config"}, "tasks": {"config"}}
 MOST_LINES = 420
 
 

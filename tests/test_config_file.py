@@ -71,6 +71,14 @@ def test_a_value_of_the_wrong_kind_is_shown_beside_what_was_expected(folder, lin
     assert found.startswith("p.yaml:3: training.") and message in found
 
 
+def test_a_section_of_another_task_is_refused(folder):
+    assert error_of("task: parsing\ndetection: {height: 240}\n") == (
+        "p.yaml:2: detection: a section of another task\n  expected: those of this task: parsing")
+    assert error_of("task: multitask\ntasks: {a: {task: asr, qa: {}}, b: {task: qa}}\n") == (
+        "p.yaml:2: tasks.a.qa: a section of another task\n  expected: those of this task: asr and audio")
+    assert "detection.height" in error_of("task: detection\n", "detection.height=3")
+
+
 def test_values_of_other_sections_are_explained_too(folder):
     assert "expected: true or false\n  remedy:   write true" in error_of("task: parsing\nsearch: {sampling: yes}\n")
     assert "expected: text\n  remedy:   put it in quotes" in error_of("task: parsing\ndata: {subset: 3}\n")

@@ -62,9 +62,11 @@ def _write_tone(file: Path) -> None:
 
 @pytest.mark.parametrize("path", YAMLS, ids=lambda path: path.stem)
 def test_every_yaml_is_checked_and_takes_a_step(path, treebank, tmp_path):
-    sections = [f"tasks.{name}." for name in load(path).tasks] or [""]
-    config = load(path, [*(f"{section}{key}" for section in sections for key in (
-        f"data.path={treebank}", f"audio.cache={tmp_path / 'features'}")), *SMALL])
+    whole = load(path)
+    parts = {f"tasks.{name}.": part for name, part in whole.tasks.items()} or {"": whole}
+    hearing = [prefix for prefix, part in parts.items() if "audio" in part.own_sections]
+    config = load(path, [*(f"{prefix}data.path={treebank}" for prefix in parts),
+                         *(f"{prefix}audio.cache={tmp_path / 'features'}" for prefix in hearing), *SMALL])
     assert any(what.endswith("largest batch") for what, _ in experiment.check(config))
     summary = experiment.run(config, tmp_path / "run", resume=False, overwrite=False, command=["test"])
     assert summary["updates"] == 2

@@ -10,7 +10,7 @@ from typing import Any
 from benchmarks.faults import examples, schema
 from benchmarks.faults.campaign import Case, Kind
 from benchmarks.faults.schema import Key
-from seq2seq_suite.config import Config
+from seq2seq_suite.config import of_any_task
 
 _FILE, _RUN = "bad.yaml", "run"
 _IN_A_TASK = ("data", "search", "strategy", "qa")  # sections that a task of a joint run has of its own
@@ -22,7 +22,7 @@ _Words = tuple[dict[str, Any], list[str], str]  # settings of the file, override
 @functools.cache
 def all_keys() -> tuple[Key, ...]:
     """Every key of the configuration."""
-    return tuple(schema.keys(Config))
+    return tuple(schema.keys(of_any_task()))
 
 
 def prepare(case: Case) -> None:
@@ -66,7 +66,7 @@ def _try(case: Case, settings: dict[str, Any], overrides: list[str], named: str,
 def _with(case: Case, key: Key, value: Any, *, name: str = "") -> _Words:
     """Settings that hold a value for a key, or for another name in its place: in the file, or as an override."""
     random = case.random
-    below, task = (), random.choice(examples.TASKS)
+    below, task = (), _task_of(key, random, random.choice(examples.TASKS))
     if key.path[0] in _IN_A_TASK and random.random() < 0.2:
         below, task = ("tasks", "qa"), "joint"
     settings, path = base(case, task), (*key.path[:-1], name or key.path[-1])
@@ -85,7 +85,7 @@ def _value(case: Case, key: Key) -> None:
 
 def _huge(case: Case, key: Key) -> None:
     """A number beyond all reason where one belongs: accepted, or refused in plain words."""
-    settings, verb = base(case, case.random.choice(examples.TASKS)), ["check", _FILE]
+    settings, verb = base(case, _task_of(key, case.random)), ["check", _FILE]
     if key.annotation is float:
         value, verb = case.random.choice(_EXTREME), [_RUN, _FILE, "--output", "run"]
     else:
@@ -103,7 +103,8 @@ def _unknown(case: Case, key: Key) -> None:
 
 def _misspelt(case: Case, key: Key) -> None:
     """A key with a letter wrong."""
-    known = {one.path[-1] for one in all_keys()} | {name for path in schema.section_paths(Config) for name in path}
+    paths = schema.section_paths(of_any_task())
+    known = {one.path[-1] for one in all_keys()} | {name for path in paths for name in path}
     name = schema.misspelt(key.path[-1], known, case.random)
     settings, overrides, _ = _with(case, key, schema.good(key, case.random), name=name)
     _try(case, settings, overrides, "" if overrides and not name[0].isalpha() else name)
@@ -111,7 +112,7 @@ def _misspelt(case: Case, key: Key) -> None:
 
 def _section(case: Case, key: Key) -> None:
     """Something else where a section belongs, or a kind where sections have none."""
-    paths = schema.section_paths(Config)
+    paths = schema.section_paths(of_any_task())
     path = case.random.choice([path for path in paths if path])
     wrong: list[Any] = [None, 3, 0.5, "text", True, [], [1], [{"a": 1}], schema.NAN]
     value = case.random.choice(wrong)

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-import torch
 
 from seq2seq_suite.data.torchaudio_import import load_torchaudio
 from seq2seq_suite.files import read_bytes
@@ -117,6 +116,8 @@ def resample(samples: np.ndarray, rate: int, *, speed: float = 1.0) -> np.ndarra
 
     Source of speed perturbation: Ko et al. 2015.
     """
+    import torch  # here: the command line reads configurations without it
+
     source = round(rate * speed)
     if source == RATE:
         return samples
@@ -160,6 +161,8 @@ class LogMel:
 
     def __call__(self, samples: np.ndarray) -> np.ndarray:
         """The features of samples (N,), N > 256: shorter ones are padded with silence."""
+        import torch
+
         shortest = FFT // 2 + 1  # what mirroring the ends needs
         if len(samples) < shortest:
             samples = np.pad(samples, (0, shortest - len(samples)))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from seq2seq_suite.data.drawn import Drawn
 from seq2seq_suite.types import Batch, Encoded
 
 
@@ -59,27 +59,6 @@ def _pad(arrays: Sequence[np.ndarray], value: int, width: int) -> Tensor:
     for row, array in enumerate(arrays):
         padded[(row, *(slice(0, size) for size in array.shape))] = array
     return torch.from_numpy(padded)
-
-
-class Drawn(Sequence[Encoded]):
-    """Examples that are made each time they are asked for, of lengths that are known before.
-
-    Args:
-        make: gives the example at a place, the same one each time.
-        source_lengths, target_lengths: (examples,) int64.
-    """
-
-    def __init__(self, make: Callable[[int], Encoded], *, source_lengths: Sequence[int], target_lengths: Sequence[int]):
-        self.make = make
-        self.source_lengths, self.target_lengths = np.array(source_lengths), np.array(target_lengths)
-
-    def __len__(self) -> int:
-        return len(self.target_lengths)
-
-    def __getitem__(self, place: Any) -> Any:
-        if isinstance(place, slice):
-            return [self.make(index) for index in range(*place.indices(len(self)))]
-        return self.make(range(len(self))[place])
 
 
 class Bucketed:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import sys
 from types import ModuleType
 
-import torch
-
 from seq2seq_suite.types import DataError
 
 
@@ -25,6 +23,8 @@ def load_torchaudio() -> ModuleType:
         raise DataError("torchaudio is not installed", expected="it reads sound for this task",
                         remedy="pip install 'seq2seq-suite[speech]'") from None
     except OSError:
+        import torch
+
         if torch.version.cuda is not None:
             raise
         for name in [name for name in sys.modules if name.partition(".")[0] == "torchaudio"]:

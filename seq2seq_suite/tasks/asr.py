@@ -6,20 +6,41 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from random import Random
+from typing import Annotated, ClassVar, Literal
 
-from seq2seq_suite.config import ASR, Audio, Data
+from pydantic import Field, model_validator
+
+from seq2seq_suite.config_section import Few, Section, Symbols
 from seq2seq_suite.data.audio import Composed
 from seq2seq_suite.data.formats import Row
+from seq2seq_suite.data.options import Data
 from seq2seq_suite.data.subwords import load_subwords, train_subwords
 from seq2seq_suite.files import read_lines
 from seq2seq_suite.metrics.error_rate import error_rates, normalise
 from seq2seq_suite.sizes import Sizes
 from seq2seq_suite.tasks.reading import place_of
-from seq2seq_suite.tasks.sound import SoundTask, spoken_words
+from seq2seq_suite.tasks.sound import Audio, SoundOptions, SoundTask, spoken_words
 from seq2seq_suite.types import Example, Score
 
 COMPOSED = "composed"  # the split made of the test split's recordings
 _GAP = 0.1  # seconds between the parts of a composed sequence
+
+
+class ASROptions(SoundOptions):
+    """Options of speech recognition."""
+
+    text_column: str = "text"
+    subwords: Literal["characters", "bpe", "unigram"] = "characters"
+    vocabulary_size: Symbols = 500  # of bpe and unigram, at most
+    leave_out_speaker: str = ""  # train and validate without this one, test on it alone (column `speaker`)
+    composed: Annotated[int, Field(ge=0, le=10**7)] = 0  # sequences of one speaker's recordings, added to training
+    composed_parts: tuple[Few, Few] = (3, 7)  # fewest and most recordings in one
+
+    @model_validator(mode="after")
+    def _some_parts(self) -> ASROptions:
+        if self.composed_parts[0] > self.composed_parts[1]:
+            raise ValueError(f"asr.composed_parts {list(self.composed_parts)}: the fewest are more than the most")
+        return self
 
 
 class SpeechRecognitionTask(SoundTask):
@@ -33,10 +54,11 @@ class SpeechRecognitionTask(SoundTask):
     """
 
     name = "asr"
+    sections: ClassVar[Mapping[str, type[Section]]] = {"asr": ASROptions, "audio": Audio}
     primary_metric = "wer"
     higher_is_better = False
 
-    def __init__(self, options: ASR, audio: Audio, data: Data, *, seed: int = 1):
+    def __init__(self, options: ASROptions, audio: Audio, data: Data, *, seed: int = 1, pieces_from: str = ""):
         super().__init__(audio, data, seed=seed)
         self.options = options
         self._speakers: dict[str, str] = {}

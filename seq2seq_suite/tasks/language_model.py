@@ -5,20 +5,58 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from seq2seq_suite.config import Data, LanguageModel
+from seq2seq_suite.config_section import Positive, Section, Symbols
 from seq2seq_suite.data.formats import Row
+from seq2seq_suite.data.options import Data
 from seq2seq_suite.data.subwords import Characters, Subwords, clean_text, load_subwords, train_subwords
 from seq2seq_suite.data.vocabulary import Vocabulary
 from seq2seq_suite.files import read_lines
 from seq2seq_suite.metrics.likelihood import score_likelihood
 from seq2seq_suite.sizes import Sizes
+from seq2seq_suite.tasks.options import TaskOptions
 from seq2seq_suite.tasks.reading import columns, place_of, read_examples
 from seq2seq_suite.types import END, DataError, Encoded, Example, Hypothesis, Score, shown
 
 Judged = str | float  # a continuation, or a text's log-probability
+
+
+class LanguageModelOptions(TaskOptions):
+    """Options of language modelling: a decoder alone."""
+
+    text_column: str = "text"
+    subwords: Literal["bpe", "unigram", "characters"] = "bpe"
+    vocabulary_size: Symbols = 4000  # at most
+    lowercase: bool = False  # figures are of lower-cased texts then
+    window: Positive = 1000  # characters that are read together; longer texts are cut at spaces
+
+    target: ClassVar[str] = "continuations"
+    reads_symbols: ClassVar[bool] = False
+
+    def check(self, config: Any) -> None:
+        """There is no source: what reads one has nothing to do."""
+        backbone = config.backbone
+        if backbone.decoder == "rnn":
+            raise ValueError("task language_model needs backbone.decoder=transformer")
+        if (backbone.encoder not in ("self_attention", "none") or backbone.encoder_kernel
+                or backbone.encoder_steps > 1):
+            raise ValueError("task language_model has no encoder: leave backbone.encoder, backbone.encoder_kernel and "
+                             "backbone.encoder_steps alone")
+        longest = self.window + config.search.max_length_extra + 1
+        if longest > backbone.max_positions:
+            raise ValueError(f"a text with what continues it may be {longest} symbols long (language_model.window + "
+                             f"search.max_length_extra + 1), but backbone.max_positions is {backbone.max_positions}")
+
+    def source_positions(self, config: Any) -> int:
+        """None."""
+        return 0
+
+    def target_symbols(self, config: Any) -> int:
+        """Said above."""
+        return 0
 
 
 class LanguageModelTask:
@@ -33,11 +71,12 @@ class LanguageModelTask:
     """
 
     name = "language_model"
+    sections: ClassVar[Mapping[str, type[Section]]] = {"language_model": LanguageModelOptions}
     primary_metric = "bits_per_character"
     higher_is_better = False
     label_weights: Mapping[str, float] = {}
 
-    def __init__(self, options: LanguageModel, data: Data):
+    def __init__(self, options: LanguageModelOptions, data: Data, *, seed: int = 1, pieces_from: str = ""):
         self.options, self.data = options, data
         self.pieces: Subwords = Characters(Vocabulary.build([]))
 

@@ -2,29 +2,59 @@
 
 from __future__ import annotations
 
+import math
 import zlib
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
+from pydantic import Field
 
-from seq2seq_suite.config import Audio, Data
+from seq2seq_suite.config_section import Few, FewOrNone, Fraction, NotNegative, Section
 from seq2seq_suite.data.audio import Features, Recording, Sound, Stored
 from seq2seq_suite.data.formats import BadRows, Row
+from seq2seq_suite.data.options import Data
 from seq2seq_suite.data.subwords import Characters, Subwords
 from seq2seq_suite.data.vocabulary import Vocabulary
 from seq2seq_suite.files import read_arrays
 from seq2seq_suite.metrics.error_rate import normalise
 from seq2seq_suite.sizes import SoundShape
 from seq2seq_suite.tasks.free_text import FreeText
+from seq2seq_suite.tasks.options import TaskOptions, Zoom
 from seq2seq_suite.tasks.reading import columns, file_of, open_split, place_of, read_examples
 from seq2seq_suite.types import END, DataError, Encoded, Example
 
 _VIEW = "speech"
 _LEAST_DEVIATION = 0.1  # of a bin's log energy: bands above what a recording holds are constant
+
+
+class Audio(Section):
+    """How sound is read, in every task that hears."""
+
+    bins: Few = 80  # of the mel scale
+    subsampling: Literal[2, 4] = 4  # frames of 10 ms that become one vector
+    speeds: Annotated[tuple[Zoom, ...], Field(min_length=1)] = (1.0,)  # in training each sound is played at one of
+    # these, drawn each epoch
+    pad_seconds: Annotated[float, Field(ge=0.0, le=600.0)] = 0.0  # shorter sounds get silence on both sides
+    frequency_bars: FewOrNone = 2  # SpecAugment, in training: bands of mel bins silenced
+    frequency_width: NotNegative = 27  # the widest, in bins
+    time_bars: FewOrNone = 5  # and spans of time
+    time_share: Fraction = 0.05  # the longest, as a share of the sound
+    cache: str = ""  # folder where features are kept; empty: seq2seq_suite/features in the user's folder for caches
+
+
+class SoundOptions(TaskOptions):
+    """Options of a task that hears; how is said in the section `audio`."""
+
+    reads_symbols: ClassVar[bool] = False
+
+    def source_positions(self, config: Any) -> int:
+        """Vectors of `audio.subsampling` frames, at the slowest speed."""
+        frames = config.data.max_length / min(1.0, *config.audio.speeds)
+        return -(-math.ceil(frames) // config.audio.subsampling)
 
 
 class SoundTask(FreeText):

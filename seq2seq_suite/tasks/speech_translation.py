@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar, Literal
 
-from seq2seq_suite.config import Audio, Data, SpeechTranslation
+from seq2seq_suite.config_section import Section, Symbols
 from seq2seq_suite.data.formats import Row
+from seq2seq_suite.data.options import Data
 from seq2seq_suite.data.subwords import clean_text, load_subwords, train_subwords
 from seq2seq_suite.files import read_lines
 from seq2seq_suite.metrics.bleu import score_translations
 from seq2seq_suite.metrics.error_rate import normalise
 from seq2seq_suite.sizes import Sizes
-from seq2seq_suite.tasks.sound import SoundTask, spoken_words
+from seq2seq_suite.tasks.sound import Audio, SoundOptions, SoundTask, spoken_words
 from seq2seq_suite.types import Example, Score
 
 
@@ -23,6 +25,16 @@ class Translated:
 
     text: str
     transcript: str = ""
+
+
+class SpeechTranslationOptions(SoundOptions):
+    """Options of speech translation."""
+
+    text_column: str = "text"  # of the transcript, for CTC
+    translation_column: str = "translation"
+    subwords: Literal["characters", "bpe", "unigram"] = "characters"  # of the translation
+    vocabulary_size: Symbols = 1000  # at most
+    metric_tokenizer: Literal["13a", "zh", "none"] = "zh"  # of sacreBLEU
 
 
 class SpeechTranslationTask(SoundTask):
@@ -36,10 +48,12 @@ class SpeechTranslationTask(SoundTask):
     """
 
     name = "speech_translation"
+    sections: ClassVar[Mapping[str, type[Section]]] = {"speech_translation": SpeechTranslationOptions, "audio": Audio}
     primary_metric = "bleu"
     higher_is_better = True
 
-    def __init__(self, options: SpeechTranslation, audio: Audio, data: Data, *, seed: int = 1):
+    def __init__(self, options: SpeechTranslationOptions, audio: Audio, data: Data, *, seed: int = 1,
+                 pieces_from: str = ""):
         super().__init__(audio, data, seed=seed)
         self.options = options
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import numpy as np
+from pydantic import model_validator
 
-from seq2seq_suite.config import Data, Translation
+from seq2seq_suite.config_section import Fraction, NotNegativeFloat, Section, Symbols
 from seq2seq_suite.data.formats import BadRows, Row
+from seq2seq_suite.data.options import Data
 from seq2seq_suite.data.parallel import find_parallel, read_parallel
 from seq2seq_suite.data.subwords import Characters, Subwords, clean_text, load_subwords, train_subwords
 from seq2seq_suite.data.vocabulary import Vocabulary
@@ -18,12 +20,47 @@ from seq2seq_suite.files import read_lines
 from seq2seq_suite.metrics.bleu import complaints, score_translations, tokenised_share
 from seq2seq_suite.sizes import Sizes
 from seq2seq_suite.tasks.free_text import FreeText
+from seq2seq_suite.tasks.options import TaskOptions
 from seq2seq_suite.tasks.reading import open_split, place_of, read_examples
-from seq2seq_suite.types import END, DataError, Encoded, Example, Score
+from seq2seq_suite.types import END, DataError, Encoded, Example, Score, brief
 
 _COLUMNS = (("src", "tgt"), ("source", "target"))  # read where no column is named by its language
 _MANY_TOKENISED = 0.2
 _VIEW = "translations"
+
+
+class TranslationOptions(TaskOptions):
+    """Options of the translation task."""
+
+    source_language: str = "en"  # what columns and files are called: `en`, train.en; a language of the embedded data
+    target_language: str = "de"
+    source_subwords: Literal["bpe", "unigram", "characters"] = "bpe"
+    target_subwords: Literal["bpe", "unigram", "characters"] = "bpe"
+    vocabulary_size: Symbols = 4000  # of each side, or of both together; at most
+    joint: bool = True  # one vocabulary for both languages: source, target and output share an embedding
+    bpe_dropout: Fraction = 0.0  # in training each merge is left out with this probability
+    unigram_alpha: NotNegativeFloat = 0.0  # in training segmentations are drawn with p^alpha; 0 is off
+    lowercase: Literal["none", "source", "both"] = "none"  # with `both` the figures disregard case, too
+    metric_tokenizer: Literal["13a", "zh", "none"] = "13a"  # of sacreBLEU; none only for text tokenised already
+    tokenised_lowercase_bleu: bool = False  # as many papers print it, besides
+
+    @model_validator(mode="after")
+    def _sides_agree(self) -> TranslationOptions:
+        kinds = {self.source_subwords, self.target_subwords}
+        if self.joint and len(kinds) > 1:
+            raise ValueError("translation.joint needs the same translation.source_subwords and "
+                             "translation.target_subwords")
+        for key, kind in (("bpe_dropout", "bpe"), ("unigram_alpha", "unigram")):
+            if getattr(self, key) and kind not in kinds:
+                raise ValueError(f"translation.{key} acts on {kind} subwords, but translation.source_subwords is "
+                                 f"{self.source_subwords} and translation.target_subwords {self.target_subwords}")
+        if self.source_language == self.target_language:
+            raise ValueError(f"translation.source_language and translation.target_language are both "
+                             f"{brief(self.source_language)}")
+        if self.target_language == "zh" and (self.metric_tokenizer == "13a" or self.tokenised_lowercase_bleu):
+            raise ValueError("translation.target_language zh has no spaces between words: "
+                             "translation.metric_tokenizer must be zh, and translation.tokenised_lowercase_bleu false")
+        return self
 
 
 class TranslationTask(FreeText):
@@ -39,11 +76,12 @@ class TranslationTask(FreeText):
     """
 
     name = "translation"
+    sections: ClassVar[Mapping[str, type[Section]]] = {"translation": TranslationOptions}
     primary_metric = "bleu"
     higher_is_better = True
     label_weights: Mapping[str, float] = {}
 
-    def __init__(self, options: Translation, data: Data, *, seed: int = 1, pieces_from: str = ""):
+    def __init__(self, options: TranslationOptions, data: Data, *, seed: int = 1, pieces_from: str = ""):
         self.options, self.data, self.seed, self.pieces_from = options, data, seed, pieces_from
         self.languages = (options.source_language, options.target_language)
         self.source: Subwords = Characters(Vocabulary.build([]))

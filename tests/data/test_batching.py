@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from seq2seq_suite.data.batching import Bucketed, Drawn, collate, in_sorted_batches, on_grid
+from seq2seq_suite.data.batching import Bucketed, collate, in_sorted_batches, on_grid
+from seq2seq_suite.data.drawn import Drawn
 from seq2seq_suite.types import Encoded
 
 

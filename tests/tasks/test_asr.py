@@ -190,17 +190,19 @@ def train(folder, tmp_path):
         (folder / split / "metadata.jsonl").write_text("".join(
             json.dumps({**row, "translation": row["text"][::-1]}) + "\n" for row in rows))
     common = {"device": "cpu", "data": {"path": str(folder)},
-              "audio": {"bins": 12, "frequency_width": 2, "cache": str(tmp_path / "cache"), "speeds": [0.9, 1.0]},
               "backbone": {"width": 16, "feed_forward_width": 16, "num_heads": 2, "encoder_layers": 1,
                            "decoder_layers": 1},
               "strategy": {"ctc_weight": 0.3}, "search": {"max_length_factor": 0.5},
               "training": {"max_updates": 2, "validate_every": 2, "log_every": 1, "threads": 1}}
 
+    sound = {"bins": 12, "frequency_width": 2, "cache": str(tmp_path / "cache"), "speeds": [0.9, 1.0]}
+
     def run(name: str, **keys):
         for section, changes in keys.items():
             keys[section] = {**common[section], **changes} if isinstance(changes, dict) and section in common \
                 else changes
-        return experiment.run(Config.model_validate({**common, **keys}), tmp_path / name, resume=False,
+        audio = {"audio": sound} if keys["task"] != "translation" else {}
+        return experiment.run(Config.model_validate({**common, **audio, **keys}), tmp_path / name, resume=False,
                               overwrite=False, command=["test"])
     return run
 

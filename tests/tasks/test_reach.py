@@ -8,7 +8,8 @@ from task_tools import parser_batch
 
 from seq2seq_suite.tasks.parsing.automaton import ParserAutomaton
 from seq2seq_suite.tasks.parsing.linearisation import Brackets, InOrder
-from seq2seq_suite.tasks.parsing.tetra_tags import TetraAutomaton, TetraTags
+from seq2seq_suite.tasks.parsing.tetra_automaton import TetraAutomaton
+from seq2seq_suite.tasks.parsing.tetra_tags import TetraTags
 from seq2seq_suite.trees import Tree
 from seq2seq_suite.types import END, SPECIALS, UNKNOWN
 

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from task_tools import make_task, write_rows
 
-from seq2seq_suite.config import Audio, Data
-from seq2seq_suite.tasks.asr import ASR, SpeechRecognitionTask
+from seq2seq_suite.data.options import Data
+from seq2seq_suite.tasks.asr import ASROptions, SpeechRecognitionTask
+from seq2seq_suite.tasks.sound import Audio
 from seq2seq_suite.types import DataError, Example, Objects
 
 TEXTS = [{"text": f"oil rises {number} dlrs", "labels": ["oil", "up"]} for number in range(6)]
@@ -36,7 +37,7 @@ def fitted(tmp_path_factory):
         found[name] = task
     found["detection"] = make_task("detection")
     found["detection"].fit([Example(None, Objects(((0.0, 0.0, 1.0, 1.0),), ("cat",)))])
-    sound = SpeechRecognitionTask(ASR(), Audio(bins=4), Data())
+    sound = SpeechRecognitionTask(ASROptions(), Audio(bins=4), Data())
     sound.mean, sound.deviation = np.zeros(4, dtype=np.float32), np.ones(4, dtype=np.float32)
     found["asr"] = sound
     for task in found.values():

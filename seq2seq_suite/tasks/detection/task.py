@@ -3,28 +3,101 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
+from pydantic import Field, model_validator
 
-from seq2seq_suite.config import Data, Detection
-from seq2seq_suite.data.batching import Drawn
+from seq2seq_suite.config_section import (
+    Fraction,
+    NotNegativeFloat,
+    Positive,
+    PositiveFloat,
+    Section,
+    Share,
+    ShareOrNone,
+)
+from seq2seq_suite.data.drawn import Drawn
 from seq2seq_suite.data.formats import Row
+from seq2seq_suite.data.options import Data
 from seq2seq_suite.data.pictures import Augmentation, ImageFile, Picture, fit, paint, scaled, surest
 from seq2seq_suite.files import atomic_write_text, read_json, read_lines
 from seq2seq_suite.metrics.boxes import average_precision
 from seq2seq_suite.sizes import BoxOptions, Sizes
 from seq2seq_suite.tasks.detection.object_rows import NOISE, objects_of, read_objects
+from seq2seq_suite.tasks.options import TaskOptions, Zoom
 from seq2seq_suite.tasks.reading import columns, file_of, place_of, read_examples
 from seq2seq_suite.types import END, SPECIALS, UNKNOWN, DataError, Encoded, Example, Hypothesis, Objects, Score
 
-_GROUP = 5
 _LIKELY = 0.5  # what is shown to a person
 _LARGEST_NOISE, _JITTER = 0.4, 0.1  # sides of random boxes, as a share of the picture; of shifted ones, of their own
+
+
+Pixels = Annotated[int, Field(ge=16, le=10_000)]
+
+
+_GROUP = 5  # symbols of an object
+
+
+class DetectionOptions(TaskOptions):
+    """Options of detection as a sequence."""
+
+    target: ClassVar[str] = "objects"
+    reads_symbols: ClassVar[bool] = False
+
+    height: Pixels = 240  # every picture is fitted into these, in pixels
+    width: Pixels = 320
+    stride: Literal[4, 8, 16, 32] = 16  # pixels along each side of what becomes one vector
+    frontend: Literal["convolutions", "patches"] = "convolutions"
+    channels: Annotated[int, Field(ge=8, le=8000, multiple_of=8)] = 32  # first; doubled with each halving
+    bins: Annotated[int, Field(ge=2, le=100_000)] = 200  # of coordinates, along the longer side
+    instances: Positive = 40  # objects written of each picture, noise included; a picture with more is a bad row
+    smoothing: NotNegativeFloat = 1.0  # deviation of coordinates' soft targets, in bins; 0 for hard ones
+    order: Literal["random", "place"] = "random"  # in which objects are learned; place: from above, then from the left
+    noise_weight: PositiveFloat = 1.0  # of noise's class in the loss
+    patch_loss: NotNegativeFloat = 0.0  # weight of naming what has its centre in an encoded patch
+    top_p: ShareOrNone = 0.0  # draw coordinates from this share; 0 takes the likeliest
+    max_overlap: Share = 1.0  # of two boxes of a class, the surer is kept beyond this
+    flip: bool = True  # in training, sideways and upside down
+    turn: bool = False  # by quarters, where pictures are square
+    scales: tuple[Zoom, Zoom] = (1.0, 1.0)  # smallest and largest zoom in training
+    colour: Fraction = 0.0  # change of brightness, contrast and saturation in training
+
+    @model_validator(mode="after")
+    def _pictures_are_seen(self) -> DetectionOptions:
+        if self.scales[0] > self.scales[1]:
+            raise ValueError(f"detection.scales {list(self.scales)}: the smallest is larger than the largest")
+        if min(self.height, self.width) < self.stride:
+            raise ValueError(f"detection.height {self.height} and detection.width {self.width}: a side is shorter than "
+                             f"detection.stride {self.stride}")
+        return self
+
+    def check(self, config: Any) -> None:
+        """There must be a slot for each object, and channels for the convolutions."""
+        kind = config.strategy.kind
+        if kind == "slots" and math.prod(config.strategy.grid) < self.instances:
+            raise ValueError(f"strategy.grid has {math.prod(config.strategy.grid)} slots, fewer than "
+                             f"detection.instances {self.instances}")
+        if config.backbone.width < 8 and self.frontend == "convolutions":
+            raise ValueError(f"backbone.width {config.backbone.width} leaves no group of 8 channels to the "
+                             "convolutions over pictures: set it to 8 or more, or detection.frontend=patches")
+        longest = _GROUP * self.instances + 1
+        if kind == "autoregressive" and longest > config.backbone.max_positions:
+            raise ValueError(f"an output may be {longest} symbols long (5 * detection.instances + 1), but "
+                             f"backbone.max_positions is {config.backbone.max_positions}")
+
+    def source_positions(self, config: Any) -> int:
+        """Pictures have positions of their own."""
+        return 0
+
+    def target_symbols(self, config: Any) -> int:
+        """Said above."""
+        return 0
 
 
 class DetectionTask:
@@ -40,11 +113,12 @@ class DetectionTask:
     """
 
     name = "detection"
+    sections: ClassVar[Mapping[str, type[Section]]] = {"detection": DetectionOptions}
     primary_metric = "ap50"
     higher_is_better = True
     varies = True
 
-    def __init__(self, options: Detection, data: Data, *, seed: int = 1):
+    def __init__(self, options: DetectionOptions, data: Data, *, seed: int = 1, pieces_from: str = ""):
         self.options, self.data, self.seed = options, data, seed
         self.labels: tuple[str, ...] = ()
         self._augmentation = Augmentation(options.flip, options.turn, options.scales, options.colour)

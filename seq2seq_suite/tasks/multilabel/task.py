@@ -7,12 +7,24 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
+from pydantic import Field, model_validator
 
-from seq2seq_suite.config import Data, Multilabel
+from seq2seq_suite.config_section import (
+    Few,
+    Fraction,
+    NotNegative,
+    NotNegativeFloat,
+    Positive,
+    PositiveFloat,
+    Section,
+    Share,
+    Symbols,
+)
 from seq2seq_suite.data.formats import Row
+from seq2seq_suite.data.options import Data
 from seq2seq_suite.data.sources import read_rows
 from seq2seq_suite.data.subwords import clean_text
 from seq2seq_suite.data.vocabulary import Vocabulary
@@ -20,16 +32,74 @@ from seq2seq_suite.data.words import encode_words, split_words
 from seq2seq_suite.files import atomic_write_text, read_json, read_lines
 from seq2seq_suite.metrics.labels import binarise, score_labels
 from seq2seq_suite.sizes import SetOptions, Sizes
-from seq2seq_suite.tasks.multilabel.label_automaton import LabelAutomaton
 from seq2seq_suite.tasks.multilabel.label_names import INVALID, from_line, read_labels, read_names, to_line
 from seq2seq_suite.tasks.multilabel.linear_scores import LinearScores
+from seq2seq_suite.tasks.options import TaskOptions
 from seq2seq_suite.tasks.reading import columns, place_of, read_examples
 from seq2seq_suite.tasks.source_pieces import SourcePieces
-from seq2seq_suite.types import END, SPECIALS, DataError, Encoded, Example, Hypothesis, Score, shown
+from seq2seq_suite.types import END, SPECIALS, Constraint, DataError, Encoded, Example, Hypothesis, Score, shown
 
 Labels = tuple[str, ...]
 _THRESHOLD, _LINEAR = "threshold.json", "linear.npz"
 _THRESHOLDS = tuple(1.0 / (1.0 + math.exp(-step / 4)) for step in range(-24, 13))  # from 0.002 to 0.95
+
+
+class MultilabelOptions(TaskOptions):
+    """Options of the multi-label task."""
+
+    target: ClassVar[str] = "labels"
+
+    order: Literal["frequency", "given", "random", "free"] = "frequency"  # of labels in the target; random: drawn anew
+    # each time an example is seen; free: any order is right, a loss over the set of labels not yet written
+    encoding: Literal["words", "pieces"] = "words"  # pieces: of the text as it stands, as a language model reads it
+    pieces: Symbols = 4000  # of encoding `pieces`, at most; those of init_from where it is given
+    max_words: NotNegative = 0  # the network reads the first so many words of a longer text; 0 reads all
+    lower_case: bool = True
+    min_count: Positive = 2  # rarer words are <unknown>
+    max_vocabulary: NotNegative = 0  # most word types kept; 0 keeps all
+    characters: bool = False  # words are read by their letters too
+    max_characters: Positive = 20  # of a word: the first and last halves of a longer one are kept
+    word_dropout: Fraction = 0.1  # chance of each word to be <unknown> in training
+    allow_empty: bool = False  # texts without a label are examples, and outputs may be empty; otherwise bad rows
+    head: Literal["none", "pooled", "label_wise"] = "none"  # classifier of each label on the encoder
+    head_weight: PositiveFloat = 0.5  # of its binary cross-entropy in the loss
+    head_mixture: NotNegativeFloat = 0.0  # mu: a set's score = log p(sequence) + mu * log p(head)
+    pointer: bool = False  # the decoder's logits see what label-wise attention found
+    decision: Literal["best", "marginals"] = "best"  # best: the likeliest set; marginals: every label whose
+    # probability, summed over the sets in the beam and mixed with the head's by mu, exceeds the threshold
+    threshold: Share = 0.5  # of `marginals`
+    tune_threshold: bool = True  # put the threshold where micro-F1 on the validation split is highest
+    prior_adjustment: NotNegativeFloat = 0.0  # of `marginals`: lambda * log prior off a label's log-odds
+    linear_scores: bool = False  # the head reads the scores of linear classifiers, out of fold in training
+    linear_folds: Annotated[int, Field(ge=2, le=1000)] = 5
+    linear_strength: PositiveFloat = 1.0  # C of the linear support vector machines
+    linear_ngrams: Few = 1  # longest n-gram that they read
+    linear_mixture: NotNegativeFloat = 0.0  # of `marginals`: times their scores, onto the log-odds
+    linear_title: NotNegativeFloat = 0.0  # weight of the words before the first full stop, read apart
+
+    @model_validator(mode="after")
+    def _parts_are_there(self) -> MultilabelOptions:
+        if self.pointer and self.head != "label_wise":
+            raise ValueError("multilabel.pointer needs multilabel.head=label_wise")
+        if self.head_mixture and self.head == "none":
+            raise ValueError("multilabel.head_mixture needs multilabel.head=pooled or label_wise")
+        if self.linear_scores and self.head == "none":
+            raise ValueError("multilabel.linear_scores needs multilabel.head=pooled or label_wise")
+        if self.prior_adjustment and self.decision != "marginals":
+            raise ValueError("multilabel.prior_adjustment needs multilabel.decision=marginals")
+        if self.linear_mixture and not (self.linear_scores and self.decision == "marginals"):
+            raise ValueError("multilabel.linear_mixture needs multilabel.linear_scores=true and "
+                             "multilabel.decision=marginals")
+        return self
+
+    def check(self, config: Any) -> None:
+        """Sets are weighed, and orders left open, from left to right alone."""
+        kind = config.strategy.kind
+        if kind != "autoregressive" and (self.head, self.decision) != ("none", "best"):
+            raise ValueError(f"strategy.kind {kind} weighs no sets: set multilabel.head=none, "
+                             "multilabel.pointer=false, multilabel.head_mixture=0.0 and multilabel.decision=best")
+        if kind != "autoregressive" and self.order in ("random", "free"):
+            raise ValueError(f"strategy.kind {kind} gives each label a place: multilabel.order {self.order} has none")
 
 
 class MultilabelTask:
@@ -47,11 +117,12 @@ class MultilabelTask:
     """
 
     name = "multilabel"
+    sections: ClassVar[Mapping[str, type[Section]]] = {"multilabel": MultilabelOptions}
     primary_metric = "micro_f1"
     higher_is_better = True
     label_weights: Mapping[str, float] = {}  # source positions have no labels of their own
 
-    def __init__(self, options: Multilabel, data: Data, *, pieces_from: str = ""):
+    def __init__(self, options: MultilabelOptions, data: Data, *, seed: int = 1, pieces_from: str = ""):
         self.options, self.data = options, data
         self.pieces = SourcePieces(options.pieces, pieces_from) if options.encoding == "pieces" else None
         self.words = self.characters = self.labels = Vocabulary.build([])
@@ -249,8 +320,10 @@ class MultilabelTask:
         self.threshold = max(figures, key=figures.get)
         return f"threshold {self.threshold:g}: validation {self.primary_metric} {figures[self.threshold]:.2f}"
 
-    def constraint(self) -> LabelAutomaton:
+    def constraint(self) -> Constraint:
         """The automaton that keeps outputs sets of labels."""
+        from seq2seq_suite.tasks.multilabel.label_automaton import LabelAutomaton  # here, for it imports torch
+
         return LabelAutomaton(len(self.labels), allow_empty=self.options.allow_empty)
 
     def encode(self, examples: Sequence[Example]) -> list[Encoded]:

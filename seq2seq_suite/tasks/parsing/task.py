@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any, ClassVar, Literal
 
 import numpy as np
+from pydantic import model_validator
 
-from seq2seq_suite.config import Data, Parsing
+from seq2seq_suite.config_section import Few, NotNegativeFloat, Positive, Section, ShareOrNone
 from seq2seq_suite.data.formats import Row
+from seq2seq_suite.data.options import Data
 from seq2seq_suite.data.vocabulary import Vocabulary
 from seq2seq_suite.data.words import encode_words
 from seq2seq_suite.files import read_lines
 from seq2seq_suite.metrics.evalb import evalb
 from seq2seq_suite.sizes import Sizes
-from seq2seq_suite.tasks.parsing.automaton import ParserAutomaton
+from seq2seq_suite.tasks.options import TaskOptions
 from seq2seq_suite.tasks.parsing.linearisation import Bracketing, Brackets, InOrder, Linearisation
-from seq2seq_suite.tasks.parsing.tetra_tags import TetraAutomaton, TetraTags
+from seq2seq_suite.tasks.parsing.tetra_tags import TetraTags
 from seq2seq_suite.tasks.reading import columns, place_of, read_examples
 from seq2seq_suite.trees import Tree, clean, read_trees
 from seq2seq_suite.types import END, SPECIALS, UNKNOWN, Constraint, DataError, Encoded, Example, Hypothesis, Score
@@ -30,6 +33,34 @@ _MIN_MOVE_COUNT = 5  # rarer ones teach little; GENIA's 425 others are 99.6 % of
 _START = "START"
 _VOCABULARIES = ("words", "characters", "symbols", "tags", "moves")
 _LINEARISATIONS = {"in_order": InOrder, "brackets": Brackets, "tetra_tags": TetraTags}
+
+
+class ParsingOptions(TaskOptions):
+    """Options of the parsing task."""
+
+    linearisation: Literal["in_order", "brackets", "tetra_tags"] = "in_order"  # tetra_tags: of known length, unguided
+    guide: bool = True  # the decoder's input holds the parser's state: focus words and open labels
+    characters: bool = True  # words are read by their letters too
+    max_characters: Positive = 20  # of a word: the first and last halves of a longer one are kept
+    min_count: Positive = 2  # rarer words are <unknown>, read by their letters
+    unknown_rate: ShareOrNone = 0.5  # word dropped to <unknown> with rate * min(1, 2/count)
+    tag_loss: NotNegativeFloat = 0.5  # weight of predicting part-of-speech tags from the encoder
+    move_loss: NotNegativeFloat = 0.5  # the same for what the parser does between a word and the next
+    max_unary: Few = 3  # longest chain of nodes with one child
+
+    target: ClassVar[str] = "trees"
+
+    @model_validator(mode="after")
+    def _guide_has_a_parser(self) -> ParsingOptions:
+        if self.guide and self.linearisation == "tetra_tags":
+            raise ValueError("parsing.linearisation tetra_tags has no parser's state to show: set parsing.guide=false")
+        return self
+
+    def check(self, config: Any) -> None:
+        """Only a decoder that goes from left to right has a parser's state."""
+        if self.guide and config.strategy.kind != "autoregressive":
+            raise ValueError(f"strategy.kind {config.strategy.kind} writes all symbols at once, so there is no "
+                             "parser's state to guide it: set parsing.guide=false")
 
 
 class ParsingTask:
@@ -44,10 +75,11 @@ class ParsingTask:
     """
 
     name = "parsing"
+    sections: ClassVar[Mapping[str, type[Section]]] = {"parsing": ParsingOptions}
     primary_metric = "f1"
     higher_is_better = True
 
-    def __init__(self, options: Parsing, data: Data):
+    def __init__(self, options: ParsingOptions, data: Data, *, seed: int = 1, pieces_from: str = ""):
         self.options, self.data = options, data
         self.linearisation: Linearisation = _LINEARISATIONS[options.linearisation]()
         self.words = self.characters = self.symbols = self.tags = self.moves = Vocabulary.build([])
@@ -163,6 +195,9 @@ class ParsingTask:
 
     def constraint(self) -> Constraint:
         """The automaton that keeps every output one tree over exactly the sentence's words."""
+        from seq2seq_suite.tasks.parsing.automaton import ParserAutomaton  # here, for they import torch
+        from seq2seq_suite.tasks.parsing.tetra_automaton import TetraAutomaton
+
         write, names = self.linearisation, self.symbols.decode(range(len(self.symbols)))
         if not isinstance(write, Bracketing):
             return TetraAutomaton(names)
@@ -246,7 +281,7 @@ def _one_tree(text: str, file: str, line: int) -> Tree | None:
     return clean(trees[0])
 
 
-def trace(automaton: ParserAutomaton, encoded: Sequence[Encoded]) -> tuple[list[np.ndarray], list[np.ndarray]]:
+def trace(automaton: Constraint, encoded: Sequence[Encoded]) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """The automaton's focus and context before each symbol of the gold targets.
 
     Returns:

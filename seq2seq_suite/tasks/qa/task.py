@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import numpy as np
+from pydantic import field_validator, model_validator
 
-from seq2seq_suite.config import QA, Data
+from seq2seq_suite.config_section import Fraction, Positive, Section, Symbols
 from seq2seq_suite.data.formats import Row
+from seq2seq_suite.data.options import Data
 from seq2seq_suite.data.vocabulary import Vocabulary
 from seq2seq_suite.files import read_lines
 from seq2seq_suite.metrics.answers import Gold, answer_scores
 from seq2seq_suite.sizes import Sizes
+from seq2seq_suite.tasks.options import TaskOptions
 from seq2seq_suite.tasks.qa.passages import SEPARATOR, Passage, crop, symbols_of, text_of, words_of
 from seq2seq_suite.tasks.reading import columns, place_of, read_examples
 from seq2seq_suite.tasks.source_pieces import SourcePieces
@@ -22,6 +25,45 @@ from seq2seq_suite.types import END, DataError, Encoded, Example, Hypothesis, Sc
 
 CONTEXT_COLUMNS = ("context", "passage", "story")
 ANSWER_COLUMNS = ("answers", "answer")
+
+
+class QAOptions(TaskOptions):
+    """Options of the question-answering task."""
+
+    encoding: Literal["tokens", "sentences", "pieces"] = "tokens"  # the source's positions are words with the distance
+    # of their sentence, or whole sentences, or pieces of context and question, as a language model reads them
+    pieces: Symbols = 4000  # of encoding `pieces`, at most; those of init_from where it is given
+    lowercase: bool = False  # questions, contexts and answers are read and written in lower case
+    min_count: Positive = 1  # rarer words are <unknown>
+    segments: Positive = 64  # distances from the question that are told apart, in sentences
+    segment_jitter: Fraction = 0.0  # in training, chance of each distance that it and all beyond grow by one
+    crop: Literal["refuse", "first", "last", "overlap"] = "refuse"  # contexts beyond data.max_length: a bad row, or
+    # keep the first or the last sentences, or those that share most words with the question
+    pointer: bool = False  # answers may be copied from question and context, which share their vocabulary then
+    category_columns: tuple[str, ...] = ("task", "type")  # the first one there is a question's category
+    keep_categories: tuple[str, ...] = ()  # other categories are left out (and counted); empty keeps all
+
+    @field_validator("keep_categories", mode="before")
+    @classmethod
+    def _numbers_are_names(cls, given: Any) -> Any:
+        if isinstance(given, (list, tuple)):  # bAbI's tasks are numbers
+            return tuple(str(name) if isinstance(name, int) else name for name in given)
+        return given
+
+    @model_validator(mode="after")
+    def _words_to_copy(self) -> QAOptions:
+        if self.pointer and self.encoding != "tokens":
+            raise ValueError(f"qa.pointer copies words, but qa.encoding is {self.encoding}: use tokens")
+        return self
+
+    @property
+    def reads_symbols(self) -> bool:
+        """Not where each position is a whole sentence."""
+        return self.encoding != "sentences"
+
+    def source_positions(self, config: Any) -> int:
+        """Sentences are told apart by their distance instead."""
+        return 0 if self.encoding == "sentences" else super().source_positions(config)
 
 
 class QuestionAnsweringTask:
@@ -40,11 +82,12 @@ class QuestionAnsweringTask:
     """
 
     name = "qa"
+    sections: ClassVar[Mapping[str, type[Section]]] = {"qa": QAOptions}
     primary_metric = "exact_match"
     higher_is_better = True
     label_weights: Mapping[str, float] = {}
 
-    def __init__(self, options: QA, data: Data, *, pieces_from: str = ""):
+    def __init__(self, options: QAOptions, data: Data, *, seed: int = 1, pieces_from: str = ""):
         self.options, self.data = options, data
         self.pieces = SourcePieces(options.pieces, pieces_from) if options.encoding == "pieces" else None
         self.words = self.symbols = Vocabulary.build([])

@@ -1,0 +1,30 @@
+"""What the options of every task can say of the rest of a configuration."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar
+
+from pydantic import Field
+
+from seq2seq_suite.config_section import Section
+
+Zoom = Annotated[float, Field(ge=0.1, le=10.0)]
+
+
+class TaskOptions(Section):
+    """A task's own section of a configuration, and what follows from it for the rest."""
+
+    target: ClassVar[str] = "text"  # text | trees | labels | objects | continuations: see `strategies.targets_of`
+    reads_symbols: ClassVar[bool] = True  # the source is a row of words or pieces
+
+    def check(self, config: Any) -> None:
+        """Whether the rest of the configuration suits these options; raises ValueError, which names the keys."""
+
+    def source_positions(self, config: Any) -> int:
+        """Most positions that the encoder reads; 0 where they are not numbered, and need no room."""
+        return config.data.max_length + 2  # two sentinels stand around a sentence
+
+    def target_symbols(self, config: Any) -> int:
+        """Most symbols that are written, END included."""
+        longest = int((config.data.max_length + 2) * config.search.max_length_factor)
+        return longest + config.search.max_length_extra

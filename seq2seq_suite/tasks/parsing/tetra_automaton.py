@@ -1,0 +1,139 @@
+"""The automaton of tetra-tags: which sequences of them are trees, and which tree is best."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from seq2seq_suite.tasks.parsing.tetra_tags import KINDS
+from seq2seq_suite.types import END, SPECIALS, Batch
+
+_NEVER = float("-inf")
+
+
+@dataclass(frozen=True)
+class TetraState:
+    """N sentences.
+
+    Args:
+        words: (N,) of each.
+        taken: (N,) words that have their tag.
+        depth: (N,) of the stack.
+        inner: (N,) bool, True where the next tag is that of a node above the words.
+    """
+
+    words: Tensor
+    taken: Tensor
+    depth: Tensor
+    inner: Tensor
+
+    def select(self, rows: Tensor) -> TetraState:
+        """The given rows, in that order."""
+        return TetraState(*(part.index_select(0, rows) for part in (self.words, self.taken, self.depth, self.inner)))
+
+
+class TetraAutomaton:
+    """The constraint of tetra-tags: all outputs are trees, and the best one is found by dynamic programming.
+
+    l puts a word on the stack, r hangs it to the top; L gives the top a parent that waits for a right child, R hangs
+    that parent to the node below. At the end one node is left.
+
+    Args:
+        names: the symbols, the specials first.
+
+    Source: Kitaev & Klein 2020, section 4.
+    """
+
+    num_focus = num_context = 0
+
+    def __init__(self, names: Sequence[str]):
+        self.num_symbols = len(names)
+        self.of_kind = torch.zeros(len(KINDS), len(names), dtype=torch.bool)
+        for index, name in enumerate(names):
+            if index >= len(SPECIALS) and name[:1] in KINDS:
+                self.of_kind[KINDS.index(name[0]), index] = True
+
+    def start(self, batch: Batch, limit: Tensor) -> TetraState:
+        """Before the first tag; the source has a sentinel at each end. The length is known: the limit says nothing."""
+        words = batch.source_mask.sum(1) - 2
+        zero = torch.zeros_like(words)
+        return TetraState(words, zero, zero, zero.bool())
+
+    def allowed(self, state: TetraState) -> Tensor:
+        """(N,V): tags after which the stack can still shrink to one node."""
+        left, depth = state.words - state.taken, state.depth
+        after = left - 1  # words left when this one is taken
+        word, node = ~state.inner & (left > 0), state.inner & (left > 0)
+        kinds = torch.stack((
+            word & torch.where(after > 0, depth <= after, depth == 0),
+            word & (depth > 0) & torch.where(after > 0, depth - 1 <= after, depth == 1),
+            node & (depth <= left),
+            node & (depth > 1)), 1)
+        allowed = (kinds.unsqueeze(2) & self.of_kind.to(kinds.device)).any(1)
+        allowed[:, END] = ~allowed.any(1)
+        return allowed
+
+    def advance(self, state: TetraState, symbols: Tensor) -> TetraState:
+        """After `symbols` (N,); a tag never seen in training hangs what it stands for to the right, if it can."""
+        of_kind, ended = self.of_kind.to(symbols.device), symbols == END
+        left_word, right_node = of_kind[0][symbols], of_kind[3][symbols]
+        known = of_kind.any(0)[symbols] | ended
+        left_word = left_word | (~known & ~state.inner & (state.depth == 0))
+        right_node = right_node | (~known & state.inner & (state.depth > 1))
+        took = ~state.inner & ~ended
+        depth = state.depth + (took & left_word).long() - (state.inner & right_node).long()
+        return TetraState(state.words, state.taken + took.long(), depth.clamp(min=0), ~state.inner & ~ended)
+
+    def focus(self, state: TetraState) -> Tensor:
+        """(N,0): no source position is singled out."""
+        return state.words.new_zeros(state.words.size(0), 0)
+
+    def context(self, state: TetraState) -> Tensor:
+        """(N,0)."""
+        return self.focus(state)
+
+    def lengths(self, batch: Batch) -> Tensor:
+        """(B,) tags of each sentence, 2n - 1."""
+        return 2 * (batch.source_mask.sum(1) - 2) - 1
+
+    def best(self, scores: Tensor, batch: Batch) -> Tensor:
+        """The tree of highest score.
+
+        Args:
+            scores: (B,C,V) log-probabilities of tags.
+            batch: the sentences.
+
+        Returns:
+            (B,C) int64; END behind a sentence's tags.
+        """
+        words = batch.source_mask.sum(1) - 2
+        # Of each kind the best label, whatever the tree.
+        gained, symbols = scores.unsqueeze(2).masked_fill(~self.of_kind.to(scores.device), _NEVER).max(3)  # (B,C,4)
+        count, deepest = scores.size(1), int(words.max()) + 1
+        reached = torch.full((scores.size(0), deepest + 1), _NEVER, device=scores.device)  # by depth
+        reached[:, 0] = 0.0
+        back = []
+        for step in range(count):
+            deeper = torch.nn.functional.pad(reached, (1, 0), value=_NEVER)[:, :-1]
+            shallower = torch.nn.functional.pad(reached, (0, 1), value=_NEVER)[:, 1:]
+            if step % 2 == 0:  # a word: l deepens the stack, r needs something to hang to
+                same = reached.index_fill(1, torch.zeros(1, dtype=torch.int64, device=scores.device), _NEVER)
+                ways = torch.stack((deeper + gained[:, step, 0, None], same + gained[:, step, 1, None]), 2)
+            else:  # a node: L keeps the depth, R takes one off, of two at least
+                taken = shallower.index_fill(1, torch.zeros(1, dtype=torch.int64, device=scores.device), _NEVER)
+                ways = torch.stack((reached + gained[:, step, 2, None], taken + gained[:, step, 3, None]), 2)
+            following, way = ways.max(2)
+            back.append(way)
+            reached = torch.where((step < 2 * words - 1).unsqueeze(1), following, reached)
+        depth, path = torch.ones_like(words), torch.full(scores.shape[:2], END, device=scores.device)
+        for step in range(count - 1, -1, -1):
+            inside = step < 2 * words - 1
+            way = back[step].gather(1, depth.unsqueeze(1)).squeeze(1)
+            kind = way + (2 if step % 2 else 0)
+            path[:, step] = torch.where(inside, symbols[:, step].gather(1, kind.unsqueeze(1)).squeeze(1), END)
+            moved = (way == 1).long() if step % 2 else -(way == 0).long()
+            depth = torch.where(inside, depth + moved, depth)
+        return path
