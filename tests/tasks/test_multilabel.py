@@ -116,12 +116,12 @@ def test_labels_are_ordered_by_falling_frequency_or_as_given():
 
 
 def test_the_strategy_is_told_how_sets_are_learned_and_decided():
-    assert make_task().set_options == SetOptions()
-    assert make_task(multilabel__order="given", multilabel__head_weight=0.7).set_options == SetOptions()
+    assert make_task().sizes().sets == SetOptions()
+    assert make_task(multilabel__order="given", multilabel__head_weight=0.7).sizes().sets == SetOptions()
     chosen = make_task(multilabel__order="free", multilabel__head="pooled", multilabel__head_weight=0.7,
                        multilabel__head_mixture=2.0, multilabel__decision="marginals")
-    assert chosen.set_options == SetOptions("free", 0.7, 2.0, marginals=True)
-    assert make_task(multilabel__order="random").set_options.order == "random"
+    assert chosen.sizes().sets == SetOptions("free", 0.7, 2.0, marginals=True)
+    assert make_task(multilabel__order="random").sizes().sets.order == "random"
 
 
 def test_the_vocabulary_is_as_large_as_declared_and_only_words_are_dropped():
