@@ -27,7 +27,6 @@ from benchmarks.machine import markdown_table, provenance
 from seq2seq_suite import config_file
 from seq2seq_suite.config import Training
 from seq2seq_suite.data.pictures import Augmentation, fit, scaled, surest
-from seq2seq_suite.model.convolution import Convolution2d
 from seq2seq_suite.model.picture import ConvolutionalStem
 from seq2seq_suite.tasks import open_task
 from seq2seq_suite.tasks.detection.task import DetectionTask
@@ -56,7 +55,7 @@ class Dense(nn.Module):
         super().__init__()
         self.stem = ConvolutionalStem(width, stride=stride, channels=channels, dropout_rate=0.0)
         self.mix = nn.Sequential(*(layer for _ in range(2) for layer in (
-            Convolution2d(width, width, bias=False), nn.GroupNorm(8, width), nn.ReLU())))
+            nn.Conv2d(width, width, 3, padding=1, bias=False), nn.GroupNorm(8, width), nn.ReLU())))
         self.head = nn.Conv2d(width, labels + 4, 1)
         nn.init.constant_(self.head.bias[:labels], -4.0)
         self.labels, self.stride = labels, stride

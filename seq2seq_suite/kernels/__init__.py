@@ -32,6 +32,7 @@ class Slot:
 SLOTS = {
     "attention": Slot("model.attention:attention", "kernels.attention:attention"),
     "cache": Slot("model.attention:KeysValues", "kernels.cache:KeysValues"),
+    "depthwise": Slot("model.convolution:depthwise", "kernels.convolution:depthwise"),
     "dropout": Slot("model.dropout:dropout", "kernels.dropout:dropout"),
     "linear": Slot("model.output:linear", "kernels.linear:linear"),
     "cross_entropy": Slot("model.output:cross_entropy", "kernels.output:cross_entropy"),

@@ -121,11 +121,14 @@ class MultiHeadAttention(nn.Module):
         return KeysValues(*self._heads(functional.linear(memory, weight, bias), 2))
 
     def cross(self, x: Tensor, memory: KeysValues, visible: Tensor) -> Tensor:
-        """Cross-attention of x (B,T,D) to `memory`, of whose S positions `visible` (B,1,S) may be seen."""
+        """Cross-attention of x (N,T,D) to `memory` of B sentences, of whose S positions `visible` (B,1,S) may be seen.
+
+        N is a multiple of B: the beams of a sentence, side by side, are queries to one memory.
+        """
         width = x.size(-1)
         weight, bias = self.query_key_value.weight[:width], self.query_key_value.bias[:width]
-        (query,) = self._heads(functional.linear(x, weight, bias), 1)
-        return self._join(query, memory.keys, memory.values, visible)
+        (query,) = self._heads(functional.linear(x.reshape(visible.size(0), -1, width), weight, bias), 1)
+        return self._join(query, memory.keys, memory.values, visible).view(x.shape)
 
     def _heads(self, projected: Tensor, parts: int) -> list[Tensor]:
         """(B,T,parts * D) -> (B,H,T,E) of each part."""

@@ -8,7 +8,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from seq2seq_suite.model.convolution import Convolution2d
 from seq2seq_suite.model.dropout import Dropout
 from seq2seq_suite.types import States
 
@@ -70,7 +69,7 @@ class Subsampled(nn.Module):
         self.register_buffer("deviation", deviation)
         self.strides = (2, factor // 2)
         self.convolutions = nn.ModuleList(
-            Convolution2d(channels, _CHANNELS, stride=(stride, 2))
+            nn.Conv2d(channels, _CHANNELS, 3, stride=(stride, 2), padding=1)
             for channels, stride in zip((1, _CHANNELS), self.strides, strict=True))
         bins = (mean.size(0) + 3) // 4  # each convolution halves them, rounded up
         self.project = nn.Linear(_CHANNELS * bins, width)

@@ -12,27 +12,19 @@ from torch import nn
 from seq2seq_suite.model.audio import Masking, Subsampled
 from seq2seq_suite.model.ctc import CtcHead
 from seq2seq_suite.model.dag import Links
-from seq2seq_suite.model.decoder import DecoderStack, RecurrentDecoderStack
-from seq2seq_suite.model.embeddings import FactorisedEmbedding, token_embedding
-from seq2seq_suite.model.encoders import (
-    ConvolutionalEncoder,
-    RecurrentEncoder,
-    RecurrentNetworkEncoder,
-    SelfAttentionEncoder,
-)
+from seq2seq_suite.model.embeddings import token_embedding
 from seq2seq_suite.model.frontends import Tokens, Words
 from seq2seq_suite.model.guide import Guide
 from seq2seq_suite.model.label_head import LabelHead
-from seq2seq_suite.model.layers import LayerShape
 from seq2seq_suite.model.length import LengthClassifier
 from seq2seq_suite.model.output import Labeller, OutputLayer
 from seq2seq_suite.model.picture import ConvolutionalStem, Patches
 from seq2seq_suite.model.pointer import Pointer
-from seq2seq_suite.model.positions import LearnedPositions, NoPositions, RotaryPositions, SinusoidalPositions
-from seq2seq_suite.model.rnn_decoder import RecurrentNetworkDecoder
 from seq2seq_suite.model.segments import Segments, Sentences
 from seq2seq_suite.model.seq2seq import Extras, Seq2Seq
 from seq2seq_suite.model.slots import Slots
+from seq2seq_suite.model.stacks import build_decoder, build_encoder, build_positions
+from seq2seq_suite.model.variants.factorised import FactorisedEmbedding
 from seq2seq_suite.sizes import Sizes, SoundShape
 from seq2seq_suite.types import PAD
 
@@ -49,19 +41,12 @@ def build_model(backbone: Backbone, sizes: Sizes, *, like: Sequence[tuple[Sizes,
         like: models of other tasks with what theirs asked: encoder and decoder stack are the first one's, and a
             front-end for sound is that of the first model that hears in the same way.
     """
-    shape = LayerShape(backbone.width, backbone.feed_forward_width, backbone.num_heads, backbone.dropout,
-                       backbone.attention_dropout, backbone.activation, backbone.norm, backbone.norm_placement,
-                       backbone.encoder_kernel, backbone.attention_score, backbone.experts, backbone.experts_per_token,
-                       backbone.expert_capacity)
-    rotary = None
-    if backbone.positions == "rotary":
-        rotary = RotaryPositions(backbone.width // backbone.num_heads, backbone.max_positions)
     embedding = token_embedding(sizes.target_symbols, backbone.width, narrow_width=backbone.embedding_width)
     output = OutputLayer(backbone.width, sizes.target_symbols, tied=embedding if backbone.tie_embeddings else None)
     extras, encodes = _build_extras(backbone.width, sizes), sizes.has_source and backbone.encoder != "none"
-    positions = _build_positions(backbone)
+    positions = build_positions(backbone)
     # Source and target are one sequence to a decoder alone: learned positions go on from one to the other.
-    frontend = _build_frontend(backbone, sizes, embedding, _build_positions(backbone) if encodes else positions
+    frontend = _build_frontend(backbone, sizes, embedding, build_positions(backbone) if encodes else positions
                                ) if sizes.has_source else None
     if sizes.language:
         language = OutputLayer(backbone.width, sizes.source_symbols,
@@ -73,8 +58,8 @@ def build_model(backbone: Backbone, sizes: Sizes, *, like: Sequence[tuple[Sizes,
                  and _heard(other.sound) == _heard(sizes.sound)]
         frontend = alike[0] if alike else frontend
     else:
-        encoder = _build_encoder(backbone, shape, rotary) if encodes else None
-        decoder = _build_decoder(backbone, replace(shape, kernel=backbone.decoder_kernel), rotary, has_memory=encodes)
+        encoder = build_encoder(backbone) if encodes else None
+        decoder = build_decoder(backbone, has_memory=encodes)
     return Seq2Seq(frontend, encoder, decoder, positions=positions, embedding=embedding, output=output,
                    dropout_rate=backbone.dropout, extras=extras, has_tag=backbone.source_tag)
 
@@ -97,38 +82,6 @@ def _build_extras(width: int, sizes: Sizes) -> Extras:
                   LengthClassifier(width, sizes.length_ratio) if sizes.length_ratio is not None else None,
                   Links(width, sizes.link_heads) if sizes.link_heads else None,
                   Slots(width, sizes.slots, sizes.picture_rows) if sizes.slots else None)
-
-
-def _build_encoder(backbone: Backbone, shape: LayerShape, rotary: RotaryPositions | None) -> nn.Module:
-    if backbone.encoder == "conv":
-        return ConvolutionalEncoder(shape, backbone.encoder_layers, dilations=backbone.encoder_dilations)
-    if backbone.encoder == "rnn":
-        return RecurrentNetworkEncoder(shape, backbone.encoder_layers, cell=backbone.cell)
-    if backbone.encoder_steps == 1:
-        return SelfAttentionEncoder(shape, backbone.encoder_layers, rotary)
-    return RecurrentEncoder(shape, backbone.encoder_layers, rotary, num_steps=backbone.encoder_steps,
-                            positions=_build_positions(backbone))
-
-
-def _build_decoder(backbone: Backbone, shape: LayerShape, rotary: RotaryPositions | None, *, has_memory: bool
-                   ) -> nn.Module:
-    if backbone.decoder == "rnn":
-        return RecurrentNetworkDecoder(backbone.width, backbone.decoder_layers, cell=backbone.cell,
-                                       dropout_rate=backbone.dropout)
-    if backbone.decoder_steps == 1:
-        return DecoderStack(shape, backbone.decoder_layers, rotary=rotary, has_memory=has_memory)
-    return RecurrentDecoderStack(shape, backbone.decoder_layers, rotary=rotary, num_steps=backbone.decoder_steps,
-                                 positions=_build_positions(backbone), has_memory=has_memory)
-
-
-def _build_positions(backbone: Backbone) -> nn.Module:
-    match backbone.positions:
-        case "sinusoidal":
-            return SinusoidalPositions(backbone.width, backbone.max_positions)
-        case "learned":
-            return LearnedPositions(backbone.width, backbone.max_positions)
-        case _:
-            return NoPositions()
 
 
 def _build_frontend(backbone: Backbone, sizes: Sizes, target_embedding: nn.Embedding | FactorisedEmbedding,

@@ -1,30 +1,44 @@
-"""Convolutions over planes, of pictures and of sound."""
+"""The convolution that a layer may have: what lies near, in its order."""
 
 from __future__ import annotations
 
 from torch import Tensor, nn
 from torch.nn import functional
 
+from seq2seq_suite import kernels
+from seq2seq_suite.model.norms import build_norm
 
-class Convolution2d(nn.Linear):
-    """A k x k convolution that keeps as many rows and columns as its stride leaves, rounded up.
 
-    The weight is kept as the matrix that it is to each window, (out, in * k * k), rows by output channel: an optimiser
-    of matrices such as Muon then treats it as one.
+def depthwise(x_BDS: Tensor, weight_D1K: Tensor, bias_D: Tensor) -> Tensor:
+    """Each feature convolved along the sequence by a kernel of its own, K odd and centred: (B,D,S)."""
+    width, _, kernel = weight_D1K.shape
+    return functional.conv1d(x_BDS, weight_D1K, bias_D, padding=kernel // 2, groups=width)
+
+
+class Convolution(nn.Module):
+    """W_out Swish(Norm(Depthwise(GLU(W_in x)))).
+
+    Source: Gulati et al. 2020 (Conformer), section 2.2.
+    Differs: the stack's norm in place of BatchNorm, so that an output depends on its own sequence alone.
 
     Args:
-        before, after: channels in and out.
-        kernel: k, odd.
-        stride: down, and across.
-        bias: adds one.
+        width: D.
+        kernel: K, odd.
+        norm: layer, rms or power.
     """
 
-    def __init__(self, before: int, after: int, *, kernel: int = 3, stride: tuple[int, int] = (1, 1),
-                 bias: bool = True):
-        super().__init__(before * kernel * kernel, after, bias=bias)
-        self.kernel, self.stride = kernel, stride
+    def __init__(self, width: int, *, kernel: int, norm: str):
+        super().__init__()
+        self.inner = nn.Linear(width, 2 * width)
+        self.depthwise = nn.Conv1d(width, width, kernel, groups=width)
+        self.norm = build_norm(norm, width)
+        self.outer = nn.Linear(width, width)
+        self.convolve = kernels.chosen("depthwise")
 
-    def forward(self, x: Tensor) -> Tensor:
-        """(B,in,H,W) -> (B,out,ceil(H / down),ceil(W / across))."""
-        weight = self.weight.view(self.out_features, -1, self.kernel, self.kernel)
-        return functional.conv2d(x, weight, self.bias, self.stride, self.kernel // 2)
+    def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        """x (B,S,D), mask (B,S) of real positions -> (B,S,D); padding changes nothing at real positions."""
+        gated = functional.glu(self.inner(x))
+        if mask is not None:
+            gated = gated.masked_fill(~mask.unsqueeze(2), 0.0)
+        near = self.convolve(gated.transpose(1, 2), self.depthwise.weight, self.depthwise.bias).transpose(1, 2)
+        return self.outer(functional.silu(self.norm(near, mask)))

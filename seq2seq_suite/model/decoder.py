@@ -1,17 +1,16 @@
-"""The decoder stack. It does not know autoregressive from non-autoregressive: `visible` says who sees whom."""
+"""The decoder. It does not know autoregressive from non-autoregressive: `visible` says who sees whom."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor, nn
 
 from seq2seq_suite import kernels
 from seq2seq_suite.model.attention import KeysValues
-from seq2seq_suite.model.layers import DecoderLayer, LayerShape
+from seq2seq_suite.model.layers import LayerShape, TransformerLayer
 from seq2seq_suite.model.norms import build_norm
-from seq2seq_suite.model.positions import RotaryPositions
+from seq2seq_suite.model.positions import RelativePositions
 from seq2seq_suite.types import States
 
 
@@ -43,19 +42,18 @@ class Cache:
         return Cache(tuple(layer.select(rows) for layer in self.layers))
 
 
-class DecoderStack(nn.Module):
+class TransformerDecoder(nn.Module):
     """N layers of self-attention, cross-attention and feed-forward; pre-norm stacks end in one more norm.
 
     Source: Vaswani et al. 2017, section 3.1. With `has_memory=False` it is GPT's stack (Radford et al. 2018).
     """
 
-    num_steps = 1  # times that the layers are applied
-
-    def __init__(self, shape: LayerShape, num_layers: int, *, rotary: RotaryPositions | None = None,
+    def __init__(self, shape: LayerShape, num_layers: int, positions: RelativePositions | None = None, *,
                  has_memory: bool = True):
         super().__init__()
         self.shape, self.has_memory = shape, has_memory
-        self.layers = nn.ModuleList(DecoderLayer(shape, rotary, has_memory=has_memory) for _ in range(num_layers))
+        self.layers = nn.ModuleList(TransformerLayer(shape, positions, has_memory=has_memory)
+                                    for _ in range(num_layers))
         self.norm = build_norm(shape.norm, shape.width) if shape.norm_placement == "pre" else None
         self.empty_cache = kernels.chosen("cache").empty
 
@@ -63,18 +61,14 @@ class DecoderStack(nn.Module):
         """Keys and values of the memory (B,S,D) for every layer; None for a stack that looks at none."""
         if not self.has_memory:
             return None
-        layers = tuple(layer.cross_attention.memory_keys_values(memory.values) for layer in self.layers)
-        return Memory(layers * self.num_steps, memory.mask.unsqueeze(1))
-
-    def begin_step(self, x: Tensor, step: int, offset: int) -> Tensor:
-        """x (N,T,D), whose first column stands at `offset`, as the layers see it the `step`-th time, from 0."""
-        return x
+        return Memory(tuple(layer.cross_attention.memory_keys_values(memory.values) for layer in self.layers),
+                      memory.mask.unsqueeze(1))
 
     def new_cache(self, like: Tensor) -> Cache:
         """An empty cache for inputs like x (N,T,D)."""
-        rows, head_width = like.size(0), self.shape.width // self.shape.num_heads
-        empty = self.empty_cache(like.new_empty(rows, self.shape.num_heads, 0, head_width))
-        return Cache((empty,) * (len(self.layers) * self.num_steps))
+        heads, width = self.shape.num_heads, self.shape.width
+        empty = self.empty_cache(like.new_empty(like.size(0), heads, 0, width // heads))
+        return Cache((empty,) * len(self.layers))
 
     def forward(self, x: Tensor, visible: Tensor | None, memory: Memory | None, cache: Cache | None = None,
                 *, mask: Tensor | None = None, balance: list[Tensor] | None = None) -> tuple[Tensor, Cache | None]:
@@ -91,42 +85,17 @@ class DecoderStack(nn.Module):
         Returns:
             (N,T,D) and the cache with these positions added, None if there was none.
         """
-        new_layers: list[KeysValues | None] = []
-        offset = cache.length if cache is not None else 0
-        for step in range(self.num_steps):
-            x = self.begin_step(x, step, offset)
-            for layer in self.layers:
-                index = len(new_layers)
-                past = cache.layers[index] if cache is not None else None
-                x, past = layer(x, visible, mask, past, memory.layers[index] if memory is not None else None,
-                                memory.visible if memory is not None else None, balance)
-                new_layers.append(past)
-        if self.norm is not None:
-            x = self.norm(x, mask)
-        return x, Cache(tuple(new_layers)) if cache is not None else None
+        x, cache = self.through_layers(x, visible, memory, cache, mask, balance)
+        return x if self.norm is None else self.norm(x, mask), cache
 
-
-class RecurrentDecoderStack(DecoderStack):
-    """The same layers over and over, as in `encoders.RecurrentEncoder`; each step has a cache of its own.
-
-    Source: Dehghani et al. 2019 (Universal Transformer), section 2.1; what differs is told at the encoder.
-
-    Args:
-        shape, num_layers, rotary, has_memory: as of `DecoderStack`; the layers of one step.
-        num_steps: times that the layers are applied.
-        positions: adds P.
-    """
-
-    def __init__(self, shape: LayerShape, num_layers: int, *, num_steps: int, positions: nn.Module,
-                 rotary: RotaryPositions | None = None, has_memory: bool = True):
-        super().__init__(shape, num_layers, rotary=rotary, has_memory=has_memory)
-        self.num_steps, self.positions = num_steps, positions
-        self.steps = nn.Parameter(torch.randn(num_steps, shape.width) * 0.02)
-        gains = torch.full((num_steps,), float(shape.norm_placement == "post"))
-        gains[0] = 0.0
-        self.gains = nn.Parameter(gains)
-
-    def begin_step(self, x: Tensor, step: int, offset: int) -> Tensor:
-        """x + g_t P + E_t."""
-        places = self.positions(torch.zeros_like(x[:1]), offset)
-        return x + (self.gains[step] * places + self.steps[step]).to(x.dtype)
+    def through_layers(self, x: Tensor, visible: Tensor | None, memory: Memory | None, cache: Cache | None,
+                       mask: Tensor | None, balance: list[Tensor] | None) -> tuple[Tensor, Cache | None]:
+        """`forward` without the last norm."""
+        caches = []
+        for number, layer in enumerate(self.layers):
+            x, past = layer(x, visible, mask, balance=balance,
+                            cache=cache.layers[number] if cache is not None else None,
+                            memory=memory.layers[number] if memory is not None else None,
+                            memory_visible=memory.visible if memory is not None else None)
+            caches.append(past)
+        return x, Cache(tuple(caches)) if cache is not None else None

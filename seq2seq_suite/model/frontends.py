@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from seq2seq_suite.model.dropout import Dropout
-from seq2seq_suite.model.embeddings import FactorisedEmbedding
+from seq2seq_suite.model.variants.factorised import FactorisedEmbedding
 from seq2seq_suite.types import PAD, UNKNOWN, States
 
 

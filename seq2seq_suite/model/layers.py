@@ -1,8 +1,7 @@
-"""The blocks of which encoders and decoders are stacked."""
+"""The layer of which encoders and decoders are stacked."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -10,11 +9,12 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from seq2seq_suite.model.attention import KeysValues, MultiHeadAttention
+from seq2seq_suite.model.convolution import Convolution
 from seq2seq_suite.model.dropout import Dropout
-from seq2seq_suite.model.experts import MixtureOfExperts
 from seq2seq_suite.model.norms import build_norm
-from seq2seq_suite.model.positions import RotaryPositions
+from seq2seq_suite.model.positions import RelativePositions
 from seq2seq_suite.model.variants.additive import AdditiveMultiHeadAttention
+from seq2seq_suite.model.variants.experts import MixtureOfExperts
 
 
 @dataclass(frozen=True)
@@ -65,35 +65,8 @@ class FeedForward(nn.Module):
         return self.outer(self.activation(gate) * value)
 
 
-class Convolution(nn.Module):
-    """What lies near, in its order: W_out Swish(Norm(Depthwise(GLU(W_in x)))), the depthwise kernel centred.
-
-    Source: Gulati et al. 2020 (Conformer), section 2.2.
-    Differs: the stack's norm in place of BatchNorm, so that an output depends on its own sequence alone.
-    """
-
-    def __init__(self, shape: LayerShape):
-        super().__init__()
-        width, kernel = shape.width, shape.kernel
-        self.inner = nn.Linear(width, 2 * width)
-        # Two dimensions, of which one is a single row: several times faster on a CPU than Conv1d.
-        self.depthwise = nn.Conv2d(width, width, (1, kernel), padding=(0, kernel // 2), groups=width)
-        self.norm = build_norm(shape.norm, width)
-        self.outer = nn.Linear(width, width)
-
-    def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
-        """x (B,S,D), mask (B,S) of real positions -> (B,S,D); padding changes nothing at real positions."""
-        gated = functional.glu(self.inner(x))
-        if mask is not None:
-            gated = gated.masked_fill(~mask.unsqueeze(2), 0.0)
-        # In float32: on a CPU, bfloat16 with more than eleven positions is a hundred times slower.
-        with torch.autocast(x.device.type, enabled=False):
-            near_BDS = self.depthwise(gated.transpose(1, 2).unsqueeze(2).to(self.depthwise.weight)).squeeze(2)
-        return self.outer(functional.silu(self.norm(near_BDS.transpose(1, 2), mask)))
-
-
 class Residual(nn.Module):
-    """A sub-layer with its residual connection and norm.
+    """The residual connection and the norm around a sub-layer.
 
     post: y = Norm(x + Sublayer(x))      Source: Vaswani et al. 2017, section 3.1.
     pre:  y = x + Sublayer(Norm(x))      Source: Xiong et al. 2020, Table 1; needs no warm-up.
@@ -105,98 +78,72 @@ class Residual(nn.Module):
         self.dropout = Dropout(shape.dropout)
         self.pre = shape.norm_placement == "pre"
 
-    def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor], mask: Tensor | None) -> Tensor:
-        """x (B,T,D) after the sub-layer; mask (B,T) of real positions, for norms over the batch."""
-        if self.pre:
-            return self.dropout(sublayer(self.norm(x, mask)), x)
-        return self.norm(self.dropout(sublayer(x), x), mask)
+    def before(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        """What the sub-layer reads of x (N,T,D); mask (N,T) of real positions, for norms over the batch."""
+        return self.norm(x, mask) if self.pre else x
+
+    def after(self, x: Tensor, y: Tensor, mask: Tensor | None) -> Tensor:
+        """x plus what the sub-layer made of it, y (N,T,D)."""
+        x = self.dropout(y, x)
+        return x if self.pre else self.norm(x, mask)
 
 
-class EncoderLayer(nn.Module):
-    """Self-attention, a convolution where the shape has one, then feed-forward."""
+class TransformerLayer(nn.Module):
+    """Self-attention, a convolution if the shape has one, cross-attention if there is a memory, then feed-forward.
 
-    def __init__(self, shape: LayerShape, rotary: RotaryPositions | None):
-        super().__init__()
-        self.attention = _build_attention(shape, rotary)
-        self.attention_residual = Residual(shape)
-        self.convolution = Convolution(shape) if shape.kernel else None
-        self.convolution_residual = Residual(shape) if shape.kernel else None
-        self.feed_forward = _build_feed_forward(shape)
-        self.feed_forward_residual = Residual(shape)
+    Encoders have layers without a memory. A convolution sees what follows: in decoders it is for those that write all
+    positions at once.
 
-    def forward(self, x: Tensor, visible: Tensor, mask: Tensor, balance: list[Tensor] | None = None) -> Tensor:
-        """x (B,S,D) -> (B,S,D), each position looking at `visible` (B,1,S); mask (B,S) of real positions.
-
-        `balance` gets the load-balance loss of the layer's experts, if it has any.
-        """
-        x = self.attention_residual(x, lambda y: self.attention(y, visible)[0], mask)
-        if self.convolution is not None:
-            x = self.convolution_residual(x, lambda y: self.convolution(y, mask), mask)
-        return self.feed_forward_residual(x, lambda y: self.feed_forward(y, mask, balance), mask)
-
-
-class DecoderLayer(nn.Module):
-    """Self-attention, a convolution where the shape has one, cross-attention to the memory where there is one, then
-    feed-forward.
-
-    The convolution sees what follows: it is for decoders that write all positions at once.
+    Args:
+        shape: the layer's.
+        positions: those that act inside self-attention.
+        has_memory: there is cross-attention.
     """
 
-    def __init__(self, shape: LayerShape, rotary: RotaryPositions | None, *, has_memory: bool = True):
+    def __init__(self, shape: LayerShape, positions: RelativePositions | None = None, *, has_memory: bool = False):
         super().__init__()
-        self.attention = _build_attention(shape, rotary)
-        self.attention_residual = Residual(shape)
-        self.convolution = Convolution(shape) if shape.kernel else None
-        self.convolution_residual = Residual(shape) if shape.kernel else None
+        self.attention, self.attention_residual = _build_attention(shape, positions), Residual(shape)
+        self.convolution = self.cross_attention = None
+        if shape.kernel:
+            self.convolution = Convolution(shape.width, kernel=shape.kernel, norm=shape.norm)
+            self.convolution_residual = Residual(shape)
         if has_memory:
-            self.cross_attention = _build_attention(shape)
-            self.cross_residual = Residual(shape)
-        self.feed_forward = _build_feed_forward(shape)
-        self.feed_forward_residual = Residual(shape)
+            self.cross_attention, self.cross_residual = _build_attention(shape), Residual(shape)
+        self.feed_forward, self.feed_forward_residual = _build_feed_forward(shape), Residual(shape)
 
-    def forward(self, x: Tensor, visible: Tensor | None, mask: Tensor | None, past: KeysValues | None,
-                memory: KeysValues | None, memory_visible: Tensor | None, balance: list[Tensor] | None = None
+    def forward(self, x: Tensor, visible: Tensor | None, mask: Tensor | None = None, *,
+                cache: KeysValues | None = None, memory: KeysValues | None = None,
+                memory_visible: Tensor | None = None, balance: list[Tensor] | None = None
                 ) -> tuple[Tensor, KeysValues | None]:
         """One layer.
 
         Args:
             x: (N,T,D).
-            visible: bool, broadcastable to (N,T,past + T).
+            visible: bool, broadcastable to (N,T,cached + T); None: every position sees all.
             mask: (N,T) of real positions.
-            past: cached keys and values of self-attention.
-            memory: keys and values of the memory, B rows; N is a multiple of B, beams of a sentence side by side.
-            memory_visible: (B,1,S).
+            cache: keys and values of earlier positions.
+            memory, memory_visible: as of `MultiHeadAttention.cross`.
             balance: gets the load-balance loss of the layer's experts, if it has any.
 
         Returns:
-            (N,T,D) and the new cache.
+            (N,T,D), and the cache with these positions added (None if there was none).
         """
-        new_past = past
-
-        def attend(y: Tensor) -> Tensor:
-            nonlocal new_past
-            out, new_past = self.attention(y, visible, past)
-            return out
-
-        x = self.attention_residual(x, attend, mask)
+        y, cache = self.attention(self.attention_residual.before(x, mask), visible, cache)
+        x = self.attention_residual.after(x, y, mask)
         if self.convolution is not None:
-            x = self.convolution_residual(x, lambda y: self.convolution(y, mask), mask)
-        if memory is not None:
-            x = self.cross_residual(x, lambda y: self._cross(y, memory, memory_visible), mask)
-        return self.feed_forward_residual(x, lambda y: self.feed_forward(y, mask, balance), mask), new_past
-
-    def _cross(self, x: Tensor, memory: KeysValues, memory_visible: Tensor | None) -> Tensor:
-        # The beams of a sentence are queries to one memory: nothing is copied for each beam.
-        rows, length, width = x.shape
-        sentences = memory.keys.size(0)
-        out = self.cross_attention.cross(x.reshape(sentences, -1, width), memory, memory_visible)
-        return out.view(rows, length, width)
+            y = self.convolution(self.convolution_residual.before(x, mask), mask)
+            x = self.convolution_residual.after(x, y, mask)
+        if self.cross_attention is not None:
+            y = self.cross_attention.cross(self.cross_residual.before(x, mask), memory, memory_visible)
+            x = self.cross_residual.after(x, y, mask)
+        y = self.feed_forward(self.feed_forward_residual.before(x, mask), mask, balance)
+        return self.feed_forward_residual.after(x, y, mask), cache
 
 
-def _build_attention(shape: LayerShape, rotary: RotaryPositions | None = None) -> MultiHeadAttention:
+def _build_attention(shape: LayerShape, positions: RelativePositions | None = None) -> MultiHeadAttention:
     if shape.attention_score == "additive":
         return AdditiveMultiHeadAttention(shape.width, shape.num_heads, dropout_rate=shape.attention_dropout)
-    return MultiHeadAttention(shape.width, shape.num_heads, dropout_rate=shape.attention_dropout, positions=rotary)
+    return MultiHeadAttention(shape.width, shape.num_heads, dropout_rate=shape.attention_dropout, positions=positions)
 
 
 def _build_feed_forward(shape: LayerShape) -> FeedForward | MixtureOfExperts:

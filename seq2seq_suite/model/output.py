@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from seq2seq_suite import kernels
-from seq2seq_suite.model.embeddings import FactorisedEmbedding
+from seq2seq_suite.model.variants.factorised import FactorisedEmbedding
 
 UNLIKELY = -1e4  # logit of what is not to be written, unless an automaton leaves nothing else
 

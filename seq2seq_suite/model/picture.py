@@ -8,7 +8,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from seq2seq_suite.model.convolution import Convolution2d
 from seq2seq_suite.model.dropout import Dropout
 from seq2seq_suite.model.positions import waves
 from seq2seq_suite.types import States
@@ -39,7 +38,7 @@ class ConvolutionalStem(nn.Module):
             wider = min(channels * 2**step, width)
             wider -= wider % _GROUPS
             for before, distance in ((narrow, 2), (wider, 1)):
-                layers += [Convolution2d(before, wider, stride=(distance, distance), bias=False),
+                layers += [nn.Conv2d(before, wider, 3, stride=distance, padding=1, bias=False),
                            nn.GroupNorm(_GROUPS, wider), nn.ReLU()]
             narrow = wider
         self.stem = nn.Sequential(*layers)

@@ -12,10 +12,8 @@ from torch import Tensor, nn
 
 from seq2seq_suite.model.ctc import CtcHead
 from seq2seq_suite.model.dag import Links
-from seq2seq_suite.model.decoder import Cache, DecoderStack, Memory
+from seq2seq_suite.model.decoder import Cache, Memory, TransformerDecoder
 from seq2seq_suite.model.dropout import Dropout
-from seq2seq_suite.model.embeddings import FactorisedEmbedding
-from seq2seq_suite.model.experts import MixtureOfExperts
 from seq2seq_suite.model.guide import Guide
 from seq2seq_suite.model.label_head import LabelHead, LabelView
 from seq2seq_suite.model.layers import causal
@@ -23,6 +21,8 @@ from seq2seq_suite.model.length import LengthClassifier
 from seq2seq_suite.model.output import UNLIKELY, Labeller, OutputLayer
 from seq2seq_suite.model.pointer import Pointer, smoothed_cross_entropy
 from seq2seq_suite.model.slots import Slots
+from seq2seq_suite.model.variants.experts import MixtureOfExperts
+from seq2seq_suite.model.variants.factorised import FactorisedEmbedding
 from seq2seq_suite.types import Batch, States
 
 
@@ -81,7 +81,7 @@ class Seq2Seq(nn.Module):
     Args:
         frontend: source -> States; None for a language model.
         encoder: States -> States; None for a decoder alone.
-        decoder: the stack, or a `RecurrentNetworkDecoder`, which is called alike; without an encoder it has no memory.
+        decoder: the stack, or a `RecurrentDecoder`, which is called alike; without an encoder it has no memory.
         positions: of the target.
         embedding: of target symbols.
         output: hidden -> logits.
@@ -90,7 +90,7 @@ class Seq2Seq(nn.Module):
         has_tag: adds a learned vector to what the front-end gives, which tells the tasks of a joint run apart.
     """
 
-    def __init__(self, frontend: nn.Module | None, encoder: nn.Module | None, decoder: DecoderStack, *,
+    def __init__(self, frontend: nn.Module | None, encoder: nn.Module | None, decoder: TransformerDecoder, *,
                  positions: nn.Module, embedding: nn.Embedding | FactorisedEmbedding, output: OutputLayer,
                  dropout_rate: float, extras: Extras, has_tag: bool = False):
         super().__init__()
@@ -196,7 +196,7 @@ class Seq2Seq(nn.Module):
 
     def decode(self, x: Tensor, visible: Tensor | None, prompt: Prompt, cache: Cache | None = None,
                *, mask: Tensor | None = None) -> tuple[Tensor, Cache | None]:
-        """Hidden states (N,T,D) of embedded input (N,T,D); see `DecoderStack.forward`."""
+        """Hidden states (N,T,D) of embedded input (N,T,D); see `TransformerDecoder.forward`."""
         # A first pass without gradients, whose outputs the second one reads, leaves no losses behind.
         balance = prompt.states.balance if self.learns_balance() else None
         if self.reads_source:

@@ -17,7 +17,8 @@ class Muon(torch.optim.Optimizer):
         M <- mu M + (1 - mu) G,    O = orthogonal((1 - mu) G + mu M),    W <- W - lr (lambda W + 0.2 sqrt(max(m, n)) O)
 
     `orthogonal` is near U V^T of X = U S V^T: five steps X <- a X + (b A + c A A) X, A = X X^T, in bfloat16. Matrices
-    of one shape go through them together, as a batch: small ones are then not each a handful of small products.
+    of one shape go through them together, as a batch: small ones are then not each a handful of small products. The
+    weight of a convolution, (m,c,...), is the matrix (m,n) that it is to each window.
 
     Args:
         params: matrices, or groups of them.
@@ -31,7 +32,7 @@ class Muon(torch.optim.Optimizer):
     def __init__(self, params: list[Tensor] | list[dict], *, lr: float, weight_decay: float, momentum: float = 0.95):
         super().__init__(params, {"lr": lr, "weight_decay": weight_decay, "momentum": momentum})
         for group in self.param_groups:
-            if any(parameter.dim() != 2 for parameter in group["params"]):
+            if any(parameter.dim() < 2 for parameter in group["params"]):
                 raise ValueError("Muon moves matrices only")
 
     @torch.no_grad()
@@ -49,11 +50,12 @@ class Muon(torch.optim.Optimizer):
                 torch._foreach_mul_(moved, 1.0 - group["lr"] * group["weight_decay"])
             shapes: dict[tuple[int, ...], list[int]] = defaultdict(list)
             for place, parameter in enumerate(moved):
-                shapes[tuple(parameter.shape)].append(place)
+                shapes[tuple(parameter.flatten(1).shape)].append(place)
             for shape, places in shapes.items():
-                steps = orthogonal(torch.stack([wanted[place] for place in places])).to(moved[places[0]].dtype)
+                steps = orthogonal(torch.stack([wanted[place].view(shape) for place in places]))
+                steps = steps.to(moved[places[0]].dtype)
                 size = group["lr"] * 0.2 * math.sqrt(max(shape))
-                torch._foreach_add_([moved[place] for place in places], list(steps.unbind()), alpha=-size)
+                torch._foreach_add_([moved[place].view(shape) for place in places], list(steps.unbind()), alpha=-size)
 
     def _momentum(self, parameter: nn.Parameter) -> Tensor:
         state = self.state[parameter]

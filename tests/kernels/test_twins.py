@@ -10,6 +10,7 @@ from torch import Tensor
 
 from seq2seq_suite import kernels
 from seq2seq_suite.kernels import attention as fast_attention
+from seq2seq_suite.kernels import convolution as fast_convolution
 from seq2seq_suite.kernels import linear as fast_linear
 from seq2seq_suite.kernels import output as fast_output
 from seq2seq_suite.model.attention import attention as plain_attention
@@ -64,6 +65,10 @@ def gather_log_probs(function, hidden, weight, bias) -> tuple[Tensor, ...]:
     return (scores, likeliest, highest) if hidden.dtype == torch.float32 else (scores,)  # near ones may change places
 
 
+def depthwise(function, x, weight, bias) -> tuple[Tensor, ...]:
+    return (function(x, weight, bias).float(),)
+
+
 def dropout(function, x, residual) -> tuple[Tensor, ...]:
     return function(x, 0.0), function(x, 0.0, residual)
 
@@ -78,6 +83,8 @@ CASES = {
     **{f"attention to {name}": Case("attention", (*HEADS, (3, 5, 7)), partial(attention, mask=mask))
        for name, mask in masks().items()},
     "cache": Case("cache", HEADS[1:], cache),
+    **{f"convolution of {kernel} positions": Case("depthwise", ((2, WIDTH, 6), (WIDTH, 1, kernel), (WIDTH,)), depthwise)
+       for kernel in (1, 3, 15)},
     "dropout": Case("dropout", ((3, 5), (3, 5)), dropout),
     "linear": Case("linear", OUTPUT, linear),
     "packed linear": Case("linear", OUTPUT, linear, ((fast_linear, "_PACKED_SYMBOLS", SYMBOLS),)),
@@ -138,6 +145,12 @@ def test_without_gradients_the_values_are_equal_too(case):
                        for kind in ("fast", "plain"))
     for have, want in zip(fast, plain, strict=True):
         torch.testing.assert_close(have, want, rtol=1e-4, atol=1e-5)
+
+
+def test_the_fast_convolution_stays_in_float32():
+    with torch.autocast("cpu", torch.bfloat16):
+        out = fast_convolution.depthwise(torch.randn(2, WIDTH, 6), torch.randn(WIDTH, 1, 3), torch.randn(WIDTH))
+    assert out.dtype == torch.float32
 
 
 def test_every_slot_has_a_case():

@@ -4,7 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from seq2seq_suite.model.encoders import ConvolutionalEncoder, GatedConvolution, RecurrentNetworkEncoder
+from seq2seq_suite.model.variants.convolutional import ConvolutionalEncoder, GatedConvolution
+from seq2seq_suite.model.variants.recurrent import RecurrentEncoder
 from seq2seq_suite.types import States
 
 KINDS = {
@@ -48,7 +49,7 @@ def test_layers_reach_as_far_as_their_windows_together(layer_shape, roughen):
 
 @pytest.mark.parametrize("cell", ["lstm", "gru"])
 def test_a_recurrent_layer_is_that_of_torch_read_both_ways(layer_shape, cell):
-    encoder = RecurrentNetworkEncoder(layer_shape(norm_placement="post"), 1, cell=cell).eval()
+    encoder = RecurrentEncoder(layer_shape(norm_placement="post"), 1, cell=cell).eval()
     (layer,) = encoder.layers
     build = {"lstm": nn.LSTM, "gru": nn.GRU}[cell]
     forward, backward = build(16, 8, batch_first=True), build(16, 8, batch_first=True)
@@ -64,10 +65,10 @@ def test_a_recurrent_layer_is_that_of_torch_read_both_ways(layer_shape, cell):
 
 @pytest.mark.parametrize("cell", ["lstm", "gru"])
 def test_a_recurrent_layer_adds_to_what_it_reads(layer_shape, cell):
-    encoder = RecurrentNetworkEncoder(layer_shape(norm_placement="post"), 2, cell=cell).eval()
+    encoder = RecurrentEncoder(layer_shape(norm_placement="post"), 2, cell=cell).eval()
     for value in encoder.layers[1].parameters():
         value.data.zero_()  # such a layer reads nothing
     states = States(torch.randn(2, 5, 16), torch.ones(2, 5, dtype=torch.bool))
-    one = RecurrentNetworkEncoder(layer_shape(norm_placement="post"), 1, cell=cell).eval()
+    one = RecurrentEncoder(layer_shape(norm_placement="post"), 1, cell=cell).eval()
     one.layers[0].load_state_dict(encoder.layers[0].state_dict())
     torch.testing.assert_close(encoder(states).values, one(states).values)

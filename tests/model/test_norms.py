@@ -5,7 +5,8 @@ import pytest
 import torch
 from torch import nn
 
-from seq2seq_suite.model.norms import LayerNorm, PowerNorm, RMSNorm, build_norm
+from seq2seq_suite.model.norms import LayerNorm, RMSNorm, build_norm
+from seq2seq_suite.model.variants.power_norm import PowerNorm
 
 WIDTH, MOMENTUM, EPSILON = 6, 0.9, 1e-5
 

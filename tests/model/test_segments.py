@@ -3,13 +3,13 @@
 import pytest
 import torch
 
-from seq2seq_suite.model.decoder import RecurrentDecoderStack
 from seq2seq_suite.model.embeddings import token_embedding
-from seq2seq_suite.model.encoders import RecurrentEncoder, SelfAttentionEncoder
+from seq2seq_suite.model.encoder import TransformerEncoder
 from seq2seq_suite.model.frontends import Tokens
 from seq2seq_suite.model.layers import causal
 from seq2seq_suite.model.positions import LearnedPositions, NoPositions
 from seq2seq_suite.model.segments import Segments, Sentences
+from seq2seq_suite.model.variants.universal import UniversalTransformerDecoder, UniversalTransformerEncoder
 from seq2seq_suite.sizes import Sizes
 from seq2seq_suite.types import PAD, States
 
@@ -85,17 +85,17 @@ def test_words_beyond_the_last_place_share_its_mask(roughen):
 
 
 @pytest.mark.parametrize("placement", ["pre", "post"])
-def test_recurrent_layers_are_the_same_layers_applied_again_in_plain_loops(layer_shape, roughen, placement):
+def test_universal_layers_are_the_same_layers_applied_again_in_plain_loops(layer_shape, roughen, placement):
     torch.manual_seed(3)
     shape = layer_shape(norm_placement=placement)
     positions = LearnedPositions(WIDTH, 9)
-    encoder = roughen(RecurrentEncoder(shape, 2, num_steps=3, positions=positions))
+    encoder = roughen(UniversalTransformerEncoder(shape, 2, num_steps=3, step_positions=positions))
     x, mask = torch.randn(2, 5, WIDTH), torch.arange(5) < torch.tensor([[3], [5]])
     expected = x
     for step in range(3):
-        expected = expected + encoder.gains[step] * positions.table[:5] + encoder.steps[step]
-        expected = encoder.layers[0](expected, mask.unsqueeze(1), mask)
-        expected = encoder.layers[1](expected, mask.unsqueeze(1), mask)
+        expected = expected + encoder.signal.gains[step] * positions.table[:5] + encoder.signal.vectors[step]
+        for layer in encoder.layers:
+            expected, _ = layer(expected, mask.unsqueeze(1), mask)
     if placement == "pre":
         expected = encoder.norm(expected, mask)
     torch.testing.assert_close(encoder(States(x, mask)).values, expected)
@@ -104,18 +104,19 @@ def test_recurrent_layers_are_the_same_layers_applied_again_in_plain_loops(layer
 @pytest.mark.parametrize(("placement", "weight"), [("pre", 0.0), ("post", 1.0)])
 def test_positions_return_at_every_later_step_of_a_post_norm_stack_and_stay_in_a_pre_norm_one(layer_shape, placement,
                                                                                            weight):
-    encoder = RecurrentEncoder(layer_shape(norm_placement=placement), 1, num_steps=3, positions=NoPositions())
-    assert encoder.gains.tolist() == [0.0, weight, weight]
+    encoder = UniversalTransformerEncoder(layer_shape(norm_placement=placement), 1, num_steps=3,
+                                          step_positions=NoPositions())
+    assert encoder.signal.gains.tolist() == [0.0, weight, weight]
 
 
 def test_one_step_without_a_step_vector_is_the_ordinary_encoder(layer_shape, roughen):
     torch.manual_seed(4)
-    encoder = roughen(RecurrentEncoder(layer_shape(), 2, num_steps=1, positions=NoPositions()))
-    ordinary = SelfAttentionEncoder(layer_shape(), 2)
+    encoder = roughen(UniversalTransformerEncoder(layer_shape(), 2, num_steps=1, step_positions=NoPositions()))
+    ordinary = TransformerEncoder(layer_shape(), 2)
     ordinary.load_state_dict({name: value for name, value in encoder.state_dict().items()
-                              if name not in ("steps", "gains")})
+                              if not name.startswith("signal.")})
     with torch.no_grad():
-        encoder.steps.zero_()
+        encoder.signal.vectors.zero_()
     states = States(torch.randn(2, 5, WIDTH), torch.arange(5) < torch.tensor([[3], [5]]))
     torch.testing.assert_close(encoder(states).values, ordinary(states).values)
 
@@ -146,7 +147,7 @@ def test_a_task_with_segments_gets_their_front_end(make_model, make_batch, sente
 @pytest.mark.parametrize("pieces", [(1,) * 6, (2, 1, 3)])
 @pytest.mark.parametrize("placement", ["pre", "post"])
 @pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rotary"])
-def test_a_recurrent_decoder_with_a_cache_is_one_without(make_model, make_batch, positions, placement, pieces):
+def test_a_universal_decoder_with_a_cache_is_one_without(make_model, make_batch, positions, placement, pieces):
     model = make_model(decoder_steps=3, positions=positions, norm_placement=placement)
     batch = make_batch([3, 5], [6, 6])
     states = model.encode(batch)
@@ -161,13 +162,14 @@ def test_a_recurrent_decoder_with_a_cache_is_one_without(make_model, make_batch,
     assert cache.length == 6 and len(cache.layers) == 6
 
 
-def test_a_recurrent_decoder_is_its_layers_applied_again_in_plain_loops(layer_shape, roughen):
+def test_a_universal_decoder_is_its_layers_applied_again_in_plain_loops(layer_shape, roughen):
     torch.manual_seed(5)
     positions = LearnedPositions(WIDTH, 9)
-    stack = roughen(RecurrentDecoderStack(layer_shape(), 1, num_steps=2, positions=positions, has_memory=False))
+    stack = roughen(UniversalTransformerDecoder(layer_shape(), 1, num_steps=2, step_positions=positions,
+                                                has_memory=False))
     x = torch.randn(2, 5, WIDTH)
     expected = x
     for step in range(2):
-        expected = expected + stack.gains[step] * positions.table[:5] + stack.steps[step]
-        expected, _ = stack.layers[0](expected, causal(5), None, None, None, None)
+        expected = expected + stack.signal.gains[step] * positions.table[:5] + stack.signal.vectors[step]
+        expected, _ = stack.layers[0](expected, causal(5))
     torch.testing.assert_close(stack(x, causal(5), None)[0], stack.norm(expected))

@@ -8,8 +8,8 @@ import torch
 
 from seq2seq_suite.config_backbone import SIZES, Backbone
 from seq2seq_suite.model.build import build_model
-from seq2seq_suite.model.decoder import DecoderStack
-from seq2seq_suite.model.encoders import SelfAttentionEncoder
+from seq2seq_suite.model.decoder import TransformerDecoder
+from seq2seq_suite.model.encoder import TransformerEncoder
 from seq2seq_suite.model.layers import causal
 from seq2seq_suite.model.positions import RotaryPositions
 from seq2seq_suite.sizes import Sizes
@@ -128,15 +128,15 @@ def test_beams_side_by_side_share_their_sentences_memory(make_model, backbone):
 
 
 def test_without_memory_the_stack_is_a_language_model(layer_shape, roughen):
-    stack = roughen(DecoderStack(layer_shape(), 2, rotary=RotaryPositions(8, 10), has_memory=False))
+    stack = roughen(TransformerDecoder(layer_shape(), 2, RotaryPositions(8, 10), has_memory=False))
     torch.manual_seed(7)
     x = torch.randn(2, 5, WIDTH)
-    encoder = SelfAttentionEncoder(layer_shape(), 2, RotaryPositions(8, 10))
+    encoder = TransformerEncoder(layer_shape(), 2, RotaryPositions(8, 10))
     encoder.load_state_dict(stack.state_dict())
     got, _ = stack(x, causal(5), None)
     expected = x
     for layer in encoder.layers:
-        expected = layer(expected, causal(5), None)
+        expected, _ = layer(expected, causal(5))
     torch.testing.assert_close(got, encoder.norm(expected), **CLOSE)
     everything = torch.ones(2, 5, dtype=torch.bool)
     torch.testing.assert_close(stack(x, None, None)[0], encoder(States(x, everything)).values, **CLOSE)

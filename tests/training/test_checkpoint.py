@@ -10,7 +10,7 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from seq2seq_suite.config import Training
-from seq2seq_suite.model.decoder import DecoderStack
+from seq2seq_suite.model.decoder import TransformerDecoder
 from seq2seq_suite.training import checkpoint, weights
 from seq2seq_suite.training.checkpoint import Progress
 from seq2seq_suite.training.optimizer import MovingAverage, build_optimizer
@@ -137,7 +137,7 @@ def test_a_best_checkpoint_that_gives_way_to_a_better_one_while_it_is_read_is_no
 
 def test_a_convolution_that_weights_lack_begins_by_adding_nothing(tmp_path, layer_shape, roughen):
     torch.manual_seed(1)
-    without, grown = (nn.ModuleDict({"decoder": DecoderStack(layer_shape(kernel=kernel), 2, has_memory=False)})
+    without, grown = (nn.ModuleDict({"decoder": TransformerDecoder(layer_shape(kernel=kernel), 2, has_memory=False)})
                       for kernel in (0, 3))
     save_file({name: tensor.clone() for name, tensor in roughen(without).state_dict().items()},
               tmp_path / "model.safetensors")
@@ -156,7 +156,7 @@ def test_a_convolution_that_weights_lack_begins_by_adding_nothing(tmp_path, laye
         torch.testing.assert_close(grown["decoder"](x, mask.unsqueeze(1), None, mask=mask)[0][mask], wanted[mask])
     assert any(parameter.any() for name, parameter in grown.named_parameters() if ".convolution.depthwise" in name)
     with pytest.raises(DataError, match="does not fit"):
-        weights.load_parts(tmp_path, nn.ModuleDict({"decoder": DecoderStack(layer_shape(), 3, has_memory=False)}),
+        weights.load_parts(tmp_path, nn.ModuleDict({"decoder": TransformerDecoder(layer_shape(), 3, has_memory=False)}),
                               ["decoder"])
 
 

@@ -142,6 +142,17 @@ def test_muon_is_torchs():
         Muon([nn.Parameter(torch.ones(3))], lr=0.1, weight_decay=0.0)
 
 
+def test_muon_takes_a_convolution_over_planes_for_a_matrix():
+    torch.manual_seed(3)
+    model = nn.Conv2d(4, 6, 3, padding=1, bias=False)
+    before = model.weight.detach().clone()
+    optimizer = build_optimizer(model, options(optimizer="muon", learning_rate=1.0, weight_decay=0.0))
+    model(torch.randn(2, 4, 7, 9)).square().sum().backward()
+    optimizer.step()
+    sizes = torch.linalg.svdvals((model.weight.detach() - before).flatten(1))
+    assert sizes.max() / sizes.min() < 3.0
+
+
 def test_a_joined_optimiser_has_one_state_for_all_parameters():
     model = small_model()
     optimizer = build_optimizer(model, options(optimizer="muon"))

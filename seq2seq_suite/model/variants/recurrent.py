@@ -1,4 +1,4 @@
-"""The decoder that the Transformer replaced: a recurrent network that looks at the memory by additive attention.
+"""What the Transformer replaced: recurrent encoders, and a decoder that looks at the memory by additive attention.
 
 Shape suffixes in this module: B sentences, N rows (a sentence's beams side by side), S encoder positions, T symbols,
 D width.
@@ -10,12 +10,51 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from seq2seq_suite.model.attention import KeysValues
 from seq2seq_suite.model.decoder import Cache, Memory
 from seq2seq_suite.model.dropout import Dropout
+from seq2seq_suite.model.layers import LayerShape
+from seq2seq_suite.model.norms import build_norm
 from seq2seq_suite.model.variants.additive import additive_attention
 from seq2seq_suite.types import States
+
+
+class RecurrentEncoder(nn.Module):
+    """N bidirectional LSTM or GRU layers, each direction half as wide; they read real positions alone.
+
+    Each layer but the first adds to what it reads, without which three of them hardly begin to learn; pre-norm stacks
+    end in a norm, as the others do.
+
+    Source: Bahdanau et al. 2015, section 3.2 (bidirectional encoder); Hochreiter & Schmidhuber 1997; Cho et al. 2014;
+    Wu et al. 2016 (GNMT), section 3.1 (residual connections).
+
+    Args:
+        shape: width D, even, and dropout between layers.
+        num_layers: N.
+        cell: lstm or gru.
+    """
+
+    def __init__(self, shape: LayerShape, num_layers: int, *, cell: str):
+        super().__init__()
+        build = {"lstm": nn.LSTM, "gru": nn.GRU}[cell]
+        self.layers = nn.ModuleList(build(shape.width, shape.width // 2, batch_first=True, bidirectional=True)
+                                    for _ in range(num_layers))
+        self.dropout = Dropout(shape.dropout)
+        self.norm = build_norm(shape.norm, shape.width) if shape.norm_placement == "pre" else None
+
+    def forward(self, states: States) -> States:
+        """(B,S,D) -> (B,S,D); padding changes nothing at real positions."""
+        x, length = states.values, states.mask.size(1)
+        lengths = states.mask.sum(1).clamp(min=1).cpu()
+        with torch.autocast(x.device.type, enabled=False):  # its kernels take float32 on every device
+            for number, layer in enumerate(self.layers):
+                source = self.dropout(x) if number else x
+                packed = pack_padded_sequence(source.float(), lengths, batch_first=True, enforce_sorted=False)
+                read, _ = pad_packed_sequence(layer(packed)[0], batch_first=True, total_length=length)
+                x = x + read if number else read
+        return States(x if self.norm is None else self.norm(x, states.mask), states.mask)
 
 
 @dataclass(frozen=True)
@@ -31,7 +70,7 @@ class CellStates:
         return CellStates(self.hidden.index_select(0, rows), self.cells.index_select(0, rows), self.length)
 
 
-class RecurrentNetworkDecoder(nn.Module):
+class RecurrentDecoder(nn.Module):
     """s_t = cell([x_t, c_t], s_t-1) with c_t = attention(s_t-1, memory); the output is tanh(W [s_t, c_t, x_t]).
 
     With several layers the first one attends, the others read the one below. It sees the past by its nature: `visible`
@@ -45,8 +84,6 @@ class RecurrentNetworkDecoder(nn.Module):
         cell: lstm or gru.
         dropout_rate: between layers.
     """
-
-    num_steps = 1
 
     def __init__(self, width: int, num_layers: int, *, cell: str, dropout_rate: float):
         super().__init__()
@@ -76,7 +113,7 @@ class RecurrentNetworkDecoder(nn.Module):
 
     def forward(self, x: Tensor, visible: Tensor | None, memory: Memory, cache: Cache | None = None,
                 *, mask: Tensor | None = None, balance: list[Tensor] | None = None) -> tuple[Tensor, Cache | None]:
-        """Hidden states of the target; see `DecoderStack.forward`.
+        """Hidden states of the target; see `TransformerDecoder.forward`.
 
         Args:
             x: (N,T,D) embedded symbols.

@@ -1,0 +1,80 @@
+"""The encoder and the decoder that a configuration describes: the tables of their kinds and of positions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from torch import nn
+
+from seq2seq_suite.model.decoder import TransformerDecoder
+from seq2seq_suite.model.encoder import TransformerEncoder
+from seq2seq_suite.model.layers import LayerShape
+from seq2seq_suite.model.positions import (
+    LearnedPositions,
+    NoPositions,
+    RelativePositions,
+    RotaryPositions,
+    SinusoidalPositions,
+)
+from seq2seq_suite.model.variants.convolutional import ConvolutionalEncoder
+from seq2seq_suite.model.variants.recurrent import RecurrentDecoder, RecurrentEncoder
+from seq2seq_suite.model.variants.universal import UniversalTransformerDecoder, UniversalTransformerEncoder
+
+if TYPE_CHECKING:
+    from seq2seq_suite.config_backbone import Backbone
+
+# Added to the input; `backbone.positions` of another kind add nothing.
+INPUT_POSITIONS = {
+    "sinusoidal": lambda backbone: SinusoidalPositions(backbone.width, backbone.max_positions),
+    "learned": lambda backbone: LearnedPositions(backbone.width, backbone.max_positions),
+}
+# Inside self-attention; those of another kind leave it as it is.
+ATTENTION_POSITIONS = {
+    "rotary": lambda backbone: RotaryPositions(backbone.width // backbone.num_heads, backbone.max_positions),
+}
+
+
+def build_positions(backbone: Backbone) -> nn.Module:
+    """The positions that are added to the input of an encoder or a decoder."""
+    build = INPUT_POSITIONS.get(backbone.positions)
+    return build(backbone) if build is not None else NoPositions()
+
+
+def build_encoder(backbone: Backbone) -> nn.Module:
+    """States -> States."""
+    shape, positions = _shape(backbone, backbone.encoder_kernel), _attention_positions(backbone)
+    match backbone.encoder:
+        case "conv":
+            return ConvolutionalEncoder(shape, backbone.encoder_layers, dilations=backbone.encoder_dilations)
+        case "rnn":
+            return RecurrentEncoder(shape, backbone.encoder_layers, cell=backbone.cell)
+    if backbone.encoder_steps == 1:
+        return TransformerEncoder(shape, backbone.encoder_layers, positions)
+    return UniversalTransformerEncoder(shape, backbone.encoder_layers, positions, num_steps=backbone.encoder_steps,
+                                       step_positions=build_positions(backbone))
+
+
+def build_decoder(backbone: Backbone, *, has_memory: bool) -> nn.Module:
+    """The decoder, called as `TransformerDecoder` is."""
+    shape, positions = _shape(backbone, backbone.decoder_kernel), _attention_positions(backbone)
+    if backbone.decoder == "rnn":
+        return RecurrentDecoder(backbone.width, backbone.decoder_layers, cell=backbone.cell,
+                                dropout_rate=backbone.dropout)
+    if backbone.decoder_steps == 1:
+        return TransformerDecoder(shape, backbone.decoder_layers, positions, has_memory=has_memory)
+    return UniversalTransformerDecoder(shape, backbone.decoder_layers, positions, num_steps=backbone.decoder_steps,
+                                       step_positions=build_positions(backbone), has_memory=has_memory)
+
+
+def _attention_positions(backbone: Backbone) -> RelativePositions | None:
+    build = ATTENTION_POSITIONS.get(backbone.positions)
+    return build(backbone) if build is not None else None
+
+
+def _shape(backbone: Backbone, kernel: int) -> LayerShape:
+    return LayerShape(width=backbone.width, feed_forward_width=backbone.feed_forward_width,
+                      num_heads=backbone.num_heads, dropout=backbone.dropout,
+                      attention_dropout=backbone.attention_dropout, activation=backbone.activation,
+                      norm=backbone.norm, norm_placement=backbone.norm_placement, kernel=kernel,
+                      attention_score=backbone.attention_score, experts=backbone.experts,
+                      experts_per_token=backbone.experts_per_token, expert_capacity=backbone.expert_capacity)

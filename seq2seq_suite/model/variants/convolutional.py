@@ -1,0 +1,58 @@
+"""An encoder of gated convolutions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch import Tensor, nn
+from torch.nn import functional
+
+from seq2seq_suite.model.layers import LayerShape, Residual
+from seq2seq_suite.model.norms import build_norm
+from seq2seq_suite.types import States
+
+
+class GatedConvolution(nn.Module):
+    """GLU(W * x + b) over `kernel` positions, `dilation` apart, the window's middle at the output's place.
+
+    Source: Gehring et al. 2017, section 3.2; dilation of Kalchbrenner et al. 2016 (ByteNet), section 3.3.
+    """
+
+    def __init__(self, width: int, kernel: int, dilation: int):
+        super().__init__()
+        self.convolution = nn.Conv1d(width, 2 * width, kernel, padding=dilation * (kernel // 2), dilation=dilation)
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        """x (B,S,D), mask (B,S) -> (B,S,D); padding counts as zeros, as what lies beyond the ends does."""
+        real = x.masked_fill(~mask.unsqueeze(2), 0.0)
+        return functional.glu(self.convolution(real.transpose(1, 2)), dim=1).transpose(1, 2)
+
+
+class ConvolutionalEncoder(nn.Module):
+    """N gated convolutions with residual connections; pre-norm stacks end in one more norm.
+
+    A position sees as far as the windows of all layers reach together.
+
+    Source: Gehring et al. 2017 (ConvS2S), sections 3.2 and 3.3.
+    Differs: norms of the stack's kind in place of the scaling by sqrt(1/2).
+
+    Args:
+        shape: of the layers; `kernel` positions wide.
+        num_layers: N.
+        dilations: of one layer after the other, from the first again after the last.
+    """
+
+    def __init__(self, shape: LayerShape, num_layers: int, *, dilations: Sequence[int]):
+        super().__init__()
+        self.layers = nn.ModuleList(
+            GatedConvolution(shape.width, shape.kernel, dilations[number % len(dilations)])
+            for number in range(num_layers))
+        self.residuals = nn.ModuleList(Residual(shape) for _ in range(num_layers))
+        self.norm = build_norm(shape.norm, shape.width) if shape.norm_placement == "pre" else None
+
+    def forward(self, states: States) -> States:
+        """(B,S,D) -> (B,S,D); padding changes nothing at real positions."""
+        x, mask = states.values, states.mask
+        for layer, residual in zip(self.layers, self.residuals, strict=True):
+            x = residual.after(x, layer(residual.before(x, mask), mask), mask)
+        return States(x if self.norm is None else self.norm(x, mask), mask)
