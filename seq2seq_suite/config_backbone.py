@@ -49,7 +49,8 @@ class Backbone(Section):
     activation: Literal["relu", "gelu", "swiglu"] = "relu"
     norm: Literal["layer", "rms", "power"] = "layer"
     norm_placement: Literal["pre", "post"] = "pre"
-    positions: Literal["sinusoidal", "learned", "rotary", "none"] = "sinusoidal"  # none: a bag of words
+    positions: Literal["sinusoidal", "learned", "rotary", "alibi", "none"] = "sinusoidal"  # alibi: a penalty on
+    # distance in each head; none: a bag of words
     max_positions: Positive = 2048  # longest sequence that there are positions for
     encoder: Literal["self_attention", "conv", "rnn", "none"] = "self_attention"  # conv: gated convolutions as in
     # ConvS2S; none: a decoder alone reads the source, left to right, then writes the target behind it (GPT)
@@ -118,10 +119,10 @@ class Backbone(Section):
         if self.encoder == "rnn" and (self.encoder_kernel or self.width % 2):
             raise ValueError("backbone.encoder rnn needs an even backbone.width and backbone.encoder_kernel=0")
         if self.encoder == "none" and (self.encoder_kernel or self.decoder == "rnn" or self.decoder_steps > 1
-                                       or self.positions == "rotary"):
+                                       or self.positions in ("rotary", "alibi")):
             raise ValueError("backbone.encoder none needs backbone.encoder_kernel=0, backbone.decoder=transformer, "
-                             "backbone.decoder_steps=1 and backbone.positions other than rotary: the target stands "
-                             "right behind each source, and those of a batch differ in length")
+                             "backbone.decoder_steps=1 and backbone.positions other than rotary and alibi: the target "
+                             "stands right behind each source, and those of a batch differ in length")
         if self.encoder != "self_attention" and self.encoder_steps > 1:
             raise ValueError("backbone.encoder_steps repeats the layers of backbone.encoder=self_attention alone")
         if self.decoder == "rnn" and self.decoder_steps > 1:

@@ -16,6 +16,7 @@ from seq2seq_suite.model.positions import (
     RotaryPositions,
     SinusoidalPositions,
 )
+from seq2seq_suite.model.variants.alibi import AlibiPositions
 from seq2seq_suite.model.variants.convolutional import ConvolutionalEncoder
 from seq2seq_suite.model.variants.recurrent import RecurrentDecoder, RecurrentEncoder
 from seq2seq_suite.model.variants.universal import UniversalTransformerDecoder, UniversalTransformerEncoder
@@ -31,6 +32,7 @@ INPUT_POSITIONS = {
 # Inside self-attention; those of another kind leave it as it is.
 ATTENTION_POSITIONS = {
     "rotary": lambda backbone: RotaryPositions(backbone.width // backbone.num_heads, backbone.max_positions),
+    "alibi": lambda backbone: AlibiPositions(backbone.num_heads),
 }
 
 

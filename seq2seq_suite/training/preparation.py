@@ -40,7 +40,7 @@ def encode(config: Config, task: Task, examples: Sequence[Example]) -> list[Enco
         DataError: the decoder has fewer positions than a target has symbols.
     """
     encoded, most = task.encode(examples), config.backbone.max_positions
-    bounded = config.backbone.decoder != "rnn" and config.backbone.positions != "none"
+    bounded = config.backbone.decoder != "rnn" and config.backbone.positions not in ("alibi", "none")
     for example, item in zip(examples, encoded, strict=True):
         read = len(item.source) if config.backbone.encoder == "none" else 0  # the decoder itself reads the source
         if len(item.target) + read > most and bounded:

@@ -31,7 +31,7 @@ def batch_of(source: torch.Tensor, lengths: list[int], target: torch.Tensor) -> 
 
 PLAIN = [{"norm": norm, "norm_placement": placement, "positions": positions}
          for norm, placement, positions in itertools.product(["layer", "rms", "power"], ["pre", "post"],
-                                                             ["sinusoidal", "learned", "rotary"])]
+                                                             ["sinusoidal", "learned", "rotary", "alibi"])]
 
 
 @pytest.mark.parametrize("training", [True, False])
@@ -75,7 +75,8 @@ def test_a_later_symbol_never_changes_an_earlier_output(make_model, backbone):
 
 @torch.inference_mode()
 @pytest.mark.parametrize("pieces", [(1,) * 7, (3, 1, 3), (2, 5)])
-@pytest.mark.parametrize("backbone", [{}, {"positions": "learned"}, {"positions": "rotary"}, *VARIANTS], ids=str)
+@pytest.mark.parametrize("backbone", [*({"positions": kind} for kind in ("sinusoidal", "learned", "rotary", "alibi")),
+                                      *VARIANTS], ids=str)
 def test_cached_decoding_is_uncached_decoding(make_model, backbone, pieces):
     model = make_model(**backbone)
     torch.manual_seed(4)

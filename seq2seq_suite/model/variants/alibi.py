@@ -1,0 +1,33 @@
+"""ALiBi: attention with linear biases, positions that are nothing but a penalty on distance."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from seq2seq_suite.model.positions import RelativePositions
+
+
+class AlibiPositions(RelativePositions):
+    """score(i, j) = q_i . k_j / sqrt(E) - m_h |i - j|, with the slope m_h = 2^(-8 h / H) of head h = 1 ... H.
+
+    It has no table and no end: a model may read sequences longer than it has learned from. Encoders, and decoders that
+    write all positions at once, are penalised on both sides alike.
+
+    Source: Press et al. 2022, section 3; both sides as in its authors' repository.
+    Differs: the same formula where H is no power of two, for which the authors interpolate.
+
+    Args:
+        num_heads: H.
+    """
+
+    def __init__(self, num_heads: int):
+        super().__init__()
+        heads = torch.arange(1, num_heads + 1, dtype=torch.float32)
+        self.register_buffer("slopes", 2.0 ** (-8.0 * heads / num_heads), persistent=False)
+
+    def bias(self, query_BHTE: Tensor, offset: int = 0) -> Tensor:
+        length = query_BHTE.size(2)
+        places = torch.arange(offset + length, device=query_BHTE.device)
+        distances_TS = (places[offset:, None] - places).abs()
+        return (-self.slopes[:, None, None] * distances_TS).to(query_BHTE.dtype)
