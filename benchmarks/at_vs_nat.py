@@ -24,9 +24,9 @@ import torch
 from benchmarks.command_line import publish
 from benchmarks.machine import markdown_table, provenance
 from benchmarks.picture import picture
+from seq2seq_suite.experiments.verbs import open_run
 from seq2seq_suite.metrics.significance import FORMULAS, interval
 from seq2seq_suite.training.evaluate import Decoder, failures
-from seq2seq_suite.training.experiment import open_run
 from seq2seq_suite.types import Example, UserError
 
 HEADER = ("run", "strategy", "figure", "95 % interval", "ms, batch 1", "95th percentile", "faster", "/s, batch 64",

@@ -23,8 +23,8 @@ from benchmarks.picture import picture
 from benchmarks.worth import train
 from seq2seq_suite import config_file
 from seq2seq_suite.config import Config
+from seq2seq_suite.experiments.prepare import portion
 from seq2seq_suite.metrics.labels import binarise, score_labels
-from seq2seq_suite.training.preparation import portion
 
 LINEAR = "linear SVM"
 SCRATCH, ALONE, BOTH = "from nothing", "pre-trained, lambda 0", "pre-trained, lambda 0.5"

@@ -24,11 +24,11 @@ from benchmarks.command_line import publish
 from benchmarks.machine import markdown_table, provenance
 from benchmarks.picture import picture
 from seq2seq_suite import config_file
+from seq2seq_suite.experiments.compare import Comparison, Row, compare_runs
+from seq2seq_suite.experiments.joint import parts_of
+from seq2seq_suite.experiments.study import t_interval
+from seq2seq_suite.experiments.sweep import run_all
 from seq2seq_suite.report.comparison import chance
-from seq2seq_suite.training.comparison import Comparison, Row, compare_runs
-from seq2seq_suite.training.joint import parts_of
-from seq2seq_suite.training.study import t_interval
-from seq2seq_suite.training.sweep import run_all
 
 ALONE, TOGETHER, TUNED = "alone", "together", "then tuned"
 Places = Mapping[str, Mapping[str, Path]]  # task -> kind -> directory

@@ -35,7 +35,7 @@ from seq2seq_suite.cli_inputs import (
 from seq2seq_suite.files import failure
 from seq2seq_suite.report.tables import figure, print_json, print_summary, print_table
 from seq2seq_suite.training.signals import leave_terminal, stopping
-from seq2seq_suite.types import COMMAND_LINE, ConfigError, RunError, UserError
+from seq2seq_suite.types import COMMAND_LINE, ConfigError, Interrupted, RunError, UserError
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, context_settings={"help_option_names": ["-h", "--help"]})
 
@@ -82,15 +82,14 @@ def _carry_out(arguments: list[str], processes: int) -> tuple[int, str]:
         return 2, str(error)
     except RunError as error:
         return 1, str(error)
+    except Interrupted:
+        return 130, "interrupted; the state was saved, the same command with --resume goes on from here"
     except OSError as error:  # a name that no file can have is the user's mistake
         return 2 if error.errno in (errno.ENAMETOOLONG, errno.ELOOP) else 1, failure(error)
     except Exception as error:
         if told := short_of_memory(error):
             return 1, told
-        experiment = sys.modules.get("seq2seq_suite.training.experiment")
-        if experiment is None or not isinstance(error, experiment.Interrupted):
-            raise
-        return 130, "interrupted; the state was saved, the same command with --resume goes on from here"
+        raise
     return 0, ""
 
 
@@ -156,13 +155,14 @@ def run(
     configs = [config_file.load(path, changes) for path in paths]
     directories = directories_of(paths, output)
     options = [*(["--resume"] if resume else []), *(["--overwrite"] if overwrite else [])]
-    from seq2seq_suite.training import distributed, experiment
+    from seq2seq_suite.experiments import verbs
+    from seq2seq_suite.training import distributed
 
     for path, config, directory in zip(paths, configs, directories, strict=True):
         if len(paths) > 1:
             print(f"{path}", flush=True)
         command = [*PROGRAM.split(), "run", str(path), *changes, "--output", str(directory), *options]
-        summary = experiment.run(config, directory, resume=resume, overwrite=overwrite, command=command)
+        summary = verbs.run(config, directory, resume=resume, overwrite=overwrite, command=command)
         print_summary(summary)
         print(f"the run lies in {directory}", flush=True)
     if len(paths) > 1 and distributed.ranks().is_first:
@@ -191,8 +191,8 @@ def sweep(
       python -m seq2seq_suite sweep tasks/studies/norms.yaml training.max_minutes=0.5
       python -m seq2seq_suite sweep tasks/studies/norms.yaml --on tasks/asr.yaml --jobs 2
     """
-    from seq2seq_suite.training import study
-    from seq2seq_suite.training.sweep import sweep as run_all
+    from seq2seq_suite.experiments import study
+    from seq2seq_suite.experiments.sweep import sweep as run_all
 
     path, given = Path(yaml), only_overrides(settings or [])
     folder = output or Path("runs") / f"sweep-{path.stem}"
@@ -227,9 +227,9 @@ def evaluate(
       python -m seq2seq_suite evaluate runs/parsing search.beam_size=4 --split validation --json
     """
     changes = only_overrides(overrides or [])
-    from seq2seq_suite.training import experiment
+    from seq2seq_suite.experiments import verbs
 
-    summary = experiment.evaluate(experiment.choose_task(directory, task), split=split, data=data, overrides=changes)
+    summary = verbs.evaluate(verbs.choose_task(directory, task), split=split, data=data, overrides=changes)
     print_json(summary) if json else print_summary(summary)
 
 
@@ -324,12 +324,12 @@ def distill(
     """
     overrides = only_overrides(changes or [])
     from seq2seq_suite import library
-    from seq2seq_suite.training import distillation
+    from seq2seq_suite.experiments import distill
 
     run = library.load(directory, settings=overrides)
     more = {name: [run.example(text, file=file, line=line) for text, (file, line) in read_inputs((), name)]
             for name in sources or []}
-    facts = distillation.distill(run.opened, directory, output, command=sys.argv, more=more)
+    facts = distill.distill(run.opened, directory, output, command=sys.argv, more=more)
     agreement = ", ".join(f"{name} {figure(value)}" for name, value in facts["against_references"].items())
     print(f"{output}: {facts['rows']:,} targets ({facts['empty']:,} empty ones kept as they were)\n"
           f"against the references: {agreement}")
@@ -389,8 +389,8 @@ def score(
 
 def _compare(directories: Sequence[Path], *, split: str, measure: bool, html: Path | None = None,
              table: Path | None = None, json: Path | None = None) -> None:
+    from seq2seq_suite.experiments.compare import compare_runs
     from seq2seq_suite.report.comparison import print_comparison, write_comparison
-    from seq2seq_suite.training.comparison import compare_runs
 
     found = compare_runs(directories, split=split, measure=measure).plain()
     print_comparison(found["rows"], found["pairs"])

@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING, Any, overload
 from seq2seq_suite import config_file
 from seq2seq_suite.config import Config
 from seq2seq_suite.config_uses import why_unused
-from seq2seq_suite.training import experiment
-from seq2seq_suite.training.comparison import Comparison, compare_runs
+from seq2seq_suite.experiments import verbs
+from seq2seq_suite.experiments.compare import Comparison, compare_runs
 from seq2seq_suite.training.records import read_summary
 from seq2seq_suite.types import ConfigError, DataError, Example, Task
 
@@ -72,14 +72,14 @@ class Run:
         return f"Run({str(self.path)!r})"
 
     @cached_property
-    def opened(self) -> experiment.LoadedRun:
+    def opened(self) -> verbs.LoadedRun:
         """Configuration, task, model and search, ready to decode."""
-        return experiment.open_run(self.path, self._settings)
+        return verbs.open_run(self.path, self._settings)
 
     @cached_property
     def config(self) -> Config:
         """The run's configuration, with the changes asked for."""
-        return experiment.config_of(self.path, self._settings)
+        return verbs.config_of(self.path, self._settings)
 
     @property
     def summary(self) -> dict[str, Any]:
@@ -152,7 +152,7 @@ class Run:
         Returns:
             The task's figures; of a joint run `task/metric`.
         """
-        found = experiment.evaluate(self.path, split=split, data=None if data is None else str(data),
+        found = verbs.evaluate(self.path, split=split, data=None if data is None else str(data),
                                     overrides=self._settings)
         return found["splits"][split]
 
@@ -169,7 +169,7 @@ def load(path: str | Path, *, task: str | None = None, settings: Settings = ()) 
         DataError: the directory is no run.
         ConfigError: a setting is wrong.
     """
-    run = Run(experiment.choose_task(Path(path), task), settings=settings)
+    run = Run(verbs.choose_task(Path(path), task), settings=settings)
     _ = run.config
     return run
 
@@ -191,7 +191,7 @@ def train(config: Config | Mapping[str, Any] | str | Path, *, output: str | Path
         ConfigError, DataError: something the caller can put right.
         RunError: the loss is no longer finite, or a file cannot be written.
     """
-    experiment.run(read_config(config, settings), Path(output), resume=resume, overwrite=overwrite,
+    verbs.run(read_config(config, settings), Path(output), resume=resume, overwrite=overwrite,
                    command=list(sys.argv), callbacks=callbacks)
     return Run(output)
 
@@ -202,7 +202,7 @@ def check(config: Config | Mapping[str, Any] | str | Path, *, settings: Settings
     Returns:
         (what, finding) rows: sizes, lengths, the share of unknown symbols, a sample, memory; `warning` rows last.
     """
-    return experiment.check(read_config(config, settings))
+    return verbs.check(read_config(config, settings))
 
 
 def compare(*runs: Run | str | Path, split: str = "test", speed: bool = False) -> Comparison:

@@ -87,6 +87,10 @@ class RunError(Exception):
     """Something failed while running, through no fault in the user's files: exit code 1."""
 
 
+class Interrupted(Exception):
+    """The run was stopped by Ctrl-C, SIGTERM or SIGHUP after saving where it was: exit code 130."""
+
+
 @dataclass(frozen=True)
 class Example:
     """One item of a task.

@@ -25,8 +25,9 @@ MAY_IMPORT = {
     "metrics": set(),
     "tasks": {"data", "metrics", "config_section"},
     "report": set(),
-    "training": {"model", "strategies", "data", "metrics", "tasks", "report", "config", "config_section",
-                 "config_file", "kernels"},
+    "training": {"model", "strategies", "data", "metrics", "config", "config_section", "report", "kernels"},
+    "experiments": {"training", "model", "strategies", "data", "metrics", "tasks", "report", "config", "config_section",
+                    "config_file", "kernels"},
 }
 # A type in an annotation is no dependency at run time: the builder reads the configuration's fields.
 FOR_TYPES_ONLY = {"model": {"config_backbone"}, "config_uses": {"config"}, "tasks": {"config"}}

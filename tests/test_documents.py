@@ -13,10 +13,10 @@ import pytest
 
 from seq2seq_suite import cli
 from seq2seq_suite.config_file import load
+from seq2seq_suite.experiments import study, verbs
 from seq2seq_suite.miniworld.english import english
 from seq2seq_suite.miniworld.sentences import SPLITS, scenes
 from seq2seq_suite.miniworld.topics import texts
-from seq2seq_suite.training import experiment, study
 
 ROOT = Path(__file__).parents[1]
 MULTITASK = tuple(load(ROOT / "tasks" / "multitask.yaml").tasks)
@@ -67,8 +67,8 @@ def test_every_yaml_is_checked_and_takes_a_step(path, treebank, tmp_path):
     hearing = [prefix for prefix, part in parts.items() if "audio" in part.own_sections]
     config = load(path, [*(f"{prefix}data.path={treebank}" for prefix in parts),
                          *(f"{prefix}audio.cache={tmp_path / 'features'}" for prefix in hearing), *SMALL])
-    assert any(what.endswith("largest batch") for what, _ in experiment.check(config))
-    summary = experiment.run(config, tmp_path / "run", resume=False, overwrite=False, command=["test"])
+    assert any(what.endswith("largest batch") for what, _ in verbs.check(config))
+    summary = verbs.run(config, tmp_path / "run", resume=False, overwrite=False, command=["test"])
     assert summary["updates"] == 2
     assert set(config.data.test_splits) <= set(summary["splits"])
 

@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 import pytest
-from training.small_run import small_config, start, write_trees
+from small_run import small_config, start, write_trees
 
 import seq2seq_suite as s2s
 from seq2seq_suite import cli

@@ -21,8 +21,8 @@ from benchmarks.machine import markdown_table, provenance
 KINDS = tuple(kind for module in (settings, rows, verbs, pages, damage, kills, disks) for kind in module.KINDS)
 # What verbs import when they first need it; children find it in place.
 _PRELOADED = ("datasets", "soundfile", "PIL.Image", "sacrebleu", "sklearn.svm", "sklearn.feature_extraction.text",
-              "torch._dynamo", "seq2seq_suite.training.experiment", "seq2seq_suite.training.study",
-              "seq2seq_suite.training.comparison", "seq2seq_suite.report.comparison")
+              "torch._dynamo", "seq2seq_suite.experiments.verbs", "seq2seq_suite.experiments.study",
+              "seq2seq_suite.experiments.compare", "seq2seq_suite.report.comparison")
 
 
 def options(kinds: Sequence[Kind]) -> argparse.ArgumentParser:

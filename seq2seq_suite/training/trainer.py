@@ -28,11 +28,7 @@ from seq2seq_suite.training.evaluate import Decoder, is_better
 from seq2seq_suite.training.optimizer import MovingAverage, build_optimizer, learning_rate, set_rate
 from seq2seq_suite.training.run_directory import RunDirectory
 from seq2seq_suite.training.signals import leave_terminal, stopping
-from seq2seq_suite.types import Batch, Encoded, Example, RunError
-
-
-class Interrupted(Exception):
-    """The run was stopped by Ctrl-C, SIGTERM or SIGHUP after saving where it was."""
+from seq2seq_suite.types import Batch, Encoded, Example, Interrupted, RunError
 
 
 class StopRequest:

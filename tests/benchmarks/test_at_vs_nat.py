@@ -8,7 +8,7 @@ pytest.importorskip("matplotlib", reason="comes with the extra `bench`")
 
 from benchmarks import at_vs_nat
 from seq2seq_suite.config import Config
-from seq2seq_suite.training import experiment
+from seq2seq_suite.experiments import verbs
 
 
 def test_runs_of_one_task_stand_in_a_table_and_a_plot(tmp_path, capsys):
@@ -22,7 +22,7 @@ def test_runs_of_one_task_stand_in_a_table_and_a_plot(tmp_path, capsys):
             "backbone": {"width": 16, "feed_forward_width": 16, "num_heads": 2, "encoder_layers": 1,
                          "decoder_layers": 1},
             "training": {"max_updates": 1, "validate_every": 1, "threads": 1}})
-        experiment.run(config, tmp_path / kind, resume=False, overwrite=False, command=["test"])
+        verbs.run(config, tmp_path / kind, resume=False, overwrite=False, command=["test"])
     capsys.readouterr()
     runs = [f"{tmp_path}/autoregressive:search.beam_size=2:search.max_length_factor=1.0", f"all at once={tmp_path}/ctc"]
     at_vs_nat.main([*runs, "--rounds", "1", "--sentences", "3", "--threads", "1", "--plot", str(tmp_path / "plot.png")])

@@ -29,7 +29,7 @@ from benchmarks.faults import (
 )
 from benchmarks.faults.campaign import Case, Kind
 from seq2seq_suite import cli, config_file
-from seq2seq_suite.training import experiment  # noqa: F401
+from seq2seq_suite.experiments import verbs  # noqa: F401
 
 
 def case_of(kind: str, number: int, folder: Path, main=cli.main, *, seed: int = 1) -> Case:

@@ -8,10 +8,10 @@ import torch
 
 from seq2seq_suite import kernels
 from seq2seq_suite.config_file import dump, load
+from seq2seq_suite.experiments import verbs
 from seq2seq_suite.kernels.dropout import dropout as fast_dropout
 from seq2seq_suite.model.dropout import Dropout
 from seq2seq_suite.model.dropout import dropout as plain_dropout
-from seq2seq_suite.training import experiment
 from seq2seq_suite.types import ConfigError
 
 TINY = ("backbone.width=8", "backbone.feed_forward_width=8", "backbone.num_heads=2", "backbone.encoder_layers=1",
@@ -90,13 +90,13 @@ def test_a_run_with_a_component_says_so_and_predicts_with_it(folder):
     component = config.components["dropout"]
     assert component == f"{folder / 'mine.py'}:halve"
     assert ("code of yours", f"{component} takes the place of dropout: the code of that file is run"
-            ) in experiment.check(config)
+            ) in verbs.check(config)
     run = folder.parent / "run"
-    experiment.run(config, run, resume=False, overwrite=False, command=[])
+    verbs.run(config, run, resume=False, overwrite=False, command=[])
     facts = json.loads((run / "provenance.json").read_text())
     assert facts["kernels"] == "plain" and facts["components"]["dropout"].startswith(f"{component} sha256 ")
     assert load(run / "config.yaml") == config and "kernels: plain" in dump(config)
-    model = experiment.open_run(run, []).decoder.model
+    model = verbs.open_run(run, []).decoder.model
     layers = [part for part in model.modules() if isinstance(part, Dropout)]
     assert layers and all(layer.dropout(2.0, 0.5) == 1.0 for layer in layers)
 
@@ -104,9 +104,9 @@ def test_a_run_with_a_component_says_so_and_predicts_with_it(folder):
 def test_code_that_lies_in_a_run_directory_is_not_run(folder):
     config = load(write(folder, "dropout: mine.py:halve"), TINY)
     run = folder.parent / "run"
-    experiment.run(config, run, resume=False, overwrite=False, command=[])
+    verbs.run(config, run, resume=False, overwrite=False, command=[])
     (run / "evil.py").write_text("raise SystemExit\n")
     text = (run / "config.yaml").read_text()
     (run / "config.yaml").write_text(text.replace(str(folder / "mine.py"), "evil.py"))
     with pytest.raises(ConfigError, match="whose code is never run"):
-        experiment.open_run(run, [])
+        verbs.open_run(run, [])

@@ -18,12 +18,12 @@ from benchmarks import cascade  # noqa: E402
 from seq2seq_suite.config import Config  # noqa: E402
 from seq2seq_suite.data.batching import collate  # noqa: E402
 from seq2seq_suite.data.formats import Row  # noqa: E402
+from seq2seq_suite.experiments import verbs  # noqa: E402
+from seq2seq_suite.experiments.compare import compare_runs  # noqa: E402
 from seq2seq_suite.strategies.autoregressive import Autoregressive  # noqa: E402
 from seq2seq_suite.strategies.auxiliary import Auxiliaries  # noqa: E402
 from seq2seq_suite.strategies.search import SearchOptions  # noqa: E402
 from seq2seq_suite.tasks.reading import file_of  # noqa: E402
-from seq2seq_suite.training import experiment  # noqa: E402
-from seq2seq_suite.training.comparison import compare_runs  # noqa: E402
 from seq2seq_suite.types import DataError  # noqa: E402
 
 TEXTS = ("yes", "no", "go to two", "zero one", "one zero", "aab", "ba", "stop")
@@ -202,7 +202,7 @@ def train(folder, tmp_path):
             keys[section] = {**common[section], **changes} if isinstance(changes, dict) and section in common \
                 else changes
         audio = {"audio": sound} if keys["task"] != "translation" else {}
-        return experiment.run(Config.model_validate({**common, **audio, **keys}), tmp_path / name, resume=False,
+        return verbs.run(Config.model_validate({**common, **audio, **keys}), tmp_path / name, resume=False,
                               overwrite=False, command=["test"])
     return run
 

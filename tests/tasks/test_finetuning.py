@@ -10,10 +10,10 @@ from task_tools import make_task, write_rows
 
 from seq2seq_suite.config import Config
 from seq2seq_suite.data.batching import collate
+from seq2seq_suite.experiments import verbs
 from seq2seq_suite.miniworld.stories import questions
 from seq2seq_suite.strategies.language_model import LanguageModel
 from seq2seq_suite.strategies.search import SearchOptions
-from seq2seq_suite.training import experiment
 from seq2seq_suite.types import END, ConfigError, DataError, Example
 
 BACKBONE = {"width": 32, "feed_forward_width": 32, "num_heads": 4, "encoder_layers": 1, "decoder_layers": 2,
@@ -38,7 +38,7 @@ def run(folder: Path, name: str, rows, **keys):
         "device": "cpu", "backbone": BACKBONE, **keys, "data": {"path": str(data), "test_splits": ["train"],
                                                                 "max_length": 100, **keys.get("data", {})},
         "training": {**TRAINING, **keys.get("training", {})}})
-    return experiment.run(config, folder / name, resume=False, overwrite=False, command=["test"])
+    return verbs.run(config, folder / name, resume=False, overwrite=False, command=["test"])
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def test_training_begins_with_what_the_language_model_knows(pretrained, tmp_path
     run(tmp_path, "labels", ROWS, task="multilabel", multilabel={"encoding": "pieces"}, init_from=str(pretrained),
         training={"learning_rate": 1e-12}, **FINETUNING)
     assert "frontend, decoder, language begin as in" in (tmp_path / "labels" / "log.txt").read_text()
-    teacher, tuned = (experiment.open_run(directory, []) for directory in (pretrained, tmp_path / "labels"))
+    teacher, tuned = (verbs.open_run(directory, []) for directory in (pretrained, tmp_path / "labels"))
     text = "corn and oil fell"
     (hypothesis,), = strategy_of(LanguageModel).generate(
         teacher.decoder.model, collate(teacher.task.encode([Example(text, text)]), "language_model"),
@@ -126,4 +126,4 @@ def test_what_does_not_fit_is_said(pretrained, tmp_path):
             ({"qa": {"encoding": "pieces", "pointer": True}}, "use tokens")):
         with pytest.raises((ValueError, ConfigError), match=message):
             Config.model_validate({"task": "qa", "search": {"max_length_factor": 0.5}, **wrong})
-    assert math.isfinite(experiment.open_run(pretrained, []).config.training.learning_rate)
+    assert math.isfinite(verbs.open_run(pretrained, []).config.training.learning_rate)

@@ -16,12 +16,12 @@ from task_tools import write_rows
 from seq2seq_suite.config import Config
 from seq2seq_suite.config_file import load
 from seq2seq_suite.data.batching import collate
+from seq2seq_suite.experiments import verbs
 from seq2seq_suite.metrics.answers import Gold
 from seq2seq_suite.miniworld import rows as embedded
 from seq2seq_suite.strategies.autoregressive import Autoregressive
 from seq2seq_suite.tasks.qa.passages import JOINER, Passage, crop, sentences_of, symbols_of, text_of, words_of
 from seq2seq_suite.tasks.qa.task import _holds
-from seq2seq_suite.training import experiment
 from seq2seq_suite.types import BEGIN, END, UNKNOWN, DataError, Example, Hypothesis
 
 ROOT = Path(__file__).parents[2]
@@ -291,7 +291,7 @@ def test_every_yaml_of_question_answering_trains_on_a_local_folder(path, tmp_pat
     config = load(path, [f"data.path={folder}", "backbone.width=32", "backbone.feed_forward_width=32",
                          "backbone.num_heads=4", "backbone.decoder_layers=1", "training.max_updates=2",
                          "training.validate_every=2", "training.log_every=1", "training.threads=1", "device=cpu"])
-    summary = experiment.run(config, tmp_path / "run", resume=False, overwrite=False, command=["test"])
+    summary = verbs.run(config, tmp_path / "run", resume=False, overwrite=False, command=["test"])
     assert summary["updates"] == 2 and summary["primary_metric"] == "exact_match"
     assert set(config.data.test_splits) <= set(summary["splits"])
     details = json.loads((tmp_path / "run" / "predictions" / f"{config.data.test_splits[0]}.details.json").read_text())
@@ -312,5 +312,5 @@ def test_eight_questions_are_learned_by_heart(encoding, pointer, tmp_path):
     rows = list(embedded("questions", "train", size=8))
     for split in ("train", "validation"):
         write_rows(tmp_path / "data", rows, split=split)
-    summary = experiment.run(config, tmp_path / "run", resume=False, overwrite=False, command=["test"])
+    summary = verbs.run(config, tmp_path / "run", resume=False, overwrite=False, command=["test"])
     assert summary["splits"]["train"]["exact_match"] == 100.0

@@ -11,10 +11,11 @@ from small_run import metrics, small_config, start, weights, write_trees
 from torch import nn
 
 from seq2seq_suite import cli
+from seq2seq_suite.experiments import resuming, study, sweep
+from seq2seq_suite.experiments.compare import compare_runs
 from seq2seq_suite.report.html import write_report
-from seq2seq_suite.training import checkpoint, resuming, study, sweep
+from seq2seq_suite.training import checkpoint
 from seq2seq_suite.training import weights as stored
-from seq2seq_suite.training.comparison import compare_runs
 from seq2seq_suite.training.run_directory import RunDirectory
 from seq2seq_suite.types import DataError
 

@@ -13,13 +13,13 @@ from small_run import Recorder, metrics, small_config, start, write_trees
 from seq2seq_suite import cli, config_file
 from seq2seq_suite.config import Config
 from seq2seq_suite.data.batching import Bucketed, collate
+from seq2seq_suite.experiments.prepare import subset
 from seq2seq_suite.tasks import open_task
 from seq2seq_suite.training import build
 from seq2seq_suite.training.checkpoint import Progress
-from seq2seq_suite.training.preparation import subset
 from seq2seq_suite.training.run_directory import RunDirectory
-from seq2seq_suite.training.trainer import Interrupted, StopRequest, Trainer, _Interval, limit_reached
-from seq2seq_suite.types import RunError
+from seq2seq_suite.training.trainer import StopRequest, Trainer, _Interval, limit_reached
+from seq2seq_suite.types import Interrupted, RunError
 
 
 @pytest.fixture(scope="module")

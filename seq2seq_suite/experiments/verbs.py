@@ -14,15 +14,10 @@ import torch
 from seq2seq_suite import config_file
 from seq2seq_suite.config import Config
 from seq2seq_suite.data.batching import Bucketed
-from seq2seq_suite.report.html import write_report
-from seq2seq_suite.tasks import open_task
-from seq2seq_suite.training import distributed, resuming, weights
-from seq2seq_suite.training.build import build_decoder, choose_device, choose_precision, use_threads
-from seq2seq_suite.training.distillation import is_distilled
-from seq2seq_suite.training.distributed import Ranks
-from seq2seq_suite.training.evaluate import Decoder, evaluate_splits, settle
-from seq2seq_suite.training.joint import directory_of, parts_of, run_joint
-from seq2seq_suite.training.preparation import (
+from seq2seq_suite.experiments import resuming
+from seq2seq_suite.experiments.distill import is_distilled
+from seq2seq_suite.experiments.joint import directory_of, parts_of, run_joint
+from seq2seq_suite.experiments.prepare import (
     begin_as,
     encode,
     few_shapes,
@@ -32,11 +27,17 @@ from seq2seq_suite.training.preparation import (
     renewing,
     subset,
 )
+from seq2seq_suite.report.html import write_report
+from seq2seq_suite.tasks import open_task
+from seq2seq_suite.training import distributed, weights
+from seq2seq_suite.training.build import build_decoder, choose_device, choose_precision, use_threads
+from seq2seq_suite.training.distributed import Ranks
+from seq2seq_suite.training.evaluate import Decoder, evaluate_splits, settle
 from seq2seq_suite.training.run_directory import RunDirectory
-from seq2seq_suite.training.trainer import Interrupted, Trainer, finished, limit_reached
+from seq2seq_suite.training.trainer import Trainer, finished, limit_reached
 from seq2seq_suite.types import ConfigError, DataError, Example, Rewritable, Task
 
-__all__ = ["Interrupted", "LoadedRun", "check", "choose_task", "config_of", "evaluate", "open_run", "run"]
+__all__ = ["LoadedRun", "check", "choose_task", "config_of", "evaluate", "open_run", "run"]
 
 
 def run(config: Config, directory: Path, *, resume: bool, overwrite: bool, command: list[str],
@@ -270,7 +271,7 @@ def check(config: Config) -> list[tuple[str, str]]:
     Returns:
         (what, finding) rows: sizes, lengths, unknown symbols, a sample and an estimate of memory.
     """
-    from seq2seq_suite.training.check import examine
+    from seq2seq_suite.experiments.check import examine
 
     if config.task == "multitask":
         return [(f"{name}: {what}", found) for name, part in config.tasks.items() for what, found in check(part)]

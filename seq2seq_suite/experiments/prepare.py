@@ -12,9 +12,10 @@ from torch import Tensor
 
 from seq2seq_suite import config_file
 from seq2seq_suite.config import Config
+from seq2seq_suite.experiments import resuming
 from seq2seq_suite.model.seq2seq import Seq2Seq
 from seq2seq_suite.tasks.reading import place_of
-from seq2seq_suite.training import resuming, weights
+from seq2seq_suite.training import weights
 from seq2seq_suite.training.distributed import Ranks
 from seq2seq_suite.training.run_directory import RunDirectory, provenance
 from seq2seq_suite.types import DataError, Encoded, Example, Task, Varied

@@ -11,8 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from seq2seq_suite import config_file
+from seq2seq_suite.experiments.resuming import check_same
 from seq2seq_suite.training.records import read_summary
-from seq2seq_suite.training.resuming import check_same
 from seq2seq_suite.training.run_directory import CONFIG, RunDirectory
 from seq2seq_suite.types import COMMAND_LINE, ConfigError, DataError, RunError
 

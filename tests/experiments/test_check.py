@@ -9,13 +9,14 @@ from small_run import small_config, write_rows, write_trees
 from torch import nn
 
 from seq2seq_suite.config import Config
+from seq2seq_suite.experiments import check, verbs
 from seq2seq_suite.tasks import open_task
-from seq2seq_suite.training import build, check, experiment
+from seq2seq_suite.training import build
 from seq2seq_suite.types import DataError, Encoded
 
 
 def found(config: Config) -> tuple[dict[str, str], list[str]]:
-    rows = experiment.check(config)
+    rows = verbs.check(config)
     return dict(rows), [text for what, text in rows if what == "warning"]
 
 
@@ -66,7 +67,7 @@ def test_a_target_that_the_decoder_has_no_positions_for_is_named(tmp_path):
         write_rows(tmp_path / f"{split}.jsonl", ["(TOP (S (NP (NNP Ann)) (VP (VBZ reads))))", deep])
     config = changed(small_config(tmp_path), "data", path=str(tmp_path), max_length=20)
     with pytest.raises(DataError, match=r"train\.jsonl:2: a target of \d+ symbols") as caught:
-        experiment.check(changed(config, "backbone", max_positions=200))
+        verbs.check(changed(config, "backbone", max_positions=200))
     assert "backbone.max_positions is 200" in caught.value.expected
 
 

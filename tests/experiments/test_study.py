@@ -8,7 +8,7 @@ from scipy.stats import t
 
 from benchmarks import studies
 from seq2seq_suite import cli
-from seq2seq_suite.training import study
+from seq2seq_suite.experiments import study
 from seq2seq_suite.types import ConfigError
 
 EXPERIMENT = """task: qa

@@ -19,12 +19,12 @@ from seq2seq_suite import cli, config_file
 from seq2seq_suite.config_backbone import Backbone
 from seq2seq_suite.data.batching import Bucketed
 from seq2seq_suite.data.mixture import Mixture, shares
+from seq2seq_suite.experiments import verbs
+from seq2seq_suite.experiments.compare import compare_runs
+from seq2seq_suite.experiments.joint import JointDecoder, build_joint, directory_of
 from seq2seq_suite.model.build import build_model
 from seq2seq_suite.sizes import Sizes, SoundShape
 from seq2seq_suite.tasks import open_task
-from seq2seq_suite.training import experiment
-from seq2seq_suite.training.comparison import compare_runs
-from seq2seq_suite.training.joint import JointDecoder, build_joint, directory_of
 from seq2seq_suite.types import ConfigError, DataError
 
 WORDS = ["red", "blue", "green", "small", "large", "dog", "cat", "bird", "runs", "sings"]
@@ -66,7 +66,7 @@ def joint(folder: Path, *overrides: str):
 
 
 def start(config, directory: Path, *, resume: bool = False):
-    return experiment.run(config, directory, resume=resume, overwrite=False, command=["run"])
+    return verbs.run(config, directory, resume=resume, overwrite=False, command=["run"])
 
 
 def summary_of(directory: Path) -> dict:
@@ -292,9 +292,9 @@ def test_what_is_wrong_is_said(folder, finished, capsys):
         with pytest.raises(ConfigError, match=message):
             joint(folder, override)
     with pytest.raises(ConfigError, match="one of them: labels, questions, german"):
-        experiment.open_run(finished, [])
+        verbs.open_run(finished, [])
     with pytest.raises(DataError, match="there is no task 'spanish'"):
-        experiment.choose_task(finished, "spanish")
+        verbs.choose_task(finished, "spanish")
     assert cli.main(["check", str(folder / "joint.yaml")]) == 0
     assert "german: " in capsys.readouterr().out
 

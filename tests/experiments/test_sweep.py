@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from seq2seq_suite import cli
-from seq2seq_suite.training import sweep
+from seq2seq_suite.experiments import sweep
 from seq2seq_suite.types import ConfigError
 
 

@@ -19,6 +19,15 @@ from seq2seq_suite import config_file
 from seq2seq_suite.config import Config
 from seq2seq_suite.data.batching import Bucketed
 from seq2seq_suite.data.mixture import Mixture, shares
+from seq2seq_suite.experiments.prepare import (
+    encode,
+    few_shapes,
+    note_origin,
+    prepare_vocabulary,
+    read_splits,
+    renewing,
+    subset,
+)
 from seq2seq_suite.files import atomic_write_text
 from seq2seq_suite.model.joint import JointModel
 from seq2seq_suite.model.seq2seq import Seq2Seq
@@ -31,15 +40,6 @@ from seq2seq_suite.training.balance import GradientBalance
 from seq2seq_suite.training.build import build_decoder, choose_device, choose_precision, sizes_of, use_threads
 from seq2seq_suite.training.distributed import ALONE, Ranks
 from seq2seq_suite.training.evaluate import Decoder, evaluate_splits, settle
-from seq2seq_suite.training.preparation import (
-    encode,
-    few_shapes,
-    note_origin,
-    prepare_vocabulary,
-    read_splits,
-    renewing,
-    subset,
-)
 from seq2seq_suite.training.run_directory import RunDirectory
 from seq2seq_suite.training.trainer import Trainer
 from seq2seq_suite.types import Encoded, Example, Score, Task

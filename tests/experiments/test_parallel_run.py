@@ -14,9 +14,9 @@ from seq2seq_suite import cli
 from seq2seq_suite.config import Config
 from seq2seq_suite.config_file import dump
 from seq2seq_suite.data.batching import collate
+from seq2seq_suite.experiments import verbs
 from seq2seq_suite.model.seq2seq import Seq2Seq
 from seq2seq_suite.strategies.autoregressive import Autoregressive
-from seq2seq_suite.training import experiment
 from seq2seq_suite.types import END, ConfigError, DataError
 
 KINDS = {
@@ -48,13 +48,13 @@ def config(folder, kind: str, *, max_updates: int = 4, precision: str = "float32
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_run_resumed_halfway_equals_one_in_a_go(folder, tmp_path, kind):
     whole, parts = tmp_path / "whole", tmp_path / "parts"
-    summary = experiment.run(config(folder, kind), whole, resume=False, overwrite=False, command=["run"])
-    experiment.run(config(folder, kind, max_updates=2), parts, resume=False, overwrite=False, command=["run"])
-    experiment.run(config(folder, kind), parts, resume=True, overwrite=False, command=["run"])
+    summary = verbs.run(config(folder, kind), whole, resume=False, overwrite=False, command=["run"])
+    verbs.run(config(folder, kind, max_updates=2), parts, resume=False, overwrite=False, command=["run"])
+    verbs.run(config(folder, kind), parts, resume=True, overwrite=False, command=["run"])
     one, other = ((path / "checkpoints" / "last" / "model.safetensors").read_bytes() for path in (whole, parts))
     assert one == other
     assert set(summary["splits"]["test"]) >= {"bleu", "chrf"}
-    again = experiment.evaluate(whole, split="test", data=None, overrides=["search.beam_size=1"])
+    again = verbs.evaluate(whole, split="test", data=None, overrides=["search.beam_size=1"])
     assert set(again["failures"]["test"]) == {"invalid", "empty", "repeated", "truncated"}
 
 
@@ -63,7 +63,7 @@ def test_a_run_multiplies_in_bfloat16_and_its_losses_are_finite(folder, tmp_path
     encode, seen = Seq2Seq.encode, []
     monkeypatch.setattr(Seq2Seq, "encode", lambda model, batch: seen.append(
         (model.training, torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu"))) or encode(model, batch))
-    experiment.run(config(folder, kind, max_updates=2, precision="bfloat16"), tmp_path / "run", resume=False,
+    verbs.run(config(folder, kind, max_updates=2, precision="bfloat16"), tmp_path / "run", resume=False,
                    overwrite=False, command=["run"])
     assert {(training, low) for training, low, _ in seen} == {(True, True), (False, False)}  # decoding is exact
     assert {kind for _, low, kind in seen if low} == {torch.bfloat16}
@@ -75,7 +75,7 @@ def test_a_run_multiplies_in_bfloat16_and_its_losses_are_finite(folder, tmp_path
 def test_a_run_writes_its_targets_anew_for_another_to_learn_from(folder, tmp_path, capsys):
     teacher, distilled = tmp_path / "teacher", tmp_path / "distilled"
     left_to_right = config(folder, "ctc").model_copy(update={"strategy": Config(task="translation").strategy})
-    experiment.run(left_to_right, teacher, resume=False, overwrite=False, command=["run"])
+    verbs.run(left_to_right, teacher, resume=False, overwrite=False, command=["run"])
     assert cli.main(["distill", str(teacher), "--output", str(distilled), "--set", "search.beam_size=1"]) == 0
     rows = {split: [json.loads(line) for line in (distilled / f"{split}.jsonl").read_text().splitlines()]
             for split in ("train", "validation", "test")}
@@ -87,9 +87,9 @@ def test_a_run_writes_its_targets_anew_for_another_to_learn_from(folder, tmp_pat
     assert facts["rows"] == 20 and facts["empty"] <= kept and facts["search"]["beam_size"] == 1
     assert len(facts["teacher_weights_sha256"]) == 64 and "bleu" in facts["against_references"]
     capsys.readouterr()
-    experiment.run(config(distilled, "ctc"), tmp_path / "pupil", resume=False, overwrite=False, command=["run"])
+    verbs.run(config(distilled, "ctc"), tmp_path / "pupil", resume=False, overwrite=False, command=["run"])
     assert "usually gains" not in capsys.readouterr().out
-    experiment.run(config(folder, "ctc"), tmp_path / "raw", resume=False, overwrite=False, command=["run"])
+    verbs.run(config(folder, "ctc"), tmp_path / "raw", resume=False, overwrite=False, command=["run"])
     assert "usually gains" in capsys.readouterr().out
     assert cli.main(["distill", str(teacher), "--output", str(distilled)]) == 2
     below = distilled / "train.jsonl" / "folder"  # a file stands where a folder belongs
@@ -100,7 +100,7 @@ def test_a_run_writes_its_targets_anew_for_another_to_learn_from(folder, tmp_pat
 def test_a_teacher_translates_sources_that_nobody_has_translated(folder, tmp_path, capsys):
     teacher, distilled, more = tmp_path / "teacher", tmp_path / "distilled", tmp_path / "more.txt"
     left_to_right = config(folder, "ctc").model_copy(update={"strategy": Config(task="translation").strategy})
-    experiment.run(left_to_right, teacher, resume=False, overwrite=False, command=["run"])
+    verbs.run(left_to_right, teacher, resume=False, overwrite=False, command=["run"])
     known = [json.loads(line)["src"] for line in (folder / "train.jsonl").read_text().splitlines()]
     new = [f"{first} {second}" for first, second in itertools.pairwise(known[:5])]
     more.write_text("\n".join([*known[:3], *new, *new[:2]]) + "\n")
@@ -122,14 +122,14 @@ def test_a_teacher_translates_sources_that_nobody_has_translated(folder, tmp_pat
 def test_an_autoregressive_run_chooses_among_the_outputs(folder, tmp_path, capsys):
     teacher, pupil = tmp_path / "teacher", tmp_path / "pupil"
     left_to_right = config(folder, "ctc").model_copy(update={"strategy": Config(task="translation").strategy})
-    experiment.run(left_to_right, teacher, resume=False, overwrite=False, command=["run"])
-    experiment.run(config(folder, "length_head"), pupil, resume=False, overwrite=False, command=["run"])
-    loaded = experiment.open_run(pupil, ["search.beam_size=4", f"search.rescorer={teacher}"])
+    verbs.run(left_to_right, teacher, resume=False, overwrite=False, command=["run"])
+    verbs.run(config(folder, "length_head"), pupil, resume=False, overwrite=False, command=["run"])
+    loaded = verbs.open_run(pupil, ["search.beam_size=4", f"search.rescorer={teacher}"])
     examples = loaded.task.read("test")[:5]
     found = loaded.decoder.hypotheses(loaded.task.encode(examples))
-    free = experiment.open_run(pupil, ["search.beam_size=4", "search.num_hypotheses=4"])
+    free = verbs.open_run(pupil, ["search.beam_size=4", "search.num_hypotheses=4"])
     candidates = free.decoder.hypotheses(free.task.encode(examples))
-    scorer = experiment.open_run(teacher, [])
+    scorer = verbs.open_run(teacher, [])
     for example, (best,), others in zip(examples, found, candidates, strict=True):
         batch = collate(scorer.task.encode([example]), "translation")
         scores = []
@@ -142,7 +142,7 @@ def test_an_autoregressive_run_chooses_among_the_outputs(folder, tmp_path, capsy
         assert best.score == pytest.approx(max(scores), abs=1e-4)
     assert cli.main(["evaluate", str(pupil), f"search.rescorer={pupil}"]) == 2
     assert "an autoregressive run" in capsys.readouterr().err
-    itself = experiment.open_run(teacher, [f"search.rescorer={teacher}"])  # it is asked without one of its own
+    itself = verbs.open_run(teacher, [f"search.rescorer={teacher}"])  # it is asked without one of its own
     assert itself.decoder.rescorer is not None
 
 
@@ -151,12 +151,12 @@ def test_a_run_that_cannot_choose_is_refused_before_the_training(folder, tmp_pat
         given = config(folder, "ctc").model_dump()
         given = {**given, **changes, "search": {**given["search"], "rescorer": str(tmp_path / "other")}}
         with pytest.raises((ConfigError, DataError), match=message):
-            experiment.run(Config.model_validate(given), tmp_path / "run", resume=False, overwrite=True, command=[])
+            verbs.run(Config.model_validate(given), tmp_path / "run", resume=False, overwrite=True, command=[])
         assert not (tmp_path / "run" / "metrics.jsonl").exists()
 
     refused("not a run directory")
     left_to_right = config(folder, "ctc", max_updates=1).model_copy(update={"strategy": Config(task="qa").strategy})
-    experiment.run(left_to_right, tmp_path / "other", resume=False, overwrite=False, command=["run"])
+    verbs.run(left_to_right, tmp_path / "other", resume=False, overwrite=False, command=["run"])
     refused("its task is translation", task="qa", translation={})
     refused("its vocabulary is another one", translation={
         "source_subwords": "characters", "target_subwords": "characters", "joint": True})

@@ -10,8 +10,8 @@ from typing import Any
 from torch import nn
 
 from seq2seq_suite.config import Config
+from seq2seq_suite.experiments import verbs
 from seq2seq_suite.miniworld import rows
-from seq2seq_suite.training import experiment
 
 SIZES = {"train": 40, "validation": 8, "test": 8}
 
@@ -43,7 +43,7 @@ def small_config(folder: Path, **training: Any) -> Config:
 
 def start(config: Config, directory: Path, *, resume: bool = False) -> dict[str, Any]:
     """Run it in this process."""
-    return experiment.run(config, directory, resume=resume, overwrite=False, command=["run"])
+    return verbs.run(config, directory, resume=resume, overwrite=False, command=["run"])
 
 
 def metrics(directory: Path) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ import pytest
 from small_run import small_config, start, write_trees
 
 from seq2seq_suite import cli
-from seq2seq_suite.training.comparison import compare_runs
+from seq2seq_suite.experiments.compare import compare_runs
 from seq2seq_suite.training.evaluate import failures, longest_repetition
 from seq2seq_suite.types import DataError, Encoded, Hypothesis
 

@@ -25,8 +25,8 @@ from seq2seq_suite.tasks.parsing.task import ParsingTask
 from seq2seq_suite.training import checkpoint, signals
 from seq2seq_suite.training import weights as stored
 from seq2seq_suite.training.run_directory import RunDirectory
-from seq2seq_suite.training.trainer import Interrupted, Trainer
-from seq2seq_suite.types import ConfigError, DataError, RunError
+from seq2seq_suite.training.trainer import Trainer
+from seq2seq_suite.types import ConfigError, DataError, Interrupted, RunError
 
 
 @pytest.fixture(scope="module")

@@ -15,8 +15,8 @@ from scipy.special import stdtrit  # scipy.stats has it too, and takes a second 
 
 from seq2seq_suite import config_file
 from seq2seq_suite.config_section import NotNegative, Section
+from seq2seq_suite.experiments.sweep import run_all, slug
 from seq2seq_suite.training.records import read_summary
-from seq2seq_suite.training.sweep import run_all, slug
 from seq2seq_suite.types import COMMAND_LINE, ConfigError, DataError
 
 HEADER = ("experiment", "variant", "metric", "seeds", "mean", "95 % interval", "worst", "updates", "minutes")

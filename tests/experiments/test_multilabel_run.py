@@ -5,8 +5,8 @@ import json
 import pytest
 
 from seq2seq_suite.config import Config
+from seq2seq_suite.experiments import verbs
 from seq2seq_suite.miniworld import rows
-from seq2seq_suite.training import experiment
 
 
 @pytest.fixture(scope="module")
@@ -39,18 +39,18 @@ ALL = {"head": "label_wise", "pointer": True, "head_mixture": 0.5, "decision": "
                                      {"order": "free", **ALL}], ids=lambda options: options["order"])
 def test_a_run_resumed_halfway_equals_one_in_a_go(folder, tmp_path, options):
     whole, parts = tmp_path / "whole", tmp_path / "parts"
-    experiment.run(config(folder, **options), whole, resume=False, overwrite=False, command=["run"])
-    experiment.run(config(folder, **options, max_updates=3), parts, resume=False, overwrite=False, command=["run"])
-    experiment.run(config(folder, **options), parts, resume=True, overwrite=False, command=["run"])
+    verbs.run(config(folder, **options), whole, resume=False, overwrite=False, command=["run"])
+    verbs.run(config(folder, **options, max_updates=3), parts, resume=False, overwrite=False, command=["run"])
+    verbs.run(config(folder, **options), parts, resume=True, overwrite=False, command=["run"])
     assert weights(whole) == weights(parts)
 
 
 def test_a_run_with_every_option_is_judged_again_as_it_was(folder, tmp_path):
     directory = tmp_path / "run"
-    summary = experiment.run(config(folder, order="free", **ALL), directory, resume=False, overwrite=False,
+    summary = verbs.run(config(folder, order="free", **ALL), directory, resume=False, overwrite=False,
                              command=["run"])
     assert "threshold" in (directory / "log.txt").read_text()
-    again = experiment.evaluate(directory, split="test", data=None, overrides=[])
+    again = verbs.evaluate(directory, split="test", data=None, overrides=[])
     assert again["splits"]["test"] == summary["splits"]["test"]
     assert summary["splits"]["test"]["invalid_rate"] == 0.0
     table = json.loads((directory / "predictions" / "test.details.json").read_text())["per_label"]
@@ -60,5 +60,5 @@ def test_a_run_with_every_option_is_judged_again_as_it_was(folder, tmp_path):
 @pytest.mark.parametrize("order", ["random", "free"])
 def test_low_precision_trains_every_part_to_finite_figures(folder, tmp_path, order):
     small = config(folder, precision="bfloat16", order=order, **ALL)
-    summary = experiment.run(small, tmp_path / "run", resume=False, overwrite=False, command=["run"])
+    summary = verbs.run(small, tmp_path / "run", resume=False, overwrite=False, command=["run"])
     assert summary["updates"] == 6 and 0.0 <= summary["splits"]["test"]["micro_f1"] <= 100.0

@@ -12,7 +12,7 @@ from seq2seq_suite.training.weights import MODEL, best, hash_of
 from seq2seq_suite.types import ConfigError, Example, Rewritable
 
 if TYPE_CHECKING:
-    from seq2seq_suite.training.experiment import LoadedRun
+    from seq2seq_suite.experiments.verbs import LoadedRun
 
 PROVENANCE = "provenance.json"
 

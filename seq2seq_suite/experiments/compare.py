@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from seq2seq_suite.experiments.joint import parts_of
+from seq2seq_suite.experiments.verbs import open_run
 from seq2seq_suite.metrics.significance import FORMULAS, compare, interval
 from seq2seq_suite.training.evaluate import Decoder
-from seq2seq_suite.training.experiment import open_run
-from seq2seq_suite.training.joint import parts_of
 from seq2seq_suite.training.records import Summary, read_predictions, read_provenance, read_summary
 from seq2seq_suite.types import DataError, Example
 

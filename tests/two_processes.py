@@ -22,8 +22,8 @@ from seq2seq_suite.data.batching import Bucketed, collate
 from seq2seq_suite.tasks import open_task
 from seq2seq_suite.training import build, distributed
 from seq2seq_suite.training.run_directory import RunDirectory
-from seq2seq_suite.training.trainer import Interrupted, Trainer
-from seq2seq_suite.types import DataError
+from seq2seq_suite.training.trainer import Trainer
+from seq2seq_suite.types import DataError, Interrupted
 
 # Rows of the batches of one update. With two processes one is left without a row of the last batch; PowerNorm, whose
 # statistics take that row twice, gets batches that are large enough.
