@@ -99,7 +99,7 @@ class Run:
     @property
     def strategy(self) -> Strategy:
         """How the model learns targets and writes them."""
-        return self.opened.decoder.strategy
+        return self.opened.decoder.learner.strategy
 
     @overload
     def predict(self, inputs: Iterable[str | Example], *, n_best: None = None, settings: Settings = ()

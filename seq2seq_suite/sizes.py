@@ -44,18 +44,12 @@ class Sizes:
         sentences: True for sources (B,S,W), sentences with their words, read as one vector each; the segment
             number of a sentence is its place.
         pointer: True where tokens of the source are symbols of the target and may be copied.
-        label_head: pooled or label_wise, a classifier of each target symbol on the encoder; empty for none.
-        label_pointer: True where the decoder's logits see what the label-wise head found.
-        scores: True where the label head reads scores from outside.
         sound: for sources (B,S,F) of log-mel features; None for symbols.
         ctc_symbols: symbols of `Batch.transcript`, the blank among them; 0 without CTC.
         picture_stride: pixels along each side of a patch, for sources (B,H,W,3); 0 for other sources.
         picture_rows: rows of encoder positions of a picture.
         picture_channels: of the first convolution.
         patches: cut them from the pixels instead of convolving.
-        length_ratio: target symbols for an encoder position, about, where the length is predicted; otherwise None.
-        link_heads: heads of the links between the decoder's positions; 0 for none.
-        slots: rows and columns of the slots over a picture; none without them.
         has_source: False for a language model, which has no encoder.
         language: True where the source's symbols are to be foreseen, too.
         sets: how targets that are sets are learned; None for other targets.
@@ -75,22 +69,19 @@ class Sizes:
     segment_jitter: float = 0.0
     sentences: bool = False
     pointer: bool = False
-    label_head: str = ""
-    label_pointer: bool = False
-    scores: bool = False
     sound: SoundShape | None = None
     ctc_symbols: int = 0
     picture_stride: int = 0
     picture_rows: int = 0
     picture_channels: int = 32
     patches: bool = False
-    length_ratio: float | None = None
-    link_heads: int = 0
-    slots: tuple[int, int] | tuple[()] = ()
     has_source: bool = True
     language: bool = False
     sets: SetOptions | None = None
     boxes: BoxOptions | None = None
+
+
+GROUP = 5  # symbols of an object
 
 
 @dataclass(frozen=True)
@@ -129,9 +120,15 @@ class SetOptions:
         head_weight: weight of the label head's binary cross-entropy in the loss; 0 for none.
         head_mixture: mu, share of the label head's verdict in decoding; 0 for none.
         marginals: give each hypothesis the probability of every symbol, from the beam's sets.
+        head: pooled or label_wise, a classifier of each target symbol on the encoder; empty for none.
+        pointer: the decoder's logits see what the label-wise head found.
+        scores: the head reads scores from outside.
     """
 
     order: str = "fixed"
     head_weight: float = 0.0
     head_mixture: float = 0.0
     marginals: bool = False
+    head: str = ""
+    pointer: bool = False
+    scores: bool = False

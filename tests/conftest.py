@@ -114,7 +114,7 @@ def overfit() -> Callable[..., None]:
     """Trains a model on one batch until it should know it by heart; leaves it in evaluation mode."""
     def train(model: Seq2Seq, strategy: Strategy, batch: Batch, *, updates: int) -> None:
         model.train()
-        optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
+        optimizer = torch.optim.Adam([*model.parameters(), *strategy.parameters()], lr=5e-3)
         schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.05, total_iters=updates)
         for _ in range(updates):
             loss = strategy.loss(model, batch)

@@ -57,12 +57,12 @@ def _result(folder: Path, directory: Path, norm: str, rows: tuple[int, ...]) -> 
     trainer = Trainer(RunDirectory(directory), config.training, decoder,
                       Bucketed(encoded, "parsing", batch_tokens=256, seed=1), (validation, encoded_validation),
                       torch.float32, [example.origin for example in train], ranks)
-    trainer.optimizer = recorder = Recorder(trainer.model)
+    trainer.optimizer = recorder = Recorder(trainer.learner)
     parts = [(0, place + 1, collate(encoded[sum(rows[:place]) : sum(rows[:place]) + size], "parsing"))
              for place, size in enumerate(rows)]
     losses, _ = trainer._update(parts)
     return {"losses": losses, "gradients": recorder.gradients, "tokens": trainer.progress.tokens,
-            "buffers": dict(trainer.model.named_buffers()),
+            "buffers": dict(trainer.learner.named_buffers()),
             "hypotheses": [[asdict(one) for one in found] for found in hypotheses]}
 
 

@@ -210,18 +210,19 @@ def _limits(encoded: dict[str, list[Encoded]], decoder: Decoder) -> Rows:
 
 def _costs(config: Config, largest: Sequence[Encoded], decoder: Decoder) -> Rows:
     """Parameters, and the memory of a step of training."""
-    groups = {"front-end": 0, "encoder": 0, "decoder": 0, "output and its embedding": 0}
+    groups = {"front-end": 0, "encoder": 0, "decoder": 0, "output and its embedding": 0, "heads": 0}
     names = {"frontend": "front-end", "encoder": "encoder", "embedding": "output and its embedding",
-             "output": "output and its embedding", "labeller": "output and its embedding"}
-    embedding = set(decoder.model.embedding.parameters())
-    for name, parameter in decoder.model.named_parameters():
+             "output": "output and its embedding"}
+    embedding, heads = (set(part.parameters()) for part in (decoder.model.embedding, decoder.learner.strategy))
+    for name, parameter in decoder.learner.named_parameters():
         # An embedding that the front-end shares stands under its name first.
-        part = "embedding" if parameter in embedding else name.partition(".")[0]
-        groups[names.get(part, "decoder")] += parameter.numel()
+        part = "embedding" if parameter in embedding else name.split(".")[1]
+        groups["heads" if parameter in heads else names.get(part, "decoder")] += parameter.numel()
     total = sum(groups.values())
-    shares = ", ".join(f"{group} {100 * size / total:.0f} %" for group, size in groups.items())
+    shares = ", ".join(f"{group} {100 * size / total:.0f} %" for group, size in groups.items()
+                       if size or group != "heads")
 
-    weights = sum(parameter.numel() * parameter.element_size() for parameter in decoder.model.parameters())
+    weights = sum(parameter.numel() * parameter.element_size() for parameter in decoder.learner.parameters())
     parts = {"weights": weights, "gradients": weights, "optimiser": 2 * weights,
              "average": weights if config.training.ema_decay else 0,
              "activations": _activations(largest, decoder, total)}
@@ -242,7 +243,7 @@ def _activations(largest: Sequence[Encoded], decoder: Decoder, parameters: int) 
     """
     rows = min(len(largest), max(1, int(_MEASURED / (parameters * _width(largest)))))
     part = collate(largest[:rows], decoder.task.name)
-    weights = {parameter.untyped_storage().data_ptr() for parameter in decoder.model.parameters()}
+    weights = {parameter.untyped_storage().data_ptr() for parameter in decoder.learner.parameters()}
     kept: dict[int, int] = {}
 
     def note(tensor: Tensor) -> Tensor:
@@ -251,13 +252,13 @@ def _activations(largest: Sequence[Encoded], decoder: Decoder, parameters: int) 
             kept[storage.data_ptr()] = storage.nbytes()
         return tensor
 
-    was_training = decoder.model.training
-    decoder.model.train()
+    was_training = decoder.learner.training
+    decoder.learner.train()
     try:
         with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
-            loss = decoder.strategy.loss(decoder.model, part)
+            loss = decoder.learner(part)
     finally:
-        decoder.model.train(was_training)
+        decoder.learner.train(was_training)
     del loss  # until here it held what was kept, so that no storage was counted in another's place
     return sum(kept.values()) * len(largest) // rows
 

@@ -29,11 +29,10 @@ from seq2seq_suite.experiments.prepare import (
     subset,
 )
 from seq2seq_suite.files import atomic_write_text
-from seq2seq_suite.model.joint import JointModel
 from seq2seq_suite.model.seq2seq import Seq2Seq
 from seq2seq_suite.report.html import write_report
 from seq2seq_suite.sizes import Sizes
-from seq2seq_suite.strategies.joint import JointStrategy
+from seq2seq_suite.strategies.learner import JointLearner
 from seq2seq_suite.tasks import open_task
 from seq2seq_suite.training import checkpoint
 from seq2seq_suite.training.balance import GradientBalance
@@ -63,13 +62,12 @@ class JointDecoder:
 
     Args:
         parts: name -> the task's decoder.
-        model, strategy: of all of them.
-        device: of the model.
+        learner: of all of them.
+        device: of the learner.
     """
 
     parts: Mapping[str, Decoder]
-    model: JointModel
-    strategy: JointStrategy
+    learner: JointLearner
     device: torch.device
     task: JointTask = JointTask()
 
@@ -111,10 +109,9 @@ def build_joint(config: Config, tasks: Mapping[str, Task], *, device: torch.devi
     for name, task in tasks.items():
         parts[name] = replace(build_decoder(config.tasks[name], task, device=device, like=like), ranks=ranks)
         like.append((sizes_of(config.tasks[name], task), parts[name].model))
-    model = JointModel({name: decoder.model for name, decoder in parts.items()})
-    strategy = JointStrategy({name: decoder.strategy for name, decoder in parts.items()},
-                             {name: part.task_weight for name, part in config.tasks.items()})
-    return JointDecoder(parts, model, strategy, device)
+    learner = JointLearner({name: decoder.learner for name, decoder in parts.items()},
+                           {name: part.task_weight for name, part in config.tasks.items()})
+    return JointDecoder(parts, learner, device)
 
 
 def run_joint(config: Config, run_directory: RunDirectory, ranks: Ranks, *, resume: bool, command: list[str]
@@ -156,7 +153,7 @@ def _build_trainer(config: Config, run_directory: RunDirectory, tasks: Mapping[s
                          for split in ("train", "validation")}
     device = choose_device(config.device, ranks)
     decoder = build_joint(config, tasks, device=device, ranks=ranks)
-    ranks.copy_weights(decoder.model)
+    ranks.copy_weights(decoder.learner)
     precision = ranks.first(choose_precision(options.precision, device))
     batches = {name: Bucketed(encoded[name]["train"], name, batch_tokens=config.tasks[name].training.batch_tokens,
                               seed=seed, few_shapes=few_shapes(precision, device),
@@ -174,7 +171,7 @@ def _build_trainer(config: Config, run_directory: RunDirectory, tasks: Mapping[s
         ({name: [examples[name]["validation"][index] for index in places] for name, places in kept.items()},
          {name: [encoded[name]["validation"][index] for index in places] for name, places in kept.items()}),
         precision, [example.origin for splits in examples.values() for example in splits["train"]], ranks,
-        _balance(config, decoder.model, ranks))
+        _balance(config, decoder.learner, ranks))
 
 
 def _shares(config: Config, batches: Mapping[str, Bucketed]) -> dict[str, float]:
@@ -186,12 +183,12 @@ def _shares(config: Config, batches: Mapping[str, Bucketed]) -> dict[str, float]
     return dict(zip(batches, found, strict=True))
 
 
-def _balance(config: Config, model: JointModel, ranks: Ranks) -> GradientBalance | None:
+def _balance(config: Config, learner: JointLearner, ranks: Ranks) -> GradientBalance | None:
     """None where the tasks' gradients are added as they are."""
     if not config.mixture.balance:
         return None
     weights = {name: part.task_weight for name, part in config.tasks.items()}
-    return GradientBalance(list(model.parameters()), list(model.core_parameters()), exponent=config.mixture.balance,
+    return GradientBalance(list(learner.parameters()), list(learner.core_parameters()), exponent=config.mixture.balance,
                            weights=weights, ranks=ranks)
 
 
@@ -202,11 +199,12 @@ def _finish(config: Config, run_directory: RunDirectory, name: str, decoder: Dec
     own.write_config(config_file.dump(config.tasks[name]))
     if trainer.ranks.is_first:
         atomic_write_text(own.provenance, run_directory.provenance.read_text(encoding="utf-8"))
-        checkpoint.export(own.checkpoints, decoder.model)
+        checkpoint.export(own.checkpoints, decoder.learner)
     settle(decoder, examples["validation"], own)
     tested = {split: examples[split] for split in config.tasks[name].data.test_splits}
     mixture, position = trainer.batches, trainer.progress.update * config.training.accumulate
     summary = {**evaluate_splits(own, decoder, tested), **trainer.cost(), "batches": mixture.counts(position)[name],
-               "parameters": decoder.model.num_parameters(), "core_parameters": decoder.model.num_core_parameters()}
+               "parameters": decoder.learner.num_parameters(),
+               "core_parameters": decoder.learner.num_core_parameters()}
     own.write_summary(summary)
     return summary

@@ -13,7 +13,7 @@ from torch import Tensor
 from seq2seq_suite import config_file
 from seq2seq_suite.config import Config
 from seq2seq_suite.experiments import resuming
-from seq2seq_suite.model.seq2seq import Seq2Seq
+from seq2seq_suite.strategies.learner import Learner
 from seq2seq_suite.tasks.reading import place_of
 from seq2seq_suite.training import weights
 from seq2seq_suite.training.distributed import Ranks
@@ -99,16 +99,16 @@ def prepare_vocabulary(config: Config, task: Task, train: Sequence[Example], fol
         task.load(folder)
 
 
-def begin_as(config: Config, model: Seq2Seq) -> str:
-    """Give a model the weights that `init_from` names; a line that says what was taken.
+def begin_as(config: Config, learner: Learner) -> str:
+    """Give a learner the weights that `init_from` names; a line that says what was taken.
 
     Raises:
         DataError: there are none, or they do not fit.
     """
     path = weights.best(Path(config.init_from))
     if EVERYTHING not in config.init_parts:
-        return weights.load_parts(path, model, config.init_parts)
-    return f"everything begins as in {path}: {weights.load_weights(path, model, grown=True)}"
+        return weights.load_parts(path, learner, config.init_parts)
+    return f"everything begins as in {path}: {weights.load_weights(path, learner, grown=True)}"
 
 
 def renewing(task: Task, train: Sequence[Example]) -> Callable[[int], list[Encoded]] | None:

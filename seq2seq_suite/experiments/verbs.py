@@ -109,10 +109,10 @@ def _build_trainer(config: Config, run_directory: RunDirectory, task: Task, exam
     device = choose_device(config.device, ranks)
     decoder = replace(build_decoder(config, task, device=device), ranks=ranks)
     if config.init_from and not resume and ranks.is_first:
-        taken = begin_as(config, decoder.model)
+        taken = begin_as(config, decoder.learner)
         print(taken)
         run_directory.log(taken)
-    ranks.copy_weights(decoder.model)
+    ranks.copy_weights(decoder.learner)
     # Batches depend on it, so that processes on unlike machines must agree.
     precision = ranks.first(choose_precision(options.precision, device))
     kept = subset(len(validation), options.validate_examples, config.seed)
@@ -143,7 +143,7 @@ def evaluate(directory: Path, *, split: str, data: str | None, overrides: list[s
     # The predictions for the run's own data stay beside those for other data.
     suffix = "" if data is None else "-" + re.sub(r"\W+", "_", Path(data).name.partition(".")[0])
     summary = evaluate_splits(RunDirectory(directory), loaded.decoder, {split: loaded.task.read(split)}, suffix=suffix)
-    return {**summary, "parameters": loaded.decoder.model.num_parameters()}
+    return {**summary, "parameters": loaded.decoder.learner.num_parameters()}
 
 
 @dataclass(frozen=True)
@@ -187,8 +187,8 @@ def open_run(directory: Path, overrides: list[str], *, data: str | None = None) 
     task = open_task(config.task, config)
     task.load(directory / "vocabulary")
     decoder = build_decoder(config, task, device=choose_device(config.device, distributed.ranks()))
-    weights.load_best(directory, decoder.model)
-    decoder.model.eval()
+    weights.load_best(directory, decoder.learner)
+    decoder.learner.eval()
     return LoadedRun(config, _with_rescorer(config, decoder, directory))
 
 
@@ -262,7 +262,7 @@ def _with_rescorer(config: Config, decoder: Decoder, directory: Path) -> Decoder
     if not config.search.rescorer:
         return decoder
     _look_at_rescorer(config, directory / "vocabulary")
-    return replace(decoder, rescorer=open_run(Path(config.search.rescorer), _ALONE).decoder.model)
+    return replace(decoder, rescorer=open_run(Path(config.search.rescorer), _ALONE).decoder.learner)
 
 
 def check(config: Config) -> list[tuple[str, str]]:

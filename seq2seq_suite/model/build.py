@@ -11,18 +11,14 @@ from torch import nn
 
 from seq2seq_suite.model.audio import Masking, Subsampled
 from seq2seq_suite.model.ctc import CtcHead
-from seq2seq_suite.model.dag import Links
 from seq2seq_suite.model.embeddings import token_embedding
 from seq2seq_suite.model.frontends import Tokens, Words
 from seq2seq_suite.model.guide import Guide
-from seq2seq_suite.model.label_head import LabelHead
-from seq2seq_suite.model.length import LengthClassifier
 from seq2seq_suite.model.output import Labeller, OutputLayer
 from seq2seq_suite.model.picture import ConvolutionalStem, Patches
 from seq2seq_suite.model.pointer import Pointer
 from seq2seq_suite.model.segments import Segments, Sentences
 from seq2seq_suite.model.seq2seq import Extras, Seq2Seq
-from seq2seq_suite.model.slots import Slots
 from seq2seq_suite.model.stacks import build_decoder, build_encoder, build_positions
 from seq2seq_suite.model.variants.factorised import FactorisedEmbedding
 from seq2seq_suite.sizes import Sizes, SoundShape
@@ -70,18 +66,12 @@ def _heard(sound: SoundShape) -> tuple[int, int]:
 
 
 def _build_extras(width: int, sizes: Sizes) -> Extras:
-    guide = label_head = None
+    guide = None
     if sizes.num_focus:
         guide = Guide(width, sizes.num_focus, sizes.num_context, sizes.target_symbols)
-    labeller = Labeller(width, sizes.source_labels) if sizes.source_labels else None
-    if sizes.label_head:
-        label_head = LabelHead(width, sizes.target_symbols, label_wise=sizes.label_head == "label_wise",
-                               pointer=sizes.label_pointer, scores=sizes.scores)
-    return Extras(guide, labeller, Pointer(width) if sizes.pointer else None, label_head,
-                  CtcHead(width, sizes.ctc_symbols) if sizes.ctc_symbols else None,
-                  LengthClassifier(width, sizes.length_ratio) if sizes.length_ratio is not None else None,
-                  Links(width, sizes.link_heads) if sizes.link_heads else None,
-                  Slots(width, sizes.slots, sizes.picture_rows) if sizes.slots else None)
+    return Extras(guide=guide, labeller=Labeller(width, sizes.source_labels) if sizes.source_labels else None,
+                  pointer=Pointer(width) if sizes.pointer else None,
+                  ctc=CtcHead(width, sizes.ctc_symbols) if sizes.ctc_symbols else None)
 
 
 def _build_frontend(backbone: Backbone, sizes: Sizes, target_embedding: nn.Embedding | FactorisedEmbedding,

@@ -6,24 +6,31 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
 
 from seq2seq_suite.model.ctc import CtcHead
-from seq2seq_suite.model.dag import Links
 from seq2seq_suite.model.decoder import Cache, Memory, TransformerDecoder
 from seq2seq_suite.model.dropout import Dropout
 from seq2seq_suite.model.guide import Guide
-from seq2seq_suite.model.label_head import LabelHead, LabelView
 from seq2seq_suite.model.layers import causal
-from seq2seq_suite.model.length import LengthClassifier
 from seq2seq_suite.model.output import UNLIKELY, Labeller, OutputLayer
 from seq2seq_suite.model.pointer import Pointer, smoothed_cross_entropy
-from seq2seq_suite.model.slots import Slots
 from seq2seq_suite.model.variants.experts import MixtureOfExperts
 from seq2seq_suite.model.variants.factorised import FactorisedEmbedding
 from seq2seq_suite.types import Batch, States
+
+
+class LogitTerm(Protocol):
+    """What is added to the logits of B sentences."""
+
+    def __call__(self, hidden: Tensor) -> Tensor:
+        """(N,T,V) of hidden states (N,T,D), N a multiple of B, a sentence's rows side by side."""
+
+    def select(self, sentences: Tensor) -> LogitTerm:
+        """That of the given sentences, (B',) int64."""
 
 
 @dataclass(frozen=True)
@@ -33,16 +40,16 @@ class Prompt:
     memory: Memory | None
     guide: Tensor | None  # (B,S,K*D)
     states: States
-    labels: LabelView | None = None
+    added: LogitTerm | None = None  # by the strategy
     output: Callable[[Tensor], Tensor] | None = None  # the output layer, prepared for many steps
     past: Cache | None = None  # of a source that the decoder itself has read; `select` leaves it to the search's cache
 
     def select(self, sentences: Tensor) -> Prompt:
         """The given sentences, (B',) int64."""
-        labels = self.labels.select(sentences) if self.labels is not None else None
+        added = self.added.select(sentences) if self.added is not None else None
         guide = self.guide.index_select(0, sentences) if self.guide is not None else None
         memory = self.memory.select(sentences) if self.memory is not None else None
-        return Prompt(memory, guide, self.states.select(sentences), labels, self.output)
+        return Prompt(memory, guide, self.states.select(sentences), added, self.output)
 
 
 @dataclass(frozen=True)
@@ -53,22 +60,14 @@ class Extras:
         guide: adds the automaton's state to the decoder's input.
         labeller: predicts auxiliary labels at each source position.
         pointer: lets symbols be copied from the source.
-        label_head: says of each target symbol whether it is in the target.
         ctc: spells what is said in the source out of the encoder's output.
-        length_head: predicts how long the output will be.
-        links: make the decoder's positions the vertices of a graph.
-        slots: lie over a picture, each to write an object.
         language: foresees the source's symbols where the decoder reads them.
     """
 
     guide: Guide | None = None
     labeller: Labeller | None = None
     pointer: Pointer | None = None
-    label_head: LabelHead | None = None
     ctc: CtcHead | None = None
-    length_head: LengthClassifier | None = None
-    links: Links | None = None
-    slots: Slots | None = None
     language: OutputLayer | None = None
 
 
@@ -98,8 +97,7 @@ class Seq2Seq(nn.Module):
         self.positions, self.embedding, self.output = positions, embedding, output
         self.dropout = Dropout(dropout_rate)
         self.guide, self.labeller = extras.guide, extras.labeller
-        self.pointer, self.label_head, self.ctc = extras.pointer, extras.label_head, extras.ctc
-        self.length_head, self.links, self.slots = extras.length_head, extras.links, extras.slots
+        self.pointer, self.ctc = extras.pointer, extras.ctc
         self.language = extras.language
         self.tag = nn.Parameter(torch.randn(embedding.embedding_dim) * 0.02) if has_tag else None
         self.scale = math.sqrt(embedding.embedding_dim)
@@ -137,8 +135,7 @@ class Seq2Seq(nn.Module):
     def prepare(self, states: States) -> Prompt:
         """What decoding needs of the encoder's output, computed once for all steps."""
         guide = self.guide.prepare(states.values) if self.guide is not None else None
-        labels = self.label_head(states) if self.label_head is not None else None
-        return Prompt(self.decoder.remember(states), guide, states, labels, past=states.past)
+        return Prompt(self.decoder.remember(states), guide, states, past=states.past)
 
     @property
     def reads_source(self) -> bool:
@@ -207,13 +204,9 @@ class Seq2Seq(nn.Module):
     def logits(self, hidden: Tensor, prompt: Prompt) -> Tensor:
         """(N,T,V) unnormalised log-probabilities of the symbols after hidden states (N,T,D)."""
         logits = self.output(hidden, prompt.output)
-        if self._label_pointer:
-            logits = logits + self.label_head.point(hidden, prompt.labels)
+        if prompt.added is not None:
+            logits = logits + prompt.added(hidden)
         return logits if self.pointer is None else self.pointer(hidden, logits, prompt.states)
-
-    @property
-    def _label_pointer(self) -> bool:
-        return self.label_head is not None and self.label_head.has_pointer
 
     def cross_entropy(self, hidden: Tensor, prompt: Prompt, targets: Tensor, mask: Tensor,
                       label_smoothing: float = 0.0) -> Tensor:
@@ -228,7 +221,7 @@ class Seq2Seq(nn.Module):
         """
         places = mask.flatten().nonzero().squeeze(1)
         targets = targets.flatten().index_select(0, places)
-        if self.pointer is None and not self._label_pointer:
+        if self.pointer is None and prompt.added is None:
             return self.output.cross_entropy(hidden.flatten(0, 1).index_select(0, places), targets, label_smoothing)
         logits = self.logits(hidden, prompt).flatten(0, 1).index_select(0, places)
         return smoothed_cross_entropy(logits.float().log_softmax(-1), targets, label_smoothing)
@@ -250,7 +243,7 @@ class Seq2Seq(nn.Module):
         """
         places = mask.flatten().nonzero().squeeze(1)
         symbols = symbols.index_select(0, places // mask.size(1))
-        if self.pointer is None and not self._label_pointer:
+        if self.pointer is None and prompt.added is None:
             found = self.output.gather_log_probs(hidden.flatten(0, 1).index_select(0, places), symbols, never=never)
         else:
             logits = self.logits(hidden, prompt).flatten(0, 1).index_select(0, places).float()
@@ -264,10 +257,6 @@ class Seq2Seq(nn.Module):
     def num_parameters(self) -> int:
         """Trained numbers, tied ones counted once."""
         return sum(parameter.numel() for parameter in self.parameters())
-
-    def num_core_parameters(self) -> int:
-        """How many `core_parameters` are."""
-        return sum(parameter.numel() for parameter in self.core_parameters())
 
     def core_parameters(self) -> Iterator[nn.Parameter]:
         """Those of encoder and decoder stack, which any task could share."""

@@ -75,7 +75,7 @@ def graph_disagreement(scores: Tensor, links: Tensor, target: Tensor, lengths: T
 
     Args:
         scores: (B,C,T) log P of the target's symbols at each vertex.
-        links: (B,C,C) log-probabilities of `model.dag.Links`.
+        links: (B,C,C) log-probabilities of `dag.Links`.
         target: (B,T) int64.
         lengths: (B,) int64, T of each row.
         mask: (B,C) bool of real vertices.

@@ -11,7 +11,8 @@ from seq2seq_suite.config_section import Fraction, NotNegativeFloat, ShareOrNone
 from seq2seq_suite.model.layers import causal
 from seq2seq_suite.model.seq2seq import Prompt, Seq2Seq
 from seq2seq_suite.strategies.base import Strategy, StrategyOptions
-from seq2seq_suite.strategies.search import SearchOptions, beam_search, one_best, spell
+from seq2seq_suite.strategies.ctc_prefixes import ctc_greedy
+from seq2seq_suite.strategies.search import SearchOptions, beam_search, greedy_or_sample
 from seq2seq_suite.types import BEGIN, Batch, Constraint, Hypothesis, Loss
 
 
@@ -52,8 +53,7 @@ class Autoregressive(Strategy):
 
     def loss(self, model: Seq2Seq, batch: Batch) -> Loss:
         """Summed cross-entropy of target symbols, and what the encoder learns besides."""
-        states = model.encode(batch)
-        prompt = model.prepare(states)
+        prompt = self.remember(model, batch)
         previous = shift_right(batch.target)
         if self.options.scheduled_sampling and self.training:
             previous = self._mix_in_predictions(model, batch, prompt, previous)
@@ -61,15 +61,21 @@ class Autoregressive(Strategy):
         asked = batch.target_mask & ~batch.prompt_mask
         total = model.cross_entropy(hidden, prompt, batch.target, asked, self.options.label_smoothing)
         own = Loss({"cross_entropy": total}, {"cross_entropy": int(asked.sum())}, {"cross_entropy": 1.0})
-        return self.auxiliaries.added(own, model, batch, states)
+        return self.auxiliaries.added(own, model, batch, prompt.states)
 
+    @torch.inference_mode()
     def generate(self, model: Seq2Seq, batch: Batch, *, options: SearchOptions, limit: Tensor,
                  constraint: Constraint | None = None) -> list[list[Hypothesis]]:
         """Hypotheses of each item, best first; see `Strategy.generate`."""
-        if options.ctc_weight == 1.0 and options.beam_size == 1:
-            return spell(model, batch)
-        search = beam_search if options.beam_size > 1 and not options.sampling else one_best
-        return search(model, batch, options=options, limit=limit, constraint=constraint)
+        prompt = self.remember(model, batch)
+        if options.ctc_weight == 1.0 and options.beam_size == 1:  # the best path of CTC alone, without the decoder
+            return [[Hypothesis(tuple(symbols), score)] for symbols, score in ctc_greedy(model.ctc(prompt.states))]
+        search = beam_search if options.beam_size > 1 and not options.sampling else greedy_or_sample
+        return search(model, batch, prompt, options=options, limit=limit, constraint=constraint)
+
+    def remember(self, model: Seq2Seq, batch: Batch) -> Prompt:
+        """What decoding needs of the batch's sources, and what the strategy adds to the logits."""
+        return model.prepare(model.encode(batch))
 
     def _hidden(self, model: Seq2Seq, batch: Batch, prompt: Prompt, previous: Tensor) -> Tensor:
         x = model.embed(previous, prompt, focus=batch.focus, context=batch.context)

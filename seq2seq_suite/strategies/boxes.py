@@ -9,8 +9,7 @@ from torch.nn import functional
 from seq2seq_suite.model.layers import causal
 from seq2seq_suite.model.picture import plane_at
 from seq2seq_suite.model.seq2seq import Prompt, Seq2Seq
-from seq2seq_suite.model.slots import GROUP
-from seq2seq_suite.sizes import BoxOptions, Sizes
+from seq2seq_suite.sizes import GROUP, BoxOptions, Sizes
 from seq2seq_suite.strategies.autoregressive import Autoregressive, AutoregressiveOptions, shift_right
 from seq2seq_suite.strategies.auxiliary import Auxiliaries
 from seq2seq_suite.strategies.search import NEVER, SearchOptions

@@ -12,7 +12,7 @@ from seq2seq_suite.config_section import PositiveFloat
 from seq2seq_suite.model.ctc import BLANK, positions_needed
 from seq2seq_suite.model.seq2seq import Prompt, Seq2Seq
 from seq2seq_suite.strategies.agreement import Agreement, collapsed_disagreement
-from seq2seq_suite.strategies.ctc_prefixes import NEVER, collapse, prefix_beam
+from seq2seq_suite.strategies.ctc_prefixes import NEVER, collapse, ctc_beam
 from seq2seq_suite.strategies.parallel import (
     UNREADABLE,
     Parallel,
@@ -92,7 +92,7 @@ class Ctc(Parallel):
         if width > 1:
             logits = model.logits(hidden, prompt).float()
             logits[..., list(never)] = NEVER
-            return [ranked(prefix_beam(row[inside], width), options, most)
+            return [ranked(ctc_beam(row[inside], width), options, most)
                     for row, inside, most in zip(logits.log_softmax(-1), mask, limit.tolist(), strict=True)]
         # Behind a row's positions the blank is written, which has the symbol and the score of nothing: 0.
         _, path, gained = model.choose(hidden, prompt, torch.zeros_like(limit).unsqueeze(1), mask, never=never)

@@ -15,7 +15,7 @@ from seq2seq_suite.types import END
 NEVER = float("-inf")
 
 
-def best_path(scores: Tensor) -> list[tuple[list[int], float]]:
+def ctc_greedy(scores: Tensor) -> list[tuple[list[int], float]]:
     """The likeliest path of each item, collapsed, with its log-probability.
 
     Args:
@@ -24,7 +24,7 @@ def best_path(scores: Tensor) -> list[tuple[list[int], float]]:
     Source: Graves et al. 2006, section 3.2 (best path decoding).
 
     >>> path = torch.tensor([[7, 7, 0, 7, 8, 0]])
-    >>> best_path(torch.nn.functional.one_hot(path, 9).float().log())
+    >>> ctc_greedy(torch.nn.functional.one_hot(path, 9).float().log())
     [([7, 7, 8], 0.0)]
     """
     gained, path = scores.max(-1)
@@ -40,7 +40,7 @@ def collapse(path: Tensor, gained: Tensor) -> list[tuple[list[int], float]]:
             in zip(path.cpu(), kept.cpu(), gained.sum(1).tolist(), strict=True)]
 
 
-def prefix_beam(scores: Tensor, width: int) -> list[tuple[tuple[int, ...], float]]:
+def ctc_beam(scores: Tensor, width: int) -> list[tuple[tuple[int, ...], float]]:
     """The likeliest outputs of one item with their log-probabilities, each summed over the paths that say it.
 
     The best path says less than the likeliest output where a symbol's mass lies on several positions, a blank ahead
@@ -52,7 +52,7 @@ def prefix_beam(scores: Tensor, width: int) -> list[tuple[tuple[int, ...], float
 
     Source: Hannun et al. 2014, Algorithm 1, without a language model.
 
-    >>> (output, score), *_ = prefix_beam(torch.tensor([[0.6, 0.4], [0.6, 0.4]]).log(), 2)
+    >>> (output, score), *_ = ctc_beam(torch.tensor([[0.6, 0.4], [0.6, 0.4]]).log(), 2)
     >>> output, round(math.exp(score), 2)  # the best path is two blanks, 0.36
     ((1,), 0.64)
     """

@@ -1,19 +1,26 @@
-"""The decoder's positions as vertices of a graph: a path through it is an output, and training sums over all paths."""
+"""The decoder's positions as vertices of a graph: a path through it is an output, and training sums over all paths.
+
+Shape suffixes in this module: B rows, C vertices, H heads, T target symbols, D width, V symbols.
+"""
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from seq2seq_suite.config_section import Positive, PositiveFloat
-from seq2seq_suite.model.dag import NEVER, best_path, path_log_likelihood
 from seq2seq_suite.model.seq2seq import Prompt, Seq2Seq
+from seq2seq_suite.sizes import Sizes
 from seq2seq_suite.strategies.agreement import Agreement, graph_disagreement
+from seq2seq_suite.strategies.auxiliary import Auxiliaries
 from seq2seq_suite.strategies.parallel import Parallel, ParallelOptions, Ratios, cut_at_end, uniform_copy
 from seq2seq_suite.strategies.search import Finished, SearchOptions
 from seq2seq_suite.types import END, Batch, Constraint, Hypothesis, Loss, States
+
+NEVER = -1e30  # log-probability of what cannot be; finite, so that no gradient becomes NaN
 
 
 class DagOptions(ParallelOptions):
@@ -27,6 +34,37 @@ class DagOptions(ParallelOptions):
     def most_positions(self, source_length: int) -> int:
         """`factor` times the source."""
         return int(source_length * self.factor)
+
+
+class Links(nn.Module):
+    """E_vu, the probability that vertex u follows vertex v < u on a path.
+
+    E_v = sum_h g_h(v) softmax_u>v(q_h(v) . k_h(u) / sqrt(D / H)), g the softmax of a linear layer.
+
+    Source: Huang et al. 2022 (Directed Acyclic Transformer), section 3.2 and appendix.
+
+    Args:
+        width: D, a multiple of num_heads.
+        num_heads: H.
+    """
+
+    def __init__(self, width: int, num_heads: int):
+        super().__init__()
+        self.num_heads = num_heads
+        self.query_key = nn.Linear(width, 2 * width)
+        self.gate = nn.Linear(width, num_heads)
+
+    def forward(self, hidden: Tensor, mask: Tensor) -> Tensor:
+        """hidden (B,C,D), mask (B,C) bool of real vertices -> log E (B,C,C) float32, `NEVER` where there is no link."""
+        count = hidden.size(1)
+        query, key = (part.unflatten(2, (self.num_heads, -1)).transpose(1, 2).float()
+                      for part in self.query_key(hidden).chunk(2, -1))
+        scores_BHCC = query @ key.transpose(2, 3) / math.sqrt(query.size(3))
+        later = torch.ones(count, count, dtype=torch.bool, device=hidden.device).triu(1)
+        linked_BCC = later & mask.unsqueeze(1) & mask.unsqueeze(2)
+        each = scores_BHCC.masked_fill(~linked_BCC.unsqueeze(1), NEVER).log_softmax(-1)
+        gate_BHC1 = self.gate(hidden).float().log_softmax(-1).transpose(1, 2).unsqueeze(3)
+        return (each + gate_BHC1).logsumexp(1).masked_fill(~linked_BCC, NEVER)
 
 
 class Dag(Parallel):
@@ -45,6 +83,10 @@ class Dag(Parallel):
     Options = DagOptions
     writes = ("text",)
 
+    def __init__(self, options: DagOptions, sizes: Sizes, width: int, auxiliaries: Auxiliaries | None = None):
+        super().__init__(options, sizes, width, auxiliaries)
+        self.links = Links(width, options.link_heads)
+
     def own_counts(self, batch: Batch) -> dict[str, int]:
         """Symbols with END, and rows."""
         rows = batch.target.size(0)
@@ -59,7 +101,7 @@ class Dag(Parallel):
                  revealed: Tensor) -> Loss:
         """-log p(y | x), whatever was revealed, and what is expected to differ."""
         scores, _, _ = model.choose(hidden, prompt, batch.target, mask)
-        links, lengths = model.links(hidden, mask), batch.target_mask.sum(1)
+        links, lengths = self.links(hidden, mask), batch.target_mask.sum(1)
         found = path_log_likelihood(scores.transpose(1, 2), links, lengths, mask.sum(1))
         possible = found > NEVER / 2
         sums = {"paths": -found.masked_fill(~possible, 0.0).sum(), "too_long": (~possible).sum().float()}
@@ -73,7 +115,7 @@ class Dag(Parallel):
                   ) -> tuple[Tensor, Tensor]:
         """The symbols at the vertices of the target's likeliest path."""
         scores, likeliest, _ = model.choose(hidden, prompt, batch.target, mask)
-        path = best_path(scores.transpose(1, 2), model.links(hidden, mask), batch.target_mask.sum(1), mask.sum(1))
+        path = likeliest_path(scores.transpose(1, 2), self.links(hidden, mask), batch.target_mask.sum(1), mask.sum(1))
         # A column more than there are vertices takes what lies on no path.
         symbols = torch.full((path.size(0), mask.size(1) + 1), -1, dtype=torch.int64, device=path.device)
         place = torch.where(path >= 0, path, mask.size(1))
@@ -84,13 +126,58 @@ class Dag(Parallel):
         """A walk over the likeliest links and symbols, or a beam over the outputs."""
         vectors, mask = uniform_copy(states, self._vertices(states))
         hidden = self.hidden(model, prompt, vectors, mask, None, torch.zeros_like(mask))
-        emissions, links = self.writing(model, prompt, hidden), model.links(hidden, mask)
+        emissions, links = self.writing(model, prompt, hidden), self.links(hidden, mask)
         if max(options.beam_size, options.num_hypotheses) == 1:
             return dag_greedy(emissions, links, mask.sum(1), limit, lookahead=options.lookahead)
-        return prefix_beam(emissions, links, mask.sum(1), limit, options=options)
+        return dag_beam(emissions, links, mask.sum(1), limit, options=options)
 
     def _vertices(self, states: States) -> Tensor:
         return (states.mask.sum(1) * self.options.factor).ceil().long().clamp(min=2)
+
+
+def path_log_likelihood(emissions_BTC: Tensor, links_BCC: Tensor, lengths: Tensor, vertices: Tensor) -> Tensor:
+    """log p(y | x) = log sum over paths of prod_t P(y_t | a_t) E_(a_t, a_t+1), all from the first vertex to the last.
+
+    f_1(u) = P(y_1 | u) at the first vertex,  f_t(u) = P(y_t | u) sum_v<u f_t-1(v) E_vu,  p = f_T(last)
+
+    Args:
+        emissions_BTC: log P(y_t | u), float32.
+        links_BCC: of `Links`.
+        lengths: (B,) int64, T of each row.
+        vertices: (B,) int64, C of each row.
+
+    Returns:
+        (B,), at most `NEVER` / 2 where no path is long enough.
+
+    Source: Huang et al. 2022, eqs. 5 to 7.
+    """
+    first = torch.full_like(emissions_BTC[:, 0], NEVER)
+    first[:, 0] = 0.0
+    reached = first + emissions_BTC[:, 0]
+    for step in range(1, emissions_BTC.size(1)):
+        following = (reached.unsqueeze(2) + links_BCC).logsumexp(1) + emissions_BTC[:, step]
+        reached = torch.where((step < lengths).unsqueeze(1), following, reached)
+    return reached.gather(1, (vertices - 1).unsqueeze(1)).squeeze(1)
+
+
+def likeliest_path(emissions_BTC: Tensor, links_BCC: Tensor, lengths: Tensor, vertices: Tensor) -> Tensor:
+    """(B,T) int64, the vertex of each target symbol on the likeliest path; -1 beyond a row's T, or without any path."""
+    first = torch.full_like(emissions_BTC[:, 0], NEVER)
+    first[:, 0] = 0.0
+    reached, back = first + emissions_BTC[:, 0], []
+    for step in range(1, emissions_BTC.size(1)):
+        best, came_from = (reached.unsqueeze(2) + links_BCC).max(1)
+        back.append(came_from)
+        reached = torch.where((step < lengths).unsqueeze(1), best + emissions_BTC[:, step], reached)
+    place = vertices - 1
+    possible = reached.gather(1, place.unsqueeze(1)).squeeze(1) > NEVER / 2
+    path = torch.full(emissions_BTC.shape[:2], -1, dtype=torch.int64, device=lengths.device)
+    for step in range(emissions_BTC.size(1) - 1, -1, -1):
+        inside = (step < lengths) & possible
+        path[:, step] = torch.where(inside, place, -1)
+        if step:
+            place = torch.where(inside, back[step - 1].gather(1, place.unsqueeze(1)).squeeze(1), place)
+    return path
 
 
 def dag_greedy(emissions: Tensor, links: Tensor, vertices: Tensor, limit: Tensor, *, lookahead: bool
@@ -124,7 +211,7 @@ def dag_greedy(emissions: Tensor, links: Tensor, vertices: Tensor, limit: Tensor
             for row, score, most in zip(found, total.tolist(), limit.tolist(), strict=True)]
 
 
-def prefix_beam(emissions: Tensor, links: Tensor, vertices: Tensor, limit: Tensor, *, options: SearchOptions
+def dag_beam(emissions: Tensor, links: Tensor, vertices: Tensor, limit: Tensor, *, options: SearchOptions
                 ) -> list[list[Hypothesis]]:
     """The outputs of highest probability, each summed over the paths that write it, as far as a beam keeps them.
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Literal
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn import functional
 
 from seq2seq_suite.config_section import Fraction, NotNegativeFloat
 from seq2seq_suite.model.seq2seq import Prompt, Seq2Seq
+from seq2seq_suite.sizes import Sizes
+from seq2seq_suite.strategies.auxiliary import Auxiliaries
 from seq2seq_suite.strategies.parallel import (
     Parallel,
     ParallelOptions,
@@ -19,6 +22,8 @@ from seq2seq_suite.strategies.parallel import (
 )
 from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.types import Batch, Constraint, ExactConstraint, Hypothesis, Loss, States
+
+CLASSES, MIDDLE = 256, 128
 
 
 class LengthHeadOptions(ParallelOptions):
@@ -31,6 +36,43 @@ class LengthHeadOptions(ParallelOptions):
     length_weight: NotNegativeFloat = 0.1  # of the length in the loss
 
 
+class LengthClassifier(nn.Module):
+    """p(T | x): a classifier of T - round(r S') on the mean of the encoder's output, T symbols without END.
+
+    Source: Ghazvininejad et al. 2019 (Mask-Predict), section 3.3, with the relative lengths of Gu & Kong 2021.
+
+    Args:
+        width: D.
+        ratio: r, about how many target symbols there are for an encoder position.
+    """
+
+    def __init__(self, width: int, ratio: float):
+        super().__init__()
+        self.ratio = ratio
+        self.linear = nn.Linear(width, CLASSES)
+
+    def forward(self, states: States) -> Tensor:
+        """(B,CLASSES) log-probabilities, float32."""
+        weight = states.mask.unsqueeze(2).to(states.values.dtype)
+        mean = (states.values * weight).sum(1) / weight.sum(1).clamp(min=1.0)
+        return self.linear(mean).float().log_softmax(-1)
+
+    def loss(self, states: States, lengths: Tensor) -> Tensor:
+        """Summed cross-entropy, float32, of lengths (B,); those too far from r S' count as the farthest class."""
+        classes = (lengths - self._expected(states) + MIDDLE).clamp(0, CLASSES - 1)
+        return functional.nll_loss(self(states), classes, reduction="sum")
+
+    def likeliest(self, states: States, count: int) -> tuple[Tensor, Tensor]:
+        """The `count` likeliest lengths (B,count) int64, at least 1 each, and their log-probabilities."""
+        scores = self(states)
+        lengths = torch.arange(CLASSES, device=scores.device) - MIDDLE + self._expected(states).unsqueeze(1)
+        best, place = scores.masked_fill(lengths < 1, torch.finfo(scores.dtype).min).topk(count, 1)
+        return lengths.gather(1, place).clamp(min=1), best
+
+    def _expected(self, states: States) -> Tensor:
+        return (states.mask.sum(1) * self.ratio).round().long()
+
+
 class LengthHead(Parallel):
     """p(y | x) = p(T | x) prod_t p(y_t | x, T): the length, then all symbols.
 
@@ -41,6 +83,10 @@ class LengthHead(Parallel):
 
     Options = LengthHeadOptions
     writes = ("text", "trees", "labels")
+
+    def __init__(self, options: LengthHeadOptions, sizes: Sizes, width: int, auxiliaries: Auxiliaries | None = None):
+        super().__init__(options, sizes, width, auxiliaries)
+        self.head = LengthClassifier(width, options.length_ratio)
 
     def own_counts(self, batch: Batch) -> dict[str, int]:
         """Symbols without END, revealed ones too, and rows."""
@@ -56,7 +102,7 @@ class LengthHead(Parallel):
         asked = (by_place(batch, mask) >= 0) & ~revealed
         target = batch.target[:, : hidden.size(1)]
         sums = {"cross_entropy": model.cross_entropy(hidden, prompt, target, asked, self.options.label_smoothing),
-                "length": model.length_head.loss(prompt.states, symbols_before_end(batch))}
+                "length": self.head.loss(prompt.states, symbols_before_end(batch))}
         return Loss(sums, self.own_counts(batch), {"cross_entropy": 1.0, "length": self.options.length_weight})
 
     def alignment(self, model: Seq2Seq, prompt: Prompt, batch: Batch, hidden: Tensor, mask: Tensor
@@ -70,7 +116,7 @@ class LengthHead(Parallel):
         if isinstance(constraint, ExactConstraint):
             lengths = constraint.lengths(batch).unsqueeze(1)
         else:
-            lengths, _ = model.length_head.likeliest(states, max(options.beam_size, options.num_hypotheses))
+            lengths, _ = self.head.likeliest(states, max(options.beam_size, options.num_hypotheses))
             lengths = torch.minimum(lengths, (limit - 1).clamp(min=1).unsqueeze(1))
         vectors, mask = uniform_copy(states, lengths.flatten())
         scores = self.predict_symbols(model, prompt, vectors, mask, options)

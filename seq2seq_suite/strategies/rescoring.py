@@ -8,19 +8,19 @@ from dataclasses import replace
 import torch
 
 from seq2seq_suite.model.layers import causal
-from seq2seq_suite.model.seq2seq import Seq2Seq
 from seq2seq_suite.strategies.autoregressive import shift_right
+from seq2seq_suite.strategies.learner import Learner
 from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.types import END, PAD, Batch, Hypothesis
 
 
 @torch.inference_mode()
-def rescore(model: Seq2Seq, batch: Batch, candidates: Sequence[list[Hypothesis]], *, options: SearchOptions
+def rescore(learner: Learner, batch: Batch, candidates: Sequence[list[Hypothesis]], *, options: SearchOptions
             ) -> list[list[Hypothesis]]:
     """The candidates of each sentence with the model's scores, best first.
 
     Args:
-        model: autoregressive, of the same symbols, in evaluation mode.
+        learner: autoregressive, of the same symbols, in evaluation mode.
         batch: the sentences.
         candidates: outputs of each sentence.
         options: whose length penalty the score is normalised with.
@@ -36,7 +36,7 @@ def rescore(model: Seq2Seq, batch: Batch, candidates: Sequence[list[Hypothesis]]
     target = torch.tensor([[*row, END, *[PAD] * (longest - 1 - len(row))] for row in rows], device=device)
     lengths = torch.tensor([len(row) + 1 for row in rows], device=device)
     mask = torch.arange(longest, device=device) < lengths.unsqueeze(1)
-    prompt = model.prepare(model.encode(batch))
+    model, prompt = learner.model, learner.strategy.remember(learner.model, batch)
     x = model.embed(shift_right(target), prompt)
     hidden, _ = model.decode(x, causal(longest, device=device), prompt, mask=mask)
     scores = model.logits(hidden, prompt).float().log_softmax(-1).gather(2, target.unsqueeze(2)).squeeze(2)

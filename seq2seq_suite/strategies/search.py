@@ -10,7 +10,7 @@ from torch import Tensor
 from seq2seq_suite.model.decoder import Cache
 from seq2seq_suite.model.layers import causal
 from seq2seq_suite.model.seq2seq import Prompt, Seq2Seq
-from seq2seq_suite.strategies.ctc_prefixes import NEVER, Prefixes, best_path
+from seq2seq_suite.strategies.ctc_prefixes import NEVER, Prefixes
 from seq2seq_suite.types import BEGIN, END, PAD, UNKNOWN, Batch, Constraint, ConstraintState, Hypothesis
 
 _BLOCK = 64  # symbols, in `_top`
@@ -62,14 +62,12 @@ class _Stepper:
     def __init__(self, model: Seq2Seq, constraint: Constraint | None, options: SearchOptions):
         self.model, self.constraint, self.options = model, constraint, options
 
-    def start(self, batch: Batch, limit: Tensor, prompt: Prompt | None = None
+    def start(self, batch: Batch, prompt: Prompt, limit: Tensor
               ) -> tuple[_Rows, Tensor, tuple[tuple[int, ...], ...]]:
         """A row for each sentence, the symbol before the first to be found, and auxiliary labels of the source.
 
-        Where the first columns of the target are given in all rows, the search begins behind them. `prompt` is what the
-        batch's sources give, where that is known already.
+        Where the first columns of the target are given in all rows, the search begins behind them.
         """
-        prompt = prompt if prompt is not None else self.model.prepare(self.model.encode(batch))
         prompt, states = replace(prompt, output=self.model.output.prepare()), prompt.states
         automaton = self.constraint.start(batch, limit) if self.constraint is not None else None
         prefixes = Prefixes.empty(self.model.ctc(states)) if self.options.ctc_weight else None
@@ -116,22 +114,15 @@ class _Stepper:
 
 
 @torch.inference_mode()
-def spell(model: Seq2Seq, batch: Batch) -> list[list[Hypothesis]]:
-    """What the CTC head says alone, by its best path: no decoder, no steps."""
-    found = best_path(model.ctc(model.encode(batch)))
-    return [[Hypothesis(tuple(symbols), score)] for symbols, score in found]
-
-
-@torch.inference_mode()
-def one_best(model: Seq2Seq, batch: Batch, *, options: SearchOptions, limit: Tensor,
-             constraint: Constraint | None = None) -> list[list[Hypothesis]]:
+def greedy_or_sample(model: Seq2Seq, batch: Batch, prompt: Prompt, *, options: SearchOptions, limit: Tensor,
+                     constraint: Constraint | None = None) -> list[list[Hypothesis]]:
     """Greedy search or sampling. Finished rows leave the batch, so that the long ones do not pay for the short."""
     if options.sampling and options.num_hypotheses > 1:
-        draws = [one_best(model, batch, options=replace(options, num_hypotheses=1), limit=limit, constraint=constraint)
-                 for _ in range(options.num_hypotheses)]
+        draws = [greedy_or_sample(model, batch, prompt, options=replace(options, num_hypotheses=1), limit=limit,
+                                  constraint=constraint) for _ in range(options.num_hypotheses)]
         return [sorted((draw[item][0] for draw in draws), key=lambda h: -h.score) for item in range(limit.size(0))]
     stepper = _Stepper(model, constraint, options)
-    rows, previous, labels = stepper.start(batch, limit)
+    rows, previous, labels = stepper.start(batch, prompt, limit)
     count, device = limit.size(0), limit.device
     outputs = torch.full((count, int(limit.max())), END, device=device)
     totals = torch.zeros(count, device=device)
@@ -239,15 +230,15 @@ class Finished:
 
 
 @torch.inference_mode()
-def beam_search(model: Seq2Seq, batch: Batch, *, options: SearchOptions, limit: Tensor,
-                constraint: Constraint | None = None, prompt: Prompt | None = None) -> list[list[Hypothesis]]:
-    """Beam search over all sentences and beams at once; `prompt` as in `_Stepper.start`.
+def beam_search(model: Seq2Seq, batch: Batch, prompt: Prompt, *, options: SearchOptions, limit: Tensor,
+                constraint: Constraint | None = None) -> list[list[Hypothesis]]:
+    """Beam search over all sentences and beams at once; `prompt` is of the batch's sources.
 
     A sentence is finished when nothing still open can beat the complete outputs that are asked for, were all its
     remaining symbols certain; finished sentences leave the batch.
     """
     stepper = _Stepper(model, constraint, options)
-    rows, previous, labels = stepper.start(batch, limit, prompt)
+    rows, previous, labels = stepper.start(batch, prompt, limit)
     beams, device = options.beam_size, limit.device
     asked = min(options.num_hypotheses, beams)
     results: list[list[Hypothesis]] = [[] for _ in labels]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
 from seq2seq_suite.model.seq2seq import Prompt, Seq2Seq
@@ -14,9 +15,102 @@ from seq2seq_suite.sizes import Sizes
 from seq2seq_suite.strategies.autoregressive import Autoregressive, AutoregressiveOptions, shift_right
 from seq2seq_suite.strategies.auxiliary import Auxiliaries
 from seq2seq_suite.strategies.search import SearchOptions, beam_search
-from seq2seq_suite.types import BEGIN, END, PAD, SPECIALS, UNKNOWN, Batch, Constraint, Hypothesis, Loss
+from seq2seq_suite.types import BEGIN, END, PAD, SPECIALS, UNKNOWN, Batch, Constraint, Hypothesis, Loss, States
 
+_RARE = -4.0  # the bias of a fresh head: most labels do not hold
 _EXTRA_STEPS = 1  # of a rollout beyond each target's length, to be seen after a mistake
+
+
+@dataclass(frozen=True)
+class LabelView:
+    """What the head found in B sources: logits (B,V), and with label-wise attention vectors (B,V,D)."""
+
+    logits: Tensor
+    vectors: Tensor | None
+
+
+class LabelHead(nn.Module):
+    """Is symbol l in the target? Pooled: w_l . mean(memory) + b_l. Label-wise, with a query for each symbol:
+
+        v_l = sum_s softmax_s(q_l . K memory_s / sqrt(D)) V memory_s,    logit_l = w_l . v_l + b_l
+
+    With a pointer the decoder's logit of l gains (P h) . v_l / sqrt(D) + gamma logit_l, so that it sees in one step
+    what the source says of each label. Scores from outside, where the states hold them, add a_l score_l to logit_l.
+
+    Args:
+        width: D.
+        num_symbols: V, the specials included; their logits are kept at zero.
+        label_wise: attention of its own for each symbol.
+        pointer: adds to the decoder's logits; needs `label_wise`.
+        scores: reads scores from outside.
+
+    Source: Mullenbach et al. 2018 (CAML), eq. 1-3, for label-wise attention; Vinyals et al. 2015 for pointing.
+    """
+
+    def __init__(self, width: int, num_symbols: int, *, label_wise: bool = False, pointer: bool = False,
+                 scores: bool = False):
+        super().__init__()
+        if pointer and not label_wise:
+            raise ValueError("a pointer needs label-wise attention")
+        self.has_pointer, self.scale = pointer, 1.0 / math.sqrt(width)
+        self.weight = nn.Parameter(torch.empty(num_symbols, width))
+        nn.init.normal_(self.weight, std=width**-0.5)
+        self.bias = nn.Parameter(torch.full((num_symbols,), _RARE))
+        self.register_buffer("is_label", torch.arange(num_symbols) >= len(SPECIALS), persistent=False)
+        self.queries = nn.Parameter(torch.randn(num_symbols, width)) if label_wise else None
+        if label_wise:
+            self.keys, self.values = nn.Linear(width, width, bias=False), nn.Linear(width, width)
+        self.score_gain = nn.Parameter(torch.ones(num_symbols)) if scores else None
+        if pointer:
+            self.project = nn.Linear(width, width, bias=False)
+            self.gain = nn.Parameter(torch.tensor(0.1))
+
+    def forward(self, states: States) -> LabelView:
+        """(B,S,D) -> logits (B,V) and vectors (B,V,D); padding changes nothing."""
+        mask = states.mask.unsqueeze(-1)
+        if self.queries is None:
+            pooled = (states.values * mask).sum(1) / mask.sum(1).clamp(min=1)
+            logits, vectors = nn.functional.linear(pooled, self.weight, self.bias), None
+        else:
+            scores = torch.matmul(self.keys(states.values), self.queries.t()).transpose(1, 2).float() * self.scale
+            shares = scores.masked_fill(~states.mask.unsqueeze(1), float("-inf")).softmax(-1)
+            vectors = torch.matmul(shares.to(states.values.dtype), self.values(states.values))
+            logits = (vectors * self.weight).sum(-1) + self.bias
+        if self.score_gain is not None:
+            logits = logits + self.score_gain * states.scores
+        return LabelView(logits.float().masked_fill(~self.is_label, 0.0), vectors)
+
+    def loss(self, view: LabelView, targets: Tensor, mask: Tensor) -> Tensor:
+        """Summed binary cross-entropy over all labels, float32.
+
+        Args:
+            view: of B sources.
+            targets: (B,T) symbols of each target; END and specials count for nothing.
+            mask: (B,T) bool.
+        """
+        wanted = torch.zeros_like(view.logits).scatter_(1, targets.masked_fill(~mask, 0), 1.0)
+        return nn.functional.binary_cross_entropy_with_logits(
+            view.logits[:, len(SPECIALS):], wanted[:, len(SPECIALS):], reduction="sum")
+
+
+@dataclass(frozen=True)
+class LabelPointing:
+    """What the decoder's logits gain from what a head has found in B sources."""
+
+    head: LabelHead
+    view: LabelView
+
+    def __call__(self, hidden: Tensor) -> Tensor:
+        """(N,T,V) of hidden states (N,T,D), N a multiple of B, a sentence's rows side by side."""
+        beams = hidden.size(0) // self.view.logits.size(0)
+        vectors, logits = (part.repeat_interleave(beams, 0) for part in (self.view.vectors, self.view.logits))
+        added = torch.matmul(self.head.project(hidden), vectors.transpose(1, 2)) * self.head.scale
+        return added + self.head.gain * logits.unsqueeze(1)
+
+    def select(self, sentences: Tensor) -> LabelPointing:
+        """That of the given sentences, (B',) int64."""
+        return replace(self, view=LabelView(self.view.logits.index_select(0, sentences),
+                                            self.view.vectors.index_select(0, sentences)))
 
 
 class Sets(Autoregressive):
@@ -35,18 +129,20 @@ class Sets(Autoregressive):
                  auxiliaries: Auxiliaries | None = None):
         super().__init__(options, sizes, width, auxiliaries)
         self.sets = sizes.sets
+        self.head = LabelHead(width, sizes.target_symbols, label_wise=self.sets.head == "label_wise",
+                              pointer=self.sets.pointer, scores=self.sets.scores) if self.sets.head else None
 
     def counts(self, model: Seq2Seq, batch: Batch) -> dict[str, int]:
         """The counts that `loss` will give: target symbols, and examples for the label head."""
         name = "set" if self.sets.order == "free" else "cross_entropy"
         counts = {name: int(batch.target_mask.sum())}
-        if self._has_head(model):
+        if self.head is not None and self.sets.head_weight:
             counts["label_head"] = batch.target.size(0)
         return counts | self.auxiliaries.counts(model, batch)
 
     def loss(self, model: Seq2Seq, batch: Batch) -> Loss:
         """The sequence's or the set's loss, and the label head's binary cross-entropy."""
-        prompt = model.prepare(model.encode(batch))
+        prompt, found = self._read(model, batch)
         if self.sets.order == "random" and self.training:
             batch = replace(batch, target=shuffle(batch.target))
         if self.sets.order == "free":
@@ -54,11 +150,12 @@ class Sets(Autoregressive):
         else:
             sums = {"cross_entropy": self._sequence_loss(model, batch, prompt)}
         weights = dict.fromkeys(sums, 1.0)
-        if self._has_head(model):
-            sums["label_head"] = model.label_head.loss(prompt.labels, batch.target, batch.target_mask)
+        if found is not None and self.sets.head_weight:
+            sums["label_head"] = self.head.loss(found, batch.target, batch.target_mask)
             weights["label_head"] = self.sets.head_weight
         return self.auxiliaries.added(Loss(sums, self.counts(model, batch), weights), model, batch, prompt.states)
 
+    @torch.inference_mode()
     def generate(self, model: Seq2Seq, batch: Batch, *, options: SearchOptions, limit: Tensor,
                  constraint: Constraint | None = None) -> list[list[Hypothesis]]:
         """Hypotheses of each item, best first; orders of one set count together where the sets are weighed.
@@ -69,17 +166,22 @@ class Sets(Autoregressive):
             return super().generate(model, batch, options=options, limit=limit, constraint=constraint)
         # Without a length penalty, so that a score is a log-probability.
         wide = replace(options, num_hypotheses=options.beam_size, length_penalty=0.0)
-        with torch.inference_mode():
-            prompt = model.prepare(model.encode(batch))
-        found = beam_search(model, batch, options=wide, limit=limit, constraint=constraint, prompt=prompt)
-        weighed = prompt.labels is not None and self.sets.head_mixture
-        verdicts = prompt.labels.logits.cpu().double() if weighed else None
+        prompt, view = self._read(model, batch)
+        found = beam_search(model, batch, prompt, options=wide, limit=limit, constraint=constraint)
+        verdicts = view.logits.cpu().double() if view is not None and self.sets.head_mixture else None
         symbols = model.output.bias.numel()
         return [self._decide(hypotheses, verdicts[row] if verdicts is not None else None, symbols)
                 [: options.num_hypotheses] for row, hypotheses in enumerate(found)]
 
-    def _has_head(self, model: Seq2Seq) -> bool:
-        return model.label_head is not None and self.sets.head_weight > 0
+    def remember(self, model: Seq2Seq, batch: Batch) -> Prompt:
+        """What decoding needs of the batch's sources, and where the head points."""
+        return self._read(model, batch)[0]
+
+    def _read(self, model: Seq2Seq, batch: Batch) -> tuple[Prompt, LabelView | None]:
+        states = model.encode(batch)
+        view = self.head(states) if self.head is not None else None
+        prompt = model.prepare(states)
+        return (replace(prompt, added=LabelPointing(self.head, view)) if self.sets.pointer else prompt), view
 
     def _sequence_loss(self, model: Seq2Seq, batch: Batch, prompt: Prompt) -> Tensor:
         previous = shift_right(batch.target)

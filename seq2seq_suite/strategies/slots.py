@@ -6,12 +6,13 @@ import math
 from typing import Literal
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn import functional
 
 from seq2seq_suite.config_section import Few, NotNegativeFloat
+from seq2seq_suite.model.picture import plane
 from seq2seq_suite.model.seq2seq import Seq2Seq
-from seq2seq_suite.model.slots import GROUP
-from seq2seq_suite.sizes import Sizes
+from seq2seq_suite.sizes import GROUP, Sizes
 from seq2seq_suite.strategies.auxiliary import Auxiliaries
 from seq2seq_suite.strategies.base import Strategy, StrategyOptions
 from seq2seq_suite.strategies.boxes import bells, choose_bin
@@ -25,6 +26,34 @@ class SlotsOptions(StrategyOptions):
     kind: Literal["slots"] = "slots"
     grid: tuple[Few, Few] = (8, 8)  # rows and columns of slots: no fewer than objects, and some to spare
     anchor_weight: NotNegativeFloat = 2.0  # of squared distance, in slots, when objects are given out
+
+
+class SlotGrid(nn.Module):
+    """One vector for each slot, out of the part of the picture that it lies over; one for each symbol out of each.
+
+        in:  mean of the encoder's vectors in the slot's rectangle + position in the plane
+        out: h_j = W_j h + b_j for the symbols j of a group
+
+    Args:
+        width: D.
+        grid: rows and columns of slots.
+        picture_rows: rows of the encoder's positions, which come row by row.
+    """
+
+    def __init__(self, width: int, grid: tuple[int, int], picture_rows: int):
+        super().__init__()
+        self.grid, self.picture_rows = grid, picture_rows
+        self.symbols = nn.Linear(width, GROUP * width)
+        self.register_buffer("places", plane(*grid, width), persistent=False)
+
+    def forward(self, states: States) -> Tensor:
+        """The decoder's input (B,N,D) of N slots."""
+        cells = states.values.transpose(1, 2).unflatten(2, (self.picture_rows, -1))
+        return functional.adaptive_avg_pool2d(cells, self.grid).flatten(2).transpose(1, 2) + self.places
+
+    def groups(self, hidden: Tensor) -> Tensor:
+        """(B,N,D) -> (B,N,5,D)."""
+        return self.symbols(hidden).unflatten(2, (GROUP, -1))
 
 
 class Slots(Strategy):
@@ -49,6 +78,7 @@ class Slots(Strategy):
     def __init__(self, options: SlotsOptions, sizes: Sizes, width: int, auxiliaries: Auxiliaries | None = None):
         super().__init__(options, sizes, width, auxiliaries)
         self.boxes, self.first_label = sizes.boxes, len(SPECIALS) + sizes.boxes.bins
+        self.head = SlotGrid(width, options.grid, sizes.picture_rows)
 
     def counts(self, model: Seq2Seq, batch: Batch) -> dict[str, int]:
         """The counts that `loss` will give: coordinates of objects, and classes, noise by its weight."""
@@ -82,8 +112,8 @@ class Slots(Strategy):
     def _logits(self, model: Seq2Seq, states: States) -> Tensor:
         """(B,N,5,V) float32."""
         prompt = model.prepare(states)
-        hidden, _ = model.decode(model.dropout(model.slots(states)), None, prompt)
-        return model.logits(model.slots.groups(hidden).flatten(1, 2), prompt).float().unflatten(1, (-1, GROUP))
+        hidden, _ = model.decode(model.dropout(self.head(states)), None, prompt)
+        return model.logits(self.head.groups(hidden).flatten(1, 2), prompt).float().unflatten(1, (-1, GROUP))
 
     def _targets(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Groups of symbols (B,K,5), and (B,K) bool which of them are objects."""

@@ -16,6 +16,7 @@ from seq2seq_suite.sizes import Sizes
 from seq2seq_suite.strategies import strategy_for
 from seq2seq_suite.strategies.auxiliary import Auxiliaries
 from seq2seq_suite.strategies.base import Strategy
+from seq2seq_suite.strategies.learner import Learner
 from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.training.distributed import ALONE, Ranks
 from seq2seq_suite.training.evaluate import Decoder
@@ -29,17 +30,15 @@ def build_decoder(config: Config, task: Task, *, device: torch.device, like: Seq
     `like` are models that it shares weights with: see `build_model`.
     """
     with kernels.use(config.kernels, config.components):
-        model = build_model(config.backbone, sizes_of(config, task), like=like).to(device)
-        strategy = build_strategy(config, task)
-    return Decoder(task, model, strategy, _search_options(config.search), device,
+        model = build_model(config.backbone, sizes_of(config, task), like=like)
+        learner = Learner(model, build_strategy(config, task)).to(device)
+    return Decoder(task, learner, _search_options(config.search), device,
                    (config.search.max_length_factor, config.search.max_length_extra), config.search.batch_sentences)
 
 
 def sizes_of(config: Config, task: Task) -> Sizes:
     """What task and strategy ask of the model."""
-    return replace(task.sizes(), length_ratio=getattr(config.strategy, "length_ratio", None),
-                   link_heads=getattr(config.strategy, "link_heads", 0), slots=getattr(config.strategy, "grid", ()),
-                   language=getattr(config.strategy, "language_weight", 0.0) > 0.0)
+    return replace(task.sizes(), language=config.strategy.auxiliary_weights.get("language", 0.0) > 0.0)
 
 
 def build_strategy(config: Config, task: Task) -> Strategy:

@@ -11,7 +11,7 @@ import torch
 from seq2seq_suite.data.batching import in_sorted_batches
 from seq2seq_suite.metrics.significance import figures_of_items
 from seq2seq_suite.model.seq2seq import Seq2Seq
-from seq2seq_suite.strategies.base import Strategy
+from seq2seq_suite.strategies.learner import Learner
 from seq2seq_suite.strategies.rescoring import rescore
 from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.training.distributed import ALONE, Ranks
@@ -24,7 +24,7 @@ class Decoder:
     """A model with all that turns examples into predictions.
 
     Args:
-        task, model, strategy: of one run.
+        task, learner: of one run.
         options: how to search.
         device: of the model.
         limit: (factor, extra) of the longest output, factor * source length + extra.
@@ -34,14 +34,18 @@ class Decoder:
     """
 
     task: Task
-    model: Seq2Seq
-    strategy: Strategy
+    learner: Learner
     options: SearchOptions
     device: torch.device
     limit: tuple[float, int]
     batch_sentences: int
-    rescorer: Seq2Seq | None = None
+    rescorer: Learner | None = None
     ranks: Ranks = ALONE
+
+    @property
+    def model(self) -> Seq2Seq:
+        """The learner's model."""
+        return self.learner.model
 
     def hypotheses(self, encoded: Sequence[Encoded], *, between: Callable[[], None] = lambda: None
                    ) -> list[list[Hypothesis]]:
@@ -50,9 +54,9 @@ class Decoder:
         constraint = self.task.constraint() if self.options.constraint or self.model.guide is not None else None
         found: dict[int, list[Hypothesis]] = {}
         place = {item.index: position for position, item in enumerate(encoded)}
-        was_training = self.model.training
+        was_training = self.learner.training
         if was_training:  # a walk over all modules, which for one short sentence takes longer than a layer
-            self.model.eval()
+            self.learner.eval()
         try:
             for batch in self.ranks.deal(in_sorted_batches(encoded, self.task.name, self.batch_sentences)):
                 between()
@@ -63,7 +67,7 @@ class Decoder:
                     found[place[index]] = hypotheses
         finally:
             if was_training:
-                self.model.train()
+                self.learner.train()
         found = self.ranks.union(found)
         return [found[position] for position in range(len(encoded))]
 
@@ -71,8 +75,7 @@ class Decoder:
         asked = self.options.num_hypotheses
         wide = asked if self.rescorer is None else max(self.options.beam_size, asked)
         options = replace(self.options, num_hypotheses=wide)
-        found = self.strategy.generate(self.model, batch, options=options, limit=self.limits(batch),
-                                       constraint=constraint)
+        found = self.learner.generate(batch, options=options, limit=self.limits(batch), constraint=constraint)
         if self.rescorer is not None:
             found = [hypotheses[:asked] for hypotheses in rescore(self.rescorer, batch, found, options=options)]
         return found

@@ -18,9 +18,8 @@ from torch import Tensor
 from seq2seq_suite.config import Training
 from seq2seq_suite.data.batching import Bucketed
 from seq2seq_suite.data.mixture import Mixture
-from seq2seq_suite.model.seq2seq import Seq2Seq
 from seq2seq_suite.report.progress import Progress as ProgressDisplay
-from seq2seq_suite.strategies.base import Strategy
+from seq2seq_suite.strategies.learner import JointLearner, Learner
 from seq2seq_suite.training import checkpoint, weights
 from seq2seq_suite.training.balance import GradientBalance, by_task
 from seq2seq_suite.training.distributed import ALONE, Ranks
@@ -79,7 +78,7 @@ class Trainer:
     Args:
         run: where to write.
         options: the configuration's `training`.
-        decoder: model, strategy, task and search; also decodes the validation split.
+        decoder: learner, task and search; also decodes the validation split.
         batches: the training data in batches.
         train, validation: examples; validation with its encoding.
         precision: torch.float32 or torch.bfloat16 for matrix products.
@@ -100,10 +99,9 @@ class Trainer:
     progress: checkpoint.Progress = field(default_factory=checkpoint.Progress)
 
     def __post_init__(self) -> None:
-        self.model: Seq2Seq = self.decoder.model
-        self.strategy: Strategy = self.decoder.strategy
-        self.optimizer = build_optimizer(self.model, self.options)
-        self.average = MovingAverage(self.model, self.options.ema_decay) if self.options.ema_decay else None
+        self.learner: Learner | JointLearner = self.decoder.learner
+        self.optimizer = build_optimizer(self.learner, self.options)
+        self.average = MovingAverage(self.learner, self.options.ema_decay) if self.options.ema_decay else None
         self._started = time.monotonic()
         self._unchecked: list[tuple[int, tuple[int, ...], Tensor]] = []
 
@@ -116,20 +114,20 @@ class Trainer:
         else:
             self.train()
         if self.ranks.is_first:
-            weights.load_best(self.run.path, self.model)
-        self.ranks.copy_weights(self.model)
+            weights.load_best(self.run.path, self.learner)
+        self.ranks.copy_weights(self.learner)
 
     def cost(self) -> dict[str, Any]:
         """What a summary says of the training, and the model's size."""
         progress = self.progress
         return {"seconds": round(progress.seconds, 2), "updates": progress.update,
                 "best_update": progress.best_update, "tokens": progress.tokens,
-                "parameters": self.model.num_parameters(), "core_parameters": self.model.num_core_parameters(),
+                "parameters": self.learner.num_parameters(), "core_parameters": self.learner.num_core_parameters(),
                 "tokens_per_second": round(progress.tokens / max(progress.seconds, 1e-9), 1)}
 
     def resume(self) -> None:
         """Go on from the newest whole checkpoint, if there is one; says what it does."""
-        parts = (self.model, self.optimizer, self.average)
+        parts = (self.learner, self.optimizer, self.average)
         found, complaints = checkpoint.load_newest(self.run.checkpoints, *parts) if self.ranks.is_first else (None, [])
         found = self.ranks.first(found)
         if found is not None:
@@ -192,12 +190,11 @@ class Trainer:
         """One step of the optimiser over `accumulate` batches; the named mean losses, and the learning rate."""
         progress = self.progress
         batches = [batch for _, _, batch in parts]
-        counts = [self.strategy.counts(self.model, batch) for batch in batches]
+        counts = [self.learner.counts(batch) for batch in batches]
         names = dict.fromkeys(name for count in counts for name in count)  # not every task has every loss
         totals = {name: max(1, sum(count.get(name, 0) for count in counts)) for name in names}
-        self.model.train()
-        self.strategy.train()
-        self.strategy.fraction_done = self._fraction()
+        self.learner.train()
+        self.learner.set_fraction_done(self._fraction())
         self.ranks.reseed(self.batches.seed, progress.update)
         means: dict[str, Tensor] = {}
         for task, group in by_task(batches).items():
@@ -206,14 +203,14 @@ class Trainer:
                     share, spare = self.ranks.share(batch)
                     with torch.autocast(self.decoder.device.type, self.precision,
                                         enabled=self.precision != torch.float32):
-                        loss = self.strategy.loss(self.model, share.to(self.decoder.device))
+                        loss = self.learner(share.to(self.decoder.device))
                     mean = {name: loss.sums[name] / (math.inf if spare else totals[name]) for name in loss.sums}
                     sum(loss.weights[name] * mean[name] for name in loss.weights).backward()
                     means |= {name: means.get(name, 0.0) + value.detach() for name, value in mean.items()}
         means = self.ranks.summed(means)
         if self.balance is None:  # which sums each task's
-            self.ranks.sum_gradients(self.model.parameters())
-        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.options.clip_norm)
+            self.ranks.sum_gradients(self.learner.parameters())
+        norm = torch.nn.utils.clip_grad_norm_(self.learner.parameters(), self.options.clip_norm)
         rate = learning_rate(self.options, progress.update, self._fraction())
         set_rate(self.optimizer, rate)
         rows = tuple(index for batch in batches for index in batch.indices)
@@ -227,7 +224,7 @@ class Trainer:
         progress.tokens += sum(int(batch.target_mask.sum()) + int(batch.source_mask.sum()) for batch in batches)
         progress.seconds = self._seconds()
         if self.average is not None:
-            self.average.update(self.model, progress.update)
+            self.average.update(self.learner, progress.update)
         return means, rate
 
     def _validate(self, stop: StopRequest) -> bool:
@@ -236,12 +233,12 @@ class Trainer:
         if progress.validated_update == progress.update:
             return False
         if self.average is not None:
-            self.average.swap(self.model)
+            self.average.swap(self.learner)
         try:
             score, _ = self.decoder.score(*self.validation, between=stop.raise_if_set)
         finally:
             if self.average is not None:
-                self.average.swap(self.model)
+                self.average.swap(self.learner)
         figures = self.ranks.first(score.figures)
         figure = figures[task.primary_metric]
         better = is_better(figure, progress.best_figure, higher_is_better=task.higher_is_better)
@@ -268,7 +265,7 @@ class Trainer:
         self.progress.gradient_norms = {} if self.balance is None else dict(self.balance.norms)
         self.run.check_there()
         if self.ranks.is_first:
-            checkpoint.save(self.run.checkpoints, self.model, self.optimizer, self.average, self.progress,
+            checkpoint.save(self.run.checkpoints, self.learner, self.optimizer, self.average, self.progress,
                             keep=self.options.keep_checkpoints)
         self.ranks.highest(0)  # none may end before the first has saved
 

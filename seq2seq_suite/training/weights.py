@@ -20,7 +20,7 @@ from seq2seq_suite.types import DataError
 
 MODEL, STATE = "model.safetensors", "state.json"
 WRITTEN = "what this suite writes"
-_CONVOLUTION = re.compile(r"(\w+\.layers\.\d+)\.convolution(_residual)?\.")  # of a Transformer layer
+_CONVOLUTION = re.compile(r"([\w.]+\.layers\.\d+)\.convolution(_residual)?\.")  # of a Transformer layer
 
 
 class _Facts(BaseModel):
@@ -119,13 +119,13 @@ def load_parts(path: Path, model: nn.Module, parts: Sequence[str]) -> str:
     _check_weights(path)
     tensors = load_tensors(path / MODEL)
     own = unique(model.state_dict())
-    if not any(name.startswith("frontend.") for name in tensors):
+    if not any(_part(name) == "frontend" for name in tensors):
         tensors = _as_source(tensors)
     taken: dict[str, Tensor] = {}
     added: dict[str, Tensor] = {}
     for part in parts:
-        wanted = {name: tensor for name, tensor in own.items() if name.partition(".")[0] == part}
-        found = {name: tensor for name, tensor in tensors.items() if name.partition(".")[0] == part}
+        wanted, found = ({name: tensor for name, tensor in some.items() if _part(name) == part}
+                         for some in (own, tensors))
         fresh = _fresh(wanted, found)
         found |= fresh
         wrong = sorted(wanted.keys() ^ found.keys()) or sorted(
@@ -138,6 +138,15 @@ def load_parts(path: Path, model: nn.Module, parts: Sequence[str]) -> str:
         added |= fresh
     model.load_state_dict(taken, strict=False)
     return f"{', '.join(parts)} begin as in {path}: {_counted(taken, added)}"
+
+
+def _part(name: str) -> str:
+    """The part of a learner that a tensor belongs to, as `init_parts` calls it.
+
+    >>> _part("model.encoder.layers.0.norm.gain")
+    'encoder'
+    """
+    return name.removeprefix("model.").partition(".")[0]
 
 
 def _counted(tensors: Mapping[str, Tensor], fresh: Mapping[str, Tensor]) -> str:
@@ -157,7 +166,8 @@ def _fresh(wanted: Mapping[str, Tensor], given: Mapping[str, Tensor]) -> dict[st
 
 def _as_source(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     """A language model's tensors under the names that they have where its texts are the source."""
-    names = {"embedding.": "frontend.embedding.", "positions.": "frontend.positions.", "output.": "language."}
+    names = {"model.embedding.": "model.frontend.embedding.", "model.positions.": "model.frontend.positions.",
+             "model.output.": "model.language."}
     return {next((new + name.removeprefix(old) for old, new in names.items() if name.startswith(old)), name): tensor
             for name, tensor in tensors.items()}
 

@@ -132,18 +132,19 @@ def test_a_joint_model_shares_its_stacks_and_learns_each_batch_as_its_own_task(f
     together = build_joint(config, tasks, device=torch.device("cpu"))
     models = [decoder.model for decoder in together.parts.values()]
     assert all(model.encoder is models[0].encoder and model.decoder is models[0].decoder for model in models)
-    own = sum(model.num_parameters() - model.num_core_parameters() for model in models)
-    assert together.model.num_parameters() == own + models[0].num_core_parameters()
+    learners = [decoder.learner for decoder in together.parts.values()]
+    own = sum(learner.num_parameters() - learner.num_core_parameters() for learner in learners)
+    assert together.learner.num_parameters() == own + learners[0].num_core_parameters()
     seen = set()
     for _, _, batch in itertools.islice(mixture.batches(0), 20):
         decoder = together.parts[batch.task]
         torch.manual_seed(3)
-        got = together.strategy.eval().loss(together.model.eval(), batch)
+        got = together.learner.eval()(batch)
         torch.manual_seed(3)
-        expected = decoder.strategy.loss(decoder.model, batch)
+        expected = decoder.learner(batch)
         factor = 0.5 if batch.task == "labels" else 1.0
         assert got.counts == {f"{batch.task}/{name}": count for name, count in expected.counts.items()}
-        assert got.counts == together.strategy.counts(together.model, batch)
+        assert got.counts == together.learner.counts(batch)
         assert got.weights == {f"{batch.task}/{name}": factor * weight for name, weight in expected.weights.items()}
         for name, total in expected.sums.items():
             torch.testing.assert_close(got.sums[f"{batch.task}/{name}"], total)

@@ -117,7 +117,7 @@ STRATEGIES = {
     "ctc": lambda: strategy_of(Ctc, factor=3.0, glancing=(0.5, 0.3)),
     "dag": lambda: strategy_of(Dag, factor=3.0, glancing=(0.5, 0.3)),
 }
-SIZES = Sizes(target_symbols=9, source_symbols=11, length_ratio=1.0, link_heads=2)
+SIZES = Sizes(target_symbols=9, source_symbols=11)
 
 
 @pytest.mark.parametrize("name", STRATEGIES)

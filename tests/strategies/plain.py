@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from seq2seq_suite.model.seq2seq import Seq2Seq
+from seq2seq_suite.strategies.base import Strategy
 from seq2seq_suite.types import BEGIN, PAD, UNKNOWN, Batch
 
 BLANK, NEVER = 0, float("-inf")
@@ -29,9 +30,9 @@ def alone(batch: Batch, row: int) -> Batch:
 class Sentence:
     """A row of a batch before a parallel decoder."""
 
-    def __init__(self, model: Seq2Seq, batch: Batch, row: int):
+    def __init__(self, model: Seq2Seq, strategy: Strategy, batch: Batch, row: int):
         one = alone(batch, row)
-        self.model, self.states = model, model.encode(one)
+        self.model, self.strategy, self.states = model, strategy, model.encode(one)
         self.prompt = model.prepare(self.states)
         self.length = self.states.values.size(1)
         self.target = one.target[0].tolist()
@@ -56,7 +57,7 @@ class Sentence:
 
     def links(self, hidden: Tensor) -> list[list[Tensor]]:
         """log E of the vertices (C,D): sum_h g_h(v) softmax_u>v(q_h(v) . k_h(u) / sqrt(D / H))."""
-        layer = self.model.links
+        layer = self.strategy.links
         width = hidden.size(1) // layer.num_heads
         query, key = layer.query_key(hidden).chunk(2, 1)
         gates = layer.gate(hidden).softmax(1)

@@ -9,16 +9,15 @@ import torch
 from making import strategy_of
 from plain import alone, collapse
 
-from seq2seq_suite.model.joint import JointModel
 from seq2seq_suite.sizes import Sizes
 from seq2seq_suite.strategies.autoregressive import Autoregressive
 from seq2seq_suite.strategies.auxiliary import Auxiliaries
 from seq2seq_suite.strategies.ctc import Ctc
-from seq2seq_suite.strategies.joint import JointStrategy
+from seq2seq_suite.strategies.learner import JointLearner, Learner
 from seq2seq_suite.strategies.length_head import LengthHead
 
 SIZES = Sizes(target_symbols=9, source_symbols=11, source_labels=(("tags", 3), ("moves", 4)), ctc_symbols=5,
-              language=True, length_ratio=1.0)
+              language=True)
 GIVEN = Auxiliaries({"tags": 0.5, "moves": 0.25}, ctc_weight=0.3, balance_weight=0.02, language_weight=0.7)
 
 
@@ -71,16 +70,16 @@ def test_what_a_batch_has_not_is_not_learned(make_model, heard):
 
 
 def test_a_batch_is_learned_by_its_own_tasks_strategy_and_all_hear_how_far_training_is(make_model, make_batch):
-    models = {"one": make_model(seed=1), "two": make_model(Sizes(9, 11), seed=2)}
-    parts = {"one": strategy_of(Autoregressive, label_smoothing=0.1), "two": strategy_of(Ctc, factor=3.0)}
-    strategy = JointStrategy(parts, {"one": 0.5, "two": 2.0})
-    strategy.fraction_done = 0.75
-    assert strategy.fraction_done == parts["one"].fraction_done == parts["two"].fraction_done == 0.75
-    for name, factor in strategy.weights.items():
+    parts = {"one": Learner(make_model(seed=1), strategy_of(Autoregressive, label_smoothing=0.1)),
+             "two": Learner(make_model(Sizes(9, 11), seed=2), strategy_of(Ctc, factor=3.0))}
+    joint = JointLearner(parts, {"one": 0.5, "two": 2.0})
+    joint.set_fraction_done(0.75)
+    assert [part.strategy.fraction_done for part in parts.values()] == [0.75, 0.75]
+    for name, factor in joint.weights.items():
         batch = replace(make_batch([4, 3], [4, 3]), task=name)
-        own, found = parts[name].loss(models[name], batch), strategy.loss(JointModel(models), batch)
+        own, found = parts[name](batch), joint(batch)
         assert found.weights == {f"{name}/{loss}": factor * weight for loss, weight in own.weights.items()}
         assert found.counts == {f"{name}/{loss}": count for loss, count in own.counts.items()}
-        assert found.counts == strategy.counts(JointModel(models), batch)
+        assert found.counts == joint.counts(batch)
         assert {key: float(value.detach()) for key, value in found.sums.items()} == {
             f"{name}/{loss}": float(value.detach()) for loss, value in own.sums.items()}

@@ -19,7 +19,7 @@ from seq2seq_suite.types import BEGIN, END, SPECIALS, Batch
 BINS, CLASSES, NOISE = 12, 3, 3  # the fourth class is that of noise
 FIRST_BIN, FIRST_CLASS = len(SPECIALS), len(SPECIALS) + BINS
 OPTIONS = BoxOptions(BINS, CLASSES, 3, extent=(10.0, 12.0), patch=2.0, smoothing=0.8, noise_weight=0.3)
-SIZES = Sizes(target_symbols=FIRST_CLASS + CLASSES + 1, source_symbols=11, picture_rows=4, slots=(2, 3))
+SIZES = Sizes(target_symbols=FIRST_CLASS + CLASSES + 1, source_symbols=11, picture_rows=4)
 # y1 x1 y2 x2 class of each object of three pictures; the last one holds none.
 OBJECTS = (((1, 2, 5, 11, 0), (0, 0, 3, 4, 2)), ((6, 9, 7, 10, 1), (2, 6, 4, 7, 1), (0, 8, 1, 11, 0)), ())
 NOISES = (((3, 4, 6, 7, NOISE),), (), ((0, 1, 2, 3, NOISE), (5, 5, 7, 9, NOISE), (1, 1, 2, 2, NOISE)))
@@ -96,23 +96,24 @@ def test_groups_are_written_as_a_plain_loop_writes_them(make_model, pictures, se
         assert best.score == pytest.approx(sum(map(math.log, sure)), rel=1e-3)
 
 
-def slot_logits(model, one: Batch) -> torch.Tensor:
+def slot_logits(model, strategy, one: Batch) -> torch.Tensor:
     """(N,5,V) of one picture: each slot's mean patch with its place, seen by all slots, a linear map of each symbol."""
     states = model.encode(one)
     cells = states.values[0].view(4, 6, -1)
     slots = torch.stack([cells[2 * row : 2 * row + 2, 2 * column : 2 * column + 2].mean((0, 1))
                          for row, column in itertools.product(range(2), range(3))])
-    hidden = model.decode((slots + model.slots.places).unsqueeze(0), None, model.prepare(states))[0][0]
-    return model.output(model.slots.symbols(hidden).view(6, 5, -1))
+    hidden = model.decode((slots + strategy.head.places).unsqueeze(0), None, model.prepare(states))[0][0]
+    return model.output(strategy.head.symbols(hidden).view(6, 5, -1))
 
 
 @torch.no_grad()
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_slots_learn_the_cheapest_of_all_matchings(make_model, pictures, seed):
-    model, strategy = make_model(SIZES, seed=seed), strategy_of(Slots, boxes=OPTIONS, grid=(2, 3), anchor_weight=0.7)
+    model = make_model(SIZES, seed=seed)
+    strategy = strategy_of(Slots, sizes=SIZES, boxes=OPTIONS, grid=(2, 3), anchor_weight=0.7, seed=seed)
     found, coordinates, classes = strategy.loss(model, pictures), 0.0, 0.0
     for row, objects in enumerate(OBJECTS):
-        logits = slot_logits(model, alone(pictures, row))
+        logits = slot_logits(model, strategy, alone(pictures, row))
         bins, labels = logits[:, :4, FIRST_BIN:FIRST_CLASS].log_softmax(2), logits[:, 4, FIRST_CLASS:].log_softmax(1)
         costs = {}
         for slot, (y1, x1, y2, x2, label) in itertools.product(range(6), objects):
@@ -134,10 +135,11 @@ def test_slots_learn_the_cheapest_of_all_matchings(make_model, pictures, seed):
 
 def test_the_place_of_a_slot_decides_where_nothing_else_does(make_model, pictures, monkeypatch):
     model, taken, match = make_model(SIZES, noise=0.0), [], Slots._match
+    strategy = strategy_of(Slots, sizes=SIZES, boxes=OPTIONS, grid=(2, 3), anchor_weight=50.0, noise=0.0)
     with torch.no_grad():
-        model.slots.symbols.weight.zero_()  # all slots say the same
+        strategy.head.symbols.weight.zero_()  # all slots say the same
     monkeypatch.setattr(Slots, "_match", staticmethod(lambda *given: taken.append(match(*given)) or taken[0]))
-    strategy_of(Slots, boxes=OPTIONS, grid=(2, 3), anchor_weight=50.0).loss(model, pictures)
+    strategy.loss(model, pictures)
     assert taken[0][0, :2].tolist() == [1, 0] and taken[0][1, :3].tolist() == [5, 1, 2]
 
 
@@ -145,12 +147,12 @@ def test_the_place_of_a_slot_decides_where_nothing_else_does(make_model, picture
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_slots_write_the_likeliest_box_with_an_inside(make_model, pictures, seed):
     model = make_model(SIZES, seed=seed, noise=0.5)
-    strategy = strategy_of(Slots, boxes=OPTIONS, grid=(2, 3), anchor_weight=1.0)
+    strategy = strategy_of(Slots, sizes=SIZES, boxes=OPTIONS, grid=(2, 3), anchor_weight=1.0)
     model.output.bias[FIRST_CLASS + NOISE] += 9.0  # which is never written, however likely
     found = strategy.generate(model, pictures, options=SearchOptions(), limit=torch.full((3,), 99))
     for row, (best,) in enumerate(found):
         symbols, sure = [], []
-        for logits in slot_logits(model, alone(pictures, row)):
+        for logits in slot_logits(model, strategy, alone(pictures, row)):
             box = []
             for axis in range(4):
                 least, most = (0, BINS - 1) if axis < 2 else (box[axis - 2] + 1, BINS)

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from seq2seq_suite.model.ctc import BLANK, CtcHead, positions_needed
-from seq2seq_suite.strategies.ctc_prefixes import NEVER, Prefixes, best_path, prefix_beam
+from seq2seq_suite.strategies.ctc_prefixes import NEVER, Prefixes, ctc_beam, ctc_greedy
 from seq2seq_suite.types import END, States
 
 SYMBOLS = 6  # blank, BEGIN, END, UNKNOWN and two letters
@@ -61,14 +61,14 @@ def test_prefix_probabilities_are_sums_over_outputs(scores):
 def test_a_wide_beam_finds_all_outputs_with_the_sums_over_their_paths(scores):
     for item, places in enumerate((5, 3)):
         expected = outputs(scores[item, :places])
-        found = dict(prefix_beam(scores[item, :places], 200))
+        found = dict(ctc_beam(scores[item, :places], 200))
         assert {output: math.exp(score) for output, score in found.items()} == pytest.approx(expected, abs=1e-12)
         assert next(iter(found)) == max(expected, key=expected.get)
 
 
 def test_a_narrow_beam_keeps_what_is_likeliest():
     scores = torch.tensor([[0.4, 0.0, 0.0, 0.0, 0.6, 0.0], [0.4, 0.0, 0.0, 0.0, 0.5, 0.1]]).log()
-    (output, score), other = prefix_beam(scores, 2)
+    (output, score), other = ctc_beam(scores, 2)
     assert output == (4,) and math.exp(score) == pytest.approx(0.6 * 0.4 + 0.6 * 0.5 + 0.4 * 0.5)
     assert other[0] == () and math.exp(other[1]) == pytest.approx(0.16)
 
@@ -104,5 +104,5 @@ def test_beyond_an_items_end_the_blank_is_certain():
     states = States(values, torch.arange(5) < torch.tensor([[5], [3]]))
     alone = head(States(values[1:, :3], states.mask[1:, :3]))
     assert torch.allclose(head(states)[1, :3], alone[0])
-    (symbols, score), (expected, total) = best_path(head(states))[1], best_path(alone)[0]
+    (symbols, score), (expected, total) = ctc_greedy(head(states))[1], ctc_greedy(alone)[0]
     assert symbols == expected and score == pytest.approx(total)

@@ -9,19 +9,18 @@ import torch
 from making import strategy_of
 from plain import Sentence, ctc_paths, graph_paths, total
 
-from seq2seq_suite.model.length import MIDDLE
 from seq2seq_suite.sizes import Sizes
 from seq2seq_suite.strategies import mask_predict, parallel
 from seq2seq_suite.strategies.agreement import collapsed_disagreement, graph_disagreement
 from seq2seq_suite.strategies.ctc import Ctc
 from seq2seq_suite.strategies.cut_at_end import CutAtEnd
 from seq2seq_suite.strategies.dag import Dag
-from seq2seq_suite.strategies.length_head import LengthHead
+from seq2seq_suite.strategies.length_head import MIDDLE, LengthHead
 from seq2seq_suite.strategies.mask_predict import MaskPredict
 from seq2seq_suite.strategies.parallel import random_part
 from seq2seq_suite.types import END
 
-SIZES = Sizes(target_symbols=8, source_symbols=11, length_ratio=1.5, link_heads=2)
+SIZES = Sizes(target_symbols=8, source_symbols=11)
 SOURCES = [4, 2, 2, 1]
 
 
@@ -32,7 +31,7 @@ def smoothed(scores: torch.Tensor, symbol: int, share: float) -> torch.Tensor:
 class WithLength:
     """Symbols without END, each at a position of its own, and their number."""
 
-    kind, options = LengthHead, {"label_smoothing": 0.1, "length_weight": 0.3}
+    kind, options = LengthHead, {"label_smoothing": 0.1, "length_weight": 0.3, "length_ratio": 1.5}
     weights, targets = {"cross_entropy": 1.0, "length": 0.3}, [4, 6, 1, 3]
 
     def count(self, sentence):
@@ -43,7 +42,7 @@ class WithLength:
 
     def losses(self, sentence, hidden, shown):
         scores, wanted = sentence.scores(hidden), len(sentence.target) - 1
-        lengths = sentence.model.length_head.linear(sentence.states.values[0].mean(0)).log_softmax(0)
+        lengths = sentence.strategy.head.linear(sentence.states.values[0].mean(0)).log_softmax(0)
         return {"cross_entropy": sum(smoothed(scores[place], symbol, 0.1)
                                      for place, symbol in enumerate(sentence.target[:-1]) if place not in shown),
                 "length": -lengths[MIDDLE + wanted - round(1.5 * sentence.length)]}
@@ -108,7 +107,7 @@ class Collapsed:
 class Graph(Collapsed):
     """All paths over as many vertices as there are symbols; the last row has two for four."""
 
-    kind = Dag
+    kind, options = Dag, {"factor": 1.6, "link_heads": 2}
     weights, targets = {"paths": 1.0}, [4, 3, 2, 4]
 
     def paths(self, sentence, hidden):
@@ -145,7 +144,7 @@ def test_a_loss_is_its_plain_loops(make_model, make_batch, name, seed):
     kind, model = KINDS[name], make_model(SIZES, seed=seed, noise=0.4)
     batch = make_batch(SOURCES, kind.targets, target_symbols=8, seed=seed)
     strategy = strategy_of(kind.kind, **kind.options, glancing=(1.0, 1.0)).eval()  # glancing is for training alone
-    sentences = [Sentence(model, batch, row) for row in range(4)]
+    sentences = [Sentence(model, strategy, batch, row) for row in range(4)]
     expected = [kind.losses(one, one.hidden(kind.count(one)), {}) for one in sentences]
     assert_losses(strategy.loss(model, batch), expected, [kind.counts(one) for one in sentences], kind.weights)
 
@@ -160,7 +159,7 @@ def test_what_is_missed_is_shown_in_part_and_the_loss_is_that_of_the_rest(make_m
     batch = make_batch(SOURCES, kind.targets, target_symbols=8, seed=seed)
     strategy = strategy_of(kind.kind, **kind.options, glancing=(0.9, 0.5)).train()
     strategy.fraction_done = 0.75  # 0.6 of what is missed
-    sentences, expected, sizes = [Sentence(model, batch, row) for row in range(4)], [], []
+    sentences, expected, sizes = [Sentence(model, strategy, batch, row) for row in range(4)], [], []
     for one in sentences:
         hidden = one.hidden(kind.count(one))
         aligned, likeliest = kind.aligned(one, hidden), one.scores(hidden).argmax(1).tolist()
@@ -180,8 +179,9 @@ def test_mask_predict_learns_the_hidden_symbols_from_those_that_are_shown(make_m
     monkeypatch.setattr(mask_predict, "random_part",
                         lambda asked, given: counts.append(given) or first_part(asked, given))
     model, batch = make_model(SIZES, noise=0.4), make_batch(SOURCES, kind.targets, target_symbols=8)
-    found = strategy_of(MaskPredict, **kind.options).train(training).loss(model, batch)
-    sentences, expected = [Sentence(model, batch, row) for row in range(4)], []
+    strategy = strategy_of(MaskPredict, **kind.options).train(training)
+    found = strategy.loss(model, batch)
+    sentences, expected = [Sentence(model, strategy, batch, row) for row in range(4)], []
     for row, one in enumerate(sentences):
         hidden = int(counts[0][row]) if training else 0  # the first ones in training, every other one else
         shown = {place: symbol for place, symbol in enumerate(one.target[:-1])
@@ -213,10 +213,11 @@ def test_a_random_part_takes_each_place_equally_often():
 def test_a_target_that_exactly_fits_is_learned_and_one_that_needs_a_position_more_is_counted(make_model, make_batch):
     model, batch = make_model(SIZES, noise=0.4), make_batch([3, 3, 3], [4, 3, 4], target_symbols=8)
     batch.target[:, :3] = torch.tensor([[4, 5, 6], [7, 7, END], [5, 5, 6]])
-    loss = strategy_of(Ctc, factor=1.0).loss(model, batch)
+    strategy = strategy_of(Ctc, factor=1.0)
+    loss = strategy.loss(model, batch)
     expected = 0.0
     for row, only in enumerate(([4, 5, 6], [7, 0, 7])):
-        one = Sentence(model, batch, row)
+        one = Sentence(model, strategy, batch, row)
         expected -= float(one.scores(one.hidden(3))[torch.arange(3), only].sum())
     assert float(loss.sums["ctc_target"]) == pytest.approx(expected, rel=1e-4) and loss.sums["too_long"] == 1.0
 
@@ -233,7 +234,7 @@ def test_agreement_takes_its_share_of_the_loss_as_training_goes(make_model, make
     assert loss.counts == {**without.counts, "bigrams": 4} and {**loss.sums, **without.sums} == loss.sums
     expected = 0.0
     for row in range(4):
-        one = Sentence(model, batch, row)
+        one = Sentence(model, strategy, batch, row)
         hidden = one.hidden(kind.count(one))
         target = torch.tensor([one.target if name == "dag" else one.target[:-1]], dtype=torch.int64)
         mask, size = torch.ones(1, len(hidden), dtype=torch.bool), torch.tensor([target.size(1)])

@@ -9,19 +9,18 @@ import torch
 from making import strategy_of
 from plain import UNREADABLE, Sentence, collapse, graph_paths
 
-from seq2seq_suite.model.length import CLASSES, MIDDLE
 from seq2seq_suite.sizes import Sizes
 from seq2seq_suite.strategies.ctc import Ctc
 from seq2seq_suite.strategies.cut_at_end import CutAtEnd
-from seq2seq_suite.strategies.dag import Dag, prefix_beam
-from seq2seq_suite.strategies.length_head import LengthHead
+from seq2seq_suite.strategies.dag import Dag, dag_beam
+from seq2seq_suite.strategies.length_head import CLASSES, MIDDLE, LengthHead
 from seq2seq_suite.strategies.mask_predict import MaskPredict
 from seq2seq_suite.strategies.parallel import argmax_until_end, constrained_argmax
 from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.tasks.multilabel.label_automaton import LabelAutomaton
 from seq2seq_suite.types import END
 
-SIZES = Sizes(target_symbols=7, source_symbols=11, length_ratio=1.5, link_heads=2)
+SIZES = Sizes(target_symbols=7, source_symbols=11)
 LETTERS, ANY_LIMIT, NARROW = (4, 5, 6), [20, 20, 20], [4, 3, 2]
 
 
@@ -40,34 +39,32 @@ def up_to_end(symbols):
 
 
 def likeliest_lengths(sentence, count, limit):
-    scores = sentence.model.length_head.linear(sentence.states.values[0].mean(0)).log_softmax(0).tolist()
+    scores = sentence.strategy.head.linear(sentence.states.values[0].mean(0)).log_softmax(0).tolist()
     lengths = [number - MIDDLE + round(1.5 * sentence.length) for number in range(CLASSES)]
     ranked = sorted((one for one in range(CLASSES) if lengths[one] >= 1), key=lambda one: -scores[one])
     return [min(lengths[one], limit - 1) for one in ranked[:count]]
 
 
-@pytest.fixture
-def make_short(make_model):
-    """A factory of models that expect the lengths 1 to 6, each with a probability of its own."""
-    def make(**keys):
-        model = make_model(SIZES, noise=0.5, **keys)
-        with torch.no_grad():
-            model.length_head.linear.bias -= 20.0
-            model.length_head.linear.bias[MIDDLE - 5 : MIDDLE + 3] += 20.0
-        return model
-    return make
+def short(kind, seed):
+    """A strategy that expects the lengths 1 to 6, each with a probability of its own."""
+    strategy = strategy_of(kind, length_ratio=1.5, noise=0.5, seed=seed)
+    with torch.no_grad():
+        strategy.head.linear.bias -= 20.0
+        strategy.head.linear.bias[MIDDLE - 5 : MIDDLE + 3] += 20.0
+    return strategy
 
 
 @torch.no_grad()
 @pytest.mark.parametrize("limit", [ANY_LIMIT, NARROW])
 @pytest.mark.parametrize(("beam_size", "num_hypotheses"), [(1, 1), (4, 1), (4, 3), (1, 3)])
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_of_several_lengths_the_one_of_highest_mean_wins(make_short, make_batch, limit, beam_size, num_hypotheses,
+def test_of_several_lengths_the_one_of_highest_mean_wins(make_model, make_batch, limit, beam_size, num_hypotheses,
                                                          seed):
-    model, batch = make_short(seed=seed), make_batch([4, 3, 2], [2, 2, 2], seed=seed)
-    found = written(strategy_of(LengthHead), model, batch, limit, beam_size=beam_size, num_hypotheses=num_hypotheses)
+    model, batch = make_model(SIZES, noise=0.5, seed=seed), make_batch([4, 3, 2], [2, 2, 2], seed=seed)
+    strategy = short(LengthHead, seed)
+    found = written(strategy, model, batch, limit, beam_size=beam_size, num_hypotheses=num_hypotheses)
     for row, most in enumerate(limit):
-        one, candidates = Sentence(model, batch, row), []
+        one, candidates = Sentence(model, strategy, batch, row), []
         for length in likeliest_lengths(one, max(beam_size, num_hypotheses), most):
             gained, symbols = one.scores(one.hidden(length), never=(*UNREADABLE, END)).max(1)
             candidates.append((tuple(symbols.tolist()), sum(gained.tolist()) / length, True))
@@ -77,12 +74,13 @@ def test_of_several_lengths_the_one_of_highest_mean_wins(make_short, make_batch,
 @torch.no_grad()
 @pytest.mark.parametrize("iterations", [1, 2, 3, 4])
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_what_is_least_likely_is_written_again_in_each_pass(make_short, make_batch, iterations, seed):
-    model, batch = make_short(seed=seed), make_batch([4, 3, 2], [2, 2, 2], seed=seed)
-    found = written(strategy_of(MaskPredict), model, batch, ANY_LIMIT, beam_size=3, num_hypotheses=3,
+def test_what_is_least_likely_is_written_again_in_each_pass(make_model, make_batch, iterations, seed):
+    model, batch = make_model(SIZES, noise=0.5, seed=seed), make_batch([4, 3, 2], [2, 2, 2], seed=seed)
+    strategy = short(MaskPredict, seed)
+    found = written(strategy, model, batch, ANY_LIMIT, beam_size=3, num_hypotheses=3,
                     iterations=iterations)
     for row, most in enumerate(ANY_LIMIT):
-        one, candidates = Sentence(model, batch, row), []
+        one, candidates = Sentence(model, strategy, batch, row), []
         for length in likeliest_lengths(one, 3, most):
             kept, symbols, gained = {}, [0] * length, [0.0] * length
             for step in range(1, iterations + 1):
@@ -102,9 +100,10 @@ def test_what_is_least_likely_is_written_again_in_each_pass(make_short, make_bat
 @pytest.mark.parametrize("seed", [1, 2, 3, 4])
 def test_a_long_canvas_is_read_up_to_its_first_end(make_model, make_batch, limit, seed):
     model, batch = make_model(SIZES, seed=seed, noise=0.5), make_batch([4, 3, 2], [2, 2, 2], seed=seed)
-    found = written(strategy_of(CutAtEnd, factor=1.75, extra=1), model, batch, limit)
+    strategy = strategy_of(CutAtEnd, factor=1.75, extra=1)
+    found = written(strategy, model, batch, limit)
     for row, most in enumerate(limit):
-        one = Sentence(model, batch, row)
+        one = Sentence(model, strategy, batch, row)
         scores = one.scores(one.hidden(min(int(1.75 * one.length) + 1, most)), never=UNREADABLE)
         symbols = up_to_end(scores.argmax(1).tolist())
         score = sum(float(scores[place].max()) for place in range(min(len(symbols) + 1, len(scores))))
@@ -116,9 +115,10 @@ def test_a_long_canvas_is_read_up_to_its_first_end(make_model, make_batch, limit
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_the_best_path_is_collapsed(make_model, make_batch, limit, seed):
     model, batch = make_model(SIZES, seed=seed, noise=0.5), make_batch([4, 3, 2], [2, 2, 2], seed=seed)
-    found = written(strategy_of(Ctc, factor=1.6), model, batch, limit)
+    strategy = strategy_of(Ctc, factor=1.6)
+    found = written(strategy, model, batch, limit)
     for row, most in enumerate(limit):
-        one = Sentence(model, batch, row)
+        one = Sentence(model, strategy, batch, row)
         gained, path = one.scores(one.hidden(math.ceil(1.6 * one.length)), never=(1, END, 3)).max(1)
         symbols = collapse(tuple(path.tolist()))
         assert_outputs(found[row], [(symbols[: most - 1], sum(gained.tolist()), len(symbols) < most)])
@@ -136,10 +136,11 @@ def ranked(totals, most, length_penalty, count):
 @pytest.mark.parametrize("limit", [ANY_LIMIT, NARROW])
 def test_a_wide_beam_over_positions_finds_what_most_paths_say(make_model, make_batch, limit, length_penalty):
     model, batch = make_model(SIZES, noise=0.5), make_batch([4, 3, 2], [2, 2, 2])
-    found = written(strategy_of(Ctc, factor=1.2), model, batch, limit, beam_size=400, num_hypotheses=4,
+    strategy = strategy_of(Ctc, factor=1.2)
+    found = written(strategy, model, batch, limit, beam_size=400, num_hypotheses=4,
                     length_penalty=length_penalty)
     for row, most in enumerate(limit):
-        one, totals = Sentence(model, batch, row), defaultdict(float)
+        one, totals = Sentence(model, strategy, batch, row), defaultdict(float)
         scores = one.scores(one.hidden(math.ceil(1.2 * one.length)), never=(1, END, 3)).tolist()
         for path in itertools.product((0, *LETTERS), repeat=len(scores)):
             totals[collapse(path)] += math.exp(sum(scores[place][symbol] for place, symbol in enumerate(path)))
@@ -151,10 +152,11 @@ def test_a_wide_beam_over_positions_finds_what_most_paths_say(make_model, make_b
 @pytest.mark.parametrize("limit", [ANY_LIMIT, NARROW])
 def test_a_wide_beam_over_a_graph_finds_what_most_paths_say(make_model, make_batch, limit, length_penalty):
     model, batch = make_model(SIZES, noise=0.5), make_batch([4, 3, 2], [2, 2, 2])
-    found = written(strategy_of(Dag, factor=1.2), model, batch, limit, beam_size=400, num_hypotheses=4,
+    strategy = strategy_of(Dag, factor=1.2)
+    found = written(strategy, model, batch, limit, beam_size=400, num_hypotheses=4,
                     length_penalty=length_penalty)
     for row, most in enumerate(limit):
-        one, totals = Sentence(model, batch, row), defaultdict(float)
+        one, totals = Sentence(model, strategy, batch, row), defaultdict(float)
         hidden = one.hidden(math.ceil(1.2 * one.length))
         scores, links, last = one.scores(hidden, never=UNREADABLE).tolist(), one.links(hidden), len(hidden) - 1
         for length in range(2, min(len(hidden), most) + 1):  # END included, which the last vertex writes and no other
@@ -172,9 +174,10 @@ def test_a_wide_beam_over_a_graph_finds_what_most_paths_say(make_model, make_bat
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_a_walk_takes_the_likeliest_step_each_time(make_model, make_batch, limit, lookahead, seed):
     model, batch = make_model(SIZES, seed=seed, noise=0.5), make_batch([4, 3, 2], [2, 2, 2], seed=seed)
-    found = written(strategy_of(Dag, factor=2.0), model, batch, limit, lookahead=lookahead)
+    strategy = strategy_of(Dag, factor=2.0)
+    found = written(strategy, model, batch, limit, lookahead=lookahead)
     for row, most in enumerate(limit):
-        one = Sentence(model, batch, row)
+        one = Sentence(model, strategy, batch, row)
         hidden = one.hidden(2 * one.length)
         gained, symbols = one.scores(hidden, never=UNREADABLE).max(1)
         links, path, score = one.links(hidden), [0], float(gained[0])
@@ -239,7 +242,7 @@ def test_a_narrow_beam_over_a_graph_is_its_plain_loops(seed, alpha):
     links = (2.0 * torch.randn(3, 7, 7)).masked_fill(unlinked, -1e30).log_softmax(-1).masked_fill(unlinked, -1e30)
     for beams, count in ((2, 1), (2, 2), (3, 1)):
         options = SearchOptions(beam_size=beams, num_hypotheses=count, length_penalty=alpha)
-        found = prefix_beam(emissions, links, vertices, limit, options=options)
+        found = dag_beam(emissions, links, vertices, limit, options=options)
         for row, last in enumerate((vertices - 1).tolist()):
             expected = plain_graph_beam(emissions[row], links[row], last, int(limit[row]), beams, alpha)
             assert_outputs(found[row], expected[:count])
@@ -252,7 +255,7 @@ def test_a_beam_finds_what_is_third_everywhere_and_first_in_sum():
             emissions[0, vertex, symbol] = math.log(chance)
     links[0, 0, 1] = links[0, 0, 2] = math.log(0.5)
     links[0, 1, 3] = links[0, 2, 3] = 0.0
-    (best, _), = prefix_beam(emissions, links, torch.tensor([4]), torch.tensor([9]), options=SearchOptions(
+    (best, _), = dag_beam(emissions, links, torch.tensor([4]), torch.tensor([9]), options=SearchOptions(
         beam_size=2, num_hypotheses=2, length_penalty=0.0))
     assert best.symbols == (4, 33) and best.score == pytest.approx(math.log(0.29))
 

@@ -8,7 +8,9 @@ from making import strategy_of
 from plain import alone
 
 from seq2seq_suite.model.layers import causal
+from seq2seq_suite.strategies.autoregressive import Autoregressive
 from seq2seq_suite.strategies.language_model import LanguageModel
+from seq2seq_suite.strategies.learner import Learner
 from seq2seq_suite.strategies.rescoring import rescore
 from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.types import BEGIN, END, Hypothesis
@@ -29,7 +31,8 @@ def test_candidates_are_ranked_by_what_another_model_gives_them(make_model, make
     outputs = [[(4, 5, 6), (7,), (8, 8)], [(5, 5, 5, 5, 5)], [], [(), (6, 4)]]
     candidates = [[Hypothesis(symbols, 9.0 - place, complete=place != 1) for place, symbols in enumerate(row)]
                   for row in outputs]
-    found = rescore(model, batch, candidates, options=SearchOptions(length_penalty=alpha))
+    learner = Learner(model, strategy_of(Autoregressive))
+    found = rescore(learner, batch, candidates, options=SearchOptions(length_penalty=alpha))
     orders = set()
     for row, symbols in enumerate(outputs):
         totals = [sum(log_probabilities(model, alone(batch, row), one)) for one in symbols]
@@ -40,7 +43,7 @@ def test_candidates_are_ranked_by_what_another_model_gives_them(make_model, make
         assert [one.score for one in found[row]] == pytest.approx([score for score, _, _ in expected], rel=1e-4)
         orders.add(expected == scored)
     assert False in orders
-    assert rescore(model, batch, [[], [], [], []], options=SearchOptions()) == [[], [], [], []]
+    assert rescore(learner, batch, [[], [], [], []], options=SearchOptions()) == [[], [], [], []]
 
 
 @torch.inference_mode()
@@ -49,7 +52,7 @@ def test_of_a_text_what_is_not_given_is_judged(make_model, make_batch):
     given = torch.zeros_like(batch.prompt_mask)
     given[0, :2] = given[1, 0] = True
     found = strategy_of(LanguageModel).generate(model, replace(batch, prompt_mask=given), options=SearchOptions(),
-                                  limit=torch.tensor([9, 9]))
+                                                limit=torch.tensor([9, 9]))
     for row, (length, known) in enumerate(((4, 2), (6, 1))):
         symbols = tuple(batch.target[row, :length].tolist())
         each = log_probabilities(model, alone(batch, row), symbols[:-1])

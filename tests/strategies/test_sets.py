@@ -19,9 +19,13 @@ from seq2seq_suite.types import BEGIN, END, Hypothesis
 
 SYMBOLS = 7  # three labels: 4, 5, 6
 SIZES = Sizes(target_symbols=SYMBOLS, source_symbols=11)
-HEADS = {"none": SIZES, "pooled": replace(SIZES, label_head="pooled"),
-         "label_wise": replace(SIZES, label_head="label_wise"),
-         "pointer": replace(SIZES, label_head="label_wise", label_pointer=True)}
+HEADS = {"none": {}, "pooled": {"head": "pooled"}, "label_wise": {"head": "label_wise"},
+         "pointer": {"head": "label_wise", "pointer": True}}
+
+
+def sets_of(order="fixed", *, head="none", noise=0.2, **options):
+    """A strategy for sets."""
+    return strategy_of(Sets, sizes=SIZES, sets=SetOptions(order, **HEADS[head], **options), noise=noise)
 
 
 def set_batch(make_batch, targets: list[list[int]]):
@@ -44,7 +48,7 @@ def test_shuffling_moves_labels_only_and_reaches_every_order():
 
 
 def test_a_random_order_is_drawn_in_training_alone(make_model, make_batch):
-    model, strategy = make_model(SIZES), strategy_of(Sets, sets=SetOptions("random"))
+    model, strategy = make_model(SIZES), sets_of("random")
     batch = set_batch(make_batch, [[4, 5, 6, END]])
     torch.manual_seed(2)
     with torch.no_grad():
@@ -55,8 +59,8 @@ def test_a_random_order_is_drawn_in_training_alone(make_model, make_batch):
 
 @pytest.mark.parametrize("head", HEADS)
 def test_padding_never_changes_the_loss(make_model, make_batch, head):
-    model = make_model(HEADS[head])
-    strategy = strategy_of(Sets, sets=SetOptions(head_weight=0.5)).eval()
+    model = make_model(SIZES)
+    strategy = sets_of(head=head, head_weight=0.5).eval()
     together = set_batch(make_batch, [[4, 5, 6, END], [5, END], [6, 4, END]])
     whole = strategy.loss(model, together)
     summed = dict.fromkeys(whole.sums, 0.0)
@@ -74,8 +78,8 @@ def test_the_set_loss_of_one_label_is_the_cross_entropy_of_label_and_end(make_mo
     """With one label left there is one right next symbol; a rollout that errs first pays for the error besides."""
     model = make_model(SIZES)
     batch = set_batch(make_batch, [[5, END]])
-    sequence = strategy_of(Sets, sets=SetOptions()).loss(model, batch).sums["cross_entropy"].item()
-    strategy = strategy_of(Sets, sets=SetOptions("free"))
+    sequence = sets_of().loss(model, batch).sums["cross_entropy"].item()
+    strategy = sets_of("free")
     torch.manual_seed(0)
     losses = [strategy.loss(model, batch).sums["set"].item() for _ in range(30)]
     assert min(abs(loss - sequence) for loss in losses) < 1e-4
@@ -85,7 +89,7 @@ def test_the_set_loss_of_one_label_is_the_cross_entropy_of_label_and_end(make_mo
 def test_a_rollout_never_repeats_and_asks_for_what_is_missing(make_model, make_batch):
     model = make_model(SIZES, noise=1.0)
     batch = set_batch(make_batch, [[4, 6, END], [5, END, 0], [4, 5, 6, END]])
-    strategy = strategy_of(Sets, sets=SetOptions("free"))
+    strategy = sets_of("free")
     torch.manual_seed(3)
     for _ in range(10):
         inputs, right, real = strategy._rollout(model, batch, model.prepare(model.encode(batch)))
@@ -126,7 +130,7 @@ def test_the_set_loss_is_its_plain_loop(make_model, make_batch, monkeypatch, see
             inputs.append(max(missing, key=scores.__getitem__) if drawn == END else drawn)
             missing -= {inputs[-1]}
     assert erred
-    loss = strategy_of(Sets, sets=SetOptions("free")).loss(model, batch)
+    loss = sets_of("free").loss(model, batch)
     assert float(loss.sums["set"]) == pytest.approx(expected, rel=1e-4)
 
 
@@ -134,8 +138,9 @@ def test_the_set_loss_is_its_plain_loop(make_model, make_batch, monkeypatch, see
 @pytest.mark.parametrize("options", [{}, {"head_mixture": 0.7}, {"marginals": True},
                                      {"head_mixture": 0.7, "marginals": True}])
 def test_sets_are_weighed_as_a_plain_loop_weighs_them(make_model, make_batch, options):
-    model, batch = make_model(HEADS["label_wise"], noise=0.5), make_batch([6, 3], [2, 2])
-    found = strategy_of(Sets, sets=SetOptions(**options)).eval().generate(
+    model, batch = make_model(SIZES, noise=0.5), make_batch([6, 3], [2, 2])
+    strategy = sets_of(head="label_wise", noise=0.5, **options).eval()
+    found = strategy.generate(
         model, batch, limit=torch.tensor([9, 9]), options=SearchOptions(beam_size=5, num_hypotheses=3),
         constraint=LabelAutomaton(SYMBOLS))
     beams = strategy_of(Autoregressive).generate(
@@ -145,7 +150,7 @@ def test_sets_are_weighed_as_a_plain_loop_weighs_them(make_model, make_batch, op
         assert found == beams
         return
     for row, beam in enumerate(beams):
-        verdict = model.label_head(model.encode(alone(batch, row))).logits[0].tolist()
+        verdict = strategy.head(model.encode(alone(batch, row))).logits[0].tolist()
         yes = [1.0 / (1.0 + math.exp(-one)) for one in verdict]
         chances, scores = {}, {}
         for one in beam:
@@ -170,11 +175,11 @@ def test_sets_are_weighed_as_a_plain_loop_weighs_them(make_model, make_batch, op
 @torch.no_grad()
 @pytest.mark.parametrize("head", ["pooled", "label_wise"])
 def test_a_label_head_is_asked_of_each_label_whether_it_is_there(make_model, make_batch, head):
-    model, targets = make_model(HEADS[head]), [[4, 6, END], [5, END]]
-    batch, strategy = set_batch(make_batch, targets), strategy_of(Sets, sets=SetOptions(head_weight=0.5)).eval()
+    model, targets = make_model(SIZES), [[4, 6, END], [5, END]]
+    batch, strategy = set_batch(make_batch, targets), sets_of(head=head, head_weight=0.5).eval()
     loss, expected = strategy.loss(model, batch), 0.0
     for row, target in enumerate(targets):
-        verdict = model.label_head(model.encode(alone(batch, row))).logits[0].tolist()
+        verdict = strategy.head(model.encode(alone(batch, row))).logits[0].tolist()
         expected += sum(math.log1p(math.exp(-verdict[label] if label in target else verdict[label]))
                         for label in (4, 5, 6))
     assert float(loss.sums["label_head"]) == pytest.approx(expected, rel=1e-4)
@@ -183,7 +188,7 @@ def test_a_label_head_is_asked_of_each_label_whether_it_is_there(make_model, mak
 
 
 def test_the_set_loss_does_not_depend_on_the_order_of_the_target(make_model, make_batch):
-    model, strategy = make_model(SIZES), strategy_of(Sets, sets=SetOptions("free"))
+    model, strategy = make_model(SIZES), sets_of("free")
     losses = []
     for target in ([4, 5, 6, END], [6, 4, 5, END]):
         torch.manual_seed(4)
@@ -194,13 +199,13 @@ def test_the_set_loss_does_not_depend_on_the_order_of_the_target(make_model, mak
 @pytest.mark.parametrize("order", ["fixed", "random", "free"])
 def test_every_order_overfits_eight_sets_to_exact_match(make_model, make_batch, overfit, order):
     targets = [[4, END], [5, END], [6, END], [4, 5, END], [4, 6, END], [5, 6, END], [4, 5, 6, END], [6, 4, END]]
-    model = make_model(HEADS["pointer"], noise=0.0)
+    model = make_model(SIZES, noise=0.0)
     batch = make_batch([5] * 8, [len(target) for target in targets], target_symbols=SYMBOLS)
     rows = torch.zeros_like(batch.target)
     for row, target in enumerate(targets):
         rows[row, : len(target)] = torch.tensor(target)
     batch = replace(batch, target=rows)
-    strategy = strategy_of(Sets, sets=SetOptions(order, head_weight=0.5))
+    strategy = sets_of(order, head="pointer", head_weight=0.5, noise=0.0)
     overfit(model, strategy.train(), batch, updates=120)
     found = strategy.eval().generate(model, batch, options=SearchOptions(), limit=torch.full((8,), 6),
                                      constraint=LabelAutomaton(SYMBOLS))
@@ -210,9 +215,9 @@ def test_every_order_overfits_eight_sets_to_exact_match(make_model, make_batch, 
 @pytest.mark.parametrize("head", ["label_wise", "pointer"])
 def test_a_beam_with_a_label_head_scores_what_the_loss_scores(make_model, make_batch, head):
     """Cached search, its beams side by side, against one parallel pass."""
-    model = make_model(HEADS[head])
+    model = make_model(SIZES)
     batch = make_batch([6, 3], [2, 2])
-    strategy = strategy_of(Sets, sets=SetOptions()).eval()
+    strategy = sets_of(head=head).eval()
     options = SearchOptions(beam_size=3, num_hypotheses=3, length_penalty=0.0, constraint=False)
     found = strategy.generate(model, batch, options=options, limit=torch.tensor([9, 9]))
     for row, hypotheses in enumerate(found):
@@ -221,7 +226,7 @@ def test_a_beam_with_a_label_head_scores_what_the_loss_scores(make_model, make_b
             lone = replace(batch, source=batch.source[row : row + 1], source_mask=batch.source_mask[row : row + 1],
                            target=target, target_mask=torch.ones_like(target, dtype=torch.bool),
                            prompt_mask=torch.zeros_like(target, dtype=torch.bool))
-            prompt = model.prepare(model.encode(lone))
+            prompt = strategy.remember(model, lone)
             hidden = strategy._hidden(model, lone, prompt, torch.cat((torch.tensor([[BEGIN]]), target[:, :-1]), 1))
             logits = model.logits(hidden, prompt)
             logits[..., [0, 1, 3]] = float("-inf")  # the search never writes these
@@ -234,7 +239,7 @@ def hypotheses_of(*scored: tuple[tuple[int, ...], float]) -> list[Hypothesis]:
 
 
 def test_orders_of_one_set_are_added_up():
-    strategy = strategy_of(Sets, sets=SetOptions(marginals=True))
+    strategy = sets_of(marginals=True)
     beam = hypotheses_of(((4,), 0.35), ((5, 6), 0.25), ((6, 5), 0.2))
     best = strategy._decide(beam, None, SYMBOLS)
     assert set(best[0].symbols) == {5, 6} and best[0].score == pytest.approx(math.log(0.45))
@@ -245,8 +250,8 @@ def test_orders_of_one_set_are_added_up():
 def test_the_heads_verdict_tips_the_scale():
     beam = hypotheses_of(((4,), 0.5), ((5,), 0.4))
     verdict = torch.tensor([0.0, 0, 0, 0, -2.0, 2.0, -2.0], dtype=torch.float64)
-    assert strategy_of(Sets, sets=SetOptions())._decide(beam, verdict, SYMBOLS)[0].symbols == (4,)
-    tipped = strategy_of(Sets, sets=SetOptions(head_mixture=1.0, marginals=True))._decide(beam, verdict, SYMBOLS)
+    assert sets_of()._decide(beam, verdict, SYMBOLS)[0].symbols == (4,)
+    tipped = sets_of(head_mixture=1.0, marginals=True)._decide(beam, verdict, SYMBOLS)
     assert tipped[0].symbols == (5,)
     yes = 1 / (1 + math.exp(-2))
     assert tipped[0].score == pytest.approx(math.log(0.4) + 3 * math.log(yes))
@@ -254,8 +259,8 @@ def test_the_heads_verdict_tips_the_scale():
 
 
 def test_an_item_alone_has_the_marginals_that_it_has_in_a_padded_batch(make_model, make_batch):
-    model = make_model(HEADS["pointer"])
-    strategy = strategy_of(Sets, sets=SetOptions(head_weight=0.5, head_mixture=0.5, marginals=True)).eval()
+    model = make_model(SIZES)
+    strategy = sets_of(head="pointer", head_weight=0.5, head_mixture=0.5, marginals=True).eval()
     batch, options, rules = make_batch([6, 3, 4], [2, 2, 2]), SearchOptions(beam_size=3), LabelAutomaton(SYMBOLS)
     together = strategy.generate(model, batch, options=options, limit=torch.full((3,), 9), constraint=rules)
     alone = replace(batch, source=batch.source[1:2, :3], source_mask=batch.source_mask[1:2, :3])
@@ -265,8 +270,8 @@ def test_an_item_alone_has_the_marginals_that_it_has_in_a_padded_batch(make_mode
 
 
 def test_marginals_come_with_every_item_of_a_batch(make_model, make_batch):
-    model = make_model(HEADS["label_wise"])
-    strategy = strategy_of(Sets, sets=SetOptions(head_weight=0.5, head_mixture=0.5, marginals=True)).eval()
+    model = make_model(SIZES)
+    strategy = sets_of(head="label_wise", head_weight=0.5, head_mixture=0.5, marginals=True).eval()
     found = strategy.generate(model, make_batch([6, 3, 4], [2, 2, 2]), options=SearchOptions(beam_size=4),
                               limit=torch.full((3,), 9), constraint=LabelAutomaton(SYMBOLS))
     assert all(len(hypotheses) == 1 for hypotheses in found)
@@ -274,11 +279,11 @@ def test_marginals_come_with_every_item_of_a_batch(make_model, make_batch):
 
 
 def test_a_batch_is_encoded_once_and_judged_once_by_the_head(make_model, make_batch):
-    model = make_model(HEADS["label_wise"])
+    model = make_model(SIZES)
+    strategy = sets_of(head="label_wise", head_weight=0.5, head_mixture=0.5, marginals=True).eval()
     calls = []
-    for module, name in ((model.encoder, "encoder"), (model.label_head, "head")):
+    for module, name in ((model.encoder, "encoder"), (strategy.head, "head")):
         module.register_forward_hook(lambda *_, name=name: calls.append(name))
-    strategy = strategy_of(Sets, sets=SetOptions(head_weight=0.5, head_mixture=0.5, marginals=True)).eval()
     strategy.generate(model, make_batch([6, 3], [3, 3], target_symbols=SYMBOLS), limit=torch.tensor([5, 5]),
                       options=SearchOptions(beam_size=4), constraint=LabelAutomaton(SYMBOLS))
     assert calls == ["encoder", "head"]

@@ -160,13 +160,13 @@ def test_patches_learn_whose_centre_they_hold():
     assert task.sizes().source_labels == (("patches", len(task.labels) + 1),) and task.label_weights == {"patches": 2.0}
 
 
-def left_to_right(task):
+def left_to_right(task, **sizes):
     return task.sizes(), strategy_of(Boxes, boxes=task.sizes().boxes), 6
 
 
-def at_once(task):
-    strategy = strategy_of(Slots, boxes=task.sizes().boxes, grid=(2, 4), anchor_weight=2.0)
-    return replace(task.sizes(), slots=(2, 4)), strategy, 8
+def at_once(task, width=16):
+    strategy = strategy_of(Slots, sizes=task.sizes(), grid=(2, 4), anchor_weight=2.0, noise=0.0, width=width)
+    return task.sizes(), strategy, 8
 
 
 @pytest.mark.parametrize("way", [left_to_right, at_once])
@@ -289,7 +289,7 @@ def test_slots_learn_the_cheapest_of_all_matchings(make_model):
 @pytest.mark.parametrize(("way", "updates"), [(left_to_right, 400), (at_once, 230)])
 def test_eight_pictures_are_learned_by_heart(make_model, overfit, way, updates):
     task, examples = fitted(detection__flip=False)
-    sizes, strategy, _ = way(task)
+    sizes, strategy, _ = way(task, width=64)
     model = make_model(sizes, noise=0.0, width=64, feed_forward_width=128, encoder_layers=1, decoder_layers=2)
     overfit(model, strategy, collate(task.encode_epoch(examples, 0), "detection"), updates=updates)
     found = strategy.generate(model, collate(task.encode(examples), "detection"), options=SearchOptions(),

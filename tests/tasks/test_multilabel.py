@@ -120,7 +120,7 @@ def test_the_strategy_is_told_how_sets_are_learned_and_decided():
     assert make_task(multilabel__order="given", multilabel__head_weight=0.7).sizes().sets == SetOptions()
     chosen = make_task(multilabel__order="free", multilabel__head="pooled", multilabel__head_weight=0.7,
                        multilabel__head_mixture=2.0, multilabel__decision="marginals")
-    assert chosen.sizes().sets == SetOptions("free", 0.7, 2.0, marginals=True)
+    assert chosen.sizes().sets == SetOptions("free", 0.7, 2.0, marginals=True, head="pooled")
     assert make_task(multilabel__order="random").sizes().sets.order == "random"
 
 
@@ -128,7 +128,6 @@ def test_the_vocabulary_is_as_large_as_declared_and_only_words_are_dropped():
     sizes = fitted(multilabel__max_vocabulary=3, multilabel__word_dropout=0.25).sizes()
     assert sizes.source_symbols == len(SPECIALS) + 3
     assert sizes.unknown_probability == (0.0,) * len(SPECIALS) + (0.25,) * 3
-    assert sizes.label_head == "" and fitted(multilabel__head="pooled").sizes().label_head == "pooled"
     assert sizes.source_characters == 0 < fitted(multilabel__characters=True).sizes().source_characters
 
 

@@ -4,13 +4,15 @@ import math
 
 import pytest
 import torch
+from making import strategy_of
 from torch import nn
 
 from seq2seq_suite.config import Training
 from seq2seq_suite.config_backbone import Backbone
 from seq2seq_suite.model.build import build_model
-from seq2seq_suite.model.joint import JointModel
 from seq2seq_suite.sizes import Sizes
+from seq2seq_suite.strategies.autoregressive import Autoregressive
+from seq2seq_suite.strategies.learner import JointLearner, Learner
 from seq2seq_suite.training.muon import Muon
 from seq2seq_suite.training.optimizer import MovingAverage, build_optimizer, learning_rate, set_rate
 
@@ -115,7 +117,9 @@ def test_muon_moves_hidden_matrices_by_orthogonal_steps_and_leaves_the_rest_to_a
 
 def test_of_a_joint_model_too_muon_leaves_the_labellers_to_adamw():
     torch.manual_seed(0)
-    model = JointModel({"one": small_model(), "two": small_model(experts=3)})
+    parts = {name: Learner(model, strategy_of(Autoregressive)) for name, model in (
+        ("one", small_model()), ("two", small_model(experts=3)))}
+    model = JointLearner(parts, {"one": 1.0, "two": 1.0})
     optimizer = build_optimizer(model, options(optimizer="muon"))
     moved = {parameter for group in optimizer.param_groups if "momentum" in group for parameter in group["params"]}
     names = {name for name, parameter in model.named_parameters() if parameter in moved}

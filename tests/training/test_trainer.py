@@ -50,7 +50,7 @@ def test_ragged_halves_of_a_batch_give_the_gradient_of_the_whole(folder, tmp_pat
     trainer = make_trainer(without_chance(small_config(folder, clip_norm=1e9)), tmp_path)
     items = trainer.batches.items[:12]
     parts = [(0, 1, collate(items[:9], "parsing")), (0, 2, collate(items[9:], "parsing"))]
-    trainer.optimizer = recorder = Recorder(trainer.model)
+    trainer.optimizer = recorder = Recorder(trainer.learner)
     losses, _ = trainer._update([(0, 1, collate(items, "parsing"))])
     whole = recorder.gradients
     losses_of_parts, _ = trainer._update(parts)
@@ -67,11 +67,11 @@ def test_the_balance_of_accumulated_batches_is_their_mean_by_target_symbols(fold
     trainer = make_trainer(Config.model_validate(values), tmp_path)
     items = trainer.batches.items[:12]
     batches = [collate(items[:9], "parsing"), collate(items[9:], "parsing")]
-    model, strategy = trainer.model.train(), trainer.strategy.train()
-    each = [strategy.loss(model, batch) for batch in batches]
+    learner = trainer.learner.train()
+    each = [learner(batch) for batch in batches]
     symbols = [int(batch.target_mask.sum()) for batch in batches]
     assert [loss.counts["balance"] for loss in each] == symbols and each[0].weights["balance"] == 0.5
-    trainer.optimizer = Recorder(model)
+    trainer.optimizer = Recorder(learner)
     losses, _ = trainer._update([(0, place, batch) for place, batch in enumerate(batches)])
     means = [loss.sums["balance"].detach() / count for loss, count in zip(each, symbols, strict=True)]
     expected = sum(mean * count for mean, count in zip(means, symbols, strict=True)) / sum(symbols)
@@ -81,8 +81,9 @@ def test_the_balance_of_accumulated_batches_is_their_mean_by_target_symbols(fold
 
 def test_the_strategy_is_told_before_each_update_how_far_training_is(folder, tmp_path):
     trainer, told = make_trainer(small_config(folder, max_updates=4), tmp_path), []
-    loss = trainer.strategy.loss
-    trainer.strategy.loss = lambda model, batch: told.append(trainer.strategy.fraction_done) or loss(model, batch)
+    strategy = trainer.learner.strategy
+    loss = strategy.loss
+    strategy.loss = lambda model, batch: told.append(strategy.fraction_done) or loss(model, batch)
     stream = trainer.batches.batches(0)
     for _ in range(4):
         trainer._update([next(stream), next(stream)])
@@ -95,7 +96,7 @@ def test_training_is_its_plain_loop(folder, tmp_path):
         folder, max_updates=8, accumulate=2, learning_rate=0.01, warmup_updates=3, schedule="power", decay_power=0.7,
         beta1=0.8, beta2=0.95, epsilon=1e-3, weight_decay=0.1, clip_norm=0.5, ema_decay=0.3))
     trainer = make_trainer(config, tmp_path)
-    twin, strategy = copy.deepcopy(trainer.model).train(), copy.deepcopy(trainer.strategy).train()
+    twin = copy.deepcopy(trainer.learner).train()
     weights = dict(twin.named_parameters())
     first, second = ({name: torch.zeros_like(value) for name, value in weights.items()} for _ in range(2))
     average = {name: value.detach().clone() for name, value in weights.items()}
@@ -104,7 +105,7 @@ def test_training_is_its_plain_loop(folder, tmp_path):
         parts = [next(stream), next(stream)]
         losses, rate = trainer._update(parts)
         batches = [next(same)[2] for _ in range(2)]
-        found = [strategy.loss(twin, batch) for batch in batches]
+        found = [twin(batch) for batch in batches]
         means = {name: sum(loss.sums[name] for loss in found) / sum(loss.counts[name] for loss in found)
                  for name in found[0].sums}
         total = sum(weight * means[name] for name, weight in found[0].weights.items())
@@ -127,7 +128,7 @@ def test_training_is_its_plain_loop(folder, tmp_path):
         assert rate == pytest.approx(expected_rate)
         assert {name: float(value) for name, value in losses.items()} == pytest.approx(
             {name: float(value.detach()) for name, value in means.items()}, rel=1e-3)
-        for name, value in trainer.model.named_parameters():
+        for name, value in trainer.learner.named_parameters():
             torch.testing.assert_close(value, weights[name], rtol=1e-3, atol=1e-4)
             torch.testing.assert_close(trainer.average.weights[name], average[name], rtol=1e-3, atol=1e-4)
         progress = trainer.progress
@@ -185,7 +186,7 @@ def test_what_is_logged_counts_from_the_row_before(folder, tmp_path):
 
 def test_gradients_are_clipped_to_the_norm(folder, tmp_path):
     trainer = make_trainer(small_config(folder, clip_norm=0.01), tmp_path)
-    trainer.optimizer = recorder = Recorder(trainer.model)
+    trainer.optimizer = recorder = Recorder(trainer.learner)
     trainer._update([(0, 1, collate(trainer.batches.items[:4], "parsing"))])
     norm = math.sqrt(sum(float(gradient.square().sum()) for gradient in recorder.gradients.values()))
     assert norm == pytest.approx(0.01, rel=1e-3)
@@ -239,12 +240,12 @@ def test_a_loss_that_is_not_finite_ends_with_1_names_the_rows_and_spares_the_che
 def test_weights_are_never_stepped_with_a_gradient_that_is_not_finite(folder, tmp_path):
     trainer = make_trainer(small_config(folder), tmp_path)
     with torch.no_grad():
-        trainer.model.embedding.weight[5] = float("nan")
-    before = {name: value.clone() for name, value in trainer.model.state_dict().items()}
+        trainer.learner.model.embedding.weight[5] = float("nan")
+    before = {name: value.clone() for name, value in trainer.learner.state_dict().items()}
     with pytest.raises(RunError, match="update 1; the batch held"):
         trainer._update([(0, 1, collate(trainer.batches.items[:4], "parsing"))])
     assert all(torch.equal(torch.nan_to_num(value), torch.nan_to_num(before[name]))
-               for name, value in trainer.model.state_dict().items())
+               for name, value in trainer.learner.state_dict().items())
 
 
 def test_a_stop_request_waits_and_a_second_signal_acts_as_usual():
@@ -264,22 +265,22 @@ def test_the_average_is_what_is_validated_and_training_goes_on_with_its_own_weig
     stream = trainer.batches.batches(0)
     for _ in range(3):
         trainer._update([next(stream)])
-    own = {name: value.clone() for name, value in trainer.model.state_dict().items()}
+    own = {name: value.clone() for name, value in trainer.learner.state_dict().items()}
     seen = {}
     score = trainer.decoder.score
 
     class Watching:
-        task, model = trainer.decoder.task, trainer.model
+        task, model = trainer.decoder.task, trainer.learner
 
         def score(self, *arguments, **options):
-            seen.update({name: value.clone() for name, value in trainer.model.named_parameters()})
+            seen.update({name: value.clone() for name, value in trainer.learner.named_parameters()})
             return score(*arguments, **options)
 
     trainer.decoder = Watching()
     trainer._display = type("Silent", (), {"validation": lambda *_: None})()
     trainer._validate(StopRequest())
     assert all(torch.equal(seen[name], value) for name, value in trainer.average.weights.items())
-    assert all(torch.equal(own[name], value) for name, value in trainer.model.state_dict().items())
+    assert all(torch.equal(own[name], value) for name, value in trainer.learner.state_dict().items())
 
 
 def test_validation_can_be_a_fixed_part_of_the_split(folder, tmp_path):

@@ -235,9 +235,7 @@ class MultilabelTask:
 
     def sizes(self) -> Sizes:
         """What the vocabularies ask of a model."""
-        labels = {"target_symbols": len(self.labels), "label_pointer": self.options.pointer,
-                  "scores": self.linear is not None,
-                  "label_head": "" if self.options.head == "none" else self.options.head, "sets": self._sets()}
+        labels = {"target_symbols": len(self.labels), "sets": self._sets()}
         if self.pieces is not None:
             return Sizes(source_symbols=len(self.pieces), **labels)
         dropped = tuple(0.0 if index < len(SPECIALS) else self.options.word_dropout for index in range(len(self.words)))
@@ -249,7 +247,8 @@ class MultilabelTask:
         options = self.options
         order = options.order if options.order in ("random", "free") else "fixed"
         return SetOptions(order, options.head_weight if options.head != "none" else 0.0, options.head_mixture,
-                          marginals=options.decision == "marginals")
+                          marginals=options.decision == "marginals", pointer=options.pointer,
+                          head="" if options.head == "none" else options.head, scores=self.linear is not None)
 
     def linearise(self, reference: Labels) -> list[str]:
         """The labels in the order that the decoder learns, by falling frequency unless it is the given one.

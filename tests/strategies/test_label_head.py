@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from seq2seq_suite.model.label_head import LabelHead
+from seq2seq_suite.strategies.sets import LabelHead, LabelPointing
 from seq2seq_suite.types import SPECIALS, States
 
 WIDTH, SYMBOLS, FIRST = 6, 9, len(SPECIALS)
@@ -56,8 +56,9 @@ def test_a_pooled_head_reads_the_mean_and_has_no_pointer(roughen):
 def test_a_pointer_adds_the_scaled_product_and_a_share_of_the_logit(roughen, beams):
     head, states = some(roughen, label_wise=True, pointer=True)
     view, hidden = head(states), torch.randn(2 * beams, 3, WIDTH)
-    found = head.point(hidden, view)
-    torch.testing.assert_close(head.point(hidden[:, 1], view), found[:, 1])
+    pointing = LabelPointing(head, view)
+    found = pointing(hidden)
+    torch.testing.assert_close(pointing.select(torch.tensor([1]))(hidden[beams:]), found[beams:])
     for row in range(2 * beams):
         for step in range(3):
             projected = head.project.weight @ hidden[row, step]

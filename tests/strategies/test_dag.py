@@ -5,7 +5,7 @@ import itertools
 import pytest
 import torch
 
-from seq2seq_suite.model.dag import NEVER, Links, best_path, path_log_likelihood
+from seq2seq_suite.strategies.dag import NEVER, Links, likeliest_path, path_log_likelihood
 
 
 def random_graph(rows: int, vertices: int, symbols: int, *, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -41,7 +41,7 @@ def test_the_sum_over_paths_and_its_gradient_are_those_of_enumeration(seed):
 @pytest.mark.parametrize("seed", range(4))
 def test_the_best_path_is_that_of_enumeration(seed):
     emissions, links = random_graph(2, 7, 5, seed=seed)
-    found = best_path(emissions, links, torch.tensor([5, 3]), torch.tensor([7, 6])).tolist()
+    found = likeliest_path(emissions, links, torch.tensor([5, 3]), torch.tensor([7, 6])).tolist()
     for row, (length, count) in enumerate(((5, 7), (3, 6))):
         best = max(paths(length, count), key=lambda path: float(score(emissions[row], links[row], path)))
         assert found[row] == [*best, *[-1] * (5 - length)]
@@ -51,7 +51,7 @@ def test_a_target_with_more_symbols_than_vertices_has_no_path():
     emissions, links = (part.requires_grad_() for part in random_graph(1, 4, 6, seed=1))
     found = path_log_likelihood(emissions, links, torch.tensor([6]), torch.tensor([4]))
     assert found.item() <= NEVER / 2
-    assert best_path(emissions, links, torch.tensor([6]), torch.tensor([4])).eq(-1).all()
+    assert likeliest_path(emissions, links, torch.tensor([6]), torch.tensor([4])).eq(-1).all()
     found.masked_fill(found <= NEVER / 2, 0.0).sum().backward()
     assert not emissions.grad.isnan().any() and not links.grad.isnan().any()
 

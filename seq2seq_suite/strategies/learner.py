@@ -1,0 +1,105 @@
+"""A model with its strategy: what is trained, saved, averaged and initialised from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TypeVar
+
+from torch import Tensor, nn
+
+from seq2seq_suite.model.seq2seq import Seq2Seq
+from seq2seq_suite.strategies.base import Strategy
+from seq2seq_suite.strategies.search import SearchOptions
+from seq2seq_suite.types import Batch, Constraint, Hypothesis, Loss
+
+_Value = TypeVar("_Value")
+
+
+class Trained(nn.Module):
+    """What has parameters to train, some of them in the core."""
+
+    def core_parameters(self) -> Iterator[nn.Parameter]:
+        """Those of encoder and decoder stack, which any task could share."""
+        raise NotImplementedError
+
+    def num_parameters(self) -> int:
+        """Trained numbers, shared ones counted once."""
+        return sum(parameter.numel() for parameter in self.parameters())
+
+    def num_core_parameters(self) -> int:
+        """How many of them are the core's."""
+        return sum(parameter.numel() for parameter in self.core_parameters())
+
+
+class Learner(Trained):
+    """A model and the strategy that it learns and predicts by; `learner(batch)` is the loss.
+
+    Args:
+        model: encoder and decoder.
+        strategy: with its heads.
+    """
+
+    def __init__(self, model: Seq2Seq, strategy: Strategy):
+        super().__init__()
+        self.model, self.strategy = model, strategy
+
+    def forward(self, batch: Batch) -> Loss:
+        """Named sums and counts over a batch."""
+        return self.strategy.loss(self.model, batch)
+
+    def counts(self, batch: Batch) -> dict[str, int]:
+        """The counts that the loss will have, known before any computation."""
+        return self.strategy.counts(self.model, batch)
+
+    def generate(self, batch: Batch, *, options: SearchOptions, limit: Tensor, constraint: Constraint | None = None
+                 ) -> list[list[Hypothesis]]:
+        """For each item its hypotheses, best first; see `Strategy.generate`."""
+        return self.strategy.generate(self.model, batch, options=options, limit=limit, constraint=constraint)
+
+    def set_fraction_done(self, share: float) -> None:
+        """Say how much of the training is over."""
+        self.strategy.fraction_done = share
+
+    def core_parameters(self) -> Iterator[nn.Parameter]:
+        """Those of the model."""
+        return self.model.core_parameters()
+
+
+class JointLearner(Trained):
+    """Learners of several tasks that share encoder and decoder stack, and front-ends where their sources are alike.
+
+    The losses are those of `Batch.task`, named `task/loss`.
+
+    Args:
+        parts: name -> the task's learner; `build_model(..., like=...)` makes their models share.
+        weights: name -> weight of the task's loss, a mean over its own symbols.
+    """
+
+    def __init__(self, parts: Mapping[str, Learner], weights: Mapping[str, float]):
+        super().__init__()
+        first = next(iter(parts.values())).model
+        self.encoder, self.decoder = first.encoder, first.decoder  # first, so that checkpoints call them so
+        self.parts, self.weights = nn.ModuleDict(parts), dict(weights)
+
+    def forward(self, batch: Batch) -> Loss:
+        """Named sums and counts over a batch."""
+        own = self.parts[batch.task](batch)
+        weights = {name: self.weights[batch.task] * weight for name, weight in own.weights.items()}
+        return Loss(_named(batch.task, own.sums), _named(batch.task, own.counts), _named(batch.task, weights))
+
+    def counts(self, batch: Batch) -> dict[str, int]:
+        """The counts that the loss will have."""
+        return _named(batch.task, self.parts[batch.task].counts(batch))
+
+    def set_fraction_done(self, share: float) -> None:
+        """Say how much of the training is over."""
+        for part in self.parts.values():
+            part.set_fraction_done(share)
+
+    def core_parameters(self) -> Iterator[nn.Parameter]:
+        """Those of the first part, which are everyone's."""
+        return next(iter(self.parts.values())).core_parameters()
+
+
+def _named(task: str, values: Mapping[str, _Value]) -> dict[str, _Value]:
+    return {f"{task}/{name}": value for name, value in values.items()}
