@@ -31,6 +31,11 @@ MAY_IMPORT = {
 }
 # A type in an annotation is no dependency at run time: the builder reads the configuration's fields.
 FOR_TYPES_ONLY = {"model": {"config_backbone"}, "config_uses": {"config"}, "tasks": {"config"}}
+# In the order in which to read them; with docstrings, and what they need of `types`.
+STUDENTS_PATH = ("model/attention.py", "model/layers.py", "model/encoder.py", "model/decoder.py", "model/seq2seq.py",
+                 "strategies/autoregressive.py", "strategies/search.py", "strategies/parallel.py",
+                 "strategies/length_head.py")
+STUDENTS_LINES = 1650
 MOST_LINES = 420
 
 
@@ -81,6 +86,27 @@ def test_files_stay_small_enough_to_read():
     large = {str(path.relative_to(PACKAGE)): count for path in PACKAGE.rglob("*.py")
              if (count := len(path.read_text().splitlines())) > MOST_LINES}
     assert not large, large
+
+
+def test_what_a_student_reads_stays_short():
+    """The files in the README's reading order, and the shared types that they import."""
+    lines, names = 0, set()
+    for name in STUDENTS_PATH:
+        text = (PACKAGE / name).read_text()
+        lines += len(text.splitlines())
+        names |= {alias.name for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom)
+                  and node.module == "seq2seq_suite.types" for alias in node.names}
+    lines += sum(node.end_lineno - node.lineno + 1 for node in ast.parse((PACKAGE / "types.py").read_text()).body
+                 if isinstance(node, ast.ClassDef) and node.name in names)
+    assert lines <= STUDENTS_LINES, lines
+
+
+def test_the_readme_names_what_a_student_reads_in_order():
+    text = " ".join((PACKAGE.parent / "README.md").read_text().split())
+    text = text[text.index("To read it, begin with"):]
+    places = [text.index(f"`{name.rpartition('/')[2]}`" if number else f"`{name}`")
+              for number, name in enumerate(STUDENTS_PATH)]
+    assert places == sorted(places)
 
 
 def test_no_layer_keeps_its_cache():

@@ -1,0 +1,38 @@
+"""Whole models and strategies of plain code are those of fast kernels: in loss, gradients and outputs."""
+
+import pytest
+import torch
+from making import strategy_of
+
+from seq2seq_suite import kernels
+from seq2seq_suite.strategies.autoregressive import Autoregressive
+from seq2seq_suite.strategies.ctc import Ctc
+from seq2seq_suite.strategies.search import SearchOptions
+
+KINDS = {
+    "sinusoidal": (Autoregressive, {}),
+    "rotary": (Autoregressive, {"positions": "rotary", "norm": "rms"}),
+    "alibi": (Autoregressive, {"positions": "alibi", "norm_placement": "post"}),
+    "decoder alone": (Autoregressive, {"encoder": "none"}),
+    "repeated": (Autoregressive, {"encoder_steps": 2, "decoder_steps": 2}),
+    "convolutions": (Ctc, {"encoder_kernel": 3, "decoder_kernel": 3}),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_plain_models_learn_and_write_what_fast_ones_do(make_model, make_batch, kind):
+    strategy_type, backbone = KINDS[kind]
+    found, batch = [], make_batch([5, 3, 4], [4, 6, 2])
+    for implementation in kernels.KINDS:
+        with kernels.use(implementation):
+            model, strategy = make_model(noise=0.4, **backbone), strategy_of(strategy_type)
+        loss = strategy.loss(model, batch)
+        sum(loss.sums.values()).backward()
+        written = [strategy.generate(model, batch, options=SearchOptions(beam_size=beam), limit=torch.full((3,), 8))
+                   for beam in (1, 3)]
+        outputs = [[hypothesis.symbols for hypothesis in row] for rows in written for row in rows]
+        scores = torch.tensor([hypothesis.score for rows in written for row in rows for hypothesis in row])
+        found.append((loss.sums, {name: value.grad for name, value in model.named_parameters()}, scores, outputs))
+    (*fast, fast_outputs), (*plain, plain_outputs) = found
+    torch.testing.assert_close(fast, plain, rtol=1e-3, atol=1e-4)
+    assert fast_outputs == plain_outputs
