@@ -72,14 +72,14 @@ def targets(task: DetectionTask, objects: Sequence[Objects], rows: int, columns:
             ) -> tuple[Tensor, Tensor, Tensor]:
     """Class (B,C,h,w), distances (B,4,h,w) and weight (B,h,w): 1 at the patch of each object's centre."""
     stride = task.options.stride
-    label = torch.zeros(len(objects), len(task.labels), rows, columns)
+    label = torch.zeros(len(objects), len(task.target.labels), rows, columns)
     distance, weight = torch.zeros(len(objects), 4, rows, columns), torch.zeros(len(objects), rows, columns)
     for number, one in enumerate(objects):
         for (x1, y1, x2, y2), name in zip(one.boxes, one.labels, strict=True):
             row = min(int((y1 + y2) / 2 / stride), rows - 1)
             column = min(int((x1 + x2) / 2 / stride), columns - 1)
             x, y = (column + 0.5) * stride, (row + 0.5) * stride
-            label[number, task.labels.index(name), row, column] = 1.0
+            label[number, task.target.labels.index(name), row, column] = 1.0
             distance[number, :, row, column] = torch.tensor([x - x1, y - y1, x2 - x, y2 - y])
             weight[number, row, column] = 1.0
     return label, distance, weight
@@ -92,7 +92,7 @@ def train_dense(task: DetectionTask, examples: Sequence[Example], *, width: int,
     options, rng = task.options, Random(seed)
     count = max(1, min(training.batch_tokens // options.height, len(examples)))
     change = Augmentation(options.flip, options.turn, options.scales, options.colour)
-    model = Dense(width, len(task.labels), stride=options.stride, channels=options.channels).train()
+    model = Dense(width, len(task.target.labels), stride=options.stride, channels=options.channels).train()
     optimizer, updates = build_optimizer(model, training), 0
     rows, columns = options.height // options.stride, options.width // options.stride
     start = time.monotonic()
@@ -136,7 +136,7 @@ def detect(task: DetectionTask, model: Dense, example: Example) -> Objects:
         x, y = (patch % columns + 0.5) * model.stride, (patch // columns + 0.5) * model.stride
         left, top, right, bottom = distances[0, :, patch // columns, patch % columns].tolist()
         boxes.append((x - left, y - top, x + right, y + bottom))
-        labels.append(task.labels[flat // chances.size(1)])
+        labels.append(task.target.labels[flat // chances.size(1)])
         scores.append(score)
     return surest(scaled(Objects(tuple(boxes), tuple(labels), tuple(scores)), 1.0 / scale), _OVERLAP)
 

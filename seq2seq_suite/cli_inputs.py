@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from seq2seq_suite import __version__
-from seq2seq_suite.types import COMMAND_LINE, ConfigError, DataError, Example, Painting, Task, brief
+from seq2seq_suite.types import COMMAND_LINE, ConfigError, DataError, Example, brief
 
 if TYPE_CHECKING:
-    pass
+    from seq2seq_suite.tasks.base import Task
 
 PROGRAM = "python -m seq2seq_suite"
 VERBS = ("run", "evaluate", "predict", "compare", "sweep", "distill", "check", "score")
@@ -108,7 +108,7 @@ def _is_setting(text: str) -> bool:
 
 def check_drawing(task: Task, examples: Sequence[Example]) -> None:
     """Raises ConfigError where there is no picture, or more than one, to draw into."""
-    if not isinstance(task, Painting):
+    if not task.paints:
         raise ConfigError(f"--draw, but the run's task is {task.name}", file=COMMAND_LINE,
                           expected="a run whose outputs lie in a picture, such as runs/detection",
                           remedy="leave out --draw")

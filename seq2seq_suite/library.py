@@ -29,11 +29,12 @@ from seq2seq_suite.config_uses import why_unused
 from seq2seq_suite.experiments import verbs
 from seq2seq_suite.experiments.compare import Comparison, compare_runs
 from seq2seq_suite.training.records import read_summary
-from seq2seq_suite.types import ConfigError, DataError, Example, Task
+from seq2seq_suite.types import ConfigError, DataError, Example
 
 if TYPE_CHECKING:
     from seq2seq_suite.model.seq2seq import Seq2Seq
     from seq2seq_suite.strategies.base import Strategy
+    from seq2seq_suite.tasks.base import Task
 
 Settings = Mapping[str, Any] | Sequence[str]  # dotted key -> value, or `key=value` as on the command line
 Callback = Callable[[dict[str, Any]], object]

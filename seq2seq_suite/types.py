@@ -6,15 +6,13 @@ M context symbols. Masks are bool and True means real or visible, everywhere.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:  # torch and numpy stay out of the command line's import time
     import numpy as np
     from torch import Tensor
-
-    from seq2seq_suite.sizes import Sizes
 
 PAD, BEGIN, END, UNKNOWN = 0, 1, 2, 3
 SPECIALS = ("<pad>", "<begin>", "<end>", "<unknown>")
@@ -302,101 +300,6 @@ class ExactConstraint(Protocol):
 
     def best(self, scores: Tensor, batch: Batch) -> Tensor:
         """(B,C) int64, the well-formed symbols of highest summed score (B,C,V), END behind them."""
-
-
-class Task(Protocol):
-    """An adapter: data, symbols and metric of one task. It knows no model.
-
-    One that settles something on the validation split after training, a threshold say, has `tune(examples, decode)`,
-    which returns a line for the log.
-    """
-
-    name: str
-    primary_metric: str
-    higher_is_better: bool
-    label_weights: Mapping[str, float]  # kind of auxiliary source labels -> weight in the loss
-
-    def read(self, split: str) -> list[Example]:
-        """The examples of a split; raises DataError for rows beyond `data.max_bad_rows`."""
-
-    def fit(self, examples: Sequence[Example]) -> None:
-        """Build tokenizers and vocabularies from the training split."""
-
-    def save(self, folder: Any) -> None:
-        """Write tokenizers and vocabularies."""
-
-    def load(self, folder: Any) -> None:
-        """Read what `save` wrote."""
-
-    def encode(self, examples: Sequence[Example]) -> list[Encoded]:
-        """Examples as numbers; `fit` or `load` came first."""
-
-    def linearise(self, reference: Any) -> list[str]:
-        """The symbols that the decoder learns to write."""
-
-    def parse(self, symbols: Sequence[str], example: Example) -> Any | None:
-        """The inverse of `linearise`; None for malformed symbols: counted, never raised."""
-
-    def sizes(self) -> Sizes:
-        """What the vocabularies ask of a model."""
-
-    def read_hypothesis(self, hypothesis: Hypothesis, example: Example) -> Any | None:
-        """A search's output as a prediction; None if it is malformed."""
-
-    def constraint(self) -> Constraint | None:
-        """The automaton that keeps outputs well formed, None if the task has none."""
-
-    def score(self, predictions: Sequence[Any | None], references: Sequence[Any]) -> Score:
-        """The task's metrics."""
-
-    def from_text(self, text: str, *, origin: str = "") -> Example:
-        """An example to predict from, out of a line that a user typed; raises DataError."""
-
-    def to_text(self, prediction: Any | None) -> str:
-        """A prediction on one line, as `score` reads it."""
-
-    def draw(self, prediction: Any | None) -> str:
-        """A prediction for a person at a terminal; may span lines."""
-
-    def read_references(self, path: Any) -> list[Any]:
-        """References or predictions from a file in the task's own format, for `score`."""
-
-
-@runtime_checkable
-class Varied(Protocol):
-    """What a task offers besides whose training examples read differently in each epoch, as under subword dropout."""
-
-    varies: bool  # False where its options switch that off
-
-    def encode_epoch(self, examples: Sequence[Example], epoch: int) -> Sequence[Encoded]:
-        """The training examples as an epoch reads them, all at once or drawn as they are asked for.
-
-        A function of the run's seed, the epoch and each example's place alone, so that a resumed run reads the same.
-        """
-
-
-@runtime_checkable
-class Inspecting(Protocol):
-    """What a task offers besides that knows what may be wrong with its data."""
-
-    def inspect(self, split: str, examples: Sequence[Example]) -> list[str]:
-        """A line for each thing that looks wrong in a split, for `check`."""
-
-
-@runtime_checkable
-class Rewritable(Protocol):
-    """What a task offers besides whose targets another model may write anew."""
-
-    def row(self, example: Example, text: str) -> dict[str, Any]:
-        """A row as `read` takes it: the example with `text`, as `to_text` gives it, in the reference's place."""
-
-
-@runtime_checkable
-class Painting(Protocol):
-    """What a task offers besides whose predictions are seen best in a picture."""
-
-    def paint(self, example: Example, prediction: Any | None, path: Any) -> None:
-        """Write the example's picture with the prediction in it; the name's ending chooses the format."""
 
 
 @dataclass(frozen=True)

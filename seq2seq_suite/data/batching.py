@@ -76,7 +76,7 @@ class Bucketed:
         few_shapes: pad lengths to a coarse grid and fill batches to one size for each length, so that a few dozen
             shapes recur. Worth its padding where a kernel is compiled for each new shape: oneDNN's bfloat16 on a
             CPU spent more time on compiling than on multiplying.
-        renew: gives the examples as an epoch reads them, where that differs from epoch to epoch (`types.Varied`).
+        renew: gives the examples as an epoch reads them, where that differs from epoch to epoch (`Task.varies`).
             All their new lengths are asked for at once, for they decide which go together and so hold `batch_tokens`;
             the examples are asked for batch by batch.
     """

@@ -11,7 +11,7 @@ from torch import Tensor
 from seq2seq_suite.config import Config
 from seq2seq_suite.data.batching import Bucketed, collate
 from seq2seq_suite.training.evaluate import Decoder
-from seq2seq_suite.types import BEGIN, END, SPECIALS, UNKNOWN, Batch, Constraint, Encoded, Example, Inspecting
+from seq2seq_suite.types import BEGIN, END, SPECIALS, UNKNOWN, Batch, Constraint, Encoded, Example
 
 _ROWS = 1024  # gold outputs that the automaton is run over at a time
 _SHOWN = 3  # origins named in a finding
@@ -51,9 +51,7 @@ def examine(config: Config, splits: dict[str, list[Example]], encoded: dict[str,
     rows += _limits(encoded, decoder)
     rows += _costs(config, largest, decoder)
     rows += _sample(splits["train"][0], encoded["train"][0], decoder)
-    if isinstance(decoder.task, Inspecting):
-        warnings += [f"{split}: {text}" for split, items in splits.items()
-                     for text in decoder.task.inspect(split, items)]
+    warnings += [f"{split}: {text}" for split, items in splits.items() for text in decoder.task.inspect(split, items)]
     return rows + [("warning", text) for text in warnings]
 
 

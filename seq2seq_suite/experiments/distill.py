@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from seq2seq_suite.files import atomic_write_text, to_json
 from seq2seq_suite.training.run_directory import provenance
 from seq2seq_suite.training.weights import MODEL, best, hash_of
-from seq2seq_suite.types import ConfigError, Example, Rewritable
+from seq2seq_suite.types import ConfigError, Example
 
 if TYPE_CHECKING:
     from seq2seq_suite.experiments.verbs import LoadedRun
@@ -44,7 +44,7 @@ def distill(loaded: LoadedRun, directory: Path, output: Path, *, command: list[s
     if output.exists() and any(output.iterdir()):
         raise ConfigError("the folder is not empty", file=str(output), remedy="choose another with --output")
     task, config = loaded.task, loaded.config
-    if not isinstance(task, Rewritable):
+    if not task.rewritable:
         raise ConfigError(f"its task is {task.name}, whose targets are not written anew", file=str(directory),
                           expected="translation, qa, asr or speech_translation")
     splits = {split: task.read(split) for split in dict.fromkeys(("train", "validation", *config.data.test_splits))}

@@ -34,6 +34,7 @@ from seq2seq_suite.report.html import write_report
 from seq2seq_suite.sizes import Sizes
 from seq2seq_suite.strategies.learner import JointLearner
 from seq2seq_suite.tasks import open_task
+from seq2seq_suite.tasks.base import Task
 from seq2seq_suite.training import checkpoint
 from seq2seq_suite.training.balance import GradientBalance
 from seq2seq_suite.training.build import build_decoder, choose_device, choose_precision, sizes_of, use_threads
@@ -41,7 +42,7 @@ from seq2seq_suite.training.distributed import ALONE, Ranks
 from seq2seq_suite.training.evaluate import Decoder, evaluate_splits, settle
 from seq2seq_suite.training.run_directory import RunDirectory
 from seq2seq_suite.training.trainer import Trainer
-from seq2seq_suite.types import Encoded, Example, Score, Task
+from seq2seq_suite.types import Encoded, Example, Score
 
 MEAN = "mean"  # of the tasks' primary metrics, error rates counted from 100 down
 _FOLDER = "tasks"

@@ -14,11 +14,12 @@ from seq2seq_suite import config_file
 from seq2seq_suite.config import Config
 from seq2seq_suite.experiments import resuming
 from seq2seq_suite.strategies.learner import Learner
+from seq2seq_suite.tasks.base import Task
 from seq2seq_suite.tasks.reading import place_of
 from seq2seq_suite.training import weights
 from seq2seq_suite.training.distributed import Ranks
 from seq2seq_suite.training.run_directory import RunDirectory, provenance
-from seq2seq_suite.types import DataError, Encoded, Example, Task, Varied
+from seq2seq_suite.types import DataError, Encoded, Example
 
 EVERYTHING = "all"  # of `init_parts`
 
@@ -113,7 +114,7 @@ def begin_as(config: Config, learner: Learner) -> str:
 
 def renewing(task: Task, train: Sequence[Example]) -> Callable[[int], list[Encoded]] | None:
     """What reads the training data anew in each epoch; None where every epoch reads the same."""
-    return partial(task.encode_epoch, train) if isinstance(task, Varied) and task.varies else None
+    return partial(task.encode_epoch, train) if task.varies else None
 
 
 def portion(size: int, share: float, seed: int) -> list[int]:

@@ -29,13 +29,14 @@ from seq2seq_suite.experiments.prepare import (
 )
 from seq2seq_suite.report.html import write_report
 from seq2seq_suite.tasks import open_task
+from seq2seq_suite.tasks.base import Task
 from seq2seq_suite.training import distributed, weights
 from seq2seq_suite.training.build import build_decoder, choose_device, choose_precision, use_threads
 from seq2seq_suite.training.distributed import Ranks
 from seq2seq_suite.training.evaluate import Decoder, evaluate_splits, settle
 from seq2seq_suite.training.run_directory import RunDirectory
 from seq2seq_suite.training.trainer import Trainer, finished, limit_reached
-from seq2seq_suite.types import ConfigError, DataError, Example, Rewritable, Task
+from seq2seq_suite.types import ConfigError, DataError, Example
 
 __all__ = ["LoadedRun", "check", "choose_task", "config_of", "evaluate", "open_run", "run"]
 
@@ -84,7 +85,7 @@ def _run(config: Config, run_directory: RunDirectory, ranks: Ranks, *, resume: b
     # A missing test split should not be found out after hours of training.
     examples = read_splits(config, task)
     trainer = _build_trainer(config, run_directory, task, examples, ranks, resume=resume, command=command)
-    if config.strategy.kind != "autoregressive" and isinstance(task, Rewritable) and not is_distilled(config.data.path):
+    if config.strategy.kind != "autoregressive" and task.rewritable and not is_distilled(config.data.path):
         print("a decoder that writes all positions at once usually gains from targets that an autoregressive run has "
               "written: see `distill --help`")
     _look_at_rescorer(config, run_directory.vocabulary)

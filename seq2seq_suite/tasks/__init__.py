@@ -6,10 +6,11 @@ from difflib import get_close_matches
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from seq2seq_suite.types import ConfigError, Task
+from seq2seq_suite.types import ConfigError
 
 if TYPE_CHECKING:
     from seq2seq_suite.config import Config
+    from seq2seq_suite.tasks.base import Task
 
 # The one list of tasks. A row is a class, looked up when it is needed: no command waits for tasks that it does not use.
 TASKS = {

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from random import Random
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -14,12 +13,9 @@ from seq2seq_suite.config_section import Few, Section, Symbols
 from seq2seq_suite.data.audio import Composed
 from seq2seq_suite.data.formats import Row
 from seq2seq_suite.data.options import Data
-from seq2seq_suite.data.subwords import load_subwords, train_subwords
-from seq2seq_suite.files import read_lines
-from seq2seq_suite.metrics.error_rate import error_rates, normalise
-from seq2seq_suite.sizes import Sizes
-from seq2seq_suite.tasks.reading import place_of
-from seq2seq_suite.tasks.sound import Audio, SoundOptions, SoundTask, spoken_words
+from seq2seq_suite.metrics.error_rate import error_rates
+from seq2seq_suite.tasks.reading import place_of, text_in
+from seq2seq_suite.tasks.sound import Audio, SoundOptions, SoundTask, Spoken, spoken_words
 from seq2seq_suite.types import Example, Score
 
 COMPOSED = "composed"  # the split made of the test split's recordings
@@ -47,10 +43,6 @@ class SpeechRecognitionTask(SoundTask):
     """Sound -> text in lower case without punctuation.
 
     The source is log-mel features, the target characters or subwords, and so is the transcript for CTC.
-
-    Args:
-        options: the configuration's `asr`.
-        audio, data, seed: see `SoundTask`; the seed is that of composed sequences, too.
     """
 
     name = "asr"
@@ -58,10 +50,12 @@ class SpeechRecognitionTask(SoundTask):
     primary_metric = "wer"
     higher_is_better = False
 
-    def __init__(self, options: ASROptions, audio: Audio, data: Data, *, seed: int = 1, pieces_from: str = ""):
-        super().__init__(audio, data, seed=seed)
-        self.options = options
+    def __init__(self, options: ASROptions, audio: Audio, data: Data, **others: Any):
+        super().__init__(options, audio, data, **others)
+        self.target = self.transcript = Spoken("symbols", options.subwords, options.vocabulary_size,
+                                               nothing="(silence)")
         self._speakers: dict[str, str] = {}
+        self._left_out = 0
 
     # -- data ---------------------------------------------------------------------------------------------------
 
@@ -75,32 +69,24 @@ class SpeechRecognitionTask(SoundTask):
         return examples
 
     def _recordings(self, split: str) -> list[Example]:
-        left_out = 0
-
-        def keep(row: Row) -> bool:
-            nonlocal left_out
-            alone = self.options.leave_out_speaker
-            unwanted = bool(alone) and (row.fields.get("speaker") == alone) == (split in ("train", "validation"))
-            left_out += unwanted
-            return not unwanted
-
-        examples = self.read_recordings(split, keep=keep)
-        if left_out:
-            print(f"{split}: {left_out} recordings left out (asr.leave_out_speaker={self.options.leave_out_speaker})")
+        self._left_out = 0
+        examples = super().read(split)
+        if self._left_out:
+            print(f"{split}: {self._left_out} recordings left out "
+                  f"(asr.leave_out_speaker={self.options.leave_out_speaker})")
         return examples
+
+    def keep(self, row: Row, split: str) -> bool:
+        """Whether the speaker is one of this split."""
+        alone = self.options.leave_out_speaker
+        unwanted = bool(alone) and (row.fields.get("speaker") == alone) == (split in ("train", "validation"))
+        self._left_out += unwanted
+        return not unwanted
 
     def reference(self, row: Row) -> str:
         """The transcript."""
         self._speakers[f"{row.file}:{row.line}"] = str(row.fields.get("speaker", ""))
-        return spoken_words(self.column(row, self.options.text_column, "asr.text_column"), row)
-
-    def spoken(self, reference: str) -> str:
-        """The transcript's words."""
-        return normalise(reference)
-
-    def written(self, reference: str) -> str:
-        """The same."""
-        return normalise(reference)
+        return spoken_words(text_in(row, self.options.text_column, "asr.text_column"), row)
 
     def _compose(self, examples: Sequence[Example], split: str, *, count: int) -> list[Example]:
         """Sequences of one speaker's recordings; as many as there are recordings where `count` is 0."""
@@ -113,53 +99,15 @@ class SpeechRecognitionTask(SoundTask):
             parts = rng.choices(by_speaker[rng.choice(sorted(by_speaker))], k=rng.randint(fewest, most))
             sound = Composed(tuple(part.source for part in parts), _GAP)
             made.append(Example(sound, " ".join(part.reference for part in parts), f"{split}/composed:{number + 1}"))
-        self.heard([example.source for example in made])
+        self.source.heard([example.source for example in made])
         for example in made:
-            self.check(example.source, place_of(example.origin))
+            self.source.check(example.source, place_of(example.origin))
         return made
 
     def row(self, example: Example, text: str) -> dict[str, str]:
         """The sound file and its transcript."""
         return {**self.sound_row(example), self.options.text_column: text}
 
-    def read_references(self, path: Path) -> list[str]:
-        """A transcript on each line; an empty line is an empty one."""
-        return read_lines(path)
-
-    # -- numbers ------------------------------------------------------------------------------------------------
-
-    def fit(self, examples: Sequence[Example]) -> None:
-        """Symbols, and the features' statistics, from the training split; says what is too short for CTC."""
-        texts = [normalise(example.reference) for example in examples]
-        self.target = self.transcript = train_subwords(self.options.subwords, texts, size=self.options.vocabulary_size)
-        self.measure(examples)
-        self.report_short("train", examples)
-
-    def save(self, folder: Path) -> None:
-        """Write symbols and statistics."""
-        self.save_statistics(folder)
-        self.target.save(folder, "symbols")
-
-    def load(self, folder: Path) -> None:
-        """Read what `save` wrote."""
-        self.target = self.transcript = load_subwords(self.options.subwords, folder, "symbols")
-        self.load_statistics(folder)
-
-    def sizes(self) -> Sizes:
-        """What the vocabularies ask of a model."""
-        return Sizes(target_symbols=len(self.target), source_symbols=0, sound=self.sound_shape(),
-                     ctc_symbols=len(self.transcript))
-
-    # -- judging and showing ------------------------------------------------------------------------------------
-
     def score(self, predictions: Sequence[str | None], references: Sequence[str]) -> Score:
         """Error rates."""
         return error_rates(predictions, references)
-
-    def to_text(self, prediction: str | None) -> str:
-        """The transcript on one line."""
-        return prediction or ""
-
-    def draw(self, prediction: str | None) -> str:
-        """The transcript."""
-        return prediction or "(silence)"

@@ -12,11 +12,10 @@ import numpy as np
 from seq2seq_suite.config_section import Positive, Section, Symbols
 from seq2seq_suite.data.formats import Row
 from seq2seq_suite.data.options import Data
-from seq2seq_suite.data.subwords import Characters, Subwords, clean_text, load_subwords, train_subwords
-from seq2seq_suite.data.vocabulary import Vocabulary
-from seq2seq_suite.files import read_lines
+from seq2seq_suite.data.subwords import clean_text
 from seq2seq_suite.metrics.likelihood import score_likelihood
-from seq2seq_suite.sizes import Sizes
+from seq2seq_suite.tasks.base import Place, Source, Task
+from seq2seq_suite.tasks.fields import Text
 from seq2seq_suite.tasks.options import TaskOptions
 from seq2seq_suite.tasks.reading import columns, place_of, read_examples
 from seq2seq_suite.types import END, DataError, Encoded, Example, Hypothesis, Score, shown
@@ -59,26 +58,52 @@ class LanguageModelOptions(TaskOptions):
         return 0
 
 
-class LanguageModelTask:
+class Nothing(Source):
+    """No source: the decoder alone reads and writes."""
+
+    def fit(self, values: Sequence[Any]) -> None:
+        """Nothing."""
+
+    def save(self, folder: Path) -> None:
+        """Nothing."""
+
+    def load(self, folder: Path) -> None:
+        """Nothing."""
+
+    def encode(self, value: Any, place: Place) -> np.ndarray:
+        """(0,)."""
+        return np.zeros(0, dtype=np.int64)
+
+    def sizes(self) -> dict[str, Any]:
+        """No front-end."""
+        return {"source_symbols": 0, "has_source": False}
+
+
+class Windows(Text):
+    """Windows of texts, and log-probabilities of them."""
+
+    def to_text(self, prediction: Judged | None) -> str:
+        """A text on one line, or a log-probability."""
+        return f"{prediction:.6f}" if isinstance(prediction, float) else prediction or ""
+
+
+class LanguageModelTask(Task):
     """Texts, the longer ones cut into windows that are read apart from one another.
 
     There is no source. A window without a reference is a beginning, which the model continues; one with a reference
     is judged by its probability, that of the END behind it included.
-
-    Args:
-        options: the configuration's `language_model`.
-        data: the configuration's `data`.
     """
 
     name = "language_model"
     sections: ClassVar[Mapping[str, type[Section]]] = {"language_model": LanguageModelOptions}
     primary_metric = "bits_per_character"
     higher_is_better = False
-    label_weights: Mapping[str, float] = {}
+    view, item = "stories", "text"
 
-    def __init__(self, options: LanguageModelOptions, data: Data, *, seed: int = 1, pieces_from: str = ""):
-        self.options, self.data = options, data
-        self.pieces: Subwords = Characters(Vocabulary.build([]))
+    def __init__(self, options: LanguageModelOptions, data: Data, **others: Any):
+        super().__init__(options, data, **others)
+        self.source, self.target = Nothing(), Windows("pieces", options.subwords, options.vocabulary_size,
+                                                       nothing="")
 
     # -- data ---------------------------------------------------------------------------------------------------
 
@@ -88,7 +113,7 @@ class LanguageModelTask:
         Raises:
             DataError: a file is missing, the split is empty, or more rows than `data.max_bad_rows` are broken.
         """
-        texts = read_examples(self.data, split, self._whole, view="stories", item="text",
+        texts = read_examples(self.data, split, self._whole, view=self.view, item=self.item,
                               expected=f"rows with {self.options.text_column}")
         return [Example(window, window, text.origin) for text in texts for window in self.windows(text.source)]
 
@@ -126,57 +151,23 @@ class LanguageModelTask:
                             expected=f"at most {self.options.window}", remedy="give its last part alone")
         return Example(beginning, None, origin)
 
-    def read_references(self, path: Path) -> list[str]:
-        """On each line a text, or the natural logarithm of its probability as it is written."""
-        return [clean_text(line) for line in read_lines(path)]
-
     # -- symbols ------------------------------------------------------------------------------------------------
-
-    def fit(self, examples: Sequence[Example]) -> None:
-        """The pieces, learned from the training split."""
-        self.pieces = train_subwords(self.options.subwords, [example.source for example in examples],
-                                     size=self.options.vocabulary_size)
-
-    def save(self, folder: Path) -> None:
-        """Write the pieces."""
-        folder.mkdir(parents=True, exist_ok=True)
-        self.pieces.save(folder, "pieces")
-
-    def load(self, folder: Path) -> None:
-        """Read what `save` wrote."""
-        self.pieces = load_subwords(self.options.subwords, folder, "pieces")
-
-    def sizes(self) -> Sizes:
-        """What the vocabulary asks of a model without a source."""
-        return Sizes(target_symbols=len(self.pieces), source_symbols=0, has_source=False)
 
     def encode(self, examples: Sequence[Example]) -> list[Encoded]:
         """Windows as targets without a source; a beginning is given, and has no END."""
         encoded = []
         for index, example in enumerate(examples):
-            ids = self.pieces.encode(example.source)
+            ids = self.target.pieces.encode(example.source)
             given = example.reference is None
             target = np.array(ids if given else [*ids, END], dtype=np.int64)
             encoded.append(Encoded(np.zeros(0, dtype=np.int64), target, index=index, given=np.full(len(target), given)))
         return encoded
 
-    def linearise(self, reference: str) -> list[str]:
-        """The pieces of a window."""
-        return self.pieces.pieces(reference)
-
-    def parse(self, symbols: Sequence[str], example: Example) -> str:
-        """The text that pieces make."""
-        return self.pieces.join(symbols)
-
     def read_hypothesis(self, hypothesis: Hypothesis, example: Example) -> Judged:
         """A text's log-probability, or a beginning with what follows."""
         if example.reference is not None:
             return hypothesis.score
-        return self.pieces.decode([*self.pieces.encode(example.source), *hypothesis.symbols])
-
-    def constraint(self) -> None:
-        """Texts are free."""
-        return None
+        return self.target.pieces.decode([*self.target.pieces.encode(example.source), *hypothesis.symbols])
 
     # -- judging and showing ------------------------------------------------------------------------------------
 
@@ -184,14 +175,6 @@ class LanguageModelTask:
         """Bits per character and perplexity of words."""
         judged = [_logarithm(number, value) for number, value in enumerate(predictions, 1)]
         return score_likelihood(judged, references, context=f"{self.options.window} characters")
-
-    def to_text(self, prediction: Judged | None) -> str:
-        """A text on one line, or a log-probability."""
-        return f"{prediction:.6f}" if isinstance(prediction, float) else prediction or ""
-
-    def draw(self, prediction: Judged | None) -> str:
-        """The same, for a person."""
-        return self.to_text(prediction)
 
 
 def _logarithm(number: int, value: Judged | None) -> float | None:

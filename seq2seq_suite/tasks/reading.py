@@ -67,6 +67,16 @@ def columns(row: Row) -> str:
     return f"the columns are {cut(', '.join(map(str, row.fields)))}"
 
 
+def text_in(row: Row, column: str, key: str = "") -> str:
+    """The text in a column of a row; raises DataError, `key` being the option that names the column."""
+    text = row.fields.get(column)
+    if not isinstance(text, str) or not text.strip():
+        raise DataError(f"no text in column '{column}'; {columns(row)}", file=row.file, line=row.line,
+                        expected=f"a text in '{column}'",
+                        remedy="fill it in, or remove the row" + (f", or set {key}" if key else ""))
+    return text
+
+
 def file_of(row: Row, column: str) -> tuple[str, bytes] | None:
     """The file that a row describes, its name and its bytes where the row holds them; None if there is none.
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from seq2seq_suite.types import SPECIALS, DataError, Score, Task
+from seq2seq_suite.tasks.base import Task
+from seq2seq_suite.types import SPECIALS, DataError, Score
 
 _UNKNOWN = re.compile("|".join(map(re.escape, ("<unk>", *SPECIALS))))  # as vocabularies call what no text holds
 

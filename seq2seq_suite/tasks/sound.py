@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import zlib
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
@@ -17,17 +18,15 @@ from seq2seq_suite.config_section import Few, FewOrNone, Fraction, NotNegative, 
 from seq2seq_suite.data.audio import Features, Recording, Sound, Stored
 from seq2seq_suite.data.formats import BadRows, Row
 from seq2seq_suite.data.options import Data
-from seq2seq_suite.data.subwords import Characters, Subwords
-from seq2seq_suite.data.vocabulary import Vocabulary
 from seq2seq_suite.files import read_arrays
 from seq2seq_suite.metrics.error_rate import normalise
-from seq2seq_suite.sizes import SoundShape
-from seq2seq_suite.tasks.free_text import FreeText
+from seq2seq_suite.sizes import Sizes, SoundShape
+from seq2seq_suite.tasks.base import Place, Source, Task
+from seq2seq_suite.tasks.fields import Text
 from seq2seq_suite.tasks.options import TaskOptions, Zoom
 from seq2seq_suite.tasks.reading import columns, file_of, open_split, place_of, read_examples
-from seq2seq_suite.types import END, DataError, Encoded, Example
+from seq2seq_suite.types import DataError, Encoded, Example
 
-_VIEW = "speech"
 _LEAST_DEVIATION = 0.1  # of a bin's log energy: bands above what a recording holds are constant
 
 
@@ -57,89 +56,50 @@ class SoundOptions(TaskOptions):
         return -(-math.ceil(frames) // config.audio.subsampling)
 
 
-class SoundTask(FreeText):
-    """Sound -> text; the source is log-mel features.
-
-    A task says what a row's reference is, what is spoken (for CTC) and what is to be written.
+class Sounds(Source):
+    """Log-mel features of recordings.
 
     Args:
         audio: the configuration's `audio`.
-        data: the configuration's `data`; `data.max_length` counts frames of 10 ms.
-        seed: of the speeds drawn in training.
+        longest: most frames of 10 ms.
     """
 
-    label_weights: Mapping[str, float] = {}
-
-    def __init__(self, audio: Audio, data: Data, *, seed: int):
-        self.audio, self.data, self.seed = audio, data, seed
-        self.target: Subwords = Characters(Vocabulary.build([]))
-        self.transcript: Subwords = self.target
+    def __init__(self, audio: Audio, *, longest: int):
+        self.audio, self.longest = audio, longest
         self.mean = self.deviation = np.zeros(audio.bins, dtype=np.float32)
+        self.varies = audio.speeds != (1.0,)
         self._features: Features | None = None
         self._known: dict[Sound, Stored | DataError] = {}
 
-    @abstractmethod
-    def reference(self, row: Row) -> Any:
-        """A row's reference; raises DataError."""
-
-    @abstractmethod
-    def spoken(self, reference: Any) -> str:
-        """The words that are said, in lower case without punctuation."""
-
-    # -- data ---------------------------------------------------------------------------------------------------
-
-    def read_recordings(self, split: str, *, keep: Any = lambda row: True) -> list[Example]:
-        """The recordings of a split that `keep` (Row -> bool) does not leave out.
-
-        Raises:
-            DataError: a file is missing, the split is empty, or more rows than `data.max_bad_rows` are broken.
-        """
-        def rows(bad: BadRows) -> Iterator[Row]:
-            found = [row for row in open_split(self.data, split, bad, view=_VIEW) if keep(row)]
-            self._hear([sound for row in found if (sound := sound_of(row)) is not None])
-            return iter(found)
-
-        return read_examples(self.data, split, self._example, view=_VIEW, open_rows=rows, item="recording",
-                             expected="rows with audio (or file_name) and a text")
-
-    def _example(self, row: Row) -> Example:
+    def read(self, row: Row) -> Sound:
+        """The sound of a row."""
         place, sound = {"file": row.file, "line": row.line}, sound_of(row)
         if sound is None:
-            raise DataError(columns(row), **place,
-                            expected="audio (or file_name beside the sound files)",
+            raise DataError(columns(row), **place, expected="audio (or file_name beside the sound files)",
                             remedy='write rows like {"file_name": "a.wav", "text": "hello"}')
-        reference = self.reference(row)
-        self.check(sound, place)
-        return Example(sound, reference, f"{row.file}:{row.line}")
+        return sound
 
-    def column(self, row: Row, name: str, key: str) -> str:
-        """The text in a column; raises DataError, `key` being the option that names it."""
-        text = row.fields.get(name)
-        if not isinstance(text, str) or not text.strip():
-            raise DataError(f"no text in column '{name}'; {columns(row)}",
-                            file=row.file, line=row.line, expected=f"a text in '{name}'",
-                            remedy=f"fill it in, remove the row, or set {key}")
-        return text
+    def from_text(self, text: str, place: Place) -> Sound:
+        """The path of a sound file."""
+        return self.check(Recording(text.strip()), place)
 
-    def check(self, sound: Sound, place: Mapping[str, Any]) -> None:
+    def check(self, sound: Sound, place: Place) -> Sound:
         """Refuse what cannot be heard or is too long."""
         features = self.heard([sound])[0]
         if isinstance(features, DataError):
             raise DataError(f"{sound.name}: {features.got}", **place, expected=features.expected,
                             remedy=features.remedy)
-        if len(features) > self.data.max_length:
+        if len(features) > self.longest:
             raise DataError(f"a recording of {len(features) / 100:.1f} seconds", **place,
-                            expected=f"at most {self.data.max_length / 100:.1f} (data.max_length counts 10 ms)",
+                            expected=f"at most {self.longest / 100:.1f} (data.max_length counts 10 ms)",
                             remedy="raise data.max_length (and backbone.max_positions), or cut the recording")
+        return sound
 
     def heard(self, sounds: Sequence[Sound]) -> list[Stored | DataError]:
         """Their features, or what is wrong with them; each is computed once, new ones by several threads."""
-        self._hear(sounds)
-        return [self._known[sound] for sound in sounds]
-
-    def _hear(self, sounds: Sequence[Sound]) -> None:
         new = [sound for sound in dict.fromkeys(sounds) if sound not in self._known]
         self._known.update(zip(new, self.features.of(new), strict=True))
+        return [self._known[sound] for sound in sounds]
 
     @property
     def features(self) -> Features:
@@ -148,11 +108,107 @@ class SoundTask(FreeText):
             self._features = Features(self.audio.bins, pad=self.audio.pad_seconds, folder=self.audio.cache)
         return self._features
 
+    def fit(self, values: Sequence[Sound]) -> None:
+        """Mean and deviation of each mel bin over the training split."""
+        count, total, squares = 0, np.zeros(self.audio.bins), np.zeros(self.audio.bins)
+        for features in self.heard(values):
+            frames = np.asarray(features, dtype=np.float64)
+            count, total, squares = count + len(frames), total + frames.sum(0), squares + np.square(frames).sum(0)
+        mean = total / count
+        deviation = np.sqrt(np.maximum(squares / count - np.square(mean), _LEAST_DEVIATION**2))
+        self.mean, self.deviation = mean.astype(np.float32), deviation.astype(np.float32)
+
+    def save(self, folder: Path) -> None:
+        """Write mean and deviation."""
+        np.savez(folder / "features.npz", mean=self.mean, deviation=self.deviation)
+
+    def load(self, folder: Path) -> None:
+        """Read what `save` wrote."""
+        file, remedy = folder / "features.npz", "train the run anew, or copy the file from where it was trained"
+        found = read_arrays(file, remedy=remedy)
+        self.mean, self.deviation = (found.get(name, np.zeros(0)) for name in ("mean", "deviation"))
+        for array in (self.mean, self.deviation):
+            if array.shape != (self.audio.bins,) or array.dtype != np.float32 or not np.isfinite(array).all():
+                raise DataError(f"no statistics of {self.audio.bins} bins", file=str(file), remedy=remedy,
+                                expected=f"finite arrays mean and deviation of {self.audio.bins} figures")
+
+    def sizes(self) -> dict[str, Any]:
+        """A front-end for sound."""
+        audio = self.audio
+        shape = SoundShape(tuple(self.mean.tolist()), tuple(self.deviation.tolist()), audio.subsampling,
+                           audio.frequency_bars, audio.frequency_width, audio.time_bars, audio.time_share)
+        return {"source_symbols": 0, "sound": shape}
+
+    def encode(self, value: Sound, place: Place) -> Stored:
+        """(S,F) features."""
+        features = self.heard([value])[0]
+        if isinstance(features, DataError):
+            raise features
+        return features
+
+
+class Spoken(Text):
+    """What is said, as it is learned: words in lower case without punctuation."""
+
+    def written(self, reference: str) -> str:
+        """The words."""
+        return normalise(reference)
+
+
+class SoundTask(Task):
+    """Sound -> text; the source is log-mel features, and CTC spells `transcript`.
+
+    A task says what a row's reference is; `target` and `transcript` say what is written and what is spoken of it.
+
+    Args:
+        options: the task's own section.
+        audio: the configuration's `audio`.
+        data: the configuration's `data`; `data.max_length` counts frames of 10 ms.
+        others: see `Task`.
+    """
+
+    higher_is_better = True
+    rewritable = True
+    view, item, expected = "speech", "recording", "rows with audio (or file_name) and a text"
+    source: Sounds
+    target: Text
+    transcript: Text
+
+    def __init__(self, options: Any, audio: Audio, data: Data, **others: Any):
+        super().__init__(options, data, **others)
+        self.audio, self.source = audio, Sounds(audio, longest=data.max_length)
+
+    @abstractmethod
+    def reference(self, row: Row) -> Any:
+        """A row's reference; raises DataError."""
+
+    def keep(self, row: Row, split: str) -> bool:
+        """Whether a row is not to be left out of a split."""
+        return True
+
+    # -- data ---------------------------------------------------------------------------------------------------
+
+    def read(self, split: str) -> list[Example]:
+        """The recordings of a split; features of many are computed together."""
+        def rows(bad: BadRows) -> Iterator[Row]:
+            found = [row for row in open_split(self.data, split, bad, view=self.view) if self.keep(row, split)]
+            self.source.heard([sound for row in found if (sound := sound_of(row)) is not None])
+            return iter(found)
+
+        return read_examples(self.data, split, self.example, view=self.view, open_rows=rows, item=self.item,
+                             expected=self.expected)
+
+    def example(self, row: Row) -> Example:
+        """A recording and its reference."""
+        sound, reference = self.source.read(row), self.reference(row)
+        self.source.check(sound, {"file": row.file, "line": row.line})
+        return Example(sound, reference, f"{row.file}:{row.line}")
+
     def report_short(self, split: str, examples: Sequence[Example]) -> None:
         """Say which recordings have fewer vectors than CTC needs to spell them."""
         short = []
-        for example, features in zip(examples, self.heard([item.source for item in examples]), strict=True):
-            pieces = self.transcript.pieces(self.spoken(example.reference))
+        for example, features in zip(examples, self.source.heard([item.source for item in examples]), strict=True):
+            pieces = self.transcript.symbols(example.reference)
             needed = len(pieces) + sum(one == other for one, other in pairwise(pieces))
             if -(-len(features) // self.audio.subsampling) < needed:
                 short.append(example.origin)
@@ -160,12 +216,6 @@ class SoundTask(FreeText):
             print(f"{split}: {len(short)} recordings are too short for CTC to spell their text (their CTC loss is 0; "
                   f"audio.subsampling=2 or audio.pad_seconds helps): {', '.join(short[:5])}"
                   f"{', ...' if len(short) > 5 else ''}")
-
-    def from_text(self, text: str, *, origin: str = "") -> Example:
-        """The path of a sound file."""
-        sound = Recording(text.strip())
-        self.check(sound, place_of(origin))
-        return Example(sound, None, origin)
 
     def sound_row(self, example: Example) -> dict[str, str]:
         """The part of a row that names the sound file; raises DataError for a sound that is none."""
@@ -176,63 +226,49 @@ class SoundTask(FreeText):
 
     # -- numbers ------------------------------------------------------------------------------------------------
 
-    def measure(self, examples: Sequence[Example]) -> None:
-        """Mean and deviation of each mel bin over the training split."""
-        count, total, squares = 0, np.zeros(self.audio.bins), np.zeros(self.audio.bins)
-        for features in self.heard([example.source for example in examples]):
-            frames = np.asarray(features, dtype=np.float64)
-            count, total, squares = count + len(frames), total + frames.sum(0), squares + np.square(frames).sum(0)
-        mean = total / count
-        deviation = np.sqrt(np.maximum(squares / count - np.square(mean), _LEAST_DEVIATION**2))
-        self.mean, self.deviation = mean.astype(np.float32), deviation.astype(np.float32)
+    def fit(self, examples: Sequence[Example]) -> None:
+        """Symbols, and the features' statistics; says what is too short for CTC."""
+        super().fit(examples)
+        if self.transcript is not self.target:
+            self.transcript.fit([example.reference for example in examples])
+        self.report_short("train", examples)
 
-    def save_statistics(self, folder: Path) -> None:
-        """Write what `measure` found."""
-        folder.mkdir(parents=True, exist_ok=True)
-        np.savez(folder / "features.npz", mean=self.mean, deviation=self.deviation)
+    def save(self, folder: Path) -> None:
+        """Write symbols and statistics."""
+        super().save(folder)
+        self.transcript.save(folder)
 
-    def load_statistics(self, folder: Path) -> None:
-        """Read what `save_statistics` wrote."""
-        file, remedy = folder / "features.npz", "train the run anew, or copy the file from where it was trained"
-        found = read_arrays(file, remedy=remedy)
-        self.mean, self.deviation = (found.get(name, np.zeros(0)) for name in ("mean", "deviation"))
-        for array in (self.mean, self.deviation):
-            if array.shape != (self.audio.bins,) or array.dtype != np.float32 or not np.isfinite(array).all():
-                raise DataError(f"no statistics of {self.audio.bins} bins", file=str(file), remedy=remedy,
-                                expected=f"finite arrays mean and deviation of {self.audio.bins} figures")
+    def load(self, folder: Path) -> None:
+        """Read what `save` wrote."""
+        super().load(folder)
+        if self.transcript is not self.target:
+            self.transcript.load(folder)
 
-    def sound_shape(self) -> SoundShape:
-        """What the features ask of the front-end."""
-        audio = self.audio
-        return SoundShape(tuple(self.mean.tolist()), tuple(self.deviation.tolist()), audio.subsampling,
-                          audio.frequency_bars, audio.frequency_width, audio.time_bars, audio.time_share)
+    def sizes(self) -> Sizes:
+        """With the transcript's symbols."""
+        return replace(super().sizes(), ctc_symbols=len(self.transcript))
 
     def encode(self, examples: Sequence[Example]) -> list[Encoded]:
         """Examples as numbers."""
-        return self._encoded(examples, self.heard([example.source for example in examples]))
-
-    @property
-    def varies(self) -> bool:
-        """Whether speeds are drawn in training."""
-        return self.audio.speeds != (1.0,)
+        self.source.heard([example.source for example in examples])
+        return self._with_transcripts(super().encode(examples), examples)
 
     def encode_epoch(self, examples: Sequence[Example], epoch: int) -> list[Encoded]:
         """Examples at the speeds drawn for an epoch."""
         speeds = [self.audio.speeds[zlib.crc32(f"{self.seed}/{epoch}/{index}".encode()) % len(self.audio.speeds)]
                   for index in range(len(examples))]
-        return self._encoded(examples, self.features.of([example.source for example in examples], speeds=speeds))
+        frames = self.source.features.of([example.source for example in examples], speeds=speeds)
+        wrong = next((one for one in frames if isinstance(one, DataError)), None)
+        if wrong is not None:
+            raise wrong
+        targets = [None if example.reference is None else self.target.encode(example.reference, {})
+                   for example in examples]
+        return self._with_transcripts(list(map(self._encoded, range(len(examples)), frames, targets)), examples)
 
-    def _encoded(self, examples: Sequence[Example], features: Sequence[Stored | DataError]) -> list[Encoded]:
-        encoded = []
-        for index, (example, frames) in enumerate(zip(examples, features, strict=True)):
-            if isinstance(frames, DataError):
-                raise frames
-            target, transcript = np.zeros(0, dtype=np.int64), None
-            if example.reference is not None:
-                transcript = np.array(self.transcript.encode(self.spoken(example.reference)), dtype=np.int64)
-                target = np.array([*self.target.encode(self.written(example.reference)), END], dtype=np.int64)
-            encoded.append(Encoded(frames, target, index=index, transcript=transcript))
-        return encoded
+    def _with_transcripts(self, encoded: Sequence[Encoded], examples: Sequence[Example]) -> list[Encoded]:
+        return [item if example.reference is None else
+                replace(item, transcript=np.array(self.transcript.encode(example.reference, {}), dtype=np.int64))
+                for item, example in zip(encoded, examples, strict=True)]
 
 
 def sound_of(row: Row) -> Sound | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -20,7 +21,10 @@ from seq2seq_suite.strategies.learner import Learner
 from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.training.distributed import ALONE, Ranks
 from seq2seq_suite.training.evaluate import Decoder
-from seq2seq_suite.types import ConfigError, Task
+from seq2seq_suite.types import ConfigError
+
+if TYPE_CHECKING:
+    from seq2seq_suite.tasks.base import Task
 
 
 def build_decoder(config: Config, task: Task, *, device: torch.device, like: Sequence[tuple[Sizes, Seq2Seq]] = ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -16,7 +16,10 @@ from seq2seq_suite.strategies.rescoring import rescore
 from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.training.distributed import ALONE, Ranks
 from seq2seq_suite.training.run_directory import RunDirectory
-from seq2seq_suite.types import Batch, Constraint, Encoded, Example, Hypothesis, Score, Task
+from seq2seq_suite.types import Batch, Constraint, Encoded, Example, Hypothesis, Score
+
+if TYPE_CHECKING:
+    from seq2seq_suite.tasks.base import Task
 
 
 @dataclass(frozen=True)
@@ -100,11 +103,10 @@ class Decoder:
 def settle(decoder: Decoder, validation: Sequence[Example], run_directory: RunDirectory) -> None:
     """Let the task settle on the validation split what it settles after training, a threshold say; it is kept."""
     task = decoder.task
-    if hasattr(task, "tune"):
-        found = task.tune(validation, lambda chosen: decoder.hypotheses(task.encode(chosen)))
-        if found:
-            task.save(run_directory.vocabulary)
-            run_directory.log(found)
+    found = task.tune(validation, lambda chosen: decoder.hypotheses(task.encode(chosen)))
+    if found:
+        task.save(run_directory.vocabulary)
+        run_directory.log(found)
 
 
 def evaluate_splits(run_directory: RunDirectory, decoder: Decoder, splits: dict[str, list[Example]], *,

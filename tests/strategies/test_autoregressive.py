@@ -164,5 +164,5 @@ def test_eight_examples_are_learned_to_exact_match(make_model, make_parsing, ove
                                   constraint=task.constraint())
         assert [task.read_hypothesis(best[0], example) for best, example in zip(found, examples, strict=True)] == [
             example.reference for example in examples]
-        tags = [task.tags.decode(list(best[0].source_labels[1:-1])) for best in found]
+        tags = [task.target.tags.decode(list(best[0].source_labels[1:-1])) for best in found]
         assert tags == [example.reference.tags() for example in examples]

@@ -139,7 +139,7 @@ def test_features_are_normalised_and_kept_with_the_run(make_task, tmp_path):
     examples = task.read("train")
     task.fit(examples)
     frames = np.concatenate([np.asarray(item.source) for item in task.encode(examples)])
-    np.testing.assert_allclose(frames.mean(0), task.mean, atol=1e-4)
+    np.testing.assert_allclose(frames.mean(0), task.source.mean, atol=1e-4)
     task.save(tmp_path / "vocabulary")
     other = make_task()
     other.load(tmp_path / "vocabulary")

@@ -35,7 +35,7 @@ def decode_at_random(task: ParsingTask, lengths: torch.Tensor, limits: torch.Ten
     """Outputs of a model whose logits are noise; a large sharpness makes it stubborn about one symbol."""
     automaton = task.constraint()
     state = automaton.start(parser_batch(lengths.tolist()), limits)
-    fixed = torch.randn(len(lengths), len(task.symbols), generator=generator) * sharpness
+    fixed = torch.randn(len(lengths), len(task.target.vocabulary), generator=generator) * sharpness
     columns = []
     ended = torch.zeros(len(lengths), dtype=torch.bool)
     while not ended.all():
@@ -49,7 +49,7 @@ def decode_at_random(task: ParsingTask, lengths: torch.Tensor, limits: torch.Ten
         ended |= symbols == END
         assert (ended | (limits > len(columns))).all(), "an output beyond its limit"
         state = automaton.advance(state, symbols)
-    names = task.symbols.decode(range(len(task.symbols)))
+    names = task.target.vocabulary.decode(range(len(task.target.vocabulary)))
     return [[names[symbol] for symbol in row[: row.index(END)]] for row in torch.stack(columns, 1).tolist()]
 
 

@@ -128,7 +128,7 @@ def test_an_epoch_shuffles_and_fills_up_with_noise_that_has_no_place_to_learn():
         assert item.given[: GROUP * count].sum() == 0 and item.given[-1]
         noise = item.given[GROUP * count : -1].reshape(-1, GROUP)
         assert noise[:, :4].all() and not noise[:, 4].any()
-        names = [task._name(symbol) for symbol in item.target[:-1]]
+        names = [task.target.name(symbol) for symbol in item.target[:-1]]
         assert sorted(names[4 : GROUP * count : GROUP]) == sorted(example.reference.labels)
         assert set(names[GROUP * count + 4 :: GROUP]) <= {NOISE}
     assert any(not np.array_equal(one.target, two.target) for one, two in zip(first, other, strict=True))
@@ -153,11 +153,13 @@ def test_patches_learn_whose_centre_they_hold():
     task, examples = fitted(detection__patch_loss=2.0)
     boxes = (0.0, 0.0, 90.0, 90.0), (40.0, 40.0, 50.0, 50.0), (70.0, 0.0, 96.0, 30.0)
     labels = task._patch_labels(Objects(boxes, ("circle", "star", "zebra"))).reshape(6, 6)
-    names = {(row, column): (*task.labels, NOISE)[labels[row, column]] for row in range(6) for column in range(6)}
+    kinds = (*task.target.labels, NOISE)
+    names = {(row, column): kinds[labels[row, column]] for row in range(6) for column in range(6)}
     assert names.pop((2, 2)) == "star" and names.pop((0, 5)) == "zebra" and set(names.values()) == {NOISE}
     batch = collate(task.encode_epoch(examples[:2], 0), "detection")
     assert batch.source_labels.shape == (2, 36, 1)
-    assert task.sizes().source_labels == (("patches", len(task.labels) + 1),) and task.label_weights == {"patches": 2.0}
+    assert task.sizes().source_labels == (("patches", len(task.target.labels) + 1),)
+    assert task.label_weights == {"patches": 2.0}
 
 
 def left_to_right(task, **sizes):
@@ -240,8 +242,8 @@ def test_what_is_written_step_by_step_is_what_the_loss_scores(make_model):
         sure, likeliest = classes.softmax(-1), classes.argmax(-1)
         for row, best in enumerate(found):
             assert best[0].certainties[number] == pytest.approx(float(sure[row, :-1].max()), rel=1e-3)
-            if likeliest[row] == len(task.labels):  # what follows is told that this was noise
-                written[row, place] = first_label + len(task.labels)
+            if likeliest[row] == len(task.target.labels):  # what follows is told that this was noise
+                written[row, place] = first_label + len(task.target.labels)
 
 
 @pytest.mark.parametrize("way", [left_to_right, at_once])
@@ -302,7 +304,7 @@ def test_what_is_likely_is_painted_where_it_is(tmp_path):
     from PIL import Image
 
     task, examples = fitted()
-    label = task.labels[0]
+    label = task.target.labels[0]
     found = Objects(((10.0, 30.0, 50.0, 70.0), (5.0, 5.0, 20.0, 20.0)), (label, label), (0.9, 0.1))
     task.paint(examples[0], found, tmp_path / "painted.png")
     painted, factor = np.asarray(Image.open(tmp_path / "painted.png").convert("RGB")), 7

@@ -39,7 +39,7 @@ def fitted(**keys):
 
 
 def hypothesis_of(task, *names: str, certainties: tuple[float, ...] = ()) -> Hypothesis:
-    kinds = (*task.labels, NOISE)
+    kinds = (*task.target.labels, NOISE)
     symbols = (FIRST_LABEL + kinds.index(name) if name in kinds else len(SPECIALS) + int(name) for name in names)
     return Hypothesis(tuple(symbols), 0.0, certainties=certainties)
 
@@ -49,9 +49,9 @@ def hypothesis_of(task, *names: str, certainties: tuple[float, ...] = ()) -> Hyp
     ((4.1, 6.1, 4.2, 6.2), (3, 2, 4, 3)), ((127.5, 10.0, 128.0, 12.0), (5, 62, 6, 63))])
 def test_a_box_is_written_from_above_then_from_the_left(box, bins):
     task = fitted()
-    assert task._symbols(box, "star") == [*(len(SPECIALS) + place for place in bins), FIRST_LABEL + 1]
+    assert task.target.group(box, "star") == [*(len(SPECIALS) + place for place in bins), FIRST_LABEL + 1]
     assert task.linearise(Objects((box,), ("circle",))) == [*map(str, bins), "circle"]
-    assert task._symbols(box, "dog")[4] == UNKNOWN and task._symbols(box, NOISE)[4] == FIRST_LABEL + 2
+    assert task.target.group(box, "dog")[4] == UNKNOWN and task.target.group(box, NOISE)[4] == FIRST_LABEL + 2
 
 
 def test_bins_are_read_back_as_their_middles():
@@ -77,8 +77,8 @@ def test_boxes_are_read_in_the_pixels_of_the_picture_as_it_came(height, width, f
 def test_without_noise_the_largest_object_is_written_first():
     task, boxes = fitted(), ((0.0, 0.0, 8.0, 8.0), (20.0, 10.0, 80.0, 30.0), (0.0, 0.0, 50.0, 60.0))
     item = task.encode([Example(Grey(64, 128), Objects(boxes, ("star", "circle", "star")))])[0]
-    assert item.target.tolist() == [*task._symbols(boxes[2], "star"), *task._symbols(boxes[1], "circle"),
-                                    *task._symbols(boxes[0], "star"), END]
+    assert item.target.tolist() == [*task.target.group(boxes[2], "star"), *task.target.group(boxes[1], "circle"),
+                                    *task.target.group(boxes[0], "star"), END]
     assert item.source.shape == (64, 128, 3) and item.given is None
     assert task.encode([Example(Grey(64, 128))])[0].target.tolist() == []
 
@@ -86,7 +86,7 @@ def test_without_noise_the_largest_object_is_written_first():
 def test_in_training_boxes_move_with_the_picture_into_its_size():
     task, truth = fitted(), Objects(((20.0, 40.0, 82.0, 54.0),), ("star",))
     item = task.encode_epoch([Example(Grey(128, 256), truth)], 0)[0]
-    assert item.target[:5].tolist() == task._symbols((10.0, 20.0, 41.0, 27.0), "star") and item.target[-1] == END
+    assert item.target[:5].tolist() == task.target.group((10.0, 20.0, 41.0, 27.0), "star") and item.target[-1] == END
 
 
 def test_doubles_are_left_out_where_the_key_says_so():
@@ -105,8 +105,8 @@ def test_what_the_strategy_and_the_model_are_told_is_measured_in_bins_and_patche
     assert options.extent == (32.0, 64.0) and options.patch == 8.0
     assert sizes.target_symbols == FIRST_LABEL + 3 and (sizes.picture_rows, sizes.picture_stride) == (4, 16)
     odd = {"detection__height": 72, "detection__width": 100}
-    assert make_task(**odd)._patches() == (5, 7)  # convolutions round up
-    assert make_task(**odd, detection__frontend="patches")._patches() == (4, 6)
+    assert make_task(**odd).source.patches() == (5, 7)  # convolutions round up
+    assert make_task(**odd, detection__frontend="patches").source.patches() == (4, 6)
 
 
 def noise_boxes(task, objects: Objects, count: int = 600) -> np.ndarray:
@@ -173,7 +173,7 @@ def test_predictions_survive_writing_and_reading(tmp_path):
     task.save(tmp_path / "vocabulary")
     other = make_task()
     other.load(tmp_path / "vocabulary")
-    assert other.labels == task.labels == ("circle", "star")
+    assert other.target.labels == task.target.labels == ("circle", "star")
 
 
 def test_a_class_that_training_has_not_is_missed_and_counts():

@@ -92,7 +92,7 @@ def test_sources_are_pieces_with_start_and_delimiter():
     example = task.from_text("Where is Tom? ||| Tom left. He is home.")
     task.fit([Example(example.source, questions_gold("home"))])
     source = task.encode([example])[0].source
-    ids = task.pieces.pieces
+    ids = task.source.pieces
     assert source.tolist() == [1, *ids.encode("Tom left. He is home."), END, *ids.encode("Where is Tom?")]
 
 
@@ -109,7 +109,7 @@ def test_a_share_of_the_training_split_is_drawn_by_the_seed(tmp_path, capsys):
 
 
 def test_what_does_not_fit_is_said(pretrained, tmp_path):
-    for folder, message in ((tmp_path / "empty", "no checkpoint"), (tmp_path / "other", "has no pieces of texts")):
+    for folder, message in ((tmp_path / "empty", "no checkpoint"), (tmp_path / "other", "has no such subwords")):
         with pytest.raises(DataError, match=message):
             run(tmp_path, "a", ROWS, task="multilabel", multilabel={"encoding": "pieces"}, **FINETUNING,
                 init_from=str(folder))

@@ -85,7 +85,7 @@ def test_texts_are_judged_by_the_product_of_all_steps(make_model):
         alone = collate(task.encode([example]), "language_model")
         prompt = model.prepare(model.encode(alone))
         cache = model.decoder.new_cache(prompt.states.values)
-        for step, symbol in enumerate([*task.pieces.encode(example.source), END]):
+        for step, symbol in enumerate([*task.target.pieces.encode(example.source), END]):
             x = model.embed(torch.tensor([[previous]]), prompt, offset=step)
             hidden, cache = model.decode(x, None, prompt, cache)
             total += float(model.logits(hidden, prompt).log_softmax(-1)[0, 0, symbol])
@@ -109,7 +109,7 @@ def test_beginnings_of_any_length_are_continued_as_a_plain_loop_does(make_model,
     if beams > 1:
         return
     for text, (hypothesis,) in zip(texts, found, strict=True):
-        symbols = [BEGIN, *task.pieces.encode(text)]
+        symbols = [BEGIN, *task.target.pieces.encode(text)]
         prompt = model.prepare(model.encode(beginnings(task, [text])))
         for _ in range(steps - 1):
             visible = torch.ones(len(symbols), len(symbols)).tril().bool().unsqueeze(0)

@@ -105,7 +105,7 @@ def test_long_texts_are_cut_where_it_is_declared_and_counted(tmp_path, capsys):
     examples = task.read("train")
     task.fit(examples)
     assert len(task.encode(examples)[0].source) == 3 + 2  # and the sentinels
-    assert set(task.words.symbols) == {"a", "b", "c"}
+    assert set(task.source.words.symbols) == {"a", "b", "c"}
     assert "1 of 2 texts are cut to their first 3 words (multilabel.max_words)" in capsys.readouterr().out
 
 
@@ -135,7 +135,7 @@ def test_encoding_and_reading_back_gives_the_labels():
     task = fitted(multilabel__characters=True)
     example = Example(("wheat", "rallies"), ("corn", "wheat"))
     item = task.encode([example])[0]
-    assert item.source[:, 0].tolist() == [BEGIN, task.words.encode(["wheat"])[0], UNKNOWN, END]
+    assert item.source[:, 0].tolist() == [BEGIN, task.source.words.encode(["wheat"])[0], UNKNOWN, END]
     assert item.target[-1] == END
     prediction = task.read_hypothesis(Hypothesis(tuple(item.target[:-1].tolist()), 0.0), example)
     assert set(prediction) == {"corn", "wheat"}
@@ -157,7 +157,7 @@ def test_the_automaton_allows_every_gold_sequence_of_the_miniworld():
         chosen = automaton.allowed(state).gather(1, batch.target[:, column, None]).squeeze(1)
         assert chosen[batch.target_mask[:, column]].all()
         state = automaton.advance(state, batch.target[:, column])
-    assert set(task.labels.symbols) <= set(LABELS)
+    assert set(task.target.vocabulary.symbols) <= set(LABELS)
 
 
 def test_vocabularies_survive_saving(tmp_path):
@@ -190,7 +190,7 @@ def test_an_unknown_miniworld_split_lists_the_choices():
 
 
 def marginals_of(task: MultilabelTask, **scores: float) -> Hypothesis:
-    names = task.labels.decode(range(len(task.labels)))
+    names = task.target.vocabulary.decode(range(len(task.target.vocabulary)))
     return Hypothesis((4,), 0.0, marginals=tuple(scores.get(name, 0.0) for name in names))
 
 
@@ -229,7 +229,7 @@ def test_the_threshold_is_tuned_on_validation_and_kept(tmp_path):
 def test_rare_labels_gain_by_prior_adjustment_and_frequent_ones_lose():
     task = fitted(multilabel__decision="marginals", multilabel__prior_adjustment=1.0)
     rare, frequent = (task._adjusted(marginals_of(task, **{name: 0.5}), Example(("x",)))[
-        task.labels.symbols.index(name)] for name in ("corn", "wheat"))
+        task.target.vocabulary.symbols.index(name)] for name in ("corn", "wheat"))
     assert rare > 0.5 > frequent
     # Log-odds of zero less log 1 (or log 2) plus their mean over three labels, log(2) / 3.
     assert rare == pytest.approx(1 / (1 + 2 ** (-1 / 3)))
@@ -243,12 +243,12 @@ def test_linear_scores_are_added_to_the_log_odds():
                 for number, words in enumerate(texts)]
     task.fit(examples)
     new = Example(("wheat", "rose", "rose"), None, "new:1")
-    score = task.linear.scores([new.source], [new.origin])[0][task.labels.symbols.index("wheat")]
-    found = task._adjusted(marginals_of(task, wheat=0.5, corn=0.5), new)[task.labels.symbols.index("wheat")]
+    score = task.linear.scores([new.source], [new.origin])[0][task.target.vocabulary.symbols.index("wheat")]
+    found = task._adjusted(marginals_of(task, wheat=0.5, corn=0.5), new)[task.target.vocabulary.symbols.index("wheat")]
     assert score > 0 and found == pytest.approx(1 / (1 + np.exp(-3.0 * score)), rel=1e-5)
     # A text of the training split keeps its score out of fold.
-    own = task.encode(examples[:1])[0].scores[task.labels.encode(["wheat"])[0]]
-    assert own == task.linear.scores([texts[0]], ["t:0"])[0][task.labels.symbols.index("wheat")]
+    own = task.encode(examples[:1])[0].scores[task.target.vocabulary.encode(["wheat"])[0]]
+    assert own == task.linear.scores([texts[0]], ["t:0"])[0][task.target.vocabulary.symbols.index("wheat")]
 
 
 @pytest.mark.parametrize("keys", [{"pointer": True}, {"head_mixture": 1.0}, {"prior_adjustment": 1.0},

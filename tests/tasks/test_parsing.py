@@ -157,14 +157,14 @@ def test_focus_and_context_of_a_worked_example():
     example = type(examples[0])(examples[0].source, tree)
     task.fit([example])
     item = task.encode([example])[0]
-    names = task.symbols.decode(item.target.tolist())
+    names = task.target.vocabulary.decode(item.target.tolist())
     assert names[:6] == ["SHIFT", "PJ-NP", "SHIFT", "REDUCE", "PJ-S", "SHIFT"]
     # Before PJ-S: next word 3, last word 2, left edge of the finished NP 1, no open bracket.
     assert item.focus[4].tolist() == [3, 2, 1, 0, 0]
-    assert task.symbols.decode(item.context[4].tolist()) == ["<pad>", "<pad>", "PJ-NP"]
+    assert task.target.vocabulary.decode(item.context[4].tolist()) == ["<pad>", "<pad>", "PJ-NP"]
     # Before the next SHIFT the bracket S is open and begins at word 1.
     assert item.focus[5].tolist() == [3, 2, 1, 1, 0]
-    assert task.symbols.decode(item.context[5].tolist()) == ["PJ-S", "<pad>", "PJ-NP"]
+    assert task.target.vocabulary.decode(item.context[5].tolist()) == ["PJ-S", "<pad>", "PJ-NP"]
 
 
 def hand_fitted(**keys):
@@ -184,21 +184,22 @@ def hand_fitted(**keys):
 def test_each_word_is_labelled_with_its_tag_and_what_the_parser_does_behind_it(linearisation, moves):
     task, examples = hand_fitted(parsing__linearisation=linearisation, parsing__guide=False)
     common, rare = (item.source_labels for item in task.encode(examples))
-    assert common[:, 0].tolist() == [-1, *task.tags.encode(["DT", "NN", "VBZ"]), -1]
-    assert common[:, 1].tolist() == [*task.moves.encode(moves), -1] and UNKNOWN not in common
-    assert rare[:, 0].tolist() == [-1, *task.tags.encode(["VB", "."]), -1]
+    assert common[:, 0].tolist() == [-1, *task.target.tags.encode(["DT", "NN", "VBZ"]), -1]
+    assert common[:, 1].tolist() == [*task.target.moves.encode(moves), -1] and UNKNOWN not in common
+    assert rare[:, 0].tolist() == [-1, *task.target.tags.encode(["VB", "."]), -1]
     assert rare[2:, 1].tolist() == [-1, -1]  # a move seen once teaches nothing
-    assert task.sizes().source_labels == (("tags", len(task.tags)), ("moves", len(task.moves)))
+    assert task.sizes().source_labels == (("tags", len(task.target.tags)), ("moves", len(task.target.moves)))
     without = hand_fitted(parsing__tag_loss=0.0)[0]
     assert without.encode(examples)[0].source_labels.tolist() == [
-        [number] for number in (*without.moves.encode(without._moves(examples[0].reference)), -1)]
+        [number] for number in (*without.target.moves.encode(without.target._moves(examples[0].reference)), -1)]
 
 
 def test_rare_words_are_unknown_and_words_seen_often_seldom_hidden():
     task, examples = hand_fitted(parsing__unknown_rate=0.5, parsing__min_count=2)
     assert task.encode(examples)[1].source[1:-1, 0].tolist() == [UNKNOWN] * 2
     hidden = hand_fitted(parsing__unknown_rate=0.5, parsing__min_count=1)[0]
-    chances = dict(zip(hidden.words.decode(range(len(hidden.words))), hidden.sizes().unknown_probability, strict=True))
+    names = hidden.source.words.decode(range(len(hidden.source.words)))
+    chances = dict(zip(names, hidden.sizes().unknown_probability, strict=True))
     assert chances["the"] == chances["dog"] == pytest.approx(0.5 * 2 / 5) and chances["run"] == chances["!"] == 0.5
     assert all(chances[special] == 0.0 for special in SPECIALS)
 
@@ -223,14 +224,14 @@ def test_words_are_read_as_types_and_letters_between_sentinels():
     source = task.encode([task.from_text("the totters")])[0].source
     assert source[0, 0] == BEGIN and source[-1, 0] == END
     assert source[2, 0] == UNKNOWN
-    assert task.characters.decode(source[2, 1:].tolist()) == list("totters")
+    assert task.source.characters.decode(source[2, 1:].tolist()) == list("totters")
     assert (source[0, 1:] == 0).all()
 
 
 def test_long_words_keep_their_first_and_last_letters():
     task, _ = fitted(parsing__max_characters=6)
     row = task.encode([task.from_text("extraordinarily")])[0].source[1, 1:]
-    assert task.characters.decode(row.tolist()) == list("extily")
+    assert task.source.characters.decode(row.tolist()) == list("extily")
 
 
 def test_vocabularies_survive_saving(tmp_path):
@@ -262,8 +263,8 @@ def test_a_perfect_prediction_scores_a_hundred_and_a_missing_one_counts_against_
 def test_a_prediction_without_gold_tags_carries_the_predicted_ones():
     task, _ = fitted()
     example = task.from_text("it sleeps")
-    tag = task.tags.encode(["PRP", "VBZ"])
-    symbols = task.symbols.encode(["SHIFT", "PJ-S", "SHIFT", "REDUCE"])
+    tag = task.target.tags.encode(["PRP", "VBZ"])
+    symbols = task.target.vocabulary.encode(["SHIFT", "PJ-S", "SHIFT", "REDUCE"])
     tree = task.read_hypothesis(Hypothesis(tuple(symbols), 0.0, True, (0, *tag, 0)), example)
     assert str(tree) == "(TOP (S (PRP it) (VBZ sleeps)))"
     assert "sleeps" in task.draw(tree)
@@ -271,10 +272,10 @@ def test_a_prediction_without_gold_tags_carries_the_predicted_ones():
 
 def test_a_new_model_that_names_a_special_symbol_leaves_the_commonest_tag():
     task, _ = fitted()
-    symbols = task.symbols.encode(["SHIFT", "PJ-S", "SHIFT", "REDUCE"])
-    hypothesis = Hypothesis(tuple(symbols), 0.0, True, (0, BEGIN, *task.tags.encode(["VBZ"]), 0))
+    symbols = task.target.vocabulary.encode(["SHIFT", "PJ-S", "SHIFT", "REDUCE"])
+    hypothesis = Hypothesis(tuple(symbols), 0.0, True, (0, BEGIN, *task.target.tags.encode(["VBZ"]), 0))
     tree = task.read_hypothesis(hypothesis, task.from_text("it sleeps"))
-    assert tree.tags() == [task.tags.symbols[0], "VBZ"]
+    assert tree.tags() == [task.target.tags.symbols[0], "VBZ"]
 
 
 def test_an_empty_sentence_names_its_line():

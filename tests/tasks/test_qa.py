@@ -59,7 +59,7 @@ def test_squad_is_read_as_the_hub_serves_it(tmp_path, format):
     assert one.reference == Gold(("a gold dome", "gold dome"), "Notre_Dame") == two.reference
     assert one.source.question == ("What", "is", "atop", "the", "Main", "Building", "?")
     task.fit([one])
-    assert task.symbols.decode(task.encode([one])[0].target[:-1].tolist()) == ["a", "gold", "dome"]
+    assert task.target.vocabulary.decode(task.encode([one])[0].target[:-1].tolist()) == ["a", "gold", "dome"]
 
 
 def test_a_list_of_answers_and_another_category_column_are_taken(tmp_path):
@@ -145,8 +145,8 @@ def test_pieces_of_the_context_come_before_those_of_the_question():
     source = task.encode([example])[0].source.tolist()
     middle = source.index(END)
     assert source[0] == BEGIN and source.count(END) == 1
-    assert task.pieces.pieces.decode(source[:middle]) == "Mary went home. Tom left."
-    assert task.pieces.pieces.decode(source[middle:]) == "Where is Mary?"
+    assert task.source.pieces.decode(source[:middle]) == "Mary went home. Tom left."
+    assert task.source.pieces.decode(source[middle:]) == "Where is Mary?"
 
 
 def test_predictions_from_a_file_are_their_first_answers():
@@ -189,7 +189,7 @@ def test_tokens_carry_their_sentences_distance_counted_back_from_the_question(tm
     task = make_task()
     task.fit([example])
     source = task.encode([example])[0].source
-    assert " ".join(task.words.decode(source[:, 0].tolist())) == (
+    assert " ".join(task.source.words.decode(source[:, 0].tolist())) == (
         "Where is Mary ? Mary went to the park . Tom took the ball . Mary went home .")
     assert source[:, 1].tolist() == [0] * 4 + [3] * 6 + [2] * 5 + [1] * 4
 
@@ -200,10 +200,10 @@ def test_sentences_stand_in_the_order_of_their_distance(tmp_path):
     task.fit([example])
     item = task.encode([example])[0]
     assert item.source.shape == (4, 6) and task.sizes().sentences
-    rows = [task.words.decode([number for number in row if number]) for row in item.source.tolist()]
+    rows = [task.source.words.decode([number for number in row if number]) for row in item.source.tolist()]
     assert [" ".join(row) for row in rows] == [
         "Where is Mary ?", "Mary went home .", "Tom took the ball .", "Mary went to the park ."]
-    assert task.symbols.decode(item.target[:-1].tolist()) == ["home"] and item.target[-1] == END
+    assert task.target.vocabulary.decode(item.target[:-1].tolist()) == ["home"] and item.target[-1] == END
 
 
 def test_with_a_pointer_source_and_answers_share_one_vocabulary():
@@ -212,8 +212,8 @@ def test_with_a_pointer_source_and_answers_share_one_vocabulary():
     example = Example(example.source, Gold(("home, sweet",)))
     task.fit([example])
     item = task.encode([example])[0]
-    assert task.words.symbols == task.symbols.symbols and task.sizes().pointer
-    assert item.target[0] == item.source[6, 0] and set(task.symbols.symbols) > {"home", "sweet", JOINER + ","}
+    assert task.source.words.symbols == task.target.vocabulary.symbols and task.sizes().pointer
+    assert item.target[0] == item.source[6, 0] and set(task.target.vocabulary.symbols) > {"home", "sweet", JOINER + ","}
     with pytest.raises(ValueError, match="use tokens"):
         make_task(qa__pointer=True, qa__encoding="sentences")
 

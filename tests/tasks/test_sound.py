@@ -28,7 +28,7 @@ class Known:
 
 
 def hearing(task, frames: dict[str, np.ndarray]):
-    task._features = Known(frames)
+    task.source._features = Known(frames)
     return task
 
 
@@ -44,11 +44,11 @@ def test_mean_and_deviation_are_those_of_all_frames():
     task = hearing(make_task("asr"), frames)
     task.fit([Example(Recording(name), "a") for name in frames])
     every = np.concatenate(list(frames.values())).astype(np.float64)
-    np.testing.assert_allclose(task.mean, every.mean(0), rtol=1e-5)
-    np.testing.assert_allclose(task.deviation[:2], every.std(0)[:2], rtol=1e-4)
-    assert task.deviation[2] == pytest.approx(0.1)
+    np.testing.assert_allclose(task.source.mean, every.mean(0), rtol=1e-5)
+    np.testing.assert_allclose(task.source.deviation[:2], every.std(0)[:2], rtol=1e-4)
+    assert task.source.deviation[2] == pytest.approx(0.1)
     shape = task.sizes().sound
-    assert shape.mean == tuple(task.mean.tolist()) and shape.deviation == tuple(task.deviation.tolist())
+    assert shape.mean == tuple(task.source.mean.tolist()) and shape.deviation == tuple(task.source.deviation.tolist())
 
 
 @pytest.mark.parametrize(("text", "needed"), [("ab", 2), ("aab", 4), ("aaa", 5), ("abab", 4), ("a  a", 3), ("aa a", 5)])
@@ -78,10 +78,10 @@ def test_a_recording_may_be_as_long_as_the_key_says_and_no_longer():
 
 def test_features_are_computed_once():
     task = hearing(make_task("asr"), of_length(4, 5))
-    first = task.heard([Recording("0.wav"), Recording("1.wav"), Recording("0.wav")])
+    first = task.source.heard([Recording("0.wav"), Recording("1.wav"), Recording("0.wav")])
     assert [len(one) for one in first] == [4, 5, 4] and first[0] is first[2]
-    task._features = Known({})
-    assert task.heard([Recording("1.wav")])[0] is first[1]
+    task.source._features = Known({})
+    assert task.source.heard([Recording("1.wav")])[0] is first[1]
 
 
 def test_each_recording_has_a_speed_of_its_own_in_each_epoch():
@@ -90,7 +90,7 @@ def test_each_recording_has_a_speed_of_its_own_in_each_epoch():
     def drawn(epoch: int, *, seed: int = 1) -> list[float]:
         task = hearing(make_task("asr", audio__speeds=speeds, seed=seed), of_length(4))
         task.encode_epoch([Example(Recording("0.wav"))] * 60, epoch)
-        return task._features.speeds[-1]
+        return task.source._features.speeds[-1]
 
     assert drawn(0) == drawn(0) and drawn(0) != drawn(1) and drawn(0) != drawn(0, seed=2)
     assert all(10 < drawn(2).count(speed) < 30 for speed in speeds)
@@ -103,7 +103,7 @@ def test_a_transcript_is_target_and_what_ctc_spells():
     example = Example(Recording("0.wav"), "Go, to it's!", "rows:1")
     task.fit([example])
     item = task.encode([example, Example(Recording("0.wav"))])[0]
-    assert task.target.decode(item.target.tolist()) == "go to it's" and item.target[-1] == END
+    assert task.target.pieces.decode(item.target.tolist()) == "go to it's" and item.target[-1] == END
     assert item.transcript.tolist() == item.target[:-1].tolist()
     bare = task.encode([Example(Recording("0.wav"))])[0]
     assert bare.target.size == 0 and bare.transcript is None
@@ -117,14 +117,14 @@ def test_a_translation_is_the_target_and_ctc_spells_what_is_said(tmp_path):
     example = Example(Recording("0.wav"), reference, "rows:1")
     task.fit([example])
     item = task.encode([example])[0]
-    assert task.target.decode(item.target[:-1].tolist()) == "Auch der Hund." and item.target[-1] == END
-    assert task.transcript.decode(item.transcript.tolist()) == "the dog too"
+    assert task.target.pieces.decode(item.target[:-1].tolist()) == "Auch der Hund." and item.target[-1] == END
+    assert task.transcript.pieces.decode(item.transcript.tolist()) == "the dog too"
     sizes = task.sizes()
     assert (sizes.target_symbols, sizes.ctc_symbols) == (len(task.target), len(task.transcript)) == (4 + 11, 4 + 7)
     task.save(tmp_path)
     other = make_task("speech_translation", speech_translation__subwords="characters")
     other.load(tmp_path)
-    assert other.sizes() == sizes and other.target.decode(item.target[:-1].tolist()) == "Auch der Hund."
+    assert other.sizes() == sizes and other.target.pieces.decode(item.target[:-1].tolist()) == "Auch der Hund."
 
 
 def test_what_is_said_must_fit_into_the_sound_and_not_its_translation(capsys):
@@ -167,5 +167,5 @@ def test_only_sound_files_can_be_named_in_rows():
 def test_the_front_end_masks_as_the_keys_say():
     task = hearing(make_task("asr", audio__bins=8, audio__subsampling=4, audio__frequency_bars=3,
                              audio__frequency_width=5, audio__time_bars=2, audio__time_share=0.25), of_length(9))
-    shape = replace(task.sound_shape(), mean=(), deviation=())
+    shape = replace(task.sizes().sound, mean=(), deviation=())
     assert shape == SoundShape((), (), subsampling=4, frequency_bars=3, frequency_width=5, time_bars=2, time_share=0.25)

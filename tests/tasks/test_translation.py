@@ -16,7 +16,7 @@ from seq2seq_suite.strategies.auxiliary import Auxiliaries
 from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.tasks import open_task
 from seq2seq_suite.tasks.translation import TranslationTask
-from seq2seq_suite.types import END, DataError, Example, Hypothesis, Inspecting, Varied
+from seq2seq_suite.types import END, DataError, Example, Hypothesis
 
 PAIRS = [("A dog barks.", "Ein Hund bellt."), ("The dog sees a man.", "Der Hund sieht einen Mann."),
          ("A man reads the book.", "Ein Mann liest das Buch."), ("The woman sleeps.", "Die Frau schläft."),
@@ -159,7 +159,7 @@ def test_every_target_survives_the_way_to_symbols_and_back(options):
         assert task.parse(task.linearise(example.reference), example) == example.reference
         assert item.source[-1] == END and item.target[-1] == END
         assert task.read_hypothesis(Hypothesis(tuple(item.target[:-1].tolist()), 0.0), example) == example.reference
-        assert task.source.decode(item.source[:-1].tolist()) == example.source
+        assert task.source.pieces.decode(item.source[:-1].tolist()) == example.source
 
 
 @pytest.mark.parametrize("options", VARIANTS)
@@ -198,7 +198,7 @@ def test_an_example_without_reference_has_no_target():
 def test_lower_case_is_a_choice_for_the_source_or_both(lowercase, seen):
     task = fitted(lowercase=lowercase)
     item = task.encode([Example("A dog", "Ein Hund")])[0]
-    assert (task.source.decode(item.source), task.target.decode(item.target)) == seen
+    assert (task.source.pieces.decode(item.source), task.target.pieces.decode(item.target)) == seen
     perfect = task.score(["ein hund bellt laut"], ["Ein Hund bellt laut"]).figures["bleu"] == pytest.approx(100.0)
     assert perfect == (lowercase == "both")
 
@@ -207,7 +207,7 @@ def test_lower_case_is_a_choice_for_the_source_or_both(lowercase, seen):
                                                             "unigram_alpha": 0.2}])
 def test_drawn_segmentations_depend_on_seed_epoch_and_place_alone(options):
     task = fitted(**options)
-    assert isinstance(task, Varied) and task.varies
+    assert task.varies
 
     def epoch(number, *, seed=1, examples=EXAMPLES):
         fresh = fitted(seed=seed, **options)
@@ -216,7 +216,8 @@ def test_drawn_segmentations_depend_on_seed_epoch_and_place_alone(options):
     assert epoch(3) == epoch(3) and epoch(3)[:2] == epoch(3, examples=EXAMPLES[:2])
     assert epoch(3) != epoch(4) and epoch(3) != epoch(3, seed=2)
     for example, (source, target) in zip(EXAMPLES, epoch(3), strict=True):
-        assert (task.source.decode(source), task.target.decode(target)) == (example.source, example.reference)
+        assert task.source.pieces.decode(source) == example.source
+        assert task.target.pieces.decode(target) == example.reference
 
 
 def test_a_drawn_segmentation_is_never_longer_than_sources_may_be():
@@ -290,7 +291,7 @@ def test_figures_asked_for_are_there():
 
 def test_tokenised_and_untranslated_text_is_pointed_out():
     task = make_task()
-    assert isinstance(task, Inspecting) and task.inspect("train", EXAMPLES * 2) == []
+    assert task.inspect("train", EXAMPLES * 2) == []
     tokenised = [Example("A dog .", "Ein Hund .")] * 10
     assert "references look tokenised" in task.inspect("test", tokenised)[0]
     assert "sources look tokenised" in task.inspect("test", [Example("A dog .", "Ein Hund.")] * 10)[0]

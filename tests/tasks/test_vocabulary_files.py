@@ -79,7 +79,7 @@ def test_a_damaged_file_is_named(fitted, name, file, damage):
 def test_arrays_of_another_size_are_refused(fitted, tmp_path):
     sound = fitted["asr"]
     for mean in (np.zeros(5, dtype=np.float32), np.full(4, np.nan, dtype=np.float32), np.array(["a"] * 4)):
-        sound.mean = mean
+        sound.source.mean = mean
         sound.save(tmp_path)
         with pytest.raises(DataError, match="no statistics of 4 bins"):
             sound.load(tmp_path)

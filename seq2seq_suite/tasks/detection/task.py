@@ -26,12 +26,13 @@ from seq2seq_suite.data.drawn import Drawn
 from seq2seq_suite.data.formats import Row
 from seq2seq_suite.data.options import Data
 from seq2seq_suite.data.pictures import Augmentation, ImageFile, Picture, fit, paint, scaled, surest
-from seq2seq_suite.files import atomic_write_text, read_json, read_lines
+from seq2seq_suite.files import atomic_write_text, read_json
 from seq2seq_suite.metrics.boxes import average_precision
-from seq2seq_suite.sizes import BoxOptions, Sizes
+from seq2seq_suite.sizes import BoxOptions
+from seq2seq_suite.tasks.base import Place, Source, Target, Task
 from seq2seq_suite.tasks.detection.object_rows import NOISE, objects_of, read_objects
 from seq2seq_suite.tasks.options import TaskOptions, Zoom
-from seq2seq_suite.tasks.reading import columns, file_of, place_of, read_examples
+from seq2seq_suite.tasks.reading import columns, file_of
 from seq2seq_suite.types import END, SPECIALS, UNKNOWN, DataError, Encoded, Example, Hypothesis, Objects, Score
 
 _LIKELY = 0.5  # what is shown to a person
@@ -100,84 +101,78 @@ class DetectionOptions(TaskOptions):
         return 0
 
 
-class DetectionTask:
-    """Picture -> objects.
+class Pictures(Source):
+    """Pictures fitted into one size."""
 
-    The source is the picture fitted into one size, the target five symbols for each object: four bins and a class.
-    Training pictures are changed anew in each epoch, their objects shuffled and followed by noise.
+    def __init__(self, options: DetectionOptions):
+        self.options = options
 
-    Args:
-        options: the configuration's `detection`.
-        data: the configuration's `data`.
-        seed: of changes, order and noise.
-    """
-
-    name = "detection"
-    sections: ClassVar[Mapping[str, type[Section]]] = {"detection": DetectionOptions}
-    primary_metric = "ap50"
-    higher_is_better = True
-    varies = True
-
-    def __init__(self, options: DetectionOptions, data: Data, *, seed: int = 1, pieces_from: str = ""):
-        self.options, self.data, self.seed = options, data, seed
-        self.labels: tuple[str, ...] = ()
-        self._augmentation = Augmentation(options.flip, options.turn, options.scales, options.colour)
-        self._size = max(options.height, options.width)
-
-    # -- data ---------------------------------------------------------------------------------------------------
-
-    def read(self, split: str) -> list[Example]:
-        """The pictures of a split.
-
-        Raises:
-            DataError: a file is missing, the split is empty, or more rows than `data.max_bad_rows` are broken.
-        """
-        return read_examples(self.data, split, self._example, view="pictures", item="picture",
-                             expected="rows with image (or file_name) and objects {bbox, categories}")
-
-    def _example(self, row: Row) -> Example:
-        place = {"file": row.file, "line": row.line}
-        image, objects = picture_of(row), row.fields.get("objects")
-        if image is None or not isinstance(objects, Mapping):
-            raise DataError(columns(row), **place,
+    def read(self, row: Row) -> Picture:
+        """The picture of a row."""
+        image = picture_of(row)
+        if image is None or not isinstance(row.fields.get("objects"), Mapping):
+            raise DataError(columns(row), file=row.file, line=row.line,
                             expected="image (or file_name beside the pictures) and objects {bbox, categories}",
                             remedy='write rows like {"file_name": "a.png", "objects": {"bbox": [[0, 0, 20, 10]], '
                                    '"categories": ["dog"]}}')
-        try:
-            height, width = image.pixels().shape[:2]
-        except DataError as error:
-            raise DataError(f"{image.name}: {error.got}", **place, expected=error.expected, remedy=error.remedy) \
-                from None
-        found = objects_of(objects, height, width, place)
-        if len(found.boxes) > self.options.instances:
-            raise DataError(f"a picture with {len(found.boxes)} objects", **place,
-                            expected=f"at most {self.options.instances}", remedy="raise detection.instances")
-        return Example(image, found, f"{row.file}:{row.line}")
+        return self.check(image, {"file": row.file, "line": row.line})
 
-    def from_text(self, text: str, *, origin: str = "") -> Example:
+    def from_text(self, text: str, place: Place) -> Picture:
         """The path of an image file."""
-        picture = ImageFile(text.strip())
+        return self.check(ImageFile(text.strip()), place)
+
+    def check(self, picture: Picture, place: Place) -> Picture:
+        """Refuse what cannot be seen."""
         try:
             picture.pixels()
         except DataError as error:
-            raise DataError(f"{picture.name}: {error.got}", **place_of(origin), expected=error.expected,
+            raise DataError(f"{picture.name}: {error.got}", **place, expected=error.expected,
                             remedy=error.remedy) from None
-        return Example(picture, None, origin)
+        return picture
 
-    def read_references(self, path: Path) -> list[Objects]:
-        """A JSON object on each line: `boxes` of x1, y1, x2, y2, `labels`, and `scores` of predictions."""
-        return [read_objects(line, {"file": str(path), "line": number})
-                for number, line in enumerate(read_lines(path), 1)]
+    def fit(self, values: Sequence[Picture]) -> None:
+        """Nothing is kept of pictures."""
 
-    # -- numbers ------------------------------------------------------------------------------------------------
+    def save(self, folder: Path) -> None:
+        """Nothing."""
 
-    def fit(self, examples: Sequence[Example]) -> None:
+    def load(self, folder: Path) -> None:
+        """Nothing."""
+
+    def fitted(self, picture: Picture) -> tuple[np.ndarray, float]:
+        """(H,W,3) pixels and what they were scaled by."""
+        return fit(picture.pixels(), self.options.height, self.options.width)
+
+    def encode(self, value: Picture, place: Place) -> np.ndarray:
+        """(H,W,3) pixels."""
+        return self.fitted(value)[0]
+
+    def patches(self) -> tuple[int, int]:
+        """Rows and columns of what the encoder reads."""
+        sides, stride = (self.options.height, self.options.width), self.options.stride
+        rows, columns = (side // stride if self.options.frontend == "patches" else -(-side // stride) for side in sides)
+        return rows, columns
+
+    def sizes(self) -> dict[str, Any]:
+        """A front-end for pictures."""
+        return {"source_symbols": 0, "picture_stride": self.options.stride, "picture_rows": self.patches()[0],
+                "picture_channels": self.options.channels, "patches": self.options.frontend == "patches"}
+
+
+class Boxes(Target):
+    """Five symbols for each object: four bins and a class."""
+
+    def __init__(self, options: DetectionOptions):
+        self.options, self.labels = options, ()
+        self.size = max(options.height, options.width)
+        self.label_weights = {"patches": options.patch_loss} if options.patch_loss else {}
+
+    def fit(self, values: Sequence[Objects]) -> None:
         """The classes of the training split, in the order of their names."""
-        self.labels = tuple(sorted({label for example in examples for label in example.reference.labels}))
+        self.labels = tuple(sorted({label for objects in values for label in objects.labels}))
 
     def save(self, folder: Path) -> None:
         """Write the classes."""
-        folder.mkdir(parents=True, exist_ok=True)
         atomic_write_text(folder / "labels.json", json.dumps(self.labels, ensure_ascii=False) + "\n")
 
     def load(self, folder: Path) -> None:
@@ -189,45 +184,123 @@ class DetectionTask:
             raise DataError("no list of different names", file=str(file), expected='["cat", "dog"]', remedy=remedy)
         self.labels = tuple(labels)
 
-    def sizes(self) -> Sizes:
-        """What the symbols ask of a model."""
-        return Sizes(target_symbols=len(SPECIALS) + self.options.bins + len(self.labels) + 1, source_symbols=0,
-                     source_labels=tuple((kind, len(self.labels) + 1) for kind in self.label_weights),
-                     picture_stride=self.options.stride, picture_rows=self._patches()[0],
-                     picture_channels=self.options.channels, patches=self.options.frontend == "patches",
-                     boxes=self._boxes())
+    def sizes(self) -> dict[str, Any]:
+        """An output for each bin and class, and what the strategy must know of them."""
+        options, count = self.options, len(self.labels)
+        extent = tuple(side / self.size * options.bins for side in (options.height, options.width))
+        patch = options.stride / self.size * options.bins
+        boxes = BoxOptions(options.bins, count, options.instances, extent, patch, options.smoothing,
+                           options.noise_weight, options.top_p)
+        return {"target_symbols": len(SPECIALS) + options.bins + count + 1, "boxes": boxes,
+                "source_labels": tuple((kind, count + 1) for kind in self.label_weights)}
 
-    @property
-    def label_weights(self) -> dict[str, float]:
-        """Weight of the auxiliary loss of patches, if it has one."""
-        return {"patches": self.options.patch_loss} if self.options.patch_loss else {}
+    def group(self, box: Sequence[float], label: str) -> list[int]:
+        """y1 x1 y2 x2 class; a box is at least a bin wide and high."""
+        x1, y1, x2, y2 = (min(int(value / self.size * self.options.bins), self.options.bins - 1) for value in box)
+        last = self.options.bins - 1
+        y1, x1 = min(y1, last - 1), min(x1, last - 1)
+        bins = (y1, x1, max(y2, y1 + 1), max(x2, x1 + 1))
+        kinds = (*self.labels, NOISE)
+        known = len(SPECIALS) + self.options.bins + kinds.index(label) if label in kinds else UNKNOWN
+        return [*(len(SPECIALS) + value for value in bins), known]
 
-    def _patches(self) -> tuple[int, int]:
-        """Rows and columns of what the encoder reads."""
-        sides, stride = (self.options.height, self.options.width), self.options.stride
-        rows, columns = (side // stride if self.options.frontend == "patches" else -(-side // stride) for side in sides)
-        return rows, columns
+    def symbols(self, reference: Objects) -> list[str]:
+        """Bins and classes by name, of boxes in the size that pictures are fitted into."""
+        return [self.name(symbol) for box, label in zip(reference.boxes, reference.labels, strict=True)
+                for symbol in self.group(box, label)]
 
-    def _boxes(self) -> BoxOptions:
-        """What the strategy must know of the symbols."""
-        options = self.options
-        extent = tuple(side / self._size * options.bins for side in (options.height, options.width))
-        patch = options.stride / self._size * options.bins
-        return BoxOptions(options.bins, len(self.labels), options.instances, extent, patch, options.smoothing,
-                          options.noise_weight, options.top_p)
+    def encode(self, reference: Objects, place: Place) -> list[int]:
+        """Their ids, the objects in the order of their area, the largest first; no noise."""
+        order = sorted(range(len(reference.boxes)), key=lambda place: -_area(reference.boxes[place]))
+        return [symbol for place in order for symbol in self.group(reference.boxes[place], reference.labels[place])]
+
+    def name(self, symbol: int) -> str:
+        """What an id says."""
+        number = symbol - len(SPECIALS)
+        if number < 0:
+            return SPECIALS[symbol]
+        return str(number) if number < self.options.bins else (*self.labels, NOISE)[number - self.options.bins]
+
+    def parse(self, symbols: Sequence[str], example: Example) -> Objects | None:
+        """The objects that symbols write, noise left out; None if they are no groups of five."""
+        if len(symbols) % _GROUP:
+            return None
+        boxes, labels = [], []
+        for first in range(0, len(symbols), _GROUP):
+            *bins, label = symbols[first : first + _GROUP]
+            if label == NOISE:
+                continue
+            if label not in self.labels or not all(name.isdigit() for name in bins):
+                return None
+            y1, x1, y2, x2 = ((int(name) + 0.5) * self.size / self.options.bins for name in bins)
+            boxes.append((x1, y1, x2, y2))
+            labels.append(label)
+        return Objects(tuple(boxes), tuple(labels))
+
+    def predicted(self, ids: Sequence[int], example: Example) -> Objects | None:
+        """The same for ids."""
+        return self.parse([self.name(symbol) for symbol in ids], example)
+
+    def from_line(self, line: str, place: Place) -> Objects:
+        """A JSON object: `boxes` of x1, y1, x2, y2, `labels`, and `scores` of predictions."""
+        return read_objects(line, place)
+
+    def to_text(self, prediction: Objects | None) -> str:
+        """Objects as JSON on one line."""
+        objects = prediction or Objects()
+        row: dict[str, Any] = {"boxes": [[round(value, 1) for value in box] for box in objects.boxes],
+                               "labels": objects.labels}
+        if objects.scores:
+            row["scores"] = [round(score, 3) for score in objects.scores]
+        return json.dumps(row, ensure_ascii=False)
+
+    def show(self, prediction: Objects | None) -> str:
+        """The objects that are more likely there than not, a line each."""
+        objects = _likely(prediction)
+        lines = [f"{label} {score:.0%} at {box[0]:.0f},{box[1]:.0f} to {box[2]:.0f},{box[3]:.0f}" for box, label, score
+                 in zip(objects.boxes, objects.labels, objects.scores, strict=True)]
+        return "\n".join(lines) or "(nothing)"
+
+
+class DetectionTask(Task):
+    """Picture -> objects.
+
+    The source is the picture fitted into one size, the target five symbols for each object: four bins and a class.
+    Training pictures are changed anew in each epoch, their objects shuffled and followed by noise.
+    """
+
+    name = "detection"
+    sections: ClassVar[Mapping[str, type[Section]]] = {"detection": DetectionOptions}
+    primary_metric = "ap50"
+    varies = paints = True
+    view, item = "pictures", "picture"
+    expected = "rows with image (or file_name) and objects {bbox, categories}"
+
+    def __init__(self, options: DetectionOptions, data: Data, **others: Any):
+        super().__init__(options, data, **others)
+        self.source, self.target = Pictures(options), Boxes(options)
+        self.label_weights = self.target.label_weights
+        self._augmentation = Augmentation(options.flip, options.turn, options.scales, options.colour)
+
+    def example(self, row: Row) -> Example:
+        """A picture with the objects in it, in its own pixels."""
+        image, place = self.source.read(row), {"file": row.file, "line": row.line}
+        height, width = image.pixels().shape[:2]
+        found = objects_of(row.fields["objects"], height, width, place)
+        if len(found.boxes) > self.options.instances:
+            raise DataError(f"a picture with {len(found.boxes)} objects", **place,
+                            expected=f"at most {self.options.instances}", remedy="raise detection.instances")
+        return Example(image, found, f"{row.file}:{row.line}")
+
+    # -- numbers ------------------------------------------------------------------------------------------------
 
     def encode(self, examples: Sequence[Example]) -> list[Encoded]:
-        """Pictures as they are, objects in the order of their area, the largest first; no noise."""
+        """Pictures as they are, and their objects."""
         encoded = []
         for index, example in enumerate(examples):
-            pixels, scale = fit(example.source.pixels(), self.options.height, self.options.width)
-            target = np.zeros(0, dtype=np.int64)
-            if example.reference is not None:
-                objects = scaled(example.reference, scale)
-                order = sorted(range(len(objects.boxes)), key=lambda place: -_area(objects.boxes[place]))
-                target = np.array([*(symbol for place in order for symbol in self._symbols(
-                    objects.boxes[place], objects.labels[place])), END], dtype=np.int64)
-            encoded.append(Encoded(pixels, target, index=index))
+            pixels, scale = self.source.fitted(example.source)
+            target = None if example.reference is None else self.target.encode(scaled(example.reference, scale), {})
+            encoded.append(self._encoded(index, pixels, target))
         return encoded
 
     def encode_epoch(self, examples: Sequence[Example], epoch: int) -> Drawn:
@@ -244,9 +317,9 @@ class DetectionTask:
         return max(self.options.instances, len(example.reference.boxes))
 
     def _draw(self, index: int, example: Example, random: Random) -> Encoded:
-        pixels, scale = fit(example.source.pixels(), self.options.height, self.options.width)
+        pixels, scale = self.source.fitted(example.source)
         pixels, objects = self._augmentation(pixels, scaled(example.reference, scale), random)
-        groups = [self._symbols(*item) for item in zip(objects.boxes, objects.labels, strict=True)]
+        groups = [self.target.group(*item) for item in zip(objects.boxes, objects.labels, strict=True)]
         if self.options.order == "place":
             groups.sort()
         else:
@@ -254,7 +327,7 @@ class DetectionTask:
         symbols = [symbol for group in groups for symbol in group]
         given = [False] * len(symbols)
         for _ in range(self._groups(example) - len(groups)):
-            symbols += self._symbols(self._noise_box(objects, random), NOISE)
+            symbols += self.target.group(self._noise_box(objects, random), NOISE)
             given += [True] * (_GROUP - 1) + [False]
         return Encoded(np.ascontiguousarray(pixels), np.array([*symbols, END], dtype=np.int64),
                        self._patch_labels(objects), index=index, given=np.array([*given, True]))
@@ -263,13 +336,13 @@ class DetectionTask:
         """(S,1) the class of the object whose centre lies in each patch, the smallest of several; else noise."""
         if not self.options.patch_loss:
             return None
-        rows, columns = self._patches()
-        labels, stride = np.full((rows, columns, 1), len(self.labels), dtype=np.int64), self.options.stride
+        rows, columns = self.source.patches()
+        labels, stride = np.full((rows, columns, 1), len(self.target.labels), dtype=np.int64), self.options.stride
         for place in sorted(range(len(objects.boxes)), key=lambda place: -_area(objects.boxes[place])):
             (x1, y1, x2, y2), label = objects.boxes[place], objects.labels[place]
-            if label in self.labels:
+            if label in self.target.labels:
                 row, column = int((y1 + y2) / 2 // stride), int((x1 + x2) / 2 // stride)
-                labels[min(row, rows - 1), min(column, columns - 1)] = self.labels.index(label)
+                labels[min(row, rows - 1), min(column, columns - 1)] = self.target.labels.index(label)
         return labels.reshape(-1, 1)
 
     def _noise_box(self, objects: Objects, random: Random) -> tuple[float, ...]:
@@ -291,46 +364,9 @@ class DetectionTask:
             (centre[0] - sides[0] / 2, centre[1] - sides[1] / 2, centre[0] + sides[0] / 2, centre[1] + sides[1] / 2),
             (width, height) * 2, strict=True))
 
-    def _symbols(self, box: Sequence[float], label: str) -> list[int]:
-        """y1 x1 y2 x2 class; a box is at least a bin wide and high."""
-        x1, y1, x2, y2 = (min(int(value / self._size * self.options.bins), self.options.bins - 1) for value in box)
-        last = self.options.bins - 1
-        y1, x1 = min(y1, last - 1), min(x1, last - 1)
-        bins = (y1, x1, max(y2, y1 + 1), max(x2, x1 + 1))
-        kinds = (*self.labels, NOISE)
-        known = len(SPECIALS) + self.options.bins + kinds.index(label) if label in kinds else UNKNOWN
-        return [*(len(SPECIALS) + value for value in bins), known]
-
-    def linearise(self, reference: Objects) -> list[str]:
-        """Bins and classes by name, of boxes in the size that pictures are fitted into."""
-        return [self._name(symbol) for box, label in zip(reference.boxes, reference.labels, strict=True)
-                for symbol in self._symbols(box, label)]
-
-    def _name(self, symbol: int) -> str:
-        number = symbol - len(SPECIALS)
-        if number < 0:
-            return SPECIALS[symbol]
-        return str(number) if number < self.options.bins else (*self.labels, NOISE)[number - self.options.bins]
-
-    def parse(self, symbols: Sequence[str], example: Example) -> Objects | None:
-        """The objects that symbols write, noise left out; None if they are no groups of five."""
-        if len(symbols) % _GROUP:
-            return None
-        boxes, labels = [], []
-        for first in range(0, len(symbols), _GROUP):
-            *bins, label = symbols[first : first + _GROUP]
-            if label == NOISE:
-                continue
-            if label not in self.labels or not all(name.isdigit() for name in bins):
-                return None
-            y1, x1, y2, x2 = ((int(name) + 0.5) * self._size / self.options.bins for name in bins)
-            boxes.append((x1, y1, x2, y2))
-            labels.append(label)
-        return Objects(tuple(boxes), tuple(labels))
-
     def read_hypothesis(self, hypothesis: Hypothesis, example: Example) -> Objects | None:
         """A search's output in the pixels of the picture as it came."""
-        objects = self.parse([self._name(symbol) for symbol in hypothesis.symbols], example)
+        objects = self.target.predicted(hypothesis.symbols, example)
         if objects is None:
             return None
         height, width = example.source.pixels().shape[:2]
@@ -339,36 +375,17 @@ class DetectionTask:
         found = replace(found, scores=hypothesis.certainties or (1.0,) * len(found.boxes))
         return surest(found, self.options.max_overlap) if self.options.max_overlap < 1.0 else found
 
-    def constraint(self) -> None:
-        """The strategy itself writes well-formed groups."""
-        return None
-
     # -- judging and showing ------------------------------------------------------------------------------------
 
     def score(self, predictions: Sequence[Objects | None], references: Sequence[Objects]) -> Score:
         """COCO's average precision; classes that training has not are missed, and count."""
         seen = {label for one in references for label in one.labels}
-        return average_precision(predictions, references, labels=(*self.labels, *sorted(seen - set(self.labels))))
-
-    def to_text(self, prediction: Objects | None) -> str:
-        """Objects as JSON on one line."""
-        objects = prediction or Objects()
-        row: dict[str, Any] = {"boxes": [[round(value, 1) for value in box] for box in objects.boxes],
-                               "labels": objects.labels}
-        if objects.scores:
-            row["scores"] = [round(score, 3) for score in objects.scores]
-        return json.dumps(row, ensure_ascii=False)
-
-    def draw(self, prediction: Objects | None) -> str:
-        """The objects that are more likely there than not, a line each."""
-        objects = _likely(prediction)
-        lines = [f"{label} {score:.0%} at {box[0]:.0f},{box[1]:.0f} to {box[2]:.0f},{box[3]:.0f}" for box, label, score
-                 in zip(objects.boxes, objects.labels, objects.scores, strict=True)]
-        return "\n".join(lines) or "(nothing)"
+        known = self.target.labels
+        return average_precision(predictions, references, labels=(*known, *sorted(seen - set(known))))
 
     def paint(self, example: Example, prediction: Objects | None, path: Path) -> None:
         """Write the picture with the objects that are more likely there than not."""
-        paint(example.source.pixels(), _likely(prediction), path, labels=self.labels)
+        paint(example.source.pixels(), _likely(prediction), path, labels=self.target.labels)
 
 
 def picture_of(row: Row) -> Picture | None:

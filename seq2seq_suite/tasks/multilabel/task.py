@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -21,23 +21,23 @@ from seq2seq_suite.config_section import (
     PositiveFloat,
     Section,
     Share,
-    Symbols,
 )
+from seq2seq_suite.config_section import Symbols as Size
 from seq2seq_suite.data.formats import Row
 from seq2seq_suite.data.options import Data
 from seq2seq_suite.data.sources import read_rows
 from seq2seq_suite.data.subwords import clean_text
-from seq2seq_suite.data.vocabulary import Vocabulary
-from seq2seq_suite.data.words import encode_words, split_words
-from seq2seq_suite.files import atomic_write_text, read_json, read_lines
+from seq2seq_suite.data.words import split_words
+from seq2seq_suite.files import atomic_write_text, read_json
 from seq2seq_suite.metrics.labels import binarise, score_labels
-from seq2seq_suite.sizes import SetOptions, Sizes
+from seq2seq_suite.sizes import SetOptions
+from seq2seq_suite.tasks.base import Place, Task
+from seq2seq_suite.tasks.fields import Parts, Symbols, Words
 from seq2seq_suite.tasks.multilabel.label_names import INVALID, from_line, read_labels, read_names, to_line
 from seq2seq_suite.tasks.multilabel.linear_scores import LinearScores
 from seq2seq_suite.tasks.options import TaskOptions
 from seq2seq_suite.tasks.reading import columns, place_of, read_examples
-from seq2seq_suite.tasks.source_pieces import SourcePieces
-from seq2seq_suite.types import END, SPECIALS, Constraint, DataError, Encoded, Example, Hypothesis, Score, shown
+from seq2seq_suite.types import SPECIALS, Constraint, DataError, Encoded, Example, Hypothesis, Score, shown
 
 Labels = tuple[str, ...]
 _THRESHOLD, _LINEAR = "threshold.json", "linear.npz"
@@ -52,7 +52,7 @@ class MultilabelOptions(TaskOptions):
     order: Literal["frequency", "given", "random", "free"] = "frequency"  # of labels in the target; random: drawn anew
     # each time an example is seen; free: any order is right, a loss over the set of labels not yet written
     encoding: Literal["words", "pieces"] = "words"  # pieces: of the text as it stands, as a language model reads it
-    pieces: Symbols = 4000  # of encoding `pieces`, at most; those of init_from where it is given
+    pieces: Size = 4000  # of encoding `pieces`, at most; those of init_from where it is given
     max_words: NotNegative = 0  # the network reads the first so many words of a longer text; 0 reads all
     lower_case: bool = True
     min_count: Positive = 2  # rarer words are <unknown>
@@ -102,16 +102,65 @@ class MultilabelOptions(TaskOptions):
             raise ValueError(f"strategy.kind {kind} gives each label a place: multilabel.order {self.order} has none")
 
 
-class MultilabelTask:
+class LabelSets(Symbols):
+    """Labels, each one symbol, in an order that is an option; that of a prediction means nothing."""
+
+    def __init__(self, options: MultilabelOptions):
+        super().__init__("labels")
+        self.options = options
+
+    def symbols(self, reference: Labels) -> list[str]:
+        """The labels in the order that the decoder learns, by falling frequency unless it is the given one.
+
+        For a random or a free order the strategy rearranges them as it trains.
+        """
+        if self.options.order == "given":
+            return list(reference)
+        number = dict(zip(reference, self.vocabulary.encode(reference), strict=True))
+        return sorted(reference, key=lambda label: (label not in self.vocabulary, number[label], label))
+
+    def parse(self, symbols: Sequence[str], example: Example) -> Labels | None:
+        """The labels; None where one is repeated or no label, or where there is none though there must be."""
+        labels = tuple(symbols)
+        if len(set(labels)) < len(labels) or set(labels) & set(SPECIALS):
+            return None
+        return labels if labels or self.options.allow_empty else None
+
+    def sizes(self) -> dict[str, Any]:
+        """An output for each label, the classifier beside them, and how sets are learned and searched for."""
+        options = self.options
+        has_head = options.head != "none"
+        order = options.order if options.order in ("random", "free") else "fixed"
+        sets = SetOptions(order, options.head_weight if has_head else 0.0, options.head_mixture,
+                          marginals=options.decision == "marginals", pointer=options.pointer,
+                          head=options.head if has_head else "", scores=options.linear_scores)
+        return {"target_symbols": len(self), "sets": sets}
+
+    def constraint(self) -> Constraint:
+        """The automaton that keeps outputs sets of labels."""
+        from seq2seq_suite.tasks.multilabel.label_automaton import LabelAutomaton  # here, for it imports torch
+
+        return LabelAutomaton(len(self), allow_empty=self.options.allow_empty)
+
+    def to_text(self, prediction: Labels | None) -> str:
+        """The labels with commas between, as in `class 9, class 7`."""
+        return INVALID if prediction is None else to_line(prediction)
+
+    def from_line(self, line: str, place: Place) -> Labels | None:
+        """The inverse of `to_text`."""
+        labels = tuple(from_line(line, **place))
+        return None if line.strip() == INVALID or not (labels or self.options.allow_empty) else labels
+
+    def show(self, prediction: Labels | None) -> str:
+        """The same, since labels have no picture."""
+        return "(no set of labels)" if prediction is None else to_line(prediction) or "(no label)"
+
+
+class MultilabelTask(Task):
     """Text -> labels.
 
     The source is words between two sentinels, the target a sequence of labels; every label is one symbol. The order of
     the target's labels is an option, that of a prediction means nothing.
-
-    Args:
-        options: the configuration's `multilabel`.
-        data: the configuration's `data`.
-        pieces_from: a run whose pieces the source is read in, if its encoding is `pieces`; empty to learn them.
 
     Source: sequence generation for multi-label classification: Yang et al. 2018 (SGM), labels by falling frequency.
     """
@@ -119,13 +168,18 @@ class MultilabelTask:
     name = "multilabel"
     sections: ClassVar[Mapping[str, type[Section]]] = {"multilabel": MultilabelOptions}
     primary_metric = "micro_f1"
-    higher_is_better = True
-    label_weights: Mapping[str, float] = {}  # source positions have no labels of their own
+    view, item, expected = "topics", "text", "rows with text and labels"
 
-    def __init__(self, options: MultilabelOptions, data: Data, *, seed: int = 1, pieces_from: str = ""):
-        self.options, self.data = options, data
-        self.pieces = SourcePieces(options.pieces, pieces_from) if options.encoding == "pieces" else None
-        self.words = self.characters = self.labels = Vocabulary.build([])
+    def __init__(self, options: MultilabelOptions, data: Data, **others: Any):
+        super().__init__(options, data, **others)
+        if options.encoding == "pieces":
+            self.source = Parts(options.pieces, longest=data.max_length, taken_from=self.pieces_from,
+                                parts=lambda words: [" ".join(self._seen(words))])
+        else:
+            self.source = Words(longest=data.max_length, kept=options.max_words, min_count=options.min_count,
+                                most=options.max_vocabulary, dropped=lambda count: options.word_dropout,
+                                max_characters=options.max_characters if options.characters else 0)
+        self.target = LabelSets(options)
         self.threshold = options.threshold
         self._scored: dict[tuple[str, tuple[str, ...]], np.ndarray] = {}  # origin and text -> linear scores
         self.linear = None
@@ -147,8 +201,7 @@ class MultilabelTask:
             labels = read_labels(row, names, allow_empty=self.options.allow_empty)
             return Example(self._words(_text(row), row.file, row.line), labels, f"{row.file}:{row.line}")
 
-        examples = read_examples(self.data, split, make, view="topics", item="text",
-                                 expected="rows with text and labels")
+        examples = read_examples(self.data, split, make, view=self.view, item=self.item, expected=self.expected)
         cut = sum(len(self._seen(example.source)) < len(example.source) for example in examples)
         if cut:
             print(f"{split}: {cut:,} of {len(examples):,} texts are cut to their first {self.options.max_words} words "
@@ -156,7 +209,7 @@ class MultilabelTask:
         return examples
 
     def _words(self, text: str, file: str, line: int) -> tuple[str, ...]:
-        if self.pieces is not None:
+        if self.options.encoding == "pieces":
             words = tuple(clean_text(text.lower() if self.options.lower_case else text).split())
         else:
             words = split_words(text, lower_case=self.options.lower_case)
@@ -184,35 +237,25 @@ class MultilabelTask:
         if ".jsonl" in path.suffixes:
             names = read_names(str(path))
             return [read_labels(row, names, allow_empty=True) for row in read_rows(str(path), "", splits={})]
-        return [self._from_line(text, str(path), number) for number, text in enumerate(read_lines(path), 1)]
-
-    def _from_line(self, text: str, file: str, line: int) -> Labels | None:
-        labels = tuple(from_line(text, file=file, line=line))
-        return None if text.strip() == INVALID or not (labels or self.options.allow_empty) else labels
+        return super().read_references(path)
 
     # -- symbols ------------------------------------------------------------------------------------------------
 
     def fit(self, examples: Sequence[Example]) -> None:
-        """Vocabularies of words, letters and labels from the training split."""
-        options = self.options
-        if self.pieces is not None:
-            self.pieces.fit(" ".join(self._seen(example.source)) for example in examples)
-        words = Counter(word for example in examples for word in self._seen(example.source))
-        largest = options.max_vocabulary + len(SPECIALS) if options.max_vocabulary else 0
-        self.words = Vocabulary.build(words, min_count=options.min_count, max_size=largest)
-        self.characters = Vocabulary.build(Counter("".join(words)) if options.characters else [])
-        self.labels = Vocabulary.build(Counter(label for example in examples for label in example.reference))
+        """Vocabularies of words, letters and labels, and the linear machines."""
+        super().fit(examples)
         if self.linear is not None:
             self.linear.fit([example.source for example in examples], [example.origin for example in examples],
-                            binarise([example.reference for example in examples], self.labels.symbols))
+                            binarise([example.reference for example in examples], self.names))
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The labels of the training split."""
+        return self.target.vocabulary.symbols
 
     def save(self, folder: Path) -> None:
         """Write the vocabularies, and the threshold once it is tuned."""
-        folder.mkdir(parents=True, exist_ok=True)
-        for name in ("words", "characters", "labels"):
-            getattr(self, name).save(folder / f"{name}.json")
-        if self.pieces is not None:
-            self.pieces.save(folder)
+        super().save(folder)
         if self.linear is not None:
             self.linear.save(folder / _LINEAR)
         if self.threshold != self.options.threshold:
@@ -220,12 +263,9 @@ class MultilabelTask:
 
     def load(self, folder: Path) -> None:
         """Read what `save` wrote."""
-        for name in ("words", "characters", "labels"):
-            setattr(self, name, Vocabulary.load(folder / f"{name}.json"))
-        if self.pieces is not None:
-            self.pieces.load(folder)
+        super().load(folder)
         if self.linear is not None:
-            self.linear.load(folder / _LINEAR, labels=len(self.labels.symbols))
+            self.linear.load(folder / _LINEAR, labels=len(self.names))
         if self._tunes() and (folder / _THRESHOLD).is_file():
             found = read_json(folder / _THRESHOLD)
             self.threshold = found.get("threshold") if isinstance(found, dict) else None
@@ -233,46 +273,12 @@ class MultilabelTask:
                 raise DataError(f"the threshold is {shown(self.threshold)}", file=str(folder / _THRESHOLD),
                                 expected='{"threshold": 0.5}, between 0 and 1', remedy="restore the file")
 
-    def sizes(self) -> Sizes:
-        """What the vocabularies ask of a model."""
-        labels = {"target_symbols": len(self.labels), "sets": self._sets()}
-        if self.pieces is not None:
-            return Sizes(source_symbols=len(self.pieces), **labels)
-        dropped = tuple(0.0 if index < len(SPECIALS) else self.options.word_dropout for index in range(len(self.words)))
-        return Sizes(source_symbols=len(self.words), words=True, unknown_probability=dropped,
-                     source_characters=len(self.characters) if self.options.characters else 0, **labels)
-
-    def _sets(self) -> SetOptions:
-        """How the strategy learns and searches for sets."""
-        options = self.options
-        order = options.order if options.order in ("random", "free") else "fixed"
-        return SetOptions(order, options.head_weight if options.head != "none" else 0.0, options.head_mixture,
-                          marginals=options.decision == "marginals", pointer=options.pointer,
-                          head="" if options.head == "none" else options.head, scores=self.linear is not None)
-
-    def linearise(self, reference: Labels) -> list[str]:
-        """The labels in the order that the decoder learns, by falling frequency unless it is the given one.
-
-        For a random or a free order the strategy rearranges them as it trains.
-        """
-        if self.options.order == "given":
-            return list(reference)
-        number = dict(zip(reference, self.labels.encode(reference), strict=True))
-        return sorted(reference, key=lambda label: (label not in self.labels, number[label], label))
-
-    def parse(self, symbols: Sequence[str], example: Example) -> Labels | None:
-        """The labels; None where one is repeated or no label, or where there is none though there must be."""
-        labels = tuple(symbols)
-        if len(set(labels)) < len(labels) or set(labels) & set(SPECIALS):
-            return None
-        return labels if labels or self.options.allow_empty else None
-
     def read_hypothesis(self, hypothesis: Hypothesis, example: Example) -> Labels | None:
         """A search's output as labels: the best set, or all labels above the threshold (the likeliest if none is)."""
         if hypothesis.marginals:
-            return above(self.labels.symbols, self._adjusted(hypothesis, example), self.threshold,
+            return above(self.names, self._adjusted(hypothesis, example), self.threshold,
                          allow_empty=self.options.allow_empty)
-        return self.parse(self.labels.decode(hypothesis.symbols), example)
+        return super().read_hypothesis(hypothesis, example)
 
     def _adjusted(self, hypothesis: Hypothesis, example: Example) -> np.ndarray:
         """The labels' marginals, their log-odds changed by what the options mix in.
@@ -287,7 +293,7 @@ class MultilabelTask:
         odds = np.log(clipped / (1 - clipped))
         if mixture:
             odds = odds + mixture * self._linear_scores([example])[0, len(SPECIALS):]
-        prior = np.log(np.array(self.labels.symbol_counts))
+        prior = np.log(np.array(self.target.vocabulary.symbol_counts))
         return 1 / (1 + np.exp(share * (prior - prior.mean()) - odds))
 
     def _tunes(self) -> bool:
@@ -311,7 +317,7 @@ class MultilabelTask:
         true = [example.reference for example in examples]
 
         def figure(threshold: float) -> float:
-            chosen = [above(self.labels.symbols, row, threshold, allow_empty=self.options.allow_empty)
+            chosen = [above(self.names, row, threshold, allow_empty=self.options.allow_empty)
                       for row in scores]
             return self.score(chosen, true).figures[self.primary_metric]
 
@@ -319,28 +325,10 @@ class MultilabelTask:
         self.threshold = max(figures, key=figures.get)
         return f"threshold {self.threshold:g}: validation {self.primary_metric} {figures[self.threshold]:.2f}"
 
-    def constraint(self) -> Constraint:
-        """The automaton that keeps outputs sets of labels."""
-        from seq2seq_suite.tasks.multilabel.label_automaton import LabelAutomaton  # here, for it imports torch
-
-        return LabelAutomaton(len(self.labels), allow_empty=self.options.allow_empty)
-
     def encode(self, examples: Sequence[Example]) -> list[Encoded]:
         """Examples as numbers."""
-        characters = self.characters if self.options.characters else None
-        encoded, scores = [], self._linear_scores(examples)
-        for index, example in enumerate(examples):
-            seen = self._seen(example.source)
-            if self.pieces is not None:
-                source = self.pieces.encode([" ".join(seen)], longest=self.data.max_length, origin=example.origin)
-            else:
-                source = encode_words(seen, self.words, characters=characters,
-                                      max_characters=self.options.max_characters)
-            target = np.zeros(0, dtype=np.int64)
-            if example.reference is not None:
-                target = np.array([*self.labels.encode(self.linearise(example.reference)), END], dtype=np.int64)
-            encoded.append(Encoded(source, target, scores=scores[index] if scores is not None else None, index=index))
-        return encoded
+        encoded, scores = super().encode(examples), self._linear_scores(examples)
+        return encoded if scores is None else [replace(item, scores=scores[item.index]) for item in encoded]
 
     def _linear_scores(self, examples: Sequence[Example]) -> np.ndarray | None:
         """(examples, V), 0 for the specials; each text's are computed once."""
@@ -358,15 +346,7 @@ class MultilabelTask:
 
     def score(self, predictions: Sequence[Labels | None], references: Sequence[Labels]) -> Score:
         """F1 in three averages, Hamming loss and subset accuracy over all labels of the training split."""
-        return score_labels(references, predictions, labels=self.labels.symbols)
-
-    def to_text(self, prediction: Labels | None) -> str:
-        """The labels with commas between, as in `class 9, class 7`."""
-        return INVALID if prediction is None else to_line(prediction)
-
-    def draw(self, prediction: Labels | None) -> str:
-        """The same, since labels have no picture."""
-        return "(no set of labels)" if prediction is None else to_line(prediction) or "(no label)"
+        return score_labels(references, predictions, labels=self.names)
 
 
 def above(names: Sequence[str], scores: np.ndarray, threshold: float, *, allow_empty: bool = False) -> Labels:

@@ -16,14 +16,14 @@ from seq2seq_suite.config_section import Few, NotNegativeFloat, Positive, Sectio
 from seq2seq_suite.data.formats import Row
 from seq2seq_suite.data.options import Data
 from seq2seq_suite.data.vocabulary import Vocabulary
-from seq2seq_suite.data.words import encode_words
 from seq2seq_suite.files import read_lines
 from seq2seq_suite.metrics.evalb import evalb
-from seq2seq_suite.sizes import Sizes
+from seq2seq_suite.tasks.base import Task
+from seq2seq_suite.tasks.fields import Symbols, Words
 from seq2seq_suite.tasks.options import TaskOptions
 from seq2seq_suite.tasks.parsing.linearisation import Bracketing, Brackets, InOrder, Linearisation
 from seq2seq_suite.tasks.parsing.tetra_tags import TetraTags
-from seq2seq_suite.tasks.reading import columns, place_of, read_examples
+from seq2seq_suite.tasks.reading import columns
 from seq2seq_suite.trees import Tree, clean, read_trees
 from seq2seq_suite.types import END, SPECIALS, UNKNOWN, Constraint, DataError, Encoded, Example, Hypothesis, Score
 
@@ -31,7 +31,6 @@ _TRACE_ROWS = 1024  # examples whose automata are run together
 TAG_WITHOUT_MODEL = "XX"
 _MIN_MOVE_COUNT = 5  # rarer ones teach little; GENIA's 425 others are 99.6 % of all
 _START = "START"
-_VOCABULARIES = ("words", "characters", "symbols", "tags", "moves")
 _LINEARISATIONS = {"in_order": InOrder, "brackets": Brackets, "tetra_tags": TetraTags}
 
 
@@ -63,119 +62,43 @@ class ParsingOptions(TaskOptions):
                              "parser's state to guide it: set parsing.guide=false")
 
 
-class ParsingTask:
-    """Sentence -> tree.
+class Trees(Symbols):
+    """A linearised tree whose words are all one symbol; what the encoder learns of it besides."""
 
-    The source is words, each with its letters, between two sentinels; the target a linearised tree whose words are
-    all one symbol. Trees are cleaned as parsers learn them: no traces, no function tags.
-
-    Args:
-        options: the configuration's `parsing`.
-        data: the configuration's `data`.
-    """
-
-    name = "parsing"
-    sections: ClassVar[Mapping[str, type[Section]]] = {"parsing": ParsingOptions}
-    primary_metric = "f1"
-    higher_is_better = True
-
-    def __init__(self, options: ParsingOptions, data: Data, *, seed: int = 1, pieces_from: str = ""):
-        self.options, self.data = options, data
+    def __init__(self, options: ParsingOptions):
+        super().__init__()
+        self.options = options
         self.linearisation: Linearisation = _LINEARISATIONS[options.linearisation]()
-        self.words = self.characters = self.symbols = self.tags = self.moves = Vocabulary.build([])
+        self.tags = self.moves = Vocabulary.build([])
+        weights = {"tags": options.tag_loss, "moves": options.move_loss}
+        self.label_weights = {kind: weight for kind, weight in weights.items() if weight}
 
-    # -- data ---------------------------------------------------------------------------------------------------
-
-    def read(self, split: str) -> list[Example]:
-        """The trees of a split, cleaned.
-
-        Raises:
-            DataError: a file is missing, the split is empty, or more rows than `data.max_bad_rows` are broken.
-        """
-        return read_examples(self.data, split, self._example, view="trees", item="tree",
-                             expected="rows with a bracketed tree")
-
-    def _example(self, row: Row) -> Example:
-        text = row.fields.get("tree")
-        if not isinstance(text, str):
-            raise DataError(f"no text in a column 'tree'; {columns(row)}", file=row.file, line=row.line,
-                            expected="a column 'tree' with a bracketed tree",
-                            remedy='write rows like {"tree": "(S (NP ...) (VP ...))"}, or a bracketed treebank file')
-        tree = _one_tree(text, row.file, row.line)
-        if tree is None or tree.is_preterminal():
-            raise DataError("the tree has no bracket over a word", file=row.file, line=row.line,
-                            expected="(LABEL (TAG word) ...)", remedy="remove the row")
-        words = tuple(tree.words())
-        self._check_length(words, row.file, row.line)
-        return Example(words, tree, f"{row.file}:{row.line}")
-
-    def _check_length(self, words: Sequence[str], file: str, line: int) -> None:
-        if len(words) > self.data.max_length:
-            raise DataError(f"a sentence of {len(words)} words", file=file, line=line,
-                            expected=f"at most {self.data.max_length} words",
-                            remedy="raise data.max_length (and backbone.max_positions), or split the sentence")
-
-    def from_text(self, text: str, *, origin: str = "") -> Example:
-        """A tokenised sentence, words separated by spaces, brackets written -LRB- and -RRB- as in treebanks."""
-        words = tuple(text.replace("(", "-LRB-").replace(")", "-RRB-").split())
-        place = place_of(origin)
-        if not words:
-            raise DataError("an empty sentence", **place, expected="words separated by spaces")
-        self._check_length(words, place["file"], place["line"])
-        return Example(words, None, origin)
-
-    def read_references(self, path: Path) -> list[Tree | None]:
-        """Bracketed trees, one or several lines each; an empty pair of brackets is a prediction that failed."""
-        lines, failed = read_lines(path), ("(())", "()", "")
-        if any(line.strip() in failed for line in lines):
-            return [None if line.strip() in failed else _one_tree(line, str(path), number)
-                    for number, line in enumerate(lines, 1)]
-        return [clean(tree) for _, tree in read_trees("\n".join(lines), file=str(path))]
-
-    # -- symbols ------------------------------------------------------------------------------------------------
-
-    def fit(self, examples: Sequence[Example]) -> None:
-        """Vocabularies of words, letters, tree symbols and tags from the training split."""
-        words = Counter(word for example in examples for word in example.source)
-        self.words = Vocabulary.build(words, min_count=self.options.min_count)
-        self.characters = Vocabulary.build(Counter("".join(words)))
-        self.symbols = Vocabulary.build(Counter(symbol for example in examples
-                                                for symbol in self.linearise(example.reference)))
-        self.tags = Vocabulary.build(Counter(tag for example in examples for tag in example.reference.tags()))
-        self.moves = Vocabulary.build(Counter(move for example in examples for move in self._moves(example.reference)),
+    def fit(self, values: Sequence[Tree]) -> None:
+        """Symbols, tags, and what the parser does between two words."""
+        super().fit(values)
+        self.tags = Vocabulary.build(Counter(tag for tree in values for tag in tree.tags()))
+        self.moves = Vocabulary.build(Counter(move for tree in values for move in self._moves(tree)),
                                       min_count=_MIN_MOVE_COUNT)
 
     def save(self, folder: Path) -> None:
         """Write the vocabularies."""
-        folder.mkdir(parents=True, exist_ok=True)
-        for name in _VOCABULARIES:
-            getattr(self, name).save(folder / f"{name}.json")
+        super().save(folder)
+        self.tags.save(folder / "tags.json")
+        self.moves.save(folder / "moves.json")
 
     def load(self, folder: Path) -> None:
         """Read what `save` wrote."""
-        for name in _VOCABULARIES:
-            setattr(self, name, Vocabulary.load(folder / f"{name}.json"))
+        super().load(folder)
+        self.tags, self.moves = (Vocabulary.load(folder / f"{name}.json") for name in ("tags", "moves"))
 
-    def sizes(self) -> Sizes:
-        """What the vocabularies ask of a model."""
+    def sizes(self) -> dict[str, Any]:
+        """An output for each symbol, classifiers of tags and moves, and the guide that tells the parser's state."""
         guide = self.constraint() if self.options.guide else None
-        counts = self.words.counts
-        unknown = tuple(0.0 if index < len(SPECIALS) else self.options.unknown_rate * min(1.0, 2.0 / counts[index])
-                        for index in range(len(self.words)))
-        return Sizes(
-            target_symbols=len(self.symbols), source_symbols=len(self.words), words=True,
-            source_characters=len(self.characters) if self.options.characters else 0,
-            source_labels=tuple((kind, len(getattr(self, kind))) for kind in self.label_weights),
-            num_focus=guide.num_focus if guide else 0, num_context=guide.num_context if guide else 0,
-            unknown_probability=unknown)
+        return {"target_symbols": len(self), "num_focus": guide.num_focus if guide else 0,
+                "num_context": guide.num_context if guide else 0,
+                "source_labels": tuple((kind, len(getattr(self, kind))) for kind in self.label_weights)}
 
-    @property
-    def label_weights(self) -> dict[str, float]:
-        """Weights of the encoder's auxiliary losses, those of no weight left out."""
-        weights = {"tags": self.options.tag_loss, "moves": self.options.move_loss}
-        return {kind: weight for kind, weight in weights.items() if weight}
-
-    def linearise(self, reference: Tree) -> list[str]:
+    def symbols(self, reference: Tree) -> list[str]:
         """The symbols of a tree."""
         return self.linearisation.write(reference)
 
@@ -184,54 +107,28 @@ class ParsingTask:
         tags = example.reference.tags() if example.reference is not None else [TAG_WITHOUT_MODEL] * len(example.source)
         return self.linearisation.read(symbols, example.source, tags)
 
-    def read_hypothesis(self, hypothesis: Hypothesis, example: Example) -> Tree | None:
-        """A search's output as a tree; without gold tags those that the model predicts stand over the words."""
-        if example.reference is None and hypothesis.source_labels and self.options.tag_loss:
-            likeliest = self.tags.symbols[0]  # for the specials, which are never taught, but a new model may name
-            tags = [likeliest if tag in SPECIALS else tag
-                    for tag in self.tags.decode(list(hypothesis.source_labels[1:-1]))]
-            return self.linearisation.read(self.symbols.decode(hypothesis.symbols), example.source, tags)
-        return self.parse(self.symbols.decode(hypothesis.symbols), example)
+    def with_tags(self, hypothesis: Hypothesis, example: Example) -> Tree | None:
+        """A search's output as a tree, the tags that the model predicts over its words."""
+        likeliest = self.tags.symbols[0]  # for the specials, which are never taught, but a new model may name
+        tags = [likeliest if tag in SPECIALS else tag for tag in self.tags.decode(hypothesis.source_labels[1:-1])]
+        return self.linearisation.read(self.decode(hypothesis.symbols), example.source, tags)
 
     def constraint(self) -> Constraint:
         """The automaton that keeps every output one tree over exactly the sentence's words."""
         from seq2seq_suite.tasks.parsing.automaton import ParserAutomaton  # here, for they import torch
         from seq2seq_suite.tasks.parsing.tetra_automaton import TetraAutomaton
 
-        write, names = self.linearisation, self.symbols.decode(range(len(self.symbols)))
+        write, names = self.linearisation, self.decode(range(len(self)))
         if not isinstance(write, Bracketing):
             return TetraAutomaton(names)
-        shift, close = self.symbols.encode([write.shift, write.close])
+        shift, close = self.vocabulary.encode([write.shift, write.close])
         opens = [index for index, name in enumerate(names)
                  if index >= len(SPECIALS) and name not in (write.shift, write.close)]
         longest = self.options.max_unary if not write.top_down else 2 * self.options.max_unary + 2
         return ParserAutomaton(top_down=write.top_down, shift=shift, close=close, opens=opens,
-                               num_symbols=len(self.symbols), max_run=longest)
+                               num_symbols=len(self), max_run=longest)
 
-    def encode(self, examples: Sequence[Example]) -> list[Encoded]:
-        """Examples as numbers; those with a tree get the automaton's states along it where the decoder is guided."""
-        encoded = [self._encode_one(index, example) for index, example in enumerate(examples)]
-        if not self.options.guide:
-            return encoded
-        order = sorted(range(len(encoded)), key=lambda index: len(encoded[index].target))
-        for first in range(0, len(order), _TRACE_ROWS):
-            rows = [index for index in order[first : first + _TRACE_ROWS] if len(encoded[index].target)]
-            if not rows:
-                continue
-            for index, focus, context in zip(rows, *trace(self.constraint(), [encoded[i] for i in rows]), strict=True):
-                encoded[index] = replace(encoded[index], focus=focus, context=context)
-        return encoded
-
-    def _encode_one(self, index: int, example: Example) -> Encoded:
-        source = encode_words(example.source, self.words, max_characters=self.options.max_characters,
-                              characters=self.characters if self.options.characters else None)
-        target, labels = np.zeros(0, dtype=np.int64), None
-        if example.reference is not None:
-            target = np.array([*self.symbols.encode(self.linearise(example.reference)), END], dtype=np.int64)
-            labels = self._source_labels(example.reference)
-        return Encoded(source, target, labels, index=index)
-
-    def _source_labels(self, reference: Tree) -> np.ndarray | None:
+    def source_labels(self, reference: Tree) -> np.ndarray | None:
         """(S,L): tags and moves of the words, -1 at the sentinels and for moves that are too rare."""
         moves = self.moves.encode(self._moves(reference))
         columns = {"tags": [-1, *self.tags.encode(reference.tags()), -1],
@@ -246,23 +143,17 @@ class ParsingTask:
         decoder could otherwise guess from its own past, and greedy search can rely on.
         """
         moves: list[list[str]] = [[_START]]
-        for symbol in self.linearise(reference):
+        for symbol in self.symbols(reference):
             if self.linearisation.takes_word(symbol):
                 moves.append([])
             moves[-1].append(symbol)
         return [" ".join(move) for move in moves]
 
-    # -- judging and showing ------------------------------------------------------------------------------------
-
-    def score(self, predictions: Sequence[Tree | None], references: Sequence[Tree]) -> Score:
-        """EVALB's figures."""
-        return evalb(references, predictions)
-
     def to_text(self, prediction: Tree | None) -> str:
         """The tree in brackets on one line; `(())`, as other parsers write it, for none."""
         return "(())" if prediction is None else str(prediction)
 
-    def draw(self, prediction: Tree | None) -> str:
+    def show(self, prediction: Tree | None) -> str:
         """The tree as a picture of text."""
         if prediction is None:
             return "(no tree)"
@@ -270,6 +161,79 @@ class ParsingTask:
         from nltk.tree.prettyprinter import TreePrettyPrinter
 
         return TreePrettyPrinter(DrawnTree.fromstring(str(prediction))).text(unicodelines=True)
+
+
+class ParsingTask(Task):
+    """Sentence -> tree.
+
+    The source is words, each with its letters, between two sentinels; the target a linearised tree whose words are
+    all one symbol. Trees are cleaned as parsers learn them: no traces, no function tags.
+    """
+
+    name = "parsing"
+    sections: ClassVar[Mapping[str, type[Section]]] = {"parsing": ParsingOptions}
+    primary_metric = "f1"
+    view, item, expected = "trees", "tree", "rows with a bracketed tree"
+
+    def __init__(self, options: ParsingOptions, data: Data, **others: Any):
+        super().__init__(options, data, **others)
+        self.source = Words(longest=data.max_length, min_count=options.min_count, split=_split,
+                            max_characters=options.max_characters if options.characters else 0,
+                            dropped=lambda count: options.unknown_rate * min(1.0, 2.0 / count))
+        self.target = Trees(options)
+        self.label_weights = self.target.label_weights
+
+    def example(self, row: Row) -> Example:
+        """The tree of a row, cleaned, and its words."""
+        place, text = {"file": row.file, "line": row.line}, row.fields.get("tree")
+        if not isinstance(text, str):
+            raise DataError(f"no text in a column 'tree'; {columns(row)}", **place,
+                            expected="a column 'tree' with a bracketed tree",
+                            remedy='write rows like {"tree": "(S (NP ...) (VP ...))"}, or a bracketed treebank file')
+        tree = _one_tree(text, row.file, row.line)
+        if tree is None or tree.is_preterminal():
+            raise DataError("the tree has no bracket over a word", **place, expected="(LABEL (TAG word) ...)",
+                            remedy="remove the row")
+        return Example(self.source.check(tree.words(), place), tree, f"{row.file}:{row.line}")
+
+    def read_references(self, path: Path) -> list[Tree | None]:
+        """Bracketed trees, one or several lines each; an empty pair of brackets is a prediction that failed."""
+        lines, failed = read_lines(path), ("(())", "()", "")
+        if any(line.strip() in failed for line in lines):
+            return [None if line.strip() in failed else _one_tree(line, str(path), number)
+                    for number, line in enumerate(lines, 1)]
+        return [clean(tree) for _, tree in read_trees("\n".join(lines), file=str(path))]
+
+    def read_hypothesis(self, hypothesis: Hypothesis, example: Example) -> Tree | None:
+        """A search's output as a tree; without gold tags those that the model predicts stand over the words."""
+        if example.reference is None and hypothesis.source_labels and self.options.tag_loss:
+            return self.target.with_tags(hypothesis, example)
+        return super().read_hypothesis(hypothesis, example)
+
+    def encode(self, examples: Sequence[Example]) -> list[Encoded]:
+        """Examples as numbers; those with a tree get the automaton's states along it where the decoder is guided."""
+        encoded = [item if example.reference is None else
+                   replace(item, source_labels=self.target.source_labels(example.reference))
+                   for item, example in zip(super().encode(examples), examples, strict=True)]
+        if not self.options.guide:
+            return encoded
+        order = sorted(range(len(encoded)), key=lambda index: len(encoded[index].target))
+        for first in range(0, len(order), _TRACE_ROWS):
+            rows = [index for index in order[first : first + _TRACE_ROWS] if len(encoded[index].target)]
+            if not rows:
+                continue
+            for index, focus, context in zip(rows, *trace(self.constraint(), [encoded[i] for i in rows]), strict=True):
+                encoded[index] = replace(encoded[index], focus=focus, context=context)
+        return encoded
+
+    def score(self, predictions: Sequence[Tree | None], references: Sequence[Tree]) -> Score:
+        """EVALB's figures."""
+        return evalb(references, predictions)
+
+
+def _split(text: str) -> list[str]:
+    """A tokenised sentence, words separated by spaces, brackets written -LRB- and -RRB- as in treebanks."""
+    return text.replace("(", "-LRB-").replace(")", "-RRB-").split()
 
 
 def _one_tree(text: str, file: str, line: int) -> Tree | None:

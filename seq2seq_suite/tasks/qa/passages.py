@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 
 JOINER = "\N{HALFWIDTH BLACK SQUARE}"  # before a symbol that stands without a space after the one before it
 SEPARATOR = "|||"
@@ -29,6 +30,10 @@ class Passage:
     def of(cls, question: str, context: str) -> Passage:
         """Cut into sentences and words."""
         return cls(words_of(question), tuple(words_of(sentence) for sentence in sentences_of(context)))
+
+    def words(self) -> Iterator[str]:
+        """Those of the question, then those of the context."""
+        return chain(self.question, *self.sentences)
 
     def __len__(self) -> int:
         return len(self.question) + sum(map(len, self.sentences))

@@ -10,18 +10,18 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from pydantic import field_validator, model_validator
 
-from seq2seq_suite.config_section import Fraction, Positive, Section, Symbols
+from seq2seq_suite.config_section import Fraction, Positive, Section
+from seq2seq_suite.config_section import Symbols as Size
 from seq2seq_suite.data.formats import Row
 from seq2seq_suite.data.options import Data
 from seq2seq_suite.data.vocabulary import Vocabulary
-from seq2seq_suite.files import read_lines
 from seq2seq_suite.metrics.answers import Gold, answer_scores
-from seq2seq_suite.sizes import Sizes
+from seq2seq_suite.tasks.base import Place, Source, Task
+from seq2seq_suite.tasks.fields import Parts, Symbols
 from seq2seq_suite.tasks.options import TaskOptions
 from seq2seq_suite.tasks.qa.passages import SEPARATOR, Passage, crop, symbols_of, text_of, words_of
 from seq2seq_suite.tasks.reading import columns, place_of, read_examples
-from seq2seq_suite.tasks.source_pieces import SourcePieces
-from seq2seq_suite.types import END, DataError, Encoded, Example, Hypothesis, Score, shown
+from seq2seq_suite.types import DataError, Example, Score, shown
 
 CONTEXT_COLUMNS = ("context", "passage", "story")
 ANSWER_COLUMNS = ("answers", "answer")
@@ -32,7 +32,7 @@ class QAOptions(TaskOptions):
 
     encoding: Literal["tokens", "sentences", "pieces"] = "tokens"  # the source's positions are words with the distance
     # of their sentence, or whole sentences, or pieces of context and question, as a language model reads them
-    pieces: Symbols = 4000  # of encoding `pieces`, at most; those of init_from where it is given
+    pieces: Size = 4000  # of encoding `pieces`, at most; those of init_from where it is given
     lowercase: bool = False  # questions, contexts and answers are read and written in lower case
     min_count: Positive = 1  # rarer words are <unknown>
     segments: Positive = 64  # distances from the question that are told apart, in sentences
@@ -66,31 +66,93 @@ class QAOptions(TaskOptions):
         return 0 if self.encoding == "sentences" else super().source_positions(config)
 
 
-class QuestionAnsweringTask:
-    """Question and context -> answer in free words.
+class Sentences(Source):
+    """A question and its context as words, with the places of their sentences.
 
-    With `encoding: tokens` the source is the question's words, then the context's, each with its segment: 0 for the
-    question, then the sentence's distance counted back from the end of the context, 1 for the last one. With
-    `encoding: sentences` the source is one row of words for each sentence, the question first and the sentences
-    from the last to the first, so that a sentence's place is its distance. With `encoding: pieces` it is one row of
-    pieces, the context's, END, the question's.
-
-    Args:
-        options: the configuration's `qa`.
-        data: the configuration's `data`.
-        pieces_from: a run whose pieces the source is read in, if its encoding is `pieces`; empty to learn them.
+    With `encoding: tokens` the question's words, then the context's, each with its segment: 0 for the question, then
+    the sentence's distance counted back from the end of the context, 1 for the last one. With `encoding: sentences`
+    one row of words for each sentence, the question first and the sentences from the last to the first, so that a
+    sentence's place is its distance.
     """
+
+    def __init__(self, options: QAOptions):
+        self.options, self.words = options, Vocabulary.build([])
+        self._known: dict[tuple[str, ...], np.ndarray] = {}  # sentences that were looked up
+
+    def fit(self, values: Sequence[Passage]) -> None:
+        """The words."""
+        self.use(Vocabulary.build(Counter(word for passage in values for word in passage.words()),
+                                  min_count=self.options.min_count))
+
+    def use(self, vocabulary: Vocabulary) -> None:
+        """Words from now on."""
+        self.words, self._known = vocabulary, {}
+
+    def save(self, folder: Path) -> None:
+        """Write the vocabulary."""
+        self.words.save(folder / "words.json")
+
+    def load(self, folder: Path) -> None:
+        """Read what `save` wrote."""
+        self.use(Vocabulary.load(folder / "words.json"))
+
+    def sizes(self) -> dict[str, Any]:
+        """A front-end with segments."""
+        options = self.options
+        return {"source_symbols": len(self.words), "source_segments": options.segments,
+                "segment_jitter": options.segment_jitter, "sentences": options.encoding == "sentences",
+                "pointer": options.pointer}
+
+    def encode(self, value: Passage, place: Place) -> np.ndarray:
+        """(S,2) tokens or (S,W) sentences; the same sentence is looked up once."""
+        rows = [self._ids(value.question), *map(self._ids, value.sentences)]
+        return _as_sentences(rows) if self.options.encoding == "sentences" else _as_tokens(rows)
+
+    def _ids(self, sentence: tuple[str, ...]) -> np.ndarray:
+        if sentence not in self._known:
+            self._known[sentence] = np.array(self.words.encode(sentence), dtype=np.int64)
+        return self._known[sentence]
+
+
+class Answers(Symbols):
+    """The words of the first right answer, those that follow without a space marked."""
+
+    def symbols(self, reference: Gold) -> list[str]:
+        """The symbols of the first right answer."""
+        return symbols_of(reference.answers[0])
+
+    def parse(self, symbols: Sequence[str], example: Example) -> str | None:
+        """The answer that symbols write; None if there are none."""
+        return text_of(symbols) or None
+
+    def from_line(self, line: str, place: Place) -> Gold | None:
+        """Right answers separated by `|||`; an empty line is a prediction that failed."""
+        found = tuple(part.strip() for part in line.split(SEPARATOR) if part.strip())
+        return Gold(found) if found else None
+
+    def to_text(self, prediction: str | Gold | None) -> str:
+        """The answer on one line, right answers separated by `|||`; empty for none."""
+        return f" {SEPARATOR} ".join(prediction.answers) if isinstance(prediction, Gold) else prediction or ""
+
+    def show(self, prediction: str | None) -> str:
+        """The answer."""
+        return self.to_text(prediction) or "(no answer)"
+
+
+class QuestionAnsweringTask(Task):
+    """Question and context -> answer in free words; with `encoding: pieces` read in pieces, the context before it."""
 
     name = "qa"
     sections: ClassVar[Mapping[str, type[Section]]] = {"qa": QAOptions}
     primary_metric = "exact_match"
-    higher_is_better = True
-    label_weights: Mapping[str, float] = {}
+    rewritable = True
+    view, item, expected = "questions", "question", "rows with question, context and answer"
 
-    def __init__(self, options: QAOptions, data: Data, *, seed: int = 1, pieces_from: str = ""):
-        self.options, self.data = options, data
-        self.pieces = SourcePieces(options.pieces, pieces_from) if options.encoding == "pieces" else None
-        self.words = self.symbols = Vocabulary.build([])
+    def __init__(self, options: QAOptions, data: Data, **others: Any):
+        super().__init__(options, data, **others)
+        self.source = Sentences(options) if options.encoding != "pieces" else Parts(
+            options.pieces, longest=data.max_length, parts=Passage.texts, taken_from=self.pieces_from)
+        self.target = Answers(min_count=options.min_count)
 
     # -- data ---------------------------------------------------------------------------------------------------
 
@@ -112,8 +174,7 @@ class QuestionAnsweringTask:
             seen["lost"] += cropped and not _holds(example.source, example.reference)
             return example
 
-        examples = read_examples(self.data, split, make, view="questions", item="question",
-                                 expected="rows with question, context and answer",
+        examples = read_examples(self.data, split, make, view=self.view, item=self.item, expected=self.expected,
                                  remedy="check data.path, data.splits and qa.keep_categories")
         if seen["left out"]:
             print(f"{split}: {seen['left out']} questions of other categories than qa.keep_categories left out")
@@ -191,103 +252,21 @@ class QuestionAnsweringTask:
         return {"question": " ".join(passage.question), "context": "\n".join(map(" ".join, passage.sentences)),
                 "answers": [answer.strip() for answer in text.split(SEPARATOR)], "type": example.reference.category}
 
-    def read_references(self, path: Path) -> list[Gold | None]:
-        """An answer a line, several right ones separated by `|||`; an empty line is a prediction that failed."""
-        answers = [tuple(part.strip() for part in line.split(SEPARATOR) if part.strip()) for line in read_lines(path)]
-        return [Gold(found) if found else None for found in answers]
-
-    # -- symbols ------------------------------------------------------------------------------------------------
+    # -- numbers ------------------------------------------------------------------------------------------------
 
     def fit(self, examples: Sequence[Example]) -> None:
-        """Vocabularies of source words and of answers from the training split; the same one for both if a word may
-        be copied."""
-        if self.pieces is not None:
-            self.pieces.fit(part for example in examples for part in example.source.texts())
-        words: Counter[str] = Counter()
-        for example in examples:
-            words.update(example.source.question)
-            for sentence in example.source.sentences:
-                words.update(sentence)
-        symbols = Counter(symbol for example in examples for symbol in self.linearise(example.reference))
+        """Vocabularies of source words and of answers; the same one for both if a word may be copied."""
+        super().fit(examples)
         if self.options.pointer:
-            words = symbols = words + symbols
-        self.words = Vocabulary.build(words, min_count=self.options.min_count)
-        self.symbols = Vocabulary.build(symbols, min_count=self.options.min_count)
-
-    def save(self, folder: Path) -> None:
-        """Write the vocabularies."""
-        folder.mkdir(parents=True, exist_ok=True)
-        self.words.save(folder / "words.json")
-        self.symbols.save(folder / "symbols.json")
-        if self.pieces is not None:
-            self.pieces.save(folder)
-
-    def load(self, folder: Path) -> None:
-        """Read what `save` wrote."""
-        self.words = Vocabulary.load(folder / "words.json")
-        self.symbols = Vocabulary.load(folder / "symbols.json")
-        if self.pieces is not None:
-            self.pieces.load(folder)
-
-    def sizes(self) -> Sizes:
-        """What the vocabularies ask of a model."""
-        if self.pieces is not None:
-            return Sizes(target_symbols=len(self.symbols), source_symbols=len(self.pieces))
-        return Sizes(target_symbols=len(self.symbols), source_symbols=len(self.words),
-                     source_segments=self.options.segments, segment_jitter=self.options.segment_jitter,
-                     sentences=self.options.encoding == "sentences", pointer=self.options.pointer)
-
-    def linearise(self, reference: Gold) -> list[str]:
-        """The symbols of the first right answer."""
-        return symbols_of(reference.answers[0])
-
-    def parse(self, symbols: Sequence[str], example: Example) -> str | None:
-        """The answer that symbols write; None if there are none."""
-        return text_of(symbols) or None
-
-    def read_hypothesis(self, hypothesis: Hypothesis, example: Example) -> str | None:
-        """A search's output as an answer."""
-        return self.parse(self.symbols.decode(hypothesis.symbols), example)
-
-    def constraint(self) -> None:
-        """Answers are free: there is no automaton."""
-
-    def encode(self, examples: Sequence[Example]) -> list[Encoded]:
-        """Questions as numbers; the same sentence is looked up once."""
-        known: dict[tuple[str, ...], np.ndarray] = {}
-
-        def ids(sentence: tuple[str, ...]) -> np.ndarray:
-            if sentence not in known:
-                known[sentence] = np.array(self.words.encode(sentence), dtype=np.int64)
-            return known[sentence]
-
-        encoded = []
-        for index, example in enumerate(examples):
-            passage, target = example.source, np.zeros(0, dtype=np.int64)
-            if example.reference is not None:
-                target = np.array([*self.symbols.encode(self.linearise(example.reference)), END], dtype=np.int64)
-            if self.pieces is not None:
-                source = self.pieces.encode(passage.texts(), longest=self.data.max_length, origin=example.origin)
-            else:
-                rows = [ids(passage.question), *map(ids, passage.sentences)]
-                source = _as_sentences(rows) if self.options.encoding == "sentences" else _as_tokens(rows)
-            encoded.append(Encoded(source, target, index=index))
-        return encoded
-
-    # -- judging and showing ------------------------------------------------------------------------------------
+            words = Counter(word for example in examples for word in example.source.words())
+            symbols = Counter(symbol for example in examples for symbol in self.linearise(example.reference))
+            self.target.vocabulary = Vocabulary.build(words + symbols, min_count=self.options.min_count)
+            self.source.use(self.target.vocabulary)
 
     def score(self, predictions: Sequence[str | Gold | None], references: Sequence[Gold]) -> Score:
         """SQuAD's figures, over all and by category."""
         answers = [given.answers[0] if isinstance(given, Gold) else given for given in predictions]
         return answer_scores(answers, references)
-
-    def to_text(self, prediction: str | Gold | None) -> str:
-        """The answer on one line, right answers separated by `|||`; empty for none."""
-        return f" {SEPARATOR} ".join(prediction.answers) if isinstance(prediction, Gold) else prediction or ""
-
-    def draw(self, prediction: str | None) -> str:
-        """The answer."""
-        return self.to_text(prediction) or "(no answer)"
 
 
 def _holds(passage: Passage, gold: Gold) -> bool:

@@ -1,0 +1,274 @@
+"""What a task is made of, and all that is the same for every one of them."""
+
+from __future__ import annotations
+
+import zlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from seq2seq_suite.config_section import Section
+from seq2seq_suite.data.formats import Row
+from seq2seq_suite.data.options import Data
+from seq2seq_suite.files import read_lines
+from seq2seq_suite.sizes import Sizes
+from seq2seq_suite.tasks.reading import place_of, read_examples
+from seq2seq_suite.types import END, Constraint, DataError, Encoded, Example, Hypothesis, Score
+
+Place = Mapping[str, Any]  # file and line, as a DataError takes them
+
+
+class Field(ABC):
+    """One side of a task: what its values are, how they become numbers, and what is kept of the training data."""
+
+    varies = False  # whether `draw` gives something else in each epoch
+
+    def read(self, row: Row) -> Any:
+        """The value in a row; raises DataError. For tasks whose two sides stand in columns of their own."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def fit(self, values: Sequence[Any]) -> None:
+        """Build vocabularies from the values of the training split."""
+
+    @abstractmethod
+    def save(self, folder: Path) -> None:
+        """Write them."""
+
+    @abstractmethod
+    def load(self, folder: Path) -> None:
+        """Read what `save` wrote; raises DataError."""
+
+    @abstractmethod
+    def sizes(self) -> dict[str, Any]:
+        """What it asks of the model: some of the fields of `Sizes`."""
+
+
+class Source(Field):
+    """What a task reads."""
+
+    def from_text(self, text: str, place: Place) -> Any:
+        """A value out of a line that a user typed; raises DataError."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def encode(self, value: Any, place: Place) -> np.ndarray:
+        """(S,...) its numbers; raises DataError where they are too many."""
+
+    def draw(self, value: Any, seed: int) -> np.ndarray:
+        """The same, as an epoch reads it."""
+        return self.encode(value, {})
+
+    def columns(self, value: Any) -> dict[str, Any]:
+        """The columns of a row that `read` makes this value of."""
+        raise NotImplementedError
+
+
+class Target(Field):
+    """What a task writes."""
+
+    @abstractmethod
+    def symbols(self, reference: Any) -> list[str]:
+        """What the decoder learns to write, without END."""
+
+    @abstractmethod
+    def encode(self, reference: Any, place: Place) -> list[int]:
+        """The symbols' ids."""
+
+    @abstractmethod
+    def parse(self, symbols: Sequence[str], example: Example) -> Any | None:
+        """The inverse of `symbols`; None for malformed ones: counted, never raised."""
+
+    @abstractmethod
+    def predicted(self, ids: Sequence[int], example: Example) -> Any | None:
+        """The same for ids."""
+
+    def draw(self, reference: Any, seed: int) -> list[int]:
+        """The ids as an epoch reads them."""
+        return self.encode(reference, {})
+
+    def constraint(self) -> Constraint | None:
+        """The automaton that keeps outputs well formed, None where any output is."""
+        return None
+
+    def to_text(self, prediction: Any | None) -> str:
+        """A prediction on one line, as `from_line` reads it."""
+        return prediction or ""
+
+    def from_line(self, line: str, place: Place) -> Any | None:
+        """A reference or a prediction out of a line of a file."""
+        return line
+
+    def show(self, prediction: Any | None) -> str:
+        """A prediction for a person at a terminal; may span lines."""
+        return self.to_text(prediction) or "(nothing)"
+
+    def columns(self, text: str) -> dict[str, Any]:
+        """The columns of a row whose reference `to_text` writes so."""
+        raise NotImplementedError
+
+
+class Task(ABC):
+    """A source, a target, and what is said of the two together. It knows no model.
+
+    A subclass makes `source` and `target`, says how a row becomes an example, if not by `read` of the two, and scores.
+
+    Args:
+        options: the section of the configuration that has the task's name.
+        data: the configuration's `data`.
+        seed: of everything that is drawn.
+        pieces_from: a run whose subwords are used, those of the weights that training begins with; empty to learn them.
+    """
+
+    name: ClassVar[str]
+    sections: ClassVar[Mapping[str, type[Section]]] = {}  # of the configuration, its own first
+    primary_metric: ClassVar[str]
+    higher_is_better: ClassVar[bool] = True
+    label_weights: Mapping[str, float] = {}  # kind of auxiliary source labels -> weight in the loss
+    rewritable: ClassVar[bool] = False  # whether another model may write the targets anew, see `row`
+    paints: ClassVar[bool] = False  # whether predictions are seen best in a picture, see `paint`
+    view: ClassVar[str] = ""  # what it sees of the embedded data
+    item: ClassVar[str] = "example"  # what an empty split lacks
+    expected: ClassVar[str] = "rows"  # what rows should be
+    source: Source
+    target: Target
+
+    def __init__(self, options: Any, data: Data, *, seed: int = 1, pieces_from: str = ""):
+        self.options, self.data, self.seed, self.pieces_from = options, data, seed, pieces_from
+
+    # -- data ---------------------------------------------------------------------------------------------------
+
+    def read(self, split: str) -> list[Example]:
+        """The examples of a split.
+
+        Raises:
+            DataError: a file is missing, the split is empty, or more rows than `data.max_bad_rows` are broken.
+        """
+        return read_examples(self.data, split, self.example, view=self.view, item=self.item, expected=self.expected)
+
+    def example(self, row: Row) -> Example | None:
+        """The example in a row, None to leave it out; raises DataError for a broken one."""
+        return Example(self.source.read(row), self.target.read(row), f"{row.file}:{row.line}")
+
+    def from_text(self, text: str, *, origin: str = "") -> Example:
+        """An example to predict from, out of a line that a user typed; raises DataError."""
+        return Example(self.source.from_text(text, place_of(origin)), None, origin)
+
+    def row(self, example: Example, text: str) -> dict[str, Any]:
+        """A row as `read` takes it: the example with `text`, as `to_text` gives it, in the reference's place."""
+        return {**self.source.columns(example.source), **self.target.columns(text)}
+
+    def read_references(self, path: Path) -> list[Any]:
+        """References or predictions from a file, one on each line."""
+        return [self.target.from_line(line, {"file": str(path), "line": number})
+                for number, line in enumerate(read_lines(path), 1)]
+
+    def inspect(self, split: str, examples: Sequence[Example]) -> list[str]:
+        """A line for each thing that looks wrong in a split, for `check`."""
+        return []
+
+    # -- numbers ------------------------------------------------------------------------------------------------
+
+    def fit(self, examples: Sequence[Example]) -> None:
+        """Build tokenizers and vocabularies from the training split."""
+        self.source.fit([example.source for example in examples])
+        self.target.fit([example.reference for example in examples])
+
+    def save(self, folder: Path) -> None:
+        """Write tokenizers and vocabularies."""
+        folder.mkdir(parents=True, exist_ok=True)
+        self.source.save(folder)
+        self.target.save(folder)
+
+    def load(self, folder: Path) -> None:
+        """Read what `save` wrote."""
+        self.source.load(folder)
+        self.target.load(folder)
+
+    def sizes(self) -> Sizes:
+        """What source and target ask of a model."""
+        return Sizes(**self.source.sizes(), **self.target.sizes())
+
+    def encode(self, examples: Sequence[Example]) -> list[Encoded]:
+        """Examples as numbers; `fit` or `load` came first."""
+        return [self._encoded(index, self.source.encode(example.source, place_of(example.origin)),
+                              None if example.reference is None else
+                              self.target.encode(example.reference, place_of(example.origin)))
+                for index, example in enumerate(examples)]
+
+    @property
+    def varies(self) -> bool:
+        """Whether training examples read differently in each epoch."""
+        return self.source.varies or self.target.varies
+
+    def encode_epoch(self, examples: Sequence[Example], epoch: int) -> Sequence[Encoded]:
+        """The training examples as an epoch reads them, all at once or drawn as they are asked for.
+
+        A function of the run's seed, the epoch and each example's place alone, so that a resumed run reads the same.
+        """
+        def seed(index: int, side: int) -> int:
+            return zlib.crc32(f"{self.seed}/{epoch}/{index}/{side}".encode())
+
+        return [self._encoded(index, self.source.draw(example.source, seed(index, 0)),
+                              self.target.draw(example.reference, seed(index, 1)))
+                for index, example in enumerate(examples)]
+
+    @staticmethod
+    def _encoded(index: int, source: np.ndarray, target: Sequence[int] | None) -> Encoded:
+        ids = [] if target is None else [*target, END]
+        return Encoded(source, np.array(ids, dtype=np.int64), index=index)
+
+    # -- outputs ------------------------------------------------------------------------------------------------
+
+    def linearise(self, reference: Any) -> list[str]:
+        """The symbols that the decoder learns to write."""
+        return self.target.symbols(reference)
+
+    def parse(self, symbols: Sequence[str], example: Example) -> Any | None:
+        """The inverse of `linearise`; None for malformed symbols: counted, never raised."""
+        return self.target.parse(symbols, example)
+
+    def read_hypothesis(self, hypothesis: Hypothesis, example: Example) -> Any | None:
+        """A search's output as a prediction; None if it is malformed."""
+        return self.target.predicted(hypothesis.symbols, example)
+
+    def constraint(self) -> Constraint | None:
+        """The automaton that keeps outputs well formed, None if the task has none."""
+        return self.target.constraint()
+
+    def tune(self, examples: Sequence[Example], decode: Callable[[Sequence[Example]], list[list[Hypothesis]]]) -> str:
+        """Settle on the validation split what is settled after training, a threshold say.
+
+        Args:
+            examples: of the validation split.
+            decode: gives the hypotheses of each.
+
+        Returns:
+            What was found, for the log; empty if there is nothing to settle.
+        """
+        return ""
+
+    @abstractmethod
+    def score(self, predictions: Sequence[Any | None], references: Sequence[Any]) -> Score:
+        """The task's metrics."""
+
+    def to_text(self, prediction: Any | None) -> str:
+        """A prediction on one line, as `read_references` reads it."""
+        return self.target.to_text(prediction)
+
+    def draw(self, prediction: Any | None) -> str:
+        """A prediction for a person at a terminal; may span lines."""
+        return self.target.show(prediction)
+
+    def paint(self, example: Example, prediction: Any | None, path: Path) -> None:
+        """Write the example's picture with the prediction in it; the name's ending chooses the format."""
+        raise NotImplementedError
+
+
+def refuse_long(length: int, most: int, what: str, place: Place, *, remedy: str) -> None:
+    """Raises DataError where a value is longer than the configuration lets it be."""
+    if length > most:
+        raise DataError(what, **place, expected=f"at most {most}", remedy=remedy)

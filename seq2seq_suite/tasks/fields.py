@@ -1,0 +1,322 @@
+"""Sources and targets that several tasks are made of: words, pieces of words, free text, symbols of a vocabulary."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from seq2seq_suite.data.formats import Row
+from seq2seq_suite.data.subwords import Characters, clean_text, load_subwords, train_subwords
+from seq2seq_suite.data.subwords import Subwords as Segmentation
+from seq2seq_suite.data.vocabulary import Vocabulary
+from seq2seq_suite.data.words import encode_words
+from seq2seq_suite.tasks.base import Field, Place, Source, Target, refuse_long
+from seq2seq_suite.tasks.reading import text_in
+from seq2seq_suite.types import BEGIN, END, SPECIALS, DataError, Example
+
+_LONGER = "raise data.max_length (and backbone.max_positions), or "
+
+
+class Words(Source):
+    """Words between two sentinels, each read by its type and, if wanted, by its letters.
+
+    Args:
+        longest: most words; a longer sentence is a bad row.
+        kept: words of a longer one that are read, the first ones; 0 reads all.
+        min_count: rarer words are <unknown>.
+        most: word types kept; 0 keeps all.
+        max_characters: letters kept of a word; 0 reads words by their types alone.
+        dropped: a word type's number in the training data -> chance to be <unknown> in training.
+        split: a line as words.
+    """
+
+    def __init__(self, *, longest: int, kept: int = 0, min_count: int = 1, most: int = 0, max_characters: int = 0,
+                 dropped: Callable[[int], float] = lambda count: 0.0,
+                 split: Callable[[str], Sequence[str]] = str.split, remedy: str = "split the sentence"):
+        self.longest, self.kept, self.min_count, self.most = longest, kept or None, min_count, most
+        self.max_characters, self.dropped, self.split, self.remedy = max_characters, dropped, split, remedy
+        self.words = self.characters = Vocabulary.build([])
+
+    def check(self, words: Sequence[str], place: Place, *, what: str = "sentence") -> tuple[str, ...]:
+        """Words that are there and not too many; raises DataError."""
+        if not words:
+            raise DataError(f"an empty {what}", **place, expected="words separated by spaces", remedy="remove it")
+        if len(words) > self.longest:
+            raise DataError(f"a {what} of {len(words)} words", **place, expected=f"at most {self.longest} words",
+                            remedy=_LONGER + self.remedy)
+        return tuple(words)
+
+    def from_text(self, text: str, place: Place) -> tuple[str, ...]:
+        """Words separated by spaces, if `split` does not say otherwise."""
+        return self.check(self.split(text), place)
+
+    def fit(self, values: Iterable[Sequence[str]]) -> None:
+        """Word types and letters."""
+        counts = Counter(word for words in values for word in words[: self.kept])
+        self.words = Vocabulary.build(counts, min_count=self.min_count,
+                                      max_size=self.most + len(SPECIALS) if self.most else 0)
+        self.characters = Vocabulary.build(Counter("".join(counts)) if self.max_characters else [])
+
+    def save(self, folder: Path) -> None:
+        """Write both vocabularies."""
+        self.words.save(folder / "words.json")
+        self.characters.save(folder / "characters.json")
+
+    def load(self, folder: Path) -> None:
+        """Read what `save` wrote."""
+        self.words = Vocabulary.load(folder / "words.json")
+        self.characters = Vocabulary.load(folder / "characters.json")
+
+    def sizes(self) -> dict[str, Any]:
+        """A front-end for words."""
+        dropped = [0.0 if index < len(SPECIALS) else self.dropped(count)
+                   for index, count in enumerate(self.words.counts)]
+        return {"source_symbols": len(self.words), "words": True, "unknown_probability": tuple(dropped),
+                "source_characters": len(self.characters) if self.max_characters else 0}
+
+    def encode(self, value: Sequence[str], place: Place) -> np.ndarray:
+        """(S+2, 1+C): see `data.words.encode_words`."""
+        return encode_words(value[: self.kept], self.words, max_characters=self.max_characters,
+                            characters=self.characters if self.max_characters else None)
+
+
+class Pieces(Field):
+    """Texts in pieces, learned from the training split or taken from another run.
+
+    Args:
+        name: of the file they are kept in.
+        kind: bpe, unigram or characters.
+        size: most pieces.
+        longest: most pieces of a text, and most words (or characters, where they are the pieces); 0 for no limit.
+        column: of a row, where the task does not read rows itself.
+        key: the option that names the column.
+        alpha: see `data.subwords.train_subwords`.
+        lower_case: whether texts are read and written so.
+        taken_from: a run whose pieces are used; empty to learn them.
+        what: a text in messages.
+    """
+
+    def __init__(self, name: str, kind: str, size: int, *, longest: int = 0, column: str = "", key: str = "",
+                 alpha: float = 0.0, lower_case: bool = False, taken_from: str = "", what: str = "sentence"):
+        self.name, self.kind, self.size, self.longest, self.column, self.key = name, kind, size, longest, column, key
+        self.alpha, self.lower_case, self.taken_from, self.what = alpha, lower_case, taken_from, what
+        self.pieces: Segmentation = Characters(Vocabulary.build([]))
+        self.varies = alpha > 0.0
+
+    def __len__(self) -> int:
+        return len(self.pieces)
+
+    def read(self, row: Row) -> str:
+        """The text in the column, which must not be empty."""
+        return self.check(text_in(row, self.column, self.key), {"file": row.file, "line": row.line})
+
+    def from_text(self, text: str, place: Place) -> str:
+        """The text itself."""
+        return self.check(text, place)
+
+    def check(self, text: str, place: Place) -> str:
+        """The text without blanks around; what is empty or too long, whatever the pieces, raises DataError."""
+        text = clean_text(text)
+        if not text:
+            raise DataError(f"an empty {self.what}", **place, expected=f"a {self.what} on each line",
+                            remedy="remove it")
+        unit, length = ("characters", len(text)) if self.kind == "characters" else ("words", text.count(" ") + 1)
+        self._refuse_long(length, unit, place)
+        return text
+
+    def _refuse_long(self, length: int, unit: str, place: Place) -> None:
+        if self.longest:
+            refuse_long(length, self.longest, f"a {self.what} of {length} {unit}", place,
+                        remedy=f"{_LONGER}split the {self.what}")
+
+    def written(self, text: str) -> str:
+        """A text as it is cut into pieces."""
+        return text.lower() if self.lower_case else text
+
+    def fit(self, values: Iterable[str]) -> None:
+        """Learn the pieces, or take the other run's; raises DataError if that has none."""
+        if not self.taken_from:
+            self.pieces = train_subwords(self.kind, map(self.written, values), size=self.size, alpha=self.alpha)
+            return
+        try:
+            self.load(Path(self.taken_from) / "vocabulary")
+        except DataError:
+            raise DataError(f"this run, of which init_from speaks, has no such subwords ({self.name})",
+                            file=self.taken_from, expected="a run whose subwords are of the same kind",
+                            remedy="correct init_from, give both runs the same options, or leave `frontend` out of "
+                                   "init_parts: the pieces are learned anew then") from None
+
+    def save(self, folder: Path) -> None:
+        """Write the pieces."""
+        self.pieces.save(folder, self.name)
+
+    def load(self, folder: Path) -> None:
+        """Read what `save` wrote."""
+        self.pieces = load_subwords(self.kind, folder, self.name, alpha=self.alpha)
+
+    def _ids(self, text: str, place: Place) -> list[int]:
+        ids = self.pieces.encode(self.written(text))
+        self._refuse_long(len(ids), "pieces", place)
+        return ids
+
+    def _drawn(self, text: str, seed: int) -> list[int]:
+        ids = self.pieces.sample(self.written(text), seed)
+        # The best segmentation is short enough, a drawn one may be too long for the model's positions.
+        return ids if not self.longest or len(ids) <= self.longest else self.pieces.encode(self.written(text))
+
+
+class Subwords(Pieces, Source):
+    """A text in pieces, END behind it."""
+
+    def encode(self, value: str, place: Place) -> np.ndarray:
+        """(S,) ids, END last."""
+        return np.array([*self._ids(value, place), END], dtype=np.int64)
+
+    def draw(self, value: str, seed: int) -> np.ndarray:
+        """The same in a segmentation drawn by the seed."""
+        return np.array([*self._drawn(value, seed), END], dtype=np.int64)
+
+    def columns(self, value: str) -> dict[str, str]:
+        """The text in its column."""
+        return {self.column: value}
+
+    def sizes(self) -> dict[str, Any]:
+        """A front-end for tokens."""
+        return {"source_symbols": len(self)}
+
+
+class Text(Pieces, Target):
+    """Free text in pieces: no output is malformed, but it may be empty.
+
+    Args:
+        nothing: what a person is shown for an empty one.
+        others: see `Pieces`.
+    """
+
+    def __init__(self, name: str, kind: str, size: int, *, nothing: str = "(nothing)", **others: Any):
+        super().__init__(name, kind, size, **others)
+        self.nothing = nothing
+
+    def symbols(self, reference: Any) -> list[str]:
+        """The pieces of what is to be written."""
+        return self.pieces.pieces(self.written(reference))
+
+    def encode(self, reference: Any, place: Place) -> list[int]:
+        """Their ids."""
+        return self._ids(reference, place)
+
+    def draw(self, reference: Any, seed: int) -> list[int]:
+        """The same in a segmentation drawn by the seed."""
+        return self._drawn(reference, seed)
+
+    def predicted(self, ids: Sequence[int], example: Example) -> str:
+        """The text of ids."""
+        return self.pieces.decode(ids)
+
+    def parse(self, symbols: Sequence[str], example: Example) -> str:
+        """The text that pieces make."""
+        return self.pieces.join(symbols)
+
+    def from_line(self, line: str, place: Place) -> str:
+        """A text; an empty line is an empty one."""
+        return clean_text(line)
+
+    def show(self, prediction: str | None) -> str:
+        """The text."""
+        return self.to_text(prediction) or self.nothing
+
+    def columns(self, text: str) -> dict[str, str]:
+        """The text in its column."""
+        return {self.column: text}
+
+    def sizes(self) -> dict[str, Any]:
+        """An output for each piece."""
+        return {"target_symbols": len(self)}
+
+
+class Parts(Pieces, Source):
+    """A source in parts, for a decoder that reads it as a language model reads its texts.
+
+    BEGIN, the pieces, and END between the parts: start and delimiter of Radford et al. 2018, 3.3. The file is that of
+    the task language_model.
+
+    Args:
+        size: most pieces.
+        longest: most pieces of a source.
+        parts: a value's texts.
+        taken_from: see `Pieces`.
+    """
+
+    def __init__(self, size: int, *, longest: int, parts: Callable[[Any], Sequence[str]], taken_from: str = ""):
+        super().__init__("pieces", "bpe", size, longest=longest, taken_from=taken_from, what="text")
+        self.parts = parts
+
+    def fit(self, values: Iterable[Any]) -> None:
+        """Learn the pieces of all parts, or take the other run's."""
+        super().fit(part for value in values for part in self.parts(value))
+
+    def load(self, folder: Path) -> None:
+        """Read what `save` wrote, of whatever kind."""
+        self.pieces = load_subwords("characters" if (folder / f"{self.name}.json").is_file() else "bpe", folder,
+                                    self.name)
+
+    def encode(self, value: Any, place: Place) -> np.ndarray:
+        """(S,) ids of the parts."""
+        ids = [BEGIN]
+        for number, part in enumerate(self.parts(value)):
+            ids += [END] * (number > 0) + self.pieces.encode(part)
+        refuse_long(len(ids), self.longest, f"a text of {len(ids)} pieces", place,
+                    remedy=f"{_LONGER}have texts cut to fewer words")
+        return np.array(ids, dtype=np.int64)
+
+    def sizes(self) -> dict[str, Any]:
+        """A front-end for tokens."""
+        return {"source_symbols": len(self)}
+
+
+class Symbols(Target):
+    """Symbols of a vocabulary.
+
+    Args:
+        name: of the file that it is kept in.
+        min_count: rarer symbols are <unknown>.
+    """
+
+    def __init__(self, name: str = "symbols", *, min_count: int = 1):
+        self.name, self.min_count, self.vocabulary = name, min_count, Vocabulary.build([])
+
+    def __len__(self) -> int:
+        return len(self.vocabulary)
+
+    def fit(self, values: Iterable[Any]) -> None:
+        """The symbols of the training split."""
+        counts = Counter(symbol for reference in values for symbol in self.symbols(reference))
+        self.vocabulary = Vocabulary.build(counts, min_count=self.min_count)
+
+    def save(self, folder: Path) -> None:
+        """Write the vocabulary."""
+        self.vocabulary.save(folder / f"{self.name}.json")
+
+    def load(self, folder: Path) -> None:
+        """Read what `save` wrote."""
+        self.vocabulary = Vocabulary.load(folder / f"{self.name}.json")
+
+    def encode(self, reference: Any, place: Place) -> list[int]:
+        """Their ids."""
+        return self.vocabulary.encode(self.symbols(reference))
+
+    def decode(self, ids: Sequence[int]) -> list[str]:
+        """Their names."""
+        return self.vocabulary.decode(ids)
+
+    def predicted(self, ids: Sequence[int], example: Example) -> Any | None:
+        """What symbols of these ids say."""
+        return self.parse(self.decode(ids), example)
+
+    def sizes(self) -> dict[str, Any]:
+        """An output for each symbol."""
+        return {"target_symbols": len(self)}
