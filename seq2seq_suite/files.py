@@ -90,14 +90,20 @@ def parse_json(text: str, *, file: str, line: int = 0, expected: str = "JSON", r
         expected, remedy: for the message.
 
     Raises:
-        DataError: it is no JSON, nested too deep, or holds a number of more digits than Python reads.
+        DataError: it is no JSON, nested too deep, or holds a number of more digits than Python reads or half a
+            character.
     """
     try:
-        return json.loads(text)
+        found = json.loads(text)
+        if "\\u" in text:  # may stand for one half of a pair of surrogates, which no text in UTF-8 has
+            json.dumps(found, ensure_ascii=False).encode()
+        return found
     except json.JSONDecodeError as error:
         line, got = line or error.lineno, f"invalid JSON at column {error.colno}: {error.msg}"
     except RecursionError:
         got = "the JSON is nested too deep"
+    except UnicodeEncodeError as error:
+        got = f"\\u{ord(error.object[error.start]):x} is half a character"
     except ValueError:
         got = f"invalid JSON: a number of more than {sys.get_int_max_str_digits():,} digits"
     raise DataError(got, file=file, line=line, expected=expected, remedy=remedy)

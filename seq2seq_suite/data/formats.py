@@ -243,8 +243,25 @@ def _recover_trees(text: str, file: str, bad: BadRows) -> Iterator[tuple[int, st
 
 
 def _read_with_datasets(file: Path, bad: BadRows) -> Iterator[Row]:
+    if kind(file) == ".parquet":
+        _refuse_unpacking(file)
     return load_rows(str(file), kind(file).removeprefix("."), data_files=str(file), split="train",
                       remedy="write the file again, or convert it to .jsonl")
+
+
+def _refuse_unpacking(file: Path) -> None:
+    """Raises DataError where Parquet says of itself that it unpacks to many times its size."""
+    from pyarrow import ArrowException
+    from pyarrow.parquet import read_metadata
+
+    try:
+        found = read_metadata(file)
+        size = sum(found.row_group(number).total_byte_size for number in range(found.num_row_groups))
+    except (ArrowException, OSError):  # what is wrong is said by whoever reads it
+        return
+    if size > max(_UNPACKED, _EXPANSION * file.stat().st_size):
+        raise DataError(f"the archive unpacks to more than {_EXPANSION} times its size", file=str(file),
+                        expected="rows as they are", remedy="look into it, and convert it to .jsonl if it is right")
 
 
 def load_rows(file: str, path: str, *, remedy: str, **options: str | None) -> Iterator[Row]:

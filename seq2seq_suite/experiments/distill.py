@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,7 +56,8 @@ def distill(loaded: LoadedRun, directory: Path, output: Path, *, command: list[s
     score = task.score(predictions, [example.reference for example in train])
     rows = [task.row(example, text if text.strip() else task.to_text(example.reference))
             for example, text in zip(train, texts, strict=True)]
-    known, counts = {to_json(task.row(example, "")) for example in train}, {}
+    # A source is known by its row without a reference, of which a row may say more than the target.
+    known, counts = {to_json(task.row(replace(example, reference=None), "")) for example in train}, {}
     for name, examples in (more or {}).items():
         new = {to_json(task.row(example, "")): example for example in examples}
         fresh = [example for row, example in new.items() if row not in known]

@@ -51,7 +51,8 @@ def score_labels(references: Sequence[Iterable[str]], predictions: Sequence[Iter
         raise ValueError("nothing to score")
     true, found = [set(one) for one in references], [set(one or ()) for one in predictions]
     names = [*dict.fromkeys(labels), *sorted(set().union(*true, *found) - set(labels))]
-    gold, guess = binarise(true, names), binarise(found, names)
+    # scikit-learn takes a single column for two classes; one of no label changes none of its averages.
+    gold, guess = (binarise(sets, names, least=2) for sets in (true, found))
     figures = {}
     for average in _AVERAGES:
         precision, recall, f1, _ = precision_recall_fscore_support(gold, guess, average=average, zero_division=0)
@@ -59,12 +60,12 @@ def score_labels(references: Sequence[Iterable[str]], predictions: Sequence[Iter
         if average == "micro":
             figures |= {"micro_precision": 100.0 * float(precision), "micro_recall": 100.0 * float(recall)}
     figures["subset_accuracy"] = 100.0 * float(accuracy_score(gold, guess))
-    figures["hamming_loss"] = float(hamming_loss(gold, guess))
+    figures["hamming_loss"] = float(hamming_loss(gold[:, : len(names)], guess[:, : len(names)])) if names else 0.0
     each = precision_recall_fscore_support(gold, guess, average=None, zero_division=0)
-    figures["macro_f1"] = 100.0 * float(each[2].mean())
+    figures["macro_f1"] = 100.0 * float(each[2][: len(names)].mean()) if names else 0.0
     figures["labels_per_example"] = float(guess.sum() / len(guess))
     figures["invalid_rate"] = 100.0 * sum(one is None for one in predictions) / len(predictions)
-    counts = zip(gold.sum(0).tolist(), guess.sum(0).tolist(), (gold * guess).sum(0).tolist(), strict=True)
+    counts = zip(*(sums.sum(0)[: len(names)].tolist() for sums in (gold, guess, gold * guess)), strict=True)
     table = [{"label": name, **{key: round(100.0 * float(column[place]), 2) for key, column
                                 in zip(("precision", "recall", "f1"), each[:3], strict=True)},
               "support": int(each[3][place])} for place, name in enumerate(names)]
@@ -74,14 +75,14 @@ def score_labels(references: Sequence[Iterable[str]], predictions: Sequence[Iter
     return Score(figures, signature, details, formula="f1", counts=tuple(each_example))
 
 
-def binarise(sets: Sequence[Iterable[str]], labels: Sequence[str]) -> np.ndarray:
-    """(examples, labels) int64, 1 where a label is in a set.
+def binarise(sets: Sequence[Iterable[str]], labels: Sequence[str], *, least: int = 0) -> np.ndarray:
+    """(examples, labels) int64, 1 where a label is in a set; of `least` columns, empty ones behind.
 
     >>> binarise([["b"], ["a", "b"], []], ["a", "b"]).tolist()
     [[0, 1], [1, 1], [0, 0]]
     """
     column = {name: place for place, name in enumerate(labels)}
-    matrix = np.zeros((len(sets), len(labels)), dtype=np.int64)
+    matrix = np.zeros((len(sets), max(least, len(labels))), dtype=np.int64)
     for row, names in enumerate(sets):
         matrix[row, [column[name] for name in names]] = 1
     return matrix

@@ -76,8 +76,8 @@ class SpeechTranslationTask(SoundTask):
 
     def row(self, example: Example, text: str) -> dict[str, str]:
         """The sound file, what is said, and the translation."""
-        return {**self.sound_row(example), self.options.text_column: example.reference.transcript,
-                self.options.translation_column: text}
+        said = {self.options.text_column: example.reference.transcript} if example.reference is not None else {}
+        return {**self.sound_row(example), **said, self.options.translation_column: text}
 
     def score(self, predictions: Sequence[str | Translated | None], references: Sequence[Translated]) -> Score:
         """BLEU and chrF."""

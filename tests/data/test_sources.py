@@ -276,6 +276,8 @@ BROKEN_ROWS = [
     ("a.mrg", b"(A 1)\n(A 2))\n(A 3)\n", 2, "a closing bracket without its opening one", "(LABEL child ...)"),
     ("a.mrg", b"(A 1)\n(A\n \xe9)\n(A 3)\n", 2, "the text is not UTF-8", "UTF-8"),
     ("a.jsonl", b'{"a": 1}\n{"a": ' + b"[" * 100_000 + b'\n{"a": 3}\n', 2, "nested too deep", "an object such as"),
+    ("a.jsonl", b'{"a": 1}\n{"a": "\\ude00"}\n{"a": 3}\n', 2, "\\ude00 is half a character", "such as"),
+    ("a.jsonl", b'{"a": 1}\n{"a": ["\\ud83d\\ude00", "\\ud83d"]}\n{"a": 3}\n', 2, "\\ud83d is half", "such as"),
     ("a.jsonl", b'{"a": 1}\n{"a": ' + b"9" * 5_000 + b'}\n{"a": 3}\n', 2, "more than 4,300 digits", "such as"),
     ("a.mrg", b"word\n(A 1)\n(A 3)\n", 1, "'word' stands outside a tree", "(LABEL child ...)"),
 ]
@@ -403,3 +405,12 @@ def test_every_line_is_a_row_or_in_the_report(tmp_path):
 def test_a_tree_is_told_by_the_line_it_begins_on():
     text = "(S (NN a))\n\n(S\n  (NN b))\n(S (NN c))\n"
     assert [line for line, _ in read_trees(text, file="a.mrg")] == [1, 3, 5]
+
+
+def test_parquet_that_unpacks_to_many_times_its_size_is_refused_before_it_is_read(tmp_path):
+    import pyarrow.parquet
+
+    file = tmp_path / "train.parquet"
+    pyarrow.parquet.write_table(pyarrow.table({"text": ["a" * 30_000_000]}), file, compression="zstd")
+    with pytest.raises(DataError, match="unpacks to more than 200 times its size"):
+        next(read_rows(str(tmp_path), "train", splits={}))

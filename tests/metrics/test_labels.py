@@ -81,3 +81,14 @@ def test_labels_and_examples_are_counted_one_by_one():
     assert score.figures["labels_per_example"] == pytest.approx(5 / 3)
     assert score.details["per_label"][0] == {"label": "a", "precision": 66.67, "recall": 100.0, "f1": 80.0,
                                              "support": 2}
+
+
+@pytest.mark.parametrize("labels", [["a"], []])
+def test_one_label_or_none_is_counted_as_many_are(labels):
+    """scikit-learn takes a matrix of one column for two classes, right ones among the empty."""
+    references, predictions = [set(labels), set(), set(labels), set()], [set(labels), set(labels), set(), set()]
+    figures = score_labels(references, predictions, labels=labels).figures
+    wanted = 50.0 if labels else 0.0
+    assert figures["micro_f1"] == figures["macro_f1"] == wanted
+    assert figures["samples_f1"] == wanted / 2 and figures["subset_accuracy"] == (50.0 if labels else 100.0)
+    assert figures["hamming_loss"] == (0.5 if labels else 0.0)

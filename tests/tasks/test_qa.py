@@ -314,3 +314,9 @@ def test_eight_questions_are_learned_by_heart(encoding, pointer, tmp_path):
         write_rows(tmp_path / "data", rows, split=split)
     summary = verbs.run(config, tmp_path / "run", resume=False, overwrite=False, command=["test"])
     assert summary["splits"]["train"]["exact_match"] == 100.0
+
+
+def test_a_question_without_an_answer_can_be_given_one():
+    task = make_task()
+    row = task.row(task.from_text("Where is Mary? ||| Mary went home."), "home")
+    assert row == {"question": "Where is Mary ?", "context": "Mary went home .", "answers": ["home"]}

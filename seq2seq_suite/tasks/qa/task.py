@@ -249,8 +249,9 @@ class QuestionAnsweringTask(Task):
     def row(self, example: Example, text: str) -> dict[str, Any]:
         """Question, context with a sentence on each line, answers, and the category."""
         passage: Passage = example.source
-        return {"question": " ".join(passage.question), "context": "\n".join(map(" ".join, passage.sentences)),
-                "answers": [answer.strip() for answer in text.split(SEPARATOR)], "type": example.reference.category}
+        row = {"question": " ".join(passage.question), "context": "\n".join(map(" ".join, passage.sentences)),
+               "answers": [answer.strip() for answer in text.split(SEPARATOR)]}
+        return row | ({"type": example.reference.category} if example.reference is not None else {})
 
     # -- numbers ------------------------------------------------------------------------------------------------
 
