@@ -60,12 +60,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     processes = int(os.environ.get("WORLD_SIZE", "1")) if "RANK" in os.environ else 1  # as torchrun sets them
     _stop_on_termination(once=processes > 1)
-    if processes > 1:
-        from seq2seq_suite.training import distributed
+    try:
+        if processes > 1:
+            from seq2seq_suite.training import distributed
 
-        code, complaint = distributed.together(lambda: _carry_out(arguments, processes))
-    else:
-        code, complaint = _carry_out(arguments, processes)
+            code, complaint = distributed.together(lambda: _carry_out(arguments, processes))
+        else:
+            code, complaint = _carry_out(arguments, processes)
+    except KeyboardInterrupt:  # while the processes find each other
+        code, complaint = 130, "interrupted"
     if complaint:
         _complain(complaint)
     return _flush(code)

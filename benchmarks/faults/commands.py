@@ -158,7 +158,8 @@ def start(main: Main, words: Sequence[str], folder: Path, *, within: Path | None
 
 def as_program(words: Sequence[str]) -> int:
     """A `Main` that becomes a Python of its own, as from a shell; its imports take seconds."""
-    os.execv(sys.executable, [sys.executable, "-m", "seq2seq_suite", *words])
+    paths = os.pathsep.join(filter(None, (str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH"))))
+    os.execve(sys.executable, [sys.executable, "-m", "seq2seq_suite", *words], {**os.environ, "PYTHONPATH": paths})
 
 
 def _take_over(files: Sequence[io.BufferedRandom], stdin: bytes, output: int | None) -> None:

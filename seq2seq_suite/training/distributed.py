@@ -200,6 +200,8 @@ def together(command: Callable[[], tuple[int, str]]) -> tuple[int, str]:
             backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
             distributed.init_process_group(backend, store=store, rank=rank, world_size=world, timeout=_PATIENCE)
             code, complaint = command()
+        except KeyboardInterrupt:  # before the command, which answers its own
+            code, complaint = 130, "interrupted"
         except BaseException as error:
             lost = _is_loss(error)
             with suppress(distributed.DistError):  # the store may be gone with the process that held it

@@ -18,7 +18,7 @@ from seq2seq_suite import __version__
 from seq2seq_suite.files import atomic_write_text, failure, naming, read_rows, to_json
 from seq2seq_suite.training.lock import LOCK, held
 from seq2seq_suite.training.records import read_provenance
-from seq2seq_suite.types import ConfigError, RunError
+from seq2seq_suite.types import ConfigError, DataError, RunError
 
 CONFIG = "config.yaml"
 # Everything a run writes. `--overwrite` deletes no directory that holds anything else.
@@ -108,6 +108,9 @@ class RunDirectory:
         try:
             yield self
             self.check_there()
+        except DataError:  # such as a checkpoint that went with the directory
+            self.check_there()
+            raise
         except OSError as error:
             self.check_there()
             saved = "; what was saved before is untouched, --resume goes on from there" if self.config.exists() else ""

@@ -150,6 +150,7 @@ def test_a_run_that_cannot_choose_is_refused_before_the_training(folder, tmp_pat
     def refused(message: str, **changes) -> None:
         given = config(folder, "ctc").model_dump()
         given = {**given, **changes, "search": {**given["search"], "rescorer": str(tmp_path / "other")}}
+        given = {key: value for key, value in given.items() if value is not None}
         with pytest.raises((ConfigError, DataError), match=message):
             verbs.run(Config.model_validate(given), tmp_path / "run", resume=False, overwrite=True, command=[])
         assert not (tmp_path / "run" / "metrics.jsonl").exists()
@@ -157,7 +158,7 @@ def test_a_run_that_cannot_choose_is_refused_before_the_training(folder, tmp_pat
     refused("not a run directory")
     left_to_right = config(folder, "ctc", max_updates=1).model_copy(update={"strategy": Config(task="qa").strategy})
     verbs.run(left_to_right, tmp_path / "other", resume=False, overwrite=False, command=["run"])
-    refused("its task is translation", task="qa", translation={})
+    refused("its task is translation", task="qa", translation=None)
     refused("its vocabulary is another one", translation={
         "source_subwords": "characters", "target_subwords": "characters", "joint": True})
     shutil.rmtree(tmp_path / "other" / "checkpoints")

@@ -98,6 +98,17 @@ def test_a_process_whose_partner_is_killed_ends_without_a_stack_trace(tmp_path, 
     assert killed == 0 or ends[0][2] == "the processes of this run have lost one another\n"
 
 
+def test_a_process_stopped_before_it_has_begun_stops_both(tmp_path, monkeypatch):
+    def work(*_, **__) -> None:
+        if ranks().rank == 1:
+            raise KeyboardInterrupt
+        ranks().highest(0)
+
+    monkeypatch.setattr(cli, "refuse_early", work)
+    ends = launch(partial(cli.main, []), tmp_path)
+    assert [code for code, _, _ in ends] == [130, 130] and not any("Traceback" in errors for _, _, errors in ends)
+
+
 def test_a_mistake_that_all_make_is_told_once(tmp_path):
     (tmp_path / "a.yaml").write_text("task: parsing\nsed: 3\n")
     for arguments, answer in ((["run", str(tmp_path / "a.yaml")], "did you mean seed?"), (["run"], "for help"),

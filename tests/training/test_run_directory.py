@@ -178,6 +178,14 @@ def test_a_directory_that_was_deleted_meanwhile_ends_the_run(tmp_path, again):
             run.append_metrics({"update": 1})
 
 
+def test_what_is_missing_because_the_directory_was_deleted_is_no_mistake_of_the_user(tmp_path):
+    with pytest.raises(RunError, match="deleted while it ran"), taken(tmp_path / "run") as run:
+        shutil.rmtree(run.path)
+        raise DataError("no checkpoint", file="run/checkpoints")
+    with pytest.raises(DataError, match="no checkpoint"), taken(tmp_path / "run"):
+        raise DataError("no checkpoint", file="run/checkpoints")
+
+
 def test_what_cannot_be_written_is_named_with_the_reason(tmp_path):
     with taken(tmp_path / "run") as run:
         run.write_config("x")
