@@ -30,6 +30,8 @@ class Slot:
 
 
 SLOTS = {
+    "greedy": Slot("strategies.beam:greedy_or_sample", "kernels.beam:greedy_or_sample"),
+    "beam": Slot("strategies.beam:beam_search", "kernels.beam:beam_search"),
     "attention": Slot("model.attention:attention", "kernels.attention:attention"),
     "cache": Slot("model.attention:KeysValues", "kernels.cache:KeysValues"),
     "depthwise": Slot("model.convolution:depthwise", "kernels.convolution:depthwise"),

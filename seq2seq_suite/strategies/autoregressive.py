@@ -7,12 +7,15 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from seq2seq_suite import kernels
 from seq2seq_suite.config_section import Fraction, NotNegativeFloat, ShareOrNone
 from seq2seq_suite.model.layers import causal
 from seq2seq_suite.model.seq2seq import Prompt, Seq2Seq
+from seq2seq_suite.sizes import Sizes
+from seq2seq_suite.strategies.auxiliary import Auxiliaries
 from seq2seq_suite.strategies.base import Strategy, StrategyOptions
 from seq2seq_suite.strategies.ctc_prefixes import ctc_greedy
-from seq2seq_suite.strategies.search import SearchOptions, beam_search, greedy_or_sample
+from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.types import BEGIN, Batch, Constraint, Hypothesis, Loss
 
 
@@ -46,6 +49,11 @@ class Autoregressive(Strategy):
     Options = AutoregressiveOptions
     writes = ("text", "trees")
 
+    def __init__(self, options: AutoregressiveOptions, sizes: Sizes, width: int,
+                 auxiliaries: Auxiliaries | None = None):
+        super().__init__(options, sizes, width, auxiliaries)
+        self.greedy, self.beam = kernels.chosen("greedy"), kernels.chosen("beam")
+
     def counts(self, model: Seq2Seq, batch: Batch) -> dict[str, int]:
         """The counts that `loss` will give."""
         counts = {"cross_entropy": int((batch.target_mask & ~batch.prompt_mask).sum())}
@@ -70,7 +78,7 @@ class Autoregressive(Strategy):
         prompt = self.remember(model, batch)
         if options.ctc_weight == 1.0 and options.beam_size == 1:  # the best path of CTC alone, without the decoder
             return [[Hypothesis(tuple(symbols), score)] for symbols, score in ctc_greedy(model.ctc(prompt.states))]
-        search = beam_search if options.beam_size > 1 and not options.sampling else greedy_or_sample
+        search = self.beam if options.beam_size > 1 and not options.sampling else self.greedy
         return search(model, batch, prompt, options=options, limit=limit, constraint=constraint)
 
     def remember(self, model: Seq2Seq, batch: Batch) -> Prompt:

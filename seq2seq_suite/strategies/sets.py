@@ -14,7 +14,7 @@ from seq2seq_suite.model.seq2seq import Prompt, Seq2Seq
 from seq2seq_suite.sizes import Sizes
 from seq2seq_suite.strategies.autoregressive import Autoregressive, AutoregressiveOptions, shift_right
 from seq2seq_suite.strategies.auxiliary import Auxiliaries
-from seq2seq_suite.strategies.search import SearchOptions, beam_search
+from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.types import BEGIN, END, PAD, SPECIALS, UNKNOWN, Batch, Constraint, Hypothesis, Loss, States
 
 _RARE = -4.0  # the bias of a fresh head: most labels do not hold
@@ -167,7 +167,7 @@ class Sets(Autoregressive):
         # Without a length penalty, so that a score is a log-probability.
         wide = replace(options, num_hypotheses=options.beam_size, length_penalty=0.0)
         prompt, view = self._read(model, batch)
-        found = beam_search(model, batch, prompt, options=wide, limit=limit, constraint=constraint)
+        found = self.beam(model, batch, prompt, options=wide, limit=limit, constraint=constraint)
         verdicts = view.logits.cpu().double() if view is not None and self.sets.head_mixture else None
         symbols = model.output.bias.numel()
         return [self._decide(hypotheses, verdicts[row] if verdicts is not None else None, symbols)

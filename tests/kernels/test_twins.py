@@ -154,4 +154,5 @@ def test_the_fast_convolution_stays_in_float32():
 
 
 def test_every_slot_has_a_case():
-    assert {case.slot for case in CASES.values()} == set(kernels.SLOTS)
+    searches = {"greedy", "beam"}  # tests/strategies/test_search_loops.py and test_models.py hold both to loops
+    assert {case.slot for case in CASES.values()} | searches == set(kernels.SLOTS)

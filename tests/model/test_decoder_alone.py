@@ -11,7 +11,7 @@ from seq2seq_suite.model.layers import causal
 from seq2seq_suite.sizes import Sizes
 from seq2seq_suite.strategies.autoregressive import Autoregressive, shift_right
 from seq2seq_suite.strategies.auxiliary import Auxiliaries
-from seq2seq_suite.strategies.search import SearchOptions, beam_search, one_best
+from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.types import BEGIN, END, PAD, UNKNOWN
 
 SIZES = Sizes(target_symbols=9, source_symbols=11, language=True)
@@ -66,7 +66,8 @@ def test_losses_and_gradients_are_those_of_one_pass(make_model, make_batch):
 def test_search_is_a_plain_loop(make_model, make_batch, kind):
     model = make_model(SIZES, encoder="none", **kind)
     batch, limit = replace(make_batch([3, 6, 1, 4], [1, 1, 1, 1]), indices=(0, 1, 2, 3)), torch.full((4,), 7)
-    found = one_best(model, batch, options=SearchOptions(), limit=limit)
+    generate = strategy_of(Autoregressive).generate
+    found = generate(model, batch, options=SearchOptions(), limit=limit)
     for row, (hypothesis,) in enumerate(found):
         written = [BEGIN]
         source = batch.source[row][batch.source_mask[row]]
@@ -76,7 +77,7 @@ def test_search_is_a_plain_loop(make_model, make_batch, kind):
             written.append(int(logits.argmax()))
         assert list(hypothesis.symbols) == [symbol for symbol in written[1:] if symbol != END]
     wide = SearchOptions(beam_size=3)
-    together = beam_search(model, batch, options=wide, limit=limit)
+    together = generate(model, batch, options=wide, limit=limit)
     for row, (hypothesis,) in enumerate(together):
-        alone = beam_search(model, batch.select([row]), options=wide, limit=limit[:1])[0][0]
+        alone = generate(model, batch.select([row]), options=wide, limit=limit[:1])[0][0]
         assert hypothesis.symbols == alone.symbols and hypothesis.score == pytest.approx(alone.score, abs=1e-4)

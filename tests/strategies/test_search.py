@@ -11,7 +11,7 @@ from seq2seq_suite.data.batching import collate
 from seq2seq_suite.model.layers import causal
 from seq2seq_suite.sizes import Sizes
 from seq2seq_suite.strategies.autoregressive import Autoregressive
-from seq2seq_suite.strategies.search import SearchOptions, _draw
+from seq2seq_suite.strategies.search import SearchOptions, sample
 from seq2seq_suite.types import BEGIN, END, PAD, UNKNOWN, Batch, Hypothesis
 
 NEVER_WRITTEN = [PAD, BEGIN, UNKNOWN]
@@ -159,10 +159,10 @@ def test_samples_are_as_frequent_as_they_are_likely(make_model, make_batch, temp
 def test_top_k_and_top_p_keep_the_head_of_the_distribution():
     probabilities = torch.tensor([0.1, 0.4, 0.15, 0.3, 0.05]).log().expand(500, -1)
     torch.manual_seed(4)
-    assert set(_draw(probabilities, SearchOptions(top_k=2)).tolist()) == {1, 3}
-    assert set(_draw(probabilities, SearchOptions(top_p=0.69)).tolist()) == {1, 3}
-    assert set(_draw(probabilities, SearchOptions(top_p=0.71)).tolist()) == {1, 2, 3}
-    assert set(_draw(probabilities, SearchOptions()).tolist()) == {0, 1, 2, 3, 4}
+    assert set(sample(probabilities, SearchOptions(top_k=2)).tolist()) == {1, 3}
+    assert set(sample(probabilities, SearchOptions(top_p=0.69)).tolist()) == {1, 3}
+    assert set(sample(probabilities, SearchOptions(top_p=0.71)).tolist()) == {1, 2, 3}
+    assert set(sample(probabilities, SearchOptions()).tolist()) == {0, 1, 2, 3, 4}
 
 
 def test_several_samples_are_sorted_and_follow_the_seed(make_model, make_batch):

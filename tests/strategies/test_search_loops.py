@@ -11,6 +11,7 @@ from making import strategy_of
 from plain import NEVER, UNREADABLE, alone, collapse
 from torch.nn import functional
 
+from seq2seq_suite import kernels
 from seq2seq_suite.model.layers import causal
 from seq2seq_suite.model.seq2seq import Prompt
 from seq2seq_suite.sizes import Sizes
@@ -136,9 +137,15 @@ class PlainChain(Plain):
         return {END: found[END]} if len(prefix) == limit - 1 else found
 
 
-def generate(model, batch: Batch, limit: list[int], constraint=None, **options):
-    return strategy_of(Autoregressive).generate(model, batch, options=SearchOptions(**options),
-                                                limit=torch.tensor(limit), constraint=constraint)
+@pytest.fixture(params=kernels.KINDS)
+def generate(request):
+    with kernels.use(request.param):
+        strategy = strategy_of(Autoregressive)
+
+    def search(model, batch: Batch, limit: list[int], constraint=None, **options):
+        return strategy.generate(model, batch, options=SearchOptions(**options), limit=torch.tensor(limit),
+                                 constraint=constraint)
+    return search
 
 
 def assert_found(found, expected, limit):
@@ -152,7 +159,7 @@ def assert_found(found, expected, limit):
 @pytest.mark.parametrize("alpha", [0.0, 1.0, 2.0])
 @pytest.mark.parametrize("beam_size", [2, 3])
 @pytest.mark.parametrize("num_hypotheses", [1, 2])
-def test_beam_search_is_its_plain_loops(make_model, make_batch, beam_size, num_hypotheses, alpha):
+def test_beam_search_is_its_plain_loops(generate, make_model, make_batch, beam_size, num_hypotheses, alpha):
     for seed in (1, 2):
         model, batch, limits = make_model(seed=seed), make_batch([5, 3], [2, 2], seed=seed), [9, 5]
         with torch.no_grad():
@@ -164,7 +171,7 @@ def test_beam_search_is_its_plain_loops(make_model, make_batch, beam_size, num_h
 
 @pytest.mark.parametrize("alpha", [0.0, 1.0, 2.0])
 @pytest.mark.parametrize("seed", range(10))
-def test_search_over_a_random_table_is_its_plain_loops(make_batch, seed, alpha):
+def test_search_over_a_random_table_is_its_plain_loops(generate, make_batch, seed, alpha):
     batch, limits = make_batch([5, 3, 4], [2, 2, 2]), [16, 2, 7]
     torch.manual_seed(seed)
     table = 3.0 * torch.randn(8, 8)
@@ -177,7 +184,7 @@ def test_search_over_a_random_table_is_its_plain_loops(make_batch, seed, alpha):
             assert_found(found[row], expected[:num_hypotheses], limit)
 
 
-def test_a_longer_output_overtakes_where_the_length_penalty_lets_it(make_batch):
+def test_a_longer_output_overtakes_where_the_length_penalty_lets_it(generate, make_batch):
     table = torch.full((6, 6), -99.0)
     table[BEGIN, END], table[BEGIN, 4] = math.log(0.6), math.log(0.4)
     table[4, 4], table[4, END] = math.log(0.99), math.log(0.01)
@@ -189,7 +196,7 @@ def test_a_longer_output_overtakes_where_the_length_penalty_lets_it(make_batch):
 @torch.inference_mode()
 @pytest.mark.parametrize("weight", [0.4, 0.9])
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_search_with_ctc_is_its_plain_loops(make_model, make_batch, weight, seed):
+def test_search_with_ctc_is_its_plain_loops(generate, make_model, make_batch, weight, seed):
     model, batch, limits = make_model(SIZES, seed=seed, noise=0.4), make_batch([4, 3], [2, 2], seed=seed), [6, 3]
     one_best = generate(model, batch, limits, ctc_weight=weight, length_penalty=0.0)
     beams = generate(model, batch, limits, ctc_weight=weight, length_penalty=1.0, beam_size=3, num_hypotheses=3)
@@ -201,7 +208,7 @@ def test_search_with_ctc_is_its_plain_loops(make_model, make_batch, weight, seed
 
 @torch.inference_mode()
 @pytest.mark.parametrize("beam_size", [1, 3])
-def test_ctc_alone_spells_without_the_decoder(make_model, make_batch, beam_size):
+def test_ctc_alone_spells_without_the_decoder(generate, make_model, make_batch, beam_size):
     model, batch = make_model(SIZES, noise=0.4), make_batch([4, 3], [2, 2])
     found = generate(model, batch, [6, 6], ctc_weight=1.0, beam_size=beam_size, length_penalty=0.0)
     for row, (best,) in enumerate(found):
@@ -216,7 +223,7 @@ def test_ctc_alone_spells_without_the_decoder(make_model, make_batch, beam_size)
 
 @torch.inference_mode()
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_search_under_an_automaton_shares_probability_among_what_it_allows(make_model, make_batch, seed):
+def test_search_under_an_automaton_shares_probability_among_what_it_allows(generate, make_model, make_batch, seed):
     model, batch, limits = make_model(seed=seed), make_batch([5, 3], [2, 2], seed=seed), [7, 3]
     rules = LabelAutomaton(9)
     one_best = generate(model, batch, limits, rules, length_penalty=0.0)
@@ -229,7 +236,7 @@ def test_search_under_an_automaton_shares_probability_among_what_it_allows(make_
 
 @torch.inference_mode()
 @pytest.mark.parametrize("beam_size", [1, 3])
-def test_what_is_given_of_the_target_is_where_search_begins(make_model, make_batch, beam_size):
+def test_what_is_given_of_the_target_is_where_search_begins(generate, make_model, make_batch, beam_size):
     model, batch = make_model(), make_batch([5, 3], [4, 4])
     given = torch.tensor([[True, True, False, False]]).expand(2, -1)
     found = generate(model, replace(batch, prompt_mask=given), [5, 4], beam_size=beam_size, length_penalty=0.0)
@@ -255,7 +262,7 @@ class Endless(LabelAutomaton):
 
 
 @pytest.mark.parametrize("options", [{}, {"sampling": True}, {"beam_size": 3, "num_hypotheses": 3}])
-def test_the_limit_ends_an_output_that_its_automaton_would_not(make_model, make_batch, options):
+def test_the_limit_ends_an_output_that_its_automaton_would_not(generate, make_model, make_batch, options):
     found = generate(make_model(), make_batch([5, 3], [2, 2]), [4, 2], Endless(9), **options)
     for row, limit in zip(found, (4, 2), strict=True):
         assert len(row) == options.get("num_hypotheses", 1)

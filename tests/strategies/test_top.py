@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from seq2seq_suite.strategies.search import NEVER, _top
+from seq2seq_suite.kernels.beam import top_k
+from seq2seq_suite.strategies.search import NEVER
 
 
 @pytest.mark.parametrize("symbols", [3, 27, 300, 640, 2560, 2561, 8000, 8039])
@@ -12,7 +13,7 @@ def test_top_is_topk_at_any_number_of_symbols(symbols, count):
     generator = torch.Generator().manual_seed(symbols)
     scores = torch.stack([torch.randperm(symbols, generator=generator).float() for _ in range(5)])
     scores[scores < symbols // 2] = NEVER
-    best, places = _top(scores, count)
+    best, places = top_k(scores, count)
     assert torch.equal(best, scores.topk(min(count, symbols), 1).values)
     assert torch.equal(best, scores.gather(1, places))
 
@@ -20,5 +21,5 @@ def test_top_is_topk_at_any_number_of_symbols(symbols, count):
 def test_the_last_symbols_count_although_they_fill_no_block():
     scores = torch.zeros(2, 1000)
     scores[:, -1], scores[:, -2] = 2.0, 1.0
-    best, places = _top(scores, 2)
+    best, places = top_k(scores, 2)
     assert best.tolist() == [[2.0, 1.0]] * 2 and places.tolist() == [[999, 998]] * 2

@@ -2,9 +2,11 @@
 
 import pytest
 import torch
+from making import strategy_of
 
 from seq2seq_suite.sizes import Sizes
-from seq2seq_suite.strategies.search import SearchOptions, beam_search, one_best
+from seq2seq_suite.strategies.autoregressive import Autoregressive
+from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.tasks.multilabel.label_automaton import LabelAutomaton
 from seq2seq_suite.types import END, SPECIALS
 
@@ -47,8 +49,8 @@ def test_selected_rows_keep_their_own_past():
 def test_every_search_gives_a_set_under_a_rough_model(make_model, make_batch, options):
     model = make_model(Sizes(target_symbols=SYMBOLS, source_symbols=11), noise=1.0)
     batch = make_batch([3, 7, 5], [2, 2, 2])
-    search = beam_search if options.beam_size > 1 else one_best
-    found = search(model, batch, options=options, limit=torch.tensor([20, 20, 20]), constraint=LabelAutomaton(SYMBOLS))
+    found = strategy_of(Autoregressive).generate(model, batch, options=options, limit=torch.tensor([20, 20, 20]),
+                                                 constraint=LabelAutomaton(SYMBOLS))
     for hypotheses in found:
         for hypothesis in hypotheses:
             assert hypothesis.symbols

@@ -1,0 +1,129 @@
+"""Greedy search, sampling and beam search over all sentences and beams at once.
+
+Measured: greedy 9 times, with a beam of 4 some 8 times the sentences a second of a sentence at a time (64 short ones,
+width 128, one thread).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from seq2seq_suite.model.seq2seq import Prompt, Seq2Seq
+from seq2seq_suite.strategies.finished import Finished
+from seq2seq_suite.strategies.search import NEVER, SearchOptions, Stepper, sample
+from seq2seq_suite.types import END, Batch, Constraint, Hypothesis
+
+_BLOCK = 64  # symbols, in `top_k`
+
+
+@torch.inference_mode()
+def greedy_or_sample(model: Seq2Seq, batch: Batch, prompt: Prompt, *, options: SearchOptions, limit: Tensor,
+                     constraint: Constraint | None = None) -> list[list[Hypothesis]]:
+    """Greedy search or sampling. Finished rows leave the batch, so that the long ones do not pay for the short."""
+    if options.sampling and options.num_hypotheses > 1:
+        draws = [greedy_or_sample(model, batch, prompt, options=replace(options, num_hypotheses=1), limit=limit,
+                                  constraint=constraint) for _ in range(options.num_hypotheses)]
+        return [sorted((draw[item][0] for draw in draws), key=lambda h: -h.score) for item in range(limit.size(0))]
+    stepper = Stepper(model, constraint, options)
+    rows, previous, labels = stepper.start(batch, prompt, limit)
+    count, device = limit.size(0), limit.device
+    outputs = torch.full((count, int(limit.max())), END, device=device)
+    totals = torch.zeros(count, device=device)
+    lengths = limit.clone()
+    complete = torch.zeros(count, dtype=torch.bool, device=device)
+    alive = torch.arange(count, device=device)  # the items that the rows stand for
+    for step in range(int(limit.max())):
+        log_probabilities, rows = stepper.log_probabilities(rows, previous, limit[alive] == step + 1)
+        if options.sampling:
+            previous = sample(log_probabilities, options)
+            gained = log_probabilities.gather(1, previous.unsqueeze(1)).squeeze(1)
+        else:
+            gained, previous = log_probabilities.max(-1)  # a third of the time of argmax on a CPU
+        totals[alive] += gained
+        outputs[alive, step] = previous
+        ended = previous == END
+        if bool(ended.any()):
+            done = alive[ended]
+            lengths[done] = step + 1
+            complete[done] = limit[done] > step + 1
+            going = (~ended).nonzero().squeeze(1)
+            if going.numel() == 0:
+                break
+            alive, previous = alive[going], previous[going]
+            rows = rows.select(going, going)
+        rows = stepper.advance(rows, previous)
+    scores = options.normalise(totals, lengths).tolist()
+    return [[Hypothesis(tuple(symbols[: length - 1]), score, done, label)]
+            for symbols, length, score, done, label
+            in zip(outputs.tolist(), lengths.tolist(), scores, complete.tolist(), labels, strict=True)]
+
+
+def top_k(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """The largest scores (N,V) of each row and their places, (N,min(count,V)) each.
+
+    They lie in the `count` blocks of largest maximum, or in what is left after the last whole block. To find maxima
+    is several times faster than to sort out all of a row.
+    """
+    rows, symbols = scores.shape
+    if symbols <= 4 * count * _BLOCK:
+        return scores.topk(min(count, symbols), 1)
+    whole = symbols // _BLOCK * _BLOCK
+    places = torch.arange(symbols, device=scores.device)
+    blocks = scores[:, :whole].unflatten(1, (-1, _BLOCK)).amax(2).topk(count, 1).indices
+    candidates = torch.cat((places[:whole].view(-1, _BLOCK)[blocks].flatten(1), places[whole:].expand(rows, -1)), 1)
+    best, chosen = scores.gather(1, candidates).topk(count, 1)
+    return best, candidates.gather(1, chosen)
+
+
+@torch.inference_mode()
+def beam_search(model: Seq2Seq, batch: Batch, prompt: Prompt, *, options: SearchOptions, limit: Tensor,
+                constraint: Constraint | None = None) -> list[list[Hypothesis]]:
+    """Beam search over all sentences and beams at once; `prompt` is of the batch's sources.
+
+    A sentence is finished when nothing still open can beat the complete outputs that are asked for, were all its
+    remaining symbols certain; finished sentences leave the batch.
+    """
+    stepper = Stepper(model, constraint, options)
+    rows, previous, labels = stepper.start(batch, prompt, limit)
+    beams, device = options.beam_size, limit.device
+    asked = min(options.num_hypotheses, beams)
+    results: list[list[Hypothesis]] = [[] for _ in labels]
+    alive = torch.arange(limit.size(0), device=device)
+    rows = rows.select(alive.repeat_interleave(beams))
+    scores = torch.full((alive.size(0), beams), NEVER, device=device)
+    scores[:, 0] = 0.0
+    history = torch.empty(alive.size(0), beams, 0, dtype=torch.int64, device=device)
+    previous = previous.repeat_interleave(beams)
+    finished = Finished.none(alive.size(0), beams, int(limit.max()), device)
+    for step in range(int(limit.max())):
+        last_step = limit[alive] == step + 1
+        log_probabilities, rows = stepper.log_probabilities(rows, previous, last_step.repeat_interleave(beams))
+        # 2k candidates hold at least k that do not end, since each beam can end in one way only.
+        likeliest, symbols = (found.view(alive.size(0), beams, -1) for found in top_k(log_probabilities, 2 * beams))
+        totals = (scores.unsqueeze(2) + likeliest).flatten(1)
+        best, place = totals.topk(min(2 * beams, totals.size(1)), 1)
+        beam, symbol = place // likeliest.size(2), symbols.flatten(1).gather(1, place)
+        past = history.gather(1, beam.unsqueeze(2).expand(-1, -1, step))
+        ends = symbol == END
+        ending = options.normalise(best, step + 1).masked_fill(~ends, NEVER)
+        finished = finished.merge(ending, past, (~last_step).unsqueeze(1).expand_as(ending))
+        scores, kept = best.masked_fill(ends, NEVER).topk(beams, 1)
+        beam, symbol = beam.gather(1, kept), symbol.gather(1, kept)
+        history = torch.cat((past.gather(1, kept.unsqueeze(2).expand(-1, -1, step)), symbol.unsqueeze(2)), 2)
+        bound = options.normalise(scores[:, 0], limit[alive])
+        done = (bound <= finished.scores[:, asked - 1]) | (scores[:, 0] == NEVER)
+        for sentence in done.nonzero().squeeze(1).tolist():
+            item = int(alive[sentence])
+            results[item] = finished.hypotheses(sentence, asked, labels[item])
+        going = (~done).nonzero().squeeze(1)
+        if going.numel() == 0:
+            break
+        selected = (going.unsqueeze(1) * beams + beam[going]).flatten()
+        rows = rows.select(selected, going if going.numel() < done.numel() else None)
+        alive, scores, history = alive[going], scores[going], history[going]
+        finished, previous = finished.select(going), symbol[going].flatten()
+        rows = stepper.advance(rows, previous)
+    return results

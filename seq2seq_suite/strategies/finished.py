@@ -1,0 +1,51 @@
+"""The complete outputs that a batched search has found so far."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from seq2seq_suite.strategies.search import NEVER
+from seq2seq_suite.types import END, Hypothesis
+
+
+@dataclass(frozen=True)
+class Finished:
+    """The best complete outputs of each sentence: scores (B,k), symbols (B,k,L), lengths (B,k), uncut (B,k)."""
+
+    scores: Tensor
+    symbols: Tensor
+    lengths: Tensor
+    complete: Tensor
+
+    @staticmethod
+    def none(sentences: int, beams: int, longest: int, device: torch.device) -> Finished:
+        return Finished(torch.full((sentences, beams), NEVER, device=device),
+                         torch.full((sentences, beams, longest), END, device=device),
+                         torch.zeros(sentences, beams, dtype=torch.int64, device=device),
+                         torch.zeros(sentences, beams, dtype=torch.bool, device=device))
+
+    def merge(self, scores: Tensor, history: Tensor, complete: Tensor) -> Finished:
+        """With candidates (B,c) of symbols (B,c,t), keeping the best k."""
+        beams, step = self.scores.size(1), history.size(2)
+        best, place = torch.cat((self.scores, scores), 1).topk(beams, 1)
+        padded = self.symbols.new_full((*history.shape[:2], self.symbols.size(2)), END)
+        padded[:, :, :step] = history
+        symbols = torch.cat((self.symbols, padded), 1)
+        lengths = torch.cat((self.lengths, torch.full_like(scores, step, dtype=torch.int64)), 1)
+        flags = torch.cat((self.complete, complete), 1)
+        return Finished(best, symbols.gather(1, place.unsqueeze(2).expand(-1, -1, symbols.size(2))),
+                         lengths.gather(1, place), flags.gather(1, place))
+
+    def select(self, sentences: Tensor) -> Finished:
+        return Finished(self.scores[sentences], self.symbols[sentences], self.lengths[sentences],
+                         self.complete[sentences])
+
+    def hypotheses(self, sentence: int, count: int, labels: tuple[int, ...]) -> list[Hypothesis]:
+        """The best of one sentence."""
+        found = zip(self.symbols[sentence].tolist(), self.lengths[sentence].tolist(), self.scores[sentence].tolist(),
+                    self.complete[sentence].tolist(), strict=True)
+        return [Hypothesis(tuple(symbols[:length]), score, complete, labels)
+                for symbols, length, score, complete in found if score > NEVER][:count]
