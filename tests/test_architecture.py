@@ -1,6 +1,7 @@
 """The shape of the house: who may import whom, and how large a room may be."""
 
 import ast
+import re
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1] / "seq2seq_suite"
@@ -107,6 +108,12 @@ def test_the_readme_names_what_a_student_reads_in_order():
     places = [text.index(f"`{name.rpartition('/')[2]}`" if number else f"`{name}`")
               for number, name in enumerate(STUDENTS_PATH)]
     assert places == sorted(places)
+
+
+def test_private_names_of_torch_are_in_one_file():
+    private = {str(path.relative_to(PACKAGE)): found for path in PACKAGE.rglob("*.py")
+               if (found := re.findall(r"torch(?:\.\w+)*\.(?:_(?!_)|ops\b)\w*", path.read_text()))}
+    assert set(private) <= {"kernels/torch_private.py"}, private
 
 
 def test_no_layer_keeps_its_cache():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -15,6 +15,29 @@ def packed_linear(weight: Tensor, bias: Tensor) -> Callable[[Tensor], Tensor] | 
         return None
     packed = torch.ops.mkldnn._reorder_linear_weight(weight)
     return lambda hidden: torch.ops.mkldnn._linear_pointwise(hidden, packed, bias, "none", [], "")
+
+
+def foreach(operation: str, tensors: Sequence[Tensor], *others: Sequence[Tensor] | float, alpha: float = 1.0
+            ) -> Sequence[Tensor]:
+    """A method of Tensor, `lerp` or `add_` say, called for each of many tensors in one call of PyTorch.
+
+    Args:
+        operation: the method's name.
+        tensors: each of any shape.
+        others: its arguments: a tensor for each of them, or a number for all.
+        alpha: factor of what `add_` adds.
+
+    Returns:
+        What the method gave for each; the tensors themselves where it works in place.
+    """
+    options = {"alpha": alpha} if alpha != 1.0 else {}
+    together = getattr(torch, f"_foreach_{operation}", None)
+    if together is not None:
+        found = together(tensors, *others, **options)
+        return tensors if found is None else found
+    return [getattr(tensor, operation)(*(other if isinstance(other, (int, float)) else other[place]
+                                         for other in others), **options)
+            for place, tensor in enumerate(tensors)]
 
 
 def cpu_multiplies_bfloat16() -> bool:

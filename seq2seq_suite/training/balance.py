@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import torch
 from torch import nn
 
+from seq2seq_suite.kernels.torch_private import foreach
 from seq2seq_suite.training.distributed import ALONE, Ranks
 from seq2seq_suite.types import Batch
 
@@ -52,7 +53,7 @@ class GradientBalance:
         norm = float(torch.nn.utils.get_total_norm(measured))
         norm = self.norms[task] = _DECAY * self.norms.get(task, norm) + (1.0 - _DECAY) * norm
         factor = (self.weights[task] / norm) ** self.exponent if norm else 1.0
-        torch._foreach_mul_([parameter.grad for parameter in self.parameters if parameter.grad is not None], factor)
+        foreach("mul_", [parameter.grad for parameter in self.parameters if parameter.grad is not None], factor)
         for parameter, gradient in zip(self.parameters, before, strict=True):
             if gradient is not None:
                 parameter.grad = gradient if parameter.grad is None else parameter.grad + gradient

@@ -8,6 +8,8 @@ from collections import defaultdict
 import torch
 from torch import Tensor, nn
 
+from seq2seq_suite.kernels.torch_private import foreach
+
 _A, _B, _C, _STEPS, _LEAST = 3.4445, -4.7750, 2.0315, 5, 1e-7
 
 
@@ -44,10 +46,10 @@ class Muon(torch.optim.Optimizer):
                 continue
             grads = [parameter.grad for parameter in moved]
             momenta = [self._momentum(parameter) for parameter in moved]
-            torch._foreach_lerp_(momenta, grads, 1.0 - group["momentum"])
-            wanted = torch._foreach_lerp(grads, momenta, group["momentum"])
+            foreach("lerp_", momenta, grads, 1.0 - group["momentum"])
+            wanted = foreach("lerp", grads, momenta, group["momentum"])
             if group["weight_decay"]:
-                torch._foreach_mul_(moved, 1.0 - group["lr"] * group["weight_decay"])
+                foreach("mul_", moved, 1.0 - group["lr"] * group["weight_decay"])
             shapes: dict[tuple[int, ...], list[int]] = defaultdict(list)
             for place, parameter in enumerate(moved):
                 shapes[tuple(parameter.flatten(1).shape)].append(place)
@@ -55,7 +57,7 @@ class Muon(torch.optim.Optimizer):
                 steps = orthogonal(torch.stack([wanted[place].view(shape) for place in places]))
                 steps = steps.to(moved[places[0]].dtype)
                 size = group["lr"] * 0.2 * math.sqrt(max(shape))
-                torch._foreach_add_([moved[place].view(shape) for place in places], list(steps.unbind()), alpha=-size)
+                foreach("add_", [moved[place].view(shape) for place in places], list(steps.unbind()), alpha=-size)
 
     def _momentum(self, parameter: nn.Parameter) -> Tensor:
         state = self.state[parameter]

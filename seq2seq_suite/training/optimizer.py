@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
+from seq2seq_suite.kernels.torch_private import foreach
 from seq2seq_suite.model.output import Labeller
 from seq2seq_suite.model.variants.experts import MixtureOfExperts
 from seq2seq_suite.training.muon import Muon
@@ -117,7 +118,7 @@ class MovingAverage:
         """Take in the weights after `updates` updates."""
         decay = min(self.decay, (1 + updates) / (10 + updates))
         current = [parameter for _, parameter in model.named_parameters()]
-        torch._foreach_lerp_(list(self.weights.values()), current, 1.0 - decay)
+        foreach("lerp_", list(self.weights.values()), current, 1.0 - decay)
 
     @torch.no_grad()
     def swap(self, model: nn.Module) -> None:

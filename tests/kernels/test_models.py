@@ -1,10 +1,13 @@
 """Whole models and strategies of plain code are those of fast kernels: in loss, gradients and outputs."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 from making import strategy_of
 
 from seq2seq_suite import kernels
+from seq2seq_suite.model.attention import KeysValues
 from seq2seq_suite.strategies.autoregressive import Autoregressive
 from seq2seq_suite.strategies.ctc import Ctc
 from seq2seq_suite.strategies.search import SearchOptions
@@ -36,3 +39,27 @@ def test_plain_models_learn_and_write_what_fast_ones_do(make_model, make_batch, 
     (*fast, fast_outputs), (*plain, plain_outputs) = found
     torch.testing.assert_close(fast, plain, rtol=1e-3, atol=1e-4)
     assert fast_outputs == plain_outputs
+
+
+def test_every_slot_is_read_by_models_or_strategies(make_model, make_batch):
+    called, components = set(), {}
+
+    def noted(slot):
+        plain = kernels.implementation(slot, "plain")
+
+        def call(*given, **named):
+            called.add(slot)
+            return plain(*given, **named)
+        return call
+
+    for slot in kernels.SLOTS:
+        components[slot] = noted(slot)
+    components["cache"] = SimpleNamespace(empty=lambda like: called.add("cache") or KeysValues.empty(like))
+    batch, limit = make_batch([5, 3], [4, 6]), torch.tensor([6, 6])
+    for kind, backbone in ((Autoregressive, {}), (Ctc, {"decoder_kernel": 3})):
+        with kernels.use("fast", components):
+            model, strategy = make_model(**backbone), strategy_of(kind)
+        strategy.loss(model.train(), batch)
+        for beam in (1, 2):
+            strategy.generate(model.eval(), batch, options=SearchOptions(beam_size=beam), limit=limit)
+    assert called == set(kernels.SLOTS)
