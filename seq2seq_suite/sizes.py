@@ -33,7 +33,7 @@ class Sizes:
         source_symbols: token or word types.
         source_characters: letters, where words are read by their letters; otherwise 0.
         words: True for sources (B,S,P), words with pieces; False for (B,S) tokens.
-        source_labels: (kind, classes) of the auxiliary labels of each source position.
+        source_labels: (kind, classes, weight in the loss) of the auxiliary labels of each source position.
         num_focus: K; 0 without a guide.
         num_context: M.
         unknown_probability: chance of each word type to be dropped to <unknown> in training.
@@ -45,13 +45,12 @@ class Sizes:
             number of a sentence is its place.
         pointer: True where tokens of the source are symbols of the target and may be copied.
         sound: for sources (B,S,F) of log-mel features; None for symbols.
-        ctc_symbols: symbols of `Batch.transcript`, the blank among them; 0 without CTC.
+        ctc_symbols: symbols of the transcript, the blank among them; 0 without CTC.
         picture_stride: pixels along each side of a patch, for sources (B,H,W,3); 0 for other sources.
         picture_rows: rows of encoder positions of a picture.
         picture_channels: of the first convolution.
         patches: cut them from the pixels instead of convolving.
         has_source: False for a language model, which has no encoder.
-        language: True where the source's symbols are to be foreseen, too.
         sets: how targets that are sets are learned; None for other targets.
         boxes: how objects are written; None for other targets.
     """
@@ -60,7 +59,7 @@ class Sizes:
     source_symbols: int
     source_characters: int = 0
     words: bool = False
-    source_labels: tuple[tuple[str, int], ...] = ()
+    source_labels: tuple[tuple[str, int, float], ...] = ()
     num_focus: int = 0
     num_context: int = 0
     unknown_probability: tuple[float, ...] = ()
@@ -76,7 +75,6 @@ class Sizes:
     picture_channels: int = 32
     patches: bool = False
     has_source: bool = True
-    language: bool = False
     sets: SetOptions | None = None
     boxes: BoxOptions | None = None
 

@@ -6,7 +6,7 @@ M context symbols. Masks are bool and True means real or visible, everywhere.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -111,24 +111,16 @@ class Encoded:
     Args:
         source: (S,) ids, (S,P) pieces of each word, or (S,F) features.
         target: (T,) ids, ends in END; empty when there is no reference.
-        source_labels: (S,L) ids of auxiliary labels of L kinds for each source position, -1 for none; or None.
-        focus: (T,K) source positions that each target symbol is tied to, -1 for none; or None.
-        context: (T,M) symbols that describe the state before each target symbol, 0 for none; or None.
         index: the example's place in its split.
-        scores: (V,) what a model outside says of each target symbol; or None.
-        transcript: (U,) ids of what is said in the source, for CTC; or None.
         given: (T,) bool, True for target symbols that are not to be predicted; or None for none.
+        auxiliary: what is known besides, by the names that `Batch.auxiliary` lists; without its padding.
     """
 
     source: np.ndarray
     target: np.ndarray
-    source_labels: np.ndarray | None = None
-    focus: np.ndarray | None = None
-    context: np.ndarray | None = None
     index: int = 0
-    scores: np.ndarray | None = None
-    transcript: np.ndarray | None = None
     given: np.ndarray | None = None
+    auxiliary: Mapping[str, np.ndarray] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -136,32 +128,29 @@ class Batch:
     """Padded examples of one task.
 
     Args:
-        source: (B,S) ids, (B,S,P) pieces of each word, (B,S,F) features, or None (language model).
-        source_mask: (B,S) bool, or None with `source`.
+        source: (B,S) ids, (B,S,P) pieces of each word, (B,S,F) features, or (B,H,W,3) pictures; not read by a language
+            model.
+        source_mask: (B,S) bool.
         target: (B,T) ids, each row ends in END; strategies add BEGIN or MASK.
         target_mask: (B,T) bool.
-        prompt_mask: (B,T) bool, True = given, not predicted.
+        given: (B,T) bool, True = given, not predicted.
         task: the task's name.
         indices: the examples' places in their split.
-        source_labels: (B,S,L) ids, -1 where there is none; or None.
-        focus: (B,T,K) source positions, -1 for none; or None.
-        context: (B,T,M) symbols, 0 for none; or None.
-        scores: (B,V) float32, what a model outside says of each target symbol; or None.
-        transcript: (B,U) ids of what is said in the source, padded with 0, for CTC; or None.
+        auxiliary: what all examples have besides. `focus` (B,T,K) int64, source positions that each target symbol is
+            tied to, -1 for none, and `context` (B,T,M) int64, symbols that describe the state before it, 0 for none,
+            for a guide; `ctc` (B,U) int64, what is said in the source, padded with 0; `scores` (B,V) float32, what a
+            model outside says of each target symbol; labels of the source positions (B,S) int64, -1 for none, under
+            their kind.
     """
 
-    source: Tensor | None
-    source_mask: Tensor | None
+    source: Tensor
+    source_mask: Tensor
     target: Tensor
     target_mask: Tensor
-    prompt_mask: Tensor
+    given: Tensor
     task: str
     indices: tuple[int, ...] = ()
-    source_labels: Tensor | None = None
-    focus: Tensor | None = None
-    context: Tensor | None = None
-    scores: Tensor | None = None
-    transcript: Tensor | None = None
+    auxiliary: Mapping[str, Tensor] = field(default_factory=dict)
 
     def to(self, device: Any) -> Batch:
         """The same batch on `device`."""
@@ -173,12 +162,9 @@ class Batch:
         return replace(self._map(lambda tensor: tensor[chosen]), indices=tuple(self.indices[row] for row in chosen))
 
     def _map(self, change: Callable[[Tensor], Tensor]) -> Batch:
-        changed = {}
-        for name in ("source", "source_mask", "target", "target_mask", "prompt_mask",
-                     "source_labels", "focus", "context", "scores", "transcript"):
-            tensor = getattr(self, name)
-            changed[name] = None if tensor is None else change(tensor)
-        return replace(self, **changed)
+        tensors = map(change, (self.source, self.source_mask, self.target, self.target_mask, self.given))
+        auxiliary = {name: change(tensor) for name, tensor in self.auxiliary.items()}
+        return Batch(*tensors, self.task, self.indices, auxiliary)
 
 
 @dataclass(frozen=True)
@@ -201,7 +187,7 @@ class States:
     """What every front-end and every encoder returns: values (B,S',D) and mask (B,S').
 
     `symbols` (B,S') are the target symbols at the positions, where outputs may be copied from there; or None.
-    `scores` (B,V) is what a model outside says of each target symbol; or None. `balance` is where layers of experts
+    `balance` is where layers of experts
     leave their load-balance losses, a list of the one pass that these states belong to; None where nothing learns.
     `past` is the `model.decoder.Cache` of a source that the decoder itself has read, otherwise None; `select` drops it.
     """
@@ -209,14 +195,13 @@ class States:
     values: Tensor
     mask: Tensor
     symbols: Tensor | None = None
-    scores: Tensor | None = None
     balance: list[Tensor] | None = None
     past: Any = None
 
     def select(self, rows: Tensor) -> States:
         """The given rows, (B',) int64."""
         return States(*(None if tensor is None else tensor.index_select(0, rows)
-                        for tensor in (self.values, self.mask, self.symbols, self.scores)))
+                        for tensor in (self.values, self.mask, self.symbols)))
 
 
 @dataclass(frozen=True)
@@ -245,17 +230,14 @@ class Hypothesis:
         symbols: target ids without BEGIN and END.
         score: the figure it was ranked by, higher is better.
         complete: False if the length limit forced its END.
-        source_labels: predicted auxiliary labels of the source positions, of the first kind; empty without one.
-        marginals: probability of each target symbol to be in the set; empty unless asked for.
-        certainties: probability of each object's class; empty for other tasks.
+        details: what else is said, by name: a label of each source position under its kind; `marginals`, the
+            probability of each target symbol to be in the set; `certainties`, that of each object's class.
     """
 
     symbols: tuple[int, ...]
     score: float
     complete: bool = True
-    source_labels: tuple[int, ...] = ()
-    marginals: tuple[float, ...] = ()
-    certainties: tuple[float, ...] = ()
+    details: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
 
 
 class ConstraintState(Protocol):

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
 from typing import Any
 
 import torch
+from torch import nn
 
+from seq2seq_suite.model.output import OutputLayer
 from seq2seq_suite.sizes import BoxOptions, SetOptions, Sizes
-from seq2seq_suite.strategies.auxiliary import Auxiliaries
+from seq2seq_suite.strategies.auxiliary import Auxiliaries, Auxiliary, Labels, Language, Transcript
 from seq2seq_suite.strategies.base import Strategy
+from seq2seq_suite.strategies.ctc_head import CtcHead
 
 
 def strategy_of(kind: type[Strategy], *, sizes: Sizes | None = None, sets: SetOptions | None = None,
@@ -22,8 +26,20 @@ def strategy_of(kind: type[Strategy], *, sizes: Sizes | None = None, sets: SetOp
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         made = kind(kind.Options(**options), replace(sizes, sets=sets or sizes.sets, boxes=boxes or sizes.boxes), width,
-                    auxiliaries)
+                    copy.deepcopy(auxiliaries))
         with torch.no_grad():
-            for parameter in made.parameters():
+            for parameter in reversed(list(made.parameters())):  # its own come last
                 parameter.add_(torch.randn_like(parameter) * noise)
     return made
+
+
+def auxiliaries_of(sizes: Sizes, *, ctc: float = 0.0, language: float = 0.0, balance_weight: float = 0.0,
+                   width: int = 16) -> Auxiliaries:
+    """Labels of the source where there are any; with a weight, its transcript and itself."""
+    parts: list[Auxiliary] = [Labels(kind, nn.Linear(width, classes), weight)
+                              for kind, classes, weight in sizes.source_labels]
+    if ctc:
+        parts.append(Transcript("ctc", CtcHead(width, sizes.ctc_symbols), ctc))
+    if language:
+        parts.append(Language("language", OutputLayer(width, sizes.source_symbols), language))
+    return Auxiliaries(parts, balance_weight=balance_weight)

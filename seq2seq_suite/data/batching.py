@@ -26,31 +26,18 @@ def collate(items: Sequence[Encoded], task: str, *, few_shapes: bool = False) ->
         source_mask=torch.arange(source_width) < source_lengths.unsqueeze(1),
         target=_pad([item.target for item in items], 0, target_width),
         target_mask=torch.arange(target_width) < target_lengths.unsqueeze(1),
-        prompt_mask=_pad([np.zeros(len(item.target), dtype=bool) if item.given is None else item.given
-                          for item in items], False, target_width), task=task,
+        given=_pad([np.zeros(len(item.target), dtype=bool) if item.given is None else item.given for item in items],
+                   False, target_width), task=task,
         indices=tuple(item.index for item in items),
-        source_labels=_pad_labels([item.source_labels for item in items], None if is_picture else source_width),
-        focus=_pad_optional([item.focus for item in items], -1, target_width),
-        context=_pad_optional([item.context for item in items], 0, target_width),
-        scores=_stack_optional([item.scores for item in items]),
-        transcript=_pad_transcripts([item.transcript for item in items]))
+        auxiliary={name: _pad_auxiliary(name, [item.auxiliary[name] for item in items], target_width,
+                                        None if is_picture else source_width)
+                   for name in items[0].auxiliary if all(name in item.auxiliary for item in items)})
 
 
-def _pad_transcripts(arrays: list[np.ndarray | None]) -> Tensor | None:
-    return None if any(array is None for array in arrays) else _pad(arrays, 0, max(map(len, arrays)))
-
-
-def _stack_optional(arrays: list[np.ndarray | None]) -> Tensor | None:
-    return None if any(array is None for array in arrays) else torch.from_numpy(np.stack(arrays))
-
-
-def _pad_labels(arrays: list[np.ndarray | None], width: int | None) -> Tensor | None:
-    """Labels of source positions; those of a picture's patches are as many in each, and no `width` is known."""
-    return _pad_optional(arrays, -1, width or max(0 if array is None else len(array) for array in arrays))
-
-
-def _pad_optional(arrays: list[np.ndarray | None], value: int, width: int) -> Tensor | None:
-    return None if any(array is None for array in arrays) else _pad(arrays, value, width)
+def _pad_auxiliary(name: str, arrays: list[np.ndarray], target_width: int, source_width: int | None) -> Tensor:
+    """As long as the target or as the longest of them; labels as long as the source, if its positions are known."""
+    width = {"focus": target_width, "context": target_width, "ctc": None, "scores": None}.get(name, source_width)
+    return _pad(arrays, 0 if name in ("context", "ctc") else -1, width or max(map(len, arrays)))
 
 
 def _pad(arrays: Sequence[np.ndarray], value: int, width: int) -> Tensor:

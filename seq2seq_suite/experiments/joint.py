@@ -37,7 +37,7 @@ from seq2seq_suite.tasks import open_task
 from seq2seq_suite.tasks.base import Task
 from seq2seq_suite.training import checkpoint
 from seq2seq_suite.training.balance import GradientBalance
-from seq2seq_suite.training.build import build_decoder, choose_device, choose_precision, sizes_of, use_threads
+from seq2seq_suite.training.build import build_decoder, choose_device, choose_precision, use_threads
 from seq2seq_suite.training.distributed import ALONE, Ranks
 from seq2seq_suite.training.evaluate import Decoder, evaluate_splits, settle
 from seq2seq_suite.training.run_directory import RunDirectory
@@ -109,7 +109,7 @@ def build_joint(config: Config, tasks: Mapping[str, Task], *, device: torch.devi
     like: list[tuple[Sizes, Seq2Seq]] = []
     for name, task in tasks.items():
         parts[name] = replace(build_decoder(config.tasks[name], task, device=device, like=like), ranks=ranks)
-        like.append((sizes_of(config.tasks[name], task), parts[name].model))
+        like.append((task.sizes(), parts[name].model))
     learner = JointLearner({name: decoder.learner for name, decoder in parts.items()},
                            {name: part.task_weight for name, part in config.tasks.items()})
     return JointDecoder(parts, learner, device)

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from seq2seq_suite.model.seq2seq import Prompt, Seq2Seq
+from seq2seq_suite.strategies.ctc_prefixes import Prefixes
 from seq2seq_suite.strategies.finished import Finished
 from seq2seq_suite.strategies.search import NEVER, SearchOptions, Stepper, sample
 from seq2seq_suite.types import END, Batch, Constraint, Hypothesis
@@ -21,14 +22,14 @@ _BLOCK = 64  # symbols, in `top_k`
 
 @torch.inference_mode()
 def greedy_or_sample(model: Seq2Seq, batch: Batch, prompt: Prompt, *, options: SearchOptions, limit: Tensor,
-                     constraint: Constraint | None = None) -> list[list[Hypothesis]]:
+                     constraint: Constraint | None = None, prefixes: Prefixes | None = None) -> list[list[Hypothesis]]:
     """Greedy search or sampling. Finished rows leave the batch, so that the long ones do not pay for the short."""
     if options.sampling and options.num_hypotheses > 1:
         draws = [greedy_or_sample(model, batch, prompt, options=replace(options, num_hypotheses=1), limit=limit,
-                                  constraint=constraint) for _ in range(options.num_hypotheses)]
+                                  constraint=constraint, prefixes=prefixes) for _ in range(options.num_hypotheses)]
         return [sorted((draw[item][0] for draw in draws), key=lambda h: -h.score) for item in range(limit.size(0))]
     stepper = Stepper(model, constraint, options)
-    rows, previous, labels = stepper.start(batch, prompt, limit)
+    rows, previous = stepper.start(batch, prompt, limit, prefixes)
     count, device = limit.size(0), limit.device
     outputs = torch.full((count, int(limit.max())), END, device=device)
     totals = torch.zeros(count, device=device)
@@ -56,9 +57,8 @@ def greedy_or_sample(model: Seq2Seq, batch: Batch, prompt: Prompt, *, options: S
             rows = rows.select(going, going)
         rows = stepper.advance(rows, previous)
     scores = options.normalise(totals, lengths).tolist()
-    return [[Hypothesis(tuple(symbols[: length - 1]), score, done, label)]
-            for symbols, length, score, done, label
-            in zip(outputs.tolist(), lengths.tolist(), scores, complete.tolist(), labels, strict=True)]
+    return [[Hypothesis(tuple(symbols[: length - 1]), score, done)] for symbols, length, score, done
+            in zip(outputs.tolist(), lengths.tolist(), scores, complete.tolist(), strict=True)]
 
 
 def top_k(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
@@ -80,17 +80,17 @@ def top_k(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
 
 @torch.inference_mode()
 def beam_search(model: Seq2Seq, batch: Batch, prompt: Prompt, *, options: SearchOptions, limit: Tensor,
-                constraint: Constraint | None = None) -> list[list[Hypothesis]]:
+                constraint: Constraint | None = None, prefixes: Prefixes | None = None) -> list[list[Hypothesis]]:
     """Beam search over all sentences and beams at once; `prompt` is of the batch's sources.
 
     A sentence is finished when nothing still open can beat the complete outputs that are asked for, were all its
     remaining symbols certain; finished sentences leave the batch.
     """
     stepper = Stepper(model, constraint, options)
-    rows, previous, labels = stepper.start(batch, prompt, limit)
+    rows, previous = stepper.start(batch, prompt, limit, prefixes)
     beams, device = options.beam_size, limit.device
     asked = min(options.num_hypotheses, beams)
-    results: list[list[Hypothesis]] = [[] for _ in labels]
+    results: list[list[Hypothesis]] = [[] for _ in limit]
     alive = torch.arange(limit.size(0), device=device)
     rows = rows.select(alive.repeat_interleave(beams))
     scores = torch.full((alive.size(0), beams), NEVER, device=device)
@@ -116,8 +116,7 @@ def beam_search(model: Seq2Seq, batch: Batch, prompt: Prompt, *, options: Search
         bound = options.normalise(scores[:, 0], limit[alive])
         done = (bound <= finished.scores[:, asked - 1]) | (scores[:, 0] == NEVER)
         for sentence in done.nonzero().squeeze(1).tolist():
-            item = int(alive[sentence])
-            results[item] = finished.hypotheses(sentence, asked, labels[item])
+            results[int(alive[sentence])] = finished.hypotheses(sentence, asked)
         going = (~done).nonzero().squeeze(1)
         if going.numel() == 0:
             break

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
 
 from seq2seq_suite.model.audio import Masking, Subsampled
-from seq2seq_suite.model.ctc import CtcHead
 from seq2seq_suite.model.embeddings import token_embedding
 from seq2seq_suite.model.frontends import Tokens, Words
 from seq2seq_suite.model.guide import Guide
-from seq2seq_suite.model.output import Labeller, OutputLayer
+from seq2seq_suite.model.output import OutputLayer
 from seq2seq_suite.model.picture import ConvolutionalStem, Patches
 from seq2seq_suite.model.pointer import Pointer
 from seq2seq_suite.model.segments import Segments, Sentences
-from seq2seq_suite.model.seq2seq import Extras, Seq2Seq
+from seq2seq_suite.model.seq2seq import Seq2Seq
 from seq2seq_suite.model.stacks import build_decoder, build_encoder, build_positions
 from seq2seq_suite.model.variants.factorised import FactorisedEmbedding
 from seq2seq_suite.sizes import Sizes, SoundShape
@@ -39,15 +37,13 @@ def build_model(backbone: Backbone, sizes: Sizes, *, like: Sequence[tuple[Sizes,
     """
     embedding = token_embedding(sizes.target_symbols, backbone.width, narrow_width=backbone.embedding_width)
     output = OutputLayer(backbone.width, sizes.target_symbols, tied=embedding if backbone.tie_embeddings else None)
-    extras, encodes = _build_extras(backbone.width, sizes), sizes.has_source and backbone.encoder != "none"
+    guide = Guide(backbone.width, sizes.num_focus, sizes.num_context, sizes.target_symbols) if sizes.num_focus else None
+    pointer = Pointer(backbone.width) if sizes.pointer else None
+    encodes = sizes.has_source and backbone.encoder != "none"
     positions = build_positions(backbone)
     # Source and target are one sequence to a decoder alone: learned positions go on from one to the other.
     frontend = _build_frontend(backbone, sizes, embedding, build_positions(backbone) if encodes else positions
                                ) if sizes.has_source else None
-    if sizes.language:
-        language = OutputLayer(backbone.width, sizes.source_symbols,
-                               tied=frontend.embedding if backbone.tie_embeddings else None)
-        extras = replace(extras, language=language)
     if like:
         encoder, decoder = like[0][1].encoder, like[0][1].decoder
         alike = [model.frontend for other, model in like if sizes.sound is not None and other.sound is not None
@@ -57,21 +53,12 @@ def build_model(backbone: Backbone, sizes: Sizes, *, like: Sequence[tuple[Sizes,
         encoder = build_encoder(backbone) if encodes else None
         decoder = build_decoder(backbone, has_memory=encodes)
     return Seq2Seq(frontend, encoder, decoder, positions=positions, embedding=embedding, output=output,
-                   dropout_rate=backbone.dropout, extras=extras, has_tag=backbone.source_tag)
+                   dropout_rate=backbone.dropout, guide=guide, pointer=pointer, has_tag=backbone.source_tag)
 
 
 def _heard(sound: SoundShape) -> tuple[int, int]:
     """What front-ends for sound must have in common to be one."""
     return len(sound.mean), sound.subsampling
-
-
-def _build_extras(width: int, sizes: Sizes) -> Extras:
-    guide = None
-    if sizes.num_focus:
-        guide = Guide(width, sizes.num_focus, sizes.num_context, sizes.target_symbols)
-    return Extras(guide=guide, labeller=Labeller(width, sizes.source_labels) if sizes.source_labels else None,
-                  pointer=Pointer(width) if sizes.pointer else None,
-                  ctc=CtcHead(width, sizes.ctc_symbols) if sizes.ctc_symbols else None)
 
 
 def _build_frontend(backbone: Backbone, sizes: Sizes, target_embedding: nn.Embedding | FactorisedEmbedding,

@@ -97,31 +97,3 @@ class OutputLayer(nn.Module):
 
     def _narrow(self, hidden: Tensor) -> Tensor:
         return hidden if self.projection is None else functional.linear(hidden, self.projection.t())
-
-
-class Labeller(nn.Module):
-    """Auxiliary labels of source positions, a linear layer for each kind: they teach the encoder directly.
-
-    Args:
-        width: D.
-        kinds: (name, classes) of each kind, in the order of the columns of `Batch.source_labels`.
-    """
-
-    def __init__(self, width: int, kinds: tuple[tuple[str, int], ...]):
-        super().__init__()
-        self.heads = nn.ModuleDict({name: nn.Linear(width, classes) for name, classes in kinds})
-
-    def losses(self, states: Tensor, labels: Tensor) -> dict[str, Tensor]:
-        """Summed cross-entropy of each kind, float32; states (B,S,D), labels (B,S,L) with -1 for none."""
-        return {name: functional.cross_entropy(head(states).float().flatten(0, 1), labels[..., place].flatten(),
-                                               ignore_index=-1, reduction="sum")
-                for place, (name, head) in enumerate(self.heads.items())}
-
-    def counts(self, labels: Tensor) -> dict[str, int]:
-        """How many labels of each kind there are in (B,S,L)."""
-        found = (labels >= 0).flatten(0, 1).sum(0).tolist()
-        return dict(zip(self.heads, found, strict=True))
-
-    def forward(self, states: Tensor) -> Tensor:
-        """The likeliest label of the first kind, (B,S,D) -> (B,S) int64."""
-        return next(iter(self.heads.values()))(states).argmax(-1)

@@ -11,12 +11,11 @@ from typing import Protocol
 import torch
 from torch import Tensor, nn
 
-from seq2seq_suite.model.ctc import CtcHead
 from seq2seq_suite.model.decoder import Cache, Memory, TransformerDecoder
 from seq2seq_suite.model.dropout import Dropout
 from seq2seq_suite.model.guide import Guide
 from seq2seq_suite.model.layers import causal
-from seq2seq_suite.model.output import UNLIKELY, Labeller, OutputLayer
+from seq2seq_suite.model.output import UNLIKELY, OutputLayer
 from seq2seq_suite.model.pointer import Pointer, smoothed_cross_entropy
 from seq2seq_suite.model.variants.experts import MixtureOfExperts
 from seq2seq_suite.model.variants.factorised import FactorisedEmbedding
@@ -52,25 +51,6 @@ class Prompt:
         return Prompt(memory, guide, self.states.select(sentences), added, self.output)
 
 
-@dataclass(frozen=True)
-class Extras:
-    """What only some tasks ask of the model.
-
-    Args:
-        guide: adds the automaton's state to the decoder's input.
-        labeller: predicts auxiliary labels at each source position.
-        pointer: lets symbols be copied from the source.
-        ctc: spells what is said in the source out of the encoder's output.
-        language: foresees the source's symbols where the decoder reads them.
-    """
-
-    guide: Guide | None = None
-    labeller: Labeller | None = None
-    pointer: Pointer | None = None
-    ctc: CtcHead | None = None
-    language: OutputLayer | None = None
-
-
 class Seq2Seq(nn.Module):
     """An encoder-decoder Transformer made of given parts, or a decoder alone.
 
@@ -85,20 +65,20 @@ class Seq2Seq(nn.Module):
         embedding: of target symbols.
         output: hidden -> logits.
         dropout_rate: of the embedded target.
-        extras: what the task asks for besides.
+        guide: adds the automaton's state to the decoder's input.
+        pointer: lets symbols be copied from the source.
         has_tag: adds a learned vector to what the front-end gives, which tells the tasks of a joint run apart.
     """
 
     def __init__(self, frontend: nn.Module | None, encoder: nn.Module | None, decoder: TransformerDecoder, *,
                  positions: nn.Module, embedding: nn.Embedding | FactorisedEmbedding, output: OutputLayer,
-                 dropout_rate: float, extras: Extras, has_tag: bool = False):
+                 dropout_rate: float, guide: Guide | None = None, pointer: Pointer | None = None,
+                 has_tag: bool = False):
         super().__init__()
         self.frontend, self.encoder, self.decoder = frontend, encoder, decoder
         self.positions, self.embedding, self.output = positions, embedding, output
         self.dropout = Dropout(dropout_rate)
-        self.guide, self.labeller = extras.guide, extras.labeller
-        self.pointer, self.ctc = extras.pointer, extras.ctc
-        self.language = extras.language
+        self.guide, self.pointer = guide, pointer
         self.tag = nn.Parameter(torch.randn(embedding.embedding_dim) * 0.02) if has_tag else None
         self.scale = math.sqrt(embedding.embedding_dim)
         self.has_experts = any(isinstance(part, MixtureOfExperts) for part in self.modules())
@@ -115,7 +95,7 @@ class Seq2Seq(nn.Module):
             states = replace(states, values=states.values + self.tag.to(states.values.dtype))
         states = self.encoder(states) if self.encoder is not None else self._read(states)
         symbols = tokens_of(batch.source) if self.pointer is not None else None
-        return replace(states, symbols=symbols, scores=batch.scores, balance=balance)
+        return replace(states, symbols=symbols, balance=balance)
 
     def _read(self, states: States) -> States:
         """The source as the decoder alone sees it, with its keys and values."""
@@ -123,14 +103,6 @@ class Seq2Seq(nn.Module):
         values, past = self.decoder(states.values, visible, None, self.decoder.new_cache(states.values),
                                     mask=states.mask, balance=states.balance)
         return replace(states, values=values, past=past)
-
-    def language_loss(self, states: States, batch: Batch) -> Tensor:
-        """Summed -log p of each symbol of the source but its first, given those before it, in float32.
-
-        Source: Radford et al. 2018, eq. 1 over the source of eq. 5 (L1).
-        """
-        foreseen = batch.source_mask[:, 1:]
-        return self.language.cross_entropy(states.values[:, :-1][foreseen], tokens_of(batch.source)[:, 1:][foreseen])
 
     def prepare(self, states: States) -> Prompt:
         """What decoding needs of the encoder's output, computed once for all steps."""
@@ -153,13 +125,6 @@ class Seq2Seq(nn.Module):
     def learns_balance(self) -> bool:
         """Whether a pass now leaves load-balance losses in its states: there are experts, and gradients."""
         return self.has_experts and torch.is_grad_enabled()
-
-    def labels_of(self, states: States) -> tuple[tuple[int, ...], ...]:
-        """The likeliest auxiliary label of each source position, of the first kind; empty rows without a labeller."""
-        if self.labeller is None:
-            return ((),) * states.mask.size(0)
-        rows = self.labeller(states.values).tolist()
-        return tuple(tuple(row[:length]) for row, length in zip(rows, states.mask.sum(1).tolist(), strict=True))
 
     def embed(self, symbols: Tensor, prompt: Prompt, *, offset: int = 0, focus: Tensor | None = None,
               context: Tensor | None = None) -> Tensor:

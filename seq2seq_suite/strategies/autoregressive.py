@@ -14,7 +14,7 @@ from seq2seq_suite.model.seq2seq import Prompt, Seq2Seq
 from seq2seq_suite.sizes import Sizes
 from seq2seq_suite.strategies.auxiliary import Auxiliaries
 from seq2seq_suite.strategies.base import Strategy, StrategyOptions
-from seq2seq_suite.strategies.ctc_prefixes import ctc_greedy
+from seq2seq_suite.strategies.ctc_prefixes import Prefixes, ctc_greedy
 from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.types import BEGIN, Batch, Constraint, Hypothesis, Loss
 
@@ -56,7 +56,7 @@ class Autoregressive(Strategy):
 
     def counts(self, model: Seq2Seq, batch: Batch) -> dict[str, int]:
         """The counts that `loss` will give."""
-        counts = {"cross_entropy": int((batch.target_mask & ~batch.prompt_mask).sum())}
+        counts = {"cross_entropy": int((batch.target_mask & ~batch.given).sum())}
         return counts | self.auxiliaries.counts(model, batch)
 
     def loss(self, model: Seq2Seq, batch: Batch) -> Loss:
@@ -66,7 +66,7 @@ class Autoregressive(Strategy):
         if self.options.scheduled_sampling and self.training:
             previous = self._mix_in_predictions(model, batch, prompt, previous)
         hidden = self._hidden(model, batch, prompt, previous)
-        asked = batch.target_mask & ~batch.prompt_mask
+        asked = batch.target_mask & ~batch.given
         total = model.cross_entropy(hidden, prompt, batch.target, asked, self.options.label_smoothing)
         own = Loss({"cross_entropy": total}, {"cross_entropy": int(asked.sum())}, {"cross_entropy": 1.0})
         return self.auxiliaries.added(own, model, batch, prompt.states)
@@ -76,17 +76,21 @@ class Autoregressive(Strategy):
                  constraint: Constraint | None = None) -> list[list[Hypothesis]]:
         """Hypotheses of each item, best first; see `Strategy.generate`."""
         prompt = self.remember(model, batch)
+        scores = self.auxiliaries["ctc"].head(prompt.states) if options.ctc_weight else None
         if options.ctc_weight == 1.0 and options.beam_size == 1:  # the best path of CTC alone, without the decoder
-            return [[Hypothesis(tuple(symbols), score)] for symbols, score in ctc_greedy(model.ctc(prompt.states))]
+            return [[Hypothesis(tuple(symbols), score)] for symbols, score in ctc_greedy(scores)]
         search = self.beam if options.beam_size > 1 and not options.sampling else self.greedy
-        return search(model, batch, prompt, options=options, limit=limit, constraint=constraint)
+        found = search(model, batch, prompt, options=options, limit=limit, constraint=constraint,
+                       prefixes=None if scores is None else Prefixes.empty(scores))
+        return self.auxiliaries.annotated(found, prompt.states)
 
     def remember(self, model: Seq2Seq, batch: Batch) -> Prompt:
         """What decoding needs of the batch's sources, and what the strategy adds to the logits."""
         return model.prepare(model.encode(batch))
 
     def _hidden(self, model: Seq2Seq, batch: Batch, prompt: Prompt, previous: Tensor) -> Tensor:
-        x = model.embed(previous, prompt, focus=batch.focus, context=batch.context)
+        x = model.embed(previous, prompt, focus=batch.auxiliary.get("focus"),
+                        context=batch.auxiliary.get("context"))
         visible = causal(previous.size(1), device=previous.device)
         return model.decode(x, visible, prompt, mask=batch.target_mask)[0]
 

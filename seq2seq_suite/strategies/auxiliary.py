@@ -2,69 +2,144 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import ClassVar
 
 import torch
+from torch import Tensor, nn
+from torch.nn import functional
 
-from seq2seq_suite.model.ctc import BLANK
-from seq2seq_suite.model.seq2seq import Seq2Seq
-from seq2seq_suite.types import Batch, Loss, States
+from seq2seq_suite.model.output import OutputLayer
+from seq2seq_suite.model.seq2seq import Seq2Seq, tokens_of
+from seq2seq_suite.strategies.ctc_head import BLANK, CtcHead
+from seq2seq_suite.types import Batch, Hypothesis, Loss, States
 
 
-@dataclass(frozen=True)
-class Auxiliaries:
-    """What is learned besides, as far as model and batch have it.
+class Auxiliary(nn.Module, ABC):
+    """A loss on the encoder's output, of what a batch holds under the same name in `Batch.auxiliary`.
+
+    Args:
+        name: of the loss.
+        head: from the encoder's output to what is learned.
+        weight: in the loss.
+    """
+
+    takes_share: ClassVar[bool] = False  # the target's own losses keep 1 - weight
+
+    def __init__(self, name: str, head: nn.Module, weight: float):
+        super().__init__()
+        self.name, self.head, self.weight = name, head, weight
+
+    def is_in(self, batch: Batch) -> bool:
+        """Whether the batch holds what is to be learned."""
+        return self.name in batch.auxiliary
+
+    @abstractmethod
+    def count(self, batch: Batch) -> int:
+        """How many items `loss` sums over."""
+
+    @abstractmethod
+    def loss(self, states: States, batch: Batch) -> Tensor:
+        """Summed over the batch, float32."""
+
+
+class Labels(Auxiliary):
+    """A label for each source position, (B,S) int64 with -1 for none; the head is linear."""
+
+    def count(self, batch: Batch) -> int:
+        """Labels that there are."""
+        return int((batch.auxiliary[self.name] >= 0).sum())
+
+    def loss(self, states: States, batch: Batch) -> Tensor:
+        """Cross-entropy."""
+        return functional.cross_entropy(self.head(states.values).float().flatten(0, 1),
+                                        batch.auxiliary[self.name].flatten(), ignore_index=-1, reduction="sum")
+
+    def predict(self, states: States) -> list[tuple[int, ...]]:
+        """The likeliest label of each source position, for each sentence."""
+        rows, lengths = self.head(states.values).argmax(-1).tolist(), states.mask.sum(1).tolist()
+        return [tuple(row[:length]) for row, length in zip(rows, lengths, strict=True)]
+
+
+class Transcript(Auxiliary):
+    """What is said in a recording, (B,U) int64 padded with the blank, by CTC.
+
+    Source: Watanabe et al. 2017, eq. 9 (CTC and attention).
+    """
+
+    takes_share = True
+    head: CtcHead
+
+    def count(self, batch: Batch) -> int:
+        """Symbols of the transcripts."""
+        return int((batch.auxiliary[self.name] != BLANK).sum())
+
+    def loss(self, states: States, batch: Batch) -> Tensor:
+        """-log p of each transcript."""
+        return self.head.loss(states, batch.auxiliary[self.name])
+
+
+class Language(Auxiliary):
+    """Each symbol of the source but its first, given those before it, where the decoder reads the source.
+
+    Source: Radford et al. 2018, eq. 5 (L3 = L2 + lambda L1, here with means over symbols).
+    """
+
+    head: OutputLayer
+
+    def is_in(self, batch: Batch) -> bool:
+        """Every batch has a source."""
+        return True
+
+    def count(self, batch: Batch) -> int:
+        """Symbols of the source but the first ones."""
+        return int(batch.source_mask[:, 1:].sum())
+
+    def loss(self, states: States, batch: Batch) -> Tensor:
+        """-log p of each of them."""
+        real = batch.source_mask[:, 1:]
+        return self.head.cross_entropy(states.values[:, :-1][real], tokens_of(batch.source)[:, 1:][real])
+
+
+class Auxiliaries(nn.ModuleDict):
+    """All that is learned beside the target, by name.
 
     The load-balance losses of a batch's layers are added up, as in Fedus et al. 2021, section 2.2. Of several batches
     each counts as much as it has target symbols.
 
     Args:
-        label_weights: kind of source labels -> weight in the loss.
-        ctc_weight: w, of the transcript's CTC loss; the target's own loss keeps 1 - w.
+        parts: the losses.
         balance_weight: of the load-balance loss of layers of experts.
-        language_weight: lambda, of foreseeing the source's own symbols.
-
-    Source: Watanabe et al. 2017, eq. 9 (CTC and attention); Radford et al. 2018, eq. 5 (L3 = L2 + lambda L1, here with
-    means over symbols).
     """
 
-    label_weights: Mapping[str, float] = field(default_factory=dict)
-    ctc_weight: float = 0.0
-    balance_weight: float = 0.0
-    language_weight: float = 0.0
+    def __init__(self, parts: Iterable[Auxiliary] = (), *, balance_weight: float = 0.0):
+        super().__init__({part.name: part for part in parts})
+        self.balance_weight = balance_weight
 
     def counts(self, model: Seq2Seq, batch: Batch) -> dict[str, int]:
         """The counts that `added` will give."""
-        counts = model.labeller.counts(batch.source_labels) if self._has_labels(model, batch) else {}
-        if self._has_transcript(model, batch):
-            counts["ctc"] = int((batch.transcript != BLANK).sum())
-        if model.language is not None:
-            counts["language"] = int(batch.source_mask[:, 1:].sum())
-        if model.learns_balance():
-            counts["balance"] = int(batch.target_mask.sum())
-        return counts
+        counts = {name: part.count(batch) for name, part in self.items() if part.is_in(batch)}
+        return counts | ({"balance": int(batch.target_mask.sum())} if model.learns_balance() else {})
 
     def added(self, loss: Loss, model: Seq2Seq, batch: Batch, states: States) -> Loss:
         """The target's loss with the others; `states` are the encoder's output, and the decoder has read them."""
-        sums, weights = dict(loss.sums), dict(loss.weights)
-        if self._has_labels(model, batch):
-            sums |= model.labeller.losses(states.values, batch.source_labels)
-            weights |= self.label_weights
-        if self._has_transcript(model, batch):
-            sums["ctc"] = model.ctc.loss(states, batch.transcript)
-            weights = {name: weight * (1.0 - self.ctc_weight) if name in loss.weights else weight
-                       for name, weight in weights.items()} | {"ctc": self.ctc_weight}
-        if model.language is not None:
-            sums["language"], weights["language"] = model.language_loss(states, batch), self.language_weight
-        counts = loss.counts | self.counts(model, batch)
+        sums, weights, counts = dict(loss.sums), dict(loss.weights), loss.counts | self.counts(model, batch)
+        for name, part in self.items():
+            if part.is_in(batch):
+                sums[name], weights[name] = part.loss(states, batch), part.weight
+                if part.takes_share:
+                    weights |= {own: weights[own] * (1.0 - part.weight) for own in loss.weights}
         if model.learns_balance():
             sums["balance"] = counts["balance"] * torch.stack(states.balance).sum()
             weights["balance"] = self.balance_weight
         return Loss(sums, counts, weights)
 
-    def _has_labels(self, model: Seq2Seq, batch: Batch) -> bool:
-        return bool(self.label_weights) and model.labeller is not None and batch.source_labels is not None
-
-    def _has_transcript(self, model: Seq2Seq, batch: Batch) -> bool:
-        return self.ctc_weight > 0.0 and model.ctc is not None and batch.transcript is not None
+    def annotated(self, found: Sequence[list[Hypothesis]], states: States) -> list[list[Hypothesis]]:
+        """The hypotheses of each sentence with the labels of its source positions, where they are learned."""
+        labels = {name: part.predict(states) for name, part in self.items() if isinstance(part, Labels)}
+        if not labels:
+            return list(found)
+        return [[replace(one, details={**one.details, **{name: rows[place] for name, rows in labels.items()}})
+                 for one in hypotheses] for place, hypotheses in enumerate(found)]

@@ -9,23 +9,24 @@ import torch
 from torch import Tensor
 
 from seq2seq_suite.model.seq2seq import Prompt, Seq2Seq
+from seq2seq_suite.strategies.ctc_prefixes import Prefixes
 from seq2seq_suite.strategies.search import NEVER, Rows, SearchOptions, Stepper, sample
 from seq2seq_suite.types import END, Batch, Constraint, Hypothesis
 
-Start = tuple[Rows, Tensor, int, tuple[int, ...]]  # a row, the symbol before, the longest output, source labels
+Start = tuple[Rows, Tensor, int]  # a row, the symbol before, the longest output
 
 
 @torch.inference_mode()
 def greedy_or_sample(model: Seq2Seq, batch: Batch, prompt: Prompt, *, options: SearchOptions, limit: Tensor,
-                     constraint: Constraint | None = None) -> list[list[Hypothesis]]:
+                     constraint: Constraint | None = None, prefixes: Prefixes | None = None) -> list[list[Hypothesis]]:
     """The likeliest symbol each time, or as many samples as hypotheses are asked for; see `Strategy.generate`."""
     stepper = Stepper(model, constraint, options)
     draws = options.num_hypotheses if options.sampling else 1
     return [sorted((_one_output(stepper, *start) for _ in range(draws)), key=lambda one: -one.score)
-            for start in _starts(stepper, batch, prompt, limit)]
+            for start in _starts(stepper, batch, prompt, limit, prefixes)]
 
 
-def _one_output(stepper: Stepper, rows: Rows, previous: Tensor, limit: int, labels: tuple[int, ...]) -> Hypothesis:
+def _one_output(stepper: Stepper, rows: Rows, previous: Tensor, limit: int) -> Hypothesis:
     options, symbols, total = stepper.options, [], 0.0
     while END not in symbols:
         last_step = previous.new_full((1,), len(symbols) == limit - 1, dtype=torch.bool)
@@ -34,18 +35,18 @@ def _one_output(stepper: Stepper, rows: Rows, previous: Tensor, limit: int, labe
         symbols.append(int(previous))
         total += float(log_probs[0, previous])
         rows = stepper.advance(rows, previous) if symbols[-1] != END else rows
-    return Hypothesis(tuple(symbols[:-1]), options.normalise(total, len(symbols)), len(symbols) < limit, labels)
+    return Hypothesis(tuple(symbols[:-1]), options.normalise(total, len(symbols)), len(symbols) < limit)
 
 
 @torch.inference_mode()
 def beam_search(model: Seq2Seq, batch: Batch, prompt: Prompt, *, options: SearchOptions, limit: Tensor,
-                constraint: Constraint | None = None) -> list[list[Hypothesis]]:
+                constraint: Constraint | None = None, prefixes: Prefixes | None = None) -> list[list[Hypothesis]]:
     """At each step the likeliest partial outputs go on, `beam_size` of them; see `Strategy.generate`."""
     stepper = Stepper(model, constraint, options)
-    return [_beam(stepper, *start) for start in _starts(stepper, batch, prompt, limit)]
+    return [_beam(stepper, *start) for start in _starts(stepper, batch, prompt, limit, prefixes)]
 
 
-def _beam(stepper: Stepper, rows: Rows, previous: Tensor, limit: int, labels: tuple[int, ...]) -> list[Hypothesis]:
+def _beam(stepper: Stepper, rows: Rows, previous: Tensor, limit: int) -> list[Hypothesis]:
     options, asked = stepper.options, min(stepper.options.num_hypotheses, stepper.options.beam_size)
     beam: list[tuple[tuple[int, ...], float]] = [((), 0.0)]  # partial outputs with their log-probabilities
     finished: list[Hypothesis] = []
@@ -56,7 +57,7 @@ def _beam(stepper: Stepper, rows: Rows, previous: Tensor, limit: int, labels: tu
                       for symbol, gain in enumerate(log_probs[row].tolist()) if gain > NEVER]
         # 2k candidates hold at least k that do not end, since each output can end in one way only.
         best = heapq.nlargest(2 * options.beam_size, candidates)
-        finished += [Hypothesis(beam[row][0], options.normalise(total, step), step < limit, labels)
+        finished += [Hypothesis(beam[row][0], options.normalise(total, step), step < limit)
                      for total, row, symbol in best if symbol == END]
         finished = heapq.nlargest(asked, finished, key=lambda one: one.score)
         best = [candidate for candidate in best if candidate[2] != END][: options.beam_size]
@@ -70,9 +71,10 @@ def _beam(stepper: Stepper, rows: Rows, previous: Tensor, limit: int, labels: tu
     return finished
 
 
-def _starts(stepper: Stepper, batch: Batch, prompt: Prompt, limit: Tensor) -> Iterator[Start]:
+def _starts(stepper: Stepper, batch: Batch, prompt: Prompt, limit: Tensor, prefixes: Prefixes | None
+            ) -> Iterator[Start]:
     """What the search for each sentence begins with."""
-    rows, previous, labels = stepper.start(batch, prompt, limit)
+    rows, previous = stepper.start(batch, prompt, limit, prefixes)
     for item, longest in enumerate(limit.tolist()):
         own = limit.new_tensor([item])
-        yield rows.select(own, own), previous[own], longest, labels[item]
+        yield rows.select(own, own), previous[own], longest

@@ -38,7 +38,7 @@ class Boxes(Autoregressive):
 
     def counts(self, model: Seq2Seq, batch: Batch) -> dict[str, int]:
         """The counts that `loss` will give: coordinates and classes."""
-        asked = (batch.target_mask & ~batch.prompt_mask)[:, : GROUP * self.boxes.instances]
+        asked = (batch.target_mask & ~batch.given)[:, : GROUP * self.boxes.instances]
         classes = asked[:, GROUP - 1 :: GROUP].sum()
         counts = {"coordinates": max(1, int(asked.sum() - classes)), "classes": int(classes)}
         return counts | self.auxiliaries.counts(model, batch)
@@ -50,7 +50,7 @@ class Boxes(Autoregressive):
         length = GROUP * self.boxes.instances
         logits = model.logits(hidden, prompt)[:, :length].float().unflatten(1, (-1, GROUP))
         target = batch.target[:, :length].unflatten(1, (-1, GROUP))
-        asked = (batch.target_mask & ~batch.prompt_mask)[:, :length].unflatten(1, (-1, GROUP))
+        asked = (batch.target_mask & ~batch.given)[:, :length].unflatten(1, (-1, GROUP))
         first_bin, first_label = len(SPECIALS), len(SPECIALS) + self.boxes.bins
         places = (target[:, :, :-1] - first_bin).clamp(min=0)
         scores = logits[:, :, :-1, first_bin:first_label].log_softmax(-1)
@@ -96,7 +96,7 @@ class Boxes(Autoregressive):
             written[:, place] = previous
             outputs.append(previous)
         symbols, certainties = torch.stack(outputs, 1).tolist(), torch.stack(certain, 1)
-        return [[Hypothesis(tuple(row), score, True, certainties=tuple(sure))] for row, score, sure
+        return [[Hypothesis(tuple(row), score, True, details={"certainties": tuple(sure)})] for row, score, sure
                 in zip(symbols, certainties.log().sum(1).tolist(), certainties.tolist(), strict=True)]
 
     def _hidden(self, model: Seq2Seq, batch: Batch, prompt: Prompt, previous: Tensor) -> Tensor:

@@ -9,9 +9,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from seq2seq_suite.config_section import PositiveFloat
-from seq2seq_suite.model.ctc import BLANK, positions_needed
 from seq2seq_suite.model.seq2seq import Prompt, Seq2Seq
 from seq2seq_suite.strategies.agreement import Agreement, collapsed_disagreement
+from seq2seq_suite.strategies.ctc_head import BLANK, positions_needed
 from seq2seq_suite.strategies.ctc_prefixes import NEVER, collapse, ctc_beam
 from seq2seq_suite.strategies.parallel import (
     UNREADABLE,

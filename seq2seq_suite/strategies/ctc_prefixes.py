@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from seq2seq_suite.model.ctc import BLANK
+from seq2seq_suite.strategies.ctc_head import BLANK
 from seq2seq_suite.types import END
 
 NEVER = float("-inf")

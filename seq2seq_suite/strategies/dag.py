@@ -257,4 +257,4 @@ def dag_beam(emissions: Tensor, links: Tensor, vertices: Tensor, limit: Tensor, 
         bound = options.normalise(totals.amax(1), longest)
         if bool(((bound <= finished.scores[:, options.num_hypotheses - 1]) | bound.isinf()).all()):
             break
-    return [finished.hypotheses(row, options.num_hypotheses, ()) for row in range(sentences)]
+    return [finished.hypotheses(row, options.num_hypotheses) for row in range(sentences)]

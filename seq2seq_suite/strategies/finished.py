@@ -43,9 +43,9 @@ class Finished:
         return Finished(self.scores[sentences], self.symbols[sentences], self.lengths[sentences],
                          self.complete[sentences])
 
-    def hypotheses(self, sentence: int, count: int, labels: tuple[int, ...]) -> list[Hypothesis]:
+    def hypotheses(self, sentence: int, count: int) -> list[Hypothesis]:
         """The best of one sentence."""
         found = zip(self.symbols[sentence].tolist(), self.lengths[sentence].tolist(), self.scores[sentence].tolist(),
                     self.complete[sentence].tolist(), strict=True)
-        return [Hypothesis(tuple(symbols[:length]), score, complete, labels)
+        return [Hypothesis(tuple(symbols[:length]), score, complete)
                 for symbols, length, score, complete in found if score > NEVER][:count]

@@ -17,7 +17,7 @@ from seq2seq_suite.types import Batch, Constraint, Hypothesis
 class LanguageModel(Autoregressive):
     """p(y) = prod_t p(y_t | y_<t), without a source.
 
-    Learned as any autoregressive target is; `generate` has two uses, by `Batch.prompt_mask`.
+    Learned as any autoregressive target is; `generate` has two uses, by `Batch.given`.
     """
 
     writes = ("continuations",)
@@ -29,7 +29,7 @@ class LanguageModel(Autoregressive):
 
         A hypothesis that continues holds the new symbols alone, of which there are at most `limit`.
         """
-        asked = batch.target_mask & ~batch.prompt_mask
+        asked = batch.target_mask & ~batch.given
         if bool(asked.any()):
             return self._judged(model, batch, asked)
         # Beginnings of one length go together, so that no search has to step over padding.
@@ -38,7 +38,7 @@ class LanguageModel(Autoregressive):
             rows = (lengths == length).nonzero().squeeze(1)
             part = batch.select(rows.tolist())
             part = replace(part, target=part.target[:, :length], target_mask=part.target_mask[:, :length],
-                           prompt_mask=part.prompt_mask[:, :length])
+                           given=part.given[:, :length])
             continued = super().generate(model, part, options=options, limit=limit[rows], constraint=constraint)
             for row, hypotheses in zip(rows.tolist(), continued, strict=True):
                 found[row] = hypotheses

@@ -7,7 +7,7 @@ positions, C decoder positions, T target symbols, D width, V symbols.
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -149,9 +149,7 @@ class Parallel(Strategy):
         states = model.encode(batch)
         found = self.predict(model, batch, states, model.prepare(states), options=options, limit=limit,
                            constraint=constraint if options.constraint else None)
-        labels = model.labels_of(states)
-        return [[replace(one, source_labels=row) for one in hypotheses]
-                for hypotheses, row in zip(found, labels, strict=True)]
+        return self.auxiliaries.annotated(found, states)
 
     # -- parts --------------------------------------------------------------------------------------------------
 

@@ -60,22 +60,21 @@ class Stepper:
     def __init__(self, model: Seq2Seq, constraint: Constraint | None, options: SearchOptions):
         self.model, self.constraint, self.options = model, constraint, options
 
-    def start(self, batch: Batch, prompt: Prompt, limit: Tensor
-              ) -> tuple[Rows, Tensor, tuple[tuple[int, ...], ...]]:
-        """A row for each sentence, the symbol before the first to be found, and auxiliary labels of the source.
+    def start(self, batch: Batch, prompt: Prompt, limit: Tensor, prefixes: Prefixes | None
+              ) -> tuple[Rows, Tensor]:
+        """A row for each sentence, and the symbol before the first to be found; `prefixes` are empty ones of CTC.
 
         Where the first columns of the target are given in all rows, the search begins behind them.
         """
-        prompt, states = replace(prompt, output=self.model.output.prepare()), prompt.states
+        prompt = replace(prompt, output=self.model.output.prepare())
         automaton = self.constraint.start(batch, limit) if self.constraint is not None else None
-        prefixes = Prefixes.empty(self.model.ctc(states)) if self.options.ctc_weight else None
-        cache, given = self.model.new_cache(prompt), int(batch.prompt_mask.all(0).sum())
+        cache, given = self.model.new_cache(prompt), int(batch.given.all(0).sum())
         previous = torch.full_like(limit, BEGIN)
         if given:
             x = self.model.embed(torch.cat((previous.unsqueeze(1), batch.target[:, : given - 1]), 1), prompt)
             _, cache = self.model.decode(x, causal(given, device=limit.device), prompt, cache)
             previous = batch.target[:, given - 1]
-        return Rows(prompt, cache, automaton, prefixes), previous, self.model.labels_of(states)
+        return Rows(prompt, cache, automaton, prefixes), previous
 
     def log_probabilities(self, rows: Rows, previous: Tensor, last_step: Tensor) -> tuple[Tensor, Rows]:
         """Log-probabilities (N,V) of the next symbol; where `last_step` (N,) only END remains."""

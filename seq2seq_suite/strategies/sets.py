@@ -35,7 +35,7 @@ class LabelHead(nn.Module):
         v_l = sum_s softmax_s(q_l . K memory_s / sqrt(D)) V memory_s,    logit_l = w_l . v_l + b_l
 
     With a pointer the decoder's logit of l gains (P h) . v_l / sqrt(D) + gamma logit_l, so that it sees in one step
-    what the source says of each label. Scores from outside, where the states hold them, add a_l score_l to logit_l.
+    what the source says of each label. Scores from outside add a_l score_l to logit_l.
 
     Args:
         width: D.
@@ -65,8 +65,8 @@ class LabelHead(nn.Module):
             self.project = nn.Linear(width, width, bias=False)
             self.gain = nn.Parameter(torch.tensor(0.1))
 
-    def forward(self, states: States) -> LabelView:
-        """(B,S,D) -> logits (B,V) and vectors (B,V,D); padding changes nothing."""
+    def forward(self, states: States, scores_BV: Tensor | None = None) -> LabelView:
+        """(B,S,D) and scores from outside -> logits (B,V) and vectors (B,V,D); padding changes nothing."""
         mask = states.mask.unsqueeze(-1)
         if self.queries is None:
             pooled = (states.values * mask).sum(1) / mask.sum(1).clamp(min=1)
@@ -77,7 +77,7 @@ class LabelHead(nn.Module):
             vectors = torch.matmul(shares.to(states.values.dtype), self.values(states.values))
             logits = (vectors * self.weight).sum(-1) + self.bias
         if self.score_gain is not None:
-            logits = logits + self.score_gain * states.scores
+            logits = logits + self.score_gain * scores_BV
         return LabelView(logits.float().masked_fill(~self.is_label, 0.0), vectors)
 
     def loss(self, view: LabelView, targets: Tensor, mask: Tensor) -> Tensor:
@@ -179,7 +179,7 @@ class Sets(Autoregressive):
 
     def _read(self, model: Seq2Seq, batch: Batch) -> tuple[Prompt, LabelView | None]:
         states = model.encode(batch)
-        view = self.head(states) if self.head is not None else None
+        view = self.head(states, batch.auxiliary.get("scores")) if self.head is not None else None
         prompt = model.prepare(states)
         return (replace(prompt, added=LabelPointing(self.head, view)) if self.sets.pointer else prompt), view
 
@@ -258,7 +258,7 @@ class Sets(Autoregressive):
         if verdict is not None:
             sequence = (sequence + mixture * verdict.sigmoid()) / (1.0 + mixture)
         sequence[: len(SPECIALS)] = 0.0
-        return [replace(merged[0], marginals=tuple(sequence.tolist())), *merged[1:]]
+        return [replace(merged[0], details={"marginals": tuple(sequence.tolist())}), *merged[1:]]
 
 
 def shuffle(target: Tensor) -> Tensor:

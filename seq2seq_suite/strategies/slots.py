@@ -162,5 +162,5 @@ class Slots(Strategy):
             corners.append(choose_bin(scores.masked_fill(never, NEVER).flatten(0, 1), self.boxes)
                            .view(label.shape))
         symbols = torch.stack((*(len(SPECIALS) + corner for corner in corners), self.first_label + label), 2)
-        return [[Hypothesis(tuple(row), score, True, certainties=tuple(sure))] for row, score, sure
+        return [[Hypothesis(tuple(row), score, True, details={"certainties": tuple(sure)})] for row, score, sure
                 in zip(symbols.flatten(1).tolist(), certainty.log().sum(1).tolist(), certainty.tolist(), strict=True)]

@@ -127,7 +127,6 @@ class Task(ABC):
     sections: ClassVar[Mapping[str, type[Section]]] = {}  # of the configuration, its own first
     primary_metric: ClassVar[str]
     higher_is_better: ClassVar[bool] = True
-    label_weights: Mapping[str, float] = {}  # kind of auxiliary source labels -> weight in the loss
     rewritable: ClassVar[bool] = False  # whether another model may write the targets anew, see `row`
     paints: ClassVar[bool] = False  # whether predictions are seen best in a picture, see `paint`
     view: ClassVar[str] = ""  # what it sees of the embedded data

@@ -266,8 +266,10 @@ class SoundTask(Task):
         return self._with_transcripts(list(map(self._encoded, range(len(examples)), frames, targets)), examples)
 
     def _with_transcripts(self, encoded: Sequence[Encoded], examples: Sequence[Example]) -> list[Encoded]:
-        return [item if example.reference is None else
-                replace(item, transcript=np.array(self.transcript.encode(example.reference, {}), dtype=np.int64))
+        def spoken(reference: Any) -> dict[str, np.ndarray]:
+            return {"ctc": np.array(self.transcript.encode(reference, {}), dtype=np.int64)}
+
+        return [item if example.reference is None else replace(item, auxiliary=spoken(example.reference))
                 for item, example in zip(encoded, examples, strict=True)]
 
 

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import torch
+from torch import nn
 
 from seq2seq_suite import kernels
 from seq2seq_suite.config import Config, Search
 from seq2seq_suite.kernels import torch_private
 from seq2seq_suite.model.build import build_model
+from seq2seq_suite.model.output import OutputLayer
 from seq2seq_suite.model.seq2seq import Seq2Seq
 from seq2seq_suite.sizes import Sizes
 from seq2seq_suite.strategies import strategy_for
-from seq2seq_suite.strategies.auxiliary import Auxiliaries
+from seq2seq_suite.strategies.auxiliary import Auxiliaries, Auxiliary, Labels, Language, Transcript
 from seq2seq_suite.strategies.base import Strategy
+from seq2seq_suite.strategies.ctc_head import CtcHead
 from seq2seq_suite.strategies.learner import Learner
 from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.training.distributed import ALONE, Ranks
@@ -34,24 +36,30 @@ def build_decoder(config: Config, task: Task, *, device: torch.device, like: Seq
     `like` are models that it shares weights with: see `build_model`.
     """
     with kernels.use(config.kernels, config.components):
-        model = build_model(config.backbone, sizes_of(config, task), like=like)
-        learner = Learner(model, build_strategy(config, task)).to(device)
+        sizes = task.sizes()
+        model = build_model(config.backbone, sizes, like=like)
+        learner = Learner(model, build_strategy(config, sizes, model)).to(device)
     return Decoder(task, learner, _search_options(config.search), device,
                    (config.search.max_length_factor, config.search.max_length_extra), config.search.batch_sentences)
 
 
-def sizes_of(config: Config, task: Task) -> Sizes:
-    """What task and strategy ask of the model."""
-    return replace(task.sizes(), language=config.strategy.auxiliary_weights.get("language", 0.0) > 0.0)
-
-
-def build_strategy(config: Config, task: Task) -> Strategy:
+def build_strategy(config: Config, sizes: Sizes, model: Seq2Seq) -> Strategy:
     """The strategy that a configuration names, for the kind of the task's targets."""
-    weights = config.strategy.auxiliary_weights
-    auxiliaries = Auxiliaries(task.label_weights, weights.get("ctc", 0.0), config.backbone.balance_weight,
-                              weights.get("language", 0.0))
     kind = strategy_for(config.strategy.kind, config.target)
-    return kind(config.strategy, task.sizes(), config.backbone.width, auxiliaries)
+    return kind(config.strategy, sizes, config.backbone.width, build_auxiliaries(config, sizes, model))
+
+
+def build_auxiliaries(config: Config, sizes: Sizes, model: Seq2Seq) -> Auxiliaries:
+    """What is learned beside the target: labels of the source, its transcript, and the source itself."""
+    width, weights = config.backbone.width, config.strategy.auxiliary_weights
+    parts: list[Auxiliary] = [Labels(kind, nn.Linear(width, classes), weight)
+                              for kind, classes, weight in sizes.source_labels]
+    if sizes.ctc_symbols and weights.get("ctc"):
+        parts.append(Transcript("ctc", CtcHead(width, sizes.ctc_symbols), weights["ctc"]))
+    if weights.get("language"):
+        tied = model.frontend.embedding if config.backbone.tie_embeddings else None
+        parts.append(Language("language", OutputLayer(width, sizes.source_symbols, tied=tied), weights["language"]))
+    return Auxiliaries(parts, balance_weight=config.backbone.balance_weight)
 
 
 def _search_options(search: Search) -> SearchOptions:

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from seq2seq_suite.kernels.torch_private import foreach
-from seq2seq_suite.model.output import Labeller
 from seq2seq_suite.model.variants.experts import MixtureOfExperts
+from seq2seq_suite.strategies.auxiliary import Labels
 from seq2seq_suite.training.muon import Muon
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class _Joined(torch.optim.Optimizer):
 def _hidden_matrices(model: nn.Module) -> list[nn.Parameter]:
     """Weights from hidden states to hidden states, of convolutions over planes too: no embeddings, and no layer that
     ends in logits."""
-    end_in_logits = {part for module in model.modules() if isinstance(module, Labeller) for part in module.modules()}
+    end_in_logits = {part for module in model.modules() if isinstance(module, Labels) for part in module.modules()}
     end_in_logits |= {module.router for module in model.modules() if isinstance(module, MixtureOfExperts)}
     return [module.weight for module in model.modules()
             if isinstance(module, (nn.Linear, nn.Conv2d)) and module not in end_in_logits]

@@ -145,8 +145,10 @@ def _part(name: str) -> str:
 
     >>> _part("model.encoder.layers.0.norm.gain")
     'encoder'
+    >>> _part("strategy.auxiliaries.ctc.head.linear.weight")
+    'ctc'
     """
-    return name.removeprefix("model.").partition(".")[0]
+    return name.removeprefix("model.").removeprefix("strategy.auxiliaries.").partition(".")[0]
 
 
 def _counted(tensors: Mapping[str, Tensor], fresh: Mapping[str, Tensor]) -> str:
@@ -167,7 +169,7 @@ def _fresh(wanted: Mapping[str, Tensor], given: Mapping[str, Tensor]) -> dict[st
 def _as_source(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     """A language model's tensors under the names that they have where its texts are the source."""
     names = {"model.embedding.": "model.frontend.embedding.", "model.positions.": "model.frontend.positions.",
-             "model.output.": "model.language."}
+             "model.output.": "strategy.auxiliaries.language.head."}
     return {next((new + name.removeprefix(old) for old, new in names.items() if name.startswith(old)), name): tensor
             for name, tensor in tensors.items()}
 

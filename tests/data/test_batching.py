@@ -102,25 +102,28 @@ def test_resuming_from_a_position_gives_the_same_batches(few_shapes):
 
 
 def test_collating_pads_each_field_with_its_own_filler():
-    short = Encoded(np.array([[5, 6]]), np.array([7, 2]), np.array([1]), np.array([[0], [1]]),
-                    np.array([[3, 0], [4, 3]]), 8)
-    long = Encoded(np.array([[5, 6, 7], [8, 0, 0]]), np.array([7, 8, 2]), np.array([1, -1]), np.array([[0], [1], [1]]),
-                   np.array([[3, 0], [4, 3], [4, 4]]), 9)
+    short = Encoded(np.array([[5, 6]]), np.array([7, 2]), 8, auxiliary={
+        "tags": np.array([1]), "focus": np.array([[0], [1]]), "context": np.array([[3, 0], [4, 3]]),
+        "ctc": np.array([7])})
+    long = Encoded(np.array([[5, 6, 7], [8, 0, 0]]), np.array([7, 8, 2]), 9, auxiliary={
+        "tags": np.array([1, -1]), "focus": np.array([[0], [1], [1]]), "context": np.array([[3, 0], [4, 3], [4, 4]]),
+        "ctc": np.array([7, 8, 9, 7])})
     batch = collate([short, long], "test")
     assert batch.source.tolist() == [[[5, 6, 0], [0, 0, 0]], [[5, 6, 7], [8, 0, 0]]]
     assert batch.source_mask.tolist() == [[True, False], [True, True]]
     assert batch.target.tolist() == [[7, 2, 0], [7, 8, 2]]
     assert batch.target_mask.tolist() == [[True, True, False], [True, True, True]]
-    assert batch.source_labels.tolist() == [[1, -1], [1, -1]]
-    assert batch.focus[0].tolist() == [[0], [1], [-1]]
-    assert batch.context[0].tolist() == [[3, 0], [4, 3], [0, 0]]
-    assert not batch.prompt_mask.any() and batch.indices == (8, 9) and batch.task == "test"
+    assert batch.auxiliary["tags"].tolist() == [[1, -1], [1, -1]]
+    assert batch.auxiliary["focus"][0].tolist() == [[0], [1], [-1]]
+    assert batch.auxiliary["context"][0].tolist() == [[3, 0], [4, 3], [0, 0]]
+    assert batch.auxiliary["ctc"].tolist() == [[7, 0, 0, 0], [7, 8, 9, 7]]
+    assert not batch.given.any() and batch.indices == (8, 9) and batch.task == "test"
 
 
 def test_a_field_that_one_example_lacks_is_absent():
-    whole = Encoded(np.array([5]), np.array([2]), np.array([1]))
+    whole = Encoded(np.array([5]), np.array([2]), auxiliary={"tags": np.array([1])})
     batch = collate([whole, Encoded(np.array([5]), np.array([2]))], "test")
-    assert batch.source_labels is None and batch.focus is None and batch.context is None
+    assert not batch.auxiliary and not collate([Encoded(np.array([5]), np.array([2])), whole], "test").auxiliary
 
 
 def test_decoding_takes_every_example_once_longest_first():

@@ -135,7 +135,7 @@ def test_an_autoregressive_run_chooses_among_the_outputs(folder, tmp_path, capsy
         scores = []
         for one in others:
             target = torch.tensor([[*one.symbols, END]])
-            single = replace(batch, target=target, target_mask=target > 0, prompt_mask=target < 0)
+            single = replace(batch, target=target, target_mask=target > 0, given=target < 0)
             loss = strategy_of(Autoregressive).eval().loss(scorer.decoder.model, single).sums["cross_entropy"]
             scores.append(float(loaded.decoder.options.normalise(-loss.detach(), target.size(1))))
         assert best.symbols == others[scores.index(max(scores))].symbols

@@ -141,10 +141,11 @@ def test_changed_data_are_refused_when_resuming(tmp_path, split):
     assert (tmp_path / "run" / "provenance.json").read_bytes() == before
 
 
-@pytest.mark.parametrize("changed", ["source", "target", "source_labels", "transcript"])
+@pytest.mark.parametrize("changed", ["source", "target", "tags", "ctc"])
 def test_the_hash_of_a_split_tells_whatever_is_learned_from(changed):
-    values = {name: np.arange(4) for name in ("source", "target", "source_labels", "transcript")}
-    one, other = (fingerprint([Encoded(**values | given)]) for given in ({}, {changed: np.arange(1, 5)}))
+    values = {name: np.arange(4) for name in ("source", "target", "tags", "ctc")}
+    one, other = (fingerprint([Encoded(given["source"], given["target"], auxiliary={
+        name: given[name] for name in ("tags", "ctc")})]) for given in (values, values | {changed: np.arange(1, 5)}))
     assert one != other
 
 

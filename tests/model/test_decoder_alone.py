@@ -4,17 +4,16 @@ from dataclasses import replace
 
 import pytest
 import torch
-from making import strategy_of
+from making import auxiliaries_of, strategy_of
 from torch.nn import functional
 
 from seq2seq_suite.model.layers import causal
 from seq2seq_suite.sizes import Sizes
 from seq2seq_suite.strategies.autoregressive import Autoregressive, shift_right
-from seq2seq_suite.strategies.auxiliary import Auxiliaries
 from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.types import BEGIN, END, PAD, UNKNOWN
 
-SIZES = Sizes(target_symbols=9, source_symbols=11, language=True)
+SIZES = Sizes(target_symbols=9, source_symbols=11)
 KINDS = [{}, {"positions": "learned"}, {"norm_placement": "post", "norm": "rms"},
          {"tie_embeddings": False}, {"embedding_width": 5}]
 CLOSE = {"rtol": 1e-4, "atol": 1e-5}
@@ -43,21 +42,21 @@ def test_source_and_target_are_one_sequence(make_model, make_batch, kind):
 def test_losses_and_gradients_are_those_of_one_pass(make_model, make_batch):
     model = make_model(SIZES, encoder="none")
     batch = make_batch([3, 6], [4, 2])
-    strategy = strategy_of(Autoregressive, auxiliaries=Auxiliaries(language_weight=0.5))
+    strategy = strategy_of(Autoregressive, auxiliaries=auxiliaries_of(SIZES, language=0.5))
     loss = strategy.loss(model, batch)
     assert loss.counts == strategy.counts(model, batch) == {"cross_entropy": 6, "language": 7}
     assert loss.weights == {"cross_entropy": 1.0, "language": 0.5}
-    got = torch.autograd.grad(loss.sums["cross_entropy"] + loss.sums["language"], list(model.parameters()))
+    parameters, head = [*model.parameters(), *strategy.parameters()], strategy.auxiliaries["language"].head
+    got = torch.autograd.grad(loss.sums["cross_entropy"] + loss.sums["language"], parameters)
     own = language = 0.0
     for row in range(2):
         source, target = batch.source[row][batch.source_mask[row]], batch.target[row][batch.target_mask[row]]
         hidden = plain(model, source, torch.cat((torch.tensor([BEGIN]), target[:-1])))[0]
         own = own + functional.cross_entropy(model.output(hidden[len(source):]), target, reduction="sum")
-        language = language + functional.cross_entropy(model.language(hidden[: len(source) - 1]), source[1:],
-                                                       reduction="sum")
+        language = language + functional.cross_entropy(head(hidden[: len(source) - 1]), source[1:], reduction="sum")
     torch.testing.assert_close(loss.sums["cross_entropy"], own, **CLOSE)
     torch.testing.assert_close(loss.sums["language"], language, **CLOSE)
-    for have, want in zip(got, torch.autograd.grad(own + language, list(model.parameters())), strict=True):
+    for have, want in zip(got, torch.autograd.grad(own + language, parameters), strict=True):
         torch.testing.assert_close(have, want, rtol=1e-3, atol=1e-4)
 
 

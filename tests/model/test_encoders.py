@@ -22,7 +22,7 @@ def test_padding_changes_nothing_at_real_positions(make_model, make_batch, kind)
     for row, length in enumerate((4, 7, 1)):
         alone = make_batch([length], [2])
         alone = type(alone)(batch.source[row : row + 1, :length], batch.source_mask[row : row + 1, :length],
-                            alone.target, alone.target_mask, alone.prompt_mask, "test")
+                            alone.target, alone.target_mask, alone.given, "test")
         torch.testing.assert_close(model.encode(alone).values[0], states.values[row, :length], rtol=1e-4, atol=1e-5)
 
 

@@ -36,7 +36,7 @@ def test_one_item_is_written_as_in_a_padded_batch(make_model, make_batch, kind, 
     together = strategy.generate(model, batch, options=options, limit=limit)
     for row, length in enumerate((4, 7, 2)):
         alone = type(batch)(batch.source[row : row + 1, :length], batch.source_mask[row : row + 1, :length],
-                            batch.target[:1], batch.target_mask[:1], batch.prompt_mask[:1], "test")
+                            batch.target[:1], batch.target_mask[:1], batch.given[:1], "test")
         ((best, *_),) = strategy.generate(model, alone, options=options, limit=limit[:1])
         assert best.symbols == together[row][0].symbols
         assert best.score == pytest.approx(together[row][0].score, abs=1e-4)

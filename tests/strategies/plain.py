@@ -24,7 +24,7 @@ def alone(batch: Batch, row: int) -> Batch:
     source, target = int(batch.source_mask[row].sum()), int(batch.target_mask[row].sum())
     return replace(batch, **{name: getattr(batch, name)[row : row + 1, :size] for name, size in
                              (("source", source), ("source_mask", source), ("target", target),
-                              ("target_mask", target), ("prompt_mask", target))})
+                              ("target_mask", target), ("given", target))})
 
 
 class Sentence:

@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch.nn import functional
 
-from seq2seq_suite.model.ctc import BLANK
 from seq2seq_suite.strategies.agreement import bigram_disagreement, collapsed_disagreement, graph_disagreement
+from seq2seq_suite.strategies.ctc_head import BLANK
 
 BEGINNING, FINISH = "beginning", "end"
 

@@ -4,13 +4,12 @@ from dataclasses import replace
 
 import pytest
 import torch
-from making import strategy_of
+from making import auxiliaries_of, strategy_of
 from torch.nn import functional
 
 from seq2seq_suite.data.batching import collate
 from seq2seq_suite.model.layers import causal
 from seq2seq_suite.strategies.autoregressive import Autoregressive, shift_right
-from seq2seq_suite.strategies.auxiliary import Auxiliaries
 from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.types import BEGIN, Batch
 
@@ -20,7 +19,7 @@ CLOSE = {"rtol": 1e-4, "atol": 1e-5}
 def part(batch: Batch, rows: slice) -> Batch:
     """Some of a batch's rows, without the columns that only the others need."""
     fields = {name: getattr(batch, name)[rows] for name in ("source", "source_mask", "target", "target_mask",
-                                                            "prompt_mask")}
+                                                            "given")}
     width, length = int(fields["source_mask"].sum(1).max()), int(fields["target_mask"].sum(1).max())
     for name, value in fields.items():
         fields[name] = value[:, :width] if name.startswith("source") else value[:, :length]
@@ -68,7 +67,7 @@ def test_padding_never_changes_the_loss(make_model, make_batch, norm):
     false = torch.zeros(2, 4, dtype=torch.bool)
     wide = replace(batch, source=torch.cat((batch.source, noise), 1), target=torch.cat((batch.target, noise), 1),
                    **{name: torch.cat((getattr(batch, name), false), 1)
-                      for name in ("source_mask", "target_mask", "prompt_mask")})
+                      for name in ("source_mask", "target_mask", "given")})
     found = []
     for given in (batch, wide):
         model = make_model(norm=norm).train()
@@ -82,7 +81,7 @@ def test_padding_never_changes_the_loss(make_model, make_batch, norm):
 def test_padding_never_changes_the_loss_of_the_guided_parser(make_model, make_parsing):
     task, examples = make_parsing("in_order")
     items, model = task.encode(examples), make_model(task.sizes())
-    strategy = strategy_of(Autoregressive, label_smoothing=0.1, auxiliaries=Auxiliaries({"tags": 0.5, "moves": 0.25}))
+    strategy = strategy_of(Autoregressive, label_smoothing=0.1, auxiliaries=auxiliaries_of(task.sizes()))
     whole = strategy.loss(model, collate(items, "parsing"))
     grid = strategy.loss(model, collate(items, "parsing", few_shapes=True))
     single = [strategy.loss(model, collate([item], "parsing")) for item in items]
@@ -90,23 +89,23 @@ def test_padding_never_changes_the_loss_of_the_guided_parser(make_model, make_pa
         torch.testing.assert_close(sum(loss.sums[name] for loss in single), whole.sums[name], **CLOSE)
         torch.testing.assert_close(grid.sums[name], whole.sums[name], **CLOSE)
         assert sum(loss.counts[name] for loss in single) == whole.counts[name] == grid.counts[name]
-    assert whole.weights == {"cross_entropy": 1.0, "tags": 0.5, "moves": 0.25}
+    assert whole.weights == {"cross_entropy": 1.0, "tags": task.options.tag_loss, "moves": task.options.move_loss}
     assert whole.counts["tags"] == sum(len(example.source) for example in examples)
 
 
 def test_prompts_are_given_and_not_predicted(make_model, make_batch):
     model, batch = make_model(), make_batch([5, 3], [4, 6])
     strategy = strategy_of(Autoregressive)
-    prompt_mask = batch.prompt_mask.clone()
-    prompt_mask[:, :2] = True
-    given, free = strategy.loss(model, replace(batch, prompt_mask=prompt_mask)), strategy.loss(model, batch)
+    given = batch.given.clone()
+    given[:, :2] = True
+    given, free = strategy.loss(model, replace(batch, given=given)), strategy.loss(model, batch)
     assert given.counts == {"cross_entropy": 6} and strategy.counts(model, batch) == free.counts
     assert 0 < given.sums["cross_entropy"] < free.sums["cross_entropy"]
 
 
 def test_a_batch_of_prompts_alone_has_no_loss(make_model, make_batch):
     model, batch = make_model(), make_batch([5, 3], [4, 6])
-    loss = strategy_of(Autoregressive, label_smoothing=0.1).loss(model, replace(batch, prompt_mask=batch.target_mask))
+    loss = strategy_of(Autoregressive, label_smoothing=0.1).loss(model, replace(batch, given=batch.target_mask))
     loss.sums["cross_entropy"].backward()
     assert loss.counts == {"cross_entropy": 0} and not loss.sums["cross_entropy"].any()
 
@@ -155,8 +154,8 @@ def test_eight_examples_are_learned_to_exact_match(make_model, make_parsing, ove
     batch = collate(items, "parsing")
     model = make_model(task.sizes(), noise=0.0, width=48, feed_forward_width=96, encoder_layers=1,
                        decoder_layers=1, **backbone)
-    auxiliaries = Auxiliaries(task.label_weights, balance_weight=0.01)
-    strategy = strategy_of(Autoregressive, label_smoothing=0.1, auxiliaries=auxiliaries)
+    auxiliaries = auxiliaries_of(task.sizes(), balance_weight=0.01, width=48)
+    strategy = strategy_of(Autoregressive, label_smoothing=0.1, auxiliaries=auxiliaries, noise=0.0)
     overfit(model, strategy, batch, updates=120)
     limit = torch.full((len(items),), 60)
     for beam_size in (1, 4):
@@ -164,5 +163,5 @@ def test_eight_examples_are_learned_to_exact_match(make_model, make_parsing, ove
                                   constraint=task.constraint())
         assert [task.read_hypothesis(best[0], example) for best, example in zip(found, examples, strict=True)] == [
             example.reference for example in examples]
-        tags = [task.target.tags.decode(list(best[0].source_labels[1:-1])) for best in found]
+        tags = [task.target.tags.decode(list(best[0].details["tags"][1:-1])) for best in found]
         assert tags == [example.reference.tags() for example in examples]

@@ -6,27 +6,29 @@ from dataclasses import replace
 
 import pytest
 import torch
-from making import strategy_of
+from making import auxiliaries_of, strategy_of
 from plain import alone, collapse
 
 from seq2seq_suite.sizes import Sizes
 from seq2seq_suite.strategies.autoregressive import Autoregressive
-from seq2seq_suite.strategies.auxiliary import Auxiliaries
 from seq2seq_suite.strategies.ctc import Ctc
 from seq2seq_suite.strategies.learner import JointLearner, Learner
 from seq2seq_suite.strategies.length_head import LengthHead
 
-SIZES = Sizes(target_symbols=9, source_symbols=11, source_labels=(("tags", 3), ("moves", 4)), ctc_symbols=5,
-              language=True)
-GIVEN = Auxiliaries({"tags": 0.5, "moves": 0.25}, ctc_weight=0.3, balance_weight=0.02, language_weight=0.7)
+SIZES = Sizes(target_symbols=9, source_symbols=11, source_labels=(("tags", 3, 0.5), ("moves", 4, 0.25)), ctc_symbols=5)
+
+
+def given():
+    return auxiliaries_of(SIZES, ctc=0.3, balance_weight=0.02, language=0.7)
 
 
 @pytest.fixture
 def heard(make_batch):
     """A batch with labels, some of them missing, and transcripts of different lengths."""
     batch = make_batch([4, 3], [4, 6])
-    labels = torch.tensor([[[0, 3], [2, -1], [1, 1], [-1, 0]], [[1, 2], [0, 0], [2, 3], [-1, -1]]])
-    return replace(batch, source_labels=labels, transcript=torch.tensor([[3, 3, 4], [4, 0, 0]]))
+    return replace(batch, auxiliary={"tags": torch.tensor([[0, 2, 1, -1], [1, 0, 2, -1]]),
+                                     "moves": torch.tensor([[3, -1, 1, 0], [2, 0, 3, -1]]),
+                                     "ctc": torch.tensor([[3, 3, 4], [4, 0, 0]])})
 
 
 @pytest.mark.parametrize("kind", [Autoregressive, LengthHead])
@@ -35,25 +37,26 @@ def test_each_auxiliary_loss_is_its_plain_loop(make_model, heard, kind):
     with torch.no_grad():
         for layer in (*model.encoder.layers, *model.decoder.layers):
             layer.feed_forward.router.weight.zero_()  # p = 1 / N everywhere: the loss of a layer is 1
-    own, loss = strategy_of(kind).loss(model, heard), strategy_of(kind, auxiliaries=GIVEN).loss(model, heard)
+    strategy = strategy_of(kind, auxiliaries=given())
+    heads = {name: part.head for name, part in strategy.auxiliaries.items()}
+    own, loss = strategy_of(kind).loss(model, heard), strategy.loss(model, heard)
     expected = dict.fromkeys(("tags", "moves", "ctc", "language"), 0.0)
     for row, words in enumerate(((3, 3, 4), (4,))):
         one = alone(heard, row)
         states, source = model.encode(one).values[0].detach(), one.source[0].tolist()
-        for place, name in enumerate(("tags", "moves")):
-            head = model.labeller.heads[name]
-            for state, label in zip(states, heard.source_labels[row, :, place].tolist(), strict=False):
-                expected[name] -= head(state).log_softmax(0)[label].item() if label >= 0 else 0.0
-        scores = model.ctc.linear(states).log_softmax(1).tolist()
+        for name in ("tags", "moves"):
+            for state, label in zip(states, heard.auxiliary[name][row].tolist(), strict=False):
+                expected[name] -= heads[name](state).log_softmax(0)[label].item() if label >= 0 else 0.0
+        scores = heads["ctc"].linear(states).log_softmax(1).tolist()
         expected["ctc"] -= math.log(sum(
             math.exp(sum(scores[place][symbol] for place, symbol in enumerate(path)))
             for path in itertools.product(range(5), repeat=len(scores)) if collapse(path) == words))
-        expected["language"] -= sum(model.language(state).log_softmax(0)[symbol].item()
+        expected["language"] -= sum(heads["language"](state).log_softmax(0)[symbol].item()
                                     for state, symbol in zip(states, source[1:], strict=False))
     assert {name: float(loss.sums[name].detach()) for name in expected} == pytest.approx(expected, rel=1e-4)
     assert float(loss.sums["balance"].detach()) == pytest.approx(4 * 10)  # of four layers, a mean over target symbols
     assert loss.counts == {**own.counts, "tags": 6, "moves": 6, "ctc": 4, "language": 5, "balance": 10}
-    assert loss.counts == strategy_of(kind, auxiliaries=GIVEN).counts(model, heard)
+    assert loss.counts == strategy.counts(model, heard)
     for name, weight in own.weights.items():
         torch.testing.assert_close(loss.sums[name], own.sums[name])
         if name not in ("balance", "language"):
@@ -62,10 +65,10 @@ def test_each_auxiliary_loss_is_its_plain_loop(make_model, heard, kind):
 
 
 def test_what_a_batch_has_not_is_not_learned(make_model, heard):
-    bare = replace(heard, source_labels=None, transcript=None)
-    loss = strategy_of(Autoregressive, auxiliaries=GIVEN).loss(make_model(replace(SIZES, language=False)), bare)
+    loss = strategy_of(Autoregressive, auxiliaries=auxiliaries_of(SIZES, ctc=0.3)).loss(
+        make_model(SIZES), replace(heard, auxiliary={}))
     assert set(loss.sums) == {"cross_entropy"} and loss.weights == {"cross_entropy": 1.0}
-    none = strategy_of(Autoregressive).loss(make_model(replace(SIZES, language=False)), heard)
+    none = strategy_of(Autoregressive).loss(make_model(SIZES), heard)
     assert set(none.sums) == {"cross_entropy"}
 
 

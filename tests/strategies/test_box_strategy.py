@@ -36,7 +36,7 @@ def pictures(make_batch) -> Batch:
         for number in range(len(objects), 3):
             given[row, 5 * number : 5 * number + 4] = True
     given[:, -1] = True
-    return replace(batch, target=torch.tensor(rows), prompt_mask=given)
+    return replace(batch, target=torch.tensor(rows), given=given)
 
 
 def bell(scores: torch.Tensor, place: int) -> float:
@@ -92,7 +92,7 @@ def test_groups_are_written_as_a_plain_loop_writes_them(make_model, pictures, se
                 sure.append(max(chances[:CLASSES]))
             written.append(symbol)
         assert best.symbols == tuple(written) and best.complete
-        assert best.certainties == pytest.approx(sure, rel=1e-3)
+        assert best.details["certainties"] == pytest.approx(sure, rel=1e-3)
         assert best.score == pytest.approx(sum(map(math.log, sure)), rel=1e-3)
 
 
@@ -161,7 +161,7 @@ def test_slots_write_the_likeliest_box_with_an_inside(make_model, pictures, seed
             label = max(range(CLASSES), key=chances.__getitem__)
             symbols += [*(FIRST_BIN + place for place in box), FIRST_CLASS + label]
             sure.append(chances[label])
-        assert best.symbols == tuple(symbols) and best.certainties == pytest.approx(sure, rel=1e-3)
+        assert best.symbols == tuple(symbols) and best.details["certainties"] == pytest.approx(sure, rel=1e-3)
         assert best.score == pytest.approx(sum(map(math.log, sure)), rel=1e-3)
 
 

@@ -6,7 +6,7 @@ import math
 import pytest
 import torch
 
-from seq2seq_suite.model.ctc import BLANK, CtcHead, positions_needed
+from seq2seq_suite.strategies.ctc_head import BLANK, CtcHead, positions_needed
 from seq2seq_suite.strategies.ctc_prefixes import NEVER, Prefixes, ctc_beam, ctc_greedy
 from seq2seq_suite.types import END, States
 

@@ -9,9 +9,9 @@ from making import strategy_of
 from torch.nn import functional
 
 from seq2seq_suite.data.batching import collate
-from seq2seq_suite.model.ctc import BLANK
 from seq2seq_suite.sizes import Sizes
 from seq2seq_suite.strategies.ctc import Ctc, align, path_loss
+from seq2seq_suite.strategies.ctc_head import BLANK
 from seq2seq_suite.strategies.cut_at_end import CutAtEnd
 from seq2seq_suite.strategies.dag import Dag, dag_beam, dag_greedy
 from seq2seq_suite.strategies.length_head import MIDDLE, LengthClassifier, LengthHead
@@ -104,7 +104,7 @@ def test_a_loss_is_the_sum_over_its_rows(make_model, make_batch, name, kernel):
         source, target = int(batch.source_mask[row].sum()), int(batch.target_mask[row].sum())
         one = Batch(batch.source[row : row + 1, :source], batch.source_mask[row : row + 1, :source],
                     batch.target[row : row + 1, :target], batch.target_mask[row : row + 1, :target],
-                    batch.prompt_mask[row : row + 1, :target], "test")
+                    batch.given[row : row + 1, :target], "test")
         parts.append(strategy.loss(model, one))
     for key in whole.sums:
         torch.testing.assert_close(whole.sums[key], sum(part.sums[key] for part in parts), rtol=1e-4, atol=1e-4)

@@ -49,9 +49,9 @@ def test_candidates_are_ranked_by_what_another_model_gives_them(make_model, make
 @torch.inference_mode()
 def test_of_a_text_what_is_not_given_is_judged(make_model, make_batch):
     model, batch = make_model(), make_batch([5, 3], [4, 6])
-    given = torch.zeros_like(batch.prompt_mask)
+    given = torch.zeros_like(batch.given)
     given[0, :2] = given[1, 0] = True
-    found = strategy_of(LanguageModel).generate(model, replace(batch, prompt_mask=given), options=SearchOptions(),
+    found = strategy_of(LanguageModel).generate(model, replace(batch, given=given), options=SearchOptions(),
                                                 limit=torch.tensor([9, 9]))
     for row, (length, known) in enumerate(((4, 2), (6, 1))):
         symbols = tuple(batch.target[row, :length].tolist())

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from making import strategy_of
+from making import auxiliaries_of, strategy_of
 from plain import NEVER, UNREADABLE, alone, collapse
 from torch.nn import functional
 
@@ -23,6 +23,12 @@ from seq2seq_suite.types import BEGIN, END, Batch, States
 SIZES = Sizes(target_symbols=7, source_symbols=11, ctc_symbols=7)
 
 
+def with_ctc():
+    """Left to right, with a CTC head."""
+    torch.manual_seed(5)
+    return strategy_of(Autoregressive, auxiliaries=auxiliaries_of(SIZES, ctc=0.5), noise=0.4)
+
+
 class Plain:
     """A sentence before a decoder: what may follow a prefix, and both searches over it."""
 
@@ -31,7 +37,7 @@ class Plain:
         states = model.encode(self.batch)
         self.prompt, self.outputs = model.prepare(states), {}
         if weight:
-            scores = model.ctc(states)[0].tolist()
+            scores = with_ctc().auxiliaries["ctc"].head(states)[0].tolist()
             for path in itertools.product(range(7), repeat=len(scores)):
                 chance = math.exp(sum(scores[place][symbol] for place, symbol in enumerate(path)))
                 self.outputs[collapse(path)] = self.outputs.get(collapse(path), 0.0) + chance
@@ -121,9 +127,6 @@ class Chain:
     def logits(self, hidden, prompt):
         return hidden @ self.table
 
-    def labels_of(self, states):
-        return ((),) * len(states.mask)
-
 
 class PlainChain(Plain):
     """A table before both searches."""
@@ -140,11 +143,11 @@ class PlainChain(Plain):
 @pytest.fixture(params=kernels.KINDS)
 def generate(request):
     with kernels.use(request.param):
-        strategy = strategy_of(Autoregressive)
+        searching = with_ctc()
 
     def search(model, batch: Batch, limit: list[int], constraint=None, **options):
-        return strategy.generate(model, batch, options=SearchOptions(**options), limit=torch.tensor(limit),
-                                 constraint=constraint)
+        return searching.generate(model, batch, options=SearchOptions(**options), limit=torch.tensor(limit),
+                                  constraint=constraint)
     return search
 
 
@@ -212,7 +215,7 @@ def test_ctc_alone_spells_without_the_decoder(generate, make_model, make_batch, 
     model, batch = make_model(SIZES, noise=0.4), make_batch([4, 3], [2, 2])
     found = generate(model, batch, [6, 6], ctc_weight=1.0, beam_size=beam_size, length_penalty=0.0)
     for row, (best,) in enumerate(found):
-        scores = model.ctc(model.encode(alone(batch, row)))[0]
+        scores = with_ctc().auxiliaries["ctc"].head(model.encode(alone(batch, row)))[0]
         if beam_size == 1:
             assert best.symbols == collapse(tuple(scores.argmax(1).tolist()))
             assert best.score == pytest.approx(float(scores.max(1).values.sum()), rel=1e-4)
@@ -239,7 +242,7 @@ def test_search_under_an_automaton_shares_probability_among_what_it_allows(gener
 def test_what_is_given_of_the_target_is_where_search_begins(generate, make_model, make_batch, beam_size):
     model, batch = make_model(), make_batch([5, 3], [4, 4])
     given = torch.tensor([[True, True, False, False]]).expand(2, -1)
-    found = generate(model, replace(batch, prompt_mask=given), [5, 4], beam_size=beam_size, length_penalty=0.0)
+    found = generate(model, replace(batch, given=given), [5, 4], beam_size=beam_size, length_penalty=0.0)
     for row, limit in enumerate((5, 4)):
         plain, beginning = Plain(model, batch, row), tuple(batch.target[row, :2].tolist())
         following = plain.following

@@ -67,7 +67,7 @@ def test_padding_never_changes_the_loss(make_model, make_batch, head):
     for row, (source, target) in enumerate([(6, 4), (3, 2), (4, 3)]):
         alone = replace(together, **{name: getattr(together, name)[row : row + 1, :size] for name, size in
                                      (("source", source), ("source_mask", source), ("target", target),
-                                      ("target_mask", target), ("prompt_mask", target))})
+                                      ("target_mask", target), ("given", target))})
         for name, value in strategy.loss(model, alone).sums.items():
             summed[name] += value.item()
     assert {name: value.item() for name, value in whole.sums.items()} == pytest.approx(summed, rel=1e-4)
@@ -161,15 +161,16 @@ def test_sets_are_weighed_as_a_plain_loop_weighs_them(make_model, make_batch, op
         order = sorted(scores, key=lambda members: -scores[members])[:3]
         assert [set(one.symbols) for one in found[row]] == [set(members) for members in order]
         assert [one.score for one in found[row]] == pytest.approx([scores[members] for members in order], rel=1e-3)
-        assert not any(one.marginals for one in found[row][1:])
+        assert not any(one.details for one in found[row][1:])
         if options.get("marginals"):
             for label in range(SYMBOLS):
                 share = sum(chance for members, chance in chances.items() if label in members) / sum(chances.values())
                 if "head_mixture" in options:
                     share = (share + 0.7 * yes[label]) / 1.7
-                assert found[row][0].marginals[label] == pytest.approx(share if label >= 4 else 0.0, rel=1e-3)
+                marginal = found[row][0].details["marginals"][label]
+                assert marginal == pytest.approx(share if label >= 4 else 0.0, rel=1e-3)
         else:
-            assert not found[row][0].marginals
+            assert not found[row][0].details
 
 
 @torch.no_grad()
@@ -225,7 +226,7 @@ def test_a_beam_with_a_label_head_scores_what_the_loss_scores(make_model, make_b
             target = torch.tensor([[*hypothesis.symbols, END]])
             lone = replace(batch, source=batch.source[row : row + 1], source_mask=batch.source_mask[row : row + 1],
                            target=target, target_mask=torch.ones_like(target, dtype=torch.bool),
-                           prompt_mask=torch.zeros_like(target, dtype=torch.bool))
+                           given=torch.zeros_like(target, dtype=torch.bool))
             prompt = strategy.remember(model, lone)
             hidden = strategy._hidden(model, lone, prompt, torch.cat((torch.tensor([[BEGIN]]), target[:, :-1]), 1))
             logits = model.logits(hidden, prompt)
@@ -243,8 +244,8 @@ def test_orders_of_one_set_are_added_up():
     beam = hypotheses_of(((4,), 0.35), ((5, 6), 0.25), ((6, 5), 0.2))
     best = strategy._decide(beam, None, SYMBOLS)
     assert set(best[0].symbols) == {5, 6} and best[0].score == pytest.approx(math.log(0.45))
-    assert best[1].symbols == (4,) and not best[1].marginals
-    assert best[0].marginals == pytest.approx((0, 0, 0, 0, 0.35 / 0.8, 0.45 / 0.8, 0.45 / 0.8))
+    assert best[1].symbols == (4,) and not best[1].details
+    assert best[0].details["marginals"] == pytest.approx((0, 0, 0, 0, 0.35 / 0.8, 0.45 / 0.8, 0.45 / 0.8))
 
 
 def test_the_heads_verdict_tips_the_scale():
@@ -255,7 +256,7 @@ def test_the_heads_verdict_tips_the_scale():
     assert tipped[0].symbols == (5,)
     yes = 1 / (1 + math.exp(-2))
     assert tipped[0].score == pytest.approx(math.log(0.4) + 3 * math.log(yes))
-    assert tipped[0].marginals[5] == pytest.approx((0.4 / 0.9 + yes) / 2)
+    assert tipped[0].details["marginals"][5] == pytest.approx((0.4 / 0.9 + yes) / 2)
 
 
 def test_an_item_alone_has_the_marginals_that_it_has_in_a_padded_batch(make_model, make_batch):
@@ -266,7 +267,7 @@ def test_an_item_alone_has_the_marginals_that_it_has_in_a_padded_batch(make_mode
     alone = replace(batch, source=batch.source[1:2, :3], source_mask=batch.source_mask[1:2, :3])
     (found,) = strategy.generate(model, alone, options=options, limit=torch.tensor([9]), constraint=rules)
     assert found[0].symbols == together[1][0].symbols
-    assert found[0].marginals == pytest.approx(together[1][0].marginals, abs=1e-5)
+    assert found[0].details["marginals"] == pytest.approx(together[1][0].details["marginals"], abs=1e-5)
 
 
 def test_marginals_come_with_every_item_of_a_batch(make_model, make_batch):
@@ -275,7 +276,7 @@ def test_marginals_come_with_every_item_of_a_batch(make_model, make_batch):
     found = strategy.generate(model, make_batch([6, 3, 4], [2, 2, 2]), options=SearchOptions(beam_size=4),
                               limit=torch.full((3,), 9), constraint=LabelAutomaton(SYMBOLS))
     assert all(len(hypotheses) == 1 for hypotheses in found)
-    assert all(len(one.marginals) == SYMBOLS and 0 < max(one.marginals) <= 1 for (one,) in found)
+    assert all(len(one.details["marginals"]) == SYMBOLS and 0 < max(one.details["marginals"]) <= 1 for (one,) in found)
 
 
 def test_a_batch_is_encoded_once_and_judged_once_by_the_head(make_model, make_batch):

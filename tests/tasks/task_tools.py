@@ -34,5 +34,5 @@ def parser_batch(lengths: Sequence[int]) -> Batch:
     """Sentences of so many words between sentinels, as automata see them."""
     mask = torch.arange(max(lengths) + 2) < torch.tensor(lengths).unsqueeze(1) + 2
     nothing = torch.zeros(len(lengths), 0, dtype=torch.int64)
-    return Batch(source=None, source_mask=mask, target=nothing, target_mask=nothing.bool(), prompt_mask=nothing.bool(),
+    return Batch(source=None, source_mask=mask, target=nothing, target_mask=nothing.bool(), given=nothing.bool(),
                  task="parsing")

@@ -12,7 +12,7 @@ import torch
 
 soundfile = pytest.importorskip("soundfile", reason="comes with the extra `speech`")
 
-from making import strategy_of  # noqa: E402
+from making import auxiliaries_of, strategy_of  # noqa: E402
 
 from benchmarks import cascade  # noqa: E402
 from seq2seq_suite.config import Config  # noqa: E402
@@ -21,7 +21,6 @@ from seq2seq_suite.data.formats import Row  # noqa: E402
 from seq2seq_suite.experiments import verbs  # noqa: E402
 from seq2seq_suite.experiments.compare import compare_runs  # noqa: E402
 from seq2seq_suite.strategies.autoregressive import Autoregressive  # noqa: E402
-from seq2seq_suite.strategies.auxiliary import Auxiliaries  # noqa: E402
 from seq2seq_suite.strategies.search import SearchOptions  # noqa: E402
 from seq2seq_suite.tasks.reading import file_of  # noqa: E402
 from seq2seq_suite.types import DataError  # noqa: E402
@@ -177,7 +176,8 @@ def learned(make_task, make_model, overfit):
     examples = task.read("train")
     task.fit(examples)
     model = make_model(task.sizes(), noise=0.0, width=48, feed_forward_width=96, encoder_layers=2, decoder_layers=1)
-    strategy = strategy_of(Autoregressive, auxiliaries=Auxiliaries(ctc_weight=0.5))
+    strategy = strategy_of(Autoregressive, width=48, noise=0.0,
+                           auxiliaries=auxiliaries_of(task.sizes(), ctc=0.5, width=48))
     overfit(model, strategy, collate(task.encode(examples), "asr"), updates=150)
     return task, model, strategy, examples
 

@@ -152,14 +152,13 @@ def test_objects_can_be_learned_from_above():
 def test_patches_learn_whose_centre_they_hold():
     task, examples = fitted(detection__patch_loss=2.0)
     boxes = (0.0, 0.0, 90.0, 90.0), (40.0, 40.0, 50.0, 50.0), (70.0, 0.0, 96.0, 30.0)
-    labels = task._patch_labels(Objects(boxes, ("circle", "star", "zebra"))).reshape(6, 6)
+    labels = task._patch_labels(Objects(boxes, ("circle", "star", "zebra")))["patches"].reshape(6, 6)
     kinds = (*task.target.labels, NOISE)
     names = {(row, column): kinds[labels[row, column]] for row in range(6) for column in range(6)}
     assert names.pop((2, 2)) == "star" and names.pop((0, 5)) == "zebra" and set(names.values()) == {NOISE}
     batch = collate(task.encode_epoch(examples[:2], 0), "detection")
-    assert batch.source_labels.shape == (2, 36, 1)
-    assert task.sizes().source_labels == (("patches", len(task.target.labels) + 1),)
-    assert task.label_weights == {"patches": 2.0}
+    assert batch.auxiliary["patches"].shape == (2, 36)
+    assert task.sizes().source_labels == (("patches", len(task.target.labels) + 1, 2.0),)
 
 
 def left_to_right(task, **sizes):
@@ -199,7 +198,7 @@ def test_the_loss_is_that_of_the_places_asked_for(make_model):
     first_label = len(SPECIALS) + 48
     for row in range(2):
         for place, symbol in enumerate(batch.target[row].tolist()):
-            if symbol == END or batch.prompt_mask[row, place]:
+            if symbol == END or batch.given[row, place]:
                 continue
             kind = "classes" if place % GROUP == 4 else "coordinates"
             low, high = (first_label, None) if kind == "classes" else (len(SPECIALS), first_label)
@@ -241,7 +240,7 @@ def test_what_is_written_step_by_step_is_what_the_loss_scores(make_model):
         classes = model.logits(strategy._hidden(model, batch, prompt, previous), prompt)[:, place, first_label:]
         sure, likeliest = classes.softmax(-1), classes.argmax(-1)
         for row, best in enumerate(found):
-            assert best[0].certainties[number] == pytest.approx(float(sure[row, :-1].max()), rel=1e-3)
+            assert best[0].details["certainties"][number] == pytest.approx(float(sure[row, :-1].max()), rel=1e-3)
             if likeliest[row] == len(task.target.labels):  # what follows is told that this was noise
                 written[row, place] = first_label + len(task.target.labels)
 

@@ -41,7 +41,7 @@ def fitted(**keys):
 def hypothesis_of(task, *names: str, certainties: tuple[float, ...] = ()) -> Hypothesis:
     kinds = (*task.target.labels, NOISE)
     symbols = (FIRST_LABEL + kinds.index(name) if name in kinds else len(SPECIALS) + int(name) for name in names)
-    return Hypothesis(tuple(symbols), 0.0, certainties=certainties)
+    return Hypothesis(tuple(symbols), 0.0, details={"certainties": certainties})
 
 
 @pytest.mark.parametrize(("box", "bins"), [

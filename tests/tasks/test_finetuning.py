@@ -61,7 +61,7 @@ def test_training_begins_with_what_the_language_model_knows(pretrained, tmp_path
     batch = collate(tuned.task.encode([tuned.task.from_text(text)]), "multilabel")
     with torch.no_grad():
         model = tuned.decoder.model
-        foreseen = float(model.language_loss(model.encode(batch), batch))
+        foreseen = float(tuned.decoder.learner.strategy.auxiliaries["language"].loss(model.encode(batch), batch))
         # A language model foresees the text's END, too.
         whole = collate(teacher.task.encode([Example(text, text)]), "language_model")
         prompt = ended.prepare(ended.encode(whole))

@@ -191,7 +191,7 @@ def test_an_unknown_miniworld_split_lists_the_choices():
 
 def marginals_of(task: MultilabelTask, **scores: float) -> Hypothesis:
     names = task.target.vocabulary.decode(range(len(task.target.vocabulary)))
-    return Hypothesis((4,), 0.0, marginals=tuple(scores.get(name, 0.0) for name in names))
+    return Hypothesis((4,), 0.0, details={"marginals": tuple(scores.get(name, 0.0) for name in names)})
 
 
 def test_labels_above_the_threshold_are_taken_and_the_likeliest_if_none_is():
@@ -247,7 +247,7 @@ def test_linear_scores_are_added_to_the_log_odds():
     found = task._adjusted(marginals_of(task, wheat=0.5, corn=0.5), new)[task.target.vocabulary.symbols.index("wheat")]
     assert score > 0 and found == pytest.approx(1 / (1 + np.exp(-3.0 * score)), rel=1e-5)
     # A text of the training split keeps its score out of fold.
-    own = task.encode(examples[:1])[0].scores[task.target.vocabulary.encode(["wheat"])[0]]
+    own = task.encode(examples[:1])[0].auxiliary["scores"][task.target.vocabulary.encode(["wheat"])[0]]
     assert own == task.linear.scores([texts[0]], ["t:0"])[0][task.target.vocabulary.symbols.index("wheat")]
 
 

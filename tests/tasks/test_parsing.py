@@ -133,7 +133,8 @@ def test_every_miniworld_tree_survives_the_way_to_symbols_and_back(linearisation
         symbols = tuple(item.target[:-1].tolist())
         assert task.read_hypothesis(Hypothesis(symbols, 0.0), example) == example.reference
         assert item.target[-1] == END
-        assert item.focus.shape == (len(item.target), 5) and item.context.shape == (len(item.target), 3)
+        assert item.auxiliary["focus"].shape == (len(item.target), 5)
+        assert item.auxiliary["context"].shape == (len(item.target), 3)
 
 
 @pytest.mark.parametrize("linearisation", ["in_order", "brackets", "tetra_tags"])
@@ -160,11 +161,11 @@ def test_focus_and_context_of_a_worked_example():
     names = task.target.vocabulary.decode(item.target.tolist())
     assert names[:6] == ["SHIFT", "PJ-NP", "SHIFT", "REDUCE", "PJ-S", "SHIFT"]
     # Before PJ-S: next word 3, last word 2, left edge of the finished NP 1, no open bracket.
-    assert item.focus[4].tolist() == [3, 2, 1, 0, 0]
-    assert task.target.vocabulary.decode(item.context[4].tolist()) == ["<pad>", "<pad>", "PJ-NP"]
+    assert item.auxiliary["focus"][4].tolist() == [3, 2, 1, 0, 0]
+    assert task.target.vocabulary.decode(item.auxiliary["context"][4].tolist()) == ["<pad>", "<pad>", "PJ-NP"]
     # Before the next SHIFT the bracket S is open and begins at word 1.
-    assert item.focus[5].tolist() == [3, 2, 1, 1, 0]
-    assert task.target.vocabulary.decode(item.context[5].tolist()) == ["PJ-S", "<pad>", "PJ-NP"]
+    assert item.auxiliary["focus"][5].tolist() == [3, 2, 1, 1, 0]
+    assert task.target.vocabulary.decode(item.auxiliary["context"][5].tolist()) == ["PJ-S", "<pad>", "PJ-NP"]
 
 
 def hand_fitted(**keys):
@@ -183,15 +184,18 @@ def hand_fitted(**keys):
     ("tetra_tags", ["START", "l L NP", "r L S", "r VP"])])
 def test_each_word_is_labelled_with_its_tag_and_what_the_parser_does_behind_it(linearisation, moves):
     task, examples = hand_fitted(parsing__linearisation=linearisation, parsing__guide=False)
-    common, rare = (item.source_labels for item in task.encode(examples))
-    assert common[:, 0].tolist() == [-1, *task.target.tags.encode(["DT", "NN", "VBZ"]), -1]
-    assert common[:, 1].tolist() == [*task.target.moves.encode(moves), -1] and UNKNOWN not in common
-    assert rare[:, 0].tolist() == [-1, *task.target.tags.encode(["VB", "."]), -1]
-    assert rare[2:, 1].tolist() == [-1, -1]  # a move seen once teaches nothing
-    assert task.sizes().source_labels == (("tags", len(task.target.tags)), ("moves", len(task.target.moves)))
+    common, rare = (item.auxiliary for item in task.encode(examples))
+    assert common["tags"].tolist() == [-1, *task.target.tags.encode(["DT", "NN", "VBZ"]), -1]
+    assert common["moves"].tolist() == [*task.target.moves.encode(moves), -1] and UNKNOWN not in common["tags"]
+    assert rare["tags"].tolist() == [-1, *task.target.tags.encode(["VB", "."]), -1]
+    assert rare["moves"][2:].tolist() == [-1, -1]  # a move seen once teaches nothing
+    assert task.sizes().source_labels == (
+        ("tags", len(task.target.tags), task.options.tag_loss),
+        ("moves", len(task.target.moves), task.options.move_loss))
     without = hand_fitted(parsing__tag_loss=0.0)[0]
-    assert without.encode(examples)[0].source_labels.tolist() == [
-        [number] for number in (*without.target.moves.encode(without.target._moves(examples[0].reference)), -1)]
+    found = without.encode(examples)[0].auxiliary
+    assert "tags" not in found and found["moves"].tolist() == [
+        *without.target.moves.encode(without.target._moves(examples[0].reference)), -1]
 
 
 def test_rare_words_are_unknown_and_words_seen_often_seldom_hidden():
@@ -265,7 +269,7 @@ def test_a_prediction_without_gold_tags_carries_the_predicted_ones():
     example = task.from_text("it sleeps")
     tag = task.target.tags.encode(["PRP", "VBZ"])
     symbols = task.target.vocabulary.encode(["SHIFT", "PJ-S", "SHIFT", "REDUCE"])
-    tree = task.read_hypothesis(Hypothesis(tuple(symbols), 0.0, True, (0, *tag, 0)), example)
+    tree = task.read_hypothesis(Hypothesis(tuple(symbols), 0.0, details={"tags": (0, *tag, 0)}), example)
     assert str(tree) == "(TOP (S (PRP it) (VBZ sleeps)))"
     assert "sleeps" in task.draw(tree)
 
@@ -273,7 +277,8 @@ def test_a_prediction_without_gold_tags_carries_the_predicted_ones():
 def test_a_new_model_that_names_a_special_symbol_leaves_the_commonest_tag():
     task, _ = fitted()
     symbols = task.target.vocabulary.encode(["SHIFT", "PJ-S", "SHIFT", "REDUCE"])
-    hypothesis = Hypothesis(tuple(symbols), 0.0, True, (0, BEGIN, *task.target.tags.encode(["VBZ"]), 0))
+    hypothesis = Hypothesis(tuple(symbols), 0.0, details={
+        "tags": (0, BEGIN, *task.target.tags.encode(["VBZ"]), 0)})
     tree = task.read_hypothesis(hypothesis, task.from_text("it sleeps"))
     assert tree.tags() == [task.target.tags.symbols[0], "VBZ"]
 
@@ -294,9 +299,9 @@ def test_tracing_equals_stepping_the_automaton_over_a_single_sentence():
     together = task.encode(examples)
     for index in (0, 7, 33):
         alone = task.encode([examples[index]])[0]
-        assert np.array_equal(alone.focus, together[index].focus)
-        assert np.array_equal(alone.context, together[index].context)
-    assert torch.from_numpy(together[0].focus).min() >= 0
+        assert np.array_equal(alone.auxiliary["focus"], together[index].auxiliary["focus"])
+        assert np.array_equal(alone.auxiliary["context"], together[index].auxiliary["context"])
+    assert torch.from_numpy(together[0].auxiliary["focus"]).min() >= 0
 
 
 def test_a_tree_is_drawn_with_lines_between_its_phrases():

@@ -12,7 +12,6 @@ from seq2seq_suite import cli
 from seq2seq_suite.config import Config
 from seq2seq_suite.data.batching import collate
 from seq2seq_suite.strategies.autoregressive import Autoregressive
-from seq2seq_suite.strategies.auxiliary import Auxiliaries
 from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.tasks import open_task
 from seq2seq_suite.tasks.translation import TranslationTask
@@ -313,7 +312,7 @@ def test_eight_pairs_are_learned_to_exact_match(make_model, overfit, options):
     model = make_model(task.sizes(), noise=0.0, width=48, feed_forward_width=96, encoder_layers=1,
                        decoder_layers=1)
     assert (model.frontend.embedding is model.embedding) == task.sizes().shared_symbols
-    strategy = strategy_of(Autoregressive, label_smoothing=0.1, auxiliaries=Auxiliaries(task.label_weights))
+    strategy = strategy_of(Autoregressive, label_smoothing=0.1)
     overfit(model, strategy, batch, updates=150)
     for beam_size in (1, 4):
         found = strategy.generate(model, batch, options=SearchOptions(beam_size=beam_size),

@@ -165,7 +165,6 @@ class Boxes(Target):
     def __init__(self, options: DetectionOptions):
         self.options, self.labels = options, ()
         self.size = max(options.height, options.width)
-        self.label_weights = {"patches": options.patch_loss} if options.patch_loss else {}
 
     def fit(self, values: Sequence[Objects]) -> None:
         """The classes of the training split, in the order of their names."""
@@ -192,7 +191,7 @@ class Boxes(Target):
         boxes = BoxOptions(options.bins, count, options.instances, extent, patch, options.smoothing,
                            options.noise_weight, options.top_p)
         return {"target_symbols": len(SPECIALS) + options.bins + count + 1, "boxes": boxes,
-                "source_labels": tuple((kind, count + 1) for kind in self.label_weights)}
+                "source_labels": (("patches", count + 1, options.patch_loss),) if options.patch_loss else ()}
 
     def group(self, box: Sequence[float], label: str) -> list[int]:
         """y1 x1 y2 x2 class; a box is at least a bin wide and high."""
@@ -279,7 +278,6 @@ class DetectionTask(Task):
     def __init__(self, options: DetectionOptions, data: Data, **others: Any):
         super().__init__(options, data, **others)
         self.source, self.target = Pictures(options), Boxes(options)
-        self.label_weights = self.target.label_weights
         self._augmentation = Augmentation(options.flip, options.turn, options.scales, options.colour)
 
     def example(self, row: Row) -> Example:
@@ -330,20 +328,20 @@ class DetectionTask(Task):
             symbols += self.target.group(self._noise_box(objects, random), NOISE)
             given += [True] * (_GROUP - 1) + [False]
         return Encoded(np.ascontiguousarray(pixels), np.array([*symbols, END], dtype=np.int64),
-                       self._patch_labels(objects), index=index, given=np.array([*given, True]))
+                       index=index, given=np.array([*given, True]), auxiliary=self._patch_labels(objects))
 
-    def _patch_labels(self, objects: Objects) -> np.ndarray | None:
-        """(S,1) the class of the object whose centre lies in each patch, the smallest of several; else noise."""
+    def _patch_labels(self, objects: Objects) -> dict[str, np.ndarray]:
+        """(S,) the class of the object whose centre lies in each patch, the smallest of several; else noise."""
         if not self.options.patch_loss:
-            return None
+            return {}
         rows, columns = self.source.patches()
-        labels, stride = np.full((rows, columns, 1), len(self.target.labels), dtype=np.int64), self.options.stride
+        labels, stride = np.full((rows, columns), len(self.target.labels), dtype=np.int64), self.options.stride
         for place in sorted(range(len(objects.boxes)), key=lambda place: -_area(objects.boxes[place])):
             (x1, y1, x2, y2), label = objects.boxes[place], objects.labels[place]
             if label in self.target.labels:
                 row, column = int((y1 + y2) / 2 // stride), int((x1 + x2) / 2 // stride)
                 labels[min(row, rows - 1), min(column, columns - 1)] = self.target.labels.index(label)
-        return labels.reshape(-1, 1)
+        return {"patches": labels.reshape(-1)}
 
     def _noise_box(self, objects: Objects, random: Random) -> tuple[float, ...]:
         """A box anywhere, or a true one shifted a little or far."""
@@ -372,7 +370,7 @@ class DetectionTask(Task):
         height, width = example.source.pixels().shape[:2]
         scale = min(self.options.height / height, self.options.width / width)
         found = scaled(objects, 1.0 / scale)
-        found = replace(found, scores=hypothesis.certainties or (1.0,) * len(found.boxes))
+        found = replace(found, scores=hypothesis.details.get("certainties") or (1.0,) * len(found.boxes))
         return surest(found, self.options.max_overlap) if self.options.max_overlap < 1.0 else found
 
     # -- judging and showing ------------------------------------------------------------------------------------

@@ -275,7 +275,7 @@ class MultilabelTask(Task):
 
     def read_hypothesis(self, hypothesis: Hypothesis, example: Example) -> Labels | None:
         """A search's output as labels: the best set, or all labels above the threshold (the likeliest if none is)."""
-        if hypothesis.marginals:
+        if "marginals" in hypothesis.details:
             return above(self.names, self._adjusted(hypothesis, example), self.threshold,
                          allow_empty=self.options.allow_empty)
         return super().read_hypothesis(hypothesis, example)
@@ -285,7 +285,7 @@ class MultilabelTask(Task):
 
         log-odds + linear_mixture * the linear machine's score - prior_adjustment * (log prior - its mean)
         """
-        marginals = np.array(hypothesis.marginals[len(SPECIALS):])
+        marginals = np.array(hypothesis.details["marginals"][len(SPECIALS):])
         mixture, share = self.options.linear_mixture, self.options.prior_adjustment
         if not mixture and not share:
             return marginals
@@ -328,7 +328,8 @@ class MultilabelTask(Task):
     def encode(self, examples: Sequence[Example]) -> list[Encoded]:
         """Examples as numbers."""
         encoded, scores = super().encode(examples), self._linear_scores(examples)
-        return encoded if scores is None else [replace(item, scores=scores[item.index]) for item in encoded]
+        return encoded if scores is None else [
+            replace(item, auxiliary={"scores": scores[item.index]}) for item in encoded]
 
     def _linear_scores(self, examples: Sequence[Example]) -> np.ndarray | None:
         """(examples, V), 0 for the specials; each text's are computed once."""

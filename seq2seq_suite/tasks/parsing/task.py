@@ -96,7 +96,8 @@ class Trees(Symbols):
         guide = self.constraint() if self.options.guide else None
         return {"target_symbols": len(self), "num_focus": guide.num_focus if guide else 0,
                 "num_context": guide.num_context if guide else 0,
-                "source_labels": tuple((kind, len(getattr(self, kind))) for kind in self.label_weights)}
+                "source_labels": tuple((kind, len(getattr(self, kind)), weight)
+                                       for kind, weight in self.label_weights.items())}
 
     def symbols(self, reference: Tree) -> list[str]:
         """The symbols of a tree."""
@@ -110,7 +111,7 @@ class Trees(Symbols):
     def with_tags(self, hypothesis: Hypothesis, example: Example) -> Tree | None:
         """A search's output as a tree, the tags that the model predicts over its words."""
         likeliest = self.tags.symbols[0]  # for the specials, which are never taught, but a new model may name
-        tags = [likeliest if tag in SPECIALS else tag for tag in self.tags.decode(hypothesis.source_labels[1:-1])]
+        tags = [likeliest if tag in SPECIALS else tag for tag in self.tags.decode(hypothesis.details["tags"][1:-1])]
         return self.linearisation.read(self.decode(hypothesis.symbols), example.source, tags)
 
     def constraint(self) -> Constraint:
@@ -128,13 +129,12 @@ class Trees(Symbols):
         return ParserAutomaton(top_down=write.top_down, shift=shift, close=close, opens=opens,
                                num_symbols=len(self), max_run=longest)
 
-    def source_labels(self, reference: Tree) -> np.ndarray | None:
-        """(S,L): tags and moves of the words, -1 at the sentinels and for moves that are too rare."""
+    def source_labels(self, reference: Tree) -> dict[str, np.ndarray]:
+        """(S,) each: tags and moves of the words, -1 at the sentinels and for moves that are too rare."""
         moves = self.moves.encode(self._moves(reference))
         columns = {"tags": [-1, *self.tags.encode(reference.tags()), -1],
                    "moves": [*(-1 if move == UNKNOWN else move for move in moves), -1]}
-        kept = [columns[kind] for kind in self.label_weights]
-        return np.array(kept, dtype=np.int64).T.copy() if kept else None
+        return {kind: np.array(columns[kind], dtype=np.int64) for kind in self.label_weights}
 
     def _moves(self, reference: Tree) -> list[str]:
         """What the parser writes before the first word and after each word, the SHIFT that takes it included.
@@ -181,7 +181,6 @@ class ParsingTask(Task):
                             max_characters=options.max_characters if options.characters else 0,
                             dropped=lambda count: options.unknown_rate * min(1.0, 2.0 / count))
         self.target = Trees(options)
-        self.label_weights = self.target.label_weights
 
     def example(self, row: Row) -> Example:
         """The tree of a row, cleaned, and its words."""
@@ -206,14 +205,14 @@ class ParsingTask(Task):
 
     def read_hypothesis(self, hypothesis: Hypothesis, example: Example) -> Tree | None:
         """A search's output as a tree; without gold tags those that the model predicts stand over the words."""
-        if example.reference is None and hypothesis.source_labels and self.options.tag_loss:
+        if example.reference is None and "tags" in hypothesis.details:
             return self.target.with_tags(hypothesis, example)
         return super().read_hypothesis(hypothesis, example)
 
     def encode(self, examples: Sequence[Example]) -> list[Encoded]:
         """Examples as numbers; those with a tree get the automaton's states along it where the decoder is guided."""
         encoded = [item if example.reference is None else
-                   replace(item, source_labels=self.target.source_labels(example.reference))
+                   replace(item, auxiliary=self.target.source_labels(example.reference))
                    for item, example in zip(super().encode(examples), examples, strict=True)]
         if not self.options.guide:
             return encoded
@@ -223,7 +222,8 @@ class ParsingTask(Task):
             if not rows:
                 continue
             for index, focus, context in zip(rows, *trace(self.constraint(), [encoded[i] for i in rows]), strict=True):
-                encoded[index] = replace(encoded[index], focus=focus, context=context)
+                known = {**encoded[index].auxiliary, "focus": focus, "context": context}
+                encoded[index] = replace(encoded[index], auxiliary=known)
         return encoded
 
     def score(self, predictions: Sequence[Tree | None], references: Sequence[Tree]) -> Score:
