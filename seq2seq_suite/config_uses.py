@@ -76,7 +76,8 @@ _USES = (
          "strategy.scheduled_sampling"), "task", "other than detection, whose outputs have detection.instances "
         "objects each, the likeliest", "detection".__ne__),
     Use(("search.rescorer", "search.max_length_factor"), "task", "one with a source", "language_model".__ne__),
-    _among(("search.constraint",), "task", "parsing", "multilabel"),
+    Use(("search.constraint",), "task", "one whose outputs have a form, such as parsing, multilabel or tagging",
+        lambda task: False, lambda config: not config.options.constrained),
     _among(("search.ctc_weight",), "task", "asr"),
     _among(("strategy.ctc_weight",), "task", "asr", "speech_translation"),
     Use(("search.ctc_weight",), "strategy.ctc_weight", "above 0, so that there is something to ask",

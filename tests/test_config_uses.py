@@ -49,7 +49,7 @@ def refused(task: str, *overrides: str, text: str = "") -> str:
     ("translation", "search.iterations=4 strategy.kind=ctc", "strategy.kind ctc", "strategy.kind mask_predict"),
     ("translation", "search.lookahead=false", "strategy.kind autoregressive", "strategy.kind dag"),
     ("translation", "search.lookahead=false search.beam_size=4 strategy.kind=dag", "search.beam_size 4", "size 1"),
-    ("translation", "search.constraint=false", "task translation", "task parsing or multilabel"),
+    ("translation", "search.constraint=false", "task translation", "whose outputs have a form"),
     ("detection", "search.beam_size=4", "task detection", "task other than detection"),
     ("detection", "strategy.label_smoothing=0.2", "task detection", "task other than detection"),
     ("language_model", "search.rescorer=runs/a", "task language_model", "task one with a source"),

@@ -45,6 +45,7 @@ def treebank(tmp_path_factory):
 def _texts(words: list[str]) -> dict[str, object]:
     sentence = " ".join(words)
     return {"src": sentence, "tgt": " ".join(words[::-1]), "context": sentence,
+            "dialogue": sentence, "summary": words[1],
             "question": f"what follows {words[0]} ?", "answer": words[1], "task": str(len(words) % 2 + 1),
             "audio": "tone.wav", "translation": words[1],
             "image": "square.png", "objects": {"bbox": [[2, 3, 20, 10]], "categories": [words[0]]}}

@@ -20,7 +20,8 @@ _SCENES = ("train", "validation", "test", "compositional")
 VIEWS: dict[str, tuple[str, ...]] = {
     "trees": _SCENES, "translations": _SCENES, "speech": _SCENES, "topics": _SCENES,
     "questions": ("train", "validation", "test", "longer"), "stories": ("train", "validation", "test", "longer"),
-    "pictures": ("train", "validation", "test")}
+    "pictures": ("train", "validation", "test"), "tags": _SCENES,
+    "summaries": ("train", "validation", "test", "longer")}
 
 
 def rows(view: str, split: str, *, size: int = 0) -> Iterator[dict[str, Any]]:
@@ -35,6 +36,8 @@ def rows(view: str, split: str, *, size: int = 0) -> Iterator[dict[str, Any]]:
             questions      question, context, answer, type
             stories        text: the contexts of `questions`, each once
             pictures       image, objects: {bbox, categories}
+            tags           words, tags: those of `trees`, without their brackets
+            summaries      text, summary: a story, and where its people are at the end
         split: one of `VIEWS[view]`; they share no sentence, story or handwritten digit.
         size: how many rows; 0 for the view's own number.
 
@@ -108,6 +111,20 @@ def _pictures(split: str, sizes: dict[str, int]) -> Iterator[dict[str, Any]]:
                "objects": {"bbox": boxes, "categories": [thing.label for thing in picture.things]}}
 
 
+def _tags(split: str, sizes: dict[str, int]) -> Iterator[dict[str, Any]]:
+    from seq2seq_suite.miniworld.english import english
+    from seq2seq_suite.miniworld.sentences import scenes
+
+    trees = (english(scene) for scene in scenes(split, sizes=sizes))
+    return ({"words": tree.words(), "tags": tree.tags()} for tree in trees)
+
+
+def _summaries(split: str, sizes: dict[str, int]) -> Iterator[dict[str, Any]]:
+    from seq2seq_suite.miniworld.stories import summaries
+
+    return ({"text": text, "summary": summary} for text, summary in summaries(split, sizes=sizes))
+
+
 _GENERATORS: dict[str, Callable[[str, dict[str, int]], Iterator[dict[str, Any]]]] = {
     "trees": _trees, "translations": _translations, "speech": _speech, "topics": _topics, "questions": _questions,
-    "stories": _stories, "pictures": _pictures}
+    "stories": _stories, "pictures": _pictures, "tags": _tags, "summaries": _summaries}

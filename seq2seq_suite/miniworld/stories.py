@@ -12,12 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from random import Random
 
 from seq2seq_suite.miniworld.splits import falls_in, size_of
 
 SPLITS = ("train", "validation", "test", "longer")
 SIZES = {"train": 100_000, "validation": 1000, "test": 2000, "longer": 1000}  # questions
+STORIES = {"train": 30_000, "validation": 500, "test": 1000, "longer": 500}  # with their ends
 QUESTIONS = 3  # of a story, each of another kind
 LENGTHS = {"longer": (10, 13)}  # sentences; `longer` asks whether what was learned holds for longer stories
 _LENGTH = (5, 8)
@@ -89,16 +91,43 @@ def questions(split: str, *, seed: int = 0, sizes: dict[str, int] | None = None)
     """
     size = size_of(split, SIZES, sizes)
     rng = Random(f"stories/{seed}/{split}")
-    seen: set[str] = set()
     kept: list[Asked] = []
-    while len(kept) < size:
+    for world in _worlds(rng, split):
+        kept.extend(_ask(rng, world))
+        if len(kept) >= size:
+            break
+    return kept[:size]
+
+
+def summaries(split: str, *, sizes: dict[str, int] | None = None) -> Iterator[tuple[str, str]]:
+    """The same stories as texts, each with where its people are at the end.
+
+    >>> next(summaries("test"))[1]
+    'David is in the library.'
+    """
+    told = ((" ".join(world.told), _end(world)) for world in _worlds(Random(f"stories/0/{split}"), split))
+    return islice(((story, end) for story, end in told if end), size_of(split, STORIES, sizes))
+
+
+def _worlds(rng: Random, split: str) -> Iterator[_World]:
+    """Worlds with different stories, those of a split."""
+    seen: set[str] = set()
+    while True:
         world = _tell(rng, rng.randint(*LENGTHS.get(split, _LENGTH)))
         text = " ".join(world.told)
         if text in seen or not (split in LENGTHS or falls_in(text, _SHARES[split])):
             continue
         seen.add(text)
-        kept.extend(_ask(rng, world))
-    return kept[:size]
+        yield world
+
+
+def _end(world: _World) -> str:
+    """Where people are, those in one place together."""
+    there: dict[str, list[str]] = {}
+    for person in world.where:
+        there.setdefault(world.place_of(person), []).append(person)
+    return " ".join(f"{', '.join(people[:-1])}{' and ' if people[1:] else ''}{people[-1]} "
+                    f"{'are' if people[1:] else 'is'} in the {place}." for place, people in there.items())
 
 
 def stories(split: str) -> list[str]:

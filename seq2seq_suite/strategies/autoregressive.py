@@ -47,7 +47,7 @@ class Autoregressive(Strategy):
     """
 
     Options = AutoregressiveOptions
-    writes = ("text", "trees")
+    writes = ("text", "trees", "tags")
 
     def __init__(self, options: AutoregressiveOptions, sizes: Sizes, width: int,
                  auxiliaries: Auxiliaries | None = None):

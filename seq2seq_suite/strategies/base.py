@@ -53,7 +53,7 @@ class Strategy(nn.Module, ABC):
     """
 
     Options: ClassVar[type[StrategyOptions]]
-    writes: ClassVar[tuple[str, ...]]  # the kinds of targets: text, trees, labels, objects or continuations
+    writes: ClassVar[tuple[str, ...]]  # the kinds of targets: text, trees, tags, labels, objects or continuations
 
     def __init__(self, options: StrategyOptions, sizes: Sizes, width: int, auxiliaries: Auxiliaries | None = None):
         super().__init__()

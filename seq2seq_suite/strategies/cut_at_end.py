@@ -43,7 +43,7 @@ class CutAtEnd(Parallel):
     """
 
     Options = CutAtEndOptions
-    writes = ("text", "trees", "labels")
+    writes = ("text", "trees", "tags", "labels")
 
     def own_counts(self, batch: Batch) -> dict[str, int]:
         """Symbols with END; what comes after counts as much as they."""

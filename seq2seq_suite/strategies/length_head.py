@@ -82,7 +82,7 @@ class LengthHead(Parallel):
     """
 
     Options = LengthHeadOptions
-    writes = ("text", "trees", "labels")
+    writes = ("text", "trees", "tags", "labels")
 
     def __init__(self, options: LengthHeadOptions, sizes: Sizes, width: int, auxiliaries: Auxiliaries | None = None):
         super().__init__(options, sizes, width, auxiliaries)

@@ -21,6 +21,8 @@ TASKS = {
     "asr": "seq2seq_suite.tasks.asr:SpeechRecognitionTask",
     "speech_translation": "seq2seq_suite.tasks.speech_translation:SpeechTranslationTask",
     "detection": "seq2seq_suite.tasks.detection.task:DetectionTask",
+    "tagging": "seq2seq_suite.tasks.tagging.task:TaggingTask",
+    "summarisation": "seq2seq_suite.tasks.summarisation:SummarisationTask",
     "language_model": "seq2seq_suite.tasks.language_model:LanguageModelTask",
 }
 

@@ -14,7 +14,8 @@ Zoom = Annotated[float, Field(ge=0.1, le=10.0)]
 class TaskOptions(Section):
     """A task's own section of a configuration, and what follows from it for the rest."""
 
-    target: ClassVar[str] = "text"  # text | trees | labels | objects | continuations: see `strategies.targets_of`
+    target: ClassVar[str] = "text"  # what a strategy must be able to write: see `strategies.targets_of`
+    constrained: ClassVar[bool] = False  # not any output is well formed: an automaton keeps them so
     reads_symbols: ClassVar[bool] = True  # the source is a row of words or pieces
 
     def check(self, config: Any) -> None:

@@ -10,7 +10,7 @@ from seq2seq_suite.types import DataError
 COLUMNS = {"trees": {"tree"}, "translations": {"en", "de", "zh"}, "topics": {"text", "labels"},
            "speech": {"audio", "text", "translation", "de", "zh", "speaker"},
            "questions": {"question", "context", "answer", "type"}, "stories": {"text"},
-           "pictures": {"image", "objects"}}
+           "pictures": {"image", "objects"}, "tags": {"words", "tags"}, "summaries": {"text", "summary"}}
 
 
 def test_every_view_has_its_columns():
@@ -42,7 +42,7 @@ def test_a_view_or_split_that_is_not_there_is_refused():
 @pytest.mark.parametrize(("view", "digest"), [
     ("trees", "6f0b3607b092d60f"), ("translations", "f245264796c31fdd"), ("speech", "ebe1261a0de0a125"),
     ("topics", "bce91e4b6bcf3034"), ("questions", "0046497ff2591401"), ("stories", "d794205d05946525"),
-    ("pictures", "771428f0d0521a20")])
+    ("pictures", "771428f0d0521a20"), ("tags", "3644dbcac5b0aacd"), ("summaries", "0e8600e858a86f6d")])
 def test_rows_stay_what_published_figures_were_measured_on(view, digest):
     size = 20 if view in ("speech", "pictures") else 200
     text = "\n".join(f"{split} {row}" for split in VIEWS[view] for row in rows(view, split, size=size))

@@ -9,11 +9,12 @@ from seq2seq_suite.tasks import TASKS
 
 GOLD = {"parsing": "(S (NP (NN cats)) (VP (VBP sleep)))", "translation": "cats sleep all day",
         "qa": "cats ||| the cats", "multilabel": "cats, \"dogs, or wolves\"", "asr": "cats sleep",
-        "speech_translation": "cats sleep all day", "language_model": "cats sleep",
+        "speech_translation": "cats sleep all day", "tagging": "NNS VBP", "summarisation": "cats sleep",
+        "language_model": "cats sleep",
         "detection": json.dumps({"boxes": [[0, 0, 5, 5.5]], "labels": ["cat"]})}
 BEST = {"parsing": 100, "translation": 100, "qa": 100, "multilabel": 100, "asr": 0, "speech_translation": 100,
-        "detection": 100}
-NEEDS = {"asr": "jiwer", "detection": "pycocotools"}
+        "detection": 100, "tagging": 100, "summarisation": 100}
+NEEDS = {"asr": "jiwer", "detection": "pycocotools", "summarisation": "rouge_score"}
 
 
 @pytest.fixture

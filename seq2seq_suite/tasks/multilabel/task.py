@@ -48,6 +48,7 @@ class MultilabelOptions(TaskOptions):
     """Options of the multi-label task."""
 
     target: ClassVar[str] = "labels"
+    constrained: ClassVar[bool] = True
 
     order: Literal["frequency", "given", "random", "free"] = "frequency"  # of labels in the target; random: drawn anew
     # each time an example is seen; free: any order is right, a loss over the set of labels not yet written

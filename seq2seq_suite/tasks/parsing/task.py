@@ -48,6 +48,7 @@ class ParsingOptions(TaskOptions):
     max_unary: Few = 3  # longest chain of nodes with one child
 
     target: ClassVar[str] = "trees"
+    constrained: ClassVar[bool] = True
 
     @model_validator(mode="after")
     def _guide_has_a_parser(self) -> ParsingOptions:

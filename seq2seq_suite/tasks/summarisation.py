@@ -1,0 +1,58 @@
+"""Summarisation: a text in, a shorter one that says what matters out, ROUGE as the metric."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, Literal
+
+from seq2seq_suite.config_section import Section, Symbols
+from seq2seq_suite.data.options import Data
+from seq2seq_suite.metrics.rouge import rouge
+from seq2seq_suite.sizes import Sizes
+from seq2seq_suite.tasks.base import Task
+from seq2seq_suite.tasks.fields import Subwords, Text
+from seq2seq_suite.tasks.options import TaskOptions
+from seq2seq_suite.types import Example, Score
+
+
+class SummarisationOptions(TaskOptions):
+    """Options of summarisation."""
+
+    text_column: str = "text"
+    summary_column: str = "summary"
+    subwords: Literal["bpe", "unigram", "characters"] = "bpe"
+    vocabulary_size: Symbols = 4000  # of texts and summaries together, at most
+    lowercase: bool = False  # texts and summaries are read and written in lower case
+
+
+class SummarisationTask(Task):
+    """Text -> summary; both are pieces of one vocabulary, and share their embedding."""
+
+    name = "summarisation"
+    sections: ClassVar[Mapping[str, type[Section]]] = {"summarisation": SummarisationOptions}
+    primary_metric = "rouge2"
+    rewritable = True
+    view, item, expected = "summaries", "text", "rows with a text and its summary"
+
+    def __init__(self, options: SummarisationOptions, data: Data, **others: Any):
+        super().__init__(options, data, **others)
+        common = {"longest": data.max_length, "lower_case": options.lowercase, "taken_from": self.pieces_from}
+        kind, size = options.subwords, options.vocabulary_size
+        self.source = Subwords("pieces", kind, size, column=options.text_column, key="summarisation.text_column",
+                               what="text", **common)
+        self.target = Text("pieces", kind, size, column=options.summary_column, key="summarisation.summary_column",
+                           what="summary", **common)
+
+    def fit(self, examples: Sequence[Example]) -> None:
+        """Pieces of texts and summaries together."""
+        self.source.fit([text for example in examples for text in (example.source, example.reference)])
+        self.target.pieces = self.source.pieces
+
+    def sizes(self) -> Sizes:
+        """One embedding for both."""
+        return replace(super().sizes(), shared_symbols=True)
+
+    def score(self, predictions: Sequence[str | None], references: Sequence[str]) -> Score:
+        """ROUGE-1, -2 and -L."""
+        return rouge(predictions, references)

@@ -1,0 +1,67 @@
+"""The automaton of tags: one for each word, then END; which are best is found position by position."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from seq2seq_suite.types import END, SPECIALS, Batch
+
+
+@dataclass(frozen=True)
+class TagState:
+    """N sentences, and how many words of each are still without a tag, (N,) int64."""
+
+    left: Tensor
+
+    def select(self, rows: Tensor) -> TagState:
+        """The given rows, in that order."""
+        return TagState(self.left.index_select(0, rows))
+
+
+class OnePerWord:
+    """As many symbols as words; the source has a sentinel at each end.
+
+    Args:
+        num_symbols: V, the specials included.
+    """
+
+    num_focus = num_context = 0
+
+    def __init__(self, num_symbols: int):
+        self.num_symbols = num_symbols
+
+    def start(self, batch: Batch, limit: Tensor) -> TagState:
+        """Before the first word. The length is known: the limit says nothing."""
+        return TagState(self.lengths(batch))
+
+    def allowed(self, state: TagState) -> Tensor:
+        """(N,V): every tag while a word is left, then END."""
+        allowed = (state.left > 0).unsqueeze(1).repeat(1, self.num_symbols)
+        allowed[:, : len(SPECIALS)] = False
+        allowed[:, END] = state.left <= 0
+        return allowed
+
+    def advance(self, state: TagState, symbols: Tensor) -> TagState:
+        """After `symbols` (N,)."""
+        return TagState(state.left - 1)
+
+    def focus(self, state: TagState) -> Tensor:
+        """(N,0): no source position is singled out."""
+        return state.left.new_zeros(len(state.left), 0)
+
+    def context(self, state: TagState) -> Tensor:
+        """(N,0)."""
+        return self.focus(state)
+
+    def lengths(self, batch: Batch) -> Tensor:
+        """(B,) words of each sentence."""
+        return batch.source_mask.sum(1) - 2
+
+    def best(self, scores: Tensor, batch: Batch) -> Tensor:
+        """The likeliest tag of each word of (B,C,V), END behind the last."""
+        tags = scores[:, :, len(SPECIALS) :].argmax(2) + len(SPECIALS)
+        inside = torch.arange(scores.size(1), device=scores.device) < self.lengths(batch).unsqueeze(1)
+        return tags.where(inside, END)

@@ -1,0 +1,97 @@
+"""Tagging: a sentence in, a tag for each of its words out; accuracy, or F1 of spans, as the metric."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from seq2seq_suite.config_section import Positive, Section, ShareOrNone
+from seq2seq_suite.data.formats import Row
+from seq2seq_suite.data.options import Data
+from seq2seq_suite.metrics.tags import score_tags
+from seq2seq_suite.tasks.base import Place, Task
+from seq2seq_suite.tasks.fields import Symbols, Words
+from seq2seq_suite.tasks.options import TaskOptions
+from seq2seq_suite.tasks.reading import columns
+from seq2seq_suite.trees import clean, read_trees
+from seq2seq_suite.types import SPECIALS, Constraint, DataError, Example, Score
+
+Tags = tuple[str, ...]
+
+
+class TaggingOptions(TaskOptions):
+    """Options of tagging."""
+
+    target: ClassVar[str] = "tags"
+    constrained: ClassVar[bool] = True
+
+    words_column: str = "words"  # a list, or text with spaces; the words of `tree` where a row has that instead
+    tags_column: str = "tags"  # the same; upos or xpos of CoNLL-U
+    spans: bool = False  # tags such as B-PER, I-PER and O mark spans, whose F1 is the metric then
+    characters: bool = True  # words are read by their letters too
+    max_characters: Positive = 20  # of a word: the first and last halves of a longer one are kept
+    min_count: Positive = 2  # rarer words are <unknown>, read by their letters
+    unknown_rate: ShareOrNone = 0.5  # word dropped to <unknown> with rate * min(1, 2/count)
+
+
+class TagRow(Symbols):
+    """A tag for each word."""
+
+    def symbols(self, reference: Tags) -> list[str]:
+        """The tags."""
+        return list(reference)
+
+    def parse(self, symbols: Sequence[str], example: Example) -> Tags | None:
+        """The tags; None where they are not as many as the words, or one is none."""
+        fits = len(symbols) == len(example.source) and not set(symbols) & set(SPECIALS)
+        return tuple(symbols) if fits else None
+
+    def constraint(self) -> Constraint:
+        """The automaton that gives each word a tag."""
+        from seq2seq_suite.tasks.tagging.automaton import OnePerWord  # here, for it imports torch
+
+        return OnePerWord(len(self))
+
+    def to_text(self, prediction: Tags | None) -> str:
+        """The tags with spaces between."""
+        return " ".join(prediction or ())
+
+    def from_line(self, line: str, place: Place) -> Tags | None:
+        """The inverse; an empty line is a prediction that failed."""
+        return tuple(line.split()) or None
+
+
+class TaggingTask(Task):
+    """Sentence -> a tag for each word; words are read by their letters, too."""
+
+    name = "tagging"
+    sections: ClassVar[Mapping[str, type[Section]]] = {"tagging": TaggingOptions}
+    primary_metric = "accuracy"
+    view, item, expected = "tags", "sentence", "rows with words and tags, or with a bracketed tree"
+
+    def __init__(self, options: TaggingOptions, data: Data, **others: Any):
+        super().__init__(options, data, **others)
+        self.primary_metric = "span_f1" if options.spans else "accuracy"
+        self.source = Words(longest=data.max_length, min_count=options.min_count,
+                            max_characters=options.max_characters if options.characters else 0,
+                            dropped=lambda count: options.unknown_rate * min(1.0, 2.0 / count))
+        self.target = TagRow("tags")
+
+    def example(self, row: Row) -> Example:
+        """The words and tags of a row, or of its tree."""
+        place, fields = {"file": row.file, "line": row.line}, dict(row.fields)
+        names = (self.options.words_column, self.options.tags_column)
+        if isinstance(fields.get("tree"), str) and names[0] not in fields:
+            tree = clean(next(read_trees(fields["tree"], file=row.file, first_line=row.line))[1])
+            fields |= dict(zip(names, (tree.words(), tree.tags()) if tree else ((), ()), strict=True))
+        values = [value.split() if isinstance(value := fields.get(name), str) else value for name in names]
+        if not all(isinstance(value, Sequence) and all(isinstance(one, str) for one in value) for value in values) \
+                or len(values[0]) != len(values[1]):
+            raise DataError(f"{' and '.join(names)} are no words with a tag each; {columns(row)}", **place,
+                            expected="two lists of the same length, or texts with spaces",
+                            remedy="set tagging.words_column and tagging.tags_column, or remove the row")
+        return Example(self.source.check(values[0], place), tuple(values[1]), f"{row.file}:{row.line}")
+
+    def score(self, predictions: Sequence[Tags | None], references: Sequence[Tags]) -> Score:
+        """Accuracy, and the figures of spans."""
+        return score_tags(references, predictions, spans=self.options.spans)

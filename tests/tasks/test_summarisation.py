@@ -1,0 +1,63 @@
+"""Summarisation: one vocabulary for texts and summaries, ROUGE as Google's scorer has it."""
+
+import pytest
+from task_tools import make_task, write_rows
+
+from seq2seq_suite.metrics.significance import FORMULAS
+from seq2seq_suite.miniworld.stories import summaries
+from seq2seq_suite.types import END, DataError, Hypothesis
+
+ROWS = [{"text": "Tom went to the park. Anna left it.", "summary": "Tom is in the park."},
+        {"text": "Anna ran to the school. Tom came, too.", "summary": "Anna is in the school."}]
+
+
+def fitted(tmp_path, **keys):
+    task = make_task("summarisation", data={"path": write_rows(tmp_path, ROWS)}, summarisation__subwords="characters",
+                     **keys)
+    examples = task.read("train")
+    task.fit(examples)
+    return task, examples
+
+
+def test_encoding_and_reading_back_gives_the_summary(tmp_path):
+    task, examples = fitted(tmp_path)
+    task.save(tmp_path / "kept")
+    other = make_task("summarisation", summarisation__subwords="characters")
+    other.load(tmp_path / "kept")
+    assert other.sizes() == task.sizes() and task.sizes().shared_symbols
+    for example, item, row in zip(examples, other.encode(examples), ROWS, strict=True):
+        assert task.source.pieces.decode(item.source[:-1].tolist()) == row["text"] and item.source[-1] == END
+        assert task.read_hypothesis(Hypothesis(tuple(item.target[:-1].tolist()), 0.0), example) == row["summary"]
+        assert task.row(example, row["summary"]) == row
+
+
+def test_columns_are_named_by_the_options(tmp_path):
+    with pytest.raises(DataError, match=r"train\.jsonl:1: no text in column 'article'") as caught:
+        fitted(tmp_path, summarisation__text_column="article")
+    assert "summarisation.text_column" in caught.value.remedy
+    with pytest.raises(DataError, match="a text of 35 characters"):
+        make_task("summarisation", data={"path": write_rows(tmp_path, ROWS), "max_length": 34},
+                  summarisation__subwords="characters").read("train")
+
+
+def test_rouge_is_that_of_googles_scorer():
+    scorer = pytest.importorskip("rouge_score.rouge_scorer", reason="comes with the extra `summarisation`")
+    found, right = ["Tom is in the park.", "", "the dog barks"], ["Anna is in the park.", "a cat", "dogs bark loudly"]
+    score = make_task("summarisation").score(found, right)
+    for ours, theirs in (("rouge1", "rouge1"), ("rouge2", "rouge2"), ("rouge_l", "rougeL")):
+        each = [scorer.RougeScorer([theirs], use_stemmer=True).score(*pair)[theirs].fmeasure
+                for pair in zip(right, found, strict=True)]
+        assert score.figures[ours] == pytest.approx(100 * sum(each) / 3)
+    import numpy as np
+    assert FORMULAS[score.formula](np.array(score.counts).sum(0, keepdims=True))[0] == \
+        pytest.approx(score.figures["rouge2"])
+
+
+def test_the_embedded_summary_says_where_the_story_leaves_its_people():
+    for story, summary in summaries("test", sizes={"test": 200}):
+        for sentence in summary.split(". "):
+            place = sentence.rstrip(".").rpartition(" ")[2]
+            people = sentence.replace(" and ", ", ").partition(" is " if " is " in sentence else " are ")[0]
+            assert place in story and all(person in story for person in people.split(", "))
+    told = dict(summaries("test", sizes={"test": 200}))
+    assert len(told) == 200 and all("in the" in summary for summary in told.values())

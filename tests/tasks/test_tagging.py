@@ -1,0 +1,101 @@
+"""Tagging: rows of every kind give the same examples, outputs have a tag for each word, spans are seqeval's."""
+
+import numpy as np
+import pytest
+import torch
+from task_tools import make_task, parser_batch, write_rows
+
+from seq2seq_suite.metrics.tags import score_tags
+from seq2seq_suite.tasks.tagging.automaton import OnePerWord
+from seq2seq_suite.types import END, SPECIALS, DataError, Example, Hypothesis
+
+CONLLU = """# text = The dog's asleep
+1\tThe\tthe\tDET\tDT\t_\t2\tdet\t_\t_
+2-3\tdog's\t_\t_\t_\t_\t_\t_\t_\t_
+2\tdog\tdog\tNOUN\tNN\t_\t0\troot\t_\t_
+
+1\tGo\tgo\tVERB\tVB\t_\t0\troot\t_\t_
+"""
+TREE = "(S (NP-SBJ (DT The) (NN dog)) (VP (-NONE- *)))"
+V = len(SPECIALS)
+
+
+def read(folder, name, text, **keys):
+    (folder / name).write_text(text)
+    task = make_task("tagging", data={"path": str(folder / name)}, **keys)
+    return [(example.source, example.reference, example.origin.rpartition(":")[2]) for example in task.read("train")]
+
+
+def test_words_and_tags_come_from_files_of_every_kind(tmp_path):
+    assert read(tmp_path, "a.conllu", CONLLU, tagging__tags_column="upos") == [
+        (("The", "dog"), ("DET", "NOUN"), "2"), (("Go",), ("VERB",), "6")]
+    first = [(("The", "dog"), ("DT", "NN"), "1")]
+    assert read(tmp_path, "a.conll", "The DT\ndog NN\n\n\n") == first
+    assert read(tmp_path, "b.conll", "The\tx\tDT\ndog\ty\tNN") == first
+    assert read(tmp_path, "a.jsonl", '{"words": "The dog", "tags": ["DT", "NN"]}\n') == first
+    assert read(tmp_path, "a.mrg", TREE) == first
+
+
+def test_rows_whose_words_and_tags_do_not_match_are_named(tmp_path):
+    with pytest.raises(DataError, match=r"a\.jsonl:1: words and tags are no words with a tag each"):
+        read(tmp_path, "a.jsonl", '{"words": "The dog", "tags": "DT"}\n')
+    with pytest.raises(DataError, match=r"a\.conll:1: a line has too few columns"):
+        read(tmp_path, "a.conll", "The DT\ndog\n")
+    with pytest.raises(DataError, match="an empty sentence"):
+        make_task("tagging").from_text(" ")
+
+
+def fitted(tmp_path):
+    folder = write_rows(tmp_path, [{"words": ["a", "dog"], "tags": ["DT", "NN"]}, {"words": ["go"], "tags": ["VB"]}])
+    task = make_task("tagging", data={"path": folder}, tagging__min_count=1)
+    examples = task.read("train")
+    task.fit(examples)
+    return task, examples
+
+
+def test_encoding_and_reading_back_gives_the_tags(tmp_path):
+    task, examples = fitted(tmp_path)
+    task.save(tmp_path / "kept")
+    other = make_task("tagging", tagging__min_count=1)
+    other.load(tmp_path / "kept")
+    assert other.sizes() == task.sizes()
+    for example, item in zip(examples, other.encode(examples), strict=True):
+        assert item.target[-1] == END and len(item.source) == len(example.source) + 2
+        assert task.read_hypothesis(Hypothesis(tuple(item.target[:-1].tolist()), 0.0), example) == example.reference
+    short = Hypothesis((V,), 0.0)
+    assert task.read_hypothesis(short, examples[0]) is None and task.to_text(None) == ""
+    (tmp_path / "lines.txt").write_text("DT NN\n\n")
+    assert task.read_references(tmp_path / "lines.txt") == [("DT", "NN"), None]
+
+
+def test_every_output_that_the_automaton_allows_has_a_tag_for_each_word():
+    automaton, batch = OnePerWord(V + 3), parser_batch([2, 1])
+    state = automaton.start(batch, torch.tensor([9, 9]))
+    for ended in ([False, False], [False, True], [True, True]):
+        allowed = automaton.allowed(state)
+        assert allowed[:, END].tolist() == ended and (allowed[:, V:].all(1) != allowed[:, END]).all()
+        assert not allowed[:, [symbol for symbol in range(V) if symbol != END]].any()
+        state = automaton.advance(state, torch.tensor([V, END]))
+
+
+def test_the_best_output_takes_the_likeliest_tag_of_each_word():
+    scores = torch.randn(2, 4, V + 3, generator=torch.Generator().manual_seed(1))
+    best = OnePerWord(V + 3).best(scores, parser_batch([3, 1]))
+    for row, words in enumerate((3, 1)):
+        expected = [V + int(np.argmax(scores[row, place, V:])) for place in range(words)]
+        assert best[row].tolist() == [*expected, *[END] * (4 - words)]
+
+
+def test_spans_count_where_kind_and_both_ends_are_right():
+    pytest.importorskip("seqeval", reason="comes with the extra `tagging`")
+    from seqeval.metrics import f1_score, precision_score, recall_score
+
+    true = [["B-PER", "I-PER", "O", "B-LOC"], ["O", "B-LOC"]]
+    found = [["B-PER", "I-PER", "O", "B-PER"], ["B-LOC", "O"]]
+    figures = score_tags(true, found, spans=True).figures
+    assert figures["span_f1"] == pytest.approx(100 * f1_score(true, found))
+    assert figures["span_precision"] == pytest.approx(100 * precision_score(true, found))
+    assert figures["span_recall"] == pytest.approx(100 * recall_score(true, found))
+    assert make_task("tagging", tagging__spans=True).primary_metric == "span_f1"
+    assert make_task("tagging").score([None], [("DT",)]).figures["accuracy"] == 0.0
+    assert Example(("a",)).reference is None
