@@ -26,7 +26,7 @@ from benchmarks.machine import markdown_table, provenance
 from benchmarks.picture import picture
 from seq2seq_suite.experiments.verbs import open_run
 from seq2seq_suite.metrics.significance import FORMULAS, interval
-from seq2seq_suite.training.evaluate import Decoder, failures
+from seq2seq_suite.training.evaluate import Predictor, failures
 from seq2seq_suite.types import Example, UserError
 
 HEADER = ("run", "strategy", "figure", "95 % interval", "ms, batch 1", "95th percentile", "faster", "/s, batch 64",
@@ -40,7 +40,7 @@ class Contestant:
 
     name: str
     kind: str
-    decoder: Decoder
+    predictor: Predictor
     examples: Sequence[Example]
     figure: float = 0.0
     low: float = 0.0
@@ -57,7 +57,7 @@ class Contestant:
         """How often the decoder is run for an output."""
         if self.kind == "autoregressive":
             return "length"
-        return str(self.decoder.options.iterations) if self.kind == "mask_predict" else "1"
+        return str(self.predictor.options.iterations) if self.kind == "mask_predict" else "1"
 
 
 def read(argument: str, split: str) -> Contestant:
@@ -66,16 +66,16 @@ def read(argument: str, split: str) -> Contestant:
     name, _, directory = place.rpartition("=")
     loaded = open_run(Path(directory), overrides)
     changes = [override.partition(".")[2] or override for override in overrides]
-    return Contestant(name or " ".join((Path(directory).name, *changes)), loaded.config.strategy.kind, loaded.decoder,
+    return Contestant(name or " ".join((Path(directory).name, *changes)), loaded.config.strategy.kind, loaded.predictor,
                       loaded.task.read(split))
 
 
 def judge(one: Contestant) -> None:
     """Quality over the whole split."""
-    task, decoder = one.decoder.task, one.decoder
+    task, predictor = one.predictor.task, one.predictor
     encoded = task.encode(one.examples)
-    hypotheses = decoder.hypotheses(encoded)
-    predictions = decoder.predictions(one.examples, hypotheses)
+    hypotheses = predictor.hypotheses(encoded)
+    predictions = predictor.predictions(one.examples, hypotheses)
     score = task.score(predictions, [example.reference for example in one.examples])
     one.figure = score.figures[task.primary_metric]
     one.low = one.high = float("nan")
@@ -91,11 +91,11 @@ def judge(one: Contestant) -> None:
     one.loops = failures(hypotheses, predictions, encoded)["repeated"]
 
 
-def decode(decoder: Decoder, examples: Sequence[Example]) -> float:
+def decode(predictor: Predictor, examples: Sequence[Example]) -> float:
     """Seconds from text to predictions."""
     begun = time.perf_counter()
-    decoder.predictions(examples, decoder.hypotheses(decoder.task.encode(examples)))
-    if decoder.device.type == "cuda":
+    predictor.predictions(examples, predictor.hypotheses(predictor.task.encode(examples)))
+    if predictor.device.type == "cuda":
         torch.cuda.synchronize()
     return time.perf_counter() - begun
 
@@ -103,18 +103,18 @@ def decode(decoder: Decoder, examples: Sequence[Example]) -> float:
 def throughput(one: Contestant, size: int, sentences: int) -> float:
     """Examples a second in batches of `size`."""
     chosen = one.examples[: max(size, sentences)]
-    return len(chosen) / decode(replace(one.decoder, batch_sentences=size), chosen)
+    return len(chosen) / decode(replace(one.predictor, batch_sentences=size), chosen)
 
 
 def measure(contestants: Sequence[Contestant], *, rounds: int, sentences: int) -> None:
     """Latency and throughput, the contestants taking turns."""
     for one in contestants:
         one.latencies, one.throughput = [], []
-        decode(one.decoder, one.examples[:2])
+        decode(one.predictor, one.examples[:2])
     for _ in range(rounds):
         for one in contestants:
             step = max(1, len(one.examples) // sentences)
-            one.latencies.append([1000.0 * decode(one.decoder, [example]) for example in one.examples[::step]])
+            one.latencies.append([1000.0 * decode(one.predictor, [example]) for example in one.examples[::step]])
             one.throughput.append(throughput(one, 64, 4 * sentences))
     for one in contestants:
         one.largest = 64, statistics.median(one.throughput)
@@ -161,7 +161,7 @@ def plot(contestants: Sequence[Contestant], path: Path) -> None:
             shape = "s" if one.kind == "autoregressive" else "o"
             axes.errorbar(x, y, yerr=bounds, fmt=shape, capsize=3, color=colours(place), label=one.name)
         axes.set(xscale="log", xlabel="milliseconds for one sentence (median)",
-                 ylabel=contestants[0].decoder.task.primary_metric)
+                 ylabel=contestants[0].predictor.task.primary_metric)
         axes.xaxis.set_major_formatter("{x:g}")
         axes.xaxis.set_minor_locator(ticker.LogLocator(subs=(2, 5)))
         axes.xaxis.set_minor_formatter("{x:g}")
@@ -187,7 +187,7 @@ def main(given: Sequence[str] | None = None) -> None:
     except UserError as error:
         parser.error(str(error))
     torch.set_num_threads(arguments.threads)
-    tasks = {one.decoder.task.name for one in contestants}
+    tasks = {one.predictor.task.name for one in contestants}
     if len(tasks) > 1:
         parser.error(f"the runs are of several tasks: {', '.join(sorted(tasks))}")
     for one in contestants:
@@ -195,7 +195,7 @@ def main(given: Sequence[str] | None = None) -> None:
     measure(contestants, rounds=arguments.rounds, sentences=arguments.sentences)
     if arguments.plot:
         plot(contestants, arguments.plot)
-    task = contestants[0].decoder.task
+    task = contestants[0].predictor.task
     publish([f"## {task.name}, {arguments.split}: {task.primary_metric}", "",
              *provenance(1, arguments.threads), "", *markdown_table(list(HEADER), rows(contestants)), ""], arguments)
 

@@ -51,11 +51,11 @@ def translate(hearing: LoadedRun, writing: LoadedRun, direct: LoadedRun, directo
         # A recogniser may write nothing, which is nothing to translate.
         texts = [writing.task.from_text(text or ".", origin=example.origin)
                  for text, example in zip(heard, examples, strict=True)]
-        hypotheses = writing.decoder.hypotheses(writing.task.encode(texts))
-        predictions = writing.decoder.predictions(texts, hypotheses)
+        hypotheses = writing.predictor.hypotheses(writing.task.encode(texts))
+        predictions = writing.predictor.predictions(texts, hypotheses)
         scores[split] = record(directory, task, split, examples, predictions)
         failed[split] = failures(hypotheses, predictions, _targets(writing, texts, examples))
-    parts = [run.decoder.learner for run in (hearing, writing)]
+    parts = [run.predictor.learner for run in (hearing, writing)]
     return {**outcome(task, scores, failed), "seconds": round(time.monotonic() - begun, 2), "updates": 0,
             "best_update": 0, "tokens": 0, "parameters": sum(part.num_parameters() for part in parts),
             "core_parameters": sum(part.num_core_parameters() for part in parts), "tokens_per_second": 0.0}

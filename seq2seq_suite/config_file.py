@@ -88,7 +88,11 @@ def for_task(task: str, overrides: Sequence[str]) -> Config:
     >>> for_task("translation", ["translation.metric_tokenizer=zh"]).translation.metric_tokenizer
     'zh'
     """
-    return _checked({"task": task}, overrides, places={}, file=COMMAND_LINE)
+    found = _checked({"task": task}, overrides, places={}, file=COMMAND_LINE)
+    if found.task != task:
+        raise ConfigError(f"task={brief(found.task)}, but the task is {brief(task)}", file=COMMAND_LINE,
+                          expected="changes to its options", remedy=f"leave task={brief(found.task)} out")
+    return found
 
 
 def _checked(given: dict[str, Any], overrides: Sequence[str], *, places: dict[Keys, Place], file: str) -> Config:

@@ -95,12 +95,12 @@ class Run:
     @property
     def model(self) -> Seq2Seq:
         """The model with its best weights, in evaluation mode."""
-        return self.opened.decoder.model
+        return self.opened.predictor.model
 
     @property
     def strategy(self) -> Strategy:
         """How the model learns targets and writes them."""
-        return self.opened.decoder.learner.strategy
+        return self.opened.predictor.learner.strategy
 
     @overload
     def predict(self, inputs: Iterable[str | Example], *, n_best: None = None, settings: Settings = ()

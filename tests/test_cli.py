@@ -185,6 +185,8 @@ def test_scoring_compares_two_files_of_one_task(capsys):
     for verb in ("score parsing gold.txt gold.txt", "predict runs/a x", "distill runs/a --output b"):
         message = wrong(capsys, *verb.split(), "--set", "beam")
         assert message.startswith("command line: beam\n  expected: key=value\n  remedy:   such as search.beam_size=4")
+    message = wrong(capsys, "score", "parsing", "gold.txt", "gold.txt", "--set", "task=qa")
+    assert message.startswith("command line: task=qa, but the task is parsing")
     assert "did you mean parsing?" in wrong(capsys, "score", "parsin", "gold.txt", "gold.txt")
 
 

@@ -75,7 +75,7 @@ def test_predictions_are_those_of_the_command_line(run, capsys):
 def test_figures_are_those_of_the_run(run):
     assert run.evaluate("test") == run.summary["splits"]["test"]
     assert s2s.load(run.path, settings=["search.beam_size=2"]).config.search.beam_size == 2
-    assert run.model.num_parameters() == run.summary["parameters"] and not run.model.training
+    assert run.opened.predictor.learner.num_parameters() == run.summary["parameters"] and not run.model.training
 
 
 def test_runs_are_compared(run):

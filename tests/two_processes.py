@@ -21,6 +21,7 @@ from seq2seq_suite.config import Config
 from seq2seq_suite.data.batching import Bucketed, collate
 from seq2seq_suite.tasks import open_task
 from seq2seq_suite.training import build, distributed
+from seq2seq_suite.training.evaluate import Metric
 from seq2seq_suite.training.run_directory import RunDirectory
 from seq2seq_suite.training.trainer import Trainer
 from seq2seq_suite.types import DataError, Interrupted
@@ -52,11 +53,13 @@ def _result(folder: Path, directory: Path, norm: str, rows: tuple[int, ...]) -> 
     train, validation = task.read("train"), task.read("validation")
     task.fit(train)
     encoded, encoded_validation = task.encode(train), task.encode(validation)
-    decoder = replace(build.build_decoder(config, task, device=torch.device("cpu")), ranks=ranks)
-    hypotheses = decoder.hypotheses(encoded_validation)
-    trainer = Trainer(RunDirectory(directory), config.training, decoder,
-                      Bucketed(encoded, "parsing", batch_tokens=256, seed=1), (validation, encoded_validation),
-                      torch.float32, [example.origin for example in train], ranks)
+    predictor = replace(build.build_predictor(config, task, device=torch.device("cpu")), ranks=ranks)
+    hypotheses = predictor.hypotheses(encoded_validation)
+    trainer = Trainer(RunDirectory(directory), config.training, predictor.learner,
+                      Bucketed(encoded, "parsing", batch_tokens=256, seed=1),
+                      lambda between: predictor.score(validation, encoded_validation, between=between)[0].figures,
+                      Metric("f1", True), torch.device("cpu"), torch.float32,
+                      [example.origin for example in train], ranks)
     trainer.optimizer = recorder = Recorder(trainer.learner)
     parts = [(0, place + 1, collate(encoded[sum(rows[:place]) : sum(rows[:place]) + size], "parsing"))
              for place, size in enumerate(rows)]

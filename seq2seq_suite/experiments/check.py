@@ -10,7 +10,7 @@ from torch import Tensor
 
 from seq2seq_suite.config import Config
 from seq2seq_suite.data.batching import Bucketed, collate
-from seq2seq_suite.training.evaluate import Decoder
+from seq2seq_suite.training.evaluate import Predictor
 from seq2seq_suite.types import BEGIN, END, SPECIALS, UNKNOWN, Batch, Constraint, Encoded, Example
 
 _ROWS = 1024  # gold outputs that the automaton is run over at a time
@@ -22,15 +22,15 @@ _SAMPLE_SYMBOLS = 60
 Rows = list[tuple[str, str]]
 
 
-def examine(config: Config, splits: dict[str, list[Example]], encoded: dict[str, list[Encoded]], decoder: Decoder, *,
-            largest: Sequence[Encoded], batches: int) -> Rows:
+def examine(config: Config, splits: dict[str, list[Example]], encoded: dict[str, list[Encoded]],
+            predictor: Predictor, *, largest: Sequence[Encoded], batches: int) -> Rows:
     """Findings about a run that has not started.
 
     Args:
         config: of the run.
         splits: the examples of each split; `train` is among them.
         encoded: the same as numbers.
-        decoder: an untrained model with its task, on the CPU.
+        predictor: an untrained model with its task, on the CPU.
         largest: the largest batch of an epoch, as training reads it.
         batches: how many an epoch has.
 
@@ -45,13 +45,13 @@ def examine(config: Config, splits: dict[str, list[Example]], encoded: dict[str,
         rows.append((split, _describe_lengths(items)))
     rows += _unknown(encoded, warnings)
     rows += _overlap(splits, warnings)
-    if decoder.task.sizes().has_source:  # texts that are judged have no limit
-        rows += _gold_outputs(splits, encoded, decoder, warnings)
+    if predictor.task.sizes().has_source:  # texts that are judged have no limit
+        rows += _gold_outputs(splits, encoded, predictor, warnings)
     rows += _plan(config, encoded["train"], batches, warnings)
-    rows += _limits(encoded, decoder)
-    rows += _costs(config, largest, decoder)
-    rows += _sample(splits["train"][0], encoded["train"][0], decoder)
-    warnings += [f"{split}: {text}" for split, items in splits.items() for text in decoder.task.inspect(split, items)]
+    rows += _limits(encoded, predictor)
+    rows += _costs(config, largest, predictor)
+    rows += _sample(splits["train"][0], encoded["train"][0], predictor)
+    warnings += [f"{split}: {text}" for split, items in splits.items() for text in predictor.task.inspect(split, items)]
     return rows + [("warning", text) for text in warnings]
 
 
@@ -123,14 +123,14 @@ def _key(source: object) -> Hashable:
         else repr(source)
 
 
-def _gold_outputs(splits: dict[str, list[Example]], encoded: dict[str, list[Encoded]], decoder: Decoder,
+def _gold_outputs(splits: dict[str, list[Example]], encoded: dict[str, list[Encoded]], predictor: Predictor,
                   warnings: list[str]) -> Rows:
     """Gold outputs that no search can give: too long, or against the rules of the automaton."""
-    constraint = decoder.task.constraint() if decoder.options.constraint else None
+    constraint = predictor.task.constraint() if predictor.options.constraint else None
     kinds = {"beyond the length limit": "raise search.max_length_factor or max_length_extra"}
     if constraint is not None:
         kinds["against the constraint"] = "raise the task's limits, or set search.constraint=false"
-    found = {split: _impossible(items, decoder, constraint) for split, items in encoded.items()}
+    found = {split: _impossible(items, predictor, constraint) for split, items in encoded.items()}
     rows = []
     for place_of_kind, (kind, remedy) in enumerate(kinds.items()):
         findings = []
@@ -144,7 +144,7 @@ def _gold_outputs(splits: dict[str, list[Example]], encoded: dict[str, list[Enco
     return rows
 
 
-def _impossible(items: Sequence[Encoded], decoder: Decoder, constraint: Constraint | None
+def _impossible(items: Sequence[Encoded], predictor: Predictor, constraint: Constraint | None
                 ) -> tuple[list[int], list[int]]:
     """Places of the examples whose gold output is too long, and of those whose gold output is not allowed."""
     too_long, forbidden = [], []
@@ -152,8 +152,8 @@ def _impossible(items: Sequence[Encoded], decoder: Decoder, constraint: Constrai
                    key=lambda place: len(items[place].target))
     for first in range(0, len(order), _ROWS):
         places = order[first : first + _ROWS]
-        batch = collate([items[place] for place in places], decoder.task.name)
-        lengths, limits = batch.target_mask.sum(1), decoder.limits(batch)
+        batch = collate([items[place] for place in places], predictor.task.name)
+        lengths, limits = batch.target_mask.sum(1), predictor.limits(batch)
         too_long += [places[row] for row in (lengths > limits).nonzero().flatten().tolist()]
         if constraint is not None:
             allowed = _follows(constraint, batch, torch.maximum(lengths, limits))
@@ -198,21 +198,21 @@ def _plan(config: Config, items: Sequence[Encoded], batches: int, warnings: list
                         f"{'batch' if training.accumulate == 1 else 'batches'}, {epochs:,.1f} epochs{minutes}")]
 
 
-def _limits(encoded: dict[str, list[Encoded]], decoder: Decoder) -> Rows:
+def _limits(encoded: dict[str, list[Encoded]], predictor: Predictor) -> Rows:
     """How long outputs may become."""
     longest = max((item for items in encoded.values() for item in items), key=lambda item: len(item.source))
-    limit = int(decoder.limits(collate([longest], decoder.task.name))[0])
-    factor, extra = decoder.limit
+    limit = int(predictor.limits(collate([longest], predictor.task.name))[0])
+    factor, extra = predictor.limit
     return [("search limit", f"{factor:g} * source length + {extra} symbols, at most {limit} here")]
 
 
-def _costs(config: Config, largest: Sequence[Encoded], decoder: Decoder) -> Rows:
+def _costs(config: Config, largest: Sequence[Encoded], predictor: Predictor) -> Rows:
     """Parameters, and the memory of a step of training."""
     groups = {"front-end": 0, "encoder": 0, "decoder": 0, "output and its embedding": 0, "heads": 0}
     names = {"frontend": "front-end", "encoder": "encoder", "embedding": "output and its embedding",
              "output": "output and its embedding"}
-    embedding, heads = (set(part.parameters()) for part in (decoder.model.embedding, decoder.learner.strategy))
-    for name, parameter in decoder.learner.named_parameters():
+    embedding, heads = (set(part.parameters()) for part in (predictor.model.embedding, predictor.learner.strategy))
+    for name, parameter in predictor.learner.named_parameters():
         # An embedding that the front-end shares stands under its name first.
         part = "embedding" if parameter in embedding else name.split(".")[1]
         groups["heads" if parameter in heads else names.get(part, "decoder")] += parameter.numel()
@@ -220,10 +220,10 @@ def _costs(config: Config, largest: Sequence[Encoded], decoder: Decoder) -> Rows
     shares = ", ".join(f"{group} {100 * size / total:.0f} %" for group, size in groups.items()
                        if size or group != "heads")
 
-    weights = sum(parameter.numel() * parameter.element_size() for parameter in decoder.learner.parameters())
+    weights = sum(parameter.numel() * parameter.element_size() for parameter in predictor.learner.parameters())
     parts = {"weights": weights, "gradients": weights, "optimiser": 2 * weights,
              "average": weights if config.training.ema_decay else 0,
-             "activations": _activations(largest, decoder, total)}
+             "activations": _activations(largest, predictor, total)}
     listed = ", ".join(f"{name} {_megabytes(size)}" for name, size in parts.items() if size)
     return [("parameters", f"{total:,}: {shares}"),
             ("memory of a step", f"about {_megabytes(sum(parts.values()))} in float32: {listed}"),
@@ -234,14 +234,14 @@ def _width(items: Sequence[Encoded]) -> int:
     return max(len(item.target) for item in items)
 
 
-def _activations(largest: Sequence[Encoded], decoder: Decoder, parameters: int) -> int:
+def _activations(largest: Sequence[Encoded], predictor: Predictor, parameters: int) -> int:
     """Bytes that a forward pass over the largest batch keeps for the backward pass.
 
     Of a large model a part of the batch is run and the measure scaled up.
     """
     rows = min(len(largest), max(1, int(_MEASURED / (parameters * _width(largest)))))
-    part = collate(largest[:rows], decoder.task.name)
-    weights = {parameter.untyped_storage().data_ptr() for parameter in decoder.learner.parameters()}
+    part = collate(largest[:rows], predictor.task.name)
+    weights = {parameter.untyped_storage().data_ptr() for parameter in predictor.learner.parameters()}
     kept: dict[int, int] = {}
 
     def note(tensor: Tensor) -> Tensor:
@@ -250,18 +250,18 @@ def _activations(largest: Sequence[Encoded], decoder: Decoder, parameters: int) 
             kept[storage.data_ptr()] = storage.nbytes()
         return tensor
 
-    was_training = decoder.learner.training
-    decoder.learner.train()
+    was_training = predictor.learner.training
+    predictor.learner.train()
     try:
         with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
-            loss = decoder.learner(part)
+            loss = predictor.learner(part)
     finally:
-        decoder.learner.train(was_training)
+        predictor.learner.train(was_training)
     del loss  # until here it held what was kept, so that no storage was counted in another's place
     return sum(kept.values()) * len(largest) // rows
 
 
-def _sample(example: Example, item: Encoded, decoder: Decoder) -> Rows:
+def _sample(example: Example, item: Encoded, predictor: Predictor) -> Rows:
     """An example before and after."""
     rows = []
     ids = _source_ids(item)
@@ -273,7 +273,7 @@ def _sample(example: Example, item: Encoded, decoder: Decoder) -> Rows:
             rows.append(("as the model sees it", _cut(seen)))
     elif not hasattr(example.source, "shape"):  # no sound and no image
         rows.append(("sample source", _cut(str(getattr(example.source, "name", example.source)).split())))
-    rows.append(("what it learns to write", _cut(decoder.task.linearise(example.reference))))
+    rows.append(("what it learns to write", _cut(predictor.task.linearise(example.reference))))
     return rows
 
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from seq2seq_suite.experiments.joint import parts_of
+from seq2seq_suite.experiments.parts import parts_of
 from seq2seq_suite.experiments.verbs import open_run
 from seq2seq_suite.metrics.significance import FORMULAS, compare, interval
-from seq2seq_suite.training.evaluate import Decoder
+from seq2seq_suite.training.evaluate import Predictor
 from seq2seq_suite.training.records import Summary, read_predictions, read_provenance, read_summary
 from seq2seq_suite.types import DataError, Example
 
@@ -189,23 +189,23 @@ def _speed(directory: Path, split: str) -> tuple[float, float]:
         return _UNMEASURED
     step = max(1, len(examples) // THROUGHPUT_EXAMPLES)
     chosen = examples[::step][:THROUGHPUT_EXAMPLES]
-    _decode(loaded.decoder, chosen[:1])  # the first one pays for allocations
+    _decode(loaded.predictor, chosen[:1])  # the first one pays for allocations
     times = []
     for example in chosen[:: max(1, len(chosen) // LATENCY_EXAMPLES)]:
-        times.append(_decode(loaded.decoder, [example]))
+        times.append(_decode(loaded.predictor, [example]))
         if sum(times) > MOST_SECONDS:
             break
-    decoder, seconds, decoded = replace(loaded.decoder, batch_sentences=BATCH), 0.0, 0
+    predictor, seconds, decoded = replace(loaded.predictor, batch_sentences=BATCH), 0.0, 0
     for first in range(0, len(chosen), BATCH):
-        seconds += _decode(decoder, chosen[first : first + BATCH])
+        seconds += _decode(predictor, chosen[first : first + BATCH])
         decoded += len(chosen[first : first + BATCH])
         if seconds > MOST_SECONDS:
             break
     return 1000.0 * statistics.median(times), decoded / seconds
 
 
-def _decode(decoder: Decoder, examples: Sequence[Example]) -> float:
+def _decode(predictor: Predictor, examples: Sequence[Example]) -> float:
     """Seconds from text to predictions."""
     begun = time.perf_counter()
-    decoder.predictions(examples, decoder.hypotheses(decoder.task.encode(examples)))
+    predictor.predictions(examples, predictor.hypotheses(predictor.task.encode(examples)))
     return time.perf_counter() - begun

@@ -16,26 +16,21 @@ from seq2seq_suite.config import Config
 from seq2seq_suite.data.batching import Bucketed
 from seq2seq_suite.experiments import resuming
 from seq2seq_suite.experiments.distill import is_distilled
-from seq2seq_suite.experiments.joint import directory_of, parts_of, run_joint
+from seq2seq_suite.experiments.parts import build_trainer, directory_of, evaluate_parts, parts_of, read_parts
 from seq2seq_suite.experiments.prepare import (
-    begin_as,
     encode,
-    few_shapes,
-    note_origin,
-    prepare_vocabulary,
     read_splits,
     renewing,
-    subset,
 )
 from seq2seq_suite.report.html import write_report
 from seq2seq_suite.tasks import open_task
 from seq2seq_suite.tasks.base import Task
 from seq2seq_suite.training import distributed, weights
-from seq2seq_suite.training.build import build_decoder, choose_device, choose_precision, use_threads
+from seq2seq_suite.training.build import build_predictor, choose_device, use_threads
 from seq2seq_suite.training.distributed import Ranks
-from seq2seq_suite.training.evaluate import Decoder, evaluate_splits, settle
+from seq2seq_suite.training.evaluate import Predictor, evaluate_splits
 from seq2seq_suite.training.run_directory import RunDirectory
-from seq2seq_suite.training.trainer import Trainer, finished, limit_reached
+from seq2seq_suite.training.trainer import finished, limit_reached
 from seq2seq_suite.types import ConfigError, DataError, Example
 
 __all__ = ["LoadedRun", "check", "choose_task", "config_of", "evaluate", "open_run", "run"]
@@ -70,61 +65,29 @@ def run(config: Config, directory: Path, *, resume: bool, overwrite: bool, comma
             progress, summary = ended
             print(finished(progress, limit_reached(config.training, progress, summary["primary_metric"])))
             return summary
-        train = run_joint if config.task == "multitask" else _run
-        return train(config, run_directory, ranks, resume=resume, command=command)
+        return _run(config, run_directory, ranks, resume=resume, command=command)
 
 
 def _run(config: Config, run_directory: RunDirectory, ranks: Ranks, *, resume: bool, command: list[str]
          ) -> dict[str, Any]:
     """`run` in a directory that is there."""
-    directory = run_directory.path
     torch.manual_seed(config.seed)
     use_threads(config.training.threads)
-    task = open_task(config.task, config)
     _look_at_rescorer(config)
     # A missing test split should not be found out after hours of training.
-    examples = read_splits(config, task)
-    trainer = _build_trainer(config, run_directory, task, examples, ranks, resume=resume, command=command)
-    if config.strategy.kind != "autoregressive" and task.rewritable and not is_distilled(config.data.path):
+    parts = read_parts(config, run_directory)
+    trainer, predictors = build_trainer(config, run_directory, parts, ranks, resume=resume, command=command)
+    if config.strategy.kind != "autoregressive" and parts[0].task.rewritable and not is_distilled(config.data.path):
         print("a decoder that writes all positions at once usually gains from targets that an autoregressive run has "
               "written: see `distill --help`")
     _look_at_rescorer(config, run_directory.vocabulary)
     trainer.run_to_best(resume=resume)
-    decoder = _with_rescorer(config, trainer.decoder, directory)
-    settle(decoder, examples["validation"], run_directory)
-    tested = {split: examples[split] for split in config.data.test_splits}
-    summary = {**evaluate_splits(run_directory, decoder, tested), **trainer.cost()}
-    summary["splits"].setdefault("validation", {task.primary_metric: trainer.progress.best_figure})
+    chosen = {name: _with_rescorer(config, one, run_directory.path) for name, one in predictors.items()}
+    summary = evaluate_parts(config, parts, chosen, trainer)
     run_directory.write_summary(summary)
     if ranks.is_first:
-        write_report(directory)
+        write_report(run_directory.path)
     return summary
-
-
-def _build_trainer(config: Config, run_directory: RunDirectory, task: Task, examples: dict[str, list[Example]],
-                   ranks: Ranks, *, resume: bool, command: list[str]) -> Trainer:
-    """Vocabularies, encoded data and a model, each in the run directory as far as it must be kept."""
-    train, validation, options = examples["train"], examples["validation"], config.training
-    prepare_vocabulary(config, task, train, run_directory.vocabulary, ranks, resume=resume)
-    encoded, encoded_validation = encode(config, task, train), encode(config, task, validation)
-    device = choose_device(config.device, ranks)
-    decoder = replace(build_decoder(config, task, device=device), ranks=ranks)
-    if config.init_from and not resume and ranks.is_first:
-        taken = begin_as(config, decoder.learner)
-        print(taken)
-        run_directory.log(taken)
-    ranks.copy_weights(decoder.learner)
-    # Batches depend on it, so that processes on unlike machines must agree.
-    precision = ranks.first(choose_precision(options.precision, device))
-    kept = subset(len(validation), options.validate_examples, config.seed)
-    note_origin(config, run_directory, {"train": encoded, "validation": encoded_validation}, ranks, resume=resume,
-                command=command)
-    return Trainer(
-        run_directory, options, decoder,
-        Bucketed(encoded, task.name, batch_tokens=options.batch_tokens, seed=config.seed,
-                 few_shapes=few_shapes(precision, device), renew=renewing(task, train)),
-        ([validation[index] for index in kept], [encoded_validation[index] for index in kept]),
-        precision, [example.origin for example in train], ranks)
 
 
 def evaluate(directory: Path, *, split: str, data: str | None, overrides: list[str]) -> dict[str, Any]:
@@ -143,8 +106,9 @@ def evaluate(directory: Path, *, split: str, data: str | None, overrides: list[s
     loaded = open_run(directory, overrides, data=data)
     # The predictions for the run's own data stay beside those for other data.
     suffix = "" if data is None else "-" + re.sub(r"\W+", "_", Path(data).name.partition(".")[0])
-    summary = evaluate_splits(RunDirectory(directory), loaded.decoder, {split: loaded.task.read(split)}, suffix=suffix)
-    return {**summary, "parameters": loaded.decoder.learner.num_parameters()}
+    summary = evaluate_splits(RunDirectory(directory), loaded.predictor, {split: loaded.task.read(split)},
+                              suffix=suffix)
+    return {**summary, "parameters": loaded.predictor.learner.num_parameters()}
 
 
 @dataclass(frozen=True)
@@ -152,21 +116,21 @@ class LoadedRun:
     """A trained model, ready to predict."""
 
     config: Config
-    decoder: Decoder
+    predictor: Predictor
 
     @property
     def task(self) -> Task:
         """The run's task, with its vocabularies."""
-        return self.decoder.task
+        return self.predictor.task
 
     def predict(self, examples: Sequence[Example], *, num_hypotheses: int = 1) -> Iterator[list[tuple[Any, float]]]:
         """For each example its predictions with their scores, best first, a batch of examples at a time."""
-        options = replace(self.decoder.options, num_hypotheses=num_hypotheses,
-                          beam_size=max(num_hypotheses, self.decoder.options.beam_size))
-        decoder = replace(self.decoder, options=options)
-        for first in range(0, len(examples), decoder.batch_sentences):
-            chunk = examples[first : first + decoder.batch_sentences]
-            for example, hypotheses in zip(chunk, decoder.hypotheses(self.task.encode(chunk)), strict=True):
+        options = replace(self.predictor.options, num_hypotheses=num_hypotheses,
+                          beam_size=max(num_hypotheses, self.predictor.options.beam_size))
+        predictor = replace(self.predictor, options=options)
+        for first in range(0, len(examples), predictor.batch_sentences):
+            chunk = examples[first : first + predictor.batch_sentences]
+            for example, hypotheses in zip(chunk, predictor.hypotheses(self.task.encode(chunk)), strict=True):
                 yield [(self.task.read_hypothesis(hypothesis, example), hypothesis.score)
                        for hypothesis in hypotheses]
 
@@ -187,10 +151,10 @@ def open_run(directory: Path, overrides: list[str], *, data: str | None = None) 
     use_threads(config.training.threads)
     task = open_task(config.task, config)
     task.load(directory / "vocabulary")
-    decoder = build_decoder(config, task, device=choose_device(config.device, distributed.ranks()))
-    weights.load_best(directory, decoder.learner)
-    decoder.learner.eval()
-    return LoadedRun(config, _with_rescorer(config, decoder, directory))
+    predictor = build_predictor(config, task, device=choose_device(config.device, distributed.ranks()))
+    weights.load_best(directory, predictor.learner)
+    predictor.learner.eval()
+    return LoadedRun(config, _with_rescorer(config, predictor, directory))
 
 
 def config_of(directory: Path, overrides: list[str]) -> Config:
@@ -258,12 +222,12 @@ def _look_at_rescorer(config: Config, vocabulary: Path | None = None) -> None:
         raise ConfigError("search.rescorer: its vocabulary is another one", expected="the same symbols", **place)
 
 
-def _with_rescorer(config: Config, decoder: Decoder, directory: Path) -> Decoder:
-    """The decoder with the model that chooses among its outputs, if the configuration names one."""
+def _with_rescorer(config: Config, predictor: Predictor, directory: Path) -> Predictor:
+    """The predictor with the model that chooses among its outputs, if the configuration names one."""
     if not config.search.rescorer:
-        return decoder
+        return predictor
     _look_at_rescorer(config, directory / "vocabulary")
-    return replace(decoder, rescorer=open_run(Path(config.search.rescorer), _ALONE).decoder.learner)
+    return replace(predictor, rescorer=open_run(Path(config.search.rescorer), _ALONE).predictor.learner)
 
 
 def check(config: Config) -> list[tuple[str, str]]:
@@ -281,9 +245,9 @@ def check(config: Config) -> list[tuple[str, str]]:
     splits = read_splits(config, task)
     task.fit(splits["train"])
     encoded = {split: encode(config, task, examples) for split, examples in splits.items()}
-    decoder = build_decoder(config, task, device=torch.device("cpu"))
+    predictor = build_predictor(config, task, device=torch.device("cpu"))
     order = Bucketed(encoded["train"], task.name, batch_tokens=config.training.batch_tokens, seed=config.seed).epoch(0)
     largest = max(order, key=lambda rows: len(rows) * max(len(encoded["train"][row].target) for row in rows))
     anew = renewing(task, [splits["train"][row] for row in largest])
     items = [encoded["train"][row] for row in largest] if anew is None else anew(0)
-    return examine(config, splits, encoded, decoder, largest=items, batches=len(order))
+    return examine(config, splits, encoded, predictor, largest=items, batches=len(order))

@@ -22,15 +22,15 @@ from seq2seq_suite.strategies.ctc_head import CtcHead
 from seq2seq_suite.strategies.learner import Learner
 from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.training.distributed import ALONE, Ranks
-from seq2seq_suite.training.evaluate import Decoder
+from seq2seq_suite.training.evaluate import Predictor
 from seq2seq_suite.types import ConfigError
 
 if TYPE_CHECKING:
     from seq2seq_suite.tasks.base import Task
 
 
-def build_decoder(config: Config, task: Task, *, device: torch.device, like: Sequence[tuple[Sizes, Seq2Seq]] = ()
-                  ) -> Decoder:
+def build_predictor(config: Config, task: Task, *, device: torch.device, like: Sequence[tuple[Sizes, Seq2Seq]] = ()
+                  ) -> Predictor:
     """A model with fresh weights for a task whose vocabularies are there, and how to decode with it.
 
     `like` are models that it shares weights with: see `build_model`.
@@ -39,7 +39,7 @@ def build_decoder(config: Config, task: Task, *, device: torch.device, like: Seq
         sizes = task.sizes()
         model = build_model(config.backbone, sizes, like=like)
         learner = Learner(model, build_strategy(config, sizes, model)).to(device)
-    return Decoder(task, learner, _search_options(config.search), device,
+    return Predictor(task, learner, _search_options(config.search), device,
                    (config.search.max_length_factor, config.search.max_length_extra), config.search.batch_sentences)
 
 

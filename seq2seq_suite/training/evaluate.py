@@ -23,7 +23,15 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Decoder:
+class Metric:
+    """What the best checkpoint is chosen by."""
+
+    name: str
+    higher_is_better: bool
+
+
+@dataclass(frozen=True)
+class Predictor:
     """A model with all that turns examples into predictions.
 
     Args:
@@ -100,7 +108,7 @@ class Decoder:
         return (batch.source_mask.sum(1) * factor).long() + extra
 
 
-def settle(decoder: Decoder, validation: Sequence[Example], run_directory: RunDirectory) -> None:
+def settle(decoder: Predictor, validation: Sequence[Example], run_directory: RunDirectory) -> None:
     """Let the task settle on the validation split what it settles after training, a threshold say; it is kept."""
     task = decoder.task
     found = task.tune(validation, lambda chosen: decoder.hypotheses(task.encode(chosen)))
@@ -109,7 +117,7 @@ def settle(decoder: Decoder, validation: Sequence[Example], run_directory: RunDi
         run_directory.log(found)
 
 
-def evaluate_splits(run_directory: RunDirectory, decoder: Decoder, splits: dict[str, list[Example]], *,
+def evaluate_splits(run_directory: RunDirectory, decoder: Predictor, splits: dict[str, list[Example]], *,
                      suffix: str = "") -> dict[str, Any]:
     """Decode and score splits; predictions and details go to `predictions/<split><suffix>.*`."""
     task = decoder.task

@@ -7,7 +7,7 @@ import shutil
 import signal
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,11 +23,11 @@ from seq2seq_suite.strategies.learner import JointLearner, Learner
 from seq2seq_suite.training import checkpoint, weights
 from seq2seq_suite.training.balance import GradientBalance, by_task
 from seq2seq_suite.training.distributed import ALONE, Ranks
-from seq2seq_suite.training.evaluate import Decoder, is_better
+from seq2seq_suite.training.evaluate import Metric, is_better
 from seq2seq_suite.training.optimizer import MovingAverage, build_optimizer, learning_rate, set_rate
 from seq2seq_suite.training.run_directory import RunDirectory
 from seq2seq_suite.training.signals import leave_terminal, stopping
-from seq2seq_suite.types import Batch, Encoded, Example, Interrupted, RunError
+from seq2seq_suite.types import Batch, Interrupted, RunError
 
 
 class StopRequest:
@@ -78,9 +78,11 @@ class Trainer:
     Args:
         run: where to write.
         options: the configuration's `training`.
-        decoder: learner, task and search; also decodes the validation split.
+        learner: what is trained.
         batches: the training data in batches.
-        train, validation: examples; validation with its encoding.
+        validate: gives the figures on the validation split; calls what it is given before each batch.
+        metric: what the best checkpoint is chosen by.
+        device: of the learner.
         precision: torch.float32 or torch.bfloat16 for matrix products.
         origins: where each training example came from, for messages.
         ranks: the processes that train together, this one among them.
@@ -89,9 +91,11 @@ class Trainer:
 
     run: RunDirectory
     options: Training
-    decoder: Decoder
+    learner: Learner | JointLearner
     batches: Bucketed | Mixture
-    validation: tuple[Sequence[Example], Sequence[Encoded]]
+    validate: Callable[[Callable[[], None]], dict[str, float]]
+    metric: Metric
+    device: torch.device
     precision: torch.dtype
     origins: Sequence[str]
     ranks: Ranks = ALONE
@@ -99,7 +103,6 @@ class Trainer:
     progress: checkpoint.Progress = field(default_factory=checkpoint.Progress)
 
     def __post_init__(self) -> None:
-        self.learner: Learner | JointLearner = self.decoder.learner
         self.optimizer = build_optimizer(self.learner, self.options)
         self.average = MovingAverage(self.learner, self.options.ema_decay) if self.options.ema_decay else None
         self._started = time.monotonic()
@@ -201,9 +204,9 @@ class Trainer:
             with nullcontext() if self.balance is None else self.balance.of(task):
                 for batch in group:
                     share, spare = self.ranks.share(batch)
-                    with torch.autocast(self.decoder.device.type, self.precision,
+                    with torch.autocast(self.device.type, self.precision,
                                         enabled=self.precision != torch.float32):
-                        loss = self.learner(share.to(self.decoder.device))
+                        loss = self.learner(share.to(self.device))
                     mean = {name: loss.sums[name] / (math.inf if spare else totals[name]) for name in loss.sums}
                     sum(loss.weights[name] * mean[name] for name in loss.weights).backward()
                     means |= {name: means.get(name, 0.0) + value.detach() for name, value in mean.items()}
@@ -215,7 +218,7 @@ class Trainer:
         set_rate(self.optimizer, rate)
         rows = tuple(index for batch in batches for index in batch.indices)
         self._unchecked.append((progress.update + 1, rows, norm + sum(means.values())))
-        if self.decoder.device.type == "cpu":
+        if self.device.type == "cpu":
             self._check_finite()
         self.optimizer.step()
         self.optimizer.zero_grad()
@@ -229,19 +232,19 @@ class Trainer:
 
     def _validate(self, stop: StopRequest) -> bool:
         """Decode the validation split, once for each update; note whether it is the best so far."""
-        progress, task = self.progress, self.decoder.task
+        progress = self.progress
         if progress.validated_update == progress.update:
             return False
         if self.average is not None:
             self.average.swap(self.learner)
         try:
-            score, _ = self.decoder.score(*self.validation, between=stop.raise_if_set)
+            figures = self.validate(stop.raise_if_set)
         finally:
             if self.average is not None:
                 self.average.swap(self.learner)
-        figures = self.ranks.first(score.figures)
-        figure = figures[task.primary_metric]
-        better = is_better(figure, progress.best_figure, higher_is_better=task.higher_is_better)
+        figures = self.ranks.first(figures)
+        figure = figures[self.metric.name]
+        better = is_better(figure, progress.best_figure, higher_is_better=self.metric.higher_is_better)
         if better:
             progress.best_update, progress.best_figure = progress.update, figure
         progress.validations_since_best = 0 if better else progress.validations_since_best + 1
@@ -257,7 +260,7 @@ class Trainer:
 
     def limit_reached(self) -> str:
         """Why training is over; empty while it is not."""
-        return limit_reached(self.options, self.progress, self.decoder.task.primary_metric)
+        return limit_reached(self.options, self.progress, self.metric.name)
 
     def _save(self) -> None:
         self._check_finite()

@@ -141,7 +141,7 @@ def test_activations_grow_with_the_batch_and_part_of_a_large_model_stands_for_th
     task = open_task("parsing", config)
     examples = task.read("train")
     task.fit(examples)
-    decoder = build.build_decoder(config, task, device=torch.device("cpu"))
+    decoder = build.build_predictor(config, task, device=torch.device("cpu"))
     item, parameters = task.encode(examples)[0], decoder.learner.num_parameters()
     eight, sixteen, whole = (check._activations([item] * count, decoder, parameters) for count in (8, 16, 32))
     assert whole - sixteen == pytest.approx(2 * (sixteen - eight), rel=0.001)

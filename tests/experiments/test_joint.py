@@ -21,10 +21,11 @@ from seq2seq_suite.data.batching import Bucketed
 from seq2seq_suite.data.mixture import Mixture, shares
 from seq2seq_suite.experiments import verbs
 from seq2seq_suite.experiments.compare import compare_runs
-from seq2seq_suite.experiments.joint import JointDecoder, build_joint, directory_of
+from seq2seq_suite.experiments.parts import build_predictors, directory_of, joined
 from seq2seq_suite.model.build import build_model
 from seq2seq_suite.sizes import Sizes, SoundShape
 from seq2seq_suite.tasks import open_task
+from seq2seq_suite.training.distributed import ALONE
 from seq2seq_suite.types import ConfigError, DataError
 
 WORDS = ["red", "blue", "green", "small", "large", "dog", "cat", "bird", "runs", "sings"]
@@ -129,22 +130,21 @@ def test_a_joint_model_shares_its_stacks_and_learns_each_batch_as_its_own_task(f
     for name, part in config.tasks.items():
         tasks[name] = open_task(part.task, part)
         tasks[name].fit(tasks[name].read("train"))
-    together = build_joint(config, tasks, device=torch.device("cpu"))
-    models = [decoder.model for decoder in together.parts.values()]
+    learner, predictors = build_predictors(config, tasks, device=torch.device("cpu"), ranks=ALONE)
+    models = [predictor.model for predictor in predictors.values()]
     assert all(model.encoder is models[0].encoder and model.decoder is models[0].decoder for model in models)
-    learners = [decoder.learner for decoder in together.parts.values()]
-    own = sum(learner.num_parameters() - learner.num_core_parameters() for learner in learners)
-    assert together.learner.num_parameters() == own + learners[0].num_core_parameters()
+    learners = [predictor.learner for predictor in predictors.values()]
+    own = sum(one.num_parameters() - one.num_core_parameters() for one in learners)
+    assert learner.num_parameters() == own + learners[0].num_core_parameters()
     seen = set()
     for _, _, batch in itertools.islice(mixture.batches(0), 20):
-        decoder = together.parts[batch.task]
         torch.manual_seed(3)
-        got = together.learner.eval()(batch)
+        got = learner.eval()(batch)
         torch.manual_seed(3)
-        expected = decoder.learner(batch)
+        expected = predictors[batch.task].learner(batch)
         factor = 0.5 if batch.task == "labels" else 1.0
         assert got.counts == {f"{batch.task}/{name}": count for name, count in expected.counts.items()}
-        assert got.counts == together.learner.counts(batch)
+        assert got.counts == learner.counts(batch)
         assert got.weights == {f"{batch.task}/{name}": factor * weight for name, weight in expected.weights.items()}
         for name, total in expected.sums.items():
             torch.testing.assert_close(got.sums[f"{batch.task}/{name}"], total)
@@ -155,12 +155,11 @@ def test_a_joint_model_shares_its_stacks_and_learns_each_batch_as_its_own_task(f
 def test_the_mean_counts_error_rates_from_100_down():
     """A worse error rate must not raise the figure that the best checkpoint is chosen by."""
     task = SimpleNamespace
-    parts = {"speech": task(task=task(primary_metric="wer", higher_is_better=False)),
-             "labels": task(task=task(primary_metric="micro_f1", higher_is_better=True))}
-    decoder = JointDecoder(parts, None, None, torch.device("cpu"))
-    found = decoder.joined({"speech": {"cer": 4.0, "wer": 10.0}, "labels": {"micro_f1": 50.0}})
+    tasks = {"speech": task(primary_metric="wer", higher_is_better=False),
+             "labels": task(primary_metric="micro_f1", higher_is_better=True)}
+    found = joined({"speech": {"cer": 4.0, "wer": 10.0}, "labels": {"micro_f1": 50.0}}, tasks)
     assert found == {"mean": 70.0, "speech/cer": 4.0, "speech/wer": 10.0, "labels/micro_f1": 50.0}
-    assert decoder.joined({"speech": {"wer": 30.0}, "labels": {"micro_f1": 50.0}})["mean"] == 60.0
+    assert joined({"speech": {"wer": 30.0}, "labels": {"micro_f1": 50.0}}, tasks)["mean"] == 60.0
 
 
 def test_each_task_leaves_a_run_of_its_own(finished, capsys):

@@ -126,9 +126,9 @@ def test_an_autoregressive_run_chooses_among_the_outputs(folder, tmp_path, capsy
     verbs.run(config(folder, "length_head"), pupil, resume=False, overwrite=False, command=["run"])
     loaded = verbs.open_run(pupil, ["search.beam_size=4", f"search.rescorer={teacher}"])
     examples = loaded.task.read("test")[:5]
-    found = loaded.decoder.hypotheses(loaded.task.encode(examples))
+    found = loaded.predictor.hypotheses(loaded.task.encode(examples))
     free = verbs.open_run(pupil, ["search.beam_size=4", "search.num_hypotheses=4"])
-    candidates = free.decoder.hypotheses(free.task.encode(examples))
+    candidates = free.predictor.hypotheses(free.task.encode(examples))
     scorer = verbs.open_run(teacher, [])
     for example, (best,), others in zip(examples, found, candidates, strict=True):
         batch = collate(scorer.task.encode([example]), "translation")
@@ -136,14 +136,14 @@ def test_an_autoregressive_run_chooses_among_the_outputs(folder, tmp_path, capsy
         for one in others:
             target = torch.tensor([[*one.symbols, END]])
             single = replace(batch, target=target, target_mask=target > 0, given=target < 0)
-            loss = strategy_of(Autoregressive).eval().loss(scorer.decoder.model, single).sums["cross_entropy"]
-            scores.append(float(loaded.decoder.options.normalise(-loss.detach(), target.size(1))))
+            loss = strategy_of(Autoregressive).eval().loss(scorer.predictor.model, single).sums["cross_entropy"]
+            scores.append(float(loaded.predictor.options.normalise(-loss.detach(), target.size(1))))
         assert best.symbols == others[scores.index(max(scores))].symbols
         assert best.score == pytest.approx(max(scores), abs=1e-4)
     assert cli.main(["evaluate", str(pupil), f"search.rescorer={pupil}"]) == 2
     assert "an autoregressive run" in capsys.readouterr().err
     itself = verbs.open_run(teacher, [f"search.rescorer={teacher}"])  # it is asked without one of its own
-    assert itself.decoder.rescorer is not None
+    assert itself.predictor.rescorer is not None
 
 
 def test_a_run_that_cannot_choose_is_refused_before_the_training(folder, tmp_path):

@@ -96,7 +96,7 @@ def test_a_run_with_a_component_says_so_and_predicts_with_it(folder):
     facts = json.loads((run / "provenance.json").read_text())
     assert facts["kernels"] == "plain" and facts["components"]["dropout"].startswith(f"{component} sha256 ")
     assert load(run / "config.yaml") == config and "kernels: plain" in dump(config)
-    model = verbs.open_run(run, []).decoder.model
+    model = verbs.open_run(run, []).predictor.model
     layers = [part for part in model.modules() if isinstance(part, Dropout)]
     assert layers and all(layer.dropout(2.0, 0.5) == 1.0 for layer in layers)
 

@@ -55,13 +55,13 @@ def test_training_begins_with_what_the_language_model_knows(pretrained, tmp_path
     teacher, tuned = (verbs.open_run(directory, []) for directory in (pretrained, tmp_path / "labels"))
     text = "corn and oil fell"
     (hypothesis,), = strategy_of(LanguageModel).generate(
-        teacher.decoder.model, collate(teacher.task.encode([Example(text, text)]), "language_model"),
+        teacher.predictor.model, collate(teacher.task.encode([Example(text, text)]), "language_model"),
         options=SearchOptions(), limit=torch.tensor([9]))
-    ended = teacher.decoder.model.eval()
+    ended = teacher.predictor.model.eval()
     batch = collate(tuned.task.encode([tuned.task.from_text(text)]), "multilabel")
     with torch.no_grad():
-        model = tuned.decoder.model
-        foreseen = float(tuned.decoder.learner.strategy.auxiliaries["language"].loss(model.encode(batch), batch))
+        model = tuned.predictor.model
+        foreseen = float(tuned.predictor.learner.strategy.auxiliaries["language"].loss(model.encode(batch), batch))
         # A language model foresees the text's END, too.
         whole = collate(teacher.task.encode([Example(text, text)]), "language_model")
         prompt = ended.prepare(ended.encode(whole))

@@ -17,6 +17,7 @@ from seq2seq_suite.experiments.prepare import subset
 from seq2seq_suite.tasks import open_task
 from seq2seq_suite.training import build
 from seq2seq_suite.training.checkpoint import Progress
+from seq2seq_suite.training.evaluate import Metric
 from seq2seq_suite.training.run_directory import RunDirectory
 from seq2seq_suite.training.trainer import StopRequest, Trainer, _Interval, limit_reached
 from seq2seq_suite.types import Interrupted, RunError
@@ -33,11 +34,13 @@ def make_trainer(config: Config, directory) -> Trainer:
     train, validation = task.read("train"), task.read("validation")
     task.fit(train)
     encoded = task.encode(train)
-    decoder = build.build_decoder(config, task, device=torch.device("cpu"))
+    predictor = build.build_predictor(config, task, device=torch.device("cpu"))
+    encoded_validation = task.encode(validation)
     directory.mkdir(exist_ok=True)
-    return Trainer(RunDirectory(directory), config.training, decoder,
+    return Trainer(RunDirectory(directory), config.training, predictor.learner,
                    Bucketed(encoded, "parsing", batch_tokens=config.training.batch_tokens, seed=1),
-                   (validation, task.encode(validation)), torch.float32, [example.origin for example in train])
+                   lambda between: predictor.score(validation, encoded_validation, between=between)[0].figures,
+                   Metric("f1", True), torch.device("cpu"), torch.float32, [example.origin for example in train])
 
 
 def without_chance(config: Config) -> Config:
@@ -141,8 +144,7 @@ def test_the_best_is_kept_and_what_came_since_is_counted(folder, tmp_path):
     trainer = make_trainer(small_config(folder, patience=2), tmp_path)
     told, figures = [], iter([10.0, 30.0, float("nan"), 30.0, 40.0, 20.0])
     trainer._display = SimpleNamespace(validation=lambda update, found, better: told.append((update, better)))
-    trainer.decoder = SimpleNamespace(task=trainer.decoder.task, score=lambda *_, **__: (
-        SimpleNamespace(figures={"f1": next(figures)}), None))
+    trainer.validate = lambda between: {"f1": next(figures)}
     seen = []
     for update in range(1, 7):
         trainer.progress.update = update
@@ -266,17 +268,13 @@ def test_the_average_is_what_is_validated_and_training_goes_on_with_its_own_weig
     for _ in range(3):
         trainer._update([next(stream)])
     own = {name: value.clone() for name, value in trainer.learner.state_dict().items()}
-    seen = {}
-    score = trainer.decoder.score
+    seen, validate = {}, trainer.validate
 
-    class Watching:
-        task, model = trainer.decoder.task, trainer.learner
+    def watching(between):
+        seen.update({name: value.clone() for name, value in trainer.learner.named_parameters()})
+        return validate(between)
 
-        def score(self, *arguments, **options):
-            seen.update({name: value.clone() for name, value in trainer.learner.named_parameters()})
-            return score(*arguments, **options)
-
-    trainer.decoder = Watching()
+    trainer.validate = watching
     trainer._display = type("Silent", (), {"validation": lambda *_: None})()
     trainer._validate(StopRequest())
     assert all(torch.equal(seen[name], value) for name, value in trainer.average.weights.items())

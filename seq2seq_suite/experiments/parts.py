@@ -1,0 +1,238 @@
+"""The tasks of a run: one, or several on one encoder and decoder stack (`task: multitask`).
+
+The one task's directory is the run's. A joint run has a directory as any other, and under `tasks/NAME` one for each
+task with its view of the shared weights, its vocabulary and its figures, which `evaluate`, `predict`, `compare`,
+`distill` and `init_from` read like that of a run by itself.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from seq2seq_suite import config_file
+from seq2seq_suite.config import Config
+from seq2seq_suite.data.batching import Bucketed
+from seq2seq_suite.data.mixture import Mixture, shares
+from seq2seq_suite.experiments.prepare import (
+    begin_as,
+    encode,
+    few_shapes,
+    note_origin,
+    prepare_vocabulary,
+    read_splits,
+    renewing,
+    subset,
+)
+from seq2seq_suite.files import atomic_write_text
+from seq2seq_suite.model.seq2seq import Seq2Seq
+from seq2seq_suite.sizes import Sizes
+from seq2seq_suite.strategies.learner import JointLearner, Learner
+from seq2seq_suite.tasks import open_task
+from seq2seq_suite.tasks.base import Task
+from seq2seq_suite.training import checkpoint
+from seq2seq_suite.training.balance import GradientBalance
+from seq2seq_suite.training.build import build_predictor, choose_device, choose_precision
+from seq2seq_suite.training.distributed import ALONE, Ranks
+from seq2seq_suite.training.evaluate import Metric, Predictor, evaluate_splits, settle
+from seq2seq_suite.training.run_directory import RunDirectory
+from seq2seq_suite.training.trainer import Trainer
+from seq2seq_suite.types import Encoded, Example
+
+MEAN = "mean"  # of the tasks' primary metrics, error rates counted from 100 down
+_FOLDER = "tasks"
+
+
+@dataclass
+class Part:
+    """One task of a run.
+
+    Args:
+        name: the task's, of a joint run the one it has there.
+        config: its own.
+        run: where its vocabulary, predictions and figures go.
+        task: with the vocabularies, once `build_trainer` has prepared them.
+        examples: by split.
+        encoded: the same as numbers, of the training and the validation split.
+    """
+
+    name: str
+    config: Config
+    run: RunDirectory
+    task: Task
+    examples: dict[str, list[Example]]
+    encoded: dict[str, list[Encoded]] = field(default_factory=dict)
+
+
+def directory_of(directory: Path, name: str) -> Path:
+    """Where a joint run keeps what belongs to one task."""
+    return directory / _FOLDER / name
+
+
+def parts_of(directory: Path) -> list[Path]:
+    """The directories of a joint run's tasks; none for another run."""
+    folder = directory / _FOLDER
+    return sorted(path for path in folder.iterdir() if (path / "config.yaml").is_file()) if folder.is_dir() else []
+
+
+def read_parts(config: Config, run_directory: RunDirectory) -> list[Part]:
+    """The tasks with their examples; raises DataError for data that cannot be read."""
+    if config.task != "multitask":
+        task = open_task(config.task, config)
+        return [Part(task.name, config, run_directory, task, read_splits(config, task))]
+    tasks = {name: open_task(own.task, own) for name, own in config.tasks.items()}
+    return [Part(name, own, RunDirectory(directory_of(run_directory.path, name)), tasks[name],
+                 read_splits(own, tasks[name])) for name, own in config.tasks.items()]
+
+
+def build_predictors(config: Config, tasks: Mapping[str, Task], *, ranks: Ranks, device: Any
+                     ) -> tuple[Learner | JointLearner, dict[str, Predictor]]:
+    """What is trained, with fresh weights, and how to predict with it; several tasks share what they can."""
+    predictors: dict[str, Predictor] = {}
+    like: list[tuple[Sizes, Seq2Seq]] = []
+    for name, task in tasks.items():
+        own = config.tasks.get(name, config)
+        predictors[name] = replace(build_predictor(own, task, device=device, like=like), ranks=ranks)
+        like.append((task.sizes(), predictors[name].model))
+    if not config.tasks:
+        return next(iter(predictors.values())).learner, predictors
+    return JointLearner({name: predictor.learner for name, predictor in predictors.items()},
+                        {name: own.task_weight for name, own in config.tasks.items()}), predictors
+
+
+def build_trainer(config: Config, run_directory: RunDirectory, parts: Sequence[Part], ranks: Ranks = ALONE, *,
+                  resume: bool, command: list[str]) -> tuple[Trainer, dict[str, Predictor]]:
+    """Vocabularies, encoded data and what is trained, each in the run directory as far as it must be kept."""
+    options = config.training
+    for part in parts:
+        prepare_vocabulary(part.config, part.task, part.examples["train"], part.run.vocabulary, ranks, resume=resume)
+        part.encoded = {split: encode(part.config, part.task, part.examples[split])
+                        for split in ("train", "validation")}
+    device = choose_device(config.device, ranks)
+    learner, predictors = build_predictors(config, {part.name: part.task for part in parts}, ranks=ranks, device=device)
+    if config.init_from and not resume and ranks.is_first:
+        taken = begin_as(config, learner)
+        print(taken)
+        run_directory.log(taken)
+    ranks.copy_weights(learner)
+    # Batches depend on it, so that processes on unlike machines must agree.
+    precision = ranks.first(choose_precision(options.precision, device))
+    batches = {part.name: Bucketed(part.encoded["train"], part.name, batch_tokens=part.config.training.batch_tokens,
+                                   seed=config.seed, few_shapes=few_shapes(precision, device),
+                                   renew=renewing(part.task, part.examples["train"])) for part in parts}
+    stream: Bucketed | Mixture = batches[parts[0].name]
+    if config.tasks:
+        stream = Mixture(batches, chosen := _shares(config, batches))
+        told = "shares of the batches: " + ", ".join(f"{name} {100 * share:.1f} %" for name, share in chosen.items())
+        print(told)
+        run_directory.log(told)
+    note_origin(config, run_directory, {f"{part.name}/{split}" if config.tasks else split: items for part in parts
+                                        for split, items in part.encoded.items()}, ranks, resume=resume,
+                command=command)
+    trainer = Trainer(
+        run_directory, options, learner, stream, _validation(config, parts, predictors),
+        Metric(MEAN, True) if config.tasks else metric_of(parts[0].task), device, precision,
+        [example.origin for part in parts for example in part.examples["train"]], ranks,
+        _balance(config, learner, ranks))
+    return trainer, predictors
+
+
+def _validation(config: Config, parts: Sequence[Part], predictors: Mapping[str, Predictor]
+                ) -> Callable[[Callable[[], None]], dict[str, float]]:
+    """What gives the figures on the validation split; it calls what it is given before each batch."""
+    kept = {part.name: subset(len(part.examples["validation"]), config.training.validate_examples, config.seed)
+            for part in parts}
+
+    def validate(between: Callable[[], None]) -> dict[str, float]:
+        figures = {part.name: predictors[part.name].score(
+            [part.examples["validation"][place] for place in kept[part.name]],
+            [part.encoded["validation"][place] for place in kept[part.name]], between=between)[0].figures
+            for part in parts}
+        return joined(figures, {part.name: part.task for part in parts}) if config.tasks else figures[parts[0].name]
+
+    return validate
+
+
+def metric_of(task: Task) -> Metric:
+    """What the best checkpoint is chosen by."""
+    return Metric(task.primary_metric, task.higher_is_better)
+
+
+def joined(figures: Mapping[str, Mapping[str, float]], tasks: Mapping[str, Task]) -> dict[str, float]:
+    """The figures of several tasks in one table as `name/metric`, the mean of the primary ones first."""
+    primary = []
+    for name, of_task in figures.items():
+        figure = of_task[tasks[name].primary_metric]
+        primary.append(figure if tasks[name].higher_is_better else 100.0 - figure)
+    return {MEAN: statistics.fmean(primary), **{f"{name}/{metric}": value for name, of_task in figures.items()
+                                                for metric, value in of_task.items()}}
+
+
+def evaluate_parts(config: Config, parts: Sequence[Part], predictors: Mapping[str, Predictor], trainer: Trainer
+                   ) -> dict[str, Any]:
+    """The summary of a run that has trained; each task of a joint run has one of its own besides."""
+    for part in parts if config.tasks else ():
+        part.run.write_config(config_file.dump(part.config))
+        if trainer.ranks.is_first:
+            atomic_write_text(part.run.provenance, trainer.run.provenance.read_text(encoding="utf-8"))
+            checkpoint.export(part.run.checkpoints, predictors[part.name].learner)
+    summaries = {part.name: _evaluate(part, predictors[part.name], trainer) for part in parts}
+    if not config.tasks:
+        summary, = summaries.values()
+    else:
+        for part in parts:
+            summaries[part.name] |= _of_part(part, predictors[part.name], trainer)
+            part.run.write_summary(summaries[part.name])
+        summary = {"task": config.task, "primary_metric": MEAN, "higher_is_better": True,
+                   "splits": _joined_splits(summaries, parts), "failures": {}, "signature": "", "formula": "mean",
+                   **trainer.cost()}
+    summary["splits"].setdefault("validation", {trainer.metric.name: trainer.progress.best_figure})
+    return summary
+
+
+def _evaluate(part: Part, predictor: Predictor, trainer: Trainer) -> dict[str, Any]:
+    settle(predictor, part.examples["validation"], part.run)
+    tested = {split: part.examples[split] for split in part.config.data.test_splits}
+    return {**evaluate_splits(part.run, predictor, tested), **trainer.cost()}
+
+
+def _of_part(part: Part, predictor: Predictor, trainer: Trainer) -> dict[str, Any]:
+    """What a task's own summary says of its part in a joint run."""
+    position = trainer.progress.update * trainer.options.accumulate
+    return {"batches": trainer.batches.counts(position)[part.name], "parameters": predictor.learner.num_parameters(),
+            "core_parameters": predictor.learner.num_core_parameters()}
+
+
+def _joined_splits(summaries: Mapping[str, Mapping[str, Any]], parts: Sequence[Part]) -> dict[str, dict[str, float]]:
+    """The figures by split, with a mean where all tasks have the split; those of all tasks first."""
+    found: dict[str, dict[str, Mapping[str, float]]] = {}
+    for part in parts:
+        for split in part.config.data.test_splits:
+            found.setdefault(split, {})[part.name] = summaries[part.name]["splits"][split]
+    tasks = {part.name: part.task for part in parts}
+    tables = {split: joined(figures, tasks) for split, figures in found.items()}
+    for split, figures in found.items():
+        if len(figures) < len(parts):
+            del tables[split][MEAN]
+    return dict(sorted(tables.items(), key=lambda item: MEAN not in item[1]))
+
+
+def _shares(config: Config, batches: Mapping[str, Bucketed]) -> dict[str, float]:
+    """Of the batches, by temperature and with no task read more often than allowed."""
+    total = config.training.max_updates * config.training.accumulate
+    most = [config.mixture.max_epochs * len(part.epoch(0)) / total for part in batches.values()]
+    found = shares([len(part.items) for part in batches.values()], temperature=config.mixture.temperature,
+                   factors=[config.tasks[name].task_share for name in batches], most=most)
+    return dict(zip(batches, found, strict=True))
+
+
+def _balance(config: Config, learner: Learner | JointLearner, ranks: Ranks) -> GradientBalance | None:
+    """None where the tasks' gradients are added as they are."""
+    if not (config.tasks and config.mixture.balance):
+        return None
+    weights = {name: own.task_weight for name, own in config.tasks.items()}
+    return GradientBalance(list(learner.parameters()), list(learner.core_parameters()), exponent=config.mixture.balance,
+                           weights=weights, ranks=ranks)
