@@ -15,6 +15,7 @@ from seq2seq_suite.model.guide import Guide
 from seq2seq_suite.model.output import OutputLayer
 from seq2seq_suite.model.picture import ConvolutionalStem, Patches
 from seq2seq_suite.model.pointer import Pointer
+from seq2seq_suite.model.prefix import PrefixSeq2Seq
 from seq2seq_suite.model.segments import Segments, Sentences
 from seq2seq_suite.model.seq2seq import Seq2Seq
 from seq2seq_suite.model.stacks import build_decoder, build_encoder, build_positions
@@ -52,8 +53,9 @@ def build_model(backbone: Backbone, sizes: Sizes, *, like: Sequence[tuple[Sizes,
     else:
         encoder = build_encoder(backbone) if encodes else None
         decoder = build_decoder(backbone, has_memory=encodes)
-    return Seq2Seq(frontend, encoder, decoder, positions=positions, embedding=embedding, output=output,
-                   dropout_rate=backbone.dropout, guide=guide, pointer=pointer, has_tag=backbone.source_tag)
+    kind = PrefixSeq2Seq if sizes.has_source and not encodes else Seq2Seq
+    return kind(frontend, encoder, decoder, positions=positions, embedding=embedding, output=output,
+                dropout_rate=backbone.dropout, guide=guide, pointer=pointer, has_tag=backbone.source_tag)
 
 
 def _heard(sound: SoundShape) -> tuple[int, int]:

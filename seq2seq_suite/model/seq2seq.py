@@ -41,7 +41,6 @@ class Prompt:
     states: States
     added: LogitTerm | None = None  # by the strategy
     output: Callable[[Tensor], Tensor] | None = None  # the output layer, prepared for many steps
-    past: Cache | None = None  # of a source that the decoder itself has read; `select` leaves it to the search's cache
 
     def select(self, sentences: Tensor) -> Prompt:
         """The given sentences, (B',) int64."""
@@ -52,14 +51,11 @@ class Prompt:
 
 
 class Seq2Seq(nn.Module):
-    """An encoder-decoder Transformer made of given parts, or a decoder alone.
-
-    A decoder alone reads the source itself, left to right, then goes on with the target behind it (Radford et al. 2018,
-    section 3.2: the target's BEGIN is the token at which the source ends and the answer is extracted).
+    """p(y_t | y_<t, x): an encoder-decoder Transformer made of given parts; without a front-end a language model.
 
     Args:
         frontend: source -> States; None for a language model.
-        encoder: States -> States; None for a decoder alone.
+        encoder: States -> States; None for a language model.
         decoder: the stack, or a `RecurrentDecoder`, which is called alike; without an encoder it has no memory.
         positions: of the target.
         embedding: of target symbols.
@@ -83,67 +79,75 @@ class Seq2Seq(nn.Module):
         self.scale = math.sqrt(embedding.embedding_dim)
         self.has_experts = any(isinstance(part, MixtureOfExperts) for part in self.modules())
 
+    def forward(self, source: Tensor, source_mask: Tensor, target_in: Tensor, *, focus: Tensor | None = None,
+                context: Tensor | None = None) -> Tensor:
+        """The definition: each symbol sees the source and the symbols before it; every other path gives the same.
+
+        Args:
+            source, source_mask: as of a `Batch`.
+            target_in: (B,T) int64, BEGIN y_1 ... y_T-1.
+            focus, context: of the guide, (B,T,K) and (B,T,M).
+
+        Returns:
+            (B,T,V) logits of y_1 ... y_T.
+        """
+        prompt = self.prepare(self.encode_source(source, source_mask))
+        x = self.embed(target_in, prompt, focus=focus, context=context)
+        hidden, _ = self.decode(x, causal(target_in.size(1), device=target_in.device), prompt)
+        return self.logits(hidden, prompt)
+
     def encode(self, batch: Batch) -> States:
         """The batch's source as vectors (B,S',D), none of them for a language model."""
+        return self.encode_source(batch.source, batch.source_mask)
+
+    def encode_source(self, source: Tensor, source_mask: Tensor) -> States:
+        """`encode` of a source and its mask."""
         balance: list[Tensor] | None = [] if self.learns_balance() else None
         if self.frontend is None:
-            nothing = batch.source_mask[:, :0]
+            nothing = source_mask[:, :0]
             return States(self.output.bias.new_zeros(*nothing.shape, self.decoder.shape.width), nothing,
                           balance=balance)
-        states = replace(self.frontend(batch.source, batch.source_mask), balance=balance)
+        states = replace(self.frontend(source, source_mask), balance=balance)
         if self.tag is not None:
             states = replace(states, values=states.values + self.tag.to(states.values.dtype))
-        states = self.encoder(states) if self.encoder is not None else self._read(states)
-        symbols = tokens_of(batch.source) if self.pointer is not None else None
-        return replace(states, symbols=symbols, balance=balance)
+        symbols = tokens_of(source) if self.pointer is not None else None
+        return replace(self.read(states), symbols=symbols, balance=balance)
 
-    def _read(self, states: States) -> States:
-        """The source as the decoder alone sees it, with its keys and values."""
-        visible = causal(states.values.size(1), device=states.values.device)
-        values, past = self.decoder(states.values, visible, None, self.decoder.new_cache(states.values),
-                                    mask=states.mask, balance=states.balance)
-        return replace(states, values=values, past=past)
+    def read(self, states: States) -> States:
+        """Embedded source -> vectors that have seen each other."""
+        return self.encoder(states)
 
     def prepare(self, states: States) -> Prompt:
         """What decoding needs of the encoder's output, computed once for all steps."""
         guide = self.guide.prepare(states.values) if self.guide is not None else None
-        return Prompt(self.decoder.remember(states), guide, states, past=states.past)
-
-    @property
-    def reads_source(self) -> bool:
-        """Whether the decoder itself reads the source, which stands before the target then."""
-        return self.encoder is None and self.frontend is not None
+        return Prompt(self.decoder.remember(states), guide, states)
 
     def new_cache(self, prompt: Prompt) -> Cache:
-        """The cache at the target's first symbol, a row for each sentence: empty, or of the source before it."""
-        return self.decoder.new_cache(prompt.states.values) if prompt.past is None else prompt.past
+        """The cache before the target's first symbol, a row for each sentence."""
+        return self.decoder.new_cache(prompt.states.values)
 
     def written(self, cache: Cache, prompt: Prompt) -> int:
         """Target symbols in a cache."""
-        return cache.length - prompt.states.mask.size(1) if self.reads_source else cache.length
+        return cache.length
 
     def learns_balance(self) -> bool:
         """Whether a pass now leaves load-balance losses in its states: there are experts, and gradients."""
         return self.has_experts and torch.is_grad_enabled()
 
-    def embed(self, symbols: Tensor, prompt: Prompt, *, offset: int = 0, focus: Tensor | None = None,
+    def embed(self, symbols: Tensor, prompt: Prompt, *, offset: int | Tensor = 0, focus: Tensor | None = None,
               context: Tensor | None = None) -> Tensor:
         """The decoder's input.
 
         Args:
             symbols: (N,T) int64 previous symbols.
             prompt: of B sentences, N a multiple of B.
-            offset: target symbols before the first column.
+            offset: positions before the first column, the same of all rows or (N,).
             focus, context: the automaton's state before each symbol to come, (N,T,K) and (N,T,M).
 
         Returns:
             (N,T,D).
         """
-        place: int | Tensor = offset
-        if self.reads_source:
-            lengths = prompt.states.mask.sum(1)
-            place = offset + lengths.repeat_interleave(symbols.size(0) // lengths.size(0))
-        x = self.positions(self.look_up(symbols), place)
+        x = self.positions(self.look_up(symbols), offset)
         if self.guide is not None:
             x = self.guide(x, prompt.guide, focus, context)
         return self.dropout(x)
@@ -161,9 +165,6 @@ class Seq2Seq(nn.Module):
         """Hidden states (N,T,D) of embedded input (N,T,D); see `TransformerDecoder.forward`."""
         # A first pass without gradients, whose outputs the second one reads, leaves no losses behind.
         balance = prompt.states.balance if self.learns_balance() else None
-        if self.reads_source:
-            cache = prompt.past if cache is None else cache
-            visible = _behind(prompt.states.mask, visible, x, cache.length)
         return self.decoder(x, visible, prompt.memory, cache, mask=mask, balance=balance)
 
     def logits(self, hidden: Tensor, prompt: Prompt) -> Tensor:
@@ -232,19 +233,3 @@ class Seq2Seq(nn.Module):
 def tokens_of(source: Tensor) -> Tensor:
     """(B,S) the symbols of a source (B,S) or (B,S,P), of which P - 1 columns say more about each."""
     return source if source.dim() == 2 else source[..., 0]
-
-
-def _behind(source_mask: Tensor, visible: Tensor | None, x: Tensor, cached: int) -> Tensor:
-    """What N rows of T target symbols may see where a source stands before them: (N,T,cached + T) bool.
-
-    Args:
-        source_mask: (B,S), N a multiple of B.
-        visible: of the target alone, broadcastable to (N,T,cached - S + T); None: all of it.
-        x: (N,T,D).
-        cached: columns before, those of the source among them.
-    """
-    rows, length, _ = x.shape
-    source = source_mask.repeat_interleave(rows // source_mask.size(0), 0).unsqueeze(1).expand(-1, length, -1)
-    own = (rows, length, cached - source_mask.size(1) + length)
-    target = source_mask.new_ones(own) if visible is None else visible.expand(own)
-    return torch.cat((source, target), 2)

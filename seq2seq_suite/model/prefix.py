@@ -1,0 +1,71 @@
+"""A decoder alone that reads the source itself: GPT with the source as the prefix of the target."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from seq2seq_suite.model.decoder import Cache
+from seq2seq_suite.model.layers import causal
+from seq2seq_suite.model.seq2seq import Prompt, Seq2Seq
+from seq2seq_suite.types import States
+
+
+@dataclass(frozen=True)
+class PrefixStates(States):
+    """What the decoder has made of the source, with its keys and values; `select` leaves those to the cache."""
+
+    past: Cache | None = None
+
+
+class PrefixSeq2Seq(Seq2Seq):
+    """A stack without an encoder reads the source, left to right, then goes on with the target behind it.
+
+    Source: Radford et al. 2018, section 3.2; the target's BEGIN is the token at which the source ends.
+    """
+
+    def read(self, states: States) -> PrefixStates:
+        """The source as the decoder sees it, with its keys and values."""
+        visible = causal(states.values.size(1), device=states.values.device)
+        values, past = self.decoder(states.values, visible, None, self.decoder.new_cache(states.values),
+                                    mask=states.mask, balance=states.balance)
+        return PrefixStates(values, states.mask, past=past)
+
+    def new_cache(self, prompt: Prompt) -> Cache:
+        """The cache of the source."""
+        return prompt.states.past
+
+    def written(self, cache: Cache, prompt: Prompt) -> int:
+        """Target symbols in a cache, which holds the source too."""
+        return cache.length - prompt.states.mask.size(1)
+
+    def embed(self, symbols: Tensor, prompt: Prompt, *, offset: int | Tensor = 0, focus: Tensor | None = None,
+              context: Tensor | None = None) -> Tensor:
+        """The decoder's input; positions go on behind each source."""
+        lengths = prompt.states.mask.sum(1)
+        offset = offset + lengths.repeat_interleave(symbols.size(0) // lengths.size(0))
+        return super().embed(symbols, prompt, offset=offset, focus=focus, context=context)
+
+    def decode(self, x: Tensor, visible: Tensor | None, prompt: Prompt, cache: Cache | None = None,
+               *, mask: Tensor | None = None) -> tuple[Tensor, Cache | None]:
+        """Hidden states of the target, which sees the source and of itself what `visible` says."""
+        cache = prompt.states.past if cache is None else cache
+        return super().decode(x, _behind(prompt.states.mask, visible, x, cache.length), prompt, cache, mask=mask)
+
+
+def _behind(source_mask: Tensor, visible: Tensor | None, x: Tensor, cached: int) -> Tensor:
+    """What N rows of T target symbols may see where a source stands before them: (N,T,cached + T) bool.
+
+    Args:
+        source_mask: (B,S), N a multiple of B.
+        visible: of the target alone, broadcastable to (N,T,cached - S + T); None: all of it.
+        x: (N,T,D).
+        cached: columns before, those of the source among them.
+    """
+    rows, length, _ = x.shape
+    source = source_mask.repeat_interleave(rows // source_mask.size(0), 0).unsqueeze(1).expand(-1, length, -1)
+    own = (rows, length, cached - source_mask.size(1) + length)
+    target = source_mask.new_ones(own) if visible is None else visible.expand(own)
+    return torch.cat((source, target), 2)
