@@ -44,6 +44,7 @@ Overrides = Annotated[list[str] | None, typer.Argument(metavar="KEY=VALUE", show
     "Changes to the configuration, such as search.beam_size=4."))]
 RunPath = Annotated[Path, typer.Argument(metavar="RUN", show_default=False, help="The directory that `run` wrote.")]
 OneTask = Annotated[str | None, typer.Option(metavar="NAME", show_default=False, help="One task of a joint run.")]
+TrustCode = Annotated[bool, typer.Option("--trust-code", help="Run code that lies in the run directory.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 
@@ -216,9 +217,9 @@ def evaluate(
     directory: RunPath,
     overrides: Overrides = None,
     split: Annotated[str, typer.Option(metavar="NAME", help="The split to decode.")] = "test",
-    data: Annotated[str | None, typer.Option(metavar="PATH", show_default=False, help=(
-        "Other data than the run's own."))] = None,
+    data: Annotated[str | None, typer.Option(metavar="PATH", show_default=False, help="Not the run's own.")] = None,
     task: OneTask = None,
+    trust_code: TrustCode = False,
     json: Json = False,
 ) -> None:
     """Decode and score a split with a run's best checkpoint.
@@ -229,10 +230,10 @@ def evaluate(
       python -m seq2seq_suite evaluate runs/multitask --task parsing
       python -m seq2seq_suite evaluate runs/parsing search.beam_size=4 --split validation --json
     """
-    changes = only_overrides(overrides or [])
     from seq2seq_suite.experiments import verbs
 
-    summary = verbs.evaluate(verbs.choose_task(directory, task), split=split, data=data, overrides=changes)
+    directory, changes = verbs.choose_task(directory, task), only_overrides(overrides or [])
+    summary = verbs.evaluate(directory, split=split, data=data, overrides=changes, trust_code=trust_code)
     print_json(summary) if json else print_summary(summary)
 
 
@@ -250,6 +251,7 @@ def predict(
     draw: Annotated[Path | None, typer.Option(metavar="PICTURE", show_default=False, help=(
         "Also write the one input with what was detected in it, .png or .jpg."))] = None,
     task: OneTask = None,
+    trust_code: TrustCode = False,
     changes: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", show_default=False, help=(
         "A change to the configuration, such as search.beam_size=4; may be repeated."))] = None,
 ) -> None:
@@ -268,7 +270,7 @@ def predict(
     overrides = only_overrides(changes or [])
     from seq2seq_suite import library
 
-    loaded = library.load(directory, task=task, settings=overrides)
+    loaded = library.load(directory, task=task, settings=overrides, trust_code=trust_code)
     examples = [loaded.example(text, file=file, line=line) for text, (file, line) in lines]
     if draw is not None:
         check_drawing(loaded.task, examples)

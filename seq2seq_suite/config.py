@@ -42,6 +42,7 @@ from seq2seq_suite.kernels import SLOTS
 from seq2seq_suite.strategies import KINDS, options_of, targets_of
 from seq2seq_suite.tasks import TASKS, find_task
 from seq2seq_suite.types import brief
+from seq2seq_suite.user_code import is_code
 
 if TYPE_CHECKING:
     from seq2seq_suite.tasks.options import TaskOptions
@@ -93,7 +94,8 @@ class Config(Section):
 
     own_sections: ClassVar[tuple[str, ...]] = ()  # the task's, the one of its name first
 
-    task: Literal[*TASKS, "multitask"]
+    task: Literal[*TASKS, "multitask"]  # or FILE.py:NAME, a task of yours; the path is relative to this YAML, and the
+    # file's code is run
     tasks: dict[str, SerializeAsAny[Config]] = {}  # of a joint run (task: multitask): name -> what the task has of its
     # own, and under `yaml` the file that the rest is taken from; seed, device, backbone, training are the joint run's
     task_weight: PositiveFloat = 1.0  # of this task's loss in a joint run
@@ -252,7 +254,7 @@ def of_task(task: Any) -> type[Config]:
     >>> of_task("asr").own_sections, Config(task="qa").qa.min_count
     (('asr', 'audio'), 1)
     """
-    return _made_of((task,)) if isinstance(task, str) and task in TASKS else Config
+    return _made_of((task,)) if isinstance(task, str) and (task in TASKS or is_code(task)) else Config
 
 
 def of_any_task() -> type[Config]:
@@ -263,7 +265,7 @@ def of_any_task() -> type[Config]:
 @cache
 def _made_of(tasks: tuple[str, ...]) -> type[Config]:
     sections = {name: section for task in tasks for name, section in find_task(task).sections.items()}
-    made = create_model(f"Config_{tasks[0]}", __base__=Config,
+    made = create_model(f"Config_{tasks[0]}", __base__=Config, task=(Literal[*tasks], ...),
                         **{key: (section, Field(default_factory=section)) for key, section in sections.items()})
     made.own_sections = tuple(sections)
     return made

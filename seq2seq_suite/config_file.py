@@ -19,6 +19,7 @@ from seq2seq_suite.config import SHARED, Config, of_any_task
 from seq2seq_suite.config_errors import Keys, Place, explain, sections_at, show, variants, without_effect
 from seq2seq_suite.files import read_text
 from seq2seq_suite.types import COMMAND_LINE, ConfigError, DataError, brief
+from seq2seq_suite.user_code import absolute, is_code
 
 OVERRIDE = re.compile(r"[A-Za-z_][\w-]*(\.[\w-]+)*=.*", re.DOTALL)
 _FLOAT = re.compile(r"[-+]?(\d[\d_]*\.[\d_]*([eE][-+]?\d+)?|\.\d[\d_]*([eE][-+]?\d+)?|\d[\d_]*[eE][-+]?\d+"
@@ -99,6 +100,9 @@ def _checked(given: dict[str, Any], overrides: Sequence[str], *, places: dict[Ke
     for override in overrides:
         _apply(override, given, places)
     _take_in(given, places, file=file)
+    for part in (given, *(given["tasks"].values() if isinstance(given.get("tasks"), dict) else ())):
+        if isinstance(part, dict) and is_code(part.get("task")):
+            part["task"] = absolute(part["task"], Path(file).parent)
     while True:
         try:
             return Config.model_validate(given, context=Path(file).parent)
@@ -136,6 +140,8 @@ def _take_in(given: dict[str, Any], places: dict[Keys, Place], *, file: str) -> 
         theirs = _parse(_read(path), file=str(path), places=inner)
         for key in (*SHARED, *_ALONE):
             theirs.pop(key, None)
+        if is_code(theirs.get("task")):
+            theirs["task"] = absolute(theirs["task"], path.parent)
         for keys, place in inner.items():
             if keys[0] in theirs:
                 places.setdefault(("tasks", name, *keys), place)

@@ -64,10 +64,11 @@ class Run:
     Args:
         path: the directory.
         settings: changes to the run's configuration.
+        trust_code: see `load`.
     """
 
-    def __init__(self, path: str | Path, *, settings: Settings = ()):
-        self.path, self._settings = Path(path), overrides(settings)
+    def __init__(self, path: str | Path, *, settings: Settings = (), trust_code: bool = False):
+        self.path, self._settings, self._trust_code = Path(path), overrides(settings), trust_code
 
     def __repr__(self) -> str:
         return f"Run({str(self.path)!r})"
@@ -75,12 +76,12 @@ class Run:
     @cached_property
     def opened(self) -> verbs.LoadedRun:
         """Configuration, task, model and search, ready to decode."""
-        return verbs.open_run(self.path, self._settings)
+        return verbs.open_run(self.path, self._settings, trust_code=self._trust_code)
 
     @cached_property
     def config(self) -> Config:
         """The run's configuration, with the changes asked for."""
-        return verbs.config_of(self.path, self._settings)
+        return verbs.config_of(self.path, self._settings, trust_code=self._trust_code)
 
     @property
     def summary(self) -> dict[str, Any]:
@@ -154,23 +155,24 @@ class Run:
             The task's figures; of a joint run `task/metric`.
         """
         found = verbs.evaluate(self.path, split=split, data=None if data is None else str(data),
-                                    overrides=self._settings)
+                                    overrides=self._settings, trust_code=self._trust_code)
         return found["splits"][split]
 
 
-def load(path: str | Path, *, task: str | None = None, settings: Settings = ()) -> Run:
+def load(path: str | Path, *, task: str | None = None, settings: Settings = (), trust_code: bool = False) -> Run:
     """A finished run.
 
     Args:
         path: the directory that `train` or `run` wrote.
         task: one task of a joint run.
         settings: changes to its configuration, such as `{"search.beam_size": 4, "device": "cpu"}`.
+        trust_code: run code that lies in the directory: a task of somebody's own that came with it.
 
     Raises:
         DataError: the directory is no run.
         ConfigError: a setting is wrong.
     """
-    run = Run(verbs.choose_task(Path(path), task), settings=settings)
+    run = Run(verbs.choose_task(Path(path), task), settings=settings, trust_code=trust_code)
     _ = run.config
     return run
 

@@ -12,6 +12,7 @@ from seq2seq_suite.config import Config
 from seq2seq_suite.data.batching import Bucketed, collate
 from seq2seq_suite.training.evaluate import Predictor
 from seq2seq_suite.types import BEGIN, END, SPECIALS, UNKNOWN, Batch, Constraint, Encoded, Example
+from seq2seq_suite.user_code import is_code
 
 _ROWS = 1024  # gold outputs that the automaton is run over at a time
 _SHOWN = 3  # origins named in a finding
@@ -39,6 +40,8 @@ def examine(config: Config, splits: dict[str, list[Example]], encoded: dict[str,
     """
     rows: Rows = []
     warnings: list[str] = []
+    if is_code(config.task):
+        rows.append(("code of yours", f"{config.task} is the task: the code of that file is run"))
     for slot, component in config.components.items():
         rows.append(("code of yours", f"{component} takes the place of {slot}: the code of that file is run"))
     for split, items in encoded.items():

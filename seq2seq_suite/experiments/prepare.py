@@ -20,6 +20,7 @@ from seq2seq_suite.training import weights
 from seq2seq_suite.training.distributed import Ranks
 from seq2seq_suite.training.run_directory import RunDirectory, provenance
 from seq2seq_suite.types import DataError, Encoded, Example
+from seq2seq_suite.user_code import is_code
 
 EVERYTHING = "all"  # of `init_parts`
 
@@ -70,8 +71,9 @@ def note_origin(config: Config, run_directory: RunDirectory, encoded: Mapping[st
                         expected="the same data on every machine", remedy="copy the data of the first machine")
     run_directory.summary.unlink(missing_ok=True)  # what stands there is no longer how the run ended
     run_directory.write_config(config_file.dump(config))
+    own_code = config.components | ({"task": config.task} if is_code(config.task) else {})
     run_directory.write_provenance(provenance(
-        command, config.seed, hashes, processes=ranks.world, kernels=config.kernels, components=config.components))
+        command, config.seed, hashes, processes=ranks.world, kernels=config.kernels, components=own_code))
 
 
 def few_shapes(precision: torch.dtype, device: torch.device) -> bool:

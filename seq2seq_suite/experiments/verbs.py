@@ -32,6 +32,7 @@ from seq2seq_suite.training.evaluate import Predictor, evaluate_splits
 from seq2seq_suite.training.run_directory import RunDirectory
 from seq2seq_suite.training.trainer import finished, limit_reached
 from seq2seq_suite.types import ConfigError, DataError, Example
+from seq2seq_suite.user_code import absolute, is_code
 
 __all__ = ["LoadedRun", "check", "choose_task", "config_of", "evaluate", "open_run", "run"]
 
@@ -90,7 +91,8 @@ def _run(config: Config, run_directory: RunDirectory, ranks: Ranks, *, resume: b
     return summary
 
 
-def evaluate(directory: Path, *, split: str, data: str | None, overrides: list[str]) -> dict[str, Any]:
+def evaluate(directory: Path, *, split: str, data: str | None, overrides: list[str], trust_code: bool = False
+             ) -> dict[str, Any]:
     """Decode and score a split with a run's best checkpoint; predictions go to the run directory.
 
     Of a joint run all tasks, in a table of `task/metric`.
@@ -98,12 +100,13 @@ def evaluate(directory: Path, *, split: str, data: str | None, overrides: list[s
     parts = parts_of(directory)
     if parts:
         for part in parts:  # a mistake in the last should not be found out after the others are decoded
-            config_file.load(part / "config.yaml", overrides)
-        found = {part.name: evaluate(part, split=split, data=data, overrides=overrides) for part in parts}
+            config_of(part, overrides, trust_code=trust_code)
+        found = {part.name: evaluate(part, split=split, data=data, overrides=overrides, trust_code=trust_code)
+                 for part in parts}
         return {"task": "multitask", "signature": "; ".join(dict.fromkeys(one["signature"] for one in found.values())),
                 "splits": {split: {f"{name}/{metric}": value for name, one in found.items()
                                    for metric, value in one["splits"][split].items()}}}
-    loaded = open_run(directory, overrides, data=data)
+    loaded = open_run(directory, overrides, data=data, trust_code=trust_code)
     # The predictions for the run's own data stay beside those for other data.
     suffix = "" if data is None else "-" + re.sub(r"\W+", "_", Path(data).name.partition(".")[0])
     summary = evaluate_splits(RunDirectory(directory), loaded.predictor, {split: loaded.task.read(split)},
@@ -135,13 +138,16 @@ class LoadedRun:
                        for hypothesis in hypotheses]
 
 
-def open_run(directory: Path, overrides: list[str], *, data: str | None = None) -> LoadedRun:
+def open_run(directory: Path, overrides: list[str], *, data: str | None = None, trust_code: bool = False
+             ) -> LoadedRun:
     """A run's best checkpoint (its last one if none was validated) with its configuration.
+
+    `trust_code` lets code be run that lies in the run directory.
 
     Raises:
         DataError: the directory is no run, or its checkpoint is broken.
     """
-    config = config_of(directory, overrides)
+    config = config_of(directory, overrides, trust_code=trust_code)
     if config.task == "multitask":
         raise ConfigError("a joint run has several tasks", file=str(directory),
                           expected=f"one of them: {', '.join(config.tasks)}",
@@ -157,18 +163,32 @@ def open_run(directory: Path, overrides: list[str], *, data: str | None = None) 
     return LoadedRun(config, _with_rescorer(config, predictor, directory))
 
 
-def config_of(directory: Path, overrides: list[str]) -> Config:
-    """A run's configuration with overrides; raises DataError where the directory is no run."""
+def config_of(directory: Path, overrides: list[str], *, trust_code: bool = False) -> Config:
+    """A run's configuration with overrides.
+
+    A task of the user's own is code, which is run when the configuration is read. What lies in the run directory may
+    have come with it from elsewhere.
+
+    Raises:
+        DataError: the directory is no run.
+        ConfigError: it names code in itself, which is not trusted.
+    """
     path = directory / "config.yaml"
     if not path.is_file():
         raise DataError("not a run directory: it has no config.yaml", file=str(directory),
                         expected="a directory that `run` wrote", remedy="name it as in `evaluate runs/parsing`")
-    config = config_file.load(path, overrides)
-    for component in config.components.values():
-        if Path(component.rpartition(":")[0]).is_relative_to(directory.resolve()):
-            raise ConfigError(f"components: {component} lies in the run directory, whose code is never run",
-                              file=str(path), expected="code of your own", remedy="keep it elsewhere")
-    return config
+    given = config_file.parse(path)
+    parts = given.get("tasks").values() if isinstance(given.get("tasks"), dict) else ()
+    named = [part.get("task") for part in (given, *parts) if isinstance(part, dict)]
+    named += given["components"].values() if isinstance(given.get("components"), dict) else ()
+    here = directory.resolve()
+    whole = here.parents[1] if here.parent.name == "tasks" else here  # of a joint run
+    for reference in filter(is_code, named):
+        if not trust_code and Path(absolute(reference, here).rpartition(":")[0]).is_relative_to(whole):
+            raise ConfigError(f"{reference} lies in the run directory, whose code is not run unasked",
+                              file=str(path), expected="code of your own, elsewhere",
+                              remedy="read it, then add --trust-code")
+    return config_file.load(path, overrides)
 
 
 def choose_task(directory: Path, name: str | None) -> Path:

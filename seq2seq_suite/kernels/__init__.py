@@ -10,15 +10,14 @@ gradient. What is chosen when a model is built stays chosen for that model:
 from __future__ import annotations
 
 import importlib
-import importlib.util
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from seq2seq_suite.types import ConfigError
+from seq2seq_suite.user_code import load_code
 
 
 @dataclass(frozen=True)
@@ -58,7 +57,7 @@ def use(kind: str, components: Mapping[str, Any] | None = None) -> Iterator[None
     """
     given = dict(components or {})
     check(kind, given)
-    loaded = {slot: load(one) if isinstance(one, str) else one for slot, one in given.items()}
+    loaded = {slot: load_code(one, key="components") if isinstance(one, str) else one for slot, one in given.items()}
     token = _chosen.set((kind, loaded))
     try:
         yield
@@ -85,42 +84,3 @@ def check(kind: str, components: Mapping[str, Any]) -> None:
     for slot in components:
         if slot not in SLOTS:
             raise ConfigError(f"components.{slot}: unknown slot", expected=f"one of {', '.join(SLOTS)}")
-
-
-def load(component: str) -> Callable[..., Any]:
-    """The function or class that `FILE.py:NAME` names; the file's code is run.
-
-    Raises:
-        ConfigError: there is no such file, it fails, or it has no such function or class.
-    """
-    file, _, name = component.rpartition(":")
-    path = Path(file)
-    if not path.is_file():
-        raise ConfigError(f"components: there is no file {file or component}", expected="FILE.py:NAME",
-                          remedy="give the path relative to the YAML file that names it")
-    spec = importlib.util.spec_from_file_location(f"component_{path.stem}", path)
-    module = importlib.util.module_from_spec(spec) if spec is not None else None
-    if module is None:
-        raise ConfigError(f"components: {file} is no Python file", expected="FILE.py:NAME")
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:  # whatever a user's code may raise
-        raise ConfigError(f"components: the code fails: {type(error).__name__}: {error}", file=file,
-                          line=_line_of(error, path), remedy=f"try it with: python {file}") from error
-    found = getattr(module, name, None)
-    if not callable(found):
-        there = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
-        raise ConfigError(f"components: it has no function or class {name}", file=file,
-                          expected=f"one of {', '.join(there)}" if there else "a function or class")
-    return found
-
-
-def _line_of(error: Exception, path: Path) -> int:
-    """Where in the file an error arose, 0 if that is not known."""
-    if isinstance(error, SyntaxError) and error.filename == str(path):
-        return error.lineno or 0
-    line, trace = 0, error.__traceback__
-    while trace is not None:
-        line = trace.tb_lineno if trace.tb_frame.f_code.co_filename == str(path) else line
-        trace = trace.tb_next
-    return line

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from difflib import get_close_matches
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from seq2seq_suite.types import ConfigError
+from seq2seq_suite.user_code import is_code, load_code
 
 if TYPE_CHECKING:
     from seq2seq_suite.config import Config
@@ -28,11 +30,13 @@ TASKS = {
 
 
 def find_task(name: str) -> Any:
-    """The class of a task.
+    """The class of a task: a name of the list, or `FILE.py:NAME`, whose code is run.
 
     Raises:
         ConfigError: there is no such task.
     """
+    if is_code(name):
+        return _own_task(name)
     if name not in TASKS:
         near = get_close_matches(name, TASKS, n=1)
         raise ConfigError(f"unknown task '{name}'", expected=f"one of {', '.join(TASKS)}",
@@ -41,12 +45,25 @@ def find_task(name: str) -> Any:
     return getattr(import_module(module), attribute)
 
 
+@cache
+def _own_task(reference: str) -> Any:
+    """A task of the user's own; its code is run once, so that there is one class of it."""
+    from seq2seq_suite.tasks.base import Task
+
+    found = load_code(reference, key="task")
+    if not (isinstance(found, type) and issubclass(found, Task)):
+        raise ConfigError(f"task: {reference} is no task", expected="a subclass of seq2seq_suite.tasks.base.Task",
+                          remedy="see seq2seq_suite/tasks/README.md")
+    return found
+
+
 def open_task(name: str, config: Config | None = None) -> Task:
     """A task by its name, with the options of `config` or its defaults; raises ConfigError as `find_task` does."""
-    made = find_task(name)
     if config is None:
         from seq2seq_suite.config import Config
 
+        find_task(name)
         config = Config(task=name)
-    return made(*(getattr(config, section) for section in made.sections), data=config.data, seed=config.seed,
-                pieces_from=config.init_from if "frontend" in config.init_parts else "")
+    sections = (getattr(config, section) for section in config.own_sections)
+    return find_task(name)(*sections, data=config.data, seed=config.seed,
+                           pieces_from=config.init_from if "frontend" in config.init_parts else "")

@@ -1,0 +1,97 @@
+"""A task from outside the package: that of the guide, and what happens to code that came with a run."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+import seq2seq_suite
+from seq2seq_suite import cli
+from seq2seq_suite.config import Config
+from seq2seq_suite.config_file import dump, load
+from seq2seq_suite.types import ConfigError
+
+GUIDE = Path(seq2seq_suite.__file__).parent / "tasks" / "README.md"
+SMALL = ("device=cpu", "backbone.width=16", "backbone.feed_forward_width=16", "backbone.num_heads=2",
+         "backbone.encoder_layers=1", "backbone.decoder_layers=1", "training.max_updates=2",
+         "training.validate_every=2", "training.threads=1")
+MONTHS = ("January", "May", "July")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """The guide's files, and data."""
+    monkeypatch.chdir(tmp_path)
+    code, yaml = (re.search(rf"```{kind}\n(.*?)```", GUIDE.read_text(), re.DOTALL).group(1)
+                  for kind in ("python", "yaml"))
+    assert len([line for line in code.splitlines() if line.strip()]) < 60
+    Path("dates.py").write_text(code)
+    Path("dates.yaml").write_text(yaml)
+    Path("data").mkdir()
+    for split in ("train", "validation", "test"):
+        rows = [{"written": f"{day} {month} 1999", "iso": f"1999-{7 * number + 1:02}-{day:02}"}
+                for day in range(1, 5) for number, month in enumerate(MONTHS)]
+        Path("data", f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return tmp_path
+
+
+def call(*words: str) -> int:
+    return cli.main(list(words))
+
+
+def test_the_guides_task_is_checked_trained_and_predicted_with(folder, capsys):
+    assert call("check", "dates.yaml", *SMALL) == 0
+    assert f"{folder / 'dates.py'}:Dates is the task: the code of that file is run" in " ".join(
+        capsys.readouterr().out.split()).replace("│ ", "")
+    for kind in ("autoregressive", "ctc"):
+        assert call("run", "dates.yaml", *SMALL, f"strategy.kind={kind}", "--output", kind) == 0
+        capsys.readouterr()
+        assert call("predict", kind, "4 July 1999") == 0
+        assert capsys.readouterr().out.count("\n") == 1
+    provenance = json.loads(Path("ctc/provenance.json").read_text())
+    assert provenance["components"]["task"].startswith(f"{folder / 'dates.py'}:Dates sha256 ")
+    Path("gold.txt").write_text("1999-07-04\n")
+    assert call("score", "dates.py:Dates", "gold.txt", "gold.txt") == 0
+    assert "100.00" in capsys.readouterr().out
+
+
+def test_its_options_are_a_section_like_any_other(folder):
+    config = load(Path("dates.yaml"), ["dates.iso_column=day"])
+    assert config.options.iso_column == "day" and config.task == f"{folder / 'dates.py'}:Dates"
+    Path("other.yaml").write_text(dump(config))
+    assert load(Path("other.yaml")) == config
+    with pytest.raises(ConfigError, match=r"did you mean dates\.iso_column"):
+        load(Path("dates.yaml"), ["dates.iso_colum=day"])
+    with pytest.raises(ConfigError, match="a section of another task"):
+        load(Path("dates.yaml"), ["qa.pointer=true"])
+
+
+@pytest.mark.parametrize(("text", "message"), [
+    (None, "there is no file"), ("import nothing_of_this_name", "the code fails: ModuleNotFoundError"),
+    ("class Date: pass", "has no function or class Dates"), ("class Dates: pass", "is no task")])
+def test_code_that_is_no_task_is_answered_plainly(folder, text, message, capsys):
+    Path("own").mkdir()
+    if text is not None:
+        Path("own/dates.py").write_text(text)
+    Path("own/dates.yaml").write_text("task: dates.py:Dates\n")
+    assert call("check", "own/dates.yaml") == 2
+    assert message in capsys.readouterr().err
+
+
+def test_code_that_came_with_a_run_is_not_run_unasked(folder, capsys):
+    assert call("run", "dates.yaml", *SMALL, "--output", "here") == 0
+    shutil.copytree("here", "fetched")
+    Path("fetched/dates.py").write_text(Path("dates.py").read_text() + "\nopen('ran', 'w').close()\n")
+    for task in ("dates.py:Dates", f"{folder / 'fetched' / 'dates.py'}:Dates", "../fetched/dates.py:Dates"):
+        config = Path("here/config.yaml").read_text()
+        Path("fetched/config.yaml").write_text(config.replace(f"{folder / 'dates.py'}:Dates", task))
+        assert call("predict", "fetched", "4 July 1999") == 2 and call("evaluate", "fetched") == 2
+        assert "--trust-code" in capsys.readouterr().err and not Path("ran").exists()
+    assert call("predict", "fetched", "4 July 1999", "--trust-code") == 0 and Path("ran").exists()
+
+
+def test_a_configuration_of_ones_own_task_is_made_in_python_too(folder):
+    config = Config.model_validate({"task": f"{folder / 'dates.py'}:Dates", "dates": {"iso_column": "day"}})
+    assert config.options.iso_column == "day" and config.target == "text"
