@@ -132,7 +132,8 @@ class MultiHeadAttention(nn.Module):
 
     def _heads(self, projected: Tensor, parts: int) -> list[Tensor]:
         """(B,T,parts * D) -> (B,H,T,E) of each part."""
-        return [part.transpose(1, 2) for part in projected.unflatten(2, (parts, self.num_heads, -1)).unbind(2)]
+        batch, length, _ = projected.shape
+        return [part.transpose(1, 2) for part in projected.view(batch, length, parts, self.num_heads, -1).unbind(2)]
 
     def _join(self, query: Tensor, key: Tensor, value: Tensor, visible: Tensor | None, bias: Tensor | None = None
               ) -> Tensor:
