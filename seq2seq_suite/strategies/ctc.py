@@ -13,14 +13,8 @@ from seq2seq_suite.model.seq2seq import Prompt, Seq2Seq
 from seq2seq_suite.strategies.agreement import Agreement, collapsed_disagreement
 from seq2seq_suite.strategies.ctc_head import BLANK, positions_needed
 from seq2seq_suite.strategies.ctc_prefixes import NEVER, collapse, ctc_beam
-from seq2seq_suite.strategies.parallel import (
-    UNREADABLE,
-    Parallel,
-    ParallelOptions,
-    Ratios,
-    symbols_before_end,
-    uniform_copy,
-)
+from seq2seq_suite.strategies.glancing import Ratios
+from seq2seq_suite.strategies.parallel import UNREADABLE, Parallel, ParallelOptions, symbols_before_end, uniform_copy
 from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.types import END, Batch, Constraint, Hypothesis, Loss, States
 

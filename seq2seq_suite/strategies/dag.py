@@ -16,8 +16,10 @@ from seq2seq_suite.model.seq2seq import Prompt, Seq2Seq
 from seq2seq_suite.sizes import Sizes
 from seq2seq_suite.strategies.agreement import Agreement, graph_disagreement
 from seq2seq_suite.strategies.auxiliary import Auxiliaries
+from seq2seq_suite.strategies.constrained import cut_at_end
 from seq2seq_suite.strategies.finished import Finished
-from seq2seq_suite.strategies.parallel import Parallel, ParallelOptions, Ratios, cut_at_end, uniform_copy
+from seq2seq_suite.strategies.glancing import Ratios
+from seq2seq_suite.strategies.parallel import Parallel, ParallelOptions, uniform_copy
 from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.types import END, Batch, Constraint, Hypothesis, Loss, States
 

@@ -12,14 +12,8 @@ from seq2seq_suite.config_section import Fraction, NotNegativeFloat
 from seq2seq_suite.model.seq2seq import Prompt, Seq2Seq
 from seq2seq_suite.sizes import Sizes
 from seq2seq_suite.strategies.auxiliary import Auxiliaries
-from seq2seq_suite.strategies.parallel import (
-    Parallel,
-    ParallelOptions,
-    constrained_argmax,
-    likeliest,
-    symbols_before_end,
-    uniform_copy,
-)
+from seq2seq_suite.strategies.constrained import constrained_argmax
+from seq2seq_suite.strategies.parallel import Parallel, ParallelOptions, likeliest, symbols_before_end, uniform_copy
 from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.types import Batch, Constraint, ExactConstraint, Hypothesis, Loss, States
 

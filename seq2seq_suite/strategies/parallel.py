@@ -7,74 +7,24 @@ positions, C decoder positions, T target symbols, D width, V symbols.
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
-from seq2seq_suite.config_section import ShareOrNone
 from seq2seq_suite.model.output import UNLIKELY
 from seq2seq_suite.model.seq2seq import Prompt, Seq2Seq
 from seq2seq_suite.strategies.base import Strategy, WithTranscript
+from seq2seq_suite.strategies.glancing import Glancing, Ratios
 from seq2seq_suite.strategies.search import SearchOptions
-from seq2seq_suite.types import (
-    BEGIN,
-    END,
-    PAD,
-    UNKNOWN,
-    Batch,
-    Constraint,
-    ExactConstraint,
-    Hypothesis,
-    Loss,
-    States,
-)
+from seq2seq_suite.types import BEGIN, END, PAD, UNKNOWN, Batch, Constraint, Hypothesis, Loss, States
 
 UNREADABLE = (PAD, BEGIN, UNKNOWN)  # symbols that are never written
-NEVER = float("-inf")
-
-
-Ratios = tuple[ShareOrNone, ShareOrNone]  # at the training's beginning and at its end
 
 
 class ParallelOptions(WithTranscript):
     """What most parallel decoders' options begin with."""
 
     glancing: Ratios = (0.0, 0.0)  # times the missed symbols: target symbols that are shown in training
-
-
-@dataclass(frozen=True)
-class Glancing:
-    """Show a part of the target in training: the more, the more the model would get wrong.
-
-    Of the symbols on the alignment with the target, `ratio` times as many as the model misses are put into the
-    decoder's input, at random places; ratio falls from `start` to `end` over the run.
-
-    Source: Qian et al. 2021 (Glancing Transformer), section 3.1; over CTC's and the graph's best alignment as in
-    Gu & Kong 2021 and Huang et al. 2022.
-    """
-
-    start: float = 0.5
-    end: float = 0.3
-
-    def __bool__(self) -> bool:
-        return self.start > 0.0 or self.end > 0.0
-
-    def positions(self, missed: Tensor, asked: Tensor, fraction_done: float) -> Tensor:
-        """(B,C) bool: a random part of `asked` (B,C), as large as the `missed` symbols (B,) call for."""
-        ratio = self.start + (self.end - self.start) * fraction_done
-        return random_part(asked, (ratio * missed).round())
-
-
-def random_part(asked: Tensor, counts: Tensor) -> Tensor:
-    """(B,C) bool, `counts` (B,) random places of each row of `asked` (B,C) bool, all of them where it has fewer.
-
-    >>> random_part(torch.tensor([[True, False, True], [True, True, True]]), torch.tensor([2, 0])).tolist()
-    [[True, False, True], [False, False, False]]
-    """
-    keys = torch.rand(asked.shape, device=asked.device).masked_fill(~asked, 2.0)
-    return (keys.argsort(1).argsort(1) < counts.unsqueeze(1)) & asked
 
 
 def uniform_copy(states: States, lengths: Tensor) -> tuple[Tensor, Tensor]:
@@ -184,65 +134,6 @@ class Parallel(Strategy):
         return logits.log_softmax(-1)
 
 
-def argmax_until_end(scores: Tensor, lengths: Tensor) -> list[tuple[tuple[int, ...], float, bool]]:
-    """The likeliest symbol at each position.
-
-    Args:
-        scores: (B,C,V) log-probabilities.
-        lengths: (B,) int64, positions of each row.
-
-    Returns:
-        of each row the symbols up to END, their summed score with END's, and whether there was an END.
-    """
-    gained, symbols = scores.max(-1)
-    return _up_to_end(symbols, gained, lengths)
-
-
-def constrained_argmax(constraint: Constraint | None, batch: Batch, scores: Tensor, lengths: Tensor, limit: Tensor
-               ) -> list[tuple[tuple[int, ...], float, bool]]:
-    """`argmax_until_end`, from left to right, of the symbols that a task's automaton allows.
-
-    The automaton costs no pass of the network: it walks over scores that are there already. Behind a row's positions
-    END is what it prefers. One that is exact finds the best output of all instead.
-
-    Args:
-        constraint, batch: the automaton, None for none, and the sentences.
-        scores, lengths: see `argmax_until_end`.
-        limit: (B,) int64, the longest output, END included.
-    """
-    if constraint is None:
-        return argmax_until_end(scores, lengths)
-    if isinstance(constraint, ExactConstraint):
-        missing = max(0, int(constraint.lengths(batch).max()) - scores.size(1))
-        scores = functional.pad(scores, (0, 0, 0, missing))  # behind the positions all symbols are alike
-        symbols = constraint.best(scores, batch)
-        gained = scores.gather(2, symbols.unsqueeze(2)).squeeze(2).masked_fill(symbols == END, 0.0)
-        return [(cut_at_end(row), sum(gains), True)
-                for row, gains in zip(symbols.tolist(), gained.tolist(), strict=True)]
-    state, steps = constraint.start(batch, limit), []
-    behind = torch.full_like(scores[:, 0], UNLIKELY)
-    behind[:, END] = 0.0
-    ended = torch.zeros_like(lengths, dtype=torch.bool)
-    for step in range(int(limit.max())):
-        inside = (step < lengths).unsqueeze(1)
-        here = torch.where(inside, scores[:, step], behind) if step < scores.size(1) else behind
-        steps.append(here.masked_fill(~constraint.allowed(state), NEVER).max(-1))
-        ended |= steps[-1].indices == END
-        if bool(ended.all()):
-            break
-        state = constraint.advance(state, steps[-1].indices)
-    gained, symbols = (torch.stack(parts, 1) for parts in zip(*steps, strict=True))
-    return _up_to_end(symbols, gained, limit)
-
-
-def _up_to_end(symbols: Tensor, gained: Tensor, lengths: Tensor) -> list[tuple[tuple[int, ...], float, bool]]:
-    found = []
-    for row, gains, length in zip(symbols.tolist(), gained.tolist(), lengths.tolist(), strict=True):
-        written = cut_at_end(row[:length])
-        found.append((written, sum(gains[: min(len(written) + 1, length)]), END in row[:length]))
-    return found
-
-
 def likeliest(model: Seq2Seq, prompt: Prompt, batch: Batch, hidden: Tensor, mask: Tensor) -> Tensor:
     """(B,C) int64, the likeliest symbol at each real position `mask` (B,C) of hidden states (B,C,D)."""
     return model.choose(hidden, prompt, batch.target[:, :1], mask)[1]
@@ -251,12 +142,3 @@ def likeliest(model: Seq2Seq, prompt: Prompt, batch: Batch, hidden: Tensor, mask
 def symbols_before_end(batch: Batch) -> Tensor:
     """(B,) int64, target symbols of each row without END."""
     return batch.target_mask.sum(1) - 1
-
-
-def cut_at_end(symbols: list[int]) -> tuple[int, ...]:
-    """What comes before the first END.
-
-    >>> cut_at_end([7, 8, END, 9])
-    (7, 8)
-    """
-    return tuple(symbols[: symbols.index(END)] if END in symbols else symbols)

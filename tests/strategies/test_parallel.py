@@ -14,9 +14,10 @@ from seq2seq_suite.strategies.ctc import Ctc, align, path_loss
 from seq2seq_suite.strategies.ctc_head import BLANK
 from seq2seq_suite.strategies.cut_at_end import CutAtEnd
 from seq2seq_suite.strategies.dag import Dag, dag_beam, dag_greedy
+from seq2seq_suite.strategies.glancing import Glancing
 from seq2seq_suite.strategies.length_head import MIDDLE, LengthClassifier, LengthHead
 from seq2seq_suite.strategies.mask_predict import MaskPredict
-from seq2seq_suite.strategies.parallel import Glancing, uniform_copy
+from seq2seq_suite.strategies.parallel import uniform_copy
 from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.tasks.multilabel.label_automaton import LabelAutomaton
 from seq2seq_suite.types import END, UNKNOWN, Batch, Example, States

@@ -10,14 +10,14 @@ from making import strategy_of
 from plain import Sentence, ctc_paths, graph_paths, total
 
 from seq2seq_suite.sizes import Sizes
-from seq2seq_suite.strategies import mask_predict, parallel
+from seq2seq_suite.strategies import glancing, mask_predict
 from seq2seq_suite.strategies.agreement import collapsed_disagreement, graph_disagreement
 from seq2seq_suite.strategies.ctc import Ctc
 from seq2seq_suite.strategies.cut_at_end import CutAtEnd
 from seq2seq_suite.strategies.dag import Dag
+from seq2seq_suite.strategies.glancing import random_part
 from seq2seq_suite.strategies.length_head import MIDDLE, LengthHead
 from seq2seq_suite.strategies.mask_predict import MaskPredict
-from seq2seq_suite.strategies.parallel import random_part
 from seq2seq_suite.types import END
 
 SIZES = Sizes(target_symbols=8, source_symbols=11)
@@ -154,7 +154,7 @@ def test_a_loss_is_its_plain_loops(make_model, make_batch, name, seed):
 @pytest.mark.parametrize("seed", [1, 2])
 def test_what_is_missed_is_shown_in_part_and_the_loss_is_that_of_the_rest(make_model, make_batch, monkeypatch, name,
                                                                          seed):
-    monkeypatch.setattr(parallel, "random_part", first_part)
+    monkeypatch.setattr(glancing, "random_part", first_part)
     kind, model = KINDS[name], make_model(SIZES, seed=seed, noise=0.4)
     batch = make_batch(SOURCES, kind.targets, target_symbols=8, seed=seed)
     strategy = strategy_of(kind.kind, **kind.options, glancing=(0.9, 0.5)).train()

@@ -10,12 +10,12 @@ from making import strategy_of
 from plain import UNREADABLE, Sentence, collapse, graph_paths
 
 from seq2seq_suite.sizes import Sizes
+from seq2seq_suite.strategies.constrained import argmax_until_end, constrained_argmax
 from seq2seq_suite.strategies.ctc import Ctc
 from seq2seq_suite.strategies.cut_at_end import CutAtEnd
 from seq2seq_suite.strategies.dag import Dag, dag_beam
 from seq2seq_suite.strategies.length_head import CLASSES, MIDDLE, LengthHead
 from seq2seq_suite.strategies.mask_predict import MaskPredict
-from seq2seq_suite.strategies.parallel import argmax_until_end, constrained_argmax
 from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.tasks.multilabel.label_automaton import LabelAutomaton
 from seq2seq_suite.types import END
