@@ -1,6 +1,5 @@
 """Tagging: rows of every kind give the same examples, outputs have a tag for each word, spans are seqeval's."""
 
-import numpy as np
 import pytest
 import torch
 from task_tools import make_task, parser_batch, write_rows
@@ -61,6 +60,7 @@ def test_encoding_and_reading_back_gives_the_tags(tmp_path):
     assert other.sizes() == task.sizes()
     for example, item in zip(examples, other.encode(examples), strict=True):
         assert item.target[-1] == END and len(item.source) == len(example.source) + 2
+        assert item.auxiliary["focus"].ravel().tolist() == list(range(1, len(example.source) + 2))
         assert task.read_hypothesis(Hypothesis(tuple(item.target[:-1].tolist()), 0.0), example) == example.reference
     short = Hypothesis((V,), 0.0)
     assert task.read_hypothesis(short, examples[0]) is None and task.to_text(None) == ""
@@ -71,7 +71,8 @@ def test_encoding_and_reading_back_gives_the_tags(tmp_path):
 def test_every_output_that_the_automaton_allows_has_a_tag_for_each_word():
     automaton, batch = OnePerWord(V + 3), parser_batch([2, 1])
     state = automaton.start(batch, torch.tensor([9, 9]))
-    for ended in ([False, False], [False, True], [True, True]):
+    for step, ended in enumerate(([False, False], [False, True], [True, True])):
+        assert automaton.focus(state).tolist() == [[min(step, 2) + 1], [min(step, 1) + 1]]
         allowed = automaton.allowed(state)
         assert allowed[:, END].tolist() == ended and (allowed[:, V:].all(1) != allowed[:, END]).all()
         assert not allowed[:, [symbol for symbol in range(V) if symbol != END]].any()
@@ -82,7 +83,7 @@ def test_the_best_output_takes_the_likeliest_tag_of_each_word():
     scores = torch.randn(2, 4, V + 3, generator=torch.Generator().manual_seed(1))
     best = OnePerWord(V + 3).best(scores, parser_batch([3, 1]))
     for row, words in enumerate((3, 1)):
-        expected = [V + int(np.argmax(scores[row, place, V:])) for place in range(words)]
+        expected = [V + int(scores[row, place, V:].argmax()) for place in range(words)]
         assert best[row].tolist() == [*expected, *[END] * (4 - words)]
 
 

@@ -12,49 +12,52 @@ from seq2seq_suite.types import END, SPECIALS, Batch
 
 @dataclass(frozen=True)
 class TagState:
-    """N sentences, and how many words of each are still without a tag, (N,) int64."""
+    """N sentences: how many words each has, and how many of them have their tag, (N,) int64."""
 
-    left: Tensor
+    words: Tensor
+    tagged: Tensor
 
     def select(self, rows: Tensor) -> TagState:
         """The given rows, in that order."""
-        return TagState(self.left.index_select(0, rows))
+        return TagState(self.words.index_select(0, rows), self.tagged.index_select(0, rows))
 
 
 class OnePerWord:
-    """As many symbols as words; the source has a sentinel at each end.
+    """As many symbols as words; the source has a sentinel at each end. The decoder is told which word is next.
 
     Args:
         num_symbols: V, the specials included.
     """
 
-    num_focus = num_context = 0
+    num_focus, num_context = 1, 0
 
     def __init__(self, num_symbols: int):
         self.num_symbols = num_symbols
 
     def start(self, batch: Batch, limit: Tensor) -> TagState:
         """Before the first word. The length is known: the limit says nothing."""
-        return TagState(self.lengths(batch))
+        words = self.lengths(batch)
+        return TagState(words, torch.zeros_like(words))
 
     def allowed(self, state: TagState) -> Tensor:
         """(N,V): every tag while a word is left, then END."""
-        allowed = (state.left > 0).unsqueeze(1).repeat(1, self.num_symbols)
+        ended = state.tagged >= state.words
+        allowed = (~ended).unsqueeze(1).repeat(1, self.num_symbols)
         allowed[:, : len(SPECIALS)] = False
-        allowed[:, END] = state.left <= 0
+        allowed[:, END] = ended
         return allowed
 
     def advance(self, state: TagState, symbols: Tensor) -> TagState:
         """After `symbols` (N,)."""
-        return TagState(state.left - 1)
+        return TagState(state.words, state.tagged + 1)
 
     def focus(self, state: TagState) -> Tensor:
-        """(N,0): no source position is singled out."""
-        return state.left.new_zeros(len(state.left), 0)
+        """(N,1): the next word, then the sentinel behind the last one."""
+        return (state.tagged.clamp(max=state.words) + 1).unsqueeze(1)
 
     def context(self, state: TagState) -> Tensor:
-        """(N,0)."""
-        return self.focus(state)
+        """(N,0): tags before it are known already."""
+        return state.words.new_zeros(len(state.words), 0)
 
     def lengths(self, batch: Batch) -> Tensor:
         """(B,) words of each sentence."""

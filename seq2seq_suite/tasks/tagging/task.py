@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
+
+import numpy as np
 
 from seq2seq_suite.config_section import Positive, Section, ShareOrNone
 from seq2seq_suite.data.formats import Row
@@ -14,7 +17,7 @@ from seq2seq_suite.tasks.fields import Symbols, Words
 from seq2seq_suite.tasks.options import TaskOptions
 from seq2seq_suite.tasks.reading import columns
 from seq2seq_suite.trees import clean, read_trees
-from seq2seq_suite.types import SPECIALS, Constraint, DataError, Example, Score
+from seq2seq_suite.types import SPECIALS, Constraint, DataError, Encoded, Example, Score
 
 Tags = tuple[str, ...]
 
@@ -45,6 +48,10 @@ class TagRow(Symbols):
         """The tags; None where they are not as many as the words, or one is none."""
         fits = len(symbols) == len(example.source) and not set(symbols) & set(SPECIALS)
         return tuple(symbols) if fits else None
+
+    def sizes(self) -> dict[str, Any]:
+        """An output for each tag, and the word that is next as the decoder's guide."""
+        return super().sizes() | {"num_focus": 1}
 
     def constraint(self) -> Constraint:
         """The automaton that gives each word a tag."""
@@ -91,6 +98,13 @@ class TaggingTask(Task):
                             expected="two lists of the same length, or texts with spaces",
                             remedy="set tagging.words_column and tagging.tags_column, or remove the row")
         return Example(self.source.check(values[0], place), tuple(values[1]), f"{row.file}:{row.line}")
+
+    def encode(self, examples: Sequence[Example]) -> list[Encoded]:
+        """Examples as numbers, with the word that each tag belongs to."""
+        encoded = super().encode(examples)
+        return [replace(item, auxiliary={"focus": np.arange(1, len(item.target) + 1).reshape(-1, 1),
+                                         "context": np.zeros((len(item.target), 0), dtype=np.int64)})
+                for item in encoded]
 
     def score(self, predictions: Sequence[Tags | None], references: Sequence[Tags]) -> Score:
         """Accuracy, and the figures of spans."""
