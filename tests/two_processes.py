@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 from small_run import Recorder, small_config, start
-from torch import nn
+from torch import Tensor, nn
 
 from seq2seq_suite.config import Config
 from seq2seq_suite.data.batching import Bucketed, collate
@@ -70,12 +70,25 @@ def _result(folder: Path, directory: Path, norm: str, rows: tuple[int, ...]) -> 
 
 
 def sums_of_partly_used_parameters() -> list[list[float] | None]:
-    """Gradients of parameters that both processes, only the second one and none have used."""
+    """Gradients of parameters that both processes, only the second one and none have used; in two passes."""
     ranks = distributed.ranks()
-    both, second, none = (nn.Parameter(torch.ones(2)) for _ in range(3))
-    (both.sum() * (1.0 + ranks.rank) + (second.sum() if ranks.rank else 0.0)).backward()
-    ranks.sum_gradients([both, second, none])
-    return [None if parameter.grad is None else parameter.grad.tolist() for parameter in (both, second, none)]
+    module = PartlyUsed()
+    wrapped = ranks.wrap(module, some_unused=True)
+    with ranks.keeping_apart(wrapped):
+        wrapped(1.0, True).backward()
+    wrapped(float(ranks.rank), ranks.is_first).backward()
+    return [None if parameter.grad is None else parameter.grad.tolist() for parameter in module.parameters()]
+
+
+class PartlyUsed(nn.Module):
+    """A loss of some of its parameters."""
+
+    def __init__(self):
+        super().__init__()
+        self.both, self.second, self.none = (nn.Parameter(torch.ones(2)) for _ in range(3))
+
+    def forward(self, factor: float, first_alone: bool) -> Tensor:
+        return self.both.sum() * factor + (0.0 if first_alone else self.second.sum())
 
 
 def stopped_run(config: Config, directory: Path) -> int:

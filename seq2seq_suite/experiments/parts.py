@@ -117,7 +117,6 @@ def build_trainer(config: Config, run_directory: RunDirectory, parts: Sequence[P
         taken = begin_as(config, learner)
         print(taken)
         run_directory.log(taken)
-    ranks.copy_weights(learner)
     # Batches depend on it, so that processes on unlike machines must agree.
     precision = ranks.first(choose_precision(options.precision, device))
     batches = {part.name: Bucketed(part.encoded["train"], part.name, batch_tokens=part.config.training.batch_tokens,
@@ -136,7 +135,7 @@ def build_trainer(config: Config, run_directory: RunDirectory, parts: Sequence[P
         run_directory, options, learner, stream, _validation(config, parts, predictors),
         Metric(MEAN, True) if config.tasks else metric_of(parts[0].task), device, precision,
         [example.origin for part in parts for example in part.examples["train"]], ranks,
-        _balance(config, learner, ranks))
+        _balance(config, learner))
     return trainer, predictors
 
 
@@ -229,10 +228,10 @@ def _shares(config: Config, batches: Mapping[str, Bucketed]) -> dict[str, float]
     return dict(zip(batches, found, strict=True))
 
 
-def _balance(config: Config, learner: Learner | JointLearner, ranks: Ranks) -> GradientBalance | None:
+def _balance(config: Config, learner: Learner | JointLearner) -> GradientBalance | None:
     """None where the tasks' gradients are added as they are."""
     if not (config.tasks and config.mixture.balance):
         return None
     weights = {name: own.task_weight for name, own in config.tasks.items()}
     return GradientBalance(list(learner.parameters()), list(learner.core_parameters()), exponent=config.mixture.balance,
-                           weights=weights, ranks=ranks)
+                           weights=weights)

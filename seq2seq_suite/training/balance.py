@@ -9,7 +9,6 @@ import torch
 from torch import nn
 
 from seq2seq_suite.kernels.torch_private import foreach
-from seq2seq_suite.training.distributed import ALONE, Ranks
 from seq2seq_suite.types import Batch
 
 _DECAY = 0.95
@@ -29,16 +28,15 @@ class GradientBalance:
         shared: those whose gradients are measured.
         exponent: b.
         weights: task -> w_t, which is in its loss already.
-        ranks: the processes that train together; each task's gradient is summed over them before it is measured.
 
     Attributes:
         norms: task -> w_t n_t, what a checkpoint keeps.
     """
 
     def __init__(self, parameters: Sequence[nn.Parameter], shared: Sequence[nn.Parameter], *, exponent: float,
-                 weights: Mapping[str, float], ranks: Ranks = ALONE):
+                 weights: Mapping[str, float]):
         self.parameters, self.shared = list(parameters), list(shared)
-        self.exponent, self.weights, self.ranks = exponent, dict(weights), ranks
+        self.exponent, self.weights = exponent, dict(weights)
         self.norms: dict[str, float] = {}
 
     @contextmanager
@@ -48,7 +46,6 @@ class GradientBalance:
         for parameter in self.parameters:
             parameter.grad = None
         yield
-        self.ranks.sum_gradients(self.parameters)
         measured = [parameter.grad for parameter in self.shared if parameter.grad is not None]
         norm = float(torch.nn.utils.get_total_norm(measured))
         norm = self.norms[task] = _DECAY * self.norms.get(task, norm) + (1.0 - _DECAY) * norm

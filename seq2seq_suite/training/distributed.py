@@ -1,9 +1,8 @@
 """A run in several processes: each takes its share of every batch, the first one writes, and all end alike.
 
-Each process holds the whole model and the whole optimiser, and all make the same batches in the same order. Gradients
-are summed over the processes after the backward pass, in buckets. PyTorch's DistributedDataParallel is not used: it
-averages where counts of ragged shares ask for a sum, and it watches `forward` alone, while a strategy calls several
-methods of the model, some of them twice. What this gives away is sending gradients during the backward pass.
+Each process holds the whole model and the whole optimiser, and all make the same batches in the same order. PyTorch's
+DistributedDataParallel sums the gradients. How processes end is ours (`_Ending`): torchrun stops the others when one
+fails, but answers a user's mistake with a stack trace, and on other machines only after they have waited in vain.
 """
 
 from __future__ import annotations
@@ -17,8 +16,16 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import (
+    AbstractContextManager,
+    ExitStack,
+    contextmanager,
+    nullcontext,
+    redirect_stderr,
+    redirect_stdout,
+    suppress,
+)
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import zip_longest
@@ -28,11 +35,11 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 from torch import Tensor, distributed, nn
+from torch.nn.parallel import DistributedDataParallel
 
 from seq2seq_suite.training.signals import stopping
 from seq2seq_suite.types import Batch
 
-_BUCKET = 2**23  # numbers sent at a time: 32 MiB of float32
 _PATIENCE = timedelta(hours=12)  # the first process may fit vocabularies or score for long while the others wait
 _NOTICE = 0.2  # seconds between two looks at whether another process has failed
 _FAREWELL = timedelta(seconds=10)  # a process that fails leaves the others so long to take notice
@@ -92,18 +99,24 @@ class Ranks:
 
     # -- sums ---------------------------------------------------------------------------------------------------
 
-    def sum_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
-        """Replace gradients by their sums over all processes; what no process has used keeps none."""
+    def wrap(self, learner: nn.Module, *, some_unused: bool = False) -> nn.Module:
+        """The learner with PyTorch's exchange of gradients around it, and the first process's weights in it.
+
+        Args:
+            learner: gives a loss that is a sum over the processes; so are the gradients then.
+            some_unused: there are parameters that a pass leaves out; what no process has used keeps no gradient.
+        """
         if self.world == 1:
-            return
-        parameters = list(parameters)
-        used = torch.tensor([float(parameter.grad is not None) for parameter in parameters])
-        distributed.all_reduce(used)
-        for bucket in _buckets([one for one, count in zip(parameters, used.tolist(), strict=True) if count]):
-            flat = torch.cat([(torch.zeros_like(one) if one.grad is None else one.grad).flatten() for one in bucket])
-            distributed.all_reduce(flat)
-            for one, piece in zip(bucket, flat.split([one.numel() for one in bucket]), strict=True):
-                one.grad = piece.view_as(one)
+            return learner
+        device = next(learner.parameters()).device
+        wrapped = DistributedDataParallel(learner, device_ids=[device] if device.type == "cuda" else None,
+                                          broadcast_buffers=False, find_unused_parameters=some_unused)
+        wrapped.register_comm_hook(None, _sum)
+        return wrapped
+
+    def keeping_apart(self, wrapped: nn.Module) -> AbstractContextManager[None]:
+        """Within, a pass leaves its gradients where they are, for a later one to exchange together with its own."""
+        return wrapped.no_sync() if self.world > 1 else nullcontext()
 
     def summed(self, named: dict[str, Tensor]) -> dict[str, Tensor]:
         """Sums of scalars over all processes, by name."""
@@ -166,6 +179,12 @@ class Ranks:
         for name, content in () if self.is_first else files.items():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_bytes(content)
+
+
+def _sum(_, bucket):  # PyTorch looks into annotations, which are text here
+    """The sum of a bucket's gradients over the processes, a future; PyTorch's own choice is their mean."""
+    work = distributed.all_reduce(bucket.buffer(), async_op=True)
+    return work.get_future().then(lambda done: done.value()[0])
 
 
 ALONE = Ranks()
@@ -296,15 +315,3 @@ class _Ending:
 def _machine() -> str:
     """The number of this process's machine, as torchrun counts them."""
     return os.environ.get("GROUP_RANK", "0")
-
-
-def _buckets(parameters: Sequence[nn.Parameter]) -> Iterator[list[nn.Parameter]]:
-    """Neighbours of at most `_BUCKET` numbers together, at least one at a time."""
-    bucket: list[nn.Parameter] = []
-    for parameter in parameters:
-        if bucket and sum(one.numel() for one in bucket) + parameter.numel() > _BUCKET:
-            yield bucket
-            bucket = []
-        bucket.append(parameter)
-    if bucket:
-        yield bucket

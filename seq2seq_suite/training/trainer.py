@@ -103,6 +103,7 @@ class Trainer:
     progress: checkpoint.Progress = field(default_factory=checkpoint.Progress)
 
     def __post_init__(self) -> None:
+        self.engine = self.ranks.wrap(self.learner, some_unused=isinstance(self.learner, JointLearner))
         self.optimizer = build_optimizer(self.learner, self.options)
         self.average = MovingAverage(self.learner, self.options.ema_decay) if self.options.ema_decay else None
         self._started = time.monotonic()
@@ -200,19 +201,21 @@ class Trainer:
         self.learner.set_fraction_done(self._fraction())
         self.ranks.reseed(self.batches.seed, progress.update)
         means: dict[str, Tensor] = {}
-        for task, group in by_task(batches).items():
+        groups = by_task(batches)
+        ends = [group[-1] for group in groups.values()]  # after which gradients are exchanged
+        ends = ends[-1:] if self.balance is None else ends
+        for task, group in groups.items():
             with nullcontext() if self.balance is None else self.balance.of(task):
                 for batch in group:
                     share, spare = self.ranks.share(batch)
-                    with torch.autocast(self.device.type, self.precision,
-                                        enabled=self.precision != torch.float32):
-                        loss = self.learner(share.to(self.device))
-                    mean = {name: loss.sums[name] / (math.inf if spare else totals[name]) for name in loss.sums}
-                    sum(loss.weights[name] * mean[name] for name in loss.weights).backward()
+                    with nullcontext() if any(batch is end for end in ends) else self.ranks.keeping_apart(self.engine):
+                        with torch.autocast(self.device.type, self.precision,
+                                            enabled=self.precision != torch.float32):
+                            loss = self.engine(share.to(self.device))
+                        mean = {name: loss.sums[name] / (math.inf if spare else totals[name]) for name in loss.sums}
+                        sum(loss.weights[name] * mean[name] for name in loss.weights).backward()
                     means |= {name: means.get(name, 0.0) + value.detach() for name, value in mean.items()}
         means = self.ranks.summed(means)
-        if self.balance is None:  # which sums each task's
-            self.ranks.sum_gradients(self.learner.parameters())
         norm = torch.nn.utils.clip_grad_norm_(self.learner.parameters(), self.options.clip_norm)
         rate = learning_rate(self.options, progress.update, self._fraction())
         set_rate(self.optimizer, rate)
