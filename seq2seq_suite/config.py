@@ -7,7 +7,7 @@ in the run directory shows plain numbers. Reading files, overrides and errors wi
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Union
 
@@ -39,7 +39,7 @@ from seq2seq_suite.config_section import (
 from seq2seq_suite.config_uses import check_uses
 from seq2seq_suite.data.options import Data
 from seq2seq_suite.kernels import SLOTS
-from seq2seq_suite.strategies import KINDS, options_of, targets_of
+from seq2seq_suite.strategies import KINDS, options_of, strategy_for, targets_of
 from seq2seq_suite.tasks import TASKS, find_task
 from seq2seq_suite.types import brief
 from seq2seq_suite.user_code import is_code
@@ -136,6 +136,11 @@ class Config(Section):
         return getattr(self, self.own_sections[0])
 
     @property
+    def in_parallel(self) -> bool:
+        """Whether all symbols are written in parallel; not of a joint run."""
+        return strategy_for(self.strategy.kind, self.target).in_parallel
+
+    @property
     def target(self) -> str:
         """What the task's outputs are: text, trees, labels, objects or continuations; not of a joint run."""
         return self.options.target
@@ -192,25 +197,17 @@ class Config(Section):
         if self.task == "multitask":
             return self
         kind = self.strategy.kind
-        if kind == "dag" and self.backbone.width % self.strategy.link_heads:
-            raise ValueError(f"backbone.width {self.backbone.width} is not a multiple of strategy.link_heads "
-                             f"{self.strategy.link_heads}")
-        if kind != "autoregressive" and self.backbone.decoder == "rnn":
-            raise ValueError(f"strategy.kind {kind} writes all symbols at once, which backbone.decoder rnn cannot")
-        if kind in ("autoregressive", "slots") and self.backbone.decoder_kernel:
-            raise ValueError(f"backbone.decoder_kernel {self.backbone.decoder_kernel} is a window over the symbols on "
-                             f"both sides, which strategy.kind {kind} has not: set backbone.decoder_kernel=0")
         if self.target not in targets_of(kind):
             fitting = [one for one in KINDS if self.target in targets_of(one)]
             raise ValueError(f"strategy.kind {kind} writes {', '.join(targets_of(kind))}; the outputs of task "
                              f"{self.task} are {self.target}: choose strategy.kind {' or '.join(fitting)}")
+        for need in strategy_for(kind, self.target).needs:
+            value = reduce(getattr, need.key.split("."), self)
+            if not need.suits(value):
+                raise ValueError(f"{need.key} {value} does not go with strategy.kind {kind}, which {need.why}: set "
+                                 f"{need.remedy}")
+        self.strategy.check(self)
         self.options.check(self)
-        if self.backbone.encoder == "none" and kind != "autoregressive":
-            raise ValueError(f"strategy.kind {kind} needs an encoder: set backbone.encoder=self_attention")
-        foresees = self.strategy.auxiliary_weights.get("language", 0.0) > 0.0
-        if foresees and (self.backbone.encoder != "none" or not self.options.reads_symbols):
-            raise ValueError("strategy.language_weight foresees the source's symbols, for which backbone.encoder must "
-                             "be none and the source words or pieces, not sound, pictures or whole sentences")
         return self
 
     @model_validator(mode="after")

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
+from seq2seq_suite.strategies import KINDS, classes_of, strategy_for
 from seq2seq_suite.types import brief
 
 if TYPE_CHECKING:
@@ -66,13 +68,12 @@ def _among(keys: tuple[str, ...], by: str, *values: str, where: Callable[[Config
 
 
 def _weighs_sets(config: Config) -> bool:
-    return config.task == "multilabel" and config.strategy.kind == "autoregressive"
+    return config.task == "multilabel" and not config.in_parallel
 
 
 _USES = (
     # What a task has no use for.
-    Use(("search.beam_size", "search.length_penalty", "search.num_hypotheses", "search.sampling", "search.rescorer",
-         "search.max_length_factor", "search.max_length_extra", "strategy.label_smoothing",
+    Use(("search.max_length_factor", "search.max_length_extra", "strategy.label_smoothing",
          "strategy.scheduled_sampling"), "task", "other than detection, whose outputs have detection.instances "
         "objects each, the likeliest", "detection".__ne__),
     Use(("search.rescorer", "search.max_length_factor"), "task", "one with a source", "language_model".__ne__),
@@ -92,15 +93,6 @@ _USES = (
         lambda config: config.task == "parsing" and config.strategy.kind in ("length_head", "mask_predict")
         and config.search.constraint),
     _among(("data.size",), "data.path", "miniworld"),
-    # What a kind of decoder has no use for.
-    _among(("search.beam_size", "search.num_hypotheses", "search.rescorer"), "strategy.kind",
-           "autoregressive", "length_head", "mask_predict", "ctc", "dag"),
-    _among(("search.length_penalty",), "strategy.kind", "autoregressive", "ctc", "dag",
-           where=lambda config: not config.search.rescorer),
-    _among(("search.sampling", "search.temperature", "search.top_k", "search.top_p", "search.ctc_weight"),
-           "strategy.kind", "autoregressive"),
-    _among(("search.iterations",), "strategy.kind", "mask_predict"),
-    _among(("search.lookahead",), "strategy.kind", "dag"),
     # What a way to search has no use for.
     Use(("search.temperature", "search.top_k", "search.top_p"), "search.sampling", "true", bool),
     Use(("search.beam_size",), "search.sampling", "false", lambda sampling: not sampling,
@@ -108,6 +100,33 @@ _USES = (
     Use(("search.sampling",), "search.ctc_weight", "below 1, which is the head alone", lambda weight: weight < 1.0),
     Use(("search.lookahead",), "search.beam_size", "1", lambda size: size == 1),
 )
+
+
+@cache
+def _of_strategies() -> tuple[Use, ...]:
+    """What a kind of strategy, or its class for the outputs of a task, has no use for."""
+    users: dict[str, list[str]] = {}
+    for kind in KINDS:
+        for name in dict.fromkeys(name for one in classes_of(kind) for name in one.uses):
+            users.setdefault(name, []).append(kind)
+    uses = []
+    for name, kinds in users.items():
+        targets = {target: None for kind in kinds for one in classes_of(kind) if name in one.uses
+                   for target in one.writes}
+        # Whatever wrote an output, a rescorer weighs its length.
+        where = _is_not_rescored if name == "length_penalty" else lambda config: True
+        uses += [_among((f"search.{name}",), "strategy.kind", *kinds, where=where),
+                 Use((f"search.{name}",), "task", f"one whose outputs are {' or '.join(targets)}",
+                     lambda task: False, partial(_has_no_use, name, tuple(kinds)))]
+    return tuple(uses)
+
+
+def _is_not_rescored(config: Config) -> bool:
+    return not config.search.rescorer
+
+
+def _has_no_use(name: str, kinds: tuple[str, ...], config: Config) -> bool:
+    return config.strategy.kind in kinds and name not in strategy_for(config.strategy.kind, config.target).uses
 
 
 def check_uses(config: Config) -> None:
@@ -133,7 +152,7 @@ def _default(config: Config, key: str) -> Any:
 
 
 def _broken(config: Config) -> Iterator[Use]:
-    return (use for use in _USES if use.where(config) and not use.suits(_value(config, use.by)))
+    return (use for use in (*_USES, *_of_strategies()) if use.where(config) and not use.suits(_value(config, use.by)))
 
 
 def _of_one_task(config: Config) -> Iterator[Finding]:

@@ -16,7 +16,7 @@ MAY_IMPORT = {
     "config_section": set(),
     "config_search": {"config_section"},
     "config_backbone": {"config_section"},
-    "config_uses": set(),
+    "config_uses": {"strategies"},
     "config": {"config_section", "config_search", "config_backbone", "config_uses", "kernels", "strategies", "data",
                "tasks"},
     "kernels": {"model", "strategies"},  # its modules; what chooses among them knows names alone

@@ -85,7 +85,7 @@ def test_values_of_other_sections_are_explained_too(folder):
     assert "data.splits.dev: got 3" in error_of("task: parsing\ndata: {splits: {dev: 3}}\n")
     assert "training: got nothing" in error_of("task: parsing\ntraining:\n")
     assert error_of("seed: 1\n") == "p.yaml: task: the key is missing\n  expected: one of parsing, translation, qa, " \
-        "multilabel, asr, speech_translation, detection, language_model, multitask\n" \
+        "multilabel, asr, speech_translation, detection, tagging, summarisation, language_model, multitask\n" \
         "  remedy:   add task: ..."
     assert "expected: a list, such as [a, b]" in error_of("task: parsing\ndata: {test_splits: dev}\n")
 
@@ -113,7 +113,7 @@ def test_keys_that_contradict_each_other_are_named_where_they_stand(folder):
     ("attention_score: additive, encoder: rnn, decoder: rnn", "backbone.decoder rnn have none"),
     ("experts: 2", "leaves no choice with backbone.experts_per_token 2: set a larger backbone.experts"),
     ("experts: 4, encoder: conv, encoder_kernel: 3, decoder: rnn", "have none: set backbone.experts=0"),
-    ("decoder_kernel: 3", "strategy.kind autoregressive has not: set backbone.decoder_kernel=0"),
+    ("decoder_kernel: 3", "does not go with strategy.kind autoregressive, which has no symbols on both sides"),
     ("decoder_kernel: 4", "backbone.decoder_kernel 4 is even, but the window has a middle"),
     ("embedding_width: 256", "backbone.embedding_width 256 is not below backbone.width 256: set it to 0"),
 ])

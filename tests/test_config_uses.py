@@ -50,7 +50,7 @@ def refused(task: str, *overrides: str, text: str = "") -> str:
     ("translation", "search.lookahead=false", "strategy.kind autoregressive", "strategy.kind dag"),
     ("translation", "search.lookahead=false search.beam_size=4 strategy.kind=dag", "search.beam_size 4", "size 1"),
     ("translation", "search.constraint=false", "task translation", "whose outputs have a form"),
-    ("detection", "search.beam_size=4", "task detection", "task other than detection"),
+    ("detection", "search.beam_size=4", "task detection", "task one whose outputs are text"),
     ("detection", "strategy.label_smoothing=0.2", "task detection", "task other than detection"),
     ("language_model", "search.rescorer=runs/a", "task language_model", "task one with a source"),
     ("multilabel", "strategy.scheduled_sampling=0.2 multilabel.order=free", "multilabel.order free", "other than free"),

@@ -78,9 +78,10 @@ def _run(config: Config, run_directory: RunDirectory, ranks: Ranks, *, resume: b
     # A missing test split should not be found out after hours of training.
     parts = read_parts(config, run_directory)
     trainer, predictors = build_trainer(config, run_directory, parts, ranks, resume=resume, command=command)
-    if config.strategy.kind != "autoregressive" and parts[0].task.rewritable and not is_distilled(config.data.path):
-        print("a decoder that writes all positions at once usually gains from targets that an autoregressive run has "
-              "written: see `distill --help`")
+    if any(part.config.in_parallel and part.task.rewritable and not is_distilled(part.config.data.path)
+           for part in parts):
+        print("a decoder that writes all symbols in parallel usually gains from targets that an autoregressive run "
+              "has written: see `distill --help`")
     _look_at_rescorer(config, run_directory.vocabulary)
     trainer.run_to_best(resume=resume)
     chosen = {name: _with_rescorer(config, one, run_directory.path) for name, one in predictors.items()}

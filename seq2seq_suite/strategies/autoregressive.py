@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -13,7 +13,7 @@ from seq2seq_suite.model.layers import causal
 from seq2seq_suite.model.seq2seq import Prompt, Seq2Seq
 from seq2seq_suite.sizes import Sizes
 from seq2seq_suite.strategies.auxiliary import Auxiliaries
-from seq2seq_suite.strategies.base import Strategy, StrategyOptions
+from seq2seq_suite.strategies.base import NO_WINDOW, Strategy, StrategyOptions
 from seq2seq_suite.strategies.ctc_prefixes import Prefixes, ctc_greedy
 from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.types import BEGIN, Batch, Constraint, Hypothesis, Loss
@@ -34,6 +34,12 @@ class AutoregressiveOptions(StrategyOptions):
         """Of transcript and source."""
         return {"ctc": self.ctc_weight, "language": self.language_weight}
 
+    def check(self, config: Any) -> None:
+        """Only a decoder that reads the source's symbols can predict them."""
+        if self.language_weight and (config.backbone.encoder != "none" or not config.options.reads_symbols):
+            raise ValueError("strategy.language_weight predicts the source's symbols, for which backbone.encoder must "
+                             "be none and the source words or pieces, not sound, pictures or whole sentences")
+
 
 class Autoregressive(Strategy):
     """BEGIN y_1 ... y_T-1 goes in, y_1 ... y_T-1 END comes out.
@@ -48,6 +54,9 @@ class Autoregressive(Strategy):
 
     Options = AutoregressiveOptions
     writes = ("text", "trees", "tags")
+    needs, in_parallel = (NO_WINDOW,), False
+    uses = ("beam_size", "num_hypotheses", "rescorer", "length_penalty", "sampling", "temperature", "top_k", "top_p",
+            "ctc_weight")
 
     def __init__(self, options: AutoregressiveOptions, sizes: Sizes, width: int,
                  auxiliaries: Auxiliaries | None = None):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
@@ -15,6 +17,31 @@ from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.types import Batch, Constraint, Hypothesis, Loss
 
 
+@dataclass(frozen=True)
+class Need:
+    """What a strategy needs of another key.
+
+    Args:
+        key: dotted.
+        suits: tells the right values.
+        why: what the strategy does, so that it needs them.
+        remedy: a right value, as `key=value`.
+    """
+
+    key: str
+    suits: Callable[[Any], bool]
+    why: str
+    remedy: str
+
+
+NO_WINDOW = Need("backbone.decoder_kernel", (0).__eq__, "has no symbols on both sides, for a window over them",
+                 "backbone.decoder_kernel=0")
+IN_PARALLEL = (
+    Need("backbone.decoder", "transformer".__eq__, "writes all symbols in parallel", "backbone.decoder=transformer"),
+    Need("backbone.encoder", "none".__ne__, "writes over an encoder's positions", "backbone.encoder=self_attention"),
+)
+
+
 class StrategyOptions(Section):
     """The section `strategy` of a configuration; each kind has its own."""
 
@@ -24,6 +51,9 @@ class StrategyOptions(Section):
     def auxiliary_weights(self) -> dict[str, float]:
         """Weights of the losses beside the target's own, by name."""
         return {}
+
+    def check(self, config: Any) -> None:
+        """Raise ValueError where the options do not go with a configuration's others."""
 
     def most_positions(self, source_length: int) -> int:
         """Decoder positions over a source of that length, as far as the output's own length does not decide."""
@@ -54,6 +84,9 @@ class Strategy(nn.Module, ABC):
 
     Options: ClassVar[type[StrategyOptions]]
     writes: ClassVar[tuple[str, ...]]  # the kinds of targets: text, trees, tags, labels, objects or continuations
+    needs: ClassVar[tuple[Need, ...]] = IN_PARALLEL  # of other keys
+    uses: ClassVar[tuple[str, ...]] = ()  # keys of `search` that only some strategies read
+    in_parallel: ClassVar[bool] = True  # or symbol by symbol, from left to right
 
     def __init__(self, options: StrategyOptions, sizes: Sizes, width: int, auxiliaries: Auxiliaries | None = None):
         super().__init__()

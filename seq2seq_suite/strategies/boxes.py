@@ -30,6 +30,7 @@ class Boxes(Autoregressive):
     """
 
     writes = ("objects",)
+    uses = ()
 
     def __init__(self, options: AutoregressiveOptions, sizes: Sizes, width: int,
                  auxiliaries: Auxiliaries | None = None):

@@ -45,6 +45,7 @@ class Ctc(Parallel):
 
     Options = CtcOptions
     writes = ("text",)
+    uses = ("beam_size", "num_hypotheses", "rescorer", "length_penalty")
 
     def own_counts(self, batch: Batch) -> dict[str, int]:
         """Symbols without END, and rows."""

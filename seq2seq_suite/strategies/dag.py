@@ -6,7 +6,7 @@ Shape suffixes in this module: B rows, C vertices, H heads, T target symbols, D 
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -33,6 +33,12 @@ class DagOptions(ParallelOptions):
     factor: PositiveFloat = 4.0  # vertices for an encoder position, lambda
     link_heads: Positive = 4
     agreement: Ratios = (0.0, 0.0)  # as of ctc
+
+    def check(self, config: Any) -> None:
+        """Heads share out the width."""
+        if config.backbone.width % self.link_heads:
+            raise ValueError(f"backbone.width {config.backbone.width} is not a multiple of strategy.link_heads "
+                             f"{self.link_heads}")
 
     def most_positions(self, source_length: int) -> int:
         """`factor` times the source."""
@@ -85,6 +91,7 @@ class Dag(Parallel):
 
     Options = DagOptions
     writes = ("text",)
+    uses = ("beam_size", "num_hypotheses", "rescorer", "length_penalty", "lookahead")
 
     def __init__(self, options: DagOptions, sizes: Sizes, width: int, auxiliaries: Auxiliaries | None = None):
         super().__init__(options, sizes, width, auxiliaries)

@@ -77,6 +77,7 @@ class LengthHead(Parallel):
 
     Options = LengthHeadOptions
     writes = ("text", "trees", "tags", "labels")
+    uses = ("beam_size", "num_hypotheses", "rescorer")
 
     def __init__(self, options: LengthHeadOptions, sizes: Sizes, width: int, auxiliaries: Auxiliaries | None = None):
         super().__init__(options, sizes, width, auxiliaries)

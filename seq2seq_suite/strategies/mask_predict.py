@@ -36,6 +36,7 @@ class MaskPredict(LengthHead):
     """
 
     Options = MaskPredictOptions
+    uses = (*LengthHead.uses, "iterations")
 
     def glance(self, model: Seq2Seq, prompt: Prompt, batch: Batch, vectors: Tensor, mask: Tensor
                ) -> tuple[Tensor | None, Tensor]:

@@ -14,7 +14,7 @@ from seq2seq_suite.model.picture import plane
 from seq2seq_suite.model.seq2seq import Seq2Seq
 from seq2seq_suite.sizes import GROUP, Sizes
 from seq2seq_suite.strategies.auxiliary import Auxiliaries
-from seq2seq_suite.strategies.base import Strategy, StrategyOptions
+from seq2seq_suite.strategies.base import IN_PARALLEL, NO_WINDOW, Strategy, StrategyOptions
 from seq2seq_suite.strategies.boxes import bells, choose_bin
 from seq2seq_suite.strategies.search import NEVER, SearchOptions
 from seq2seq_suite.types import SPECIALS, Batch, Constraint, Hypothesis, Loss, States
@@ -74,6 +74,7 @@ class Slots(Strategy):
 
     Options = SlotsOptions
     writes = ("objects",)
+    needs = (*IN_PARALLEL, NO_WINDOW)
 
     def __init__(self, options: SlotsOptions, sizes: Sizes, width: int, auxiliaries: Auxiliaries | None = None):
         super().__init__(options, sizes, width, auxiliaries)

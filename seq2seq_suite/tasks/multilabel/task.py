@@ -96,10 +96,10 @@ class MultilabelOptions(TaskOptions):
     def check(self, config: Any) -> None:
         """Sets are weighed, and orders left open, from left to right alone."""
         kind = config.strategy.kind
-        if kind != "autoregressive" and (self.head, self.decision) != ("none", "best"):
+        if config.in_parallel and (self.head, self.decision) != ("none", "best"):
             raise ValueError(f"strategy.kind {kind} weighs no sets: set multilabel.head=none, "
                              "multilabel.pointer=false, multilabel.head_mixture=0.0 and multilabel.decision=best")
-        if kind != "autoregressive" and self.order in ("random", "free"):
+        if config.in_parallel and self.order in ("random", "free"):
             raise ValueError(f"strategy.kind {kind} gives each label a place: multilabel.order {self.order} has none")
 
 

@@ -58,8 +58,8 @@ class ParsingOptions(TaskOptions):
 
     def check(self, config: Any) -> None:
         """Only a decoder that goes from left to right has a parser's state."""
-        if self.guide and config.strategy.kind != "autoregressive":
-            raise ValueError(f"strategy.kind {config.strategy.kind} writes all symbols at once, so there is no "
+        if self.guide and config.in_parallel:
+            raise ValueError(f"strategy.kind {config.strategy.kind} writes all symbols in parallel, so there is no "
                              "parser's state to guide it: set parsing.guide=false")
 
 
