@@ -266,16 +266,11 @@ def _activations(largest: Sequence[Encoded], predictor: Predictor, parameters: i
 
 def _sample(example: Example, item: Encoded, predictor: Predictor) -> Rows:
     """An example before and after."""
-    rows = []
-    ids = _source_ids(item)
-    if isinstance(example.source, tuple):
-        rows.append(("sample source", _cut(example.source)))
-        if ids is not None and len(ids) == len(example.source):
-            seen = [SPECIALS[UNKNOWN] if number == UNKNOWN else word
-                    for word, number in zip(example.source, ids, strict=True)]
-            rows.append(("as the model sees it", _cut(seen)))
-    elif not hasattr(example.source, "shape"):  # no sound and no image
-        rows.append(("sample source", _cut(str(getattr(example.source, "name", example.source)).split())))
+    words, ids = predictor.task.source.to_text(example.source).split(), _source_ids(item)
+    rows = [("sample source", _cut(words))]
+    if isinstance(example.source, tuple) and ids is not None and len(ids) == len(words):
+        seen = [SPECIALS[UNKNOWN] if number == UNKNOWN else word for word, number in zip(words, ids, strict=True)]
+        rows.append(("as the model sees it", _cut(seen)))
     rows.append(("what it learns to write", _cut(predictor.task.linearise(example.reference))))
     return rows
 

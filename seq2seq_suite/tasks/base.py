@@ -62,6 +62,10 @@ class Source(Field):
         """The same, as an epoch reads it."""
         return self.encode(value, {})
 
+    def to_text(self, value: Any) -> str:
+        """The value on one line: words, a text, or the name of what is no text."""
+        return " ".join(value) if isinstance(value, tuple) else str(value)
+
     def columns(self, value: Any) -> dict[str, Any]:
         """The columns of a row that `read` makes this value of."""
         raise NotImplementedError

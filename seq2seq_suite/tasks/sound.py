@@ -83,6 +83,10 @@ class Sounds(Source):
         """The path of a sound file."""
         return self.check(Recording(text.strip()), place)
 
+    def to_text(self, value: Sound) -> str:
+        """Its name."""
+        return value.name
+
     def check(self, sound: Sound, place: Place) -> Sound:
         """Refuse what cannot be heard or is too long."""
         features = self.heard([sound])[0]

@@ -137,7 +137,7 @@ def record(run_directory: RunDirectory, task: Task, name: str, examples: Sequenc
     score = task.score(predictions, [example.reference for example in examples])
     own = figures_of_items(score) or [None] * len(examples)
     run_directory.write_predictions(name, [
-        {"source": _plain(example.source), "reference": task.to_text(example.reference),
+        {"source": task.source.to_text(example.source), "reference": task.to_text(example.reference),
          "prediction": task.to_text(prediction), "origin": example.origin, "counts": counts,
          "figures": {} if figure is None else {task.primary_metric: figure}}
         for example, prediction, counts, figure in zip(examples, predictions,
@@ -155,9 +155,6 @@ def outcome(task: Task, scores: Mapping[str, Score], failed: Mapping[str, Mappin
             "splits": {split: score.figures for split, score in scores.items()}, "failures": dict(failed),
             "signature": last.signature if last else "", "formula": last.formula if last else ""}
 
-
-def _plain(source: Any) -> str:
-    return " ".join(source) if isinstance(source, tuple) else getattr(source, "name", str(source))
 
 
 def failures(hypotheses: Sequence[list[Hypothesis]], predictions: Sequence[Any | None],

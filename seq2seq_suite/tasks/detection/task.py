@@ -121,6 +121,10 @@ class Pictures(Source):
         """The path of an image file."""
         return self.check(ImageFile(text.strip()), place)
 
+    def to_text(self, value: Picture) -> str:
+        """Its name."""
+        return value.name
+
     def check(self, picture: Picture, place: Place) -> Picture:
         """Refuse what cannot be seen."""
         try:
