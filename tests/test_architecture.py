@@ -37,7 +37,7 @@ FOR_TYPES_ONLY = {"model": {"config_backbone"}, "config_uses": {"config"}, "task
 STUDENTS_PATH = ("model/attention.py", "model/layers.py", "model/encoder.py", "model/decoder.py", "model/seq2seq.py",
                  "strategies/autoregressive.py", "strategies/search.py", "strategies/beam.py",
                  "strategies/parallel.py", "strategies/length_head.py")
-STUDENTS_LINES = 1417
+STUDENTS_LINES = 1403
 OPEN_TO_ALL = {"types", "sizes", "trees", "files", "user_code"}
 MOST_LINES = 420
 

@@ -74,7 +74,7 @@ class KeysValues:
 class MultiHeadAttention(nn.Module):
     """MultiHead(Q, K, V) = Concat(head_1, ..., head_H) W^O with head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V).
 
-    W^Q, W^K and W^V, of all heads, lie one after the other in one matrix: self-attention then takes one product.
+    W^Q, W^K and W^V of all heads lie one after the other in one matrix: self-attention then takes one product.
 
     Source: Vaswani et al. 2017, section 3.2.2.
 

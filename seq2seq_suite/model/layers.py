@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -13,14 +14,11 @@ from seq2seq_suite.model.convolution import Convolution
 from seq2seq_suite.model.dropout import Dropout
 from seq2seq_suite.model.norms import build_norm
 from seq2seq_suite.model.positions import RelativePositions
-from seq2seq_suite.model.variants.additive import AdditiveMultiHeadAttention
-from seq2seq_suite.model.variants.experts import MixtureOfExperts
 
 
 @dataclass(frozen=True)
 class LayerShape:
-    """What every layer of a stack has in common; the fields are those of the configuration's `backbone`, of which
-    `kernel` is `encoder_kernel` to encoders and `decoder_kernel` to decoders."""
+    """What every layer of a stack has in common, by the names of the configuration's `backbone`."""
 
     width: int
     feed_forward_width: int
@@ -31,10 +29,8 @@ class LayerShape:
     norm: str = "layer"
     norm_placement: str = "pre"
     kernel: int = 0  # positions under the convolution of a layer, odd; 0: it has none
-    attention_score: str = "dot"
-    experts: int = 0  # feed-forward networks to choose from in each layer; 0: there is one, for all positions
-    experts_per_token: int = 2
-    expert_capacity: float = 1.25
+    attention: type[MultiHeadAttention] = MultiHeadAttention
+    feed_forward: Callable[[LayerShape], nn.Module] | None = None  # builds the network; None: `FeedForward`
 
 
 class FeedForward(nn.Module):
@@ -102,14 +98,17 @@ class TransformerLayer(nn.Module):
 
     def __init__(self, shape: LayerShape, positions: RelativePositions | None = None, *, has_memory: bool = False):
         super().__init__()
-        self.attention, self.attention_residual = _build_attention(shape, positions), Residual(shape)
+        self.attention = shape.attention(shape.width, shape.num_heads, dropout_rate=shape.attention_dropout,
+                                         positions=positions)
+        self.attention_residual = Residual(shape)
         self.convolution = self.cross_attention = None
         if shape.kernel:
             self.convolution = Convolution(shape.width, kernel=shape.kernel, norm=shape.norm)
             self.convolution_residual = Residual(shape)
         if has_memory:
-            self.cross_attention, self.cross_residual = _build_attention(shape), Residual(shape)
-        self.feed_forward, self.feed_forward_residual = _build_feed_forward(shape), Residual(shape)
+            self.cross_attention = shape.attention(shape.width, shape.num_heads, dropout_rate=shape.attention_dropout)
+            self.cross_residual = Residual(shape)
+        self.feed_forward, self.feed_forward_residual = (shape.feed_forward or FeedForward)(shape), Residual(shape)
 
     def forward(self, x: Tensor, visible: Tensor | None, mask: Tensor | None = None, *,
                 cache: KeysValues | None = None, memory: KeysValues | None = None,
@@ -138,19 +137,6 @@ class TransformerLayer(nn.Module):
             x = self.cross_residual.after(x, y, mask)
         y = self.feed_forward(self.feed_forward_residual.before(x, mask), mask, balance)
         return self.feed_forward_residual.after(x, y, mask), cache
-
-
-def _build_attention(shape: LayerShape, positions: RelativePositions | None = None) -> MultiHeadAttention:
-    if shape.attention_score == "additive":
-        return AdditiveMultiHeadAttention(shape.width, shape.num_heads, dropout_rate=shape.attention_dropout)
-    return MultiHeadAttention(shape.width, shape.num_heads, dropout_rate=shape.attention_dropout, positions=positions)
-
-
-def _build_feed_forward(shape: LayerShape) -> FeedForward | MixtureOfExperts:
-    if not shape.experts:
-        return FeedForward(shape)
-    return MixtureOfExperts([FeedForward(shape) for _ in range(shape.experts)], shape.width,
-                            experts_per_token=shape.experts_per_token, capacity=shape.expert_capacity)
 
 
 def causal(length: int, past: int = 0, device: torch.device | None = None) -> Tensor:

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from torch import nn
 
+from seq2seq_suite.model.attention import MultiHeadAttention
 from seq2seq_suite.model.decoder import TransformerDecoder
 from seq2seq_suite.model.encoder import TransformerEncoder
-from seq2seq_suite.model.layers import LayerShape
+from seq2seq_suite.model.layers import FeedForward, LayerShape
 from seq2seq_suite.model.positions import (
     LearnedPositions,
     NoPositions,
@@ -16,8 +17,10 @@ from seq2seq_suite.model.positions import (
     RotaryPositions,
     SinusoidalPositions,
 )
+from seq2seq_suite.model.variants.additive import AdditiveMultiHeadAttention
 from seq2seq_suite.model.variants.alibi import AlibiPositions
 from seq2seq_suite.model.variants.convolutional import ConvolutionalEncoder
+from seq2seq_suite.model.variants.experts import MixtureOfExperts
 from seq2seq_suite.model.variants.recurrent import RecurrentDecoder, RecurrentEncoder
 from seq2seq_suite.model.variants.universal import UniversalTransformerDecoder, UniversalTransformerEncoder
 
@@ -34,6 +37,7 @@ ATTENTION_POSITIONS = {
     "rotary": lambda backbone: RotaryPositions(backbone.width // backbone.num_heads, backbone.max_positions),
     "alibi": lambda backbone: AlibiPositions(backbone.num_heads),
 }
+ATTENTIONS = {"dot": MultiHeadAttention, "additive": AdditiveMultiHeadAttention}  # by `backbone.attention_score`
 
 
 def build_positions(backbone: Backbone) -> nn.Module:
@@ -74,9 +78,14 @@ def _attention_positions(backbone: Backbone) -> RelativePositions | None:
 
 
 def _shape(backbone: Backbone, kernel: int) -> LayerShape:
+    feed_forward = None
+    if backbone.experts:
+        def feed_forward(shape: LayerShape) -> MixtureOfExperts:
+            networks = [FeedForward(shape) for _ in range(backbone.experts)]
+            return MixtureOfExperts(networks, shape.width, experts_per_token=backbone.experts_per_token,
+                                    capacity=backbone.expert_capacity)
     return LayerShape(width=backbone.width, feed_forward_width=backbone.feed_forward_width,
                       num_heads=backbone.num_heads, dropout=backbone.dropout,
                       attention_dropout=backbone.attention_dropout, activation=backbone.activation,
                       norm=backbone.norm, norm_placement=backbone.norm_placement, kernel=kernel,
-                      attention_score=backbone.attention_score, experts=backbone.experts,
-                      experts_per_token=backbone.experts_per_token, expert_capacity=backbone.expert_capacity)
+                      attention=ATTENTIONS[backbone.attention_score], feed_forward=feed_forward)

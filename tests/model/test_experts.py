@@ -71,7 +71,8 @@ def test_a_mixture_is_its_equation_in_value_and_gradient(layer_shape, roughen, s
 
 
 def test_what_finds_no_room_is_carried_by_the_residual_alone(layer_shape, roughen):
-    layer = roughen(TransformerLayer(layer_shape(experts=2, experts_per_token=1, expert_capacity=0.5)))
+    layer = roughen(TransformerLayer(layer_shape(feed_forward=lambda shape: MixtureOfExperts(
+        [FeedForward(shape) for _ in range(2)], WIDTH, experts_per_token=1, capacity=0.5))))
     with torch.no_grad():
         layer.feed_forward_residual.norm.gain.zero_()
         layer.feed_forward_residual.norm.bias.fill_(1.0)

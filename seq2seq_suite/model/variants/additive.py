@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from seq2seq_suite.model.attention import MultiHeadAttention, weighted_mean
+from seq2seq_suite.model.positions import RelativePositions
 
 
 def additive_attention(query_BHTE: Tensor, key_BHSE: Tensor, value_BHSE: Tensor, visible_BHTS: Tensor | None = None,
@@ -36,8 +37,9 @@ def additive_attention(query_BHTE: Tensor, key_BHSE: Tensor, value_BHSE: Tensor,
 class AdditiveMultiHeadAttention(MultiHeadAttention):
     """`MultiHeadAttention` with `additive_attention`, a learned vector for each head."""
 
-    def __init__(self, width: int, num_heads: int, *, dropout_rate: float = 0.0):
-        super().__init__(width, num_heads, dropout_rate=dropout_rate)
+    def __init__(self, width: int, num_heads: int, *, dropout_rate: float = 0.0,
+                 positions: RelativePositions | None = None):
+        super().__init__(width, num_heads, dropout_rate=dropout_rate, positions=positions)
         head_width = width // num_heads
         self.score_weight = nn.Parameter(torch.randn(num_heads, head_width) * head_width**-0.5)
 
