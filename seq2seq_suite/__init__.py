@@ -1,13 +1,15 @@
 """One Transformer core, many sequence-to-sequence tasks.
 
 `import seq2seq_suite as s2s` gives `s2s.train`, `s2s.load`, `s2s.check` and `s2s.compare`: see `seq2seq_suite.library`.
+Classes are in `seq2seq_suite.tasks` (with their constraints), `seq2seq_suite.strategies` and `seq2seq_suite.model`.
 What is heavy is imported when it is first asked for.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from seq2seq_suite.lazy import exports
 
 if TYPE_CHECKING:
     from seq2seq_suite.config import Config
@@ -19,13 +21,4 @@ __all__ = ["Config", "ConfigError", "DataError", "Prediction", "Run", "RunError"
            "read_config", "train"]
 
 _ELSEWHERE = {"Config": "config", "ConfigError": "types", "DataError": "types", "RunError": "types"}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
-    return getattr(import_module(f"{__name__}.{_ELSEWHERE.get(name, 'library')}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = exports(__name__, {name: _ELSEWHERE.get(name, "library") for name in __all__})

@@ -1,13 +1,15 @@
 """The suite as a library does what the command line does, and says what is wrong in the same way."""
 
+import ast
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from small_run import small_config, start, write_trees
 
 import seq2seq_suite as s2s
-from seq2seq_suite import cli
+from seq2seq_suite import cli, model, strategies, tasks
 from seq2seq_suite.config_file import dump, load
 
 
@@ -100,3 +102,18 @@ def test_a_check_says_what_the_command_line_says(run, capsys):
     assert cli.main(["check", str(run.path.parent / "p.yaml"), "backbone.width=64"]) == 0
     printed = capsys.readouterr().out
     assert all(what in printed for what, _ in rows)
+
+
+@pytest.mark.parametrize("package", [model, strategies, tasks])
+def test_classes_are_imported_from_one_place_each(package):
+    found = {name: getattr(package, name) for name in dir(package) if name[0].isupper() and name.upper() != name}
+    assert all(isinstance(one, type) for name, one in found.items() if name != "Any") and len(found) > 9
+    with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
+        _ = package.Nothing
+
+
+def test_no_class_of_the_model_is_left_out():
+    folder = Path(model.__file__).parent
+    classes = {node.name for path in folder.rglob("*.py") for node in ast.parse(path.read_text()).body
+               if isinstance(node, ast.ClassDef) and not node.name.startswith("_")}
+    assert classes == {name for names in model.MODULES.values() for name in names} - {"build_model"}

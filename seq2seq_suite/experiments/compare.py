@@ -110,12 +110,13 @@ def compare_runs(directories: Sequence[Path], *, split: str = "test", measure: b
     """
     directories = [part for directory in directories for part in parts_of(directory) or [directory]]
     names = _names(directories)
-    rows, predictions = [], []
+    rows, predictions, formulas = [], [], []
     for name, directory in zip(names, directories, strict=True):
         summary, kept = _read(directory, split)
         predictions.append(kept)
+        formulas.append(summary.formula)
         rows.append(_row(name, directory, summary, kept, split, _speed(directory, split) if measure else _UNMEASURED))
-    pairs = [_pair(rows[one], rows[two], predictions[one], predictions[two], _formula(directories[one], split))
+    pairs = [_pair(rows[one], rows[two], predictions[one], predictions[two], formulas[one])
              for one, two in combinations(range(len(rows)), 2)
              if rows[one].task == rows[two].task and _comparable(predictions[one], predictions[two])]
     return Comparison(rows, pairs)
@@ -161,10 +162,6 @@ def _row(name: str, directory: Path, summary: Summary, kept: _Predictions, split
                failed.invalid, failed.empty, failed.repeated, failed.truncated,
                core, summary.parameters - core, summary.updates, summary.tokens, summary.seconds / 60,
                summary.tokens_per_second, *speed, origin.seed, origin.commit)
-
-
-def _formula(directory: Path, split: str) -> str:
-    return _read(directory, split)[0].formula
 
 
 def _comparable(first: _Predictions, second: _Predictions) -> bool:

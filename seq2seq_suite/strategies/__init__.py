@@ -6,6 +6,8 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from seq2seq_suite.lazy import exports
+
 if TYPE_CHECKING:
     from seq2seq_suite.strategies.base import Strategy, StrategyOptions
 
@@ -19,6 +21,8 @@ KINDS = {
     "dag": ("dag.Dag",),
     "slots": ("slots.Slots",),
 }
+__getattr__, __dir__ = exports(__name__, {"Learner": "learner", "Strategy": "base"} | {
+    name: module for rows in KINDS.values() for module, name in (row.split(".") for row in rows)})
 
 
 @cache

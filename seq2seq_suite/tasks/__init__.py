@@ -7,6 +7,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from seq2seq_suite.lazy import exports
 from seq2seq_suite.types import ConfigError
 from seq2seq_suite.user_code import is_code, load_code
 
@@ -27,6 +28,10 @@ TASKS = {
     "summarisation": "seq2seq_suite.tasks.summarisation:SummarisationTask",
     "language_model": "seq2seq_suite.tasks.language_model:LanguageModelTask",
 }
+_CONSTRAINTS = {"LabelAutomaton": "multilabel.label_automaton", "ParserAutomaton": "parsing.automaton",
+                "TetraAutomaton": "parsing.tetra_automaton", "Task": "base"}
+__getattr__, __dir__ = exports(__name__, _CONSTRAINTS | {
+    attribute: module.removeprefix(f"{__name__}.") for module, attribute in (row.split(":") for row in TASKS.values())})
 
 
 def find_task(name: str) -> Any:
