@@ -11,7 +11,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from seq2seq_suite.model.seq2seq import Prompt, Seq2Seq
+from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
 from seq2seq_suite.strategies.ctc_prefixes import Prefixes
 from seq2seq_suite.strategies.finished import Finished
 from seq2seq_suite.strategies.search import NEVER, SearchOptions, Stepper, sample
@@ -21,15 +21,15 @@ _BLOCK = 64  # symbols, in `top_k`
 
 
 @torch.inference_mode()
-def greedy_or_sample(model: Seq2Seq, batch: Batch, prompt: Prompt, *, options: SearchOptions, limit: Tensor,
+def greedy_or_sample(model: Seq2Seq, batch: Batch, memory: Memory, *, options: SearchOptions, limit: Tensor,
                      constraint: Constraint | None = None, prefixes: Prefixes | None = None) -> list[list[Hypothesis]]:
     """Greedy search or sampling. Finished rows leave the batch, so that the long ones do not pay for the short."""
     if options.sampling and options.num_hypotheses > 1:
-        draws = [greedy_or_sample(model, batch, prompt, options=replace(options, num_hypotheses=1), limit=limit,
+        draws = [greedy_or_sample(model, batch, memory, options=replace(options, num_hypotheses=1), limit=limit,
                                   constraint=constraint, prefixes=prefixes) for _ in range(options.num_hypotheses)]
         return [sorted((draw[item][0] for draw in draws), key=lambda h: -h.score) for item in range(limit.size(0))]
     stepper = Stepper(model, constraint, options)
-    rows, previous = stepper.start(batch, prompt, limit, prefixes)
+    rows, previous = stepper.start(batch, memory, limit, prefixes)
     count, device = limit.size(0), limit.device
     outputs = torch.full((count, int(limit.max())), END, device=device)
     totals = torch.zeros(count, device=device)
@@ -79,15 +79,15 @@ def top_k(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
 
 
 @torch.inference_mode()
-def beam_search(model: Seq2Seq, batch: Batch, prompt: Prompt, *, options: SearchOptions, limit: Tensor,
+def beam_search(model: Seq2Seq, batch: Batch, memory: Memory, *, options: SearchOptions, limit: Tensor,
                 constraint: Constraint | None = None, prefixes: Prefixes | None = None) -> list[list[Hypothesis]]:
-    """Beam search over all sentences and beams at once; `prompt` is of the batch's sources.
+    """Beam search over all sentences and beams at once; `memory` is of the batch's sources.
 
     A sentence is finished when nothing still open can beat the complete outputs that are asked for, were all its
     remaining symbols certain; finished sentences leave the batch.
     """
     stepper = Stepper(model, constraint, options)
-    rows, previous = stepper.start(batch, prompt, limit, prefixes)
+    rows, previous = stepper.start(batch, memory, limit, prefixes)
     beams, device = options.beam_size, limit.device
     asked = min(options.num_hypotheses, beams)
     results: list[list[Hypothesis]] = [[] for _ in limit]

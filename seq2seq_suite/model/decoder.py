@@ -15,15 +15,16 @@ from seq2seq_suite.types import States
 
 
 @dataclass(frozen=True)
-class Memory:
+class CrossKeysValues:
     """The encoder's output as the decoder's layers look at it: keys and values of each layer, computed once."""
 
     layers: tuple[KeysValues, ...]
     visible: Tensor  # (B,1,S)
 
-    def select(self, sentences: Tensor) -> Memory:
+    def select(self, sentences: Tensor) -> CrossKeysValues:
         """The given sentences, (B',) int64."""
-        return Memory(tuple(layer.select(sentences) for layer in self.layers), self.visible.index_select(0, sentences))
+        return CrossKeysValues(tuple(layer.select(sentences) for layer in self.layers),
+                               self.visible.index_select(0, sentences))
 
 
 @dataclass(frozen=True)
@@ -57,12 +58,12 @@ class TransformerDecoder(nn.Module):
         self.norm = build_norm(shape.norm, shape.width) if shape.norm_placement == "pre" else None
         self.empty_cache = kernels.chosen("cache").empty
 
-    def remember(self, memory: States) -> Memory | None:
+    def remember(self, memory: States) -> CrossKeysValues | None:
         """Keys and values of the memory (B,S,D) for every layer; None for a stack that looks at none."""
         if not self.has_memory:
             return None
-        return Memory(tuple(layer.cross_attention.memory_keys_values(memory.values) for layer in self.layers),
-                      memory.mask.unsqueeze(1))
+        return CrossKeysValues(tuple(layer.cross_attention.memory_keys_values(memory.values) for layer in self.layers),
+                               memory.mask.unsqueeze(1))
 
     def new_cache(self, like: Tensor) -> Cache:
         """An empty cache for inputs like x (N,T,D)."""
@@ -70,7 +71,7 @@ class TransformerDecoder(nn.Module):
         empty = self.empty_cache(like.new_empty(like.size(0), heads, 0, width // heads))
         return Cache((empty,) * len(self.layers))
 
-    def forward(self, x: Tensor, visible: Tensor | None, memory: Memory | None, cache: Cache | None = None,
+    def forward(self, x: Tensor, visible: Tensor | None, memory: CrossKeysValues | None, cache: Cache | None = None,
                 *, mask: Tensor | None = None, balance: list[Tensor] | None = None) -> tuple[Tensor, Cache | None]:
         """Hidden states of the target.
 
@@ -88,7 +89,7 @@ class TransformerDecoder(nn.Module):
         x, cache = self.through_layers(x, visible, memory, cache, mask, balance)
         return x if self.norm is None else self.norm(x, mask), cache
 
-    def through_layers(self, x: Tensor, visible: Tensor | None, memory: Memory | None, cache: Cache | None,
+    def through_layers(self, x: Tensor, visible: Tensor | None, memory: CrossKeysValues | None, cache: Cache | None,
                        mask: Tensor | None, balance: list[Tensor] | None) -> tuple[Tensor, Cache | None]:
         """`forward` without the last norm."""
         caches = []

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from seq2seq_suite.model.decoder import Cache
 from seq2seq_suite.model.layers import causal
-from seq2seq_suite.model.seq2seq import Prompt, Seq2Seq
+from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
 from seq2seq_suite.types import States
 
 
@@ -33,26 +33,26 @@ class PrefixSeq2Seq(Seq2Seq):
                                     mask=states.mask, balance=states.balance)
         return PrefixStates(values, states.mask, past=past)
 
-    def new_cache(self, prompt: Prompt) -> Cache:
+    def new_cache(self, memory: Memory) -> Cache:
         """The cache of the source."""
-        return prompt.states.past
+        return memory.states.past
 
-    def written(self, cache: Cache, prompt: Prompt) -> int:
+    def written(self, cache: Cache, memory: Memory) -> int:
         """Target symbols in a cache, which holds the source too."""
-        return cache.length - prompt.states.mask.size(1)
+        return cache.length - memory.states.mask.size(1)
 
-    def embed(self, symbols: Tensor, prompt: Prompt, *, offset: int | Tensor = 0, focus: Tensor | None = None,
+    def embed(self, symbols: Tensor, memory: Memory, *, offset: int | Tensor = 0, focus: Tensor | None = None,
               context: Tensor | None = None) -> Tensor:
         """The decoder's input; positions go on behind each source."""
-        lengths = prompt.states.mask.sum(1)
+        lengths = memory.states.mask.sum(1)
         offset = offset + lengths.repeat_interleave(symbols.size(0) // lengths.size(0))
-        return super().embed(symbols, prompt, offset=offset, focus=focus, context=context)
+        return super().embed(symbols, memory, offset=offset, focus=focus, context=context)
 
-    def decode(self, x: Tensor, visible: Tensor | None, prompt: Prompt, cache: Cache | None = None,
+    def decode(self, x: Tensor, visible: Tensor | None, memory: Memory, cache: Cache | None = None,
                *, mask: Tensor | None = None) -> tuple[Tensor, Cache | None]:
         """Hidden states of the target, which sees the source and of itself what `visible` says."""
-        cache = prompt.states.past if cache is None else cache
-        return super().decode(x, _behind(prompt.states.mask, visible, x, cache.length), prompt, cache, mask=mask)
+        cache = memory.states.past if cache is None else cache
+        return super().decode(x, _behind(memory.states.mask, visible, x, cache.length), memory, cache, mask=mask)
 
 
 def _behind(source_mask: Tensor, visible: Tensor | None, x: Tensor, cached: int) -> Tensor:

@@ -11,7 +11,7 @@ from typing import Protocol
 import torch
 from torch import Tensor, nn
 
-from seq2seq_suite.model.decoder import Cache, Memory, TransformerDecoder
+from seq2seq_suite.model.decoder import Cache, CrossKeysValues, TransformerDecoder
 from seq2seq_suite.model.dropout import Dropout
 from seq2seq_suite.model.guide import Guide
 from seq2seq_suite.model.layers import causal
@@ -33,21 +33,21 @@ class LogitTerm(Protocol):
 
 
 @dataclass(frozen=True)
-class Prompt:
+class Memory:
     """All that decoding needs of a batch of sentences, computed once."""
 
-    memory: Memory | None
+    cross: CrossKeysValues | None
     guide: Tensor | None  # (B,S,K*D)
     states: States
     added: LogitTerm | None = None  # by the strategy
     output: Callable[[Tensor], Tensor] | None = None  # the output layer, prepared for many steps
 
-    def select(self, sentences: Tensor) -> Prompt:
+    def select(self, sentences: Tensor) -> Memory:
         """The given sentences, (B',) int64."""
         added = self.added.select(sentences) if self.added is not None else None
         guide = self.guide.index_select(0, sentences) if self.guide is not None else None
-        memory = self.memory.select(sentences) if self.memory is not None else None
-        return Prompt(memory, guide, self.states.select(sentences), added, self.output)
+        cross = self.cross.select(sentences) if self.cross is not None else None
+        return Memory(cross, guide, self.states.select(sentences), added, self.output)
 
 
 class Seq2Seq(nn.Module):
@@ -91,10 +91,10 @@ class Seq2Seq(nn.Module):
         Returns:
             (B,T,V) logits of y_1 ... y_T.
         """
-        prompt = self.prepare(self.encode_source(source, source_mask))
-        x = self.embed(target_in, prompt, focus=focus, context=context)
-        hidden, _ = self.decode(x, causal(target_in.size(1), device=target_in.device), prompt)
-        return self.logits(hidden, prompt)
+        memory = self.prepare(self.encode_source(source, source_mask))
+        x = self.embed(target_in, memory, focus=focus, context=context)
+        hidden, _ = self.decode(x, causal(target_in.size(1), device=target_in.device), memory)
+        return self.logits(hidden, memory)
 
     def encode(self, batch: Batch) -> States:
         """The batch's source as vectors (B,S',D), none of them for a language model."""
@@ -117,16 +117,16 @@ class Seq2Seq(nn.Module):
         """Embedded source -> vectors that have seen each other."""
         return self.encoder(states)
 
-    def prepare(self, states: States) -> Prompt:
+    def prepare(self, states: States) -> Memory:
         """What decoding needs of the encoder's output, computed once for all steps."""
         guide = self.guide.prepare(states.values) if self.guide is not None else None
-        return Prompt(self.decoder.remember(states), guide, states)
+        return Memory(self.decoder.remember(states), guide, states)
 
-    def new_cache(self, prompt: Prompt) -> Cache:
+    def new_cache(self, memory: Memory) -> Cache:
         """The cache before the target's first symbol, a row for each sentence."""
-        return self.decoder.new_cache(prompt.states.values)
+        return self.decoder.new_cache(memory.states.values)
 
-    def written(self, cache: Cache, prompt: Prompt) -> int:
+    def written(self, cache: Cache, memory: Memory) -> int:
         """Target symbols in a cache."""
         return cache.length
 
@@ -134,13 +134,13 @@ class Seq2Seq(nn.Module):
         """Whether a pass now leaves load-balance losses in its states: there are experts, and gradients."""
         return self.has_experts and torch.is_grad_enabled()
 
-    def embed(self, symbols: Tensor, prompt: Prompt, *, offset: int | Tensor = 0, focus: Tensor | None = None,
+    def embed(self, symbols: Tensor, memory: Memory, *, offset: int | Tensor = 0, focus: Tensor | None = None,
               context: Tensor | None = None) -> Tensor:
         """The decoder's input.
 
         Args:
             symbols: (N,T) int64 previous symbols.
-            prompt: of B sentences, N a multiple of B.
+            memory: of B sentences, N a multiple of B.
             offset: positions before the first column, the same of all rows or (N,).
             focus, context: the automaton's state before each symbol to come, (N,T,K) and (N,T,M).
 
@@ -149,7 +149,7 @@ class Seq2Seq(nn.Module):
         """
         x = self.positions(self.look_up(symbols), offset)
         if self.guide is not None:
-            x = self.guide(x, prompt.guide, focus, context)
+            x = self.guide(x, memory.guide, focus, context)
         return self.dropout(x)
 
     def look_up(self, symbols: Tensor) -> Tensor:
@@ -160,45 +160,45 @@ class Seq2Seq(nn.Module):
         """The decoder's input (N,T,D) made of vectors (N,T,D) instead of symbols: with positions."""
         return self.dropout(self.positions(vectors))
 
-    def decode(self, x: Tensor, visible: Tensor | None, prompt: Prompt, cache: Cache | None = None,
+    def decode(self, x: Tensor, visible: Tensor | None, memory: Memory, cache: Cache | None = None,
                *, mask: Tensor | None = None) -> tuple[Tensor, Cache | None]:
         """Hidden states (N,T,D) of embedded input (N,T,D); see `TransformerDecoder.forward`."""
         # A first pass without gradients, whose outputs the second one reads, leaves no losses behind.
-        balance = prompt.states.balance if self.learns_balance() else None
-        return self.decoder(x, visible, prompt.memory, cache, mask=mask, balance=balance)
+        balance = memory.states.balance if self.learns_balance() else None
+        return self.decoder(x, visible, memory.cross, cache, mask=mask, balance=balance)
 
-    def logits(self, hidden: Tensor, prompt: Prompt) -> Tensor:
+    def logits(self, hidden: Tensor, memory: Memory) -> Tensor:
         """(N,T,V) unnormalised log-probabilities of the symbols after hidden states (N,T,D)."""
-        logits = self.output(hidden, prompt.output)
-        if prompt.added is not None:
-            logits = logits + prompt.added(hidden)
-        return logits if self.pointer is None else self.pointer(hidden, logits, prompt.states)
+        logits = self.output(hidden, memory.output)
+        if memory.added is not None:
+            logits = logits + memory.added(hidden)
+        return logits if self.pointer is None else self.pointer(hidden, logits, memory.states)
 
-    def cross_entropy(self, hidden: Tensor, prompt: Prompt, targets: Tensor, mask: Tensor,
+    def cross_entropy(self, hidden: Tensor, memory: Memory, targets: Tensor, mask: Tensor,
                       label_smoothing: float = 0.0) -> Tensor:
         """Summed cross-entropy with smoothed labels, in float32.
 
         Args:
             hidden: (N,T,D) before each symbol.
-            prompt: that they come from.
+            memory: that they come from.
             targets: (N,T) int64.
             mask: (N,T) bool, True for the symbols that count.
             label_smoothing: share of probability spread over all symbols.
         """
         places = mask.flatten().nonzero().squeeze(1)
         targets = targets.flatten().index_select(0, places)
-        if self.pointer is None and prompt.added is None:
+        if self.pointer is None and memory.added is None:
             return self.output.cross_entropy(hidden.flatten(0, 1).index_select(0, places), targets, label_smoothing)
-        logits = self.logits(hidden, prompt).flatten(0, 1).index_select(0, places)
+        logits = self.logits(hidden, memory).flatten(0, 1).index_select(0, places)
         return smoothed_cross_entropy(logits.float().log_softmax(-1), targets, label_smoothing)
 
-    def choose(self, hidden: Tensor, prompt: Prompt, symbols: Tensor, mask: Tensor, *, never: Sequence[int] = ()
-               ) -> tuple[Tensor, Tensor, Tensor]:
+    def gather_log_probs(self, hidden: Tensor, memory: Memory, symbols: Tensor, mask: Tensor, *,
+                         never: Sequence[int] = ()) -> tuple[Tensor, Tensor, Tensor]:
         """log p of a row's symbols at each of its positions, and the likeliest symbol there.
 
         Args:
             hidden: (N,C,D).
-            prompt: that they come from.
+            memory: that they come from.
             symbols: (N,K) int64, the same ones at all positions of a row.
             mask: (N,C) bool, True for the positions that count.
             never: symbols that are not to be the likeliest.
@@ -209,10 +209,10 @@ class Seq2Seq(nn.Module):
         """
         places = mask.flatten().nonzero().squeeze(1)
         symbols = symbols.index_select(0, places // mask.size(1))
-        if self.pointer is None and prompt.added is None:
+        if self.pointer is None and memory.added is None:
             found = self.output.gather_log_probs(hidden.flatten(0, 1).index_select(0, places), symbols, never=never)
         else:
-            logits = self.logits(hidden, prompt).flatten(0, 1).index_select(0, places).float()
+            logits = self.logits(hidden, memory).flatten(0, 1).index_select(0, places).float()
             logits[:, list(never)] = UNLIKELY
             scores = logits.log_softmax(-1)
             gained, best = scores.detach().max(-1)

@@ -10,7 +10,7 @@ from torch import Tensor
 from seq2seq_suite import kernels
 from seq2seq_suite.config_section import Fraction, NotNegativeFloat, ShareOrNone
 from seq2seq_suite.model.layers import causal
-from seq2seq_suite.model.seq2seq import Prompt, Seq2Seq
+from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
 from seq2seq_suite.sizes import Sizes
 from seq2seq_suite.strategies.auxiliary import Auxiliaries
 from seq2seq_suite.strategies.base import NO_WINDOW, Strategy, StrategyOptions
@@ -70,42 +70,42 @@ class Autoregressive(Strategy):
 
     def loss(self, model: Seq2Seq, batch: Batch) -> Loss:
         """Summed cross-entropy of target symbols, and what the encoder learns besides."""
-        prompt = self.remember(model, batch)
+        memory = self.remember(model, batch)
         previous = shift_right(batch.target)
         if self.options.scheduled_sampling and self.training:
-            previous = self._mix_in_predictions(model, batch, prompt, previous)
-        hidden = self._hidden(model, batch, prompt, previous)
+            previous = self._mix_in_predictions(model, batch, memory, previous)
+        hidden = self._hidden(model, batch, memory, previous)
         asked = batch.target_mask & ~batch.given
-        total = model.cross_entropy(hidden, prompt, batch.target, asked, self.options.label_smoothing)
+        total = model.cross_entropy(hidden, memory, batch.target, asked, self.options.label_smoothing)
         own = Loss({"cross_entropy": total}, {"cross_entropy": int(asked.sum())}, {"cross_entropy": 1.0})
-        return self.auxiliaries.added(own, model, batch, prompt.states)
+        return self.auxiliaries.added(own, model, batch, memory.states)
 
     @torch.inference_mode()
     def generate(self, model: Seq2Seq, batch: Batch, *, options: SearchOptions, limit: Tensor,
                  constraint: Constraint | None = None) -> list[list[Hypothesis]]:
         """Hypotheses of each item, best first; see `Strategy.generate`."""
-        prompt = self.remember(model, batch)
-        scores = self.auxiliaries["ctc"].head(prompt.states) if options.ctc_weight else None
+        memory = self.remember(model, batch)
+        scores = self.auxiliaries["ctc"].head(memory.states) if options.ctc_weight else None
         if options.ctc_weight == 1.0 and options.beam_size == 1:  # the best path of CTC alone, without the decoder
             return [[Hypothesis(tuple(symbols), score)] for symbols, score in ctc_greedy(scores)]
         search = self.beam if options.beam_size > 1 and not options.sampling else self.greedy
-        found = search(model, batch, prompt, options=options, limit=limit, constraint=constraint,
+        found = search(model, batch, memory, options=options, limit=limit, constraint=constraint,
                        prefixes=None if scores is None else Prefixes.empty(scores))
-        return self.auxiliaries.annotated(found, prompt.states)
+        return self.auxiliaries.annotated(found, memory.states)
 
-    def remember(self, model: Seq2Seq, batch: Batch) -> Prompt:
+    def remember(self, model: Seq2Seq, batch: Batch) -> Memory:
         """What decoding needs of the batch's sources, and what the strategy adds to the logits."""
         return model.prepare(model.encode(batch))
 
-    def _hidden(self, model: Seq2Seq, batch: Batch, prompt: Prompt, previous: Tensor) -> Tensor:
-        x = model.embed(previous, prompt, focus=batch.auxiliary.get("focus"),
+    def _hidden(self, model: Seq2Seq, batch: Batch, memory: Memory, previous: Tensor) -> Tensor:
+        x = model.embed(previous, memory, focus=batch.auxiliary.get("focus"),
                         context=batch.auxiliary.get("context"))
         visible = causal(previous.size(1), device=previous.device)
-        return model.decode(x, visible, prompt, mask=batch.target_mask)[0]
+        return model.decode(x, visible, memory, mask=batch.target_mask)[0]
 
     @torch.no_grad()
-    def _mix_in_predictions(self, model: Seq2Seq, batch: Batch, prompt: Prompt, previous: Tensor) -> Tensor:
-        predictions = model.logits(self._hidden(model, batch, prompt, previous), prompt).argmax(-1)
+    def _mix_in_predictions(self, model: Seq2Seq, batch: Batch, memory: Memory, previous: Tensor) -> Tensor:
+        predictions = model.logits(self._hidden(model, batch, memory, previous), memory).argmax(-1)
         replace = torch.rand(previous.shape, device=previous.device) < self.options.scheduled_sampling
         return torch.where(replace, shift_right(predictions), previous)
 

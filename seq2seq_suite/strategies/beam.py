@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from seq2seq_suite.model.seq2seq import Prompt, Seq2Seq
+from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
 from seq2seq_suite.strategies.ctc_prefixes import Prefixes
 from seq2seq_suite.strategies.search import NEVER, Rows, SearchOptions, Stepper, sample
 from seq2seq_suite.types import END, Batch, Constraint, Hypothesis
@@ -17,13 +17,13 @@ Start = tuple[Rows, Tensor, int]  # a row, the symbol before, the longest output
 
 
 @torch.inference_mode()
-def greedy_or_sample(model: Seq2Seq, batch: Batch, prompt: Prompt, *, options: SearchOptions, limit: Tensor,
+def greedy_or_sample(model: Seq2Seq, batch: Batch, memory: Memory, *, options: SearchOptions, limit: Tensor,
                      constraint: Constraint | None = None, prefixes: Prefixes | None = None) -> list[list[Hypothesis]]:
     """The likeliest symbol each time, or as many samples as hypotheses are asked for; see `Strategy.generate`."""
     stepper = Stepper(model, constraint, options)
     draws = options.num_hypotheses if options.sampling else 1
     return [sorted((_one_output(stepper, *start) for _ in range(draws)), key=lambda one: -one.score)
-            for start in _starts(stepper, batch, prompt, limit, prefixes)]
+            for start in _starts(stepper, batch, memory, limit, prefixes)]
 
 
 def _one_output(stepper: Stepper, rows: Rows, previous: Tensor, limit: int) -> Hypothesis:
@@ -39,11 +39,11 @@ def _one_output(stepper: Stepper, rows: Rows, previous: Tensor, limit: int) -> H
 
 
 @torch.inference_mode()
-def beam_search(model: Seq2Seq, batch: Batch, prompt: Prompt, *, options: SearchOptions, limit: Tensor,
+def beam_search(model: Seq2Seq, batch: Batch, memory: Memory, *, options: SearchOptions, limit: Tensor,
                 constraint: Constraint | None = None, prefixes: Prefixes | None = None) -> list[list[Hypothesis]]:
     """At each step the likeliest partial outputs go on, `beam_size` of them; see `Strategy.generate`."""
     stepper = Stepper(model, constraint, options)
-    return [_beam(stepper, *start) for start in _starts(stepper, batch, prompt, limit, prefixes)]
+    return [_beam(stepper, *start) for start in _starts(stepper, batch, memory, limit, prefixes)]
 
 
 def _beam(stepper: Stepper, rows: Rows, previous: Tensor, limit: int) -> list[Hypothesis]:
@@ -71,10 +71,10 @@ def _beam(stepper: Stepper, rows: Rows, previous: Tensor, limit: int) -> list[Hy
     return finished
 
 
-def _starts(stepper: Stepper, batch: Batch, prompt: Prompt, limit: Tensor, prefixes: Prefixes | None
+def _starts(stepper: Stepper, batch: Batch, memory: Memory, limit: Tensor, prefixes: Prefixes | None
             ) -> Iterator[Start]:
     """What the search for each sentence begins with."""
-    rows, previous = stepper.start(batch, prompt, limit, prefixes)
+    rows, previous = stepper.start(batch, memory, limit, prefixes)
     for item, longest in enumerate(limit.tolist()):
         own = limit.new_tensor([item])
         yield rows.select(own, own), previous[own], longest

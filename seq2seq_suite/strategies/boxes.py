@@ -1,4 +1,4 @@
-"""Objects as symbols, y1 x1 y2 x2 class five by five: coordinates learned as bells, classes with their certainty."""
+"""Objects as symbols, y1 x1 y2 x2 class five by five: Gaussian coordinates, and classes with their certainty."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from torch.nn import functional
 
 from seq2seq_suite.model.layers import causal
 from seq2seq_suite.model.picture import plane_at
-from seq2seq_suite.model.seq2seq import Prompt, Seq2Seq
+from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
 from seq2seq_suite.sizes import GROUP, BoxOptions, Sizes
 from seq2seq_suite.strategies.autoregressive import Autoregressive, AutoregressiveOptions, shift_right
 from seq2seq_suite.strategies.auxiliary import Auxiliaries
@@ -25,8 +25,8 @@ class Boxes(Autoregressive):
     not end early: it goes on proposing, and the class says how sure it is.
 
     Source: Chen et al. 2022 (Pix2Seq), sections 2.2 to 2.4.
-    Differs: no END, coordinates as bells (Gaussian soft targets), noise objects have noise as their input class too;
-    the input tells by the positions of the picture's own plane where the box stands that is being written (`gaze`).
+    Differs: no END, Gaussian soft targets for coordinates, noise objects have noise as their input class too; the input
+    tells by the positions of the picture's own plane where the box stands that is being written (`box_position`).
     """
 
     writes = ("objects",)
@@ -46,39 +46,39 @@ class Boxes(Autoregressive):
 
     def loss(self, model: Seq2Seq, batch: Batch) -> Loss:
         """Summed cross-entropy of coordinates and of classes."""
-        prompt = model.prepare(model.encode(batch))
-        hidden = self._hidden(model, batch, prompt, shift_right(batch.target))
+        memory = model.prepare(model.encode(batch))
+        hidden = self._hidden(model, batch, memory, shift_right(batch.target))
         length = GROUP * self.boxes.instances
-        logits = model.logits(hidden, prompt)[:, :length].float().unflatten(1, (-1, GROUP))
+        logits = model.logits(hidden, memory)[:, :length].float().unflatten(1, (-1, GROUP))
         target = batch.target[:, :length].unflatten(1, (-1, GROUP))
         asked = (batch.target_mask & ~batch.given)[:, :length].unflatten(1, (-1, GROUP))
         first_bin, first_label = len(SPECIALS), len(SPECIALS) + self.boxes.bins
         places = (target[:, :, :-1] - first_bin).clamp(min=0)
         scores = logits[:, :, :-1, first_bin:first_label].log_softmax(-1)
-        missed = -(bells(places, self.boxes) * scores).sum(-1)
+        missed = -(gaussian_targets(places, self.boxes) * scores).sum(-1)
         labels = (target[:, :, -1] - first_label).clamp(min=0)
         wrong = -logits[:, :, -1, first_label:].log_softmax(-1).gather(-1, labels.unsqueeze(-1)).squeeze(-1)
         wrong = torch.where(labels == self.boxes.labels, self.boxes.noise_weight * wrong, wrong)
         sums = {"coordinates": missed[asked[:, :, :-1]].sum(), "classes": wrong[asked[:, :, -1]].sum()}
         own = Loss(sums, self.counts(model, batch), {"coordinates": 1.0, "classes": 1.0})
-        return self.auxiliaries.added(own, model, batch, prompt.states)
+        return self.auxiliaries.added(own, model, batch, memory.states)
 
     @torch.inference_mode()
     def generate(self, model: Seq2Seq, batch: Batch, *, options: SearchOptions, limit: Tensor,
                  constraint: Constraint | None = None) -> list[list[Hypothesis]]:
         """One hypothesis of each picture with all its groups and the certainty of each class; boxes are never empty."""
-        prompt = model.prepare(model.encode(batch))
-        cache = model.new_cache(prompt)
+        memory = model.prepare(model.encode(batch))
+        cache = model.new_cache(memory)
         rows, device = limit.size(0), limit.device
         previous, outputs, certain = torch.full((rows,), BEGIN, device=device), [], []
         first_bin, first_label = len(SPECIALS), len(SPECIALS) + self.boxes.bins
         bins, written = torch.arange(self.boxes.bins, device=device), previous.new_zeros(rows, GROUP)
         for step in range(GROUP * self.boxes.instances):
             place = step % GROUP
-            x = model.embed(previous.unsqueeze(1), prompt, offset=step)
-            x = x + gaze(written, self.boxes, x.size(2))[:, place : place + 1].to(x.dtype)
-            hidden, cache = model.decode(x, None, prompt, cache)
-            logits = model.logits(hidden, prompt).squeeze(1).float()
+            x = model.embed(previous.unsqueeze(1), memory, offset=step)
+            x = x + box_position(written, self.boxes, x.size(2))[:, place : place + 1].to(x.dtype)
+            hidden, cache = model.decode(x, None, memory, cache)
+            logits = model.logits(hidden, memory).squeeze(1).float()
             if place == GROUP - 1:
                 probabilities = logits[:, first_label:].softmax(-1)
                 certainty, label = probabilities[:, :-1].max(-1)
@@ -93,23 +93,23 @@ class Boxes(Autoregressive):
                 scores = scores.masked_fill(bins == self.boxes.bins - 1, NEVER)
             else:
                 scores = scores.masked_fill(bins <= (outputs[-2] - first_bin).unsqueeze(1), NEVER)
-            previous = first_bin + choose_bin(scores, self.boxes)
+            previous = first_bin + sample_bin(scores, self.boxes)
             written[:, place] = previous
             outputs.append(previous)
         symbols, certainties = torch.stack(outputs, 1).tolist(), torch.stack(certain, 1)
         return [[Hypothesis(tuple(row), score, True, details={"certainties": tuple(sure)})] for row, score, sure
                 in zip(symbols, certainties.log().sum(1).tolist(), certainties.tolist(), strict=True)]
 
-    def _hidden(self, model: Seq2Seq, batch: Batch, prompt: Prompt, previous: Tensor) -> Tensor:
-        x = model.embed(previous, prompt)
+    def _hidden(self, model: Seq2Seq, batch: Batch, memory: Memory, previous: Tensor) -> Tensor:
+        x = model.embed(previous, memory)
         whole = (previous.size(1) - 1) // GROUP * GROUP  # behind the groups stand END and padding
         groups = previous[:, 1 : 1 + whole].unflatten(1, (-1, GROUP))
-        seen = gaze(groups, self.boxes, x.size(2)).flatten(1, 2).to(x.dtype)
+        seen = box_position(groups, self.boxes, x.size(2)).flatten(1, 2).to(x.dtype)
         x = torch.cat((x[:, :whole] + seen, x[:, whole:]), 1)
-        return model.decode(x, causal(previous.size(1), device=previous.device), prompt, mask=batch.target_mask)[0]
+        return model.decode(x, causal(previous.size(1), device=previous.device), memory, mask=batch.target_mask)[0]
 
 
-def gaze(groups: Tensor, options: BoxOptions, width: int) -> Tensor:
+def box_position(groups: Tensor, options: BoxOptions, width: int) -> Tensor:
     """Before each symbol of a group, where its box stands as far as it is written, in the plane of the patches.
 
         y1: nowhere    x1: row y1    y2: y1, x1    x2: (y1 + y2) / 2, x1    class: (y1 + y2) / 2, (x1 + x2) / 2
@@ -131,7 +131,7 @@ def gaze(groups: Tensor, options: BoxOptions, width: int) -> Tensor:
     return torch.cat((functional.pad(down, (0, 0, 1, 0)), functional.pad(across, (0, 0, 2, 0))), -1)
 
 
-def bells(places: Tensor, options: BoxOptions) -> Tensor:
+def gaussian_targets(places: Tensor, options: BoxOptions) -> Tensor:
     """(...,bins) soft targets around bins (...)."""
     distance = (torch.arange(options.bins, device=places.device) - places.unsqueeze(-1)).float()
     if not options.smoothing:
@@ -139,7 +139,7 @@ def bells(places: Tensor, options: BoxOptions) -> Tensor:
     return (-0.5 * (distance / options.smoothing).square()).softmax(-1)
 
 
-def choose_bin(scores: Tensor, options: BoxOptions) -> Tensor:
+def sample_bin(scores: Tensor, options: BoxOptions) -> Tensor:
     """A bin for each row of (N,bins): the likeliest, or one drawn from the likeliest that hold `top_p`."""
     if not options.top_p:
         return scores.argmax(-1)

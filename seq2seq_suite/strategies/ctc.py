@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from seq2seq_suite.config_section import PositiveFloat
-from seq2seq_suite.model.seq2seq import Prompt, Seq2Seq
+from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
 from seq2seq_suite.strategies.agreement import Agreement, collapsed_disagreement
 from seq2seq_suite.strategies.ctc_head import BLANK, positions_needed
 from seq2seq_suite.strategies.ctc_prefixes import NEVER, collapse, ctc_beam
@@ -57,11 +57,11 @@ class Ctc(Parallel):
         """factor * S'."""
         return self._positions(states)
 
-    def own_loss(self, model: Seq2Seq, prompt: Prompt, batch: Batch, hidden: Tensor, mask: Tensor,
+    def own_loss(self, model: Seq2Seq, memory: Memory, batch: Batch, hidden: Tensor, mask: Tensor,
                  revealed: Tensor) -> Loss:
         """-log p(y | x), whatever was revealed, and what is expected to differ."""
         lengths, target = symbols_before_end(batch), _without_end(batch)
-        scores, _, _ = model.choose(hidden, prompt, _written(target), mask)
+        scores, _, _ = model.gather_log_probs(hidden, memory, _written(target), mask)
         total = path_loss(scores, mask.sum(1), target, lengths)
         too_long = (positions_needed(target) > mask.sum(1)).sum().float()
         sums, weights = {"ctc_target": total, "too_long": too_long}, {"ctc_target": 1.0}
@@ -70,27 +70,28 @@ class Ctc(Parallel):
             sums["bigrams"] = collapsed_disagreement(scores, target, lengths, mask).sum()
         return Loss(sums, self.own_counts(batch), weights)
 
-    def alignment(self, model: Seq2Seq, prompt: Prompt, batch: Batch, hidden: Tensor, mask: Tensor
+    def alignment(self, model: Seq2Seq, memory: Memory, batch: Batch, hidden: Tensor, mask: Tensor
                   ) -> tuple[Tensor, Tensor]:
         """The likeliest path that collapses to the target, blanks among it; -1 where there is none."""
         target = _without_end(batch)
-        scores, likeliest, _ = model.choose(hidden, prompt, _written(target), mask)
+        scores, likeliest, _ = model.gather_log_probs(hidden, memory, _written(target), mask)
         return align(scores, mask.sum(1), target, symbols_before_end(batch)), likeliest
 
-    def predict(self, model: Seq2Seq, batch: Batch, states: States, prompt: Prompt, *, options: SearchOptions,
+    def predict(self, model: Seq2Seq, batch: Batch, states: States, memory: Memory, *, options: SearchOptions,
                 limit: Tensor, constraint: Constraint | None) -> list[list[Hypothesis]]:
         """The best path, collapsed, or a beam over the outputs; no more symbols than the limit allows."""
         vectors, mask = uniform_copy(states, self._positions(states))
-        hidden = self.hidden(model, prompt, vectors, mask, None, torch.zeros_like(mask))
+        hidden = self.hidden(model, memory, vectors, mask, None, torch.zeros_like(mask))
         never = (*(symbol for symbol in UNREADABLE if symbol != BLANK), END)
         width = max(options.beam_size, options.num_hypotheses)
         if width > 1:
-            logits = model.logits(hidden, prompt).float()
+            logits = model.logits(hidden, memory).float()
             logits[..., list(never)] = NEVER
             return [ranked(ctc_beam(row[inside], width), options, most)
                     for row, inside, most in zip(logits.log_softmax(-1), mask, limit.tolist(), strict=True)]
         # Behind a row's positions the blank is written, which has the symbol and the score of nothing: 0.
-        _, path, gained = model.choose(hidden, prompt, torch.zeros_like(limit).unsqueeze(1), mask, never=never)
+        blank = torch.zeros_like(limit).unsqueeze(1)
+        _, path, gained = model.gather_log_probs(hidden, memory, blank, mask, never=never)
         found = collapse(path, gained)
         return [[Hypothesis(tuple(symbols[: most - 1]), score, complete=len(symbols) < most)]
                 for (symbols, score), most in zip(found, limit.tolist(), strict=True)]

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from seq2seq_suite.config_section import Fraction, NotNegative, NotNegativeFloat, PositiveFloat
-from seq2seq_suite.model.seq2seq import Prompt, Seq2Seq
+from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
 from seq2seq_suite.strategies.constrained import constrained_argmax
 from seq2seq_suite.strategies.parallel import Parallel, ParallelOptions, likeliest, uniform_copy
 from seq2seq_suite.strategies.search import SearchOptions
@@ -49,28 +49,28 @@ class CutAtEnd(Parallel):
         """C of each row."""
         return self._positions(states)
 
-    def own_loss(self, model: Seq2Seq, prompt: Prompt, batch: Batch, hidden: Tensor, mask: Tensor,
+    def own_loss(self, model: Seq2Seq, memory: Memory, batch: Batch, hidden: Tensor, mask: Tensor,
                  revealed: Tensor) -> Loss:
         """Cross-entropy of symbols and the first END that were not revealed; of END after it."""
         target = _with_ends(batch, mask)
         place = torch.arange(mask.size(1), device=mask.device)
         inside = mask & (place < batch.target_mask.sum(1, keepdim=True))
         symbols, smoothing = target.clamp(min=0), self.options.label_smoothing
-        sums = {"cross_entropy": model.cross_entropy(hidden, prompt, symbols, inside & ~revealed, smoothing),
-                "after_end": model.cross_entropy(hidden, prompt, symbols, mask & ~inside & ~revealed)}
+        sums = {"cross_entropy": model.cross_entropy(hidden, memory, symbols, inside & ~revealed, smoothing),
+                "after_end": model.cross_entropy(hidden, memory, symbols, mask & ~inside & ~revealed)}
         return Loss(sums, self.own_counts(batch), {"cross_entropy": 1.0, "after_end": self.options.end_weight})
 
-    def alignment(self, model: Seq2Seq, prompt: Prompt, batch: Batch, hidden: Tensor, mask: Tensor
+    def alignment(self, model: Seq2Seq, memory: Memory, batch: Batch, hidden: Tensor, mask: Tensor
                   ) -> tuple[Tensor, Tensor]:
         """Position t has symbol t, END from the end on."""
-        return _with_ends(batch, mask), likeliest(model, prompt, batch, hidden, mask)
+        return _with_ends(batch, mask), likeliest(model, memory, batch, hidden, mask)
 
-    def predict(self, model: Seq2Seq, batch: Batch, states: States, prompt: Prompt, *, options: SearchOptions,
+    def predict(self, model: Seq2Seq, batch: Batch, states: States, memory: Memory, *, options: SearchOptions,
                 limit: Tensor, constraint: Constraint | None) -> list[list[Hypothesis]]:
         """The likeliest symbol of each position, up to END; no END is an output cut short."""
         vectors, mask = uniform_copy(states, torch.minimum(self._positions(states), limit))
-        hidden = self.hidden(model, prompt, vectors, mask, None, torch.zeros_like(mask))
-        scores, lengths = self.writing(model, prompt, hidden), mask.sum(1)
+        hidden = self.hidden(model, memory, vectors, mask, None, torch.zeros_like(mask))
+        scores, lengths = self.writing(model, memory, hidden), mask.sum(1)
         found = constrained_argmax(constraint, batch, scores, lengths, limit)
         return [[Hypothesis(symbols[: most - 1], score, complete)]
                 for (symbols, score, complete), most in zip(found, limit.tolist(), strict=True)]

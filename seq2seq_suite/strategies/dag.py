@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from seq2seq_suite.config_section import Positive, PositiveFloat
-from seq2seq_suite.model.seq2seq import Prompt, Seq2Seq
+from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
 from seq2seq_suite.sizes import Sizes
 from seq2seq_suite.strategies.agreement import Agreement, graph_disagreement
 from seq2seq_suite.strategies.auxiliary import Auxiliaries
@@ -107,10 +107,10 @@ class Dag(Parallel):
         """factor * S' vertices."""
         return self._vertices(states)
 
-    def own_loss(self, model: Seq2Seq, prompt: Prompt, batch: Batch, hidden: Tensor, mask: Tensor,
+    def own_loss(self, model: Seq2Seq, memory: Memory, batch: Batch, hidden: Tensor, mask: Tensor,
                  revealed: Tensor) -> Loss:
         """-log p(y | x), whatever was revealed, and what is expected to differ."""
-        scores, _, _ = model.choose(hidden, prompt, batch.target, mask)
+        scores, _, _ = model.gather_log_probs(hidden, memory, batch.target, mask)
         links, lengths = self.links(hidden, mask), batch.target_mask.sum(1)
         found = path_log_likelihood(scores.transpose(1, 2), links, lengths, mask.sum(1))
         possible = found > NEVER / 2
@@ -121,22 +121,22 @@ class Dag(Parallel):
             sums["bigrams"] = graph_disagreement(scores, links, batch.target, lengths, mask).sum()
         return Loss(sums, self.own_counts(batch), weights)
 
-    def alignment(self, model: Seq2Seq, prompt: Prompt, batch: Batch, hidden: Tensor, mask: Tensor
+    def alignment(self, model: Seq2Seq, memory: Memory, batch: Batch, hidden: Tensor, mask: Tensor
                   ) -> tuple[Tensor, Tensor]:
         """The symbols at the vertices of the target's likeliest path."""
-        scores, likeliest, _ = model.choose(hidden, prompt, batch.target, mask)
+        scores, likeliest, _ = model.gather_log_probs(hidden, memory, batch.target, mask)
         path = likeliest_path(scores.transpose(1, 2), self.links(hidden, mask), batch.target_mask.sum(1), mask.sum(1))
         # A column more than there are vertices takes what lies on no path.
         symbols = torch.full((path.size(0), mask.size(1) + 1), -1, dtype=torch.int64, device=path.device)
         place = torch.where(path >= 0, path, mask.size(1))
         return symbols.scatter(1, place, batch.target)[:, :-1], likeliest
 
-    def predict(self, model: Seq2Seq, batch: Batch, states: States, prompt: Prompt, *, options: SearchOptions,
+    def predict(self, model: Seq2Seq, batch: Batch, states: States, memory: Memory, *, options: SearchOptions,
                 limit: Tensor, constraint: Constraint | None) -> list[list[Hypothesis]]:
         """A walk over the likeliest links and symbols, or a beam over the outputs."""
         vectors, mask = uniform_copy(states, self._vertices(states))
-        hidden = self.hidden(model, prompt, vectors, mask, None, torch.zeros_like(mask))
-        emissions, links = self.writing(model, prompt, hidden), self.links(hidden, mask)
+        hidden = self.hidden(model, memory, vectors, mask, None, torch.zeros_like(mask))
+        emissions, links = self.writing(model, memory, hidden), self.links(hidden, mask)
         if max(options.beam_size, options.num_hypotheses) == 1:
             return dag_greedy(emissions, links, mask.sum(1), limit, lookahead=options.lookahead)
         return dag_beam(emissions, links, mask.sum(1), limit, options=options)

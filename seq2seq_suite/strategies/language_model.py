@@ -45,12 +45,12 @@ class LanguageModel(Autoregressive):
         return found
 
     def _judged(self, model: Seq2Seq, batch: Batch, asked: Tensor) -> list[list[Hypothesis]]:
-        prompt = model.prepare(model.encode(batch))
-        hidden = self._hidden(model, batch, prompt, shift_right(batch.target))
+        memory = model.prepare(model.encode(batch))
+        hidden = self._hidden(model, batch, memory, shift_right(batch.target))
         found = []
         for states, target, real, counted in zip(hidden, batch.target, batch.target_mask, asked, strict=True):
             # A text at a time: the logits of all of them would not fit.
-            logits = model.logits(states[counted].unsqueeze(0), prompt).squeeze(0).float()
+            logits = model.logits(states[counted].unsqueeze(0), memory).squeeze(0).float()
             total = -functional.cross_entropy(logits, target[counted], reduction="sum")
             found.append([Hypothesis(tuple(target[real].tolist()), float(total))])
         return found

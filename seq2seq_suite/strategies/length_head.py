@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from seq2seq_suite.config_section import Fraction, NotNegativeFloat
-from seq2seq_suite.model.seq2seq import Prompt, Seq2Seq
+from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
 from seq2seq_suite.sizes import Sizes
 from seq2seq_suite.strategies.auxiliary import Auxiliaries
 from seq2seq_suite.strategies.constrained import constrained_argmax
@@ -91,21 +91,21 @@ class LengthHead(Parallel):
         """The target's own length; an empty one has a position that counts for nothing."""
         return symbols_before_end(batch).clamp(min=1)
 
-    def own_loss(self, model: Seq2Seq, prompt: Prompt, batch: Batch, hidden: Tensor, mask: Tensor,
+    def own_loss(self, model: Seq2Seq, memory: Memory, batch: Batch, hidden: Tensor, mask: Tensor,
                  revealed: Tensor) -> Loss:
         """Cross-entropy of the symbols that were not revealed, and of the length."""
         asked = (by_place(batch, mask) >= 0) & ~revealed
         target = batch.target[:, : hidden.size(1)]
-        sums = {"cross_entropy": model.cross_entropy(hidden, prompt, target, asked, self.options.label_smoothing),
-                "length": self.head.loss(prompt.states, symbols_before_end(batch))}
+        sums = {"cross_entropy": model.cross_entropy(hidden, memory, target, asked, self.options.label_smoothing),
+                "length": self.head.loss(memory.states, symbols_before_end(batch))}
         return Loss(sums, self.own_counts(batch), {"cross_entropy": 1.0, "length": self.options.length_weight})
 
-    def alignment(self, model: Seq2Seq, prompt: Prompt, batch: Batch, hidden: Tensor, mask: Tensor
+    def alignment(self, model: Seq2Seq, memory: Memory, batch: Batch, hidden: Tensor, mask: Tensor
                   ) -> tuple[Tensor, Tensor]:
         """Position t has symbol t."""
-        return by_place(batch, mask), likeliest(model, prompt, batch, hidden, mask)
+        return by_place(batch, mask), likeliest(model, memory, batch, hidden, mask)
 
-    def predict(self, model: Seq2Seq, batch: Batch, states: States, prompt: Prompt, *, options: SearchOptions,
+    def predict(self, model: Seq2Seq, batch: Batch, states: States, memory: Memory, *, options: SearchOptions,
                 limit: Tensor, constraint: Constraint | None) -> list[list[Hypothesis]]:
         """One output for each of the likeliest lengths, the best by mean log-probability first."""
         if isinstance(constraint, ExactConstraint):
@@ -114,7 +114,7 @@ class LengthHead(Parallel):
             lengths, _ = self.head.likeliest(states, max(options.beam_size, options.num_hypotheses))
             lengths = torch.minimum(lengths, (limit - 1).clamp(min=1).unsqueeze(1))
         vectors, mask = uniform_copy(states, lengths.flatten())
-        scores = self.predict_symbols(model, prompt, vectors, mask, options)
+        scores = self.predict_symbols(model, memory, vectors, mask, options)
         candidates = []
         for place, length in enumerate(lengths.unbind(1)):
             own = scores[place :: lengths.size(1)]
@@ -126,11 +126,11 @@ class LengthHead(Parallel):
         return [sorted(found, key=lambda one: -one.score)[: options.num_hypotheses]
                 for found in zip(*candidates, strict=True)]
 
-    def predict_symbols(self, model: Seq2Seq, prompt: Prompt, vectors: Tensor, mask: Tensor, options: SearchOptions
+    def predict_symbols(self, model: Seq2Seq, memory: Memory, vectors: Tensor, mask: Tensor, options: SearchOptions
                         ) -> Tensor:
         """(N,C,V) log-probabilities at each position, END unlikely at all."""
-        hidden = self.hidden(model, prompt, vectors, mask, None, torch.zeros_like(mask))
-        return self.writing(model, prompt, hidden, end=False)
+        hidden = self.hidden(model, memory, vectors, mask, None, torch.zeros_like(mask))
+        return self.writing(model, memory, hidden, end=False)
 
 
 def by_place(batch: Batch, mask: Tensor) -> Tensor:

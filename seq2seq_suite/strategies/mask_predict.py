@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from seq2seq_suite.config_section import Fraction, NotNegativeFloat
-from seq2seq_suite.model.seq2seq import Prompt, Seq2Seq
+from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
 from seq2seq_suite.strategies.base import WithTranscript
 from seq2seq_suite.strategies.glancing import random_part
 from seq2seq_suite.strategies.length_head import LengthHead, by_place
@@ -38,7 +38,7 @@ class MaskPredict(LengthHead):
     Options = MaskPredictOptions
     uses = (*LengthHead.uses, "iterations")
 
-    def glance(self, model: Seq2Seq, prompt: Prompt, batch: Batch, vectors: Tensor, mask: Tensor
+    def glance(self, model: Seq2Seq, memory: Memory, batch: Batch, vectors: Tensor, mask: Tensor
                ) -> tuple[Tensor | None, Tensor]:
         """All but a random number of symbols; in evaluation half of them, always the same."""
         symbols = by_place(batch, mask)
@@ -49,14 +49,14 @@ class MaskPredict(LengthHead):
         hidden = (torch.rand(count.shape, device=count.device) * count).floor() + 1
         return symbols, asked & ~random_part(asked, hidden)
 
-    def predict_symbols(self, model: Seq2Seq, prompt: Prompt, vectors: Tensor, mask: Tensor, options: SearchOptions
+    def predict_symbols(self, model: Seq2Seq, memory: Memory, vectors: Tensor, mask: Tensor, options: SearchOptions
                         ) -> Tensor:
         """Written and rewritten in `iterations` passes: the scores with which each position was written last."""
         known, lengths = torch.zeros_like(mask), mask.sum(1)
         symbols, scores = torch.zeros_like(mask, dtype=torch.int64), vectors.new_zeros(())
         for step in range(1, options.iterations + 1):
-            hidden = self.hidden(model, prompt, vectors, mask, symbols, known)
-            found = self.writing(model, prompt, hidden, end=False)
+            hidden = self.hidden(model, memory, vectors, mask, symbols, known)
+            found = self.writing(model, memory, hidden, end=False)
             scores = torch.where(known.unsqueeze(2), scores, found)
             gained, symbols = scores.max(-1)
             again = (lengths * (options.iterations - step) / options.iterations).floor()

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from seq2seq_suite.model.output import UNLIKELY
-from seq2seq_suite.model.seq2seq import Prompt, Seq2Seq
+from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
 from seq2seq_suite.strategies.base import Strategy, WithTranscript
 from seq2seq_suite.strategies.glancing import Glancing, Ratios
 from seq2seq_suite.strategies.search import SearchOptions
@@ -58,12 +58,12 @@ class Parallel(Strategy):
         """(B,) int64, how many positions the decoder has in training."""
 
     @abstractmethod
-    def own_loss(self, model: Seq2Seq, prompt: Prompt, batch: Batch, hidden: Tensor, mask: Tensor,
+    def own_loss(self, model: Seq2Seq, memory: Memory, batch: Batch, hidden: Tensor, mask: Tensor,
                  revealed: Tensor) -> Loss:
         """The loss of hidden states (B,C,D) at real positions `mask` (B,C), some of them `revealed` (B,C)."""
 
     @abstractmethod
-    def alignment(self, model: Seq2Seq, prompt: Prompt, batch: Batch, hidden: Tensor, mask: Tensor
+    def alignment(self, model: Seq2Seq, memory: Memory, batch: Batch, hidden: Tensor, mask: Tensor
                   ) -> tuple[Tensor, Tensor]:
         """(B,C) int64 each: the target's symbol at each position that has one, -1 elsewhere; the likeliest symbol."""
 
@@ -72,7 +72,7 @@ class Parallel(Strategy):
         """The counts of `own_loss`."""
 
     @abstractmethod
-    def predict(self, model: Seq2Seq, batch: Batch, states: States, prompt: Prompt, *, options: SearchOptions,
+    def predict(self, model: Seq2Seq, batch: Batch, states: States, memory: Memory, *, options: SearchOptions,
                 limit: Tensor, constraint: Constraint | None) -> list[list[Hypothesis]]:
         """For each sentence its hypotheses, best first."""
 
@@ -85,11 +85,11 @@ class Parallel(Strategy):
     def loss(self, model: Seq2Seq, batch: Batch) -> Loss:
         """The strategy's own loss, and what the encoder learns besides."""
         states = model.encode(batch)
-        prompt = model.prepare(states)
+        memory = model.prepare(states)
         vectors, mask = uniform_copy(states, self.decoder_length(states, batch))
-        symbols, revealed = self.glance(model, prompt, batch, vectors, mask)
-        hidden = self.hidden(model, prompt, vectors, mask, symbols, revealed)
-        own = self.own_loss(model, prompt, batch, hidden, mask, revealed)
+        symbols, revealed = self.glance(model, memory, batch, vectors, mask)
+        hidden = self.hidden(model, memory, vectors, mask, symbols, revealed)
+        own = self.own_loss(model, memory, batch, hidden, mask, revealed)
         return self.auxiliaries.added(own, model, batch, states)
 
     @torch.inference_mode()
@@ -103,7 +103,7 @@ class Parallel(Strategy):
 
     # -- parts --------------------------------------------------------------------------------------------------
 
-    def glance(self, model: Seq2Seq, prompt: Prompt, batch: Batch, vectors: Tensor, mask: Tensor
+    def glance(self, model: Seq2Seq, memory: Memory, batch: Batch, vectors: Tensor, mask: Tensor
                ) -> tuple[Tensor | None, Tensor]:
         """Symbols (B,C) to show in the decoder's input and where (B,C) bool; None and nowhere outside training."""
         glancing = Glancing(*self.options.glancing)
@@ -112,31 +112,31 @@ class Parallel(Strategy):
         # The same dropout in both passes: what comes after this block begins with the same random state.
         devices = [vectors.device] if vectors.device.type == "cuda" else []
         with torch.no_grad(), torch.random.fork_rng(devices):
-            hidden = self.hidden(model, prompt, vectors, mask, None, torch.zeros_like(mask))
-            symbols, likeliest = self.alignment(model, prompt, batch, hidden, mask)
+            hidden = self.hidden(model, memory, vectors, mask, None, torch.zeros_like(mask))
+            symbols, likeliest = self.alignment(model, memory, batch, hidden, mask)
             missed = (likeliest != symbols) & (symbols >= 0)
             return symbols, glancing.positions(missed.sum(1), symbols >= 0, self.fraction_done)
 
     @staticmethod
-    def hidden(model: Seq2Seq, prompt: Prompt, vectors: Tensor, mask: Tensor, symbols: Tensor | None,
+    def hidden(model: Seq2Seq, memory: Memory, vectors: Tensor, mask: Tensor, symbols: Tensor | None,
                revealed: Tensor) -> Tensor:
         """Hidden states (N,C,D) over vectors (N,C,D), with `symbols` (N,C) in their place where `revealed`."""
         if symbols is not None:
             shown = model.look_up(symbols.clamp(min=0))
             vectors = torch.where(revealed.unsqueeze(2), shown.to(vectors.dtype), vectors)
-        return model.decode(model.place(vectors), mask.unsqueeze(1), prompt, mask=mask)[0]
+        return model.decode(model.place(vectors), mask.unsqueeze(1), memory, mask=mask)[0]
 
     @staticmethod
-    def writing(model: Seq2Seq, prompt: Prompt, hidden: Tensor, *, end: bool = True) -> Tensor:
+    def writing(model: Seq2Seq, memory: Memory, hidden: Tensor, *, end: bool = True) -> Tensor:
         """(N,C,V) float32 of symbols that may be written, END only if asked for."""
-        logits = model.logits(hidden, prompt).float()
+        logits = model.logits(hidden, memory).float()
         logits[..., [*UNREADABLE, *([] if end else [END])]] = UNLIKELY
         return logits.log_softmax(-1)
 
 
-def likeliest(model: Seq2Seq, prompt: Prompt, batch: Batch, hidden: Tensor, mask: Tensor) -> Tensor:
+def likeliest(model: Seq2Seq, memory: Memory, batch: Batch, hidden: Tensor, mask: Tensor) -> Tensor:
     """(B,C) int64, the likeliest symbol at each real position `mask` (B,C) of hidden states (B,C,D)."""
-    return model.choose(hidden, prompt, batch.target[:, :1], mask)[1]
+    return model.gather_log_probs(hidden, memory, batch.target[:, :1], mask)[1]
 
 
 def symbols_before_end(batch: Batch) -> Tensor:

@@ -36,10 +36,10 @@ def rescore(learner: Learner, batch: Batch, candidates: Sequence[list[Hypothesis
     target = torch.tensor([[*row, END, *[PAD] * (longest - 1 - len(row))] for row in rows], device=device)
     lengths = torch.tensor([len(row) + 1 for row in rows], device=device)
     mask = torch.arange(longest, device=device) < lengths.unsqueeze(1)
-    model, prompt = learner.model, learner.strategy.remember(learner.model, batch)
-    x = model.embed(shift_right(target), prompt)
-    hidden, _ = model.decode(x, causal(longest, device=device), prompt, mask=mask)
-    scores = model.logits(hidden, prompt).float().log_softmax(-1).gather(2, target.unsqueeze(2)).squeeze(2)
+    model, memory = learner.model, learner.strategy.remember(learner.model, batch)
+    x = model.embed(shift_right(target), memory)
+    hidden, _ = model.decode(x, causal(longest, device=device), memory, mask=mask)
+    scores = model.logits(hidden, memory).float().log_softmax(-1).gather(2, target.unsqueeze(2)).squeeze(2)
     totals = options.normalise(scores.masked_fill(~mask, 0.0).sum(1), lengths).view(-1, most).tolist()
     return [sorted((replace(one, score=score) for one, score in zip(found, row, strict=False)),
                    key=lambda one: -one.score) for found, row in zip(candidates, totals, strict=True)]

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from seq2seq_suite.model.decoder import Cache
 from seq2seq_suite.model.layers import causal
-from seq2seq_suite.model.seq2seq import Prompt, Seq2Seq
+from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
 from seq2seq_suite.strategies.ctc_prefixes import NEVER, Prefixes
 from seq2seq_suite.types import BEGIN, END, PAD, UNKNOWN, Batch, Constraint, ConstraintState
 
@@ -42,14 +42,14 @@ class SearchOptions:
 class Rows:
     """Partial outputs: N rows, the same number for each of B sentences, and all that their next step needs."""
 
-    prompt: Prompt
+    memory: Memory
     cache: Cache
     automaton: ConstraintState | None
     prefixes: Prefixes | None = None
 
     def select(self, rows: Tensor, sentences: Tensor | None = None) -> Rows:
         """The given rows, and the given sentences where some are finished."""
-        return Rows(self.prompt if sentences is None else self.prompt.select(sentences), self.cache.select(rows),
+        return Rows(self.memory if sentences is None else self.memory.select(sentences), self.cache.select(rows),
                      None if self.automaton is None else self.automaton.select(rows),
                      None if self.prefixes is None else self.prefixes.select(rows, sentences))
 
@@ -60,21 +60,21 @@ class Stepper:
     def __init__(self, model: Seq2Seq, constraint: Constraint | None, options: SearchOptions):
         self.model, self.constraint, self.options = model, constraint, options
 
-    def start(self, batch: Batch, prompt: Prompt, limit: Tensor, prefixes: Prefixes | None
+    def start(self, batch: Batch, memory: Memory, limit: Tensor, prefixes: Prefixes | None
               ) -> tuple[Rows, Tensor]:
         """A row for each sentence, and the symbol before the first to be found; `prefixes` are empty ones of CTC.
 
         Where the first columns of the target are given in all rows, the search begins behind them.
         """
-        prompt = replace(prompt, output=self.model.output.prepare())
+        memory = replace(memory, output=self.model.output.prepare())
         automaton = self.constraint.start(batch, limit) if self.constraint is not None else None
-        cache, given = self.model.new_cache(prompt), int(batch.given.all(0).sum())
+        cache, given = self.model.new_cache(memory), int(batch.given.all(0).sum())
         previous = torch.full_like(limit, BEGIN)
         if given:
-            x = self.model.embed(torch.cat((previous.unsqueeze(1), batch.target[:, : given - 1]), 1), prompt)
-            _, cache = self.model.decode(x, causal(given, device=limit.device), prompt, cache)
+            x = self.model.embed(torch.cat((previous.unsqueeze(1), batch.target[:, : given - 1]), 1), memory)
+            _, cache = self.model.decode(x, causal(given, device=limit.device), memory, cache)
             previous = batch.target[:, given - 1]
-        return Rows(prompt, cache, automaton, prefixes), previous
+        return Rows(memory, cache, automaton, prefixes), previous
 
     def log_probabilities(self, rows: Rows, previous: Tensor, last_step: Tensor) -> tuple[Tensor, Rows]:
         """Log-probabilities (N,V) of the next symbol; where `last_step` (N,) only END remains."""
@@ -82,10 +82,10 @@ class Stepper:
         if self.model.guide is not None:
             focus = self.constraint.focus(rows.automaton).unsqueeze(1)
             context = self.constraint.context(rows.automaton).unsqueeze(1)
-        x = self.model.embed(previous.unsqueeze(1), rows.prompt, offset=self.model.written(rows.cache, rows.prompt),
+        x = self.model.embed(previous.unsqueeze(1), rows.memory, offset=self.model.written(rows.cache, rows.memory),
                              focus=focus, context=context)
-        hidden, cache = self.model.decode(x, None, rows.prompt, rows.cache)
-        logits = self.model.logits(hidden, rows.prompt).squeeze(1).float()
+        hidden, cache = self.model.decode(x, None, rows.memory, rows.cache)
+        logits = self.model.logits(hidden, rows.memory).squeeze(1).float()
         for never in (PAD, BEGIN, UNKNOWN):  # a list of them would be made a tensor at every step
             logits[:, never] = NEVER
         if self.constraint is not None and self.options.constraint:

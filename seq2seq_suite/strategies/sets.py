@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from seq2seq_suite.model.seq2seq import Prompt, Seq2Seq
+from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
 from seq2seq_suite.sizes import Sizes
 from seq2seq_suite.strategies.autoregressive import Autoregressive, AutoregressiveOptions, shift_right
 from seq2seq_suite.strategies.auxiliary import Auxiliaries
@@ -142,18 +142,18 @@ class Sets(Autoregressive):
 
     def loss(self, model: Seq2Seq, batch: Batch) -> Loss:
         """The sequence's or the set's loss, and the label head's binary cross-entropy."""
-        prompt, found = self._read(model, batch)
+        memory, found = self._read(model, batch)
         if self.sets.order == "random" and self.training:
             batch = replace(batch, target=shuffle(batch.target))
         if self.sets.order == "free":
-            sums = {"set": self._set_loss(model, batch, prompt)}
+            sums = {"set": self._set_loss(model, batch, memory)}
         else:
-            sums = {"cross_entropy": self._sequence_loss(model, batch, prompt)}
+            sums = {"cross_entropy": self._sequence_loss(model, batch, memory)}
         weights = dict.fromkeys(sums, 1.0)
         if found is not None and self.sets.head_weight:
             sums["label_head"] = self.head.loss(found, batch.target, batch.target_mask)
             weights["label_head"] = self.sets.head_weight
-        return self.auxiliaries.added(Loss(sums, self.counts(model, batch), weights), model, batch, prompt.states)
+        return self.auxiliaries.added(Loss(sums, self.counts(model, batch), weights), model, batch, memory.states)
 
     @torch.inference_mode()
     def generate(self, model: Seq2Seq, batch: Batch, *, options: SearchOptions, limit: Tensor,
@@ -166,39 +166,39 @@ class Sets(Autoregressive):
             return super().generate(model, batch, options=options, limit=limit, constraint=constraint)
         # Without a length penalty, so that a score is a log-probability.
         wide = replace(options, num_hypotheses=options.beam_size, length_penalty=0.0)
-        prompt, view = self._read(model, batch)
-        found = self.beam(model, batch, prompt, options=wide, limit=limit, constraint=constraint)
+        memory, view = self._read(model, batch)
+        found = self.beam(model, batch, memory, options=wide, limit=limit, constraint=constraint)
         verdicts = view.logits.cpu().double() if view is not None and self.sets.head_mixture else None
         symbols = model.output.bias.numel()
         return [self._decide(hypotheses, verdicts[row] if verdicts is not None else None, symbols)
                 [: options.num_hypotheses] for row, hypotheses in enumerate(found)]
 
-    def remember(self, model: Seq2Seq, batch: Batch) -> Prompt:
+    def remember(self, model: Seq2Seq, batch: Batch) -> Memory:
         """What decoding needs of the batch's sources, and where the head points."""
         return self._read(model, batch)[0]
 
-    def _read(self, model: Seq2Seq, batch: Batch) -> tuple[Prompt, LabelView | None]:
+    def _read(self, model: Seq2Seq, batch: Batch) -> tuple[Memory, LabelView | None]:
         states = model.encode(batch)
         view = self.head(states, batch.auxiliary.get("scores")) if self.head is not None else None
-        prompt = model.prepare(states)
-        return (replace(prompt, added=LabelPointing(self.head, view)) if self.sets.pointer else prompt), view
+        memory = model.prepare(states)
+        return (replace(memory, added=LabelPointing(self.head, view)) if self.sets.pointer else memory), view
 
-    def _sequence_loss(self, model: Seq2Seq, batch: Batch, prompt: Prompt) -> Tensor:
+    def _sequence_loss(self, model: Seq2Seq, batch: Batch, memory: Memory) -> Tensor:
         previous = shift_right(batch.target)
         if self.options.scheduled_sampling and self.training:
-            previous = self._mix_in_predictions(model, batch, prompt, previous)
-        hidden = self._hidden(model, batch, prompt, previous)
-        return model.cross_entropy(hidden, prompt, batch.target, batch.target_mask, self.options.label_smoothing)
+            previous = self._mix_in_predictions(model, batch, memory, previous)
+        hidden = self._hidden(model, batch, memory, previous)
+        return model.cross_entropy(hidden, memory, batch.target, batch.target_mask, self.options.label_smoothing)
 
-    def _set_loss(self, model: Seq2Seq, batch: Batch, prompt: Prompt) -> Tensor:
+    def _set_loss(self, model: Seq2Seq, batch: Batch, memory: Memory) -> Tensor:
         """-log sum_{l remaining} p(l) at each step of a rollout, up to the step that should write END."""
-        previous, remaining, real = self._rollout(model, batch, prompt)
+        previous, remaining, real = self._rollout(model, batch, memory)
         stepped = replace(batch, target_mask=real)
-        log_probabilities = model.logits(self._hidden(model, stepped, prompt, previous), prompt).float().log_softmax(-1)
+        log_probabilities = model.logits(self._hidden(model, stepped, memory, previous), memory).float().log_softmax(-1)
         return -log_probabilities.masked_fill(~remaining, float("-inf")).logsumexp(-1)[real].sum()
 
     @torch.no_grad()
-    def _rollout(self, model: Seq2Seq, batch: Batch, prompt: Prompt) -> tuple[Tensor, Tensor, Tensor]:
+    def _rollout(self, model: Seq2Seq, batch: Batch, memory: Memory) -> tuple[Tensor, Tensor, Tensor]:
         """What the model writes, drawn symbol by symbol without repetition.
 
         Where it would end too early it writes a label that is still missing instead.
@@ -212,7 +212,7 @@ class Sets(Autoregressive):
         wanted[:, : len(SPECIALS)] = False
         used = torch.zeros_like(wanted)
         used[:, [PAD, BEGIN, UNKNOWN]] = True
-        cache = model.new_cache(prompt)
+        cache = model.new_cache(memory)
         previous = torch.full((count,), BEGIN, device=wanted.device)
         open_rows, steps = torch.ones_like(wanted[:, 0]), batch.target_mask.sum(1) + _EXTRA_STEPS
         inputs, right, real = [], [], []
@@ -224,8 +224,8 @@ class Sets(Autoregressive):
             right.append(target)
             real.append(open_rows & (step < steps))
             open_rows = open_rows & ~done
-            hidden, cache = model.decode(model.embed(previous.unsqueeze(1), prompt, offset=step), None, prompt, cache)
-            logits = model.logits(hidden, prompt).squeeze(1).float().masked_fill(used, float("-inf"))
+            hidden, cache = model.decode(model.embed(previous.unsqueeze(1), memory, offset=step), None, memory, cache)
+            logits = model.logits(hidden, memory).squeeze(1).float().masked_fill(used, float("-inf"))
             drawn = torch.multinomial(logits.softmax(-1), 1).squeeze(1)
             missing = logits.masked_fill(~target, float("-inf")).argmax(1)
             previous = torch.where(drawn == END, missing, drawn)

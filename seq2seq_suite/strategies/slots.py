@@ -15,7 +15,7 @@ from seq2seq_suite.model.seq2seq import Seq2Seq
 from seq2seq_suite.sizes import GROUP, Sizes
 from seq2seq_suite.strategies.auxiliary import Auxiliaries
 from seq2seq_suite.strategies.base import IN_PARALLEL, NO_WINDOW, Strategy, StrategyOptions
-from seq2seq_suite.strategies.boxes import bells, choose_bin
+from seq2seq_suite.strategies.boxes import gaussian_targets, sample_bin
 from seq2seq_suite.strategies.search import NEVER, SearchOptions
 from seq2seq_suite.types import SPECIALS, Batch, Constraint, Hypothesis, Loss, States
 
@@ -97,7 +97,7 @@ class Slots(Strategy):
         classes = logits[:, :, -1, self.first_label :].log_softmax(-1)
         places = (target[:, :, :-1] - len(SPECIALS)).clamp(min=0)
         labels = (target[:, :, -1] - self.first_label).clamp(min=0)
-        missed_BNK = -torch.einsum("bnjv,bkjv->bnk", bins, bells(places, self.boxes))
+        missed_BNK = -torch.einsum("bnjv,bkjv->bnk", bins, gaussian_targets(places, self.boxes))
         wrong_BNK = -classes.gather(2, labels.unsqueeze(1).expand(-1, classes.size(1), -1))
         slots = self._match(missed_BNK.detach() + wrong_BNK.detach() + self._distances(places), real)
         rows, numbers = real.nonzero(as_tuple=True)
@@ -112,9 +112,9 @@ class Slots(Strategy):
 
     def _logits(self, model: Seq2Seq, states: States) -> Tensor:
         """(B,N,5,V) float32."""
-        prompt = model.prepare(states)
-        hidden, _ = model.decode(model.dropout(self.head(states)), None, prompt)
-        return model.logits(self.head.groups(hidden).flatten(1, 2), prompt).float().unflatten(1, (-1, GROUP))
+        memory = model.prepare(states)
+        hidden, _ = model.decode(model.dropout(self.head(states)), None, memory)
+        return model.logits(self.head.groups(hidden).flatten(1, 2), memory).float().unflatten(1, (-1, GROUP))
 
     def _targets(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Groups of symbols (B,K,5), and (B,K) bool which of them are objects."""
@@ -160,7 +160,7 @@ class Slots(Strategy):
         for place in range(GROUP - 1):
             scores = logits[:, :, place, len(SPECIALS) : self.first_label]
             never = numbers == self.boxes.bins - 1 if place < 2 else numbers <= corners[-2].unsqueeze(2)
-            corners.append(choose_bin(scores.masked_fill(never, NEVER).flatten(0, 1), self.boxes)
+            corners.append(sample_bin(scores.masked_fill(never, NEVER).flatten(0, 1), self.boxes)
                            .view(label.shape))
         symbols = torch.stack((*(len(SPECIALS) + corner for corner in corners), self.first_label + label), 2)
         return [[Hypothesis(tuple(row), score, True, details={"certainties": tuple(sure)})] for row, score, sure

@@ -30,12 +30,12 @@ def plain(model, source, previous):
 def test_source_and_target_are_one_sequence(make_model, make_batch, kind):
     model = make_model(SIZES, encoder="none", **kind)
     batch = make_batch([3, 6, 1], [4, 2, 5])
-    prompt = model.prepare(model.encode(batch))
+    memory = model.prepare(model.encode(batch))
     previous = shift_right(batch.target)
-    hidden, _ = model.decode(model.embed(previous, prompt), causal(5), prompt)
+    hidden, _ = model.decode(model.embed(previous, memory), causal(5), memory)
     for row, (source, target) in enumerate(zip(batch.source_mask.sum(1), batch.target_mask.sum(1), strict=True)):
         expected = plain(model, batch.source[row, :source], previous[row, :target])[0]
-        torch.testing.assert_close(prompt.states.values[row, :source], expected[:source], **CLOSE)
+        torch.testing.assert_close(memory.states.values[row, :source], expected[:source], **CLOSE)
         torch.testing.assert_close(hidden[row, :target], expected[source:], **CLOSE)
 
 

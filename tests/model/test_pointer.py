@@ -91,11 +91,11 @@ def test_search_scores_what_training_would(make_model, make_batch, beam_size):
         alone = replace(batch, source=batch.source[row : row + 1], source_mask=batch.source_mask[row : row + 1],
                         target=symbols, target_mask=mask)
         # The search renormalises without the three symbols that it never writes.
-        prompt = model.prepare(model.encode(alone))
+        memory = model.prepare(model.encode(alone))
         previous = torch.cat((torch.ones(1, 1, dtype=torch.int64), symbols[:, :-1]), 1)
         visible = torch.ones(symbols.size(1), symbols.size(1), dtype=torch.bool).tril().unsqueeze(0)
-        hidden, _ = model.decode(model.embed(previous, prompt), visible, prompt)
-        logits = model.logits(hidden, prompt).index_fill(2, torch.tensor([0, 1, 3]), float("-inf"))
+        hidden, _ = model.decode(model.embed(previous, memory), visible, memory)
+        logits = model.logits(hidden, memory).index_fill(2, torch.tensor([0, 1, 3]), float("-inf"))
         expected = logits.log_softmax(-1).gather(2, symbols.unsqueeze(2)).sum().item()
         assert hypotheses[0].score == pytest.approx(expected, rel=1e-4)
 

@@ -16,13 +16,13 @@ KINDS = [{"cell": "lstm"}, {"cell": "gru"}, {"cell": "gru", "encoder": "rnn", "e
 def test_cached_decoding_is_uncached_decoding(make_model, make_batch, kind):
     model, batch = make_model(decoder="rnn", **kind), make_batch([4, 7], [7, 7])
     states = model.encode(batch)
-    prompt, cache, outputs = model.prepare(states), model.decoder.new_cache(states.values), []
+    memory, cache, outputs = model.prepare(states), model.decoder.new_cache(states.values), []
     for length in (1, 3, 1, 2):
         first = cache.length
-        hidden, cache = model.decode(model.embed(batch.target[:, first : first + length], prompt, offset=first), None,
-                                     prompt, cache)
+        hidden, cache = model.decode(model.embed(batch.target[:, first : first + length], memory, offset=first), None,
+                                     memory, cache)
         outputs.append(hidden)
-    expected, nothing = model.decode(model.embed(batch.target, prompt), None, prompt)
+    expected, nothing = model.decode(model.embed(batch.target, memory), None, memory)
     torch.testing.assert_close(torch.cat(outputs, 1), expected, **CLOSE)
     assert cache.length == 7 and nothing is None
 

@@ -151,13 +151,13 @@ def test_a_universal_decoder_with_a_cache_is_one_without(make_model, make_batch,
     model = make_model(decoder_steps=3, positions=positions, norm_placement=placement)
     batch = make_batch([3, 5], [6, 6])
     states = model.encode(batch)
-    prompt, cache, outputs = model.prepare(states), model.decoder.new_cache(states.values), []
+    memory, cache, outputs = model.prepare(states), model.decoder.new_cache(states.values), []
     for length in pieces:
         first = cache.length
-        x = model.embed(batch.target[:, first : first + length], prompt, offset=first)
-        hidden, cache = model.decode(x, causal(length, past=first), prompt, cache)
+        x = model.embed(batch.target[:, first : first + length], memory, offset=first)
+        hidden, cache = model.decode(x, causal(length, past=first), memory, cache)
         outputs.append(hidden)
-    expected, _ = model.decode(model.embed(batch.target, prompt), causal(6), prompt)
+    expected, _ = model.decode(model.embed(batch.target, memory), causal(6), memory)
     torch.testing.assert_close(torch.cat(outputs, 1), expected, rtol=1e-4, atol=1e-5)
     assert cache.length == 6 and len(cache.layers) == 6
 

@@ -39,24 +39,24 @@ def case(request, make_model, make_batch):
 @torch.inference_mode()
 def test_step_by_step_with_a_cache(case):
     model, batch, logits = case
-    prompt, target_in = model.prepare(model.encode(batch)), shift_right(batch.target)
-    cache = model.new_cache(prompt)
+    memory, target_in = model.prepare(model.encode(batch)), shift_right(batch.target)
+    cache = model.new_cache(memory)
     for step in range(target_in.size(1)):
-        assert model.written(cache, prompt) == step
-        x = model.embed(target_in[:, step : step + 1], prompt, offset=step)
-        hidden, cache = model.decode(x, None, prompt, cache)
-        torch.testing.assert_close(model.logits(hidden, prompt), logits[:, step : step + 1], **CLOSE)
+        assert model.written(cache, memory) == step
+        x = model.embed(target_in[:, step : step + 1], memory, offset=step)
+        hidden, cache = model.decode(x, None, memory, cache)
+        torch.testing.assert_close(model.logits(hidden, memory), logits[:, step : step + 1], **CLOSE)
 
 
 @torch.inference_mode()
 def test_sentences_that_leave_and_rows_side_by_side(case):
     model, batch, logits = case
-    prompt, target_in = model.prepare(model.encode(batch)), shift_right(batch.target)
-    x = model.embed(target_in[:, :2], prompt)
-    _, cache = model.decode(x, causal(2), prompt, model.new_cache(prompt))
+    memory, target_in = model.prepare(model.encode(batch)), shift_right(batch.target)
+    x = model.embed(target_in[:, :2], memory)
+    _, cache = model.decode(x, causal(2), memory, model.new_cache(memory))
     sentences = torch.tensor([2, 0])
     rows = sentences.repeat_interleave(2)
-    left, cache = prompt.select(sentences), cache.select(rows)
+    left, cache = memory.select(sentences), cache.select(rows)
     hidden, _ = model.decode(model.embed(target_in[rows, 2:3], left, offset=2), None, left, cache)
     torch.testing.assert_close(model.logits(hidden, left), logits[rows, 2:3], **CLOSE)
 
@@ -77,9 +77,9 @@ def test_the_loss_and_the_chances_of_single_symbols(case):
     found = strategy_of(Autoregressive).loss(model, batch).sums["cross_entropy"]
     expected = functional.cross_entropy(logits[batch.target_mask], batch.target[batch.target_mask], reduction="sum")
     torch.testing.assert_close(found, expected, **CLOSE)
-    prompt, target_in = model.prepare(model.encode(batch)), shift_right(batch.target)
-    hidden, _ = model.decode(model.embed(target_in, prompt), causal(target_in.size(1)), prompt, mask=batch.target_mask)
-    chances, likeliest, _ = model.choose(hidden, prompt, batch.target, batch.target_mask)
+    memory, target_in = model.prepare(model.encode(batch)), shift_right(batch.target)
+    hidden, _ = model.decode(model.embed(target_in, memory), causal(target_in.size(1)), memory, mask=batch.target_mask)
+    chances, likeliest, _ = model.gather_log_probs(hidden, memory, batch.target, batch.target_mask)
     log_probs = logits.log_softmax(-1)
     symbols = batch.target.unsqueeze(1).expand(-1, target_in.size(1), -1)
     torch.testing.assert_close(chances[batch.target_mask], log_probs.gather(2, symbols)[batch.target_mask], **CLOSE)
@@ -102,10 +102,10 @@ def test_with_a_guide(make_model, make_parsing):
 def test_what_a_strategy_adds_to_the_logits(make_model, make_batch):
     model, batch = make_model(), make_batch([5, 3], [4, 6])
     strategy = strategy_of(Sets, sets=SetOptions(head="label_wise", pointer=True))
-    prompt, target_in = strategy.remember(model, batch), shift_right(batch.target)
-    hidden, _ = model.decode(model.embed(target_in, prompt), causal(6), prompt)
+    memory, target_in = strategy.remember(model, batch), shift_right(batch.target)
+    hidden, _ = model.decode(model.embed(target_in, memory), causal(6), memory)
     without = model(batch.source, batch.source_mask, target_in)
-    torch.testing.assert_close(model.logits(hidden, prompt) - without, prompt.added(hidden), **CLOSE)
+    torch.testing.assert_close(model.logits(hidden, memory) - without, memory.added(hidden), **CLOSE)
 
 
 def test_only_a_decoder_that_reads_a_source_has_it_for_a_prefix(make_model):

@@ -46,8 +46,8 @@ def test_padding_changes_nothing_at_real_positions(make_model, backbone, trainin
 
     def hidden(model, batch, visible_target):
         states = model.encode(batch)
-        prompt, length = model.prepare(states), batch.target.size(1)
-        out, _ = model.decode(model.embed(batch.target, prompt), causal(length), prompt, mask=visible_target)
+        memory, length = model.prepare(states), batch.target.size(1)
+        out, _ = model.decode(model.embed(batch.target, memory), causal(length), memory, mask=visible_target)
         return states.values[:, :5], out[:, :4]
 
     for mode in (True, training):  # PowerNorm's first pass gathers the statistics that its second may use
@@ -63,12 +63,12 @@ def test_a_later_symbol_never_changes_an_earlier_output(make_model, backbone):
     torch.manual_seed(3)
     target = torch.randint(4, 9, (2, 6))
     batch = batch_of(torch.randint(4, 11, (2, 5)), [3, 5], target)
-    prompt = model.prepare(model.encode(batch))
-    expected, _ = model.decode(model.embed(target, prompt), causal(6), prompt)
+    memory = model.prepare(model.encode(batch))
+    expected, _ = model.decode(model.embed(target, memory), causal(6), memory)
     for place in range(6):
         changed = target.clone()
         changed[:, place] = (changed[:, place] - 4 + 1) % 5 + 4
-        got, _ = model.decode(model.embed(changed, prompt), causal(6), prompt)
+        got, _ = model.decode(model.embed(changed, memory), causal(6), memory)
         torch.testing.assert_close(got[:, :place], expected[:, :place], **CLOSE)
         assert not torch.allclose(got[:, place], expected[:, place], atol=1e-3)
 
@@ -82,14 +82,14 @@ def test_cached_decoding_is_uncached_decoding(make_model, backbone, pieces):
     torch.manual_seed(4)
     target = torch.randint(4, 9, (2, 7))
     states = model.encode(batch_of(torch.randint(4, 11, (2, 5)), [3, 5], target))
-    prompt, cache, outputs = model.prepare(states), model.decoder.new_cache(states.values), []
+    memory, cache, outputs = model.prepare(states), model.decoder.new_cache(states.values), []
     for length in pieces:
         first = cache.length
-        x = model.embed(target[:, first : first + length], prompt, offset=first)
+        x = model.embed(target[:, first : first + length], memory, offset=first)
         visible = None if length == 1 else causal(length, past=first)
-        hidden, cache = model.decode(x, visible, prompt, cache)
+        hidden, cache = model.decode(x, visible, memory, cache)
         outputs.append(hidden)
-    expected, no_cache = model.decode(model.embed(target, prompt), causal(7), prompt)
+    expected, no_cache = model.decode(model.embed(target, memory), causal(7), memory)
     torch.testing.assert_close(torch.cat(outputs, 1), expected, **CLOSE)
     assert cache.length == 7 and no_cache is None
 
@@ -102,12 +102,12 @@ def test_a_selected_cache_goes_on_from_the_selected_rows(make_model, backbone):
     past, following = torch.randint(4, 9, (4, 3)), torch.randint(4, 9, (4, 2))
     # One sentence with four beams, so that rows may be reordered freely.
     states = model.encode(batch_of(torch.randint(4, 11, (1, 5)), [4], past[:1]))
-    prompt = model.prepare(states)
-    _, cache = model.decode(model.embed(past, prompt), causal(3), prompt,
+    memory = model.prepare(states)
+    _, cache = model.decode(model.embed(past, memory), causal(3), memory,
                             model.decoder.new_cache(states.values.expand(4, -1, -1)))
-    got, _ = model.decode(model.embed(following, prompt, offset=3), causal(2, past=3), prompt, cache.select(rows))
+    got, _ = model.decode(model.embed(following, memory, offset=3), causal(2, past=3), memory, cache.select(rows))
     whole = torch.cat((past[rows], following), 1)
-    expected, _ = model.decode(model.embed(whole, prompt), causal(5), prompt)
+    expected, _ = model.decode(model.embed(whole, memory), causal(5), memory)
     torch.testing.assert_close(got, expected[:, 3:], **CLOSE)
 
 

@@ -33,7 +33,7 @@ class Sentence:
     def __init__(self, model: Seq2Seq, strategy: Strategy, batch: Batch, row: int):
         one = alone(batch, row)
         self.model, self.strategy, self.states = model, strategy, model.encode(one)
-        self.prompt = model.prepare(self.states)
+        self.memory = model.prepare(self.states)
         self.length = self.states.values.size(1)
         self.target = one.target[0].tolist()
 
@@ -47,7 +47,7 @@ class Sentence:
                 copied = round(place * (self.length - 1) / (count - 1)) if count > 1 else 0
                 inputs.append(self.states.values[0, copied])
         visible = torch.ones(1, count, count, dtype=torch.bool)
-        return self.model.decode(self.model.place(torch.stack(inputs).unsqueeze(0)), visible, self.prompt)[0][0]
+        return self.model.decode(self.model.place(torch.stack(inputs).unsqueeze(0)), visible, self.memory)[0][0]
 
     def scores(self, hidden: Tensor, *, never: tuple[int, ...] = ()) -> Tensor:
         """(C,V) log-probabilities, `never` left out of what they are shared among."""

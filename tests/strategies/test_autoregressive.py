@@ -32,10 +32,10 @@ def gradients(model) -> dict[str, torch.Tensor]:
 
 def test_the_loss_is_the_summed_cross_entropy_of_each_symbol_given_those_before(make_model, make_batch):
     model, batch = make_model(), make_batch([5, 3], [4, 6])
-    prompt = model.prepare(model.encode(batch))
+    memory = model.prepare(model.encode(batch))
     expected = 0.0
     for row, length in enumerate((4, 6)):
-        one = prompt.select(torch.tensor([row]))
+        one = memory.select(torch.tensor([row]))
         symbols = [BEGIN, *batch.target[row, : length - 1].tolist()]
         hidden, _ = model.decode(model.embed(torch.tensor([symbols]), one), causal(length), one)
         expected += functional.cross_entropy(model.output(hidden)[0], batch.target[row, :length], reduction="sum",
@@ -112,10 +112,10 @@ def test_a_batch_of_prompts_alone_has_no_loss(make_model, make_batch):
 
 def test_scheduled_sampling_of_one_reads_the_models_own_predictions(make_model, make_batch):
     model, batch = make_model().train(), make_batch([5, 3], [4, 6])
-    prompt = model.prepare(model.encode(batch))
+    memory = model.prepare(model.encode(batch))
 
     def hidden_after(previous: torch.Tensor) -> torch.Tensor:
-        return model.decode(model.embed(previous, prompt), causal(6), prompt)[0]
+        return model.decode(model.embed(previous, memory), causal(6), memory)[0]
 
     predictions = model.output(hidden_after(shift_right(batch.target))).argmax(-1)
     assert not torch.equal(predictions, batch.target)

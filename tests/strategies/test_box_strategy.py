@@ -11,7 +11,7 @@ from plain import alone
 
 from seq2seq_suite.model.layers import causal
 from seq2seq_suite.sizes import BoxOptions, Sizes
-from seq2seq_suite.strategies.boxes import Boxes, choose_bin, gaze
+from seq2seq_suite.strategies.boxes import Boxes, box_position, sample_bin
 from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.strategies.slots import Slots
 from seq2seq_suite.types import BEGIN, END, SPECIALS, Batch
@@ -47,11 +47,11 @@ def bell(scores: torch.Tensor, place: int) -> float:
 
 def hidden_of(model, one: Batch, symbols: list[int]) -> torch.Tensor:
     """(T,D) behind BEGIN and whole groups of symbols, all at once."""
-    prompt = model.prepare(model.encode(one))
-    x = model.embed(torch.tensor([[BEGIN, *symbols]]), prompt)
+    memory = model.prepare(model.encode(one))
+    x = model.embed(torch.tensor([[BEGIN, *symbols]]), memory)
     padded = torch.tensor([*symbols, *[FIRST_BIN] * (-len(symbols) % 5 or 5)]).view(-1, 5)
-    seen = gaze(padded, OPTIONS, x.size(2)).flatten(0, 1)[: x.size(1)]
-    return model.decode(x + seen, causal(x.size(1)), prompt)[0][0]
+    seen = box_position(padded, OPTIONS, x.size(2)).flatten(0, 1)[: x.size(1)]
+    return model.decode(x + seen, causal(x.size(1)), memory)[0][0]
 
 
 @torch.no_grad()
@@ -169,8 +169,8 @@ def test_bins_are_drawn_from_the_likeliest_that_hold_the_share():
     scores = torch.tensor([0.1, 0.4, 0.15, 0.3, 0.05]).log().expand(4000, -1)
     torch.manual_seed(1)
     for top_p, kept in ((0.69, {1, 3}), (0.71, {1, 2, 3}), (0.39, {1})):
-        drawn = choose_bin(scores, replace(OPTIONS, top_p=top_p)).tolist()
+        drawn = sample_bin(scores, replace(OPTIONS, top_p=top_p)).tolist()
         assert set(drawn) == kept
-    assert drawn.count(1) == 4000 and choose_bin(scores[:1], OPTIONS).tolist() == [1]
-    drawn = choose_bin(scores, replace(OPTIONS, top_p=0.69)).tolist()
+    assert drawn.count(1) == 4000 and sample_bin(scores[:1], OPTIONS).tolist() == [1]
+    drawn = sample_bin(scores, replace(OPTIONS, top_p=0.69)).tolist()
     assert drawn.count(1) / 4000 == pytest.approx(0.4 / 0.7, abs=0.03)

@@ -18,8 +18,8 @@ from seq2seq_suite.types import BEGIN, END, Hypothesis
 
 def log_probabilities(model, one, symbols: tuple[int, ...]) -> list[float]:
     """Of each symbol and END, given those before it."""
-    prompt, inputs = model.prepare(model.encode(one)), torch.tensor([[BEGIN, *symbols]])
-    hidden, _ = model.decode(model.embed(inputs, prompt), causal(inputs.size(1)), prompt)
+    memory, inputs = model.prepare(model.encode(one)), torch.tensor([[BEGIN, *symbols]])
+    hidden, _ = model.decode(model.embed(inputs, memory), causal(inputs.size(1)), memory)
     scores = model.output(hidden)[0].log_softmax(-1)
     return [float(scores[place, symbol]) for place, symbol in enumerate((*symbols, END))]
 

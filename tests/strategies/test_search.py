@@ -25,9 +25,9 @@ def generate(model, batch: Batch, limit: list[int], constraint=None, auxiliaries
 
 def log_probability(model, batch: Batch, row: int, symbols: tuple[int, ...], *, steps: int = 99) -> float:
     """log p(symbols END), without a cache, or of its first steps; an END that the limit forces costs its due too."""
-    prompt = model.prepare(model.encode(batch)).select(torch.tensor([row]))
+    memory = model.prepare(model.encode(batch)).select(torch.tensor([row]))
     previous = torch.tensor([[BEGIN, *symbols]])
-    hidden, _ = model.decode(model.embed(previous, prompt), causal(previous.size(1)), prompt)
+    hidden, _ = model.decode(model.embed(previous, memory), causal(previous.size(1)), memory)
     logits = model.output(hidden)[0].index_fill(1, torch.tensor(NEVER_WRITTEN), float("-inf"))
     chosen = logits.log_softmax(-1).gather(1, torch.tensor([*symbols, END]).unsqueeze(1)).squeeze(1)
     return float(chosen[:steps].sum().detach())
@@ -47,10 +47,10 @@ def test_the_length_penalty_is_its_formula():
 def test_greedy_takes_the_likeliest_symbol_each_time(make_model, make_batch, seed):
     model, batch = make_model(seed=seed), make_batch([5, 3], [2, 2], seed=seed)
     for row, (hypothesis,) in enumerate(generate(model, batch, [9, 9])):
-        prompt, symbols = model.prepare(model.encode(batch)).select(torch.tensor([row])), [BEGIN]
+        memory, symbols = model.prepare(model.encode(batch)).select(torch.tensor([row])), [BEGIN]
         while symbols[-1] != END and len(symbols) < 9:
             previous = torch.tensor([symbols])
-            hidden, _ = model.decode(model.embed(previous, prompt), causal(len(symbols)), prompt)
+            hidden, _ = model.decode(model.embed(previous, memory), causal(len(symbols)), memory)
             logits = model.output(hidden)[0, -1].index_fill(0, torch.tensor(NEVER_WRITTEN), float("-inf"))
             symbols.append(int(logits.argmax()))
         written = tuple(symbol for symbol in symbols[1:] if symbol != END)

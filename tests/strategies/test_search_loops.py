@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from seq2seq_suite import kernels
 from seq2seq_suite.model.layers import causal
-from seq2seq_suite.model.seq2seq import Prompt
+from seq2seq_suite.model.seq2seq import Memory
 from seq2seq_suite.sizes import Sizes
 from seq2seq_suite.strategies.autoregressive import Autoregressive
 from seq2seq_suite.strategies.search import SearchOptions
@@ -35,7 +35,7 @@ class Plain:
     def __init__(self, model, batch: Batch, row: int, *, weight: float = 0.0, constraint=None):
         self.model, self.weight, self.constraint, self.batch = model, weight, constraint, alone(batch, row)
         states = model.encode(self.batch)
-        self.prompt, self.outputs = model.prepare(states), {}
+        self.memory, self.outputs = model.prepare(states), {}
         if weight:
             scores = with_ctc().auxiliaries["ctc"].head(states)[0].tolist()
             for path in itertools.product(range(7), repeat=len(scores)):
@@ -54,7 +54,7 @@ class Plain:
     def following(self, prefix: tuple[int, ...], limit: int) -> dict[int, float]:
         """The score of each symbol behind a prefix; at the limit of END alone."""
         inputs = torch.tensor([[BEGIN, *prefix]])
-        hidden, _ = self.model.decode(self.model.embed(inputs, self.prompt), causal(inputs.size(1)), self.prompt)
+        hidden, _ = self.model.decode(self.model.embed(inputs, self.memory), causal(inputs.size(1)), self.memory)
         logits = self.model.output(hidden)[0, -1].index_fill(0, torch.tensor(UNREADABLE), NEVER)
         if self.constraint is not None:
             state = self.constraint.start(self.batch, torch.tensor([limit]))
@@ -110,21 +110,21 @@ class Chain:
         return States(batch.source.unsqueeze(2), batch.source_mask)
 
     def prepare(self, states):
-        return Prompt(None, None, states)
+        return Memory(None, None, states)
 
-    def new_cache(self, prompt):
-        return Counted(prompt.states.mask)
+    def new_cache(self, memory):
+        return Counted(memory.states.mask)
 
-    def written(self, cache, prompt):
+    def written(self, cache, memory):
         return 0
 
-    def embed(self, symbols, prompt, **_):
+    def embed(self, symbols, memory, **_):
         return functional.one_hot(symbols, len(self.table)).float()
 
-    def decode(self, x, visible, prompt, cache):
+    def decode(self, x, visible, memory, cache):
         return x, cache
 
-    def logits(self, hidden, prompt):
+    def logits(self, hidden, memory):
         return hidden @ self.table
 
 

@@ -118,9 +118,9 @@ def test_the_set_loss_is_its_plain_loop(make_model, make_batch, monkeypatch, see
     batch, expected, erred = set_batch(make_batch, targets), 0.0, 0
     for row, target in enumerate(targets):
         one = alone(batch, row)
-        prompt, missing, inputs = model.prepare(model.encode(one)), set(target[:-1]), [BEGIN]
+        memory, missing, inputs = model.prepare(model.encode(one)), set(target[:-1]), [BEGIN]
         for _ in range(len(target) + 1):
-            hidden, _ = model.decode(model.embed(torch.tensor([inputs]), prompt), causal(len(inputs)), prompt)
+            hidden, _ = model.decode(model.embed(torch.tensor([inputs]), memory), causal(len(inputs)), memory)
             scores = model.output(hidden)[0, -1].log_softmax(0).tolist()
             expected -= math.log(sum(math.exp(scores[symbol]) for symbol in missing or {END}))
             if not missing:
@@ -227,9 +227,9 @@ def test_a_beam_with_a_label_head_scores_what_the_loss_scores(make_model, make_b
             lone = replace(batch, source=batch.source[row : row + 1], source_mask=batch.source_mask[row : row + 1],
                            target=target, target_mask=torch.ones_like(target, dtype=torch.bool),
                            given=torch.zeros_like(target, dtype=torch.bool))
-            prompt = strategy.remember(model, lone)
-            hidden = strategy._hidden(model, lone, prompt, torch.cat((torch.tensor([[BEGIN]]), target[:, :-1]), 1))
-            logits = model.logits(hidden, prompt)
+            memory = strategy.remember(model, lone)
+            hidden = strategy._hidden(model, lone, memory, torch.cat((torch.tensor([[BEGIN]]), target[:, :-1]), 1))
+            logits = model.logits(hidden, memory)
             logits[..., [0, 1, 3]] = float("-inf")  # the search never writes these
             expected = logits.log_softmax(-1).gather(2, target.unsqueeze(2)).sum()
             assert hypothesis.score == pytest.approx(float(expected), abs=1e-3)

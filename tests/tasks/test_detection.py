@@ -20,7 +20,7 @@ from seq2seq_suite import cli
 from seq2seq_suite.data.batching import collate
 from seq2seq_suite.miniworld import rows as embedded
 from seq2seq_suite.model.picture import plane
-from seq2seq_suite.strategies.boxes import GROUP, Boxes, gaze
+from seq2seq_suite.strategies.boxes import GROUP, Boxes, box_position
 from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.strategies.slots import Slots
 from seq2seq_suite.tasks.detection.task import NOISE
@@ -191,10 +191,10 @@ def test_the_loss_is_that_of_the_places_asked_for(make_model):
     loss = strategy.loss(model, batch)
     objects = sum(len(example.reference.boxes) for example in examples[:2])
     assert loss.counts == strategy.counts(model, batch) == {"coordinates": 4 * objects, "classes": 12}
-    prompt = model.prepare(model.encode(batch))
-    hidden = strategy._hidden(model, batch, prompt,
+    memory = model.prepare(model.encode(batch))
+    hidden = strategy._hidden(model, batch, memory,
                               torch.cat((torch.ones(2, 1, dtype=torch.long), batch.target[:, :-1]), 1))
-    logits, expected = model.logits(hidden, prompt).float(), {"coordinates": 0.0, "classes": 0.0}
+    logits, expected = model.logits(hidden, memory).float(), {"coordinates": 0.0, "classes": 0.0}
     first_label = len(SPECIALS) + 48
     for row in range(2):
         for place, symbol in enumerate(batch.target[row].tolist()):
@@ -211,19 +211,19 @@ def test_where_a_box_stands_is_told_as_far_as_it_is_written(make_model):
     task, _ = fitted()
     patches = plane(6, 6, 16).view(6, 6, 16)
     group = torch.tensor([[8, 16, 24, 40, 0]]) + len(SPECIALS)  # 8 bins a patch: rows 1 to 3, columns 2 to 5
-    seen = gaze(group, task.sizes().boxes, 16)[0]
+    seen = box_position(group, task.sizes().boxes, 16)[0]
     assert (seen[0] == 0.0).all() and (seen[1, 8:] == 0.0).all()
     # The middle of patch 1, 2.
-    corner = gaze(group + torch.tensor([3.5, 3.5, 0.0, 0.0, 0.0]), task.sizes().boxes, 16)[0]
+    corner = box_position(group + torch.tensor([3.5, 3.5, 0.0, 0.0, 0.0]), task.sizes().boxes, 16)[0]
     torch.testing.assert_close(corner[2], patches[1, 2])
     torch.testing.assert_close(corner[1, :8], patches[1, 2, :8])
-    centred = gaze(torch.tensor([[11, 19, 28, 36, 0]]) + len(SPECIALS), task.sizes().boxes, 16)[0]
+    centred = box_position(torch.tensor([[11, 19, 28, 36, 0]]) + len(SPECIALS), task.sizes().boxes, 16)[0]
     torch.testing.assert_close(centred[4], patches[2, 3])
     torch.testing.assert_close(centred[3], torch.cat((patches[2, 0, :8], centred[2, 8:])))
     for place in range(GROUP):
         later = group.clone()
         later[0, place:] += 1
-        assert (gaze(later, task.sizes().boxes, 16)[0, : place + 1] == seen[: place + 1]).all()
+        assert (box_position(later, task.sizes().boxes, 16)[0, : place + 1] == seen[: place + 1]).all()
 
 
 def test_what_is_written_step_by_step_is_what_the_loss_scores(make_model):
@@ -232,12 +232,12 @@ def test_what_is_written_step_by_step_is_what_the_loss_scores(make_model):
     strategy = strategy_of(Boxes, boxes=task.sizes().boxes)
     batch = collate(task.encode(examples[:3]), "detection")
     found = strategy.generate(model, batch, options=SearchOptions(), limit=torch.full((3,), 99))
-    prompt, first_label = model.prepare(model.encode(batch)), len(SPECIALS) + 48
+    memory, first_label = model.prepare(model.encode(batch)), len(SPECIALS) + 48
     written = torch.tensor([best[0].symbols for best in found])
     batch = replace(batch, target_mask=torch.ones(3, written.size(1) + 2, dtype=torch.bool))
     for number, place in enumerate(range(GROUP - 1, written.size(1), GROUP)):
         previous = torch.cat((torch.full((3, 1), BEGIN), written, torch.zeros(3, 1, dtype=torch.long)), 1)
-        classes = model.logits(strategy._hidden(model, batch, prompt, previous), prompt)[:, place, first_label:]
+        classes = model.logits(strategy._hidden(model, batch, memory, previous), memory)[:, place, first_label:]
         sure, likeliest = classes.softmax(-1), classes.argmax(-1)
         for row, best in enumerate(found):
             assert best[0].details["certainties"][number] == pytest.approx(float(sure[row, :-1].max()), rel=1e-3)

@@ -83,12 +83,12 @@ def test_texts_are_judged_by_the_product_of_all_steps(make_model):
     for example, (hypothesis,) in zip(examples, found, strict=False):
         total, cache, previous = 0.0, None, BEGIN
         alone = collate(task.encode([example]), "language_model")
-        prompt = model.prepare(model.encode(alone))
-        cache = model.decoder.new_cache(prompt.states.values)
+        memory = model.prepare(model.encode(alone))
+        cache = model.decoder.new_cache(memory.states.values)
         for step, symbol in enumerate([*task.target.pieces.encode(example.source), END]):
-            x = model.embed(torch.tensor([[previous]]), prompt, offset=step)
-            hidden, cache = model.decode(x, None, prompt, cache)
-            total += float(model.logits(hidden, prompt).log_softmax(-1)[0, 0, symbol])
+            x = model.embed(torch.tensor([[previous]]), memory, offset=step)
+            hidden, cache = model.decode(x, None, memory, cache)
+            total += float(model.logits(hidden, memory).log_softmax(-1)[0, 0, symbol])
             previous = symbol
         assert hypothesis.score == pytest.approx(total, abs=1e-3)
         assert task.read_hypothesis(hypothesis, example) == hypothesis.score
@@ -110,11 +110,11 @@ def test_beginnings_of_any_length_are_continued_as_a_plain_loop_does(make_model,
         return
     for text, (hypothesis,) in zip(texts, found, strict=True):
         symbols = [BEGIN, *task.target.pieces.encode(text)]
-        prompt = model.prepare(model.encode(beginnings(task, [text])))
+        memory = model.prepare(model.encode(beginnings(task, [text])))
         for _ in range(steps - 1):
             visible = torch.ones(len(symbols), len(symbols)).tril().bool().unsqueeze(0)
-            hidden, _ = model.decode(model.embed(torch.tensor([symbols]), prompt), visible, prompt)
-            logits = model.logits(hidden, prompt)[0, -1]
+            hidden, _ = model.decode(model.embed(torch.tensor([symbols]), memory), visible, memory)
+            logits = model.logits(hidden, memory)[0, -1]
             logits[[PAD, BEGIN, UNKNOWN]] = -math.inf
             symbols.append(int(logits.argmax()))
             if symbols[-1] == END:

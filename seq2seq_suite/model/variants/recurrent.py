@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from seq2seq_suite.model.attention import KeysValues
-from seq2seq_suite.model.decoder import Cache, Memory
+from seq2seq_suite.model.decoder import Cache, CrossKeysValues
 from seq2seq_suite.model.dropout import Dropout
 from seq2seq_suite.model.layers import LayerShape
 from seq2seq_suite.model.norms import build_norm
@@ -97,21 +97,21 @@ class RecurrentDecoder(nn.Module):
         self.output = nn.Linear(3 * width, width)
         self.dropout = Dropout(dropout_rate)
 
-    def remember(self, memory: States) -> Memory:
+    def remember(self, memory: States) -> CrossKeysValues:
         """Keys and values (B,1,S,D) of the memory (B,S,D), and the states that decoding begins with."""
         keys = self.key(memory.values).unsqueeze(1)
         weight = memory.mask.unsqueeze(2).to(memory.values.dtype)
         mean = (memory.values * weight).sum(1) / weight.sum(1).clamp(min=1.0)
         start = torch.tanh(self.begin(mean)).unflatten(1, (len(self.cells), self.width))
-        return Memory((KeysValues(keys, memory.values.unsqueeze(1)), CellStates(start, torch.zeros_like(start))),
-                      memory.mask.unsqueeze(1))
+        layers = KeysValues(keys, memory.values.unsqueeze(1)), CellStates(start, torch.zeros_like(start))
+        return CrossKeysValues(layers, memory.mask.unsqueeze(1))
 
     def new_cache(self, like: Tensor) -> Cache:
         """No states yet, for inputs like x (N,T,D)."""
         nothing = like.new_empty(like.size(0), 0, self.width)
         return Cache((CellStates(nothing, nothing),))
 
-    def forward(self, x: Tensor, visible: Tensor | None, memory: Memory, cache: Cache | None = None,
+    def forward(self, x: Tensor, visible: Tensor | None, memory: CrossKeysValues, cache: Cache | None = None,
                 *, mask: Tensor | None = None, balance: list[Tensor] | None = None) -> tuple[Tensor, Cache | None]:
         """Hidden states of the target; see `TransformerDecoder.forward`.
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from seq2seq_suite.model.decoder import Cache, Memory, TransformerDecoder
+from seq2seq_suite.model.decoder import Cache, CrossKeysValues, TransformerDecoder
 from seq2seq_suite.model.encoder import TransformerEncoder
 from seq2seq_suite.model.layers import LayerShape
 from seq2seq_suite.model.positions import RelativePositions
@@ -69,7 +69,7 @@ class UniversalTransformerDecoder(TransformerDecoder):
     def new_cache(self, like: Tensor) -> Cache:
         return Cache(super().new_cache(like).layers * self.num_steps)
 
-    def through_layers(self, x: Tensor, visible: Tensor | None, memory: Memory | None, cache: Cache | None,
+    def through_layers(self, x: Tensor, visible: Tensor | None, memory: CrossKeysValues | None, cache: Cache | None,
                        mask: Tensor | None, balance: list[Tensor] | None) -> tuple[Tensor, Cache | None]:
         offset, caches = cache.length if cache is not None else 0, []
         for step in range(self.num_steps):
