@@ -168,21 +168,6 @@ class Batch:
 
 
 @dataclass(frozen=True)
-class Objects:
-    """What is in a picture.
-
-    Args:
-        boxes: (x1, y1, x2, y2) of each object in pixels, x to the right and y down.
-        labels: its class.
-        scores: how sure a detector is of each; empty for the truth.
-    """
-
-    boxes: tuple[tuple[float, float, float, float], ...] = ()
-    labels: tuple[str, ...] = ()
-    scores: tuple[float, ...] = ()
-
-
-@dataclass(frozen=True)
 class States:
     """What every front-end and every encoder returns: values (B,S',D) and mask (B,S').
 

@@ -36,7 +36,8 @@ MAY_IMPORT = {
                     "config_file", "kernels"},
 }
 # A type in an annotation is no dependency at run time: the builder reads the configuration's fields.
-FOR_TYPES_ONLY = {"model": {"config_backbone"}, "config_uses": {"config"}, "tasks": {"config"}, "training": {"tasks"}}
+FOR_TYPES_ONLY = {"model": {"config_backbone"}, "config_uses": {"config"}, "tasks": {"config"}, "training": {"tasks"},
+                  "metrics": {"data"}}
 # In the order in which to read them; with docstrings, and what they need of `types`.
 STUDENTS_PATH = ("model/attention.py", "model/layers.py", "model/encoder.py", "model/decoder.py", "model/seq2seq.py",
                  "strategies/autoregressive.py", "strategies/search.py", "strategies/beam.py",

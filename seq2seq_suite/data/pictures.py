@@ -13,7 +13,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from seq2seq_suite.files import read_bytes
-from seq2seq_suite.types import DataError, Objects
+from seq2seq_suite.types import DataError
 
 _LARGEST = 2**28  # bytes of an image file
 _SMALLEST = 2.0  # pixels: what is left of a box after cropping must be as wide and high
@@ -22,6 +22,21 @@ _LEAST_PAINTED = 640  # pixels of the longer side that a painted picture has, so
 # Okabe and Ito's colours, which most colour-blind people tell apart, without black.
 _COLOURS = ("#e69f00", "#56b4e9", "#009e73", "#f0e442", "#0072b2", "#d55e00", "#cc79a7")
 _DARK = 350  # sum of red, green and blue below which names are white
+
+
+@dataclass(frozen=True)
+class Objects:
+    """What is in a picture.
+
+    Args:
+        boxes: (x1, y1, x2, y2) of each object in pixels, x to the right and y down.
+        labels: its class.
+        scores: how sure a detector is of each; empty for the truth.
+    """
+
+    boxes: tuple[tuple[float, float, float, float], ...] = ()
+    labels: tuple[str, ...] = ()
+    scores: tuple[float, ...] = ()
 
 
 @runtime_checkable

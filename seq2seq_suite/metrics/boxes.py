@@ -5,11 +5,15 @@ from __future__ import annotations
 import contextlib
 import io
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from seq2seq_suite import __version__
-from seq2seq_suite.types import Objects, Score
+from seq2seq_suite.types import Score
+
+if TYPE_CHECKING:
+    from seq2seq_suite.data.pictures import Objects
 
 
 def average_precision(predictions: Sequence[Objects | None], references: Sequence[Objects], *,
@@ -30,6 +34,7 @@ def average_precision(predictions: Sequence[Objects | None], references: Sequenc
 
     Source: Lin et al. 2014 and cocodataset.org's evaluation.
 
+    >>> from seq2seq_suite.data.pictures import Objects
     >>> truth = Objects(((0.0, 0.0, 40.0, 40.0),), ("cat",))
     >>> found = Objects(((0.0, 0.0, 40.0, 30.0), (50.0, 50.0, 90.0, 90.0)), ("cat", "cat"), (0.9, 0.4))
     >>> figures = average_precision([found], [truth], labels=["cat"]).figures

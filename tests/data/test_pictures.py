@@ -9,9 +9,9 @@ import pytest
 
 pytest.importorskip("PIL", reason="comes with the extra `vision`")
 
-from seq2seq_suite.data.pictures import Augmentation, ImageFile, fit, mirror, scaled, turn, zoom
+from seq2seq_suite.data.pictures import Augmentation, ImageFile, Objects, fit, mirror, scaled, turn, zoom
 from seq2seq_suite.miniworld.pictures import SIDE, SIZES, pictures
-from seq2seq_suite.types import DataError, Objects
+from seq2seq_suite.types import DataError
 
 BOX = np.array([[10.0, 4.0, 22.0, 12.0]])
 

@@ -7,8 +7,8 @@ import pytest
 
 pytest.importorskip("pycocotools", reason="comes with the extra `vision`")
 
+from seq2seq_suite.data.pictures import Objects
 from seq2seq_suite.metrics.boxes import average_precision
-from seq2seq_suite.types import Objects
 
 
 def overlap(one, other) -> float:

@@ -18,13 +18,14 @@ pytest.importorskip("pycocotools", reason="comes with the extra `vision`")
 
 from seq2seq_suite import cli
 from seq2seq_suite.data.batching import collate
+from seq2seq_suite.data.pictures import Objects
 from seq2seq_suite.miniworld import rows as embedded
 from seq2seq_suite.model.picture import plane
 from seq2seq_suite.strategies.boxes import GROUP, Boxes, box_position
 from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.strategies.slots import Slots
 from seq2seq_suite.tasks.detection.task import NOISE
-from seq2seq_suite.types import BEGIN, END, SPECIALS, DataError, Example, Objects
+from seq2seq_suite.types import BEGIN, END, SPECIALS, DataError, Example
 
 SMALL = {"detection__height": 96, "detection__width": 96, "detection__stride": 16, "detection__bins": 48,
          "detection__channels": 8, "detection__instances": 6}

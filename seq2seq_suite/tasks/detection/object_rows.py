@@ -6,8 +6,9 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from seq2seq_suite.data.pictures import Objects
 from seq2seq_suite.files import parse_json
-from seq2seq_suite.types import DataError, Objects, shown
+from seq2seq_suite.types import DataError, shown
 
 NOISE = "noise"  # the class of what is no object, which no object may have
 _EXAMPLE = '{"boxes": [[x1, y1, x2, y2]], "labels": ["dog"], "scores": [0.9]}'

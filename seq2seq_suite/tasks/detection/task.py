@@ -25,7 +25,7 @@ from seq2seq_suite.config_section import (
 from seq2seq_suite.data.drawn import Drawn
 from seq2seq_suite.data.formats import Row
 from seq2seq_suite.data.options import Data
-from seq2seq_suite.data.pictures import Augmentation, ImageFile, Picture, fit, paint, scaled, surest
+from seq2seq_suite.data.pictures import Augmentation, ImageFile, Objects, Picture, fit, paint, scaled, surest
 from seq2seq_suite.files import atomic_write_text, read_json
 from seq2seq_suite.metrics.boxes import average_precision
 from seq2seq_suite.sizes import BoxOptions
@@ -33,7 +33,7 @@ from seq2seq_suite.tasks.base import Place, Source, Target, Task
 from seq2seq_suite.tasks.detection.object_rows import NOISE, objects_of, read_objects
 from seq2seq_suite.tasks.options import TaskOptions, Zoom
 from seq2seq_suite.tasks.reading import columns, file_of
-from seq2seq_suite.types import END, SPECIALS, UNKNOWN, DataError, Encoded, Example, Hypothesis, Objects, Score
+from seq2seq_suite.types import END, SPECIALS, UNKNOWN, DataError, Encoded, Example, Hypothesis, Score
 
 _LIKELY = 0.5  # what is shown to a person
 _LARGEST_NOISE, _JITTER = 0.4, 0.1  # sides of random boxes, as a share of the picture; of shifted ones, of their own
