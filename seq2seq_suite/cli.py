@@ -1,7 +1,7 @@
 """The command line: run, evaluate, predict, compare, check and score.
 
 Exit codes: 0 done, 2 the user's input is wrong, 1 something failed while running, 130 interrupted. Whatever is heavy
-is imported inside the verbs, so that help and mistakes are answered at once.
+is imported inside the verbs, so that help and mistakes are answered without delay.
 """
 
 from __future__ import annotations
@@ -319,7 +319,7 @@ def distill(
     changes: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", show_default=False, help=(
         "A change to the configuration, such as search.beam_size=5; may be repeated."))] = None,
 ) -> None:
-    """Let a run write its training targets anew, for a decoder that writes all positions at once to learn from.
+    """Replace a run's training targets by its own outputs, for a parallel decoder to learn from.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""Command lines that are refused at once, what `predict` reads and where it writes."""
+"""Command lines that are refused before anything is loaded, what `predict` reads and where it writes."""
 
 from __future__ import annotations
 

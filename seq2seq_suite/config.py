@@ -185,7 +185,7 @@ class Config(Section):
         if (self.task == "multitask") != bool(self.tasks):
             raise ValueError("task multitask trains several tasks, which stand under tasks: give both, or neither")
         if self.tasks and self.init_from:
-            raise ValueError("init_from: a joint run begins from nothing; its tasks may be what others begin with")
+            raise ValueError("init_from: a joint run starts from fresh weights; other runs may start from its tasks")
         for name, part in self.tasks.items():
             if part.task in ("multitask", "language_model") or not name.isidentifier():
                 raise ValueError(f"tasks.{brief(name)} is of task {part.task}: a joint run has tasks with a source and "

@@ -29,7 +29,7 @@ SIZES: dict[str, dict[str, Any]] = {
             "dropout": 0.3},
 }
 SIZES |= {f"{size}_12_1": {**SIZES[size], "encoder_layers": 12, "decoder_layers": 1}  # deep encoder, shallow decoder:
-          for size in ("tiny", "base")}  # the autoregressive rival of decoders that write all at once
+          for size in ("tiny", "base")}  # the autoregressive rival of parallel decoders
 
 MOST_PARAMETERS = 10**11  # 400 GB for the weights alone
 

@@ -224,14 +224,14 @@ class Hypothesis:
 
 
 class ConstraintState(Protocol):
-    """The state of N automata at once."""
+    """The state of N automata."""
 
     def select(self, rows: Tensor) -> ConstraintState:
         """The states of the given rows, (N',) int64, in that order; rows may repeat."""
 
 
 class Constraint(Protocol):
-    """An automaton over target symbols, run for all rows at once.
+    """An automaton over target symbols, run for all rows together.
 
     It says which symbols may come next, and it can tell the decoder where it stands: `focus` names the source
     positions that the next symbol is tied to, `context` the symbols that surround it.

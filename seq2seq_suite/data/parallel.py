@@ -71,7 +71,7 @@ def read_parallel(files: tuple[Path, Path], languages: tuple[str, str], *, bad: 
             shorter = texts.index(None)
             raise DataError(f"{files[shorter].name} ends after {sides[shorter].number} lines, "
                             f"{files[1 - shorter].name} goes on", file=str(files[1 - shorter]), line=number,
-                            expected="as many lines in one file as in the other", remedy="align the files anew")
+                            expected="as many lines in one file as in the other", remedy="align the files again")
         if not any(text.strip() for text in texts):
             continue
         try:

@@ -186,7 +186,7 @@ class SentencePieces:
         except (OSError, RuntimeError, ValueError, LookupError) as problem:
             raise DataError(f"no {kind} model can be read: {str(problem).partition(chr(10))[0]}", file=str(file),
                             expected="a model that SentencePiece wrote",
-                            remedy="restore the file, or train the run anew") from None
+                            remedy="restore the file, or train the run again") from None
 
     def save(self, folder: Path, name: str) -> None:
         """Write `folder/name.model`, which SentencePiece's own tools read too."""

@@ -1,4 +1,4 @@
-"""Sequence-level distillation: a run writes its training targets anew, for another model to learn from."""
+"""Sequence-level distillation: a run's outputs replace its training targets, for another model to learn from."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def distill(loaded: LoadedRun, directory: Path, output: Path, *, command: list[s
     """Decode a run's training sources, and more, into `output/train.jsonl`; the other splits keep their references.
 
     What a model writes is plainer and more alike from sentence to sentence than what people write, which helps models
-    that write all symbols at once.
+    that decode in parallel.
 
     Args:
         loaded: the run, which lies in `directory`.
@@ -46,7 +46,7 @@ def distill(loaded: LoadedRun, directory: Path, output: Path, *, command: list[s
         raise ConfigError("the folder is not empty", file=str(output), remedy="choose another with --output")
     task, config = loaded.task, loaded.config
     if not task.rewritable:
-        raise ConfigError(f"its task is {task.name}, whose targets are not written anew", file=str(directory),
+        raise ConfigError(f"its task is {task.name}, whose targets cannot be replaced by outputs", file=str(directory),
                           expected="translation, qa, asr or speech_translation")
     splits = {split: task.read(split) for split in dict.fromkeys(("train", "validation", *config.data.test_splits))}
     train = splits.pop("train")

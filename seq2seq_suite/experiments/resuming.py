@@ -49,7 +49,7 @@ def check_configuration(run_directory: RunDirectory, config: Config) -> None:
         raise ConfigError(f"{key} is {after[key]!r}, but the run was started with {before.get(key)!r}",
                           file=str(run_directory.config),
                           expected="the same task, data, model and optimizer when resuming",
-                          remedy="resume with the values it had, or start anew with --output or --overwrite")
+                          remedy="resume with the values it had, or start from scratch with --output or --overwrite")
     for key in changed:
         if key != _IN_A_TASK.sub("", key) and _IN_A_TASK.sub("", key) in changed:
             continue  # the joint run has it changed for all its tasks
@@ -101,7 +101,7 @@ def check_data(run_directory: RunDirectory, hashes: dict[str, str], path: str) -
     if changed:
         raise DataError(f"the split '{changed[0]}' is no longer what the run was started with", file=path,
                         expected=f"the examples whose hash {run_directory.provenance} holds, in the same order",
-                        remedy="bring the data back, or start anew with --output or --overwrite")
+                        remedy="bring the data back, or start from scratch with --output or --overwrite")
 
 
 def mention_processes(run_directory: RunDirectory, processes: int) -> None:

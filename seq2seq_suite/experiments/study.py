@@ -177,6 +177,6 @@ def _cell(experiment: str, name: str, directories: Sequence[Path]) -> Cell:
     figures = [one.primary("test") for one in found]
     if None in figures:
         raise DataError("the run was not evaluated on 'test'", file=str(directories[figures.index(None)]),
-                        expected="what a study's table tells", remedy="add it to data.test_splits")
+                        expected="a metric of the study's table", remedy="add it to data.test_splits")
     return Cell(experiment, name, found[0].primary_metric, found[0].higher_is_better, tuple(figures),
                 statistics.fmean(one.updates for one in found), statistics.fmean(one.seconds for one in found) / 60)

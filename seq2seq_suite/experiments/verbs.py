@@ -80,8 +80,8 @@ def _run(config: Config, run_directory: RunDirectory, ranks: Ranks, *, resume: b
     trainer, predictors = build_trainer(config, run_directory, parts, ranks, resume=resume, command=command)
     if any(part.config.in_parallel and part.task.rewritable and not is_distilled(part.config.data.path)
            for part in parts):
-        print("a decoder that writes all symbols in parallel usually gains from targets that an autoregressive run "
-              "has written: see `distill --help`")
+        print("a parallel decoder usually gains from training on the outputs of an autoregressive run: "
+              "see `distill --help`")
     _look_at_rescorer(config, run_directory.vocabulary)
     trainer.run_to_best(resume=resume)
     chosen = {name: _with_rescorer(config, one, run_directory.path) for name, one in predictors.items()}

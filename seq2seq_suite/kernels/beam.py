@@ -1,4 +1,4 @@
-"""Greedy search, sampling and beam search over all sentences and beams at once.
+"""Greedy search, sampling and beam search over all sentences and beams together.
 
 Measured: greedy 9 times, with a beam of 4 some 8 times the sentences a second of a sentence at a time (64 short ones,
 width 128, one thread).
@@ -81,7 +81,7 @@ def top_k(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
 @torch.inference_mode()
 def beam_search(model: Seq2Seq, batch: Batch, memory: Memory, *, options: SearchOptions, limit: Tensor,
                 constraint: Constraint | None = None, prefixes: Prefixes | None = None) -> list[list[Hypothesis]]:
-    """Beam search over all sentences and beams at once; `memory` is of the batch's sources.
+    """Beam search over all sentences and beams together; `memory` is of the batch's sources.
 
     A sentence is finished when nothing still open can beat the complete outputs that are asked for, were all its
     remaining symbols certain; finished sentences leave the batch.

@@ -1,4 +1,4 @@
-"""The output layer's losses without ever holding all logits at once.
+"""The output layer's losses without ever holding all logits together.
 
 Measured: an update of CTC with 6,000 symbols takes 1.60 s in place of 2.99, one of paths through a graph 2.98 s in
 place of 5.14 (Multi30k, 120 pairs, one thread); cross-entropy of 1,000 positions and 8,000

@@ -1,4 +1,4 @@
-"""How well a language model foresees texts, in figures that do not depend on its pieces."""
+"""How well a language model predicts texts, in metrics that do not depend on its subwords."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def score_likelihood(log_probabilities: Sequence[float | None], texts: Sequence[
     if len(log_probabilities) != len(texts):
         raise ValueError(f"{len(log_probabilities)} log-probabilities for {len(texts)} texts")
     if not words:
-        raise DataError("the texts to be foreseen have no word", expected="a text on each line", remedy="fill the file")
+        raise DataError("the texts have no words", expected="a text on each line", remedy="fill the file")
     nats = [math.inf if value is None else -value for value in log_probabilities]
     bits = [value / math.log(2.0) for value in nats]
     figures = {"bits_per_character": sum(bits) / characters, "word_perplexity": _exp(sum(nats) / words)}

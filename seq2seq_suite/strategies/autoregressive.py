@@ -27,7 +27,7 @@ class AutoregressiveOptions(StrategyOptions):
     scheduled_sampling: ShareOrNone = 0.0  # share of inputs from the model's own output
     ctc_weight: Fraction = 0.0  # of the transcript's CTC loss on the encoder (speech); cross-entropy keeps the rest
     language_weight: NotNegativeFloat = 0.0  # lambda of L3 = L2 + lambda L1 (GPT): the source's symbols
-    # are foreseen, too, where backbone.encoder is none
+    # are predicted, too, where backbone.encoder is none
 
     @property
     def auxiliary_weights(self) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""All symbols in parallel, then the least likely ones anew, several times."""
+"""All symbols in parallel, then the least likely ones again, several times."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from seq2seq_suite.types import Batch
 
 
 class MaskPredictOptions(WithTranscript):
-    """All symbols in parallel, then the least likely ones anew, `search.iterations` times in all."""
+    """All symbols in parallel, then the least likely ones again, `search.iterations` times in all."""
 
     kind: Literal["mask_predict"] = "mask_predict"
     label_smoothing: Fraction = 0.0

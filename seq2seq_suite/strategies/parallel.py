@@ -1,4 +1,4 @@
-"""All target positions at once: what the non-autoregressive strategies have in common.
+"""All target positions in parallel: what the non-autoregressive strategies have in common.
 
 Shape suffixes in this module: B sentences, N rows (a multiple of B, a sentence's rows side by side), S encoder
 positions, C decoder positions, T target symbols, D width, V symbols.

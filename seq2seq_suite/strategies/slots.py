@@ -1,4 +1,4 @@
-"""Objects all at once: each slot of a grid over the picture writes one, or noise."""
+"""Objects in parallel: each slot of a grid over the picture predicts one, or noise."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from seq2seq_suite.types import SPECIALS, Batch, Constraint, Hypothesis, Loss, S
 
 
 class SlotsOptions(StrategyOptions):
-    """All objects of a picture at once, each by one of many slots that lie over it (detection)."""
+    """All objects of a picture in parallel, each by one of many slots that lie over it (detection)."""
 
     kind: Literal["slots"] = "slots"
     grid: tuple[Few, Few] = (8, 8)  # rows and columns of slots: no fewer than objects, and some to spare

@@ -145,10 +145,10 @@ class Pieces(Field):
         try:
             self.load(Path(self.taken_from) / "vocabulary")
         except DataError:
-            raise DataError(f"this run, of which init_from speaks, has no such subwords ({self.name})",
+            raise DataError(f"the run that init_from names has no such subwords ({self.name})",
                             file=self.taken_from, expected="a run whose subwords are of the same kind",
                             remedy="correct init_from, give both runs the same options, or leave `frontend` out of "
-                                   "init_parts: the pieces are learned anew then") from None
+                                   "init_parts: the subwords are then learned from the data") from None
 
     def save(self, folder: Path) -> None:
         """Write the pieces."""

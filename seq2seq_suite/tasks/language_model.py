@@ -1,4 +1,4 @@
-"""Language modelling: texts are foreseen symbol by symbol, and beginnings continued."""
+"""Language modelling: texts are predicted symbol by symbol, and prompts continued."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every task that hears has in common: recordings, their features and the transcript that CTC spells."""
+"""What audio tasks have in common: recordings, their features and the transcript that CTC spells."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _LEAST_DEVIATION = 0.1  # of a bin's log energy: bands above what a recording ho
 
 
 class Audio(Section):
-    """How sound is read, in every task that hears."""
+    """How sound is read, in every audio task."""
 
     bins: Few = 80  # of the mel scale
     subsampling: Literal[2, 4] = 4  # frames of 10 ms that become one vector
@@ -46,7 +46,7 @@ class Audio(Section):
 
 
 class SoundOptions(TaskOptions):
-    """Options of a task that hears; how is said in the section `audio`."""
+    """Options of an audio task; those of the features are in the section `audio`."""
 
     reads_symbols: ClassVar[bool] = False
 
@@ -128,7 +128,7 @@ class Sounds(Source):
 
     def load(self, folder: Path) -> None:
         """Read what `save` wrote."""
-        file, remedy = folder / "features.npz", "train the run anew, or copy the file from where it was trained"
+        file, remedy = folder / "features.npz", "train the run again, or copy the file from where it was trained"
         found = read_arrays(file, remedy=remedy)
         self.mean, self.deviation = (found.get(name, np.zeros(0)) for name in ("mean", "deviation"))
         for array in (self.mean, self.deviation):

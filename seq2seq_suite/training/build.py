@@ -83,7 +83,7 @@ def choose_device(wanted: str, ranks: Ranks = ALONE) -> torch.device:
     if wanted == "auto":
         wanted = next(name for name in ("cuda", "mps", "cpu") if found[name])
     if not found[wanted]:
-        raise ConfigError(f"device: {wanted} is not to be had here",
+        raise ConfigError(f"device: {wanted} is not available here",
                           expected=f"one of {', '.join(name for name in found if found[name])}",
                           remedy="use device=auto")
     if wanted == "cuda" and ranks.world > 1:

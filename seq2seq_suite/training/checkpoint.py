@@ -148,7 +148,7 @@ def load_newest(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer
     """
     if folder.exists() and not folder.is_dir():
         raise DataError("this is a file", file=str(folder), expected="the folder of a run's checkpoints",
-                        remedy="bring it back, or start the run anew with --overwrite")
+                        remedy="bring it back, or start the run again with --overwrite")
     _finish_replacing(folder)
     complaints: list[str] = []
     passed: list[Path] = []
@@ -176,7 +176,7 @@ def load_newest(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer
         return progress, complaints
     if complaints:
         raise DataError("no checkpoint can be used:\n  " + "\n  ".join(complaints), file=str(folder),
-                        remedy="start the run anew with --overwrite")
+                        remedy="start the run again with --overwrite")
     return None, complaints
 
 
@@ -229,7 +229,7 @@ def _restore_best(folder: Path, progress: Progress) -> list[str]:
     (folder / "best").unlink(missing_ok=True)
     if progress.best_update < 0:
         return []
-    lost = f"{best}: the best checkpoint cannot be used ({got}); the next validation decides anew"
+    lost = f"{best}: the best checkpoint cannot be used ({got}); the next validation chooses a new one"
     progress.best_update, progress.best_figure, progress.validations_since_best = -1, float("nan"), 0
     return [lost]
 
@@ -250,7 +250,7 @@ def _restore_optimizer(model: nn.Module, optimizer: torch.optim.Optimizer, tenso
             if f"optimizer.{foreign}.{name}" in tensors:
                 raise DataError(f"another optimizer has moved '{name}'", file=str(path),
                                 expected="the state of training.optimizer, as this version shares out the parameters",
-                                remedy="resume with the version that started the run, or start anew with --overwrite")
+                                remedy="resume with the version that started the run, or start again with --overwrite")
     for full_name, tensor in _section(tensors, "optimizer.").items():
         key, _, name = full_name.partition(".")
         parameter = parameters[name]

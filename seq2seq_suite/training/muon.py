@@ -1,4 +1,4 @@
-"""Muon, with all matrices of one shape orthogonalised at once."""
+"""Muon, with all matrices of one shape orthogonalised together."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ class RunDirectory:
                 missing = f"it has no {CONFIG}" if self.path.is_dir() else "the directory does not exist"
                 raise ConfigError(f"there is no run to resume: {missing}", file=place,
                                   expected="the directory of an earlier run",
-                                  remedy="name it with --output, or leave out --resume to start anew")
+                                  remedy="name it with --output, or leave out --resume to start from scratch")
             made = [folder for folder in (self.path, *self.path.parents) if not folder.exists()]
             self.path.mkdir(parents=True, exist_ok=True)
         except (OSError, ValueError) as error:  # ValueError: a name with a NUL

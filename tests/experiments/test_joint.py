@@ -288,7 +288,7 @@ def test_what_is_wrong_is_said(folder, finished, capsys):
     for override, message in (("tasks.labels.serch.beam_size=3", "tasks.labels.serch"),
                               ("tasks.labels.yaml=lables.yaml", "no such file"),
                               ("tasks.questions.task=language_model", "tasks with a source"),
-                              ("init_from=x", "begins from nothing"), ("tasks={}", "give both, or neither")):
+                              ("init_from=x", "starts from fresh weights"), ("tasks={}", "give both, or neither")):
         with pytest.raises(ConfigError, match=message):
             joint(folder, override)
     with pytest.raises(ConfigError, match="one of them: labels, questions, german"):

@@ -12,7 +12,7 @@ class AlibiPositions(RelativePositions):
     """score(i, j) = q_i . k_j / sqrt(E) - m_h |i - j|, with the slope m_h = 2^(-8 h / H) of head h = 1 ... H.
 
     It has no table and no end: a model may read sequences longer than it has learned from. Encoders, and decoders that
-    write all positions at once, are penalised on both sides alike.
+    decode in parallel, are penalised on both sides alike.
 
     Source: Press et al. 2022, section 3; both sides as in its authors' repository.
     Differs: the same formula where H is no power of two, for which the authors interpolate.

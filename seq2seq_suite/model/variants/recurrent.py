@@ -74,7 +74,7 @@ class RecurrentDecoder(nn.Module):
     """s_t = cell([x_t, c_t], s_t-1) with c_t = attention(s_t-1, memory); the output is tanh(W [s_t, c_t, x_t]).
 
     With several layers the first one attends, the others read the one below. It sees the past by its nature: `visible`
-    and `mask` of `forward` say nothing new to it, and it cannot write all symbols at once.
+    and `mask` of `forward` say nothing new to it, and it cannot decode in parallel.
 
     Source: Bahdanau et al. 2015 (RNNsearch), section 3.1, with a plain projection for its maxout.
 

@@ -1,6 +1,6 @@
 """Trees as tags of known length: one for each word and one between each two, whatever the tree.
 
-A sentence of n words has 2n - 1 tags, so that a decoder which writes all positions at once need not guess a length, and
+A sentence of n words has 2n - 1 tags, so that a parallel decoder need not guess a length, and
 which sequences are trees depends on a single number, the depth of a stack: the best one is found exactly.
 """
 
