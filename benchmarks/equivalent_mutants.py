@@ -18,6 +18,8 @@ EQUIVALENT: dict[str, tuple[str, str]] = {
         "equality does not ask which comes first"),
     "seq2seq_suite/training/checkpoint.py::_restore_best::constant+1::1": (
         "0 -> 1", "the first validation comes after the first update"),
+    "seq2seq_suite/strategies/parallel.py::Parallel.glance::call::3": (
+        "torch.zeros_like(mask) -> mask", "where no symbols are given, it does not matter where they would be shown"),
     "seq2seq_suite/trees.py::Tree.is_preterminal::constant-1::2": ("0 -> -1", "the only child is the last one, too"),
     "seq2seq_suite/model/pointer.py::Pointer.__init__::truth::2": (
         "False -> True", "a bias of the keys adds the same to all scores of a query, and softmax takes it away"),

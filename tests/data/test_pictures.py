@@ -1,6 +1,7 @@
 """Pictures: every change moves the boxes with the pixels, and the embedded ones hold what they say."""
 
 import io
+import math
 import zlib
 from random import Random
 
@@ -10,7 +11,7 @@ import pytest
 pytest.importorskip("PIL", reason="comes with the extra `vision`")
 
 from seq2seq_suite.data.pictures import Augmentation, ImageFile, Objects, fit, mirror, scaled, turn, zoom
-from seq2seq_suite.miniworld.pictures import SIDE, SIZES, pictures
+from seq2seq_suite.miniworld.pictures import SIDE, SIZES, Thing, _ink, pictures
 from seq2seq_suite.types import DataError
 
 BOX = np.array([[10.0, 4.0, 22.0, 12.0]])
@@ -117,3 +118,17 @@ def test_embedded_pictures_are_seeded_and_their_boxes_hold_ink():
     scans = {split: {thing.scan for drawn in pictures(split, sizes={split: 60}) for thing in drawn.things} - {-1}
              for split in SIZES}
     assert not scans["train"] & scans["test"] and not scans["validation"] & scans["test"]
+
+
+@pytest.mark.parametrize(("label", "share"), [("circle", math.pi / 4), ("triangle", 1 / 2), ("square", 1.0)])
+def test_a_drawn_thing_covers_its_share_of_the_box(label, share):
+    assert _ink(Thing(label, (5, 5, 205, 205), (255, 0, 0))).mean() == pytest.approx(share, abs=0.01)
+
+
+def test_a_star_has_five_points_and_looks_the_same_from_each():
+    star = _ink(Thing("star", (0, 0, 401, 401), (255, 0, 0)))
+    angles = np.arange(360) * math.pi / 180
+    for radius, points in ((40, 0), (150, 5)):  # solid inside; five points with gaps between farther out
+        ring = star[(200.5 - radius * np.cos(angles)).astype(int), (200.5 + radius * np.sin(angles)).astype(int)]
+        assert np.count_nonzero(np.diff(ring, append=ring[:1]) > 0) == points
+        assert np.abs(ring - np.roll(ring, 72)).mean() < 0.05

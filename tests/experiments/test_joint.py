@@ -21,11 +21,12 @@ from seq2seq_suite.data.batching import Bucketed
 from seq2seq_suite.data.mixture import Mixture, shares
 from seq2seq_suite.experiments import verbs
 from seq2seq_suite.experiments.compare import compare_runs
-from seq2seq_suite.experiments.parts import build_predictors, directory_of, joined
+from seq2seq_suite.experiments.parts import build_predictors, build_trainer, directory_of, joined, read_parts
 from seq2seq_suite.model.build import build_model
 from seq2seq_suite.sizes import Sizes, SoundShape
 from seq2seq_suite.tasks import open_task
 from seq2seq_suite.training.distributed import ALONE
+from seq2seq_suite.training.run_directory import RunDirectory
 from seq2seq_suite.types import ConfigError, DataError
 
 WORDS = ["red", "blue", "green", "small", "large", "dog", "cat", "bird", "runs", "sings"]
@@ -307,3 +308,11 @@ def test_parts_that_hear_alike_share_their_front_end():
     coarse = build_model(backbone, replace(heard, sound=SoundShape((0.0,) * 8, (1.0,) * 8, subsampling=2)),
                          like=[(heard, first)])
     assert second.frontend is first.frontend and coarse.frontend is not first.frontend
+
+
+@pytest.mark.parametrize("balance", [0.0, 1.0])
+def test_gradients_are_balanced_where_that_is_asked_for(folder, tmp_path, balance):
+    config, run = joint(folder, f"mixture.balance={balance}"), RunDirectory(tmp_path)
+    trainer, _ = build_trainer(config, run, read_parts(config, run), resume=False, command=["run"])
+    assert (trainer.balance is not None) == bool(balance)
+    assert trainer.metric.name == "mean" and trainer.metric.higher_is_better

@@ -100,3 +100,10 @@ def test_spans_count_where_kind_and_both_ends_are_right():
     assert make_task("tagging", tagging__spans=True).primary_metric == "span_f1"
     assert make_task("tagging").score([None], [("DT",)]).figures["accuracy"] == 0.0
     assert Example(("a",)).reference is None
+
+
+def test_sentences_without_spans_have_no_share_of_them():
+    pytest.importorskip("seqeval", reason="comes with the extra `tagging`")
+    figures = score_tags([["O", "O"]], [["O", "O"]], spans=True).figures
+    assert figures["accuracy"] == 100.0
+    assert figures["span_precision"] == figures["span_recall"] == figures["span_f1"] == 0.0
