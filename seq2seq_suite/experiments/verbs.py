@@ -229,12 +229,15 @@ def _look_at_rescorer(config: Config, vocabulary: Path | None = None) -> None:
     place = {"file": str(other), "remedy": "train it on the same data with the same options of task and subwords"}
     if theirs.task != config.task:
         raise ConfigError(f"search.rescorer: its task is {theirs.task}", expected=f"task {config.task}", **place)
-    guided = theirs.task == "parsing" and theirs.parsing.guide
-    if theirs.strategy.kind != "autoregressive" or guided:
-        kind = f"{theirs.strategy.kind}, with a guide" if guided else theirs.strategy.kind
-        raise ConfigError(f"search.rescorer: its strategy is {kind}",
-                          expected="an autoregressive run without a guide", **place)
+    expected = "an autoregressive run whose decoder is not guided by a constraint"
+    if theirs.strategy.kind != "autoregressive":
+        raise ConfigError(f"search.rescorer: its strategy is {theirs.strategy.kind}", expected=expected, **place)
     weights.best(other)
+    task = open_task(theirs.task, theirs)
+    task.load(other / "vocabulary")
+    if task.sizes().num_focus:
+        raise ConfigError(f"search.rescorer: its decoder is guided, as that of task {task.name} is", expected=expected,
+                          **place)
     if vocabulary is None:
         return
     own, given = ({file.name: file.read_bytes() for file in folder.glob("*") if file.is_file()}

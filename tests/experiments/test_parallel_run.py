@@ -166,3 +166,16 @@ def test_a_run_that_cannot_choose_is_refused_before_the_training(folder, tmp_pat
     written = tmp_path / "other" / "config.yaml"
     written.write_text(dump(config(folder, "ctc")))
     refused("its strategy is ctc")
+
+
+def test_a_guided_run_cannot_choose(tmp_path):
+    """The scorer reads whole outputs, without the constraint that would guide its decoder."""
+    small = {"width": 16, "feed_forward_width": 16, "num_heads": 2, "encoder_layers": 1, "decoder_layers": 1}
+    common = {"task": "tagging", "device": "cpu", "data": {"size": 20, "test_splits": ()}, "backbone": small,
+              "training": {"max_updates": 1, "validate_examples": 2, "threads": 1}}
+    verbs.run(Config.model_validate(common), tmp_path / "guided", resume=False, overwrite=False, command=["run"])
+    choosing = Config.model_validate({**common, "strategy": {"kind": "length_head"},
+                                      "search": {"rescorer": str(tmp_path / "guided")}})
+    with pytest.raises(ConfigError, match="its decoder is guided, as that of task tagging is"):
+        verbs.run(choosing, tmp_path / "run", resume=False, overwrite=False, command=["run"])
+    assert not (tmp_path / "run").exists()
