@@ -1,5 +1,6 @@
 """What `check` says before a run."""
 
+import re
 from types import SimpleNamespace
 
 import numpy as np
@@ -36,6 +37,8 @@ def test_sizes_lengths_plan_and_costs_are_told(folder):
     assert rows["planned"].startswith("20 updates of 1 batch") and "epochs" in rows["planned"]
     assert "% of them padding" in rows["batches an epoch"]
     assert "front-end" in rows["parameters"] and "optimiser" in rows["memory of a step"]
+    shares = [int(share) for share in re.findall(r"(\d+) %", rows["parameters"])]
+    assert len(shares) > 2 and 95 <= sum(shares) <= 105
     assert rows["gold against the constraint"] == rows["gold beyond the length limit"] == "none"
     assert "6 * source length + 20" in rows["search limit"]
     assert not any("constraint" in text or "learning rate" in text for text in warnings)

@@ -42,6 +42,7 @@ def test_selected_rows_keep_their_own_past():
     allowed = automaton.allowed(state.select(torch.tensor([1, 1, 0])))
     assert allowed[:, 5].tolist() == [True, True, False]
     assert allowed[:, 7].tolist() == [False, False, True]
+    assert automaton.focus(state).shape == automaton.context(state).shape == (2, 0)
 
 
 @pytest.mark.parametrize("options", [SearchOptions(), SearchOptions(sampling=True),

@@ -167,3 +167,12 @@ def test_rows_and_batches_are_dealt_in_turn(make_batch):
     assert is_spare and spare.indices == (5,)
     assert [list(Ranks(rank, 2).deal("abc")) for rank in (0, 1)] == [["a", "c"], ["b", None]]
     assert list(ALONE.deal("abc")) == ["a", "b", "c"] and ALONE.share(batch) == (batch, False)
+
+
+def test_one_process_takes_the_gpu_of_a_mac_and_several_the_cpu(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
+    assert choose_device("auto") == choose_device("mps") == torch.device("mps")
+    assert choose_device("auto", Ranks(0, 2, 0)) == torch.device("cpu")
+    with pytest.raises(ConfigError, match="mps is not available here"):
+        choose_device("mps", Ranks(0, 2, 0))
