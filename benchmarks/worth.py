@@ -47,8 +47,6 @@ VARIANTS: dict[str, dict[str, tuple[str, ...]]] = {
         "without the head's share in decoding": ("multilabel.head_mixture=0.0",),
         "the best sequence": ("multilabel.decision=best",),
         "log-prior adjustment": ("multilabel.prior_adjustment=0.4",),
-        "linear front-end": ("multilabel.linear_scores=true",),
-        "linear front-end, its scores mixed in": ("multilabel.linear_scores=true", "multilabel.linear_mixture=4.0"),
         "a convolution of three words": ("backbone.encoder_kernel=3",),
         "AdamW alone": ("training.optimizer=adamw",),
     },

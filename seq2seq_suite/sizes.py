@@ -120,7 +120,6 @@ class SetOptions:
         marginals: give each hypothesis the probability of every symbol, from the beam's sets.
         head: pooled or label_wise, a classifier of each target symbol on the encoder; empty for none.
         pointer: the decoder's logits see what the label-wise head found.
-        scores: the head reads scores from outside.
     """
 
     order: str = "fixed"
@@ -129,4 +128,3 @@ class SetOptions:
     marginals: bool = False
     head: str = ""
     pointer: bool = False
-    scores: bool = False

@@ -138,9 +138,8 @@ class Batch:
         indices: the examples' places in their split.
         auxiliary: what all examples have besides. `focus` (B,T,K) int64, source positions that each target symbol is
             tied to, -1 for none, and `context` (B,T,M) int64, symbols that describe the state before it, 0 for none,
-            for a guide; `ctc` (B,U) int64, what is said in the source, padded with 0; `scores` (B,V) float32, what a
-            model outside says of each target symbol; labels of the source positions (B,S) int64, -1 for none, under
-            their kind.
+            for a guide; `ctc` (B,U) int64, what is said in the source, padded with 0; labels of the source
+            positions (B,S) int64, -1 for none, under their kind.
     """
 
     source: Tensor

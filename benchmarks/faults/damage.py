@@ -12,7 +12,7 @@ from benchmarks.faults import examples, rows, verbs
 from benchmarks.faults.campaign import Case, Kind
 from benchmarks.faults.fingerprints import fingerprint
 
-RUNS = ("parsing", "joint", "detection", "linear", "asr", "translation")
+RUNS = ("parsing", "joint", "detection", "multilabel", "asr", "translation")
 _MORE = "training.max_updates=4"  # than the two updates of the finished run
 _OTHER_JSON = ("3", "{}", "[]", "null", '"text"', "true", "[[]]", '{"a": 1}', '[{"a": 1}]', "NaN", "1e999",
                '{"progress": 3}', '{"progress": {"update": "x"}, "files": {}}', '{"data": 3, "processes": "x"}',

@@ -32,14 +32,13 @@ _SHORT = {"search": {"max_length_factor": 1.0, "max_length_extra": 4}}  # of out
 _SOUND = {"data": {"max_length": 200}, "audio": {"bins": 8}, "strategy": {"kind": "autoregressive", "ctc_weight": 0.3},
           "search": {"max_length_factor": 0.1, "max_length_extra": 4}, "training": {"batch_tokens": 256}}
 _OWN: dict[str, dict[str, Any]] = {
-    "translation": _SHORT, "qa": _SHORT, "multilabel": {**_SHORT, "multilabel": {"min_count": 1}}, "asr": _SOUND,
+    "translation": _SHORT, "qa": _SHORT, "asr": _SOUND,
+    "multilabel": {**_SHORT, "multilabel": {"min_count": 1, "head": "label_wise", "decision": "marginals"}},
     "speech_translation": {**_SOUND, "speech_translation": {"metric_tokenizer": "13a"}},
     "detection": {"detection": {"height": 32, "width": 32, "channels": 8, "bins": 16, "instances": 3},
                   "training": {"batch_tokens": 128}},
     "language_model": {"search": {"max_length_extra": 4}},
 }
-_OWN["linear"] = {**_SHORT, "multilabel": {"min_count": 1, "head": "label_wise", "linear_scores": True,
-                                           "linear_folds": 2, "linear_mixture": 1.0, "decision": "marginals"}}
 JOINT = ("parsing", "qa", "detection")
 
 
@@ -60,16 +59,14 @@ def merged(*settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def settings(task: str, data: Path | str, cache: Path | str, changes: Mapping[str, Any] | None = None
              ) -> dict[str, Any]:
-    """The settings of a run over `write(data, task)`; `joint` has folders with the names of its tasks, and
-    `linear` is multi-label classification whose run has files of every kind."""
+    """The settings of a run over `write(data, task)`; `joint` has folders with the names of its tasks."""
     if task == "joint":
         parts = {name: merged(_OWN.get(name, {}), {"task": name, "data": {"path": f"{data}/{name}"}}) for name in JOINT}
         for part in parts.values():
             part.pop("training", None)
         return merged(SMALL, {"task": "multitask", "tasks": parts}, changes or {})
     sound = {"audio": {"cache": str(cache)}} if task in ("asr", "speech_translation") else {}
-    name = "multilabel" if task == "linear" else task
-    return merged(SMALL, _OWN.get(task, {}), sound, {"task": name, "data": {"path": str(data)}}, changes or {})
+    return merged(SMALL, _OWN.get(task, {}), sound, {"task": task, "data": {"path": str(data)}}, changes or {})
 
 
 def write_yaml(path: Path, values: Mapping[str, Any]) -> Path:
@@ -118,7 +115,7 @@ def row(task: str, folder: Path, random: Random, name: str) -> dict[str, Any]:
         case "qa":
             return {"question": f"who {words} ?", "context": f"{sentence(random)} . {sentence(random)} .",
                     "answer": random.choice(words.split())}
-        case "multilabel" | "linear":
+        case "multilabel":
             return {"text": words, "labels": random.sample(_LABELS, k=random.randint(1, 3))}
         case "asr":
             return {"file_name": sound(folder, name, random), "text": words}

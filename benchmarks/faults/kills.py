@@ -24,7 +24,7 @@ SETTINGS: dict[str, tuple[str, dict[str, Any]]] = {
     "muon": ("translation", {"training": {"optimizer": "muon", "ema_decay": 0.9, "accumulate": 2}}),
     "bfloat16": ("qa", {"training": {"precision": "bfloat16", "schedule": "cosine"}}),
     "joint": ("joint", {}), "speech": ("asr", {"audio": {"speeds": [0.9, 1.0, 1.1]}}),
-    "pictures": ("detection", {"training": {"optimizer": "muon"}}), "linear": ("linear", {}),
+    "pictures": ("detection", {"training": {"optimizer": "muon"}}), "labels": ("multilabel", {}),
 }
 PAIR = "pair"
 _GRACE = 15.0  # seconds that a process has to notice that another one is gone

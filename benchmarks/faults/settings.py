@@ -27,7 +27,7 @@ def all_keys() -> tuple[Key, ...]:
 
 def prepare(case: Case) -> None:
     """Data for every task."""
-    for task in (*examples.TASKS, "joint", "linear"):
+    for task in (*examples.TASKS, "joint"):
         if not (case.shared / "data" / task).exists():
             examples.write(case.shared / "data" / task, task)
 
@@ -208,7 +208,6 @@ def try_good(case: Case) -> None:
     """Run two updates with a few keys changed, one of them the case's own; a refusal in plain words is no try."""
     random, own = case.random, all_keys()[case.number % len(all_keys())]
     task = _task_of(own, random)
-    task = "linear" if task == "multilabel" and random.random() < 0.3 else task
     settings = base(case, task)
     known = [key for key in all_keys() if _task_of(key, Random(0), task) == task]
     for key in [*random.sample(known, k=random.choice((0, 0, 1, 2, 4, 8))), own]:
@@ -227,7 +226,7 @@ def try_good(case: Case) -> None:
 
 def _task_of(key: Key, random: Random, wanted: str = "") -> str:
     """A task that may read a key: that of the section's name, if there is one; the wanted one if it is among many."""
-    tasks = (*examples.TASKS, "joint", "linear")
+    tasks = (*examples.TASKS, "joint")
     if key.path[0] in tasks:
         tasks = (key.path[0],)
     elif key.path[0] == "audio":

@@ -20,7 +20,7 @@ _FULL = "/dev/full"  # takes nothing: a full disk that needs no mount
 
 def prepare(case: Case) -> None:
     """A finished run of each task, and a joint one."""
-    rows.prepare(case, (*_RUNS, "linear"))
+    rows.prepare(case, _RUNS)
 
 
 def found(case: Case, task: str) -> Path:
@@ -266,7 +266,7 @@ _VERBS: tuple[Callable[[Case], None], ...] = (
 
 def random_run(case: Case) -> str:
     """A task whose finished run is used; the joint one among them."""
-    return case.random.choice((*_RUNS, "linear"))
+    return case.random.choice(_RUNS)
 
 
 def try_verb(case: Case) -> None:

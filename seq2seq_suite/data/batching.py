@@ -36,7 +36,7 @@ def collate(items: Sequence[Encoded], task: str, *, few_shapes: bool = False) ->
 
 def _pad_auxiliary(name: str, arrays: list[np.ndarray], target_width: int, source_width: int | None) -> Tensor:
     """As long as the target or as the longest of them; labels as long as the source, if its positions are known."""
-    width = {"focus": target_width, "context": target_width, "ctc": None, "scores": None}.get(name, source_width)
+    width = {"focus": target_width, "context": target_width, "ctc": None}.get(name, source_width)
     return _pad(arrays, 0 if name in ("context", "ctc") else -1, width or max(map(len, arrays)))
 
 

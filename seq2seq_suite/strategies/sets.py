@@ -35,20 +35,18 @@ class LabelHead(nn.Module):
         v_l = sum_s softmax_s(q_l . K memory_s / sqrt(D)) V memory_s,    logit_l = w_l . v_l + b_l
 
     With a pointer the decoder's logit of l gains (P h) . v_l / sqrt(D) + gamma logit_l, so that it sees in one step
-    what the source says of each label. Scores from outside add a_l score_l to logit_l.
+    what the source says of each label.
 
     Args:
         width: D.
         num_symbols: V, the specials included; their logits are kept at zero.
         label_wise: attention of its own for each symbol.
         pointer: adds to the decoder's logits; needs `label_wise`.
-        scores: reads scores from outside.
 
     Source: Mullenbach et al. 2018 (CAML), eq. 1-3, for label-wise attention; Vinyals et al. 2015 for pointing.
     """
 
-    def __init__(self, width: int, num_symbols: int, *, label_wise: bool = False, pointer: bool = False,
-                 scores: bool = False):
+    def __init__(self, width: int, num_symbols: int, *, label_wise: bool = False, pointer: bool = False):
         super().__init__()
         if pointer and not label_wise:
             raise ValueError("a pointer needs label-wise attention")
@@ -60,13 +58,12 @@ class LabelHead(nn.Module):
         self.queries = nn.Parameter(torch.randn(num_symbols, width)) if label_wise else None
         if label_wise:
             self.keys, self.values = nn.Linear(width, width, bias=False), nn.Linear(width, width)
-        self.score_gain = nn.Parameter(torch.ones(num_symbols)) if scores else None
         if pointer:
             self.project = nn.Linear(width, width, bias=False)
             self.gain = nn.Parameter(torch.tensor(0.1))
 
-    def forward(self, states: States, scores_BV: Tensor | None = None) -> LabelView:
-        """(B,S,D) and scores from outside -> logits (B,V) and vectors (B,V,D); padding changes nothing."""
+    def forward(self, states: States) -> LabelView:
+        """(B,S,D) -> logits (B,V) and vectors (B,V,D); padding changes nothing."""
         mask = states.mask.unsqueeze(-1)
         if self.queries is None:
             pooled = (states.values * mask).sum(1) / mask.sum(1).clamp(min=1)
@@ -76,8 +73,6 @@ class LabelHead(nn.Module):
             shares = scores.masked_fill(~states.mask.unsqueeze(1), float("-inf")).softmax(-1)
             vectors = torch.matmul(shares.to(states.values.dtype), self.values(states.values))
             logits = (vectors * self.weight).sum(-1) + self.bias
-        if self.score_gain is not None:
-            logits = logits + self.score_gain * scores_BV
         return LabelView(logits.float().masked_fill(~self.is_label, 0.0), vectors)
 
     def loss(self, view: LabelView, targets: Tensor, mask: Tensor) -> Tensor:
@@ -130,7 +125,7 @@ class Sets(Autoregressive):
         super().__init__(options, sizes, width, auxiliaries)
         self.sets = sizes.sets
         self.head = LabelHead(width, sizes.target_symbols, label_wise=self.sets.head == "label_wise",
-                              pointer=self.sets.pointer, scores=self.sets.scores) if self.sets.head else None
+                              pointer=self.sets.pointer) if self.sets.head else None
 
     def counts(self, model: Seq2Seq, batch: Batch) -> dict[str, int]:
         """The counts that `loss` will give: target symbols, and examples for the label head."""
@@ -179,7 +174,7 @@ class Sets(Autoregressive):
 
     def _read(self, model: Seq2Seq, batch: Batch) -> tuple[Memory, LabelView | None]:
         states = model.encode(batch)
-        view = self.head(states, batch.auxiliary.get("scores")) if self.head is not None else None
+        view = self.head(states) if self.head is not None else None
         memory = model.prepare(states)
         return (replace(memory, added=LabelPointing(self.head, view)) if self.sets.pointer else memory), view
 

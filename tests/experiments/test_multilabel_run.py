@@ -31,8 +31,7 @@ def weights(directory) -> bytes:
     return (directory / "checkpoints" / "last" / "model.safetensors").read_bytes()
 
 
-ALL = {"head": "label_wise", "pointer": True, "head_mixture": 0.5, "decision": "marginals", "prior_adjustment": 0.2,
-       "linear_scores": True, "linear_folds": 2, "linear_mixture": 2.0}
+ALL = {"head": "label_wise", "pointer": True, "head_mixture": 0.5, "decision": "marginals", "prior_adjustment": 0.2}
 
 
 @pytest.mark.parametrize("options", [{"order": "frequency"}, {"order": "given"}, {"order": "random"},

@@ -228,31 +228,14 @@ def test_the_threshold_is_tuned_on_validation_and_kept(tmp_path):
 
 def test_rare_labels_gain_by_prior_adjustment_and_frequent_ones_lose():
     task = fitted(multilabel__decision="marginals", multilabel__prior_adjustment=1.0)
-    rare, frequent = (task._adjusted(marginals_of(task, **{name: 0.5}), Example(("x",)))[
+    rare, frequent = (task._adjusted(marginals_of(task, **{name: 0.5}))[
         task.target.vocabulary.symbols.index(name)] for name in ("corn", "wheat"))
     assert rare > 0.5 > frequent
     # Log-odds of zero less log 1 (or log 2) plus their mean over three labels, log(2) / 3.
     assert rare == pytest.approx(1 / (1 + 2 ** (-1 / 3)))
 
 
-def test_linear_scores_are_added_to_the_log_odds():
-    task = make_task(multilabel__min_count=1, multilabel__head="pooled", multilabel__decision="marginals",
-                     multilabel__linear_scores=True, multilabel__linear_folds=2, multilabel__linear_mixture=3.0)
-    texts = [("wheat", "rose"), ("corn", "rose"), ("wheat", "fell"), ("corn", "fell"), ("wheat", "corn")]
-    examples = [Example(words, tuple(word for word in words if word in ("wheat", "corn")), f"t:{number}")
-                for number, words in enumerate(texts)]
-    task.fit(examples)
-    new = Example(("wheat", "rose", "rose"), None, "new:1")
-    score = task.linear.scores([new.source], [new.origin])[0][task.target.vocabulary.symbols.index("wheat")]
-    found = task._adjusted(marginals_of(task, wheat=0.5, corn=0.5), new)[task.target.vocabulary.symbols.index("wheat")]
-    assert score > 0 and found == pytest.approx(1 / (1 + np.exp(-3.0 * score)), rel=1e-5)
-    # A text of the training split keeps its score out of fold.
-    own = task.encode(examples[:1])[0].auxiliary["scores"][task.target.vocabulary.encode(["wheat"])[0]]
-    assert own == task.linear.scores([texts[0]], ["t:0"])[0][task.target.vocabulary.symbols.index("wheat")]
-
-
-@pytest.mark.parametrize("keys", [{"pointer": True}, {"head_mixture": 1.0}, {"prior_adjustment": 1.0},
-                                  {"linear_mixture": 1.0}])
+@pytest.mark.parametrize("keys", [{"pointer": True}, {"head_mixture": 1.0}, {"prior_adjustment": 1.0}])
 def test_options_without_the_part_they_need_are_refused(keys):
     with pytest.raises(ValueError, match="needs multilabel"):
         Config.model_validate({"task": "multilabel", "multilabel": keys})

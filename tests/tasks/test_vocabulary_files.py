@@ -18,8 +18,7 @@ ROWS = {
     "translation": ({"translation__vocabulary_size": 40}, [{"src": "the cat sleeps", "tgt": "die Katze schläft"}]),
     "qa": ({"qa__encoding": "pieces", "qa__pieces": 40, "qa__pointer": False},
            [{"question": "Who sleeps?", "context": "The cat sleeps.", "answer": "cat"}]),
-    "multilabel": ({"multilabel__linear_scores": True, "multilabel__head": "pooled", "multilabel__linear_folds": 2,
-                    "multilabel__decision": "marginals"}, TEXTS),
+    "multilabel": ({"multilabel__head": "pooled", "multilabel__decision": "marginals"}, TEXTS),
 }
 DAMAGE = {
     "empty": lambda whole: b"", "cut": lambda whole: whole[: len(whole) // 2], "nothing": lambda whole: None,
@@ -59,8 +58,8 @@ def test_a_path_that_can_be_none_is_refused(name, path, subset):
 @pytest.mark.parametrize("damage", DAMAGE)
 @pytest.mark.parametrize(("name", "file"), [
     ("parsing", "symbols.json"), ("parsing", "words.json"), ("translation", "joint.model"), ("qa", "pieces.model"),
-    ("qa", "symbols.json"), ("multilabel", "labels.json"), ("multilabel", "linear.npz"),
-    ("multilabel", "threshold.json"), ("detection", "labels.json"), ("asr", "features.npz"), ("asr", "symbols.json")])
+    ("qa", "symbols.json"), ("multilabel", "labels.json"), ("multilabel", "threshold.json"),
+    ("detection", "labels.json"), ("asr", "features.npz"), ("asr", "symbols.json")])
 def test_a_damaged_file_is_named(fitted, name, file, damage):
     task, path = fitted[name], fitted[name].folder / file
     task.load(task.folder)

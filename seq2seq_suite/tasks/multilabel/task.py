@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
 from seq2seq_suite.config_section import (
-    Few,
     Fraction,
     NotNegative,
     NotNegativeFloat,
@@ -29,18 +27,17 @@ from seq2seq_suite.data.sources import read_rows
 from seq2seq_suite.data.subwords import clean_text
 from seq2seq_suite.data.words import split_words
 from seq2seq_suite.files import atomic_write_text, read_json
-from seq2seq_suite.metrics.labels import binarise, score_labels
+from seq2seq_suite.metrics.labels import score_labels
 from seq2seq_suite.sizes import SetOptions
 from seq2seq_suite.tasks.base import Place, Task
 from seq2seq_suite.tasks.fields import Parts, Symbols, Words
 from seq2seq_suite.tasks.multilabel.label_names import INVALID, from_line, read_labels, read_names, to_line
-from seq2seq_suite.tasks.multilabel.linear_scores import LinearScores
 from seq2seq_suite.tasks.options import TaskOptions
 from seq2seq_suite.tasks.reading import columns, place_of, read_examples
-from seq2seq_suite.types import SPECIALS, Constraint, DataError, Encoded, Example, Hypothesis, Score, shown
+from seq2seq_suite.types import SPECIALS, Constraint, DataError, Example, Hypothesis, Score, shown
 
 Labels = tuple[str, ...]
-_THRESHOLD, _LINEAR = "threshold.json", "linear.npz"
+_THRESHOLD = "threshold.json"
 _THRESHOLDS = tuple(1.0 / (1.0 + math.exp(-step / 4)) for step in range(-24, 13))  # from 0.002 to 0.95
 
 
@@ -71,12 +68,6 @@ class MultilabelOptions(TaskOptions):
     threshold: Share = 0.5  # of `marginals`
     tune_threshold: bool = True  # put the threshold where micro-F1 on the validation split is highest
     prior_adjustment: NotNegativeFloat = 0.0  # of `marginals`: lambda * log prior off a label's log-odds
-    linear_scores: bool = False  # the head reads the scores of linear classifiers, out of fold in training
-    linear_folds: Annotated[int, Field(ge=2, le=1000)] = 5
-    linear_strength: PositiveFloat = 1.0  # C of the linear support vector machines
-    linear_ngrams: Few = 1  # longest n-gram that they read
-    linear_mixture: NotNegativeFloat = 0.0  # of `marginals`: times their scores, onto the log-odds
-    linear_title: NotNegativeFloat = 0.0  # weight of the words before the first full stop, read apart
 
     @model_validator(mode="after")
     def _parts_are_there(self) -> MultilabelOptions:
@@ -84,13 +75,8 @@ class MultilabelOptions(TaskOptions):
             raise ValueError("multilabel.pointer needs multilabel.head=label_wise")
         if self.head_mixture and self.head == "none":
             raise ValueError("multilabel.head_mixture needs multilabel.head=pooled or label_wise")
-        if self.linear_scores and self.head == "none":
-            raise ValueError("multilabel.linear_scores needs multilabel.head=pooled or label_wise")
         if self.prior_adjustment and self.decision != "marginals":
             raise ValueError("multilabel.prior_adjustment needs multilabel.decision=marginals")
-        if self.linear_mixture and not (self.linear_scores and self.decision == "marginals"):
-            raise ValueError("multilabel.linear_mixture needs multilabel.linear_scores=true and "
-                             "multilabel.decision=marginals")
         return self
 
     def check(self, config: Any) -> None:
@@ -134,7 +120,7 @@ class LabelSets(Symbols):
         order = options.order if options.order in ("random", "free") else "fixed"
         sets = SetOptions(order, options.head_weight if has_head else 0.0, options.head_mixture,
                           marginals=options.decision == "marginals", pointer=options.pointer,
-                          head=options.head if has_head else "", scores=options.linear_scores)
+                          head=options.head if has_head else "")
         return {"target_symbols": len(self), "sets": sets}
 
     def constraint(self) -> Constraint:
@@ -182,11 +168,6 @@ class MultilabelTask(Task):
                                 max_characters=options.max_characters if options.characters else 0)
         self.target = LabelSets(options)
         self.threshold = options.threshold
-        self._scored: dict[tuple[str, tuple[str, ...]], np.ndarray] = {}  # origin and text -> linear scores
-        self.linear = None
-        if options.linear_scores:
-            self.linear = LinearScores(folds=options.linear_folds, strength=options.linear_strength,
-                                       ngrams=options.linear_ngrams, title=options.linear_title)
 
     # -- data ---------------------------------------------------------------------------------------------------
 
@@ -225,7 +206,7 @@ class MultilabelTask(Task):
         return words
 
     def _seen(self, words: tuple[str, ...]) -> tuple[str, ...]:
-        """What the network reads of a text; linear classifiers read all of it."""
+        """What the network reads of a text."""
         return words[: self.options.max_words] if self.options.max_words else words
 
     def from_text(self, text: str, *, origin: str = "") -> Example:
@@ -242,13 +223,6 @@ class MultilabelTask(Task):
 
     # -- symbols ------------------------------------------------------------------------------------------------
 
-    def fit(self, examples: Sequence[Example]) -> None:
-        """Vocabularies of words, letters and labels, and the linear machines."""
-        super().fit(examples)
-        if self.linear is not None:
-            self.linear.fit([example.source for example in examples], [example.origin for example in examples],
-                            binarise([example.reference for example in examples], self.names))
-
     @property
     def names(self) -> Sequence[str]:
         """The labels of the training split."""
@@ -257,16 +231,12 @@ class MultilabelTask(Task):
     def save(self, folder: Path) -> None:
         """Write the vocabularies, and the threshold once it is tuned."""
         super().save(folder)
-        if self.linear is not None:
-            self.linear.save(folder / _LINEAR)
         if self.threshold != self.options.threshold:
             atomic_write_text(folder / _THRESHOLD, json.dumps({"threshold": self.threshold}) + "\n")
 
     def load(self, folder: Path) -> None:
         """Read what `save` wrote."""
         super().load(folder)
-        if self.linear is not None:
-            self.linear.load(folder / _LINEAR, labels=len(self.names))
         if self._tunes() and (folder / _THRESHOLD).is_file():
             found = read_json(folder / _THRESHOLD)
             self.threshold = found.get("threshold") if isinstance(found, dict) else None
@@ -277,23 +247,18 @@ class MultilabelTask(Task):
     def read_hypothesis(self, hypothesis: Hypothesis, example: Example) -> Labels | None:
         """A search's output as labels: the best set, or all labels above the threshold (the likeliest if none is)."""
         if "marginals" in hypothesis.details:
-            return above(self.names, self._adjusted(hypothesis, example), self.threshold,
+            return above(self.names, self._adjusted(hypothesis), self.threshold,
                          allow_empty=self.options.allow_empty)
         return super().read_hypothesis(hypothesis, example)
 
-    def _adjusted(self, hypothesis: Hypothesis, example: Example) -> np.ndarray:
-        """The labels' marginals, their log-odds changed by what the options mix in.
-
-        log-odds + linear_mixture * the linear machine's score - prior_adjustment * (log prior - its mean)
-        """
+    def _adjusted(self, hypothesis: Hypothesis) -> np.ndarray:
+        """The labels' marginals, their log-odds less prior_adjustment * (log prior - its mean)."""
         marginals = np.array(hypothesis.details["marginals"][len(SPECIALS):])
-        mixture, share = self.options.linear_mixture, self.options.prior_adjustment
-        if not mixture and not share:
+        share = self.options.prior_adjustment
+        if not share:
             return marginals
         clipped = marginals.clip(1e-6, 1 - 1e-6)
         odds = np.log(clipped / (1 - clipped))
-        if mixture:
-            odds = odds + mixture * self._linear_scores([example])[0, len(SPECIALS):]
         prior = np.log(np.array(self.target.vocabulary.symbol_counts))
         return 1 / (1 + np.exp(share * (prior - prior.mean()) - odds))
 
@@ -312,9 +277,7 @@ class MultilabelTask(Task):
         """
         if not self._tunes():
             return ""
-        found = [hypotheses[0] for hypotheses in decode(examples)]
-        scores = np.array([self._adjusted(hypothesis, example)
-                           for hypothesis, example in zip(found, examples, strict=True)])
+        scores = np.array([self._adjusted(hypotheses[0]) for hypotheses in decode(examples)])
         true = [example.reference for example in examples]
 
         def figure(threshold: float) -> float:
@@ -325,24 +288,6 @@ class MultilabelTask(Task):
         figures = {threshold: figure(threshold) for threshold in _THRESHOLDS}
         self.threshold = max(figures, key=figures.get)
         return f"threshold {self.threshold:g}: validation {self.primary_metric} {figures[self.threshold]:.2f}"
-
-    def encode(self, examples: Sequence[Example]) -> list[Encoded]:
-        """Examples as numbers."""
-        encoded, scores = super().encode(examples), self._linear_scores(examples)
-        return encoded if scores is None else [
-            replace(item, auxiliary={"scores": scores[item.index]}) for item in encoded]
-
-    def _linear_scores(self, examples: Sequence[Example]) -> np.ndarray | None:
-        """(examples, V), 0 for the specials; each text's are computed once."""
-        if self.linear is None:
-            return None
-        new = {(example.origin, example.source): example for example in examples
-               if (example.origin, example.source) not in self._scored}
-        if new:
-            found = self.linear.scores([example.source for example in new.values()], [origin for origin, _ in new])
-            self._scored.update(zip(new, found, strict=True))
-        found = np.stack([self._scored[example.origin, example.source] for example in examples])
-        return np.concatenate((np.zeros((len(examples), len(SPECIALS)), dtype=np.float32), found), 1)
 
     # -- judging and showing ------------------------------------------------------------------------------------
 
