@@ -1,4 +1,4 @@
-"""Strategies made in a line."""
+"""Strategies made in a line, and the size of a model."""
 
 from __future__ import annotations
 
@@ -43,3 +43,8 @@ def auxiliaries_of(sizes: Sizes, *, ctc: float = 0.0, language: float = 0.0, bal
     if language:
         parts.append(Language("language", OutputLayer(width, sizes.source_symbols), language))
     return Auxiliaries(parts, balance_weight=balance_weight)
+
+
+def num_parameters(model: nn.Module) -> int:
+    """Trained numbers, tied ones counted once."""
+    return sum(parameter.numel() for parameter in model.parameters())

@@ -106,3 +106,8 @@ def _fingerprint(rows: Tensor) -> Tensor:
     odd = rows.new_full((rows.size(1),), 0x5DEECE66D1CE4E5B).cumprod(0)
     mixed = (rows + 1) * odd
     return (mixed ^ (mixed >> 29)).sum(-1)
+
+
+def tokens_of(source: Tensor) -> Tensor:
+    """(B,S) the symbols of a source (B,S) or (B,S,P), of which P - 1 columns say more about each."""
+    return source if source.dim() == 2 else source[..., 0]

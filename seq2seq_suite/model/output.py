@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -53,6 +54,16 @@ def gather_log_probs(hidden: Tensor, weight: Tensor, bias: Tensor, symbols: Tens
     log_probs = functional.linear(hidden, weight, bias).float().log_softmax(-1)
     highest, likeliest = log_probs.detach().max(-1)
     return log_probs.gather(1, symbols), likeliest, highest
+
+
+class LogitTerm(Protocol):
+    """What is added to the logits of B sentences."""
+
+    def __call__(self, hidden: Tensor) -> Tensor:
+        """(N,T,V) of hidden states (N,T,D), N a multiple of B, a sentence's rows side by side."""
+
+    def select(self, sentences: Tensor) -> LogitTerm:
+        """That of the given sentences, (B',) int64."""
 
 
 class OutputLayer(nn.Module):

@@ -2,34 +2,23 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import torch
 from torch import Tensor, nn
 
 from seq2seq_suite.model.decoder import Cache, CrossKeysValues, TransformerDecoder
 from seq2seq_suite.model.dropout import Dropout
+from seq2seq_suite.model.frontends import tokens_of
 from seq2seq_suite.model.guide import Guide
 from seq2seq_suite.model.layers import causal
-from seq2seq_suite.model.output import UNLIKELY, OutputLayer
+from seq2seq_suite.model.output import LogitTerm, OutputLayer
 from seq2seq_suite.model.pointer import Pointer, smoothed_cross_entropy
 from seq2seq_suite.model.variants.experts import MixtureOfExperts
 from seq2seq_suite.model.variants.factorised import FactorisedEmbedding
 from seq2seq_suite.types import Batch, States
-
-
-class LogitTerm(Protocol):
-    """What is added to the logits of B sentences."""
-
-    def __call__(self, hidden: Tensor) -> Tensor:
-        """(N,T,V) of hidden states (N,T,D), N a multiple of B, a sentence's rows side by side."""
-
-    def select(self, sentences: Tensor) -> LogitTerm:
-        """That of the given sentences, (B',) int64."""
 
 
 @dataclass(frozen=True)
@@ -191,45 +180,3 @@ class Seq2Seq(nn.Module):
             return self.output.cross_entropy(hidden.flatten(0, 1).index_select(0, places), targets, label_smoothing)
         logits = self.logits(hidden, memory).flatten(0, 1).index_select(0, places)
         return smoothed_cross_entropy(logits.float().log_softmax(-1), targets, label_smoothing)
-
-    def gather_log_probs(self, hidden: Tensor, memory: Memory, symbols: Tensor, mask: Tensor, *,
-                         never: Sequence[int] = ()) -> tuple[Tensor, Tensor, Tensor]:
-        """log p of a row's symbols at each of its positions, and the likeliest symbol there.
-
-        Args:
-            hidden: (N,C,D).
-            memory: that they come from.
-            symbols: (N,K) int64, the same ones at all positions of a row.
-            mask: (N,C) bool, True for the positions that count.
-            never: symbols that are not to be the likeliest.
-
-        Returns:
-            (N,C,K) float32, (N,C) int64 and that symbol's log p (N,C) float32, from which nothing is learned; all 0
-            where the mask is False.
-        """
-        places = mask.flatten().nonzero().squeeze(1)
-        symbols = symbols.index_select(0, places // mask.size(1))
-        if self.pointer is None and memory.added is None:
-            found = self.output.gather_log_probs(hidden.flatten(0, 1).index_select(0, places), symbols, never=never)
-        else:
-            logits = self.logits(hidden, memory).flatten(0, 1).index_select(0, places).float()
-            logits[:, list(never)] = UNLIKELY
-            scores = logits.log_softmax(-1)
-            gained, best = scores.detach().max(-1)
-            found = scores.gather(1, symbols), best, gained
-        return tuple(part.new_zeros(mask.numel(), *part.shape[1:]).index_copy(0, places, part)
-                     .unflatten(0, mask.shape) for part in found)
-
-    def num_parameters(self) -> int:
-        """Trained numbers, tied ones counted once."""
-        return sum(parameter.numel() for parameter in self.parameters())
-
-    def core_parameters(self) -> Iterator[nn.Parameter]:
-        """Those of encoder and decoder stack, which any task could share."""
-        return itertools.chain.from_iterable(part.parameters() for part in (self.encoder, self.decoder)
-                                             if part is not None)
-
-
-def tokens_of(source: Tensor) -> Tensor:
-    """(B,S) the symbols of a source (B,S) or (B,S,P), of which P - 1 columns say more about each."""
-    return source if source.dim() == 2 else source[..., 0]

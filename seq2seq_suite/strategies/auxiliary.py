@@ -11,8 +11,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from seq2seq_suite.model.frontends import tokens_of
 from seq2seq_suite.model.output import OutputLayer
-from seq2seq_suite.model.seq2seq import Seq2Seq, tokens_of
+from seq2seq_suite.model.seq2seq import Seq2Seq
 from seq2seq_suite.strategies.ctc_head import BLANK, CtcHead
 from seq2seq_suite.types import Batch, Hypothesis, Loss, States
 

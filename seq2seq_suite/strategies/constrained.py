@@ -65,6 +65,11 @@ def constrained_argmax(constraint: Constraint | None, batch: Batch, scores: Tens
     return _up_to_end(symbols, gained, limit)
 
 
+def exact_lengths(constraint: Constraint | None, batch: Batch) -> Tensor | None:
+    """(B,1) int64, the one length of each output, END not included, where the automaton knows it; else None."""
+    return constraint.lengths(batch).unsqueeze(1) if isinstance(constraint, ExactConstraint) else None
+
+
 def _up_to_end(symbols: Tensor, gained: Tensor, lengths: Tensor) -> list[tuple[tuple[int, ...], float, bool]]:
     found = []
     for row, gains, length in zip(symbols.tolist(), gained.tolist(), lengths.tolist(), strict=True):

@@ -14,6 +14,7 @@ from seq2seq_suite.strategies.agreement import Agreement, collapsed_disagreement
 from seq2seq_suite.strategies.ctc_head import BLANK, positions_needed
 from seq2seq_suite.strategies.ctc_prefixes import NEVER, collapse, ctc_beam
 from seq2seq_suite.strategies.glancing import Ratios
+from seq2seq_suite.strategies.log_probs import gather_log_probs
 from seq2seq_suite.strategies.parallel import UNREADABLE, Parallel, ParallelOptions, symbols_before_end, uniform_copy
 from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.types import END, Batch, Constraint, Hypothesis, Loss, States
@@ -61,7 +62,7 @@ class Ctc(Parallel):
                  revealed: Tensor) -> Loss:
         """-log p(y | x), whatever was revealed, and what is expected to differ."""
         lengths, target = symbols_before_end(batch), _without_end(batch)
-        scores, _, _ = model.gather_log_probs(hidden, memory, _written(target), mask)
+        scores, _, _ = gather_log_probs(model, hidden, memory, _written(target), mask)
         total = path_loss(scores, mask.sum(1), target, lengths)
         too_long = (positions_needed(target) > mask.sum(1)).sum().float()
         sums, weights = {"ctc_target": total, "too_long": too_long}, {"ctc_target": 1.0}
@@ -74,7 +75,7 @@ class Ctc(Parallel):
                   ) -> tuple[Tensor, Tensor]:
         """The likeliest path that collapses to the target, blanks among it; -1 where there is none."""
         target = _without_end(batch)
-        scores, likeliest, _ = model.gather_log_probs(hidden, memory, _written(target), mask)
+        scores, likeliest, _ = gather_log_probs(model, hidden, memory, _written(target), mask)
         return align(scores, mask.sum(1), target, symbols_before_end(batch)), likeliest
 
     def predict(self, model: Seq2Seq, batch: Batch, states: States, memory: Memory, *, options: SearchOptions,
@@ -91,7 +92,7 @@ class Ctc(Parallel):
                     for row, inside, most in zip(logits.log_softmax(-1), mask, limit.tolist(), strict=True)]
         # Behind a row's positions the blank is written, which has the symbol and the score of nothing: 0.
         blank = torch.zeros_like(limit).unsqueeze(1)
-        _, path, gained = model.gather_log_probs(hidden, memory, blank, mask, never=never)
+        _, path, gained = gather_log_probs(model, hidden, memory, blank, mask, never=never)
         found = collapse(path, gained)
         return [[Hypothesis(tuple(symbols[: most - 1]), score, complete=len(symbols) < most)]
                 for (symbols, score), most in zip(found, limit.tolist(), strict=True)]

@@ -11,7 +11,8 @@ from torch.nn import functional
 from seq2seq_suite.config_section import Fraction, NotNegative, NotNegativeFloat, PositiveFloat
 from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
 from seq2seq_suite.strategies.constrained import constrained_argmax
-from seq2seq_suite.strategies.parallel import Parallel, ParallelOptions, likeliest, uniform_copy
+from seq2seq_suite.strategies.log_probs import likeliest
+from seq2seq_suite.strategies.parallel import Parallel, ParallelOptions, uniform_copy
 from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.types import END, Batch, Constraint, Hypothesis, Loss, States
 

@@ -19,6 +19,7 @@ from seq2seq_suite.strategies.auxiliary import Auxiliaries
 from seq2seq_suite.strategies.constrained import cut_at_end
 from seq2seq_suite.strategies.finished import Finished
 from seq2seq_suite.strategies.glancing import Ratios
+from seq2seq_suite.strategies.log_probs import gather_log_probs
 from seq2seq_suite.strategies.parallel import Parallel, ParallelOptions, uniform_copy
 from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.types import END, Batch, Constraint, Hypothesis, Loss, States
@@ -110,7 +111,7 @@ class Dag(Parallel):
     def own_loss(self, model: Seq2Seq, memory: Memory, batch: Batch, hidden: Tensor, mask: Tensor,
                  revealed: Tensor) -> Loss:
         """-log p(y | x), whatever was revealed, and what is expected to differ."""
-        scores, _, _ = model.gather_log_probs(hidden, memory, batch.target, mask)
+        scores, _, _ = gather_log_probs(model, hidden, memory, batch.target, mask)
         links, lengths = self.links(hidden, mask), batch.target_mask.sum(1)
         found = path_log_likelihood(scores.transpose(1, 2), links, lengths, mask.sum(1))
         possible = found > NEVER / 2
@@ -124,7 +125,7 @@ class Dag(Parallel):
     def alignment(self, model: Seq2Seq, memory: Memory, batch: Batch, hidden: Tensor, mask: Tensor
                   ) -> tuple[Tensor, Tensor]:
         """The symbols at the vertices of the target's likeliest path."""
-        scores, likeliest, _ = model.gather_log_probs(hidden, memory, batch.target, mask)
+        scores, likeliest, _ = gather_log_probs(model, hidden, memory, batch.target, mask)
         path = likeliest_path(scores.transpose(1, 2), self.links(hidden, mask), batch.target_mask.sum(1), mask.sum(1))
         # A column more than there are vertices takes what lies on no path.
         symbols = torch.full((path.size(0), mask.size(1) + 1), -1, dtype=torch.int64, device=path.device)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
@@ -61,8 +62,8 @@ class Learner(Trained):
         self.strategy.fraction_done = share
 
     def core_parameters(self) -> Iterator[nn.Parameter]:
-        """Those of the model."""
-        return self.model.core_parameters()
+        parts = (part for part in (self.model.encoder, self.model.decoder) if part is not None)
+        return itertools.chain.from_iterable(part.parameters() for part in parts)
 
 
 class JointLearner(Trained):

@@ -12,10 +12,11 @@ from seq2seq_suite.config_section import Fraction, NotNegativeFloat
 from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
 from seq2seq_suite.sizes import Sizes
 from seq2seq_suite.strategies.auxiliary import Auxiliaries
-from seq2seq_suite.strategies.constrained import constrained_argmax
-from seq2seq_suite.strategies.parallel import Parallel, ParallelOptions, likeliest, symbols_before_end, uniform_copy
+from seq2seq_suite.strategies.constrained import constrained_argmax, exact_lengths
+from seq2seq_suite.strategies.log_probs import likeliest
+from seq2seq_suite.strategies.parallel import Parallel, ParallelOptions, symbols_before_end, uniform_copy
 from seq2seq_suite.strategies.search import SearchOptions
-from seq2seq_suite.types import Batch, Constraint, ExactConstraint, Hypothesis, Loss, States
+from seq2seq_suite.types import Batch, Constraint, Hypothesis, Loss, States
 
 CLASSES, MIDDLE = 256, 128
 
@@ -108,9 +109,8 @@ class LengthHead(Parallel):
     def predict(self, model: Seq2Seq, batch: Batch, states: States, memory: Memory, *, options: SearchOptions,
                 limit: Tensor, constraint: Constraint | None) -> list[list[Hypothesis]]:
         """One output for each of the likeliest lengths, the best by mean log-probability first."""
-        if isinstance(constraint, ExactConstraint):
-            lengths = constraint.lengths(batch).unsqueeze(1)
-        else:
+        lengths = exact_lengths(constraint, batch)
+        if lengths is None:
             lengths, _ = self.head.likeliest(states, max(options.beam_size, options.num_hypotheses))
             lengths = torch.minimum(lengths, (limit - 1).clamp(min=1).unsqueeze(1))
         vectors, mask = uniform_copy(states, lengths.flatten())

@@ -134,11 +134,6 @@ class Parallel(Strategy):
         return logits.log_softmax(-1)
 
 
-def likeliest(model: Seq2Seq, memory: Memory, batch: Batch, hidden: Tensor, mask: Tensor) -> Tensor:
-    """(B,C) int64, the likeliest symbol at each real position `mask` (B,C) of hidden states (B,C,D)."""
-    return model.gather_log_probs(hidden, memory, batch.target[:, :1], mask)[1]
-
-
 def symbols_before_end(batch: Batch) -> Tensor:
     """(B,) int64, target symbols of each row without END."""
     return batch.target_mask.sum(1) - 1

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from making import num_parameters
 
 from seq2seq_suite.model.embeddings import token_embedding
 from seq2seq_suite.model.encoder import TransformerEncoder
@@ -124,7 +125,7 @@ def test_one_step_without_a_step_vector_is_the_ordinary_encoder(layer_shape, rou
 @pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rotary"])
 def test_more_steps_cost_a_vector_each_and_padding_changes_nothing(make_model, make_batch, positions):
     once, often = (make_model(encoder_steps=steps, positions=positions) for steps in (2, 6))
-    assert often.num_parameters() - once.num_parameters() == 4 * (WIDTH + 1)
+    assert num_parameters(often) - num_parameters(once) == 4 * (WIDTH + 1)
     batch = make_batch([3, 5], [2, 2])
     alone = make_batch([3, 5], [2, 2])
     alone = type(alone)(alone.source[:1, :3], alone.source_mask[:1, :3], alone.target[:1], alone.target_mask[:1],

@@ -12,6 +12,7 @@ from seq2seq_suite.model.layers import causal
 from seq2seq_suite.model.prefix import PrefixSeq2Seq
 from seq2seq_suite.sizes import SetOptions, Sizes
 from seq2seq_suite.strategies.autoregressive import Autoregressive, shift_right
+from seq2seq_suite.strategies.log_probs import gather_log_probs
 from seq2seq_suite.strategies.sets import Sets
 
 SIZES = Sizes(target_symbols=9, source_symbols=11)
@@ -79,7 +80,7 @@ def test_the_loss_and_the_chances_of_single_symbols(case):
     torch.testing.assert_close(found, expected, **CLOSE)
     memory, target_in = model.prepare(model.encode(batch)), shift_right(batch.target)
     hidden, _ = model.decode(model.embed(target_in, memory), causal(target_in.size(1)), memory, mask=batch.target_mask)
-    chances, likeliest, _ = model.gather_log_probs(hidden, memory, batch.target, batch.target_mask)
+    chances, likeliest, _ = gather_log_probs(model, hidden, memory, batch.target, batch.target_mask)
     log_probs = logits.log_softmax(-1)
     symbols = batch.target.unsqueeze(1).expand(-1, target_in.size(1), -1)
     torch.testing.assert_close(chances[batch.target_mask], log_probs.gather(2, symbols)[batch.target_mask], **CLOSE)
