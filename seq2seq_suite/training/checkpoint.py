@@ -156,7 +156,7 @@ def load_newest(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer
         try:
             progress = _read_state(path)
             tensors = load_tensors(path / TRAINING)
-            put_weights(path / MODEL, model)
+            put_weights(path / MODEL, model, grown=False)
         except DataError as error:
             complaints.append(f"{error.file or path}: {error.got}; passed over")
             passed.append(path)

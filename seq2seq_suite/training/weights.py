@@ -83,7 +83,7 @@ def _check_weights(path: Path) -> None:
         check_files(path, (MODEL,))
 
 
-def put_weights(path: Path, model: nn.Module, *, grown: bool = False) -> str:
+def put_weights(path: Path, model: nn.Module, *, grown: bool) -> str:
     """`load_weights` from a file that is known to be whole."""
     tensors = load_tensors(path)
     expected = unique(model.state_dict())

@@ -150,6 +150,7 @@ def test_slots_write_the_likeliest_box_with_an_inside(make_model, pictures, seed
     strategy = strategy_of(Slots, sizes=SIZES, boxes=OPTIONS, grid=(2, 3), anchor_weight=1.0)
     model.output.bias[FIRST_CLASS + NOISE] += 9.0  # which is never written, however likely
     found = strategy.generate(model, pictures, options=SearchOptions(), limit=torch.full((3,), 99))
+    assert all(best.complete for best, in found)
     for row, (best,) in enumerate(found):
         symbols, sure = [], []
         for logits in slot_logits(model, strategy, alone(pictures, row)):

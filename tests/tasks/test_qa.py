@@ -320,3 +320,9 @@ def test_a_question_without_an_answer_can_be_given_one():
     task = make_task()
     row = task.row(task.from_text("Where is Mary? ||| Mary went home."), "home")
     assert row == {"question": "Where is Mary ?", "context": "Mary went home .", "answers": ["home"]}
+
+
+def test_no_answer_is_shown_as_such_and_written_as_an_empty_line():
+    task = make_task()
+    assert (task.draw("red dog"), task.draw(None)) == ("red dog", "(no answer)")
+    assert (task.to_text("red dog"), task.to_text(None)) == ("red dog", "")

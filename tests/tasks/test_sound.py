@@ -104,9 +104,9 @@ def test_a_transcript_is_target_and_what_ctc_spells():
     task.fit([example])
     item = task.encode([example, Example(Recording("0.wav"))])[0]
     assert task.target.pieces.decode(item.target.tolist()) == "go to it's" and item.target[-1] == END
-    assert item.transcript.tolist() == item.target[:-1].tolist()
+    assert item.auxiliary["ctc"].tolist() == item.target[:-1].tolist()
     bare = task.encode([Example(Recording("0.wav"))])[0]
-    assert bare.target.size == 0 and bare.transcript is None
+    assert bare.target.size == 0 and "ctc" not in bare.auxiliary
     assert task.to_text(None) == "" and task.draw(None) == "(silence)" and task.draw("go") == task.to_text("go") == "go"
 
 
@@ -118,7 +118,7 @@ def test_a_translation_is_the_target_and_ctc_spells_what_is_said(tmp_path):
     task.fit([example])
     item = task.encode([example])[0]
     assert task.target.pieces.decode(item.target[:-1].tolist()) == "Auch der Hund." and item.target[-1] == END
-    assert task.transcript.pieces.decode(item.transcript.tolist()) == "the dog too"
+    assert task.transcript.pieces.decode(item.auxiliary["ctc"].tolist()) == "the dog too"
     sizes = task.sizes()
     assert (sizes.target_symbols, sizes.ctc_symbols) == (len(task.target), len(task.transcript)) == (4 + 11, 4 + 7)
     task.save(tmp_path)

@@ -106,4 +106,5 @@ def test_sentences_without_spans_have_no_share_of_them():
     pytest.importorskip("seqeval", reason="comes with the extra `tagging`")
     figures = score_tags([["O", "O"]], [["O", "O"]], spans=True).figures
     assert figures["accuracy"] == 100.0
+    assert "span_f1" not in score_tags([["O", "O"]], [["O", "O"]]).figures  # without being asked for
     assert figures["span_precision"] == figures["span_recall"] == figures["span_f1"] == 0.0
