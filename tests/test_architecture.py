@@ -42,7 +42,7 @@ FOR_TYPES_ONLY = {"model": {"config_backbone"}, "config_uses": {"config"}, "task
 STUDENTS_PATH = ("model/attention.py", "model/layers.py", "model/encoder.py", "model/decoder.py", "model/seq2seq.py",
                  "strategies/autoregressive.py", "strategies/search.py", "strategies/beam.py",
                  "strategies/parallel.py", "strategies/length_head.py")
-STUDENTS_LINES = 1331
+STUDENTS_LINES = 1287
 OPEN_TO_ALL = {"types", "sizes", "trees", "files", "user_code", "lazy"}
 MOST_LINES = 420
 MOST_CODE = 11_100  # lines of the whole package without miniworld: may fall, not rise

@@ -14,7 +14,8 @@ from torch import Tensor
 from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
 from seq2seq_suite.strategies.ctc_prefixes import Prefixes
 from seq2seq_suite.strategies.finished import Finished
-from seq2seq_suite.strategies.search import NEVER, SearchOptions, Stepper, sample
+from seq2seq_suite.strategies.sampling import sample
+from seq2seq_suite.strategies.search import NEVER, SearchOptions, Stepper
 from seq2seq_suite.types import END, Batch, Constraint, Hypothesis
 
 _BLOCK = 64  # symbols, in `top_k`

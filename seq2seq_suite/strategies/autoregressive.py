@@ -2,43 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
 
 from seq2seq_suite import kernels
-from seq2seq_suite.config_section import Fraction, NotNegativeFloat, ShareOrNone
+from seq2seq_suite.config_section import Fraction, ShareOrNone
 from seq2seq_suite.model.layers import causal
 from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
 from seq2seq_suite.sizes import Sizes
 from seq2seq_suite.strategies.auxiliary import Auxiliaries
-from seq2seq_suite.strategies.base import NO_WINDOW, Strategy, StrategyOptions
+from seq2seq_suite.strategies.base import NO_WINDOW, Strategy, WithSource
 from seq2seq_suite.strategies.ctc_prefixes import Prefixes, ctc_greedy
 from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.types import BEGIN, Batch, Constraint, Hypothesis, Loss
 
 
-class AutoregressiveOptions(StrategyOptions):
+class AutoregressiveOptions(WithSource):
     """Left to right, one symbol at a time."""
 
     kind: Literal["autoregressive"] = "autoregressive"
     label_smoothing: Fraction = 0.1
     scheduled_sampling: ShareOrNone = 0.0  # share of inputs from the model's own output
-    ctc_weight: Fraction = 0.0  # of the transcript's CTC loss on the encoder (speech); cross-entropy keeps the rest
-    language_weight: NotNegativeFloat = 0.0  # lambda of L3 = L2 + lambda L1 (GPT): the source's symbols
-    # are predicted, too, where backbone.encoder is none
-
-    @property
-    def auxiliary_weights(self) -> dict[str, float]:
-        """Of transcript and source."""
-        return {"ctc": self.ctc_weight, "language": self.language_weight}
-
-    def check(self, config: Any) -> None:
-        """Only a decoder that reads the source's symbols can predict them."""
-        if self.language_weight and (config.backbone.encoder != "none" or not config.options.reads_symbols):
-            raise ValueError("strategy.language_weight predicts the source's symbols, for which backbone.encoder must "
-                             "be none and the source words or pieces, not sound, pictures or whole sentences")
 
 
 class Autoregressive(Strategy):
@@ -64,7 +50,6 @@ class Autoregressive(Strategy):
         self.greedy, self.beam = kernels.chosen("greedy"), kernels.chosen("beam")
 
     def counts(self, model: Seq2Seq, batch: Batch) -> dict[str, int]:
-        """The counts that `loss` will give."""
         counts = {"cross_entropy": int((batch.target_mask & ~batch.given).sum())}
         return counts | self.auxiliaries.counts(model, batch)
 
@@ -83,7 +68,6 @@ class Autoregressive(Strategy):
     @torch.inference_mode()
     def generate(self, model: Seq2Seq, batch: Batch, *, options: SearchOptions, limit: Tensor,
                  constraint: Constraint | None = None) -> list[list[Hypothesis]]:
-        """Hypotheses of each item, best first; see `Strategy.generate`."""
         memory = self.remember(model, batch)
         scores = self.auxiliaries["ctc"].head(memory.states) if options.ctc_weight else None
         if options.ctc_weight == 1.0 and options.beam_size == 1:  # the best path of CTC alone, without the decoder

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
-from seq2seq_suite.config_section import Fraction, Section
+from seq2seq_suite.config_section import Fraction, NotNegativeFloat, Section
 from seq2seq_suite.model.seq2seq import Seq2Seq
 from seq2seq_suite.sizes import Sizes
 from seq2seq_suite.strategies.auxiliary import Auxiliaries
@@ -70,6 +70,24 @@ class WithTranscript(StrategyOptions):
     def auxiliary_weights(self) -> dict[str, float]:
         """Of the transcript."""
         return {"ctc": self.ctc_weight}
+
+
+class WithSource(WithTranscript):
+    """Options of a strategy that may also learn to predict the source that its decoder reads."""
+
+    language_weight: NotNegativeFloat = 0.0  # lambda of L3 = L2 + lambda L1 (GPT): the source's symbols
+    # are predicted, too, where backbone.encoder is none
+
+    @property
+    def auxiliary_weights(self) -> dict[str, float]:
+        """Of transcript and source."""
+        return {**super().auxiliary_weights, "language": self.language_weight}
+
+    def check(self, config: Any) -> None:
+        """Only a decoder that reads the source's symbols can predict them."""
+        if self.language_weight and (config.backbone.encoder != "none" or not config.options.reads_symbols):
+            raise ValueError("strategy.language_weight predicts the source's symbols, for which backbone.encoder must "
+                             "be none and the source words or pieces, not sound, pictures or whole sentences")
 
 
 class Strategy(nn.Module, ABC):

@@ -10,7 +10,8 @@ from torch import Tensor
 
 from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
 from seq2seq_suite.strategies.ctc_prefixes import Prefixes
-from seq2seq_suite.strategies.search import NEVER, Rows, SearchOptions, Stepper, sample
+from seq2seq_suite.strategies.sampling import sample
+from seq2seq_suite.strategies.search import NEVER, Rows, SearchOptions, Stepper
 from seq2seq_suite.types import END, Batch, Constraint, Hypothesis
 
 Start = tuple[Rows, Tensor, int]  # a row, the symbol before, the longest output

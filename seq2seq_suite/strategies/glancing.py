@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from seq2seq_suite.config_section import ShareOrNone
+from seq2seq_suite.types import Batch
+
+if TYPE_CHECKING:
+    from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
+    from seq2seq_suite.strategies.parallel import Parallel
 
 Ratios = tuple[ShareOrNone, ShareOrNone]  # at the training's beginning and at its end
 
@@ -33,6 +39,21 @@ class Glancing:
         """(B,C) bool: a random part of `asked` (B,C), as large as the `missed` symbols (B,) call for."""
         ratio = self.start + (self.end - self.start) * fraction_done
         return random_part(asked, (ratio * missed).round())
+
+
+def glance(strategy: Parallel, model: Seq2Seq, memory: Memory, batch: Batch, vectors: Tensor, mask: Tensor
+           ) -> tuple[Tensor | None, Tensor]:
+    """Symbols to show and where, of a first pass over vectors (B,C,D); see `Parallel.glance`."""
+    glancing = Glancing(*strategy.options.glancing)
+    if not glancing or not strategy.training:
+        return None, torch.zeros_like(mask)
+    # The same dropout in both passes: what comes after this block begins with the same random state.
+    devices = [vectors.device] if vectors.device.type == "cuda" else []
+    with torch.no_grad(), torch.random.fork_rng(devices):
+        hidden = strategy.hidden(model, memory, vectors, mask, None, torch.zeros_like(mask))
+        symbols, likeliest = strategy.alignment(model, memory, batch, hidden, mask)
+        missed = (likeliest != symbols) & (symbols >= 0)
+        return symbols, glancing.positions(missed.sum(1), symbols >= 0, strategy.fraction_done)
 
 
 def random_part(asked: Tensor, counts: Tensor) -> Tensor:

@@ -14,7 +14,7 @@ from torch import Tensor
 from seq2seq_suite.model.output import UNLIKELY
 from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
 from seq2seq_suite.strategies.base import Strategy, WithTranscript
-from seq2seq_suite.strategies.glancing import Glancing, Ratios
+from seq2seq_suite.strategies.glancing import Ratios, glance
 from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.types import BEGIN, END, PAD, UNKNOWN, Batch, Constraint, Hypothesis, Loss, States
 
@@ -79,7 +79,6 @@ class Parallel(Strategy):
     # -- what a strategy offers ---------------------------------------------------------------------------------
 
     def counts(self, model: Seq2Seq, batch: Batch) -> dict[str, int]:
-        """The counts that `loss` will give."""
         return self.own_counts(batch) | self.auxiliaries.counts(model, batch)
 
     def loss(self, model: Seq2Seq, batch: Batch) -> Loss:
@@ -95,10 +94,9 @@ class Parallel(Strategy):
     @torch.inference_mode()
     def generate(self, model: Seq2Seq, batch: Batch, *, options: SearchOptions, limit: Tensor,
                  constraint: Constraint | None = None) -> list[list[Hypothesis]]:
-        """Hypotheses of each item, best first; see `Strategy.generate`."""
         states = model.encode(batch)
         found = self.predict(model, batch, states, model.prepare(states), options=options, limit=limit,
-                           constraint=constraint if options.constraint else None)
+                             constraint=constraint if options.constraint else None)
         return self.auxiliaries.annotated(found, states)
 
     # -- parts --------------------------------------------------------------------------------------------------
@@ -106,16 +104,7 @@ class Parallel(Strategy):
     def glance(self, model: Seq2Seq, memory: Memory, batch: Batch, vectors: Tensor, mask: Tensor
                ) -> tuple[Tensor | None, Tensor]:
         """Symbols (B,C) to show in the decoder's input and where (B,C) bool; None and nowhere outside training."""
-        glancing = Glancing(*self.options.glancing)
-        if not glancing or not self.training:
-            return None, torch.zeros_like(mask)
-        # The same dropout in both passes: what comes after this block begins with the same random state.
-        devices = [vectors.device] if vectors.device.type == "cuda" else []
-        with torch.no_grad(), torch.random.fork_rng(devices):
-            hidden = self.hidden(model, memory, vectors, mask, None, torch.zeros_like(mask))
-            symbols, likeliest = self.alignment(model, memory, batch, hidden, mask)
-            missed = (likeliest != symbols) & (symbols >= 0)
-            return symbols, glancing.positions(missed.sum(1), symbols >= 0, self.fraction_done)
+        return glance(self, model, memory, batch, vectors, mask)
 
     @staticmethod
     def hidden(model: Seq2Seq, memory: Memory, vectors: Tensor, mask: Tensor, symbols: Tensor | None,

@@ -11,7 +11,8 @@ from seq2seq_suite.data.batching import collate
 from seq2seq_suite.model.layers import causal
 from seq2seq_suite.sizes import Sizes
 from seq2seq_suite.strategies.autoregressive import Autoregressive
-from seq2seq_suite.strategies.search import SearchOptions, sample
+from seq2seq_suite.strategies.sampling import sample
+from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.types import BEGIN, END, PAD, UNKNOWN, Batch, Hypothesis
 
 NEVER_WRITTEN = [PAD, BEGIN, UNKNOWN]
