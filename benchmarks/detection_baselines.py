@@ -91,7 +91,7 @@ def train_dense(task: DetectionTask, examples: Sequence[Example], *, width: int,
     torch.manual_seed(seed)
     options, rng = task.options, Random(seed)
     count = max(1, min(training.batch_tokens // options.height, len(examples)))
-    change = Augmentation(options.flip, options.turn, options.scales, options.colour)
+    change = Augmentation(options.flip, options.scales, options.colour)
     model = Dense(width, len(task.target.labels), stride=options.stride, channels=options.channels).train()
     optimizer, updates = build_optimizer(model, training), 0
     rows, columns = options.height // options.stride, options.width // options.stride

@@ -49,7 +49,6 @@ class Sizes:
         picture_stride: pixels along each side of a patch, for sources (B,H,W,3); 0 for other sources.
         picture_rows: rows of encoder positions of a picture.
         picture_channels: of the first convolution.
-        patches: cut them from the pixels instead of convolving.
         has_source: False for a language model, which has no encoder.
         sets: how targets that are sets are learned; None for other targets.
         boxes: how objects are written; None for other targets.
@@ -73,7 +72,6 @@ class Sizes:
     picture_stride: int = 0
     picture_rows: int = 0
     picture_channels: int = 32
-    patches: bool = False
     has_source: bool = True
     sets: SetOptions | None = None
     boxes: BoxOptions | None = None
@@ -96,7 +94,6 @@ class BoxOptions:
         patch: side of a patch, in bins.
         smoothing: deviation, in bins, of the bell that coordinates are learned as; 0 for the one bin.
         noise_weight: of noise's class in the loss.
-        top_p: share of probability that coordinates are drawn from in decoding; 0 takes the likeliest.
     """
 
     bins: int
@@ -106,7 +103,6 @@ class BoxOptions:
     patch: float
     smoothing: float = 1.0
     noise_weight: float = 1.0
-    top_p: float = 0.0
 
 
 @dataclass(frozen=True)

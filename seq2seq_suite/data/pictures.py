@@ -131,7 +131,6 @@ class Augmentation:
 
     Args:
         flip: mirror it, each way with probability 1/2.
-        turn: turn it by a multiple of 90 degrees, where it is square.
         scales: smallest and largest zoom; what falls outside is cut off, what is left is black.
         colour: largest change of brightness, contrast and saturation, as a factor beside 1.
 
@@ -139,19 +138,15 @@ class Augmentation:
     """
 
     flip: bool = True
-    turn: bool = False
     scales: tuple[float, float] = (1.0, 1.0)
     colour: float = 0.0
 
     def __call__(self, pixels: np.ndarray, objects: Objects, random: Random) -> tuple[np.ndarray, Objects]:
         """The changed picture (H,W,3) of the same size, and its boxes."""
         boxes = np.array(objects.boxes, dtype=np.float64).reshape(-1, 4)
-        if self.flip and random.random() < 0.5:
-            pixels, boxes = mirror(pixels, boxes)
-        if self.flip and random.random() < 0.5:
-            pixels, boxes = turn(*mirror(pixels, boxes), quarters=2)
-        if self.turn and pixels.shape[0] == pixels.shape[1]:
-            pixels, boxes = turn(pixels, boxes, quarters=random.randrange(4))
+        for axis in (1, 0):
+            if self.flip and random.random() < 0.5:
+                pixels, boxes = mirror(pixels, boxes, axis)
         kept = np.ones(len(boxes), dtype=bool)
         if self.scales != (1.0, 1.0):
             pixels, boxes, kept = zoom(pixels, boxes, random.uniform(*self.scales), random)
@@ -161,19 +156,11 @@ class Augmentation:
         return pixels, Objects(tuple(map(tuple, boxes[chosen].tolist())), tuple(objects.labels[i] for i in chosen))
 
 
-def mirror(pixels: np.ndarray, boxes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Left becomes right; boxes (N,4)."""
-    width = pixels.shape[1]
-    return pixels[:, ::-1], np.stack((width - boxes[:, 2], boxes[:, 1], width - boxes[:, 0], boxes[:, 3]), 1)
-
-
-def turn(pixels: np.ndarray, boxes: np.ndarray, *, quarters: int) -> tuple[np.ndarray, np.ndarray]:
-    """Turned to the left by so many quarters; boxes (N,4)."""
-    for _ in range(quarters):
-        width = pixels.shape[1]
-        pixels = np.rot90(pixels)
-        boxes = np.stack((boxes[:, 1], width - boxes[:, 2], boxes[:, 3], width - boxes[:, 0]), 1)
-    return pixels, boxes
+def mirror(pixels: np.ndarray, boxes: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray]:
+    """Axis 1: left becomes right; axis 0: above becomes below. Boxes (N,4)."""
+    least, most, mirrored = 1 - axis, 3 - axis, boxes.copy()
+    mirrored[:, least], mirrored[:, most] = pixels.shape[axis] - boxes[:, most], pixels.shape[axis] - boxes[:, least]
+    return np.flip(pixels, axis), mirrored
 
 
 def zoom(pixels: np.ndarray, boxes: np.ndarray, factor: float, random: Random

@@ -18,7 +18,7 @@ MODULES = {
     "layers": ("LayerShape", "FeedForward", "Residual", "TransformerLayer",),
     "norms": ("LayerNorm", "RMSNorm",),
     "output": ("LogitTerm", "OutputLayer",),
-    "picture": ("ConvolutionalStem", "Patches",),
+    "picture": ("ConvolutionalStem",),
     "pointer": ("Pointer",),
     "positions": ("SinusoidalPositions", "LearnedPositions", "NoPositions", "RelativePositions", "RotaryPositions",),
     "prefix": ("PrefixStates", "PrefixSeq2Seq",),

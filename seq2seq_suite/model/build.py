@@ -13,7 +13,7 @@ from seq2seq_suite.model.embeddings import token_embedding
 from seq2seq_suite.model.frontends import Tokens, Words
 from seq2seq_suite.model.guide import Guide
 from seq2seq_suite.model.output import OutputLayer
-from seq2seq_suite.model.picture import ConvolutionalStem, Patches
+from seq2seq_suite.model.picture import ConvolutionalStem
 from seq2seq_suite.model.pointer import Pointer
 from seq2seq_suite.model.prefix import PrefixSeq2Seq
 from seq2seq_suite.model.segments import Segments, Sentences
@@ -72,8 +72,6 @@ def _build_frontend(backbone: Backbone, sizes: Sizes, target_embedding: nn.Embed
                           factor=sound.subsampling, positions=positions, dropout_rate=backbone.dropout,
                           masking=masking)
     if sizes.picture_stride:
-        if sizes.patches:
-            return Patches(backbone.width, stride=sizes.picture_stride, dropout_rate=backbone.dropout)
         return ConvolutionalStem(backbone.width, stride=sizes.picture_stride, channels=sizes.picture_channels,
                                  dropout_rate=backbone.dropout)
     segments = None

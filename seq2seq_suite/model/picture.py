@@ -6,7 +6,6 @@ import math
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from seq2seq_suite.model.dropout import Dropout
 from seq2seq_suite.model.positions import waves
@@ -51,30 +50,6 @@ class ConvolutionalStem(nn.Module):
         x = self.stem(source.permute(0, 3, 1, 2).to(self.project.weight.dtype) / 127.5 - 1.0)
         rows, columns = x.shape[2:]
         values = self.project(x.flatten(2).transpose(1, 2)) + plane(rows, columns, self.width).to(x)
-        return States(self.dropout(values), torch.ones(values.shape[:2], dtype=torch.bool, device=values.device))
-
-
-class Patches(nn.Module):
-    """Patches of s x s pixels, each one vector by a linear layer, + positions.
-
-    Source: Dosovitskiy et al. 2021, section 3.1.
-
-    Args:
-        width, stride, dropout_rate: as for `ConvolutionalStem`.
-    """
-
-    def __init__(self, width: int, *, stride: int, dropout_rate: float):
-        super().__init__()
-        self.project = nn.Linear(3 * stride * stride, width)
-        self.dropout = Dropout(dropout_rate)
-        self.stride, self.width = stride, width
-
-    def forward(self, source: Tensor, mask: Tensor) -> States:
-        """source (B,H,W,3) uint8 -> (B,S',D); `mask` is not looked at."""
-        x = source.permute(0, 3, 1, 2).to(self.project.weight.dtype) / 127.5 - 1.0
-        patches = functional.unfold(x, self.stride, stride=self.stride).transpose(1, 2)
-        rows, columns = source.size(1) // self.stride, source.size(2) // self.stride
-        values = self.project(patches) + plane(rows, columns, self.width).to(x)
         return States(self.dropout(values), torch.ones(values.shape[:2], dtype=torch.bool, device=values.device))
 
 

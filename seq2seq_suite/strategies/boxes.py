@@ -93,7 +93,7 @@ class Boxes(Autoregressive):
                 scores = scores.masked_fill(bins == self.boxes.bins - 1, NEVER)
             else:
                 scores = scores.masked_fill(bins <= (outputs[-2] - first_bin).unsqueeze(1), NEVER)
-            previous = first_bin + sample_bin(scores, self.boxes)
+            previous = first_bin + scores.argmax(-1)
             written[:, place] = previous
             outputs.append(previous)
         symbols, certainties = torch.stack(outputs, 1).tolist(), torch.stack(certain, 1)
@@ -137,12 +137,3 @@ def gaussian_targets(places: Tensor, options: BoxOptions) -> Tensor:
     if not options.smoothing:
         return (distance == 0.0).float()
     return (-0.5 * (distance / options.smoothing).square()).softmax(-1)
-
-
-def sample_bin(scores: Tensor, options: BoxOptions) -> Tensor:
-    """A bin for each row of (N,bins): the likeliest, or one drawn from the likeliest that hold `top_p`."""
-    if not options.top_p:
-        return scores.argmax(-1)
-    ordered, order = scores.softmax(-1).sort(-1, descending=True)
-    kept = ordered * (ordered.cumsum(-1) - ordered < options.top_p)
-    return order.gather(1, torch.multinomial(kept, 1)).squeeze(1)

@@ -15,7 +15,7 @@ from seq2seq_suite.model.seq2seq import Seq2Seq
 from seq2seq_suite.sizes import GROUP, Sizes
 from seq2seq_suite.strategies.auxiliary import Auxiliaries
 from seq2seq_suite.strategies.base import IN_PARALLEL, NO_WINDOW, Strategy, StrategyOptions
-from seq2seq_suite.strategies.boxes import gaussian_targets, sample_bin
+from seq2seq_suite.strategies.boxes import gaussian_targets
 from seq2seq_suite.strategies.search import NEVER, SearchOptions
 from seq2seq_suite.types import SPECIALS, Batch, Constraint, Hypothesis, Loss, States
 
@@ -160,8 +160,7 @@ class Slots(Strategy):
         for place in range(GROUP - 1):
             scores = logits[:, :, place, len(SPECIALS) : self.first_label]
             never = numbers == self.boxes.bins - 1 if place < 2 else numbers <= corners[-2].unsqueeze(2)
-            corners.append(sample_bin(scores.masked_fill(never, NEVER).flatten(0, 1), self.boxes)
-                           .view(label.shape))
+            corners.append(scores.masked_fill(never, NEVER).argmax(-1))
         symbols = torch.stack((*(len(SPECIALS) + corner for corner in corners), self.first_label + label), 2)
         return [[Hypothesis(tuple(row), score, True, details={"certainties": tuple(sure)})] for row, score, sure
                 in zip(symbols.flatten(1).tolist(), certainty.log().sum(1).tolist(), certainty.tolist(), strict=True)]

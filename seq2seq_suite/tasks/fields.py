@@ -28,16 +28,15 @@ class Words(Source):
         longest: most words; a longer sentence is a bad row.
         kept: words of a longer one that are read, the first ones; 0 reads all.
         min_count: rarer words are <unknown>.
-        most: word types kept; 0 keeps all.
         max_characters: letters kept of a word; 0 reads words by their types alone.
         dropped: a word type's number in the training data -> chance to be <unknown> in training.
         split: a line as words.
     """
 
-    def __init__(self, *, longest: int, kept: int = 0, min_count: int = 1, most: int = 0, max_characters: int = 0,
+    def __init__(self, *, longest: int, kept: int = 0, min_count: int = 1, max_characters: int = 0,
                  dropped: Callable[[int], float] = lambda count: 0.0,
                  split: Callable[[str], Sequence[str]] = str.split, remedy: str = "split the sentence"):
-        self.longest, self.kept, self.min_count, self.most = longest, kept or None, min_count, most
+        self.longest, self.kept, self.min_count = longest, kept or None, min_count
         self.max_characters, self.dropped, self.split, self.remedy = max_characters, dropped, split, remedy
         self.words = self.characters = Vocabulary.build([])
 
@@ -57,8 +56,7 @@ class Words(Source):
     def fit(self, values: Iterable[Sequence[str]]) -> None:
         """Word types and letters."""
         counts = Counter(word for words in values for word in words[: self.kept])
-        self.words = Vocabulary.build(counts, min_count=self.min_count,
-                                      max_size=self.most + len(SPECIALS) if self.most else 0)
+        self.words = Vocabulary.build(counts, min_count=self.min_count)
         self.characters = Vocabulary.build(Counter("".join(counts)) if self.max_characters else [])
 
     def save(self, folder: Path) -> None:

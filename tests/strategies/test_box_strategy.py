@@ -11,7 +11,7 @@ from plain import alone
 
 from seq2seq_suite.model.layers import causal
 from seq2seq_suite.sizes import BoxOptions, Sizes
-from seq2seq_suite.strategies.boxes import Boxes, box_position, sample_bin
+from seq2seq_suite.strategies.boxes import Boxes, box_position
 from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.strategies.slots import Slots
 from seq2seq_suite.types import BEGIN, END, SPECIALS, Batch
@@ -164,14 +164,3 @@ def test_slots_write_the_likeliest_box_with_an_inside(make_model, pictures, seed
             sure.append(chances[label])
         assert best.symbols == tuple(symbols) and best.details["certainties"] == pytest.approx(sure, rel=1e-3)
         assert best.score == pytest.approx(sum(map(math.log, sure)), rel=1e-3)
-
-
-def test_bins_are_drawn_from_the_likeliest_that_hold_the_share():
-    scores = torch.tensor([0.1, 0.4, 0.15, 0.3, 0.05]).log().expand(4000, -1)
-    torch.manual_seed(1)
-    for top_p, kept in ((0.69, {1, 3}), (0.71, {1, 2, 3}), (0.39, {1})):
-        drawn = sample_bin(scores, replace(OPTIONS, top_p=top_p)).tolist()
-        assert set(drawn) == kept
-    assert drawn.count(1) == 4000 and sample_bin(scores[:1], OPTIONS).tolist() == [1]
-    drawn = sample_bin(scores, replace(OPTIONS, top_p=0.69)).tolist()
-    assert drawn.count(1) / 4000 == pytest.approx(0.4 / 0.7, abs=0.03)

@@ -100,14 +100,13 @@ def test_doubles_are_left_out_where_the_key_says_so():
 
 
 def test_what_the_strategy_and_the_model_are_told_is_measured_in_bins_and_patches():
-    task = fitted(detection__frontend="patches")
+    task = fitted()
     options, sizes = task.sizes().boxes, task.sizes()
     assert (options.bins, options.labels, options.instances) == (64, 2, 6)
     assert options.extent == (32.0, 64.0) and options.patch == 8.0
     assert sizes.target_symbols == FIRST_LABEL + 3 and (sizes.picture_rows, sizes.picture_stride) == (4, 16)
     odd = {"detection__height": 72, "detection__width": 100}
     assert make_task(**odd).source.patches() == (5, 7)  # convolutions round up
-    assert make_task(**odd, detection__frontend="patches").source.patches() == (4, 6)
 
 
 def noise_boxes(task, objects: Objects, count: int = 600) -> np.ndarray:

@@ -124,10 +124,10 @@ def test_the_strategy_is_told_how_sets_are_learned_and_decided():
     assert make_task(multilabel__order="random").sizes().sets.order == "random"
 
 
-def test_the_vocabulary_is_as_large_as_declared_and_only_words_are_dropped():
-    sizes = fitted(multilabel__max_vocabulary=3, multilabel__word_dropout=0.25).sizes()
-    assert sizes.source_symbols == len(SPECIALS) + 3
-    assert sizes.unknown_probability == (0.0,) * len(SPECIALS) + (0.25,) * 3
+def test_words_are_dropped_and_specials_are_not():
+    sizes = fitted(multilabel__word_dropout=0.25).sizes()
+    words = sizes.source_symbols - len(SPECIALS)
+    assert words and sizes.unknown_probability == (0.0,) * len(SPECIALS) + (0.25,) * words
     assert sizes.source_characters == 0 < fitted(multilabel__characters=True).sizes().source_characters
 
 

@@ -20,7 +20,6 @@ from seq2seq_suite.config_section import (
     PositiveFloat,
     Section,
     Share,
-    ShareOrNone,
 )
 from seq2seq_suite.data.drawn import Drawn
 from seq2seq_suite.data.formats import Row
@@ -54,7 +53,6 @@ class DetectionOptions(TaskOptions):
     height: Pixels = 240  # every picture is fitted into these, in pixels
     width: Pixels = 320
     stride: Literal[4, 8, 16, 32] = 16  # pixels along each side of what becomes one vector
-    frontend: Literal["convolutions", "patches"] = "convolutions"
     channels: Annotated[int, Field(ge=8, le=8000, multiple_of=8)] = 32  # first; doubled with each halving
     bins: Annotated[int, Field(ge=2, le=100_000)] = 200  # of coordinates, along the longer side
     instances: Positive = 40  # objects written of each picture, noise included; a picture with more is a bad row
@@ -62,10 +60,8 @@ class DetectionOptions(TaskOptions):
     order: Literal["random", "place"] = "random"  # in which objects are learned; place: from above, then from the left
     noise_weight: PositiveFloat = 1.0  # of noise's class in the loss
     patch_loss: NotNegativeFloat = 0.0  # weight of naming what has its centre in an encoded patch
-    top_p: ShareOrNone = 0.0  # draw coordinates from this share; 0 takes the likeliest
     max_overlap: Share = 1.0  # of two boxes of a class, the surer is kept beyond this
     flip: bool = True  # in training, sideways and upside down
-    turn: bool = False  # by quarters, where pictures are square
     scales: tuple[Zoom, Zoom] = (1.0, 1.0)  # smallest and largest zoom in training
     colour: Fraction = 0.0  # change of brightness, contrast and saturation in training
 
@@ -84,9 +80,9 @@ class DetectionOptions(TaskOptions):
         if kind == "slots" and math.prod(config.strategy.grid) < self.instances:
             raise ValueError(f"strategy.grid has {math.prod(config.strategy.grid)} slots, fewer than "
                              f"detection.instances {self.instances}")
-        if config.backbone.width < 8 and self.frontend == "convolutions":
+        if config.backbone.width < 8:
             raise ValueError(f"backbone.width {config.backbone.width} leaves no group of 8 channels to the "
-                             "convolutions over pictures: set it to 8 or more, or detection.frontend=patches")
+                             "convolutions over pictures: set it to 8 or more")
         longest = _GROUP * self.instances + 1
         if kind == "autoregressive" and longest > config.backbone.max_positions:
             raise ValueError(f"an output may be {longest} symbols long (5 * detection.instances + 1), but "
@@ -153,14 +149,13 @@ class Pictures(Source):
 
     def patches(self) -> tuple[int, int]:
         """Rows and columns of what the encoder reads."""
-        sides, stride = (self.options.height, self.options.width), self.options.stride
-        rows, columns = (side // stride if self.options.frontend == "patches" else -(-side // stride) for side in sides)
-        return rows, columns
+        stride = self.options.stride
+        return -(-self.options.height // stride), -(-self.options.width // stride)
 
     def sizes(self) -> dict[str, Any]:
         """A front-end for pictures."""
         return {"source_symbols": 0, "picture_stride": self.options.stride, "picture_rows": self.patches()[0],
-                "picture_channels": self.options.channels, "patches": self.options.frontend == "patches"}
+                "picture_channels": self.options.channels}
 
 
 class Boxes(Target):
@@ -193,7 +188,7 @@ class Boxes(Target):
         extent = tuple(side / self.size * options.bins for side in (options.height, options.width))
         patch = options.stride / self.size * options.bins
         boxes = BoxOptions(options.bins, count, options.instances, extent, patch, options.smoothing,
-                           options.noise_weight, options.top_p)
+                           options.noise_weight)
         return {"target_symbols": len(SPECIALS) + options.bins + count + 1, "boxes": boxes,
                 "source_labels": (("patches", count + 1, options.patch_loss),) if options.patch_loss else ()}
 
@@ -282,7 +277,7 @@ class DetectionTask(Task):
     def __init__(self, options: DetectionOptions, data: Data, **others: Any):
         super().__init__(options, data, **others)
         self.source, self.target = Pictures(options), Boxes(options)
-        self._augmentation = Augmentation(options.flip, options.turn, options.scales, options.colour)
+        self._augmentation = Augmentation(options.flip, options.scales, options.colour)
 
     def example(self, row: Row) -> Example:
         """A picture with the objects in it, in its own pixels."""

@@ -54,7 +54,6 @@ class MultilabelOptions(TaskOptions):
     max_words: NotNegative = 0  # the network reads the first so many words of a longer text; 0 reads all
     lower_case: bool = True
     min_count: Positive = 2  # rarer words are <unknown>
-    max_vocabulary: NotNegative = 0  # most word types kept; 0 keeps all
     characters: bool = False  # words are read by their letters too
     max_characters: Positive = 20  # of a word: the first and last halves of a longer one are kept
     word_dropout: Fraction = 0.1  # chance of each word to be <unknown> in training
@@ -164,7 +163,7 @@ class MultilabelTask(Task):
                                 parts=lambda words: [" ".join(self._seen(words))])
         else:
             self.source = Words(longest=data.max_length, kept=options.max_words, min_count=options.min_count,
-                                most=options.max_vocabulary, dropped=lambda count: options.word_dropout,
+                                dropped=lambda count: options.word_dropout,
                                 max_characters=options.max_characters if options.characters else 0)
         self.target = LabelSets(options)
         self.threshold = options.threshold
