@@ -1,7 +1,6 @@
 """Reads a configuration from YAML and the command line, and says in plain words what is wrong with it.
 
-The YAML is read by the rules of YAML 1.2: `3e-4` is a number, `no` and `on` are text, only `true` and `false` are
-truth values. Types are not converted: a quoted number stays text and is refused where a number belongs.
+Types are not converted: a quoted number stays text and is refused where a number belongs.
 """
 
 from __future__ import annotations
@@ -16,35 +15,15 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from seq2seq_suite.config import SHARED, Config, of_any_task
-from seq2seq_suite.config_errors import Keys, Place, explain, sections_at, show, variants, without_effect
+from seq2seq_suite.config_errors import Keys, Place, explain, sections_at, variants, without_effect
+from seq2seq_suite.config_yaml import Dumper, Loader, Reader, parse_yaml, too_deep
 from seq2seq_suite.files import read_text
 from seq2seq_suite.types import COMMAND_LINE, ConfigError, DataError, brief
 from seq2seq_suite.user_code import absolute, is_code
 
 OVERRIDE = re.compile(r"[A-Za-z_][\w-]*(\.[\w-]+)*=.*", re.DOTALL)
-_FLOAT = re.compile(r"[-+]?(\d[\d_]*\.[\d_]*([eE][-+]?\d+)?|\.\d[\d_]*([eE][-+]?\d+)?|\d[\d_]*[eE][-+]?\d+"
-                    r"|\.(inf|Inf|INF))$|\.(nan|NaN|NAN)$")
-_INT = re.compile(r"[-+]?\d[\d_]*$")
 _ALONE = ("init_from", "init_parts", "tasks", "mixture")  # what a run has that is not a part of another
-_LARGEST, _MOST_VALUES, _DEEPEST = 2**18, 10_000, 50  # bytes, values and sections in sections of a file
-_FIRST_OF_NUMBER = list("-+.0123456789")
-
-
-class _Loader(yaml.SafeLoader):
-    yaml_implicit_resolvers: dict[str, list[Any]] = {}
-
-
-class _Dumper(yaml.SafeDumper):
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
-
-
-_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"(true|True|TRUE|false|False|FALSE)$"),
-                              list("tTfF"))
-_Loader.add_implicit_resolver("tag:yaml.org,2002:null", re.compile(r"(~|null|Null|NULL|)$"), ["~", "n", "N", ""])
-_Loader.add_implicit_resolver("tag:yaml.org,2002:int", _INT, _FIRST_OF_NUMBER)
-_Loader.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, _FIRST_OF_NUMBER)
-_Dumper.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, _FIRST_OF_NUMBER)  # so that the text "3e-4" is quoted
+_LARGEST = 2**18  # bytes of a file
 
 
 def load(path: Path, overrides: Sequence[str] = ()) -> Config:
@@ -61,12 +40,12 @@ def load(path: Path, overrides: Sequence[str] = ()) -> Config:
         ConfigError: anything is wrong; it names the place, the key, what was found and what was expected.
     """
     places: dict[Keys, Place] = {}
-    return _checked(_parse(_read(path), file=str(path), places=places), overrides, places=places, file=str(path))
+    return _checked(parse_yaml(_read(path), file=str(path), places=places), overrides, places=places, file=str(path))
 
 
 def parse(path: Path) -> dict[str, Any]:
     """A YAML file as plain data, by the rules of this module; raises ConfigError if it is none."""
-    return _parse(_read(path), file=str(path), places={})
+    return parse_yaml(_read(path), file=str(path), places={})
 
 
 def from_mapping(given: Mapping[str, Any], overrides: Sequence[str] = ()) -> Config:
@@ -124,7 +103,7 @@ def dump(config: Config) -> str:
     for part in values["tasks"].values():
         for key in (*SHARED, *_ALONE):
             part.pop(key)
-    return yaml.dump(values, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
+    return yaml.dump(values, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=100)
 
 
 def _take_in(given: dict[str, Any], places: dict[Keys, Place], *, file: str) -> None:
@@ -137,7 +116,7 @@ def _take_in(given: dict[str, Any], places: dict[Keys, Place], *, file: str) -> 
         if not isinstance(part, dict) or not isinstance(part.get("yaml"), str):
             continue
         path, inner = Path(file).parent / part.pop("yaml"), {}
-        theirs = _parse(_read(path), file=str(path), places=inner)
+        theirs = parse_yaml(_read(path), file=str(path), places=inner)
         for key in (*SHARED, *_ALONE):
             theirs.pop(key, None)
         if is_code(theirs.get("task")):
@@ -203,106 +182,6 @@ def _nearest_file(path: Path) -> str:
     return f"there are no YAML files in {path.parent}" if path.parent.is_dir() else f"there is no folder {path.parent}"
 
 
-def _parse(text: str, *, file: str, places: dict[Keys, Place]) -> dict[str, Any]:
-    example = "a mapping, for example\n              task: parsing"
-    try:
-        node = yaml.compose(text, Loader=_Loader)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        problem = (error.problem or "cannot be read").replace("character '\\t'", "a tab").removeprefix("but ")
-        if error.context and error.context_mark and mark and error.context_mark.line != mark.line:
-            problem = f"{problem}, {error.context} that begins on line {error.context_mark.line + 1}"
-        raise ConfigError(f"this is not YAML: {problem}", file=file, line=mark.line + 1 if mark else 0,
-                          expected="`key: value` lines, sections indented with spaces",
-                          remedy="put text that holds ': ', '#', brackets or tabs in quotes") from None
-    except yaml.YAMLError as error:
-        raise ConfigError(f"this is not YAML: {str(error).splitlines()[0]}", file=file) from None
-    except RecursionError:
-        raise _too_deep((), file, 0) from None
-    if node is None:
-        raise ConfigError("the file is empty", file=file, expected=example)
-    value = _Reader(file, places).value(node)
-    if not isinstance(value, dict):
-        raise ConfigError(f"got {show(value)} at the top", file=file, line=node.start_mark.line + 1, expected=example)
-    return value
-
-
-def _too_deep(keys: Keys, file: str, line: int) -> ConfigError:
-    name = f"{brief('.'.join(keys))}: " if keys else ""
-    return ConfigError(f"{name}lists and mappings are nested more than {_DEEPEST} deep", file=file, line=line,
-                       expected="keys in sections")
-
-
-class _Reader:
-    """Turns nodes of YAML into plain Python data; notes the line of each key in `places`."""
-
-    def __init__(self, file: str, places: dict[Keys, Place]):
-        self.file, self.places, self.count = file, places, 0
-
-    def value(self, node: yaml.Node, keys: Keys = (), above: tuple[int, ...] = ()) -> Any:
-        """What a node under `keys` says; `above` are the nodes around it."""
-        line, name = node.start_mark.line + 1, brief(".".join(keys))
-        if id(node) in above:
-            raise ConfigError(f"{name}: the value contains itself", file=self.file, line=line)
-        if len(above) > _DEEPEST:
-            raise _too_deep(keys, self.file, line)
-        self.count += 1
-        if self.count > _MOST_VALUES:  # aliases multiply: a few lines can say billions
-            raise ConfigError(f"{name}: there are more than {_MOST_VALUES:,} values up to here", file=self.file,
-                              line=line, expected="a configuration, which has some hundreds",
-                              remedy="remove aliases that multiply values")
-        if isinstance(node, yaml.SequenceNode):
-            return tuple(self.value(item, keys, (*above, id(node))) for item in node.value)
-        if not isinstance(node, yaml.MappingNode):
-            return self._scalar(node, name)
-        result: dict[str, Any] = {}
-        for key_node, value_node in node.value:
-            key_line = key_node.start_mark.line + 1
-            if not isinstance(key_node, yaml.ScalarNode):
-                raise ConfigError("a list or mapping stands where a key belongs", file=self.file, line=key_line,
-                                  expected="key: value")
-            inner = (*keys, self._text(key_node, name))
-            if key_node.value in result:
-                first = f" (first on line {self.places[inner].line})" if self.places[inner].line else ""
-                raise ConfigError(f"{brief('.'.join(inner))}: the key appears twice{first}", file=self.file,
-                                  line=key_line, remedy="keep one of the two")
-            self.places.setdefault(inner, Place(self.file, key_line))
-            result[key_node.value] = self.value(value_node, inner, (*above, id(node)))
-        return result
-
-    def _scalar(self, node: yaml.ScalarNode, name: str) -> Any:
-        kind, text = node.tag.rpartition(":")[2], node.value
-        try:
-            match kind:
-                case "str":
-                    return self._text(node, name)
-                case "int":
-                    return int(text.replace("_", ""))
-                case "float":
-                    return float(text.replace("_", "").replace(".inf", "inf").replace(".nan", "nan")
-                                 .replace(".Inf", "inf").replace(".NaN", "nan")
-                                 .replace(".INF", "inf").replace(".NAN", "nan"))
-                case "bool":
-                    return text.lower() == "true"
-                case "null":
-                    return None
-        except ValueError:
-            if _INT.match(text):  # of more digits than Python reads
-                raise ConfigError(f"{name}: got a whole number of {len(text):,} digits", file=self.file,
-                                  line=node.start_mark.line + 1, expected="a smaller number") from None
-        raise ConfigError(f"{name}: got {brief(f'{node.tag} {text}'.rstrip())}", file=self.file,
-                          line=node.start_mark.line + 1, expected="plain text, a number, true or false",
-                          remedy=f"remove the tag {brief(node.tag)}")
-
-    def _text(self, node: yaml.ScalarNode, name: str) -> str:
-        """What no name of a file may hold would be found out late, wherever such a name is used."""
-        wrong = next((sign for sign in node.value if sign == "\0" or "\ud800" <= sign <= "\udfff"), "")
-        if wrong:
-            raise ConfigError(f"{name}: the text holds the character {ord(wrong)}", file=self.file,
-                              line=node.start_mark.line + 1, expected="text that can be written", remedy="remove it")
-        return node.value
-
-
 def _apply(override: str, given: dict[str, Any], places: dict[Keys, Place]) -> None:
     """Put an override into `given`."""
     if not is_override(override):
@@ -315,14 +194,14 @@ def _apply(override: str, given: dict[str, Any], places: dict[Keys, Place]) -> N
     value: Any = text
     if text.strip():
         try:
-            node = yaml.compose(text, Loader=_Loader)
+            node = yaml.compose(text, Loader=Loader)
         except yaml.YAMLError:
             raise ConfigError(f"{brief(override)}: the value is not YAML", file=COMMAND_LINE, expected="key.sub=value",
                               remedy=f"put the value in quotes twice: '{brief(dotted)}=\"{brief(text)}\"'") from None
         except RecursionError:
-            raise _too_deep(keys, COMMAND_LINE, 0) from None
+            raise too_deep(keys, COMMAND_LINE, 0) from None
         if node is not None:  # None: nothing but a comment, such as #1, which we take as text
-            value = _Reader(COMMAND_LINE, {}).value(node, keys)
+            value = Reader(COMMAND_LINE, {}).value(node, keys)
     places[keys] = Place(COMMAND_LINE, text=override)
     section = given
     for depth, key in enumerate(keys[:-1], 1):

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import math
 import shutil
-import signal
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,49 +24,8 @@ from seq2seq_suite.training.distributed import ALONE, Ranks
 from seq2seq_suite.training.evaluate import Metric, is_better
 from seq2seq_suite.training.optimizer import MovingAverage, build_optimizer, learning_rate, set_rate
 from seq2seq_suite.training.run_directory import RunDirectory
-from seq2seq_suite.training.signals import leave_terminal, stopping
+from seq2seq_suite.training.stopping import StopRequest
 from seq2seq_suite.types import Batch, Interrupted, RunError
-
-
-class StopRequest:
-    """Remembers a signal until a moment at which stopping is safe.
-
-    Args:
-        ranks: the processes that stop together when one of them gets a signal.
-    """
-
-    def __init__(self, ranks: Ranks = ALONE) -> None:
-        self.signal = 0
-        self.ranks = ranks
-
-    def raise_if_set(self) -> None:
-        """Raise Interrupted if a signal came."""
-        self.signal = int(self.ranks.highest(self.signal))
-        if self.signal:
-            raise Interrupted(signal.Signals(self.signal).name)
-
-    @contextmanager
-    def listening(self) -> Iterator[StopRequest]:
-        """Within, the signals that stop set the request; a second one acts as usual, but not under torchrun."""
-        if threading.current_thread() is not threading.main_thread():
-            yield self
-            return
-        before = {number: signal.getsignal(number) for number in stopping()}
-
-        def note(number: int, _frame: object) -> None:
-            self.signal = number
-            if number == signal.SIGHUP:
-                leave_terminal()
-            if self.ranks.world == 1:  # torchrun passes on a Ctrl-C that the terminal has given to all already
-                signal.signal(number, before[number])
-
-        for number in before:
-            signal.signal(number, note)
-        try:
-            yield self
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
 
 
 @dataclass

@@ -19,7 +19,8 @@ from seq2seq_suite.training import build
 from seq2seq_suite.training.checkpoint import Progress
 from seq2seq_suite.training.evaluate import Metric
 from seq2seq_suite.training.run_directory import RunDirectory
-from seq2seq_suite.training.trainer import StopRequest, Trainer, _Interval, limit_reached
+from seq2seq_suite.training.stopping import StopRequest
+from seq2seq_suite.training.trainer import Trainer, _Interval, limit_reached
 from seq2seq_suite.types import Interrupted, RunError
 
 
