@@ -5,11 +5,10 @@ from __future__ import annotations
 import io
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from seq2seq_suite.data.subword_sampling import SPACE, Sampler, split_by_merges, split_by_probability
+from seq2seq_suite.data.subword_sampling import SPACE, Sampler
 from seq2seq_suite.data.vocabulary import Vocabulary
 from seq2seq_suite.files import atomic_write_bytes
 from seq2seq_suite.types import BEGIN, END, PAD, SPECIALS, UNKNOWN, DataError
@@ -57,14 +56,14 @@ def clean_text(text: str) -> str:
     return " ".join(text.replace(SPACE, " ").split())
 
 
-def train_subwords(kind: str, texts: Iterable[str], *, size: int, alpha: float = 0.0) -> Subwords:
+def train_subwords(kind: str, texts: Iterable[str], *, size: int, dropout: float = 0.0) -> Subwords:
     """Learn a segmentation; the same texts in the same order give the same one.
 
     Args:
         kind: `bpe`, `unigram` or `characters`.
         texts: cleaned by `clean_text`, each once or as often as it counts.
         size: most symbols in the vocabulary, the four specials included; fewer where the texts hold no more.
-        alpha: of `sample`.
+        dropout: of `sample`.
 
     Raises:
         DataError: there is no text, or `size` is too small for the texts' letters.
@@ -75,10 +74,10 @@ def train_subwords(kind: str, texts: Iterable[str], *, size: int, alpha: float =
     """
     if kind == "characters":
         return Characters(Vocabulary.build(Counter(letter for text in texts for letter in text), max_size=size))
-    return SentencePieces.train(kind, texts, size=size, alpha=alpha)
+    return SentencePieces.train(kind, texts, size=size, dropout=dropout)
 
 
-def load_subwords(kind: str, folder: Path, name: str, *, alpha: float = 0.0) -> Subwords:
+def load_subwords(kind: str, folder: Path, name: str, *, dropout: float = 0.0) -> Subwords:
     """Read what `Subwords.save` wrote.
 
     Raises:
@@ -86,7 +85,7 @@ def load_subwords(kind: str, folder: Path, name: str, *, alpha: float = 0.0) -> 
     """
     if kind == "characters":
         return Characters(Vocabulary.load(folder / f"{name}.json"))
-    return SentencePieces.load(folder, name, kind=kind, alpha=alpha)
+    return SentencePieces.load(folder, name, kind=kind, dropout=dropout)
 
 
 class Characters:
@@ -139,8 +138,8 @@ class SentencePieces:
     Args:
         model: SentencePiece's model file as bytes.
         kind: `bpe` or `unigram`.
-        alpha: of `sample`. Byte-pair encoding leaves out each merge with this probability; a unigram model draws
-            segmentations with probability p^alpha. 0 always gives the best segmentation.
+        dropout: of `sample`: byte-pair encoding leaves out each merge with this probability; 0 always gives the best
+            segmentation.
 
     Source: Sennrich et al. 2016, section 3.2; Kudo 2018, sections 3.1 and 3.2.
 
@@ -151,13 +150,13 @@ class SentencePieces:
     'der Hund'
     """
 
-    def __init__(self, model: bytes, *, kind: str, alpha: float = 0.0):
-        self.model, self.alpha = model, alpha
+    def __init__(self, model: bytes, *, kind: str, dropout: float = 0.0):
+        self.model = model
         self._processor: SentencePieceProcessor = _processor(model)
-        self._sampler = _sampler(self._processor, kind, alpha) if alpha else None
+        self._sampler = _sampler(self._processor, dropout) if dropout else None
 
     @classmethod
-    def train(cls, kind: str, texts: Iterable[str], *, size: int, alpha: float = 0.0) -> SentencePieces:
+    def train(cls, kind: str, texts: Iterable[str], *, size: int, dropout: float = 0.0) -> SentencePieces:
         """Learn pieces; see `train_subwords`."""
         from sentencepiece import SentencePieceTrainer
 
@@ -175,14 +174,14 @@ class SentencePieces:
             raise DataError(f"SentencePiece cannot learn {size} pieces: {reason}",
                             expected="texts, and more pieces than they have different characters",
                             remedy="raise the vocabulary's size, or segment into characters") from None
-        return cls(written.getvalue(), kind=kind, alpha=alpha)
+        return cls(written.getvalue(), kind=kind, dropout=dropout)
 
     @classmethod
-    def load(cls, folder: Path, name: str, *, kind: str, alpha: float = 0.0) -> SentencePieces:
+    def load(cls, folder: Path, name: str, *, kind: str, dropout: float = 0.0) -> SentencePieces:
         """Read what `save` wrote."""
         file = folder / f"{name}.model"
         try:
-            return cls(file.read_bytes(), kind=kind, alpha=alpha)
+            return cls(file.read_bytes(), kind=kind, dropout=dropout)
         except (OSError, RuntimeError, ValueError, LookupError) as problem:
             raise DataError(f"no {kind} model can be read: {str(problem).partition(chr(10))[0]}", file=str(file),
                             expected="a model that SentencePiece wrote",
@@ -208,7 +207,7 @@ class SentencePieces:
         return self._processor.encode(text)
 
     def sample(self, text: str, seed: int) -> list[int]:
-        """The ids of a segmentation drawn with `alpha`; the same seed gives the same one in every process."""
+        """The ids of a segmentation drawn with `dropout`; the same seed gives the same one in every process."""
         if self._sampler is None:
             return self.encode(text)
         return self._sampler.sample(text.split(" ") if text else [], seed)
@@ -229,9 +228,6 @@ def _processor(model: bytes) -> SentencePieceProcessor:
     return processor
 
 
-def _sampler(processor: SentencePieceProcessor, kind: str, alpha: float) -> Sampler:
+def _sampler(processor: SentencePieceProcessor, dropout: float) -> Sampler:
     ids = {processor.id_to_piece(number): number for number in range(len(SPECIALS), len(processor))}
-    scores = {piece: processor.get_score(number) for piece, number in ids.items()}
-    if kind == "bpe":
-        return Sampler(ids, partial(split_by_merges, scores=scores, dropout=alpha))
-    return Sampler(ids, partial(split_by_probability, scores=scores, alpha=alpha, longest=max(map(len, ids))))
+    return Sampler(ids, {piece: processor.get_score(number) for piece, number in ids.items()}, dropout)

@@ -92,18 +92,18 @@ class Pieces(Field):
         longest: most pieces of a text, and most words (or characters, where they are the pieces); 0 for no limit.
         column: of a row, where the task does not read rows itself.
         key: the option that names the column.
-        alpha: see `data.subwords.train_subwords`.
+        dropout: see `data.subwords.train_subwords`.
         lower_case: whether texts are read and written so.
         taken_from: a run whose pieces are used; empty to learn them.
         what: a text in messages.
     """
 
     def __init__(self, name: str, kind: str, size: int, *, longest: int = 0, column: str = "", key: str = "",
-                 alpha: float = 0.0, lower_case: bool = False, taken_from: str = "", what: str = "sentence"):
+                 dropout: float = 0.0, lower_case: bool = False, taken_from: str = "", what: str = "sentence"):
         self.name, self.kind, self.size, self.longest, self.column, self.key = name, kind, size, longest, column, key
-        self.alpha, self.lower_case, self.taken_from, self.what = alpha, lower_case, taken_from, what
+        self.dropout, self.lower_case, self.taken_from, self.what = dropout, lower_case, taken_from, what
         self.pieces: Segmentation = Characters(Vocabulary.build([]))
-        self.varies = alpha > 0.0
+        self.varies = dropout > 0.0
 
     def __len__(self) -> int:
         return len(self.pieces)
@@ -138,7 +138,7 @@ class Pieces(Field):
     def fit(self, values: Iterable[str]) -> None:
         """Learn the pieces, or take the other run's; raises DataError if that has none."""
         if not self.taken_from:
-            self.pieces = train_subwords(self.kind, map(self.written, values), size=self.size, alpha=self.alpha)
+            self.pieces = train_subwords(self.kind, map(self.written, values), size=self.size, dropout=self.dropout)
             return
         try:
             self.load(Path(self.taken_from) / "vocabulary")
@@ -154,7 +154,7 @@ class Pieces(Field):
 
     def load(self, folder: Path) -> None:
         """Read what `save` wrote."""
-        self.pieces = load_subwords(self.kind, folder, self.name, alpha=self.alpha)
+        self.pieces = load_subwords(self.kind, folder, self.name, dropout=self.dropout)
 
     def _ids(self, text: str, place: Place) -> list[int]:
         ids = self.pieces.encode(self.written(text))

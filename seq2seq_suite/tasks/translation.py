@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import model_validator
 
-from seq2seq_suite.config_section import Fraction, NotNegativeFloat, Section, Symbols
+from seq2seq_suite.config_section import Fraction, Section, Symbols
 from seq2seq_suite.data.formats import BadRows, Row
 from seq2seq_suite.data.options import Data
 from seq2seq_suite.data.parallel import find_parallel, read_parallel
@@ -35,7 +35,6 @@ class TranslationOptions(TaskOptions):
     vocabulary_size: Symbols = 4000  # of each side, or of both together; at most
     joint: bool = True  # one vocabulary for both languages: source, target and output share an embedding
     bpe_dropout: Fraction = 0.0  # in training each merge is left out with this probability
-    unigram_alpha: NotNegativeFloat = 0.0  # in training segmentations are drawn with p^alpha; 0 is off
     lowercase: Literal["none", "source", "both"] = "none"  # with `both` the figures disregard case, too
     metric_tokenizer: Literal["13a", "zh", "none"] = "13a"  # of sacreBLEU; none only for text tokenised already
     tokenised_lowercase_bleu: bool = False  # as many papers print it, besides
@@ -46,10 +45,9 @@ class TranslationOptions(TaskOptions):
         if self.joint and len(kinds) > 1:
             raise ValueError("translation.joint needs the same translation.source_subwords and "
                              "translation.target_subwords")
-        for key, kind in (("bpe_dropout", "bpe"), ("unigram_alpha", "unigram")):
-            if getattr(self, key) and kind not in kinds:
-                raise ValueError(f"translation.{key} acts on {kind} subwords, but translation.source_subwords is "
-                                 f"{self.source_subwords} and translation.target_subwords {self.target_subwords}")
+        if self.bpe_dropout and "bpe" not in kinds:
+            raise ValueError("translation.bpe_dropout acts on bpe subwords, but translation.source_subwords is "
+                             f"{self.source_subwords} and translation.target_subwords {self.target_subwords}")
         if self.source_language == self.target_language:
             raise ValueError(f"translation.source_language and translation.target_language are both "
                              f"{brief(self.source_language)}")
@@ -77,12 +75,12 @@ class TranslationTask(Task):
         common = {"longest": data.max_length, "taken_from": self.pieces_from}
         source, target = ("joint", "joint") if options.joint else ("source", "target")
         self.source = Subwords(source, options.source_subwords, options.vocabulary_size, **common, column="src",
-                               alpha=self._alpha(options.source_subwords), lower_case=options.lowercase != "none")
+                               dropout=self._dropout(options.source_subwords), lower_case=options.lowercase != "none")
         self.target = Text(target, options.target_subwords, options.vocabulary_size, **common, column="tgt",
-                           alpha=self._alpha(options.target_subwords), lower_case=options.lowercase == "both")
+                           dropout=self._dropout(options.target_subwords), lower_case=options.lowercase == "both")
 
-    def _alpha(self, kind: str) -> float:
-        return {"bpe": self.options.bpe_dropout, "unigram": self.options.unigram_alpha}.get(kind, 0.0)
+    def _dropout(self, kind: str) -> float:
+        return self.options.bpe_dropout if kind == "bpe" else 0.0
 
     def read(self, split: str) -> list[Example]:
         """The pairs of a split, in a file for each language or in rows."""
@@ -124,7 +122,7 @@ class TranslationTask(Task):
         texts = [*(self.source.written(example.source) for example in examples),
                  *(self.target.written(example.reference) for example in examples)]
         self.source.pieces = self.target.pieces = train_subwords(
-            self.source.kind, texts, size=self.source.size, alpha=self.source.alpha)
+            self.source.kind, texts, size=self.source.size, dropout=self.source.dropout)
 
     def sizes(self) -> Sizes:
         """One embedding for both languages where they share their subwords."""

@@ -1,16 +1,14 @@
 """Subwords: there and back, the same every time, and drawn by seed alone."""
 
-import math
 import subprocess
 import sys
-from collections import Counter
 from random import Random
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seq2seq_suite.data.subword_sampling import split_by_merges, split_by_probability
+from seq2seq_suite.data.subword_sampling import split_by_merges
 from seq2seq_suite.data.subwords import (
     KINDS,
     Characters,
@@ -73,9 +71,8 @@ def test_training_twice_and_saving_give_the_same_pieces(kind, tmp_path):
     assert len(read) == len(one) and [read.encode(text) for text in TEXTS] == [one.encode(text) for text in TEXTS]
 
 
-@pytest.mark.parametrize("kind", ["bpe", "unigram"])
-def test_a_drawn_segmentation_depends_on_its_seed_alone(kind):
-    subwords = train_subwords(kind, TEXTS, size=SIZE, alpha=0.1)
+def test_a_drawn_segmentation_depends_on_its_seed_alone():
+    subwords = train_subwords("bpe", TEXTS, size=SIZE, dropout=0.1)
     text = TEXTS[1]
     first = [subwords.sample(text, seed) for seed in range(20)]
     again = [subwords.sample(text, seed) for seed in reversed(range(20))][::-1]
@@ -85,30 +82,18 @@ def test_a_drawn_segmentation_depends_on_its_seed_alone(kind):
 
 
 def test_a_drawn_segmentation_is_the_same_in_another_process(tmp_path):
-    subwords = train_subwords("bpe", TEXTS, size=SIZE, alpha=0.4)
+    subwords = train_subwords("bpe", TEXTS, size=SIZE, dropout=0.4)
     subwords.save(tmp_path, "joint")
     code = ("import sys, pathlib; from seq2seq_suite.data.subwords import load_subwords\n"
-            "print(load_subwords('bpe', pathlib.Path(sys.argv[1]), 'joint', alpha=0.4).sample(sys.argv[2], 7))")
+            "print(load_subwords('bpe', pathlib.Path(sys.argv[1]), 'joint', dropout=0.4).sample(sys.argv[2], 7))")
     done = subprocess.run([sys.executable, "-c", code, str(tmp_path), TEXTS[1]], capture_output=True, text=True)
     assert done.stdout.strip() == str(subwords.sample(TEXTS[1], 7)), done.stderr
 
 
 def test_byte_pair_encoding_without_dropout_is_sentencepieces_own():
-    subwords = train_subwords("bpe", TEXTS, size=SIZE, alpha=1e-12)
+    subwords = train_subwords("bpe", TEXTS, size=SIZE, dropout=1e-12)
     for text in [*TEXTS, "Ж Hund Ж Ж", "unbekannte Wörter ЖЖ", ""]:
         assert subwords.sample(text, 3) == subwords.encode(text)
-
-
-def test_unigram_segmentations_come_as_often_as_their_probability_says():
-    scores = {"a": -1.0, "b": -1.5, "c": -2.0, "ab": -2.0, "bc": -3.0, "abc": -3.2}
-    splits = {("a", "b", "c"): -4.5, ("ab", "c"): -4.0, ("a", "bc"): -4.0, ("abc",): -3.2}
-    random, alpha, count = Random(1), 0.7, 20_000
-    drawn = Counter(tuple(split_by_probability("abc", random, scores=scores, alpha=alpha, longest=3))
-                    for _ in range(count))
-    total = sum(math.exp(alpha * score) for score in splits.values())
-    assert {split: drawn[split] / count for split in splits} == pytest.approx(
-        {split: math.exp(alpha * score) / total for split, score in splits.items()}, abs=0.015)
-    assert sum(drawn[split] for split in splits) == count
 
 
 def test_a_merge_is_left_out_as_often_as_the_dropout_says():
@@ -119,7 +104,7 @@ def test_a_merge_is_left_out_as_often_as_the_dropout_says():
 
 
 def test_dropping_every_merge_leaves_letters_and_none_the_best_segmentation():
-    letters = train_subwords("bpe", TEXTS, size=SIZE, alpha=1.0)
+    letters = train_subwords("bpe", TEXTS, size=SIZE, dropout=1.0)
     assert letters.decode(letters.sample("Hund", 1)) == "Hund"
     assert len(letters.sample("Hund", 1)) == len("Hund") + 1  # the space before a word is a letter of its own
     whole = train_subwords("bpe", TEXTS, size=SIZE)
