@@ -6,17 +6,15 @@ is imported inside the verbs, so that help and mistakes are answered without del
 
 from __future__ import annotations
 
-import errno
 import os
-import signal
 import sys
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from seq2seq_suite.cli_exit import complain, flush, outcome, stop_on_termination
 from seq2seq_suite.cli_inputs import (
     PROGRAM,
     check_drawing,
@@ -27,15 +25,11 @@ from seq2seq_suite.cli_inputs import (
     opened,
     read_inputs,
     refuse_early,
-    short_of_memory,
-    without_middles,
     yaml_and_overrides,
     yamls_and_overrides,
 )
-from seq2seq_suite.files import failure
 from seq2seq_suite.report.tables import figure, print_json, print_summary, print_table
-from seq2seq_suite.training.signals import leave_terminal, stopping
-from seq2seq_suite.types import COMMAND_LINE, ConfigError, Interrupted, RunError, UserError
+from seq2seq_suite.types import COMMAND_LINE, ConfigError
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, context_settings={"help_option_names": ["-h", "--help"]})
 
@@ -60,61 +54,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     open_streams()
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     processes = int(os.environ.get("WORLD_SIZE", "1")) if "RANK" in os.environ else 1  # as torchrun sets them
-    _stop_on_termination(once=processes > 1)
+
+    def work() -> None:
+        refuse_early(arguments, processes=processes)
+        typer.main.get_command(app).main(arguments, prog_name=PROGRAM)
+
+    stop_on_termination(once=processes > 1)
     try:
         if processes > 1:
             from seq2seq_suite.training import distributed
 
-            code, complaint = distributed.together(lambda: _carry_out(arguments, processes))
+            code, complaint = distributed.together(lambda: outcome(work))
         else:
-            code, complaint = _carry_out(arguments, processes)
+            code, complaint = outcome(work)
     except KeyboardInterrupt:  # while the processes find each other
         code, complaint = 130, "interrupted"
     if complaint:
-        _complain(complaint)
-    return _flush(code)
-
-
-def _carry_out(arguments: list[str], processes: int) -> tuple[int, str]:
-    """The exit code, and what there is to complain of; typer complains itself."""
-    try:
-        refuse_early(arguments, processes=processes)
-        typer.main.get_command(app).main(arguments, prog_name=PROGRAM)
-    except SystemExit as stop:  # how typer ends, with the right code for wrong usage and Ctrl-C
-        return int(stop.code or 0), "interrupted" if stop.code == 130 else ""
-    except UserError as error:
-        return 2, str(error)
-    except RunError as error:
-        return 1, str(error)
-    except Interrupted:
-        return 130, "interrupted; the state was saved, the same command with --resume goes on from here"
-    except OSError as error:  # a name that no file can have is the user's mistake
-        return 2 if error.errno in (errno.ENAMETOOLONG, errno.ELOOP) else 1, failure(error)
-    except Exception as error:
-        if told := short_of_memory(error):
-            return 1, told
-        raise
-    return 0, ""
-
-
-def _stop_on_termination(*, once: bool) -> None:
-    """Let SIGTERM and SIGHUP end a command as Ctrl-C does: training saves first, everything exits with 130.
-
-    Args:
-        once: let nothing disturb the ending; torchrun passes on a Ctrl-C that the terminal has given to all already.
-    """
-    numbers = stopping()
-
-    def interrupt(came: int, _frame: object) -> None:
-        for number in numbers if once else ():
-            signal.signal(number, signal.SIG_IGN)
-        if came == signal.SIGHUP:
-            leave_terminal()
-        raise KeyboardInterrupt
-
-    if threading.current_thread() is threading.main_thread():
-        for number in numbers if once else numbers[1:]:
-            signal.signal(number, interrupt)
+        complain(complaint)
+    return flush(code)
 
 
 @app.callback()
@@ -400,21 +357,3 @@ def _compare(directories: Sequence[Path], *, split: str, measure: bool, html: Pa
     found = compare_runs(directories, split=split, measure=measure).plain()
     print_comparison(found["rows"], found["pairs"])
     write_comparison(found["rows"], found["pairs"], html=html, table=table, json=json)
-
-
-def _complain(text: str) -> None:
-    """A message on standard error, red on a terminal that wants colour."""
-    text, red = without_middles(text), sys.stderr.isatty() and not os.environ.get("NO_COLOR")
-    print(f"\x1b[31m{text}\x1b[0m" if red else text, file=sys.stderr)
-
-
-def _flush(code: int) -> int:
-    """Write out what is still held back; a reader that has gone away or a full disk is no reason for a stack trace."""
-    try:
-        sys.stdout.flush()
-    except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if not isinstance(error, BrokenPipeError):
-            _complain(f"standard output: {failure(error)}")
-        return code or 1
-    return code

@@ -42,9 +42,9 @@ FOR_TYPES_ONLY = {"model": {"config_backbone"}, "config_uses": {"config"}, "task
 STUDENTS_PATH = ("model/attention.py", "model/layers.py", "model/encoder.py", "model/decoder.py", "model/seq2seq.py",
                  "strategies/autoregressive.py", "strategies/search.py", "strategies/beam.py",
                  "strategies/parallel.py", "strategies/length_head.py")
-STUDENTS_LINES = 1287
+STUDENTS_LINES = 1285
 OPEN_TO_ALL = {"types", "sizes", "trees", "files", "user_code", "lazy"}
-MOST_LINES = 420
+MOST_LINES = 410
 MOST_CODE = 11_030  # lines of the whole package without miniworld: may fall, not rise
 
 
@@ -88,7 +88,8 @@ def test_the_embedded_data_are_entered_by_their_door_alone():
 def test_every_package_is_known_to_the_rule():
     parts = {part_of(path) for path in PACKAGE.rglob("*.py")}
     assert parts - set(MAY_IMPORT) == {
-        "__init__", "__main__", "cli", "cli_inputs", "config_file", "config_yaml", "config_errors", "library"}
+        "__init__", "__main__", "cli", "cli_exit", "cli_inputs", "config_file", "config_yaml", "config_errors",
+        "library"}
 
 
 def lines_of_code(text: str) -> int:

@@ -24,9 +24,7 @@ class TransformerEncoder(nn.Module):
     def forward(self, states: States) -> States:
         """(B,S,D) -> (B,S,D); padding changes nothing at real positions."""
         x = self.through_layers(states.values, states)
-        if self.norm is not None:
-            x = self.norm(x, states.mask)
-        return States(x, states.mask)
+        return States(x if self.norm is None else self.norm(x, states.mask), states.mask)
 
     def through_layers(self, x: Tensor, states: States) -> Tensor:
         """x (B,S,D) after all layers, each position looking at the real ones."""

@@ -1,0 +1,74 @@
+"""How a command ends: its exit code, what it complains of, and the signals that end it."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+
+from seq2seq_suite.cli_inputs import short_of_memory, without_middles
+from seq2seq_suite.files import failure
+from seq2seq_suite.training.signals import leave_terminal, stopping
+from seq2seq_suite.types import Interrupted, RunError, UserError
+
+
+def outcome(work: Callable[[], None]) -> tuple[int, str]:
+    """The exit code, and what there is to complain of; typer complains itself."""
+    try:
+        work()
+    except SystemExit as stop:  # how typer ends, with the right code for wrong usage and Ctrl-C
+        return int(stop.code or 0), "interrupted" if stop.code == 130 else ""
+    except UserError as error:
+        return 2, str(error)
+    except RunError as error:
+        return 1, str(error)
+    except Interrupted:
+        return 130, "interrupted; the state was saved, the same command with --resume goes on from here"
+    except OSError as error:  # a name that no file can have is the user's mistake
+        return 2 if error.errno in (errno.ENAMETOOLONG, errno.ELOOP) else 1, failure(error)
+    except Exception as error:
+        if told := short_of_memory(error):
+            return 1, told
+        raise
+    return 0, ""
+
+
+def stop_on_termination(*, once: bool) -> None:
+    """Let SIGTERM and SIGHUP end a command as Ctrl-C does: training saves first, everything exits with 130.
+
+    Args:
+        once: let nothing disturb the ending; torchrun passes on a Ctrl-C that the terminal has given to all already.
+    """
+    numbers = stopping()
+
+    def interrupt(came: int, _frame: object) -> None:
+        for number in numbers if once else ():
+            signal.signal(number, signal.SIG_IGN)
+        if came == signal.SIGHUP:
+            leave_terminal()
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is threading.main_thread():
+        for number in numbers if once else numbers[1:]:
+            signal.signal(number, interrupt)
+
+
+def complain(text: str) -> None:
+    """A message on standard error, red on a terminal that wants colour."""
+    text, red = without_middles(text), sys.stderr.isatty() and not os.environ.get("NO_COLOR")
+    print(f"\x1b[31m{text}\x1b[0m" if red else text, file=sys.stderr)
+
+
+def flush(code: int) -> int:
+    """Write out what is still held back; a reader that has gone away or a full disk is no reason for a stack trace."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):
+            complain(f"standard output: {failure(error)}")
+        return code or 1
+    return code
