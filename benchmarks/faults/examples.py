@@ -14,7 +14,8 @@ from typing import Any
 
 from benchmarks.faults.schema import yaml_text
 
-TASKS = ("parsing", "translation", "qa", "multilabel", "asr", "speech_translation", "detection", "language_model")
+TASKS = ("parsing", "translation", "qa", "multilabel", "asr", "speech_translation", "detection", "tagging",
+         "summarisation", "language_model")
 ROWS = {"train": 12, "validation": 3, "test": 3}
 _WORDS = ("the", "a", "small", "old", "green", "dog", "cat", "bird", "child", "tree", "house", "river", "sees", "finds",
           "likes", "follows", "under", "near")
@@ -32,7 +33,7 @@ _SHORT = {"search": {"max_length_factor": 1.0, "max_length_extra": 4}}  # of out
 _SOUND = {"data": {"max_length": 200}, "audio": {"bins": 8}, "strategy": {"kind": "autoregressive", "ctc_weight": 0.3},
           "search": {"max_length_factor": 0.1, "max_length_extra": 4}, "training": {"batch_tokens": 256}}
 _OWN: dict[str, dict[str, Any]] = {
-    "translation": _SHORT, "qa": _SHORT, "asr": _SOUND,
+    "translation": _SHORT, "qa": _SHORT, "summarisation": _SHORT, "asr": _SOUND,
     "multilabel": {**_SHORT, "multilabel": {"min_count": 1, "head": "label_wise", "decision": "marginals"}},
     "speech_translation": {**_SOUND, "speech_translation": {"metric_tokenizer": "13a"}},
     "detection": {"detection": {"height": 32, "width": 32, "channels": 8, "bins": 16, "instances": 3},
@@ -125,6 +126,10 @@ def row(task: str, folder: Path, random: Random, name: str) -> dict[str, Any]:
             return {"file_name": picture(folder, name, random), "objects": {
                 "bbox": [[random.randint(0, 9), random.randint(0, 9), random.randint(4, 20), random.randint(4, 20)]
                          for _ in range(2)], "categories": random.choices(("dog", "cat"), k=2)}}
+        case "tagging":
+            return {"words": words, "tags": " ".join(random.choices(("NN", "VB", "DT"), k=len(words.split())))}
+        case "summarisation":
+            return {"text": f"{words} . {sentence(random)} .", "summary": words}
         case "language_model":
             return {"text": f"{words} {sentence(random)}"}
     raise ValueError(task)

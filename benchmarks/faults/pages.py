@@ -80,6 +80,11 @@ def spoil(case: Case, folder: Path, task: str) -> None:
                             "type": random.choice(_MARKUP)}
                 case "multilabel":
                     row |= {"text": f"{one} {row['text']}", "labels": random.sample(_MARKUP[:6], k=2)}
+                case "tagging":
+                    words = random.choice(_MARKUP).split()
+                    row |= {"words": " ".join(words), "tags": " ".join(f"<b>{number}" for number in range(len(words)))}
+                case "summarisation":
+                    row |= {"text": f"{one} {row['text']}", "summary": other}
                 case "detection":
                     row["objects"]["categories"] = random.sample(_MARKUP[:6], k=2)
                 case _:
