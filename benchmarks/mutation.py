@@ -68,12 +68,15 @@ def choose(root: Path, arguments: argparse.Namespace) -> list[Mutant]:
 def attempt(mutants: Sequence[Mutant], reach: Reach, project: Project, known: dict[str, dict[str, Any]],
             arguments: argparse.Namespace) -> None:
     """Try what is not known yet; adds to `known` and to the file of results."""
-    stages = {mutant.name: reach.stages(mutant.file, mutant.lines) for mutant in mutants}
+    stages = {mutant.name: [(file, tests) for file, tests in reach.stages(mutant.file, mutant.lines)
+                            if file in (arguments.tests or (file,))] for mutant in mutants}
     against = {name: hashlib.sha256(json.dumps([[file, sorted(tests), reach.records[file]["files"][file]]
                                                 for file, tests in found]).encode()).hexdigest()
                for name, found in stages.items()}
     waiting = [mutant for mutant in mutants
                if not _is_settled(known.get(mutant.name), mutant, against[mutant.name], arguments.budget)]
+    if arguments.tests:
+        waiting = [mutant for mutant in waiting if stages[mutant.name]]
 
     def work(mutant: Mutant, tree: Path) -> dict[str, Any]:
         started = time.monotonic()
@@ -93,6 +96,8 @@ def attempt(mutants: Sequence[Mutant], reach: Reach, project: Project, known: di
                    "reaching": sum(len(tests) for _, tests in stages[mutant.name]),
                    "seconds": round(found.get("seconds", 0.0), 1), "budget": arguments.budget,
                    "against": against[mutant.name]}
+            if arguments.tests and outcome == SURVIVED and mutant.name in known:
+                row = known[mutant.name]  # which more tests have let live
             known[mutant.name] = row
             print(json.dumps(row), file=file, flush=True)
             print(f"{count}/{len(waiting)} {outcome} {mutant.name}: {_change(mutant)}", file=sys.stderr, flush=True)
@@ -186,6 +191,7 @@ def parse(given: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--list", action="store_true", help="name what is drawn and run nothing")
     parser.add_argument("--prepare", action="store_true", help="only learn which tests run which lines")
     parser.add_argument("--jobs", type=int, default=2, help="processes of one thread each")
+    parser.add_argument("--tests", nargs="+", metavar="FILE", help="try these test files alone, on survivors say")
     parser.add_argument("--budget", type=float, default=60.0, metavar="SECONDS", help="of tests for a mutant")
     parser.add_argument("--root", type=Path, default=Path(__file__).parents[1], help="the project, only read")
     parser.add_argument("--package", default="seq2seq_suite")

@@ -231,7 +231,8 @@ def _png(width: int, height: int) -> bytes:
 OWN: dict[str, tuple[_Way, ...]] = {
     "parsing": (tree, treebank, tree, tree), "translation": (parallel, parallel),
     "qa": (_values(("answer",), _ANSWERS),), "multilabel": (_values(("labels",), _LABELS),) * 2,
-    "asr": (sound, any_file, sound), "speech_translation": (sound, any_file), "language_model": (), "tagging": (), "summarisation": (),
+    "asr": (sound, any_file, sound), "speech_translation": (sound, any_file), "language_model": (),
+    "tagging": (), "summarisation": (),
     "detection": (_values(("objects", "bbox"), _BOXES), picture, any_file,
                   _values(("objects", "categories"), _CATEGORIES), _values(("objects", "bbox"), _BOXES)),
 }
