@@ -142,6 +142,11 @@ class Run:
         if not text.strip():
             raise DataError("the input is empty", file=file, line=line, expected="an input on each line",
                             remedy="remove the line or fill it")
+        try:
+            text.encode()
+        except UnicodeEncodeError:  # bytes of a command line that are no text, or half a character
+            raise DataError("the input is not UTF-8", file=file, line=line, expected="text",
+                            remedy="check the terminal's encoding, or use --input with a file in UTF-8") from None
         return self.task.from_text(text, origin=f"{file}:{line}")
 
     def evaluate(self, split: str = "test", *, data: str | Path | None = None) -> dict[str, float]:

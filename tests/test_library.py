@@ -92,6 +92,8 @@ def test_mistakes_are_errors_with_place_and_remedy(run, tmp_path):
         s2s.load(tmp_path)
     with pytest.raises(s2s.DataError, match=r"inputs:2: the input is empty"):
         run.predict(["a cat", " "])
+    with pytest.raises(s2s.DataError, match="inputs:1: the input is not UTF-8"):
+        run.predict(["a \udcff b"])
     with pytest.raises(s2s.ConfigError, match=r"search\.beam=4: unknown key, did you mean search\.beam_size"):
         run.predict(["a cat"], settings={"search.beam": 4})
     assert not (tmp_path / "run").exists()
