@@ -26,7 +26,7 @@ from benchmarks.command_line import publish
 from benchmarks.machine import markdown_table, provenance
 from seq2seq_suite import config_file
 from seq2seq_suite.config import Training
-from seq2seq_suite.data.pictures import Augmentation, Objects, fit, scaled, surest
+from seq2seq_suite.data.pictures import Augmentation, Objects, fit, non_maximum_suppression, scaled
 from seq2seq_suite.model.picture import ConvolutionalStem
 from seq2seq_suite.tasks import open_task
 from seq2seq_suite.tasks.detection.task import DetectionTask
@@ -121,7 +121,7 @@ def train_dense(task: DetectionTask, examples: Sequence[Example], *, width: int,
 
 @torch.inference_mode()
 def detect(task: DetectionTask, model: Dense, example: Example) -> Objects:
-    """Boxes of one picture, the surest first, without those that overlap a surer one of their class."""
+    """Boxes of one picture by falling score, after non-maximum suppression within each class."""
     original = example.source.pixels()
     pixels, scale = fit(original, task.options.height, task.options.width)
     logits, distances = model(torch.from_numpy(pixels)[None])
@@ -138,7 +138,7 @@ def detect(task: DetectionTask, model: Dense, example: Example) -> Objects:
         boxes.append((x - left, y - top, x + right, y + bottom))
         labels.append(task.target.labels[flat // chances.size(1)])
         scores.append(score)
-    return surest(scaled(Objects(tuple(boxes), tuple(labels), tuple(scores)), 1.0 / scale), _OVERLAP)
+    return non_maximum_suppression(scaled(Objects(tuple(boxes), tuple(labels), tuple(scores)), 1.0 / scale), _OVERLAP)
 
 
 def main(given: Sequence[str] | None = None) -> None:

@@ -34,7 +34,7 @@ Figures = Mapping[tuple[str, float], Sequence[dict]]  # arm and share -> the fig
 def arms(pretrained: Path) -> dict[str, tuple[str, ...]]:
     """Name -> what the command line adds."""
     taken = f"init_from={pretrained}"
-    plain = "init_parts=[frontend,decoder]"  # without lambda there is nothing that foresees the source
+    plain = "init_parts=[frontend,decoder]"  # without lambda nothing predicts the source
     return {SCRATCH: ("strategy.language_weight=0.0", plain),
             ALONE: ("strategy.language_weight=0.0", plain, taken),
             BOTH: ("strategy.language_weight=0.5", taken)}

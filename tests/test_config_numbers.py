@@ -91,6 +91,7 @@ def test_numbers_that_no_run_can_use_are_refused(task, overrides, message):
 @pytest.mark.parametrize("task", TASKS)
 def test_the_largest_seed_is_one_that_torch_takes(task):
     torch.manual_seed(for_task(task, [f"seed={2**63 - 1}"]).seed)
+    assert torch.initial_seed() == 2**63 - 1
 
 
 @pytest.mark.parametrize(("error", "told"), [

@@ -100,15 +100,15 @@ def scaled(objects: Objects, scale: float) -> Objects:
     return replace(objects, boxes=tuple(tuple(value * scale for value in box) for box in objects.boxes))
 
 
-def surest(objects: Objects, max_overlap: float) -> Objects:
-    """Objects with scores, the surest first, without those that overlap a surer one of their class by more than this.
+def non_maximum_suppression(objects: Objects, max_overlap: float) -> Objects:
+    """Objects by falling score, without those that overlap a higher-scoring one of their class by more than this.
 
     The overlap of two boxes is their intersection over their union.
 
     >>> boxes = (0.0, 0.0, 2.0, 2.0), (0.0, 0.0, 2.0, 3.0), (5.0, 5.0, 6.0, 6.0)
-    >>> surest(Objects(boxes, ("a", "a", "a"), (0.4, 0.9, 0.5)), 0.5).scores
+    >>> non_maximum_suppression(Objects(boxes, ("a", "a", "a"), (0.4, 0.9, 0.5)), 0.5).scores
     (0.9, 0.5)
-    >>> surest(Objects(((0, 0, 2, 2), (0, 0, 2, 4)), ("a", "a"), (0.4, 0.9)), 0.5).scores
+    >>> non_maximum_suppression(Objects(((0, 0, 2, 2), (0, 0, 2, 4)), ("a", "a"), (0.4, 0.9)), 0.5).scores
     (0.9, 0.4)
     """
     boxes, labels = np.array(objects.boxes, dtype=np.float64).reshape(-1, 4), np.array(objects.labels)
@@ -211,7 +211,7 @@ def paint(pixels: np.ndarray, objects: Objects, path: Path, *, labels: Sequence[
     canvas, size = ImageDraw.Draw(image), max(12, max(image.size) // 36)
     font = ImageFont.load_default(size)
     scores = objects.scores or (1.0,) * len(objects.boxes)
-    # The surest last: nothing lies over it.
+    # The highest score last: nothing lies over it.
     for box, label, score in sorted(zip(objects.boxes, objects.labels, scores, strict=True), key=lambda one: one[2]):
         colour = _COLOURS[labels.index(label) % len(_COLOURS)] if label in labels else _COLOURS[-1]
         left, top, right, bottom = (value * factor for value in box)
