@@ -26,7 +26,7 @@ from benchmarks.command_line import publish
 from benchmarks.machine import markdown_table, provenance
 from seq2seq_suite import config_file
 from seq2seq_suite.config import Training
-from seq2seq_suite.data.pictures import Augmentation, Objects, fit, non_maximum_suppression, scaled
+from seq2seq_suite.data.pictures import Augmentation, Objects, fit, nms, scaled
 from seq2seq_suite.model.picture import ConvolutionalStem
 from seq2seq_suite.tasks import open_task
 from seq2seq_suite.tasks.detection.task import DetectionTask
@@ -138,7 +138,7 @@ def detect(task: DetectionTask, model: Dense, example: Example) -> Objects:
         boxes.append((x - left, y - top, x + right, y + bottom))
         labels.append(task.target.labels[flat // chances.size(1)])
         scores.append(score)
-    return non_maximum_suppression(scaled(Objects(tuple(boxes), tuple(labels), tuple(scores)), 1.0 / scale), _OVERLAP)
+    return nms(scaled(Objects(tuple(boxes), tuple(labels), tuple(scores)), 1.0 / scale), _OVERLAP)
 
 
 def main(given: Sequence[str] | None = None) -> None:

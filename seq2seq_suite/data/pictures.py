@@ -100,15 +100,15 @@ def scaled(objects: Objects, scale: float) -> Objects:
     return replace(objects, boxes=tuple(tuple(value * scale for value in box) for box in objects.boxes))
 
 
-def non_maximum_suppression(objects: Objects, max_overlap: float) -> Objects:
-    """Objects by falling score, without those that overlap a higher-scoring one of their class by more than this.
+def nms(objects: Objects, max_overlap: float) -> Objects:
+    """Non-maximum suppression within each class: objects by falling score, without those that overlap a kept one more.
 
     The overlap of two boxes is their intersection over their union.
 
     >>> boxes = (0.0, 0.0, 2.0, 2.0), (0.0, 0.0, 2.0, 3.0), (5.0, 5.0, 6.0, 6.0)
-    >>> non_maximum_suppression(Objects(boxes, ("a", "a", "a"), (0.4, 0.9, 0.5)), 0.5).scores
+    >>> nms(Objects(boxes, ("a", "a", "a"), (0.4, 0.9, 0.5)), 0.5).scores
     (0.9, 0.5)
-    >>> non_maximum_suppression(Objects(((0, 0, 2, 2), (0, 0, 2, 4)), ("a", "a"), (0.4, 0.9)), 0.5).scores
+    >>> nms(Objects(((0, 0, 2, 2), (0, 0, 2, 4)), ("a", "a"), (0.4, 0.9)), 0.5).scores
     (0.9, 0.4)
     """
     boxes, labels = np.array(objects.boxes, dtype=np.float64).reshape(-1, 4), np.array(objects.labels)

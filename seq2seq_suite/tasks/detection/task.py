@@ -24,16 +24,7 @@ from seq2seq_suite.config_section import (
 from seq2seq_suite.data.drawn import Drawn
 from seq2seq_suite.data.formats import Row
 from seq2seq_suite.data.options import Data
-from seq2seq_suite.data.pictures import (
-    Augmentation,
-    ImageFile,
-    Objects,
-    Picture,
-    fit,
-    non_maximum_suppression,
-    paint,
-    scaled,
-)
+from seq2seq_suite.data.pictures import Augmentation, ImageFile, Objects, Picture, fit, nms, paint, scaled
 from seq2seq_suite.files import atomic_write_text, read_json
 from seq2seq_suite.metrics.boxes import average_precision
 from seq2seq_suite.sizes import BoxOptions
@@ -379,7 +370,7 @@ class DetectionTask(Task):
         scale = min(self.options.height / height, self.options.width / width)
         found = scaled(objects, 1.0 / scale)
         found = replace(found, scores=hypothesis.details.get("certainties") or (1.0,) * len(found.boxes))
-        return non_maximum_suppression(found, self.options.max_overlap) if self.options.max_overlap < 1.0 else found
+        return nms(found, self.options.max_overlap) if self.options.max_overlap < 1.0 else found
 
     # -- judging and showing ------------------------------------------------------------------------------------
 
