@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import load_file, save
 
 from seq2seq_suite.data.torchaudio_import import load_torchaudio
 from seq2seq_suite.files import read_bytes
@@ -174,19 +176,17 @@ class Stored:
     """An array on disk that is read when it is needed; to numpy it looks like the array.
 
     Args:
-        file: written by `numpy.save`.
+        file: a safetensors file with one array, `features`. (A .npy file's header is a Python expression, which
+            Python 3.11 cannot parse in two threads: https://github.com/python/cpython/issues/106905.)
 
     Raises:
-        OSError, ValueError: there is no such file, or it is damaged.
+        OSError, SafetensorError: there is no such file, or it is damaged.
     """
 
     def __init__(self, file: Path):
-        self.file = file
-        with open(file, "rb") as stream:
-            np.lib.format.read_magic(stream)
-            self.shape, _, self.dtype = np.lib.format.read_array_header_1_0(stream)
-            if stream.tell() + math.prod(self.shape) * self.dtype.itemsize != os.fstat(stream.fileno()).st_size:
-                raise ValueError("the array is not whole")
+        self.file, self.dtype = file, np.dtype(np.float32)
+        with safe_open(file, "numpy") as arrays:
+            self.shape = tuple(arrays.get_slice("features").get_shape())
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -198,8 +198,8 @@ class Stored:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         try:
-            array = np.load(self.file)
-        except (OSError, ValueError) as error:
+            array = load_file(self.file)["features"]
+        except (OSError, SafetensorError) as error:
             raise RunError(f"{self.file}: features that were there cannot be read any more: {error}") from None
         return array if dtype is None else array.astype(dtype)
 
@@ -235,12 +235,12 @@ class Features:
 
     def _one(self, sound: Sound, speed: float) -> Stored | DataError:
         try:
-            made = b"%d %d %d %d %.3f %.3f 1 " % (RATE, WINDOW, HOP, self.log_mel.bins, speed, self.pad)
+            made = b"%d %d %d %d %.3f %.3f 2 " % (RATE, WINDOW, HOP, self.log_mel.bins, speed, self.pad)
             digest = hashlib.sha256(made)
             digest.update(sound.key())
             name = digest.hexdigest()
-            file = self.folder / name[:2] / f"{name}.npy"
-            with contextlib.suppress(OSError, ValueError):  # it is not there yet, or damaged
+            file = self.folder / name[:2] / f"{name}.safetensors"
+            with contextlib.suppress(OSError, SafetensorError):  # it is not there yet, or damaged
                 return Stored(file)
             samples = resample(*sound.samples(), speed=speed)
             missing = max(0, round(self.pad * RATE) - len(samples))
@@ -260,7 +260,7 @@ class Features:
             with tempfile.NamedTemporaryFile(dir=file.parent, delete=False) as stream:
                 partial = Path(stream.name)
                 try:
-                    np.save(stream, features)
+                    stream.write(save({"features": features}))
                     stream.flush()
                     os.replace(partial, file)
                 finally:

@@ -1,6 +1,8 @@
 """Sound files of any kind, log-mel features against the definition, and features kept from run to run."""
 
+import gc
 import io
+import time
 from fractions import Fraction
 
 import numpy as np
@@ -104,13 +106,13 @@ def test_samples_that_are_no_numbers_are_refused(tmp_path):
         content = as_file(np.full(800, value, dtype=np.float32), format="WAV", subtype="FLOAT")
         error = Features(8, folder=str(tmp_path)).of([Recording("a.wav", content)])[0]
         assert isinstance(error, DataError) and "no numbers" in error.got
-    assert not list(tmp_path.rglob("*.npy"))
+    assert not list(tmp_path.rglob("*.safetensors"))
 
 
 def test_damaged_features_are_computed_anew(tmp_path):
     sound, features = Recording("a.wav", as_file(tone(), format="WAV")), Features(8, folder=str(tmp_path))
     whole = np.asarray(features.of([sound])[0])
-    file, = tmp_path.rglob("*.npy")
+    file, = tmp_path.rglob("*.safetensors")
     for content in (b"", b"x" * 200, file.read_bytes()[:-9]):
         file.write_bytes(content)
         assert np.array_equal(np.asarray(features.of([sound])[0]), whole)
@@ -120,10 +122,28 @@ def test_damaged_features_are_computed_anew(tmp_path):
         np.asarray(stored)
 
 
+def test_many_threads_read_kept_features_while_python_collects_garbage(tmp_path):
+    sounds = [Recording("a.wav", as_file(tone(), format="WAV"))] * 300
+    features = Features(8, folder=str(tmp_path))
+    features.of(sounds[:1])
+
+    def pause(phase: str, _: dict) -> None:
+        if phase == "start":
+            time.sleep(1e-5)  # another thread goes on, wherever this one is
+    before = gc.get_threshold()
+    gc.callbacks.append(pause)
+    gc.set_threshold(7)
+    try:
+        assert all(isinstance(item, Stored) for _ in range(3) for item in features.of(sounds))
+    finally:
+        gc.set_threshold(*before)
+        gc.callbacks.remove(pause)
+
+
 def test_a_folder_that_cannot_be_written_ends_in_one_line(tmp_path, monkeypatch):
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
-    monkeypatch.setattr(np, "save", full)
+    monkeypatch.setattr(audio, "save", full)
     with pytest.raises(RunError, match="No space left"):
         Features(8, folder=str(tmp_path)).of([Recording("a.wav", as_file(tone(), format="WAV"))])
     assert not [file for file in tmp_path.rglob("*") if file.is_file()]
@@ -151,7 +171,7 @@ def test_features_are_kept_and_read_again(tmp_path):
     sound, features = Recording("a.wav", as_file(tone(), format="WAV")), Features(8, folder=str(tmp_path))
     first = features.of([sound, sound], speeds=[1.0, 0.9])
     assert [len(item) for item in first] == [51, 56]
-    files = sorted(tmp_path.rglob("*.npy"))
+    files = sorted(tmp_path.rglob("*.safetensors"))
     assert len(files) == 2
     times = [file.stat().st_mtime_ns for file in files]
     again = Features(8, folder=str(tmp_path)).of([sound])[0]
