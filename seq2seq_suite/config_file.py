@@ -18,6 +18,7 @@ from seq2seq_suite.config import SHARED, Config, of_any_task
 from seq2seq_suite.config_errors import Keys, Place, explain, sections_at, variants, without_effect
 from seq2seq_suite.config_yaml import Dumper, Loader, Reader, parse_yaml, too_deep
 from seq2seq_suite.files import read_text
+from seq2seq_suite.run_format import FORMAT, upgrade
 from seq2seq_suite.types import COMMAND_LINE, ConfigError, DataError, brief
 from seq2seq_suite.user_code import absolute, is_code
 
@@ -26,31 +27,37 @@ _ALONE = ("init_from", "init_parts", "tasks", "mixture")  # what a run has that 
 _LARGEST = 2**18  # bytes of a file
 
 
-def load(path: Path, overrides: Sequence[str] = ()) -> Config:
+def load(path: Path, overrides: Sequence[str] = (), *, of_run: bool = False) -> Config:
     """The configuration that a YAML file and overrides describe.
 
     Args:
         path: the file.
         overrides: `key.sub=value`, applied in order after the file; the value is read as YAML.
+        of_run: a run wrote the file, with the number of its format.
 
     Returns:
         The checked configuration.
 
     Raises:
         ConfigError: anything is wrong; it names the place, the key, what was found and what was expected.
+        FormatError: a version of the suite wrote the file whose format this one cannot read.
     """
     places: dict[Keys, Place] = {}
-    return _checked(parse_yaml(_read(path), file=str(path), places=places), overrides, places=places, file=str(path))
+    return _checked(parse(path, places, of_run=of_run), overrides, places=places, file=str(path))
 
 
-def parse(path: Path) -> dict[str, Any]:
-    """A YAML file as plain data, by the rules of this module; raises ConfigError if it is none."""
-    return parse_yaml(_read(path), file=str(path), places={})
+def parse(path: Path, places: dict[Keys, Place] | None = None, *, of_run: bool = False) -> dict[str, Any]:
+    """A YAML file as plain data, by the rules of this module, keys of older formats renamed; raises as `load` does."""
+    given = parse_yaml(_read(path), file=str(path), places={} if places is None else places)
+    upgrade(given, file=str(path), of_run=of_run)
+    return given
 
 
 def from_mapping(given: Mapping[str, Any], overrides: Sequence[str] = ()) -> Config:
     """The configuration that a dictionary and overrides describe; keys and errors are those of `load`."""
-    return _checked(_plain(given), overrides, places={}, file="")
+    plain = _plain(given)
+    upgrade(plain, file="")
+    return _checked(plain, overrides, places={}, file="")
 
 
 def _plain(value: Any) -> Any:
@@ -95,11 +102,11 @@ def _checked(given: dict[str, Any], overrides: Sequence[str], *, places: dict[Ke
 
 
 def dump(config: Config) -> str:
-    """The whole configuration as YAML, every key in the order of its declaration; `load` reads it back unchanged.
+    """The format and the whole configuration as YAML, keys as they are declared; `load` reads it back unchanged.
 
     What the tasks of a joint run have from it is not repeated for each.
     """
-    values = config.model_dump(mode="python")
+    values = {"format": FORMAT, **config.model_dump(mode="python")}
     for part in values["tasks"].values():
         for key in (*SHARED, *_ALONE):
             part.pop(key)
@@ -116,7 +123,7 @@ def _take_in(given: dict[str, Any], places: dict[Keys, Place], *, file: str) -> 
         if not isinstance(part, dict) or not isinstance(part.get("yaml"), str):
             continue
         path, inner = Path(file).parent / part.pop("yaml"), {}
-        theirs = parse_yaml(_read(path), file=str(path), places=inner)
+        theirs = parse(path, inner)
         for key in (*SHARED, *_ALONE):
             theirs.pop(key, None)
         if is_code(theirs.get("task")):

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from seq2seq_suite.experiments.parts import parts_of
-from seq2seq_suite.experiments.verbs import open_run
+from seq2seq_suite.experiments.verbs import open_run, parse_config
 from seq2seq_suite.metrics.significance import FORMULAS, compare, interval
 from seq2seq_suite.training.evaluate import Predictor
 from seq2seq_suite.training.records import Summary, read_predictions, read_provenance, read_summary
@@ -137,10 +137,8 @@ def _names(directories: Sequence[Path]) -> list[str]:
 
 
 def _read(directory: Path, split: str) -> tuple[Summary, _Predictions]:
+    parse_config(directory)
     summary = read_summary(directory)
-    if summary.failures is None:
-        raise DataError("an older version of the suite wrote this run", file=str(directory / "summary.json"),
-                        expected="figures with their failures", remedy="run it again")
     if split not in summary.failures or summary.primary(split) is None:
         raise DataError(f"the run was not evaluated on '{split}'", file=str(directory),
                         expected=f"one of {', '.join(summary.failures)}",

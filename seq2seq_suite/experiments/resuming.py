@@ -116,7 +116,8 @@ def mention_processes(run_directory: RunDirectory, processes: int) -> None:
 
 def _changed(run_directory: RunDirectory, config: Config) -> tuple[dict[str, Any], dict[str, Any], list[str]]:
     """The settings that a run was started with, those of now, and the keys whose values differ."""
-    before, after = _flat(config_file.load(run_directory.config).model_dump()), _flat(config.model_dump())
+    before, after = (
+        _flat(found.model_dump()) for found in (config_file.load(run_directory.config, of_run=True), config))
     return before, after, [key for key in after if before.get(key) != after[key]]
 
 

@@ -29,7 +29,7 @@ from seq2seq_suite.training import distributed, weights
 from seq2seq_suite.training.build import build_predictor, choose_device, use_threads
 from seq2seq_suite.training.distributed import Ranks
 from seq2seq_suite.training.evaluate import Predictor, evaluate_splits
-from seq2seq_suite.training.run_directory import RunDirectory
+from seq2seq_suite.training.run_directory import CONFIG, RunDirectory
 from seq2seq_suite.training.trainer import finished, limit_reached
 from seq2seq_suite.types import ConfigError, DataError, Example
 from seq2seq_suite.user_code import absolute, is_code
@@ -171,14 +171,10 @@ def config_of(directory: Path, overrides: list[str], *, trust_code: bool = False
     have come with it from elsewhere.
 
     Raises:
-        DataError: the directory is no run.
+        DataError: the directory is no run, or one of a format that cannot be read.
         ConfigError: it names code in itself, which is not trusted.
     """
-    path = directory / "config.yaml"
-    if not path.is_file():
-        raise DataError("not a run directory: it has no config.yaml", file=str(directory),
-                        expected="a directory that `run` wrote", remedy="name it as in `evaluate runs/parsing`")
-    given = config_file.parse(path)
+    given = parse_config(directory)
     parts = given.get("tasks").values() if isinstance(given.get("tasks"), dict) else ()
     named = [part.get("task") for part in (given, *parts) if isinstance(part, dict)]
     named += given["components"].values() if isinstance(given.get("components"), dict) else ()
@@ -187,9 +183,17 @@ def config_of(directory: Path, overrides: list[str], *, trust_code: bool = False
     for reference in filter(is_code, named):
         if not trust_code and Path(absolute(reference, here).rpartition(":")[0]).is_relative_to(whole):
             raise ConfigError(f"{reference} lies in the run directory, whose code is not run unasked",
-                              file=str(path), expected="code of your own, elsewhere",
+                              file=str(directory / CONFIG), expected="code of your own, elsewhere",
                               remedy="read it, then add --trust-code")
-    return config_file.load(path, overrides)
+    return config_file.load(directory / CONFIG, overrides)
+
+
+def parse_config(directory: Path) -> dict[str, Any]:
+    """A run's `config.yaml` as plain data; raises DataError where the directory is no run, or one of another format."""
+    if not (directory / CONFIG).is_file():
+        raise DataError(f"not a run directory: it has no {CONFIG}", file=str(directory),
+                        expected="a directory that `run` wrote", remedy="name it as in `evaluate runs/parsing`")
+    return config_file.parse(directory / CONFIG, of_run=True)
 
 
 def choose_task(directory: Path, name: str | None) -> Path:

@@ -1,8 +1,8 @@
 """Checkpoints: all that a run needs to go on bit for bit, written so that no moment of a crash can hurt them.
 
 `checkpoints/step-N/` holds `model.safetensors` (the weights to use: averaged ones where averaging is on),
-`training.safetensors` (weights in training, optimiser, random state) and `state.json` (place in the data, best
-figure, time, and size and hash of the two files). `last` and `best` point to such folders.
+`training.safetensors` (weights in training, optimiser, random state) and `state.json` (format, place in the data,
+best figure, time, and size and hash of the two files). `last` and `best` point to such folders.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from seq2seq_suite.files import naming
+from seq2seq_suite.run_format import FORMAT, FormatError
 from seq2seq_suite.training.optimizer import MovingAverage
 from seq2seq_suite.training.records import shaped
 from seq2seq_suite.training.weights import (
@@ -121,7 +122,7 @@ def _write(final: Path, files: Mapping[str, dict[str, Tensor]], facts: Mapping[s
             save_file(tensors, partial / name)
         written = {name: {"bytes": (partial / name).stat().st_size, "sha256": hash_of(partial / name)}
                    for name in files}
-        (partial / STATE).write_text(json.dumps({**facts, "files": written}, indent=1))
+        (partial / STATE).write_text(json.dumps({"format": FORMAT, **facts, "files": written}, indent=1))
         for path in partial.iterdir():
             _sync(path)
     except BaseException as error:
@@ -145,6 +146,7 @@ def load_newest(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer
 
     Raises:
         DataError: there are checkpoints, but none can be used.
+        FormatError: the newest has a format that cannot be read.
     """
     if folder.exists() and not folder.is_dir():
         raise DataError("this is a file", file=str(folder), expected="the folder of a run's checkpoints",
@@ -157,6 +159,8 @@ def load_newest(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer
             progress = _read_state(path)
             tensors = load_tensors(path / TRAINING)
             put_weights(path / MODEL, model, grown=False)
+        except FormatError:  # it is whole
+            raise
         except DataError as error:
             complaints.append(f"{error.file or path}: {error.got}; passed over")
             passed.append(path)

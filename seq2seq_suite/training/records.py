@@ -35,13 +35,13 @@ class Failures(_Record):
 
 
 class Summary(_Record):
-    """`summary.json`; `failures` is missing where an older version of the suite wrote it."""
+    """`summary.json`."""
 
     task: str
     primary_metric: str
     higher_is_better: bool
     splits: dict[str, dict[str, Figure]]
-    failures: dict[str, Failures] | None = None
+    failures: dict[str, Failures]
     formula: Literal["", "mean", "ratio", "f1", "bleu"]
     signature: str
     updates: int

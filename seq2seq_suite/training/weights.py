@@ -15,6 +15,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
+from seq2seq_suite.run_format import check_format
 from seq2seq_suite.training.records import read_record
 from seq2seq_suite.types import DataError
 
@@ -31,6 +32,7 @@ class _Facts(BaseModel):
 class State(BaseModel):
     """`state.json`; weights alone have no progress."""
 
+    format: int = 0
     files: dict[str, _Facts]
     progress: dict[str, Any] = {}
 
@@ -177,6 +179,7 @@ def _as_source(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
 def check_files(path: Path, names: Sequence[str]) -> State:
     """`state.json` of a folder, whose files of these names are what it says; raises DataError."""
     state = read_record(path / STATE, State, expected=WRITTEN, remedy=other_checkpoints(path))
+    check_format(state.format, file=str(path / STATE))
     for name in names:
         file, facts = path / name, state.files.get(name)
         try:

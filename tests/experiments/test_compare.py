@@ -64,7 +64,7 @@ def test_the_verb_prints_and_writes_what_was_found(runs, tmp_path, capsys):
 
 
 def test_what_is_no_finished_run_is_named(runs, tmp_path, capsys):
-    with pytest.raises(DataError, match="there is no such file"):
+    with pytest.raises(DataError, match="not a run directory"):
         compare_runs([tmp_path])
     assert cli.main(["compare", str(runs[0]), "--split", "dev"]) == 2
     assert "was not evaluated on 'dev'" in capsys.readouterr().err
