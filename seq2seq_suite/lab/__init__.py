@@ -1,0 +1,1 @@
+"""A course of assignments on the core: what students write, the laws that it must obey, and grading."""

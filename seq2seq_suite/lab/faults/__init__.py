@@ -1,0 +1,1 @@
+"""The planted bugs of each assignment, one module each, in a list `FAULTS`."""

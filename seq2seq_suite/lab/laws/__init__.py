@@ -1,0 +1,1 @@
+"""The laws of each assignment, one module each."""

@@ -1,0 +1,1 @@
+"""The reference functions: a package for each assignment, a module for each part."""
