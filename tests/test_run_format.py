@@ -110,5 +110,6 @@ def test_a_users_own_file_needs_no_number_but_may_have_it(tmp_path):
 def test_the_version_is_the_same_everywhere(capsys):
     assert cli.main(["--version"]) == 0
     cited = re.search(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text(), re.M)[1]
-    assert s2s.__version__ == cited == capsys.readouterr().out.split()[-1]
+    newest = re.search(r"^## (\d\S*) \(20\d\d-\d\d-\d\d\)$", (ROOT / "CHANGELOG.md").read_text(), re.M)[1]
+    assert s2s.__version__ == cited == newest == capsys.readouterr().out.split()[-1]
     assert 'version = { attr = "seq2seq_suite.__version__" }' in (ROOT / "pyproject.toml").read_text()
