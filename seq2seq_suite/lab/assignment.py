@@ -8,11 +8,13 @@ A part is one file of the student; its reference is `solutions/<assignment>/<par
 from __future__ import annotations
 
 import importlib
+import sys
 import types
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
+from unittest.mock import patch
 
 import torch
 from torch import Tensor
@@ -199,9 +201,12 @@ class Fault:
 
 
 def load(text: str, name: str) -> types.ModuleType:
-    """A module made of a text."""
+    """A module made of a text, which may import from `lab_given`."""
+    from seq2seq_suite.lab.given import GIVEN
+
     module = types.ModuleType(name)
-    exec(compile(text, f"{name}.py", "exec"), module.__dict__)
+    with patch.dict(sys.modules, lab_given=GIVEN):
+        exec(compile(text, f"{name}.py", "exec"), module.__dict__)
     return module
 
 

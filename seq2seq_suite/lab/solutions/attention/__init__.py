@@ -1,1 +1,1 @@
-"""Assignment 02."""
+"""References of assignment attention."""

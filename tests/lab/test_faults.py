@@ -1,0 +1,28 @@
+"""Planted bugs: each is caught by the law of its row, and each says in two languages what is wrong."""
+
+import re
+
+from seq2seq_suite.lab.assignment import load
+from seq2seq_suite.lab.assignments import ASSIGNMENTS
+from seq2seq_suite.lab.checking import InProcess
+from tests.lab.course import broken, each_part
+
+
+@each_part
+def test_every_fault_is_caught_by_the_law_of_its_row(assignment, part):
+    laws, text = {law.name: law for law in assignment.laws(part)}, assignment.text(part)
+    for fault in assignment.faults(part):
+        assert broken([laws[fault.law]], InProcess(load(fault.text(text), part)), seed=1), fault.id
+
+
+@each_part
+def test_every_part_has_at_least_three_faults(assignment, part):
+    assert len(assignment.faults(part)) >= 3
+
+
+def test_faults_have_names_of_their_own_and_speak_both_languages():
+    faults = [fault for assignment in ASSIGNMENTS for fault in assignment.faults()]
+    assert len({fault.id for fault in faults}) == len(faults)
+    for fault in faults:
+        assert re.search(r"[\u4e00-\u9fff]", fault.says_zh) and not re.search(r"[\u4e00-\u9fff]", fault.says), fault.id
+        assert not fault.says.endswith(".") and not fault.says_zh.endswith("。"), fault.id
