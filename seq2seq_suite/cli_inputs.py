@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from seq2seq_suite import __version__
+from seq2seq_suite.files import naming
 from seq2seq_suite.types import COMMAND_LINE, ConfigError, DataError, Example, brief
 
 if TYPE_CHECKING:
@@ -157,12 +158,7 @@ def opened(path: Path | None) -> Iterator[TextIO]:
     if path is None:
         yield sys.stdout
         return
-    try:
-        file = path.open("w", encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"cannot be written: {error.strerror}", file=str(path), remedy="choose another --output") \
-            from None
-    with file:
+    with naming(path), path.open("w", encoding="utf-8") as file:
         yield file
 
 

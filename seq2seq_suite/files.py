@@ -155,7 +155,7 @@ def atomic_write_text(path: Path, text: str) -> None:
 
 def atomic_write_bytes(path: Path, content: bytes) -> None:
     """The same for bytes. What is no file of its own, such as a pipe, a device or a link, is written to as it is."""
-    partial = path.with_name(f".{path.name}.partial")
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")  # two processes may write the same file
     with naming(path):
         if path.is_symlink() or (path.exists() and not path.is_file()):
             path.write_bytes(content)

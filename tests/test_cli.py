@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from seq2seq_suite import Run, __version__, cli
+from seq2seq_suite.cli_inputs import opened
 from seq2seq_suite.report import tables
 from seq2seq_suite.types import DataError
 
@@ -156,6 +157,12 @@ def test_inputs_that_cannot_be_read_are_named(capsys):
     assert "both TEXT and --input" in wrong(capsys, "predict", "runs/a", "x", "--input", "-")
     with pytest.raises(DataError, match=r"in\.txt:7: the input is empty"):
         Run("runs/a").example(" ", file="in.txt", line=7)
+
+
+def test_a_full_disk_is_named_by_the_file_on_it():
+    with pytest.raises(OSError, match="No space left") as caught, opened(Path("/dev/full")) as file:
+        print("a dog", file=file)
+    assert caught.value.filename == "/dev/full"
 
 
 @pytest.mark.parametrize("option", ["--html", "--csv", "--json", "--output", "--draw"])

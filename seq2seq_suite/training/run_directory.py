@@ -25,6 +25,7 @@ CONFIG = "config.yaml"
 OURS = frozenset({CONFIG, "provenance.json", "metrics.jsonl", "log.txt", "summary.json", "checkpoints", "vocabulary",
                   "predictions", "report.html", "tasks"})
 _BEFORE_CONFIG = frozenset({"log.txt", "vocabulary", "tasks"})  # what a run that failed early may have left
+_REPLACED = ".replaced.partial"  # where a run waits until the one that is to replace it begins to train
 
 
 class RunDirectory:
@@ -56,7 +57,7 @@ class RunDirectory:
         Args:
             path: where; made if it does not exist.
             resume: go on with the run that is there.
-            overwrite: delete the run that is there.
+            overwrite: delete the run that is there, once `write_config` says that the new one begins.
 
         Raises:
             ConfigError: the directory is in use and neither flag was given, there is nothing to resume, what would be
@@ -67,15 +68,19 @@ class RunDirectory:
         made = run._make(resume=resume, overwrite=overwrite)
         try:
             with held(run.path) as is_there:
+                run._settle()
                 names = {entry.name for entry in run.path.iterdir()} - {LOCK}
                 if names and overwrite:
-                    _delete_run(run.path, names)
+                    run._put_aside(names)
                 elif names and not resume:
                     raise ConfigError("the directory is not empty", file=str(path),
                                       remedy="--resume goes on with the run in it, --overwrite deletes it first, "
                                              "--output DIR writes elsewhere")
                 run._is_there = is_there
-                yield from run._used()
+                try:
+                    yield from run._used()
+                finally:
+                    run._settle()
         finally:
             for folder in made:
                 with suppress(OSError):  # it is not empty
@@ -116,7 +121,8 @@ class RunDirectory:
             saved = "; what was saved before is untouched, --resume goes on from there" if self.config.exists() else ""
             raise RunError(failure(error) + saved) from error
         finally:
-            if self.path.is_dir() and {entry.name for entry in self.path.iterdir()} <= _BEFORE_CONFIG | {LOCK}:
+            nothing = _BEFORE_CONFIG | {LOCK, _REPLACED}
+            if self.path.is_dir() and {entry.name for entry in self.path.iterdir()} <= nothing:
                 _delete(self.path / name for name in _BEFORE_CONFIG)
 
     def check_there(self) -> None:
@@ -125,8 +131,25 @@ class RunDirectory:
             raise RunError(f"{self.path}: the run's directory was deleted while it ran")
 
     def write_config(self, text: str) -> None:
-        """Write the resolved configuration, YAML."""
+        """Write the resolved configuration, YAML: the run begins, and one that it overwrites is deleted."""
         atomic_write_text(self.config, text)
+        self._settle()
+
+    def _put_aside(self, names: set[str]) -> None:
+        """Keep a run that is to be overwritten; raises ConfigError if it is none."""
+        _check_deletable(self.path, names)
+        (self.path / _REPLACED).mkdir()
+        for name in sorted(names, key=lambda name: name != CONFIG):  # first: without it `_settle` brings back the rest
+            (self.path / name).rename(self.path / _REPLACED / name)
+
+    def _settle(self) -> None:
+        """Delete a run that was put aside where another has begun in its place; else bring it back."""
+        aside = self.path / _REPLACED
+        kept = sorted(aside.iterdir(), key=lambda entry: entry.name == CONFIG) if aside.is_dir() else []
+        for entry in kept if not self.config.exists() else ():
+            _delete([self.path / entry.name])
+            entry.rename(self.path / entry.name)
+        _delete([aside])
 
     def write_provenance(self, facts: Mapping[str, Any]) -> None:
         """Write where the run came from; what an earlier start wrote is kept under `earlier`, oldest first."""
@@ -217,7 +240,7 @@ def _digest_of(component: str) -> str:
     return hashlib.sha256(Path(component.rpartition(":")[0]).read_bytes()).hexdigest()
 
 
-def _delete_run(path: Path, names: set[str]) -> None:
+def _check_deletable(path: Path, names: set[str]) -> None:
     foreign = sorted(name for name in names - OURS if not (name.startswith(".") and name.endswith(".partial")))
     if foreign:
         shown = ", ".join(foreign[:5]) + (f" and {len(foreign) - 5} more" if len(foreign) > 5 else "")
@@ -228,8 +251,6 @@ def _delete_run(path: Path, names: set[str]) -> None:
         raise ConfigError(f"not deleted: it does not look like a run: no {CONFIG}", file=str(path),
                           expected="the directory of an earlier run, or an empty one",
                           remedy="choose another directory with --output, or empty this one yourself")
-    _delete(path / name for name in names - {CONFIG})
-    _delete([path / CONFIG])  # last: a deletion that was cut short can be taken up again
 
 
 def _delete(entries: Iterable[Path]) -> None:

@@ -231,7 +231,7 @@ def test_a_beam_with_a_label_head_scores_what_the_loss_scores(make_model, make_b
             hidden = strategy._hidden(model, lone, memory, torch.cat((torch.tensor([[BEGIN]]), target[:, :-1]), 1))
             logits = model.logits(hidden, memory)
             logits[..., [0, 1, 3]] = float("-inf")  # the search never writes these
-            expected = logits.log_softmax(-1).gather(2, target.unsqueeze(2)).sum()
+            expected = logits.log_softmax(-1).gather(2, target.unsqueeze(2)).sum().detach()
             assert hypothesis.score == pytest.approx(float(expected), abs=1e-3)
 
 

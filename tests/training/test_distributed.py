@@ -145,19 +145,6 @@ def test_two_machines_run_the_command_of_the_readme_like_one_process_and_one_goe
     assert_same_course(tmp_path / "two", tmp_path / "one")
 
 
-def test_each_process_of_a_machine_has_a_gpu_of_its_own(monkeypatch):
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    taken = []
-    monkeypatch.setattr(torch.cuda, "set_device", taken.append)
-    assert choose_device("auto", Ranks(3, 4, 1)) == torch.device("cuda:1")
-    assert taken == [1]  # what is put on `cuda` without a number goes there, too
-    assert choose_device("cpu", Ranks(3, 4, 1)) == torch.device("cpu")
-    assert choose_device("auto") == torch.device("cuda")
-    with pytest.raises(ConfigError, match="process 3 of this machine finds 2 GPUs"):
-        choose_device("cuda", Ranks(2, 4, 2))
-
-
 def test_rows_and_batches_are_dealt_in_turn(make_batch):
     batch = replace(make_batch([3, 2, 4], [2, 3, 2]), indices=(5, 6, 7))
     first, second = (Ranks(rank, 2).share(batch) for rank in (0, 1))

@@ -62,8 +62,10 @@ def test_overwriting_deletes_a_run_and_nothing_else(tmp_path):
     run.append_metrics({"update": 1})
     run.checkpoints.mkdir()
     (run.checkpoints / "weights").write_text("w")
-    with taken(run.path, overwrite=True):
-        assert [entry.name for entry in run.path.iterdir()] == ["lock"]
+    with taken(run.path, overwrite=True) as new:
+        assert not run.checkpoints.exists()
+        new.write_config("y")
+        assert sorted(entry.name for entry in run.path.iterdir()) == ["config.yaml", "lock"]
 
     for names in (["config.yaml", "thesis.tex"], ["checkpoints"], ["notes"]):
         folder = tmp_path / names[-1]
@@ -78,8 +80,30 @@ def test_a_run_that_was_killed_before_its_configuration_was_written_can_be_overw
     (tmp_path / "vocabulary").mkdir()
     (tmp_path / "vocabulary" / "words.txt").write_text("a")
     (tmp_path / "lock").write_text("")
-    with taken(tmp_path, overwrite=True):
-        assert [entry.name for entry in tmp_path.iterdir()] == ["lock"]
+    with taken(tmp_path, overwrite=True) as run:
+        run.write_config("x")
+        assert not run.vocabulary.exists()
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_run_is_deleted_only_when_another_begins_in_its_place(tmp_path, killed):
+    RunDirectory(tmp_path).write_config("old")
+    (tmp_path / "vocabulary").mkdir()
+    (tmp_path / "vocabulary" / "words.txt").write_text("old")
+
+    def start() -> None:
+        start_badly(tmp_path, "vocabulary/words.txt", "log.txt", overwrite=True, killed=killed)
+
+    if killed:
+        process = multiprocessing.get_context("fork").Process(target=start)
+        process.start()
+        process.join()
+        refused(tmp_path, match="not empty")
+    else:
+        start()
+    assert sorted(entry.name for entry in tmp_path.iterdir() if entry.name != "log.txt") == [
+        "config.yaml", "vocabulary"]
+    assert (tmp_path / "config.yaml").read_text() == (tmp_path / "vocabulary" / "words.txt").read_text() == "old"
 
 
 def test_what_cannot_be_a_directory_is_refused(tmp_path):
@@ -88,11 +112,13 @@ def test_what_cannot_be_a_directory_is_refused(tmp_path):
         refused(path, match="is a file|cannot be made")
 
 
-def start_badly(path: Path, *written: str, overwrite: bool = False) -> None:
+def start_badly(path: Path, *written: str, overwrite: bool = False, killed: bool = False) -> None:
     with pytest.raises(DataError), taken(path, overwrite=overwrite) as run:
         for name in written:
             (run.path / name).parent.mkdir(exist_ok=True)
             (run.path / name).write_text("x")
+        if killed:
+            os.kill(os.getpid(), signal.SIGKILL)
         raise DataError("a row is broken")
 
 
@@ -190,14 +216,14 @@ def test_what_cannot_be_written_is_named_with_the_reason(tmp_path):
     with taken(tmp_path / "run") as run:
         run.write_config("x")
     writes = {"metrics.jsonl": lambda: run.append_metrics({"update": 1}), "log.txt": lambda: run.log("a line"),
-              ".summary.json.partial": lambda: run.write_summary({})}
+              f".summary.json.{os.getpid()}.partial": lambda: run.write_summary({})}
     for name, write in writes.items():
         with pytest.raises(RunError, match=r"run/\w+\.\w+: No space left on device; .* --resume") as caught, \
                 taken(run.path, resume=True):
             (run.path / name).symlink_to("/dev/full")
             write()
-        assert name.removeprefix(".").removesuffix(".partial") in str(caught.value)
-        assert not (run.path / ".summary.json.partial").exists()
+        assert name.removeprefix(".").removesuffix(f".{os.getpid()}.partial") in str(caught.value)
+        assert not list(run.path.glob(".*.partial"))
 
 
 def test_metrics_are_strict_json_without_nan(tmp_path):
