@@ -1,20 +1,15 @@
 """A run in several processes: each takes its share of every batch, the first one writes, and all end alike.
 
 Each process holds the whole model and the whole optimiser, and all make the same batches in the same order. PyTorch's
-DistributedDataParallel sums the gradients. How processes end is ours (`_Ending`): torchrun stops the others when one
-fails, but answers a user's mistake with a stack trace, and on other machines only after they have waited in vain.
+DistributedDataParallel sums the gradients; torchrun stops all processes when one fails.
 """
 
 from __future__ import annotations
 
 import io
-import json
 import os
 import re
-import signal
-import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import (
@@ -24,7 +19,6 @@ from contextlib import (
     nullcontext,
     redirect_stderr,
     redirect_stdout,
-    suppress,
 )
 from dataclasses import dataclass
 from datetime import timedelta
@@ -37,14 +31,10 @@ import torch
 from torch import Tensor, distributed, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from seq2seq_suite.training.signals import stopping
 from seq2seq_suite.types import Batch
 
 _PATIENCE = timedelta(hours=12)  # the first process may fit vocabularies or score for long while the others wait
-_NOTICE = 0.2  # seconds between two looks at whether another process has failed
-_FAREWELL = timedelta(seconds=10)  # a process that fails leaves the others so long to take notice
-
-_LOST = "the processes of this run have lost one another"
+_NOTICE = 0.2  # seconds by which the others leave the first process to be the first to complain
 
 Value = TypeVar("Value")
 
@@ -200,16 +190,15 @@ def ranks() -> Ranks:
 def together(command: Callable[[], tuple[int, str]]) -> tuple[int, str]:
     """Carry out a command as one of the processes that torchrun started: gloo between CPUs, NCCL between GPUs.
 
-    Only the first process prints. When a process fails, all end, with its exit code.
+    Only the first process prints. When a process fails, torchrun ends the others, or they find it gone.
 
     Args:
         command: returns the exit code and what there is to complain of; whatever it raises counts as exit code 1.
 
     Returns:
-        What the command returned; a complaint comes back from one process alone.
+        What the command returned; the complaint comes back from the process that is the first to fail.
     """
     store, rank, world = next(distributed.rendezvous("env://"))
-    ending = _Ending(store.clone(), rank, world)
     errors = io.StringIO()
     with ExitStack() as quiet:
         if rank:
@@ -221,97 +210,22 @@ def together(command: Callable[[], tuple[int, str]]) -> tuple[int, str]:
             code, complaint = command()
         except KeyboardInterrupt:  # before the command, which answers its own
             code, complaint = 130, "interrupted"
-        except BaseException as error:
-            lost = _is_loss(error)
-            with suppress(distributed.DistError):  # the store may be gone with the process that held it
-                ending.fail(1, _LOST if lost else f"{type(error).__name__}: {error}")
-            if not lost:
+        except Exception as error:
+            if not _is_loss(error):
                 raise
-            return 1, _LOST
-    if code:
-        complaint = complaint or errors.getvalue().strip()
-        ending.fail(code, complaint)
-    else:
-        ending.leave()
+            code, complaint = 1, "the processes of this run have lost one another"
+    if not code:
         distributed.destroy_process_group()
-    return code, complaint
+        return code, complaint
+    try:
+        time.sleep(_NOTICE if rank else 0.0)  # what is wrong everywhere is for the first process to say
+        told = store.add("failed", 1) > 1
+    except (KeyboardInterrupt, distributed.DistError):  # torchrun ends this process, too, or has lost the first one
+        told = True
+    return code, "" if told else complaint or errors.getvalue().strip()
 
 
 def _is_loss(error: BaseException) -> bool:
     """Whether an operation that all take part in failed because another process is gone; gloo and NCCL have no type."""
     return isinstance(error, distributed.DistError) or (
         isinstance(error, RuntimeError) and re.search(r"\bgloo\b|\bNCCL\b", str(error)) is not None)
-
-
-class _Ending:
-    """How processes end alike: the first that fails says so in the store that all share, and the others follow.
-
-    A thread looks there, because the main one may wait for the failed process in an operation that nothing interrupts.
-
-    Args:
-        store: a connection of its own.
-        rank, world: see `Ranks`.
-    """
-
-    def __init__(self, store: distributed.Store, rank: int, world: int):
-        self.store, self.rank, self.world = store, rank, world
-        self._ends = threading.Event()
-        self._watch = threading.Thread(target=self._follow, daemon=True)
-        self._watch.start()
-
-    def fail(self, code: int, complaint: str) -> None:
-        """Tell the others; comes back only in the process that is the first to fail."""
-        for number in stopping():
-            signal.signal(number, signal.SIG_IGN)
-        if self.rank:
-            time.sleep(_NOTICE)  # what is wrong everywhere is for the first process to say
-        mine = json.dumps({"rank": self.rank, "machine": _machine(), "code": code, "complaint": complaint})
-        if self.store.compare_set("failure", "", mine).decode() != mine:
-            self._watch.join()
-        self._ends.set()
-        self._watch.join()
-        self._part(_FAREWELL)
-
-    def leave(self) -> None:
-        """Done: the first process waits for the others, and all the while for one that fails."""
-        if self.rank == 0:
-            self._part(_PATIENCE)
-        self._ends.set()
-        self._watch.join()
-        self._part(timedelta())
-
-    def _follow(self) -> None:
-        """Wait for another process to fail, then end this one in the same way."""
-        failure = {"rank": -1, "machine": "", "code": 1, "complaint": _LOST}
-        with suppress(distributed.DistError):  # the process that held the store may have been killed
-            while not self.store.check(["failure"]):
-                if self._ends.wait(_NOTICE):
-                    return
-            failure = json.loads(self.store.get("failure"))
-            if failure["rank"] == self.rank:
-                return
-        if failure["complaint"] and failure["machine"] != _machine() and os.environ.get("LOCAL_RANK") == "0":
-            print(failure["complaint"], file=sys.__stderr__)  # once on each machine
-        self._part(_FAREWELL if self.rank == 0 else timedelta())
-        for stream in (sys.__stdout__, sys.__stderr__):
-            stream.flush()
-        os._exit(failure["code"])
-
-    def _part(self, limit: timedelta) -> None:
-        """Say that this process leaves, and wait until the others have said so or the time is over.
-
-        The first process, which may hold the store, says so before, each other one after it has waited.
-        """
-        own, until = f"leaves/{self.rank}", time.monotonic() + limit.total_seconds()
-        others = [f"leaves/{rank}" for rank in range(self.world) if rank != self.rank]
-        with suppress(distributed.DistError):
-            if self.rank == 0:
-                self.store.set(own, "yes")
-            while time.monotonic() < until and not self.store.check(others):
-                time.sleep(_NOTICE / 10)
-            self.store.set(own, "yes")
-
-
-def _machine() -> str:
-    """The number of this process's machine, as torchrun counts them."""
-    return os.environ.get("GROUP_RANK", "0")

@@ -79,7 +79,7 @@ def test_a_signal_to_one_process_stops_both_after_saving_and_both_resume_bit_for
 
 def test_an_error_of_one_process_ends_both_and_is_told_once(pair):
     ends = pair[1]
-    assert [code for code, _, _ in ends] == [2, 2], ends
+    assert [code for code, _, _ in ends] == [1, 2], ends
     assert ends[0][2].strip() == "" and ends[1][2] == "train.jsonl:7: a row is broken\n  remedy:   mend it\n"
     assert ends[1][1] == "" and "Traceback" not in ends[0][1]
 
@@ -106,7 +106,7 @@ def test_a_process_stopped_before_it_has_begun_stops_both(tmp_path, monkeypatch)
 
     monkeypatch.setattr(cli, "refuse_early", work)
     ends = launch(partial(cli.main, []), tmp_path)
-    assert [code for code, _, _ in ends] == [130, 130] and not any("Traceback" in errors for _, _, errors in ends)
+    assert [code for code, _, _ in ends] == [1, 130] and not any("Traceback" in errors for _, _, errors in ends)
 
 
 def test_a_mistake_that_all_make_is_told_once(tmp_path):
