@@ -25,7 +25,7 @@ from seq2seq_suite.cli_inputs import (
     opened,
     read_inputs,
     refuse_early,
-    yaml_and_overrides,
+    texts_and_overrides,
     yamls_and_overrides,
 )
 from seq2seq_suite.report.tables import figure, print_json, print_summary, print_table
@@ -106,7 +106,6 @@ def run(
       python -m seq2seq_suite run tasks/parsing.yaml
       python -m seq2seq_suite run tasks/parsing.yaml tasks/translation.yaml backbone.width=128
       python -m seq2seq_suite run tasks/parsing.yaml training.max_minutes=5 --output runs/quick
-      python -m seq2seq_suite run tasks/parsing.yaml --resume
       torchrun --nproc_per_node=2 -m seq2seq_suite run tasks/parsing.yaml
     """
     paths, changes = yamls_and_overrides([yaml, *(overrides or [])])
@@ -120,8 +119,6 @@ def run(
     from seq2seq_suite.training import distributed
 
     for path, config, directory in zip(paths, configs, directories, strict=True):
-        if len(paths) > 1:
-            print(f"{path}", flush=True)
         command = [*PROGRAM.split(), "run", str(path), *changes, "--output", str(directory), *options]
         summary = verbs.run(config, directory, resume=resume, overwrite=overwrite, command=command)
         print_summary(summary)
@@ -184,7 +181,6 @@ def evaluate(
     \b
     Examples:
       python -m seq2seq_suite evaluate runs/parsing
-      python -m seq2seq_suite evaluate runs/multitask --task parsing
       python -m seq2seq_suite evaluate runs/parsing search.beam_size=4 --split validation --json
     """
     from seq2seq_suite.experiments import verbs
@@ -198,7 +194,7 @@ def evaluate(
 def predict(
     directory: RunPath,
     texts: Annotated[list[str] | None, typer.Argument(metavar="TEXT", show_default=False, help=(
-        "Inputs; without any, lines are read from standard input."))] = None,
+        "Inputs, and changes such as search.beam_size=4; without inputs, lines are read from standard input."))] = None,
     source: Annotated[str | None, typer.Option("--input", metavar="FILE", show_default=False, help=(
         "A file with an input on each line; - is standard input."))] = None,
     output: Annotated[Path | None, typer.Option(metavar="FILE", show_default=False, help=(
@@ -209,8 +205,6 @@ def predict(
         "Also write the one input with what was detected in it, .png or .jpg."))] = None,
     task: OneTask = None,
     trust_code: TrustCode = False,
-    changes: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", show_default=False, help=(
-        "A change to the configuration, such as search.beam_size=4; may be repeated."))] = None,
 ) -> None:
     """Predict with a run's best checkpoint.
 
@@ -219,12 +213,12 @@ def predict(
     \b
     Examples:
       python -m seq2seq_suite predict runs/parsing "the cat sleeps" "a dog barks"
-      python -m seq2seq_suite predict runs/parsing --input sentences.txt --output trees.txt --n-best 5
+      python -m seq2seq_suite predict runs/parsing --input sentences.txt --output trees.txt search.beam_size=4
       python -m seq2seq_suite predict runs/detection picture.png --draw detected.png
     """
     check_targets({"--output": output, "--draw": draw})
-    lines = read_inputs(texts or [], source)
-    overrides = only_overrides(changes or [])
+    texts, overrides = texts_and_overrides(texts or [])
+    lines = read_inputs(texts, source)
     from seq2seq_suite import library
 
     loaded = library.load(directory, task=task, settings=overrides, trust_code=trust_code)
@@ -260,7 +254,6 @@ def compare(
 
     \b
     Examples:
-      python -m seq2seq_suite compare runs/parsing runs/translation
       python -m seq2seq_suite compare runs/first runs/second --split validation --html comparison.html
     """
     check_targets({"--html": html, "--csv": table, "--json": json})
@@ -273,8 +266,7 @@ def distill(
     output: Annotated[Path, typer.Option(metavar="FOLDER", show_default=False, help="Where to write the data.")],
     sources: Annotated[list[str] | None, typer.Option(metavar="FILE", show_default=False, help=(
         "More sources, one on each line, that have no target of their own; may be repeated."))] = None,
-    changes: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", show_default=False, help=(
-        "A change to the configuration, such as search.beam_size=5; may be repeated."))] = None,
+    overrides: Overrides = None,
 ) -> None:
     """Replace a run's training targets by its own outputs, for a parallel decoder to learn from.
 
@@ -284,11 +276,11 @@ def distill(
       python -m seq2seq_suite distill runs/translation --output more --sources more-english.txt
       python -m seq2seq_suite run tasks/translation.yaml strategy.kind=ctc data.path=distilled --output runs/parallel
     """
-    overrides = only_overrides(changes or [])
+    changes = only_overrides(overrides or [])
     from seq2seq_suite import library
     from seq2seq_suite.experiments import distill
 
-    run = library.load(directory, settings=overrides)
+    run = library.load(directory, settings=changes)
     more = {name: [run.example(text, file=file, line=line) for text, (file, line) in read_inputs((), name)]
             for name in sources or []}
     facts = distill.distill(run.opened, directory, output, command=sys.argv, more=more)
@@ -310,10 +302,10 @@ def check(yaml: Yaml, overrides: Overrides = None) -> None:
     Example:
       python -m seq2seq_suite check tasks/parsing.yaml backbone.size=base
     """
-    path, changes = yaml_and_overrides([yaml, *(overrides or [])])
+    paths, changes = yamls_and_overrides([yaml, *(overrides or [])], most=1)
     from seq2seq_suite import library
 
-    print_table((), library.check(path, settings=changes))
+    print_table((), library.check(paths[0], settings=changes))
 
 
 @app.command()
@@ -322,23 +314,21 @@ def score(
     references: Annotated[Path, typer.Argument(metavar="REFERENCES", show_default=False, help="The right answers.")],
     predictions: Annotated[Path, typer.Argument(metavar="PREDICTIONS", show_default=False, help=(
         "What to score, in the same order."))],
-    changes: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", show_default=False, help=(
-        "A change to the task's defaults, such as translation.metric_tokenizer=zh; may be repeated."))] = None,
+    overrides: Overrides = None,
     json: Json = False,
 ) -> None:
     """Score a file of predictions against references.
 
     \b
     Example:
-      python -m seq2seq_suite score parsing gold.txt predicted.txt
+      python -m seq2seq_suite score translation gold.txt predicted.txt translation.metric_tokenizer=zh
     """
+    from seq2seq_suite.config_file import for_task
     from seq2seq_suite.tasks import open_task
     from seq2seq_suite.tasks.scoring import score_files
 
-    overrides = only_overrides(changes or [])
-    from seq2seq_suite.config_file import for_task
-
-    adapter = open_task(task, for_task(task, overrides) if overrides else None)
+    changes = only_overrides(overrides or [])
+    adapter = open_task(task, for_task(task, changes) if changes else None)
     found, warning = score_files(adapter, references, predictions)
     if warning:
         print(warning, file=sys.stderr)

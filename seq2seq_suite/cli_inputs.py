@@ -60,22 +60,16 @@ def refuse_early(arguments: list[str], *, processes: int = 1) -> None:
     if processes > 1 and verb != "run" and verb == arguments[0]:
         raise ConfigError(f"'{verb}' in {processes} processes", file=COMMAND_LINE, expected="torchrun with `run` alone",
                           remedy=f"start it as {PROGRAM} {verb}")
-    for argument in arguments[1:] if verb in ("run", "evaluate", "check") else ():
-        if re.match(r"--\w+(\.\w+)+(=|$)", argument):
-            meant = argument[2:] if "=" in argument else f"{argument[2:]}=..."
+    for argument in arguments[1:]:
+        if re.match(r"--(set|\w+(\.\w+)+)(=|$)", argument):
             raise ConfigError(brief(argument), file=COMMAND_LINE, expected="key.sub=value without dashes",
-                              remedy=f"write {brief(meant)}")
+                              remedy="such as search.beam_size=4")
 
 
 def read_inputs(texts: Sequence[str], source: str | None) -> list[tuple[str, tuple[str, int]]]:
     """The inputs with the file and line each came from."""
     if texts and source is not None:
         raise ConfigError("both TEXT and --input", file=COMMAND_LINE, expected="one of the two")
-    for text in texts:
-        if _is_setting(text):
-            raise ConfigError(f"'{brief(text)}' stands where an input is expected", file=COMMAND_LINE, expected="TEXT",
-                              remedy=f"for a change of the search: --set {brief(text)}; such an input can come from "
-                              "--input -")
     if texts:
         return [(text, (COMMAND_LINE, number)) for number, text in enumerate(texts, 1)]
     if source is None and sys.stdin.isatty():
@@ -94,17 +88,16 @@ def read_inputs(texts: Sequence[str], source: str | None) -> list[tuple[str, tup
     return [(line.rstrip("\r"), (name, number)) for number, line in enumerate(lines, 1)]
 
 
-def _is_setting(text: str) -> bool:
-    """Whether a text is `key=value` with a key of the configuration.
+def texts_and_overrides(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Inputs, and what is `key=value` with a key of some section; such an input can come from --input."""
+    if not any("=" in argument for argument in arguments):
+        return list(arguments), []
+    from seq2seq_suite.config import of_any_task
+    from seq2seq_suite.config_file import is_override
 
-    >>> _is_setting("search.beam_size=4"), _is_setting("y=z")
-    (True, False)
-    """
-    if "=" not in text:
-        return False
-    from seq2seq_suite.config_file import is_override, key_list
-
-    return is_override(text) and text.partition("=")[0] in key_list()
+    sections = of_any_task().model_fields
+    overrides = [one for one in arguments if is_override(one) and re.split(r"[.=]", one)[0] in sections]
+    return [one for one in arguments if one not in overrides], overrides
 
 
 def check_drawing(task: Task, examples: Sequence[Example]) -> None:
@@ -162,35 +155,19 @@ def opened(path: Path | None) -> Iterator[TextIO]:
         yield file
 
 
-def yaml_and_overrides(arguments: Sequence[str]) -> tuple[Path, list[str]]:
-    """The one YAML file among the arguments, and the overrides; raises ConfigError."""
-    from seq2seq_suite.config_file import is_override
-
-    overrides = [argument for argument in arguments if is_override(argument)]
-    paths = [argument for argument in arguments if not is_override(argument)]
-    if not paths:
-        raise ConfigError("the YAML file is missing", file=COMMAND_LINE, expected="YAML [key=value ...]",
-                          remedy="for example tasks/parsing.yaml")
-    if len(paths) > 1:
-        raise ConfigError(f"{len(paths)} files: {brief(' '.join(paths))}", file=COMMAND_LINE,
-                          expected="one YAML file at a time, then key=value",
-                          remedy="start one after the other; write overrides as key=value without spaces")
-    return Path(paths[0]), overrides
-
-
-def yamls_and_overrides(arguments: Sequence[str]) -> tuple[list[Path], list[str]]:
-    """Several YAML files, and overrides that hold for all of them."""
+def yamls_and_overrides(arguments: Sequence[str], *, most: int = sys.maxsize) -> tuple[list[Path], list[str]]:
+    """The YAML files among the arguments, at most so many, and the overrides; raises ConfigError."""
     from seq2seq_suite.config_file import is_override
 
     paths = [Path(argument) for argument in arguments if not is_override(argument)]
-    overrides = [argument for argument in arguments if is_override(argument)]
     if not paths:
-        yaml_and_overrides(arguments)  # says what is missing
-    twice = next((path for path in paths if paths.count(path) > 1), None)
-    if twice is not None:
-        raise ConfigError(f"{twice} is named twice", file=COMMAND_LINE, expected="different YAML files",
-                          remedy="run it again with --output for another seed")
-    return paths, overrides
+        raise ConfigError("the YAML file is missing", file=COMMAND_LINE, expected="YAML [key=value ...]",
+                          remedy="for example tasks/parsing.yaml")
+    if len(paths) > most or len(set(paths)) < len(paths):
+        raise ConfigError(f"{len(paths)} files: {brief(' '.join(map(str, paths)))}", file=COMMAND_LINE,
+                          expected="different YAML files" if most > 1 else "one YAML file, then key=value",
+                          remedy="start one after the other, with --output; write key=value without spaces")
+    return paths, list(filter(is_override, arguments))
 
 
 def only_overrides(arguments: Sequence[str]) -> list[str]:

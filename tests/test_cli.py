@@ -73,12 +73,13 @@ def test_wrong_arguments_exit_with_2_and_a_hint_at_help(capsys):
 
 
 def test_files_and_overrides_stand_in_any_order(capsys):
-    assert "2 files: a.yaml b.yaml\n  expected: one YAML file at a time" in wrong(capsys, "check", "a.yaml", "b.yaml")
-    assert "a.yaml is named twice" in wrong(capsys, "run", "a.yaml", "a.yaml")
+    assert "2 files: a.yaml b.yaml\n  expected: one YAML file" in wrong(capsys, "check", "a.yaml", "b.yaml")
+    assert "expected: different YAML files" in wrong(capsys, "run", "a.yaml", "a.yaml")
     assert "the YAML file is missing" in wrong(capsys, "run", "seed=2")
     Path("a.yaml").write_text("task: parsing\n")
     assert "command line: sed=2: unknown key, did you mean seed?" in wrong(capsys, "check", "sed=2", "a.yaml")
-    assert "write training.lr=3" in wrong(capsys, "run", "a.yaml", "--training.lr=3")
+    for verb, flag in (("run", "--training.lr=3"), ("predict", "--set"), ("score", "--search.beam_size")):
+        assert f"{flag}\n  expected: key.sub=value without dashes" in wrong(capsys, verb, "a", flag, "seed=2")
     assert "command line: beam\n  expected: key=value" in wrong(capsys, "evaluate", "runs/a", "beam")
 
 
@@ -128,14 +129,14 @@ def test_no_line_of_a_message_is_long(capsys):
 
 def test_an_internal_failure_keeps_its_stack_trace():
     done = start(code="from seq2seq_suite import Run, cli\ncli.check = None\n"
-                      "def broken(_): raise KeyError('internal')\ncli.yaml_and_overrides = broken\n"
+                      "def broken(*_, **__): raise KeyError('internal')\ncli.yamls_and_overrides = broken\n"
                       "cli.main(['check', 'a.yaml'])")
     assert done.returncode == 1 and b"Traceback" in done.stderr and b"KeyError: 'internal'" in done.stderr
 
 
 def test_ctrl_c_exits_with_130():
     done = start(code="import sys\nfrom seq2seq_suite import cli\n"
-                      "def stopped(_): raise KeyboardInterrupt\ncli.yaml_and_overrides = stopped\n"
+                      "def stopped(*_, **__): raise KeyboardInterrupt\ncli.yamls_and_overrides = stopped\n"
                       "sys.exit(cli.main(['check', 'a.yaml']))")
     assert done.returncode == 130 and b"Traceback" not in done.stderr
 
@@ -144,6 +145,7 @@ def test_inputs_come_from_arguments_a_file_or_a_pipe_with_their_lines():
     Path("in.txt").write_bytes("a b\r\nö\n\n".encode())
     assert cli.read_inputs(["x", "y=z"], None) == [("x", ("command line", 1)), ("y=z", ("command line", 2))]
     assert cli.read_inputs([], "in.txt") == [("a b", ("in.txt", 1)), ("ö", ("in.txt", 2))]
+    assert cli.texts_and_overrides(["x", "search.beam_sise=2", "y=z"]) == (["x", "y=z"], ["search.beam_sise=2"])
     for source in (None, "-"):
         done = start(code=f"from seq2seq_suite import cli; print(cli.read_inputs([], {source!r}))", input=b"a\nb\n")
         assert done.stdout == b"[('a', ('standard input', 1)), ('b', ('standard input', 2))]\n"
@@ -153,7 +155,6 @@ def test_inputs_that_cannot_be_read_are_named(capsys):
     Path("bytes.txt").write_bytes(b"a\nb\xff\n")
     assert wrong(capsys, "predict", "runs/a", "--input", "none.txt").startswith("none.txt: cannot be read: No such")
     assert wrong(capsys, "predict", "runs/a", "--input", "bytes.txt").startswith("bytes.txt:2: not UTF-8")
-    assert "--set search.beam_size=4" in wrong(capsys, "predict", "runs/a", "x", "search.beam_size=4")
     assert "both TEXT and --input" in wrong(capsys, "predict", "runs/a", "x", "--input", "-")
     with pytest.raises(DataError, match=r"in\.txt:7: the input is empty"):
         Run("runs/a").example(" ", file="in.txt", line=7)
@@ -189,10 +190,10 @@ def test_scoring_compares_two_files_of_one_task(capsys):
     assert set(json.loads(capsys.readouterr().out)) == {"task", "figures", "signature"}
     message = wrong(capsys, "score", "parsing", "gold.txt", "short.txt")
     assert message.startswith("short.txt: 1 predictions for 2 references in gold.txt")
-    for verb in ("score parsing gold.txt gold.txt", "predict runs/a x", "distill runs/a --output b"):
-        message = wrong(capsys, *verb.split(), "--set", "beam")
+    for verb in ("score parsing gold.txt gold.txt", "distill runs/a --output b"):
+        message = wrong(capsys, *verb.split(), "beam")
         assert message.startswith("command line: beam\n  expected: key=value\n  remedy:   such as search.beam_size=4")
-    message = wrong(capsys, "score", "parsing", "gold.txt", "gold.txt", "--set", "task=qa")
+    message = wrong(capsys, "score", "parsing", "gold.txt", "gold.txt", "task=qa")
     assert message.startswith("command line: task=qa, but the task is parsing")
     assert "did you mean parsing?" in wrong(capsys, "score", "parsin", "gold.txt", "gold.txt")
 

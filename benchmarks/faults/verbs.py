@@ -109,8 +109,9 @@ def predict(case: Case) -> None:
         words[1:1] = ["--task", random.choice((*examples.JOINT, "nobody", "", "../qa", "a\0b"))]
     more = random.choice(((), (), (), ("--n-best", random.choice(("0", "2", "-1", "x", "1000", str(10**12)))),
                           ("--output", "out.txt"), ("--output", odd_path(case)), ("--output", _FULL),
-                          ("--set", random.choice(_SETTINGS)), ("--draw", "drawn.png"), ("--draw", odd_path(case)),
+                          ("--draw", "drawn.png"), ("--draw", odd_path(case)),
                           ("--task", "qa")))
+    words += [random.choice(_SETTINGS)] * (not more and random.random() < 0.1)
     end = case.call("predict", *more, *words, stdin=stdin,
                     codes=(0, 1, 2) if _FULL in more or "--draw" in more else (0, 2))
     if end.code == 0 and plain and not more and way in ("pipe", "file", "-"):
@@ -134,8 +135,8 @@ def score(case: Case) -> None:
         paths[random.randrange(2)] = odd_path(case)
     if random.random() < 0.05:
         task = random.choice(("multitask", "nothing", "", "Parsing", "a\0b"))
-    more = random.choice(((), (), (), ("--json",), ("--set", random.choice(_SETTINGS))))
-    end = case.call("score", *more, "--", task, *paths)
+    more, setting = random.choice(((), (), (), ("--json",))), [random.choice(_SETTINGS)] * (random.random() < 0.2)
+    end = case.call("score", *more, "--", task, *paths, *setting)
     if end.code == 0 and more == ("--json",):
         _parses(case, end.out, end)
 
@@ -212,7 +213,7 @@ def distill(case: Case) -> None:
         (case.folder / "sources.txt").write_bytes(odd_text(case, task)[1])
         more += ["--sources", random.choice(("sources.txt", "sources.txt", "sources.txt", odd_path(case)))]
     if random.random() < 0.2:
-        more += ["--set", random.choice(_SETTINGS)]
+        more.append(random.choice(_SETTINGS))
     before = _listing(found(case, task))
     case.call("distill", run, *more, limit=60.0)
     case.expect(_listing(found(case, task)) == before, "the run's own directory was changed")

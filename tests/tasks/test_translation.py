@@ -274,9 +274,9 @@ def test_a_file_is_scored_with_the_options_given(tmp_path, capsys):
         (tmp_path / name).write_text(text * 2, encoding="utf-8")
     command = ["score", "translation", str(tmp_path / "gold.txt"), str(tmp_path / "predicted.txt")]
     assert cli.main(command) == 0 and "|tok:13a|" in capsys.readouterr().out
-    assert cli.main([*command, "--set", "translation.metric_tokenizer=zh"]) == 0
+    assert cli.main([*command, "translation.metric_tokenizer=zh"]) == 0
     assert "|tok:zh|" in capsys.readouterr().out
-    assert cli.main([*command, "--set", "translation.metric_tokenizer=ja"]) == 2
+    assert cli.main([*command, "translation.metric_tokenizer=ja"]) == 2
     assert "expected: one of 13a, zh, none" in capsys.readouterr().err
 
 
