@@ -1,4 +1,4 @@
-"""Sound files as samples, and samples as log-mel features, kept on disk once they are computed."""
+"""Sound files as samples, and samples as log-mel features, which are cached on disk."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ WINDOW, HOP, FFT = 400, 160, 512  # samples: 25 and 10 ms
 RATES = (1_000, 384_000)  # samples a second that recordings may have
 LONGEST = 2**28  # samples of a recording, all channels together: 46 minutes of stereo at 48 kHz
 _PIECE = 2**23  # samples that are resampled at a time
-_KERNEL = 2**20  # most weights of a resampling filter: 8 MB, in some 40 MB of steps
+_KERNEL = 2**20  # most weights of a resampling filter: 8 MB, and some 40 MB while it is computed
 _FLOOR = 1e-6  # of a mel band's energy: silence is log(1e-6), not minus infinity
 
 
 @runtime_checkable
 class Sound(Protocol):
-    """Something that can be heard."""
+    """A sound to read samples from."""
 
     name: str  # what messages and reports call it
 
     def key(self) -> bytes:
-        """What the samples depend on; raises DataError if it cannot be read."""
+        """Bytes that determine the samples; raises DataError if they cannot be read."""
 
     def samples(self) -> tuple[np.ndarray, int]:
-        """Samples (N,) float32 in [-1, 1] and their rate; raises DataError if they cannot be had."""
+        """Samples (N,) float32 in [-1, 1] and their rate; raises DataError if they cannot be read."""
 
 
 @dataclass(frozen=True)
 class Recording:
-    """A sound file: its path, or its bytes with the name they came under."""
+    """A sound file: its path, or its bytes with their name."""
 
     name: str
     content: bytes = b""
@@ -68,7 +68,7 @@ class Recording:
                 samples, rate = sound.read(dtype="float32", always_2d=True), sound.samplerate
         except (soundfile.LibsndfileError, RuntimeError, TypeError) as error:  # TypeError: of headerless files
             reason = str(error).rpartition(": ")[2]
-            raise DataError(f"no sound that can be read: {reason.rstrip('.')}", file=self.name,
+            raise DataError(f"the sound cannot be read: {reason.rstrip('.')}", file=self.name,
                             expected="wav, flac, ogg, mp3 or NIST sphere",
                             remedy="convert the file, or remove the row") from None
         if not len(samples):
@@ -106,15 +106,15 @@ class Composed:
     def samples(self) -> tuple[np.ndarray, int]:
         """At `RATE`."""
         pause = np.zeros(round(self.gap * RATE), dtype=np.float32)
-        heard = [piece for part in self.parts for piece in (pause, resample(*part.samples()))]
-        return np.concatenate(heard[1:]), RATE
+        pieces = [piece for part in self.parts for piece in (pause, resample(*part.samples()))]
+        return np.concatenate(pieces[1:]), RATE
 
 
 def resample(samples: np.ndarray, rate: int, *, speed: float = 1.0) -> np.ndarray:
-    """Samples at `RATE`, played `speed` times as fast, pitch and all.
+    """Samples at `RATE`, played `speed` times as fast, which also changes the pitch.
 
-    Whole recordings go through the filter at once up to 8 million samples; the joints of larger ones are exact but for
-    the last bits.
+    Recordings of up to 8 million samples are filtered in one piece, larger ones in several, whose results agree up to
+    rounding.
 
     Source of speed perturbation: Ko et al. 2015.
     """
@@ -125,13 +125,13 @@ def resample(samples: np.ndarray, rate: int, *, speed: float = 1.0) -> np.ndarra
         return samples
     functional, ratio = load_torchaudio().functional, small_ratio(source)
     taken, given = ratio.numerator, ratio.denominator
-    # In pieces of whole periods, each with what the filter's seven zeros on either side see of its neighbours.
+    # Pieces are whole periods, each with the neighbouring samples that the filter's seven zeros on either side need.
     step, margin = (-(-size // taken) * taken for size in (_PIECE, math.ceil(7 * max(1, ratio))))
     pieces = []
     for first in range(0, len(samples), step):
         begin = max(0, first - margin)
-        heard = torch.from_numpy(samples[begin : first + step + margin])
-        found, skipped = functional.resample(heard, taken, given), (first - begin) // taken * given
+        part = torch.from_numpy(samples[begin : first + step + margin])
+        found, skipped = functional.resample(part, taken, given), (first - begin) // taken * given
         pieces.append(found[skipped : skipped + step // taken * given].numpy())
     return np.concatenate(pieces)
 
@@ -139,9 +139,9 @@ def resample(samples: np.ndarray, rate: int, *, speed: float = 1.0) -> np.ndarra
 def small_ratio(source: int) -> Fraction:
     """source / `RATE`, or where its filter would be too large the nearest ratio with a smaller one.
 
-    The filter from p to q samples has a phase for each of q samples and weights for p of them. Rates without a common
-    divisor would make it some gigabytes. No rate of `RATES` is missed by more than 0.05 %, less than a hundredth of a
-    semitone; those in use are met.
+    The filter from p to q samples has q phases with weights for p samples each. For rates without a common divisor it
+    would have gigabytes. Every rate of `RATES` is approximated within 0.05 %, less than a hundredth of a
+    semitone; common rates are exact.
 
     >>> small_ratio(44_100), small_ratio(48_000), small_ratio(44_101)
     (Fraction(441, 160), Fraction(3, 1), Fraction(1527, 554))
@@ -165,7 +165,7 @@ class LogMel:
         """The features of samples (N,), N > 256: shorter ones are padded with silence."""
         import torch
 
-        shortest = FFT // 2 + 1  # what mirroring the ends needs
+        shortest = FFT // 2 + 1  # needed to mirror the ends
         if len(samples) < shortest:
             samples = np.pad(samples, (0, shortest - len(samples)))
         with torch.inference_mode():
@@ -173,7 +173,7 @@ class LogMel:
 
 
 class Stored:
-    """An array on disk that is read when it is needed; to numpy it looks like the array.
+    """An array on disk that is read when it is needed; numpy can use it like an array.
 
     Args:
         file: a safetensors file with one array, `features`. (A .npy file's header is a Python expression, which
@@ -200,12 +200,12 @@ class Stored:
         try:
             array = load_file(self.file)["features"]
         except (OSError, SafetensorError) as error:
-            raise RunError(f"{self.file}: features that were there cannot be read any more: {error}") from None
+            raise RunError(f"{self.file}: the stored features can no longer be read: {error}") from None
         return array if dtype is None else array.astype(dtype)
 
 
 class Features:
-    """Features of many recordings, computed by several threads and kept in a folder from run to run.
+    """Features of many recordings, computed by several threads and cached in a folder across runs.
 
     Args:
         bins: F.
@@ -220,14 +220,14 @@ class Features:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise DataError(f"no folder for features can be made: {error.strerror}", file=str(self.folder),
-                            remedy="name another one under audio.cache") from None
+            raise DataError(f"the folder for features cannot be created: {error.strerror}", file=str(self.folder),
+                            remedy="choose another one with audio.cache") from None
 
     def of(self, sounds: Sequence[Sound], *, speeds: Sequence[float] = ()) -> list[Stored | DataError]:
         """(S,F) of each sound, in order, or what is wrong with it.
 
         Args:
-            sounds: what to hear.
+            sounds: to be read.
             speeds: of each of them; empty leaves all as they are.
         """
         with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
@@ -240,13 +240,13 @@ class Features:
             digest.update(sound.key())
             name = digest.hexdigest()
             file = self.folder / name[:2] / f"{name}.safetensors"
-            with contextlib.suppress(OSError, SafetensorError):  # it is not there yet, or damaged
+            with contextlib.suppress(OSError, SafetensorError):  # not there yet, or damaged
                 return Stored(file)
             samples = resample(*sound.samples(), speed=speed)
             missing = max(0, round(self.pad * RATE) - len(samples))
             features = self.log_mel(np.pad(samples, (missing // 2, missing - missing // 2)))
             if not np.isfinite(features).all():
-                raise DataError("the sound has samples that are no numbers, or too large ones", file=sound.name,
+                raise DataError("the sound has samples that are not finite or too large", file=sound.name,
                                 expected="samples from -1 to 1", remedy="write the file again, or remove the row")
         except DataError as error:
             return error
@@ -254,7 +254,7 @@ class Features:
         return Stored(file)
 
     def _keep(self, features: np.ndarray, file: Path) -> None:
-        """Write features under a name that nobody else has, for two runs may write them at once."""
+        """Write features to a file of a unique name first: two runs may write the same ones concurrently."""
         try:
             file.parent.mkdir(exist_ok=True)
             with tempfile.NamedTemporaryFile(dir=file.parent, delete=False) as stream:
@@ -266,5 +266,5 @@ class Features:
                 finally:
                     partial.unlink(missing_ok=True)
         except OSError as error:
-            raise RunError(f"{self.folder}: features cannot be kept there: {error.strerror or error} "
-                           "(audio.cache names another folder)") from None
+            raise RunError(f"{self.folder}: features cannot be written: {error.strerror or error} "
+                           "(choose another folder with audio.cache)") from None

@@ -35,7 +35,7 @@ def collate(items: Sequence[Encoded], task: str, *, few_shapes: bool = False) ->
 
 
 def _pad_auxiliary(name: str, arrays: list[np.ndarray], target_width: int, source_width: int | None) -> Tensor:
-    """As long as the target or as the longest of them; labels as long as the source, if its positions are known."""
+    """Padded to the length of the target, of the source if its positions are known, or of the longest."""
     width = {"focus": target_width, "context": target_width, "ctc": None}.get(name, source_width)
     return _pad(arrays, 0 if name in ("context", "ctc") else -1, width or max(map(len, arrays)))
 
@@ -49,7 +49,7 @@ def _pad(arrays: Sequence[np.ndarray], value: int, width: int) -> Tensor:
 
 
 class Bucketed:
-    """Batches of examples of like length, for training.
+    """Batches of examples of similar length, for training.
 
     Examples are sorted by their longer side, then by source length with a little noise, cut into batches of at most
     `batch_tokens` padded target symbols, and the batches shuffled: an epoch's order is a function of (seed, epoch),
@@ -64,8 +64,8 @@ class Bucketed:
             shapes recur. Worth its padding where a kernel is compiled for each new shape: oneDNN's bfloat16 on a
             CPU spent more time on compiling than on multiplying.
         renew: gives the examples as an epoch reads them, where that differs from epoch to epoch (`Task.varies`).
-            All their new lengths are asked for at once, for they decide which go together and so hold `batch_tokens`;
-            the examples are asked for batch by batch.
+            The new lengths of all examples are needed first, because batches are formed by length; the examples are
+            made batch by batch.
     """
 
     def __init__(self, items: Sequence[Encoded], task: str, *, batch_tokens: int, seed: int, few_shapes: bool = False,
@@ -83,7 +83,7 @@ class Bucketed:
         """The batches of an epoch as indices into `items`, in their order."""
         random = np.random.Generator(np.random.PCG64([self.seed, epoch]))
         count = len(self.items)
-        # Within a width by source length, so that neither side is padded much; a little noise mixes neighbours.
+        # Within a width, sort by source length, so that neither side is padded much; a little noise mixes neighbours.
         order = np.lexsort((random.random(count), self._source_lengths + random.uniform(-1, 1, count), self._widths))
         batches, first = [], 0
         for place, width in enumerate(self._widths[order]):  # never falling
@@ -94,7 +94,7 @@ class Bucketed:
         return [batches[index] for index in random.permutation(len(batches))]
 
     def place_of(self, number: int) -> tuple[int, int]:
-        """(epoch, position) behind the first `number` batches."""
+        """(epoch, position) after the first `number` batches."""
         epoch = 0
         while True:
             length = len(self._read(epoch).epoch(epoch))
@@ -103,14 +103,14 @@ class Bucketed:
             epoch, number = epoch + 1, number - length
 
     def _read(self, epoch: int) -> Bucketed:
-        """As an epoch reads the examples."""
+        """The examples as this epoch reads them."""
         if self.renew is None:
             return self
         return Bucketed(self.renew(epoch), self.task, batch_tokens=self.batch_tokens, seed=self.seed,
                         few_shapes=self.few_shapes)
 
     def batches(self, epoch: int, position: int = 0) -> Iterator[tuple[int, int, Batch]]:
-        """Batches without end from a place in an epoch: (epoch, position after this batch, batch)."""
+        """Endless batches from a position in an epoch: (epoch, position after this batch, batch)."""
         while True:
             current = self._read(epoch)
             order = current.epoch(epoch)
@@ -131,7 +131,7 @@ def on_grid(length: int) -> int:
 
 
 def in_sorted_batches(items: Sequence[Encoded], task: str, size: int) -> Iterator[Batch]:
-    """Batches of at most `size` examples, longest sources first, for decoding; `Batch.indices` tells the order."""
+    """Batches of at most `size` examples, longest sources first, for decoding; `Batch.indices` gives the order."""
     order = sorted(range(len(items)), key=lambda index: -len(items[index].source))
     for first in range(0, len(order), size):
         yield collate([items[index] for index in order[first : first + size]], task)

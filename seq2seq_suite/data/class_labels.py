@@ -1,4 +1,4 @@
-"""Names in place of the numbers that Hugging Face data sets store for their class labels."""
+"""Names for the class labels that Hugging Face data sets store as numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Examples that are drawn anew each time: a whole epoch of them would not fit into memory."""
+"""Examples that are made on demand: a whole epoch of them would not fit into memory."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from seq2seq_suite.types import Encoded
 
 
 class Drawn(Sequence[Encoded]):
-    """Examples that are made each time they are asked for, of lengths that are known before.
+    """Examples that are made on demand; their lengths are known in advance.
 
     Args:
-        make: gives the example at a place, the same one each time.
+        make: index -> example, the same one each time.
         source_lengths, target_lengths: (examples,) int64.
     """
 

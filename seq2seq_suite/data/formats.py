@@ -20,14 +20,14 @@ from seq2seq_suite.files import parse_json
 from seq2seq_suite.trees import read_trees
 from seq2seq_suite.types import DataError, cut, shown
 
-_UNPACKED, _EXPANSION = 2**22, 200  # bytes that any archive may unpack to, and how many times its size; text has some 5
+_UNPACKED, _EXPANSION = 2**22, 200  # bytes that any archive may unpack to; a larger one's largest ratio
 _BLANK = 1_000_000  # empty lines in a row
 _REMEDY = "correct the row, or convert the file to UTF-8 if it has another encoding"
 
 
 @dataclass(frozen=True)
 class Row:
-    """One row as it was found.
+    """One row as it was read.
 
     Args:
         fields: column name -> value.
@@ -44,8 +44,8 @@ class BadRows:
     """Collects rows that could not be read, up to a limit.
 
     Args:
-        limit: how many are put up with, `data.max_bad_rows`.
-        longest: bytes of the longest line or cell that is read at all, `data.max_row_megabytes`.
+        limit: how many are tolerated, `data.max_bad_rows`.
+        longest: bytes of the longest line or cell that is read, `data.max_row_megabytes`.
 
     >>> bad = BadRows(1)
     >>> bad.add(DataError("invalid JSON", file="train.jsonl", line=3, remedy="correct the line"))
@@ -65,7 +65,7 @@ class BadRows:
         first = self._errors[0]
         listed = "\n    ".join(["", *self.report()[:5], *["..."] * (len(self._errors) > 5)])
         many = f"{len(self._errors)} broken row{'s' * (len(self._errors) > 1)}"
-        raise DataError(f"{many} seen, data.max_bad_rows allows {self.limit}:{listed}",
+        raise DataError(f"{many}, but data.max_bad_rows allows {self.limit}:{listed}",
                         file=first.file, line=first.line, expected=first.expected,
                         remedy=f"{first.remedy or 'correct the rows'}; or raise data.max_bad_rows to leave them out")
 
@@ -75,7 +75,7 @@ class BadRows:
 
 
 def kind(file: Path) -> str:
-    """The extension that says the format: `.jsonl` for train.jsonl.gz."""
+    """The extension that determines the format: `.jsonl` for train.jsonl.gz."""
     return Path(file.name.removesuffix(".gz")).suffix.lower()
 
 
@@ -84,11 +84,11 @@ class Lines:
     with replacement characters and are remembered for `check`.
 
     Args:
-        file: what is read.
+        file: to read.
         longest: bytes of the longest line that is read.
 
     Raises:
-        DataError: the file cannot be read, a line is longer, there is nothing but empty lines for long, or an archive
+        DataError: the file cannot be read, a line is longer, there are too many empty lines, or an archive
             unpacks to many times its size.
     """
 
@@ -98,13 +98,13 @@ class Lines:
 
     def __iter__(self) -> Iterator[str]:
         try:
-            # Around gzip, whose own `readline` takes ten times as long.
+            # Buffers gzip, whose own `readline` takes ten times as long.
             with io.BufferedReader(gzip.GzipFile(self.file) if self.file.suffix == ".gz" else io.FileIO(self.file)) \
                     as stream:
                 yield from self._bounded(stream)
         except (OSError, EOFError, zlib.error) as problem:
             raise DataError(f"the file cannot be read: {problem}", file=str(self.file), line=self.number,
-                            remedy="check its permissions, or fetch or unpack it again") from None
+                            remedy="check its permissions, or download or unpack it again") from None
 
     def _bounded(self, stream: io.BufferedReader) -> Iterator[str]:
         size, most, blank = 0, max(_UNPACKED, _EXPANSION * self.file.stat().st_size), 0
@@ -119,7 +119,7 @@ class Lines:
                                 line=self.number, expected="text", remedy="remove them")
             if size > most:
                 raise DataError(f"the archive unpacks to more than {_EXPANSION} times its size", file=str(self.file),
-                                line=self.number, expected="text", remedy="look into it, and unpack it if it is right")
+                                line=self.number, expected="text", remedy="check it, and unpack it if it is right")
             line = raw.decode("utf-8", errors="replace")
             if "\ufffd" in line and line.encode("utf-8") != raw:
                 self.undecodable.append(self.number)
@@ -160,9 +160,9 @@ def _read_lines(file: Path, bad: BadRows) -> Iterator[Row]:
 
 
 def _read_table(file: Path, bad: BadRows) -> Iterator[Row]:
-    """CSV with its usual quotes; TSV without any, for there quotes are ordinary characters."""
+    """CSV with the usual quotes; in TSV, quotes are ordinary characters."""
     lines = Lines(file, bad.longest)
-    csv.field_size_limit(bad.longest)  # its own bound is 128 KB, for all of the process
+    csv.field_size_limit(bad.longest)  # its default limit is 128 KB; the setting is global
     options = {"delimiter": "\t", "quoting": csv.QUOTE_NONE} if kind(file) == ".tsv" else {"strict": True}
     table = csv.reader(lines, **options)  # type: ignore[arg-type]
     try:
@@ -182,7 +182,7 @@ def _read_table(file: Path, bad: BadRows) -> Iterator[Row]:
                 raise ValueError(f"{len(cells)} columns")
         except (csv.Error, ValueError) as problem:
             broken = _broken(problem, file, start, expected=expected)
-            if "end of data" in broken.got or "larger" in broken.got:  # a quote without its partner: the rest is lost
+            if "end of data" in broken.got or "larger" in broken.got:  # an unclosed quote: the rest is lost
                 raise broken from None
             bad.add(broken)
             continue
@@ -193,11 +193,11 @@ def _read_table(file: Path, bad: BadRows) -> Iterator[Row]:
 
 
 def _read_treebank(file: Path, bad: BadRows) -> Iterator[Row]:
-    """A row for each tree, as it stands in the file."""
+    """A row for each tree, as written in the file."""
     lines = Lines(file, bad.longest)
     text = "".join(lines)
     trees = _split_trees(text)
-    if trees is None and lines.undecodable:  # the trees cannot be told apart by lines
+    if trees is None and lines.undecodable:  # the trees cannot be split by lines
         raise _broken(ValueError("the text is not UTF-8"), file, lines.undecodable[0], expected="brackets in UTF-8")
     for line, tree in _recover_trees(text, str(file), bad) if trees is None else trees:
         try:
@@ -209,7 +209,7 @@ def _read_treebank(file: Path, bad: BadRows) -> Iterator[Row]:
 
 
 def _split_trees(text: str) -> list[tuple[int, str]] | None:
-    """(line, brackets) of each tree; None if brackets do not match or words stand outside."""
+    """(line, brackets) of each tree; None if brackets do not match or there are words outside."""
     trees, depth, begin, end, line = [], 0, 0, 0, 1
     for match in re.finditer(r"[()]", text):
         opening = match.group() == "("
@@ -229,7 +229,7 @@ def _split_trees(text: str) -> list[tuple[int, str]] | None:
 
 
 def _recover_trees(text: str, file: str, bad: BadRows) -> Iterator[tuple[int, str]]:
-    """The trees of a file with broken ones in it, told apart by brackets that begin a line."""
+    """The trees of a file that has broken ones, split at brackets that begin a line."""
     line, unclosed = 1, None
     for block in re.split(r"^(?=\()", text, flags=re.MULTILINE):
         try:
@@ -254,7 +254,7 @@ def _read_columns(file: Path, bad: BadRows) -> Iterator[Row]:
         if text.strip() and not (conllu and text.startswith("#")):
             start = start if cells else lines.number
             found = text.split("\t") if "\t" in text else text.split()
-            if not (conllu and not found[0].isdigit()):  # words written as one, and words that were left out
+            if not (conllu and not found[0].isdigit()):  # multiword tokens and empty nodes
                 cells.append(found)
         elif not text.strip() and cells:
             try:
@@ -278,26 +278,26 @@ def _read_with_datasets(file: Path, bad: BadRows) -> Iterator[Row]:
 
 
 def _refuse_unpacking(file: Path) -> None:
-    """Raises DataError where Parquet says of itself that it unpacks to many times its size."""
+    """Raises DataError if a Parquet file's metadata says that it unpacks to many times its size."""
     from pyarrow import ArrowException
     from pyarrow.parquet import read_metadata
 
     try:
         found = read_metadata(file)
         size = sum(found.row_group(number).total_byte_size for number in range(found.num_row_groups))
-    except (ArrowException, OSError):  # what is wrong is said by whoever reads it
+    except (ArrowException, OSError):  # reading it reports the error
         return
     if size > max(_UNPACKED, _EXPANSION * file.stat().st_size):
         raise DataError(f"the archive unpacks to more than {_EXPANSION} times its size", file=str(file),
-                        expected="rows as they are", remedy="look into it, and convert it to .jsonl if it is right")
+                        expected="rows as they are", remedy="check it, and convert it to .jsonl if it is right")
 
 
 def load_rows(file: str, path: str, *, remedy: str, **options: str | None) -> Iterator[Row]:
-    """What `datasets.load_dataset` gives, with images and sound left as they are stored."""
+    """Rows from `datasets.load_dataset`, with images and sound as they are stored."""
     try:
-        import datasets  # here, for it takes seconds
+        import datasets  # here, because importing it takes seconds
         data = datasets.load_dataset(path, **options)
-    except Exception as problem:  # the library raises its own errors and those of its dependencies alike
+    except Exception as problem:  # the library raises its dependencies' errors, too
         cause = problem.__cause__ or problem
         reason = f"{type(cause).__name__}: {cause}".partition("\n")[0]
         raise DataError(f"cannot be loaded with Hugging Face datasets: {reason}", file=file, remedy=remedy) from problem

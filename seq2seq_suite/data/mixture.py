@@ -1,4 +1,4 @@
-"""Batches of several tasks in turn, each as often as its size and a temperature say."""
+"""Batches of several tasks in turn, mixed by their sizes and a temperature."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from seq2seq_suite.types import Batch
 
 def shares(sizes: Sequence[int], *, temperature: float, factors: Sequence[float] | None = None,
            most: Sequence[float] | None = None) -> list[float]:
-    """p_i ~ f_i n_i^(1/tau), none above its cap; what a capped task may not have goes to the others by the same rule.
+    """p_i ~ f_i n_i^(1/tau), none above its cap; the rest of a capped share goes to the others by the same rule.
 
     Args:
         sizes: n_i, examples.
-        temperature: tau; 1 draws by size, infinity evenly.
+        temperature: tau; 1 is proportional to size, infinity is uniform.
         factors: f_i; None for 1.
-        most: caps; None for none. Where they do not add up to 1, all are raised by one factor.
+        most: caps; None for none. If they do not add up to 1, all are scaled by one factor.
 
     Source: Arivazhagan et al. 2019, section 4.2 (temperature).
 
@@ -48,8 +48,8 @@ def shares(sizes: Sequence[int], *, temperature: float, factors: Sequence[float]
 class Mixture:
     """Batches of several tasks, one task a batch.
 
-    The next batch is of the task that lags farthest behind its share, so that any stretch holds all tasks in their
-    proportions, nothing is drawn, and a place in the stream is a number.
+    The next batch is of the task that is farthest behind its share: any stretch has all tasks in their proportions,
+    nothing is random, and a position in the stream is a number.
 
     Args:
         parts: name -> the task's batches.
@@ -60,12 +60,12 @@ class Mixture:
         self.parts, self.shares = parts, shares
         self.seed = next(iter(parts.values())).seed
         first, self.offsets = 0, {}
-        for name, part in parts.items():  # examples are numbered through all tasks
+        for name, part in parts.items():  # examples are numbered across all tasks
             self.offsets[name] = first
             first += len(part.items)
 
     def turns(self) -> Iterator[str]:
-        """The names in their order, without end."""
+        """The endless sequence of names."""
         had = dict.fromkeys(self.parts, 0)
         place = 0
         while True:
@@ -80,7 +80,7 @@ class Mixture:
         return {name: had[name] for name in self.parts}
 
     def batches(self, epoch: int, position: int = 0) -> Iterator[tuple[int, int, Batch]]:
-        """Batches without end from a place in the stream, as `Bucketed.batches` gives them; the epoch stays 0."""
+        """Endless batches from a position in the stream, like `Bucketed.batches`; the epoch stays 0."""
         had = self.counts(position)
         streams = {name: part.batches(*part.place_of(had[name])) for name, part in self.parts.items()}
         for name in islice(self.turns(), position, None):

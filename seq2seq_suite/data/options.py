@@ -14,10 +14,10 @@ class Data(Section):
 
     path: str = "miniworld"  # miniworld (embedded) | a local file or folder | a Hub name
     subset: str = ""  # configuration name of a Hub data set, or view of miniworld if not the task's own
-    size: Annotated[int, Field(ge=0, le=10**7)] = 0  # rows of miniworld's training split; 0: the view's own number
+    size: Annotated[int, Field(ge=0, le=10**7)] = 0  # rows of miniworld's training split; 0: the view's default
     splits: dict[str, str] = {}  # our split name -> file pattern in a folder, or split of a Hub data set
     test_splits: tuple[str, ...] = ("test",)  # evaluated once, with the best checkpoint, at the end of a run
-    share: Share = 1.0  # of the training split that is used, drawn by the seed
+    share: Share = 1.0  # of the training split that is used, a random subset
     max_bad_rows: NotNegative = 0  # broken rows tolerated (and listed) before the run stops
     max_row_megabytes: Positive = 64  # longest line of a text file, and longest cell of a table, that is read
     max_length: Positive = 256  # longest source the model takes, in words; a longer one is a bad row

@@ -1,4 +1,4 @@
-"""Plain parallel text: a file for each language, the lines of one belong to those of the other."""
+"""Plain parallel text: one file per language, aligned line by line."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from seq2seq_suite.types import DataError
 
 def find_parallel(path: str, split: str, languages: tuple[str, str], *, splits: dict[str, str], subset: str = ""
                   ) -> tuple[Path, Path] | None:
-    """The two files of a split: `train.en` and `train.de`, plain or with `.gz` behind.
+    """The two files of a split: `train.en` and `train.de`, plain or with `.gz` appended.
 
     Args:
         path: a folder, or the path of both files without the language.
         split: train, validation (or dev, valid, val) or any other.
         languages: what the files' names end in.
-        splits: split -> what its files are called instead, without the language.
-        subset: a folder in the folder.
+        splits: split -> its files' name, without the language, if it is another.
+        subset: a subfolder.
 
     Returns:
         The files; None if there are none.
 
     Raises:
-        DataError: only one of the two is there.
+        DataError: only one of the two exists.
     """
     place = local(path, subset) / subset
     name = splits.get(split, split)
@@ -39,14 +39,14 @@ def find_parallel(path: str, split: str, languages: tuple[str, str], *, splits: 
         if any(found):
             there = next(file for file in found if file)
             missing = stem.with_name(f"{stem.name}.{languages[found.index(None)]}")
-            raise DataError(f"{there.name} is there, {missing.name} is not", file=str(stem.parent),
+            raise DataError(f"{there.name} exists, {missing.name} does not", file=str(stem.parent),
                             expected="a file for each language, with as many lines", remedy="add the file, or check "
                             "translation.source_language and target_language")
     return None
 
 
 def read_parallel(files: tuple[Path, Path], languages: tuple[str, str], *, bad: BadRows) -> Iterator[Row]:
-    """A row for each pair of lines, its columns named by the languages; two blank lines are no row.
+    """A row for each pair of lines, with the languages as columns; a pair of blank lines is skipped.
 
     Args:
         files: as `find_parallel` gives them.
@@ -70,7 +70,7 @@ def read_parallel(files: tuple[Path, Path], languages: tuple[str, str], *, bad: 
         if None in texts:
             shorter = texts.index(None)
             raise DataError(f"{files[shorter].name} ends after {sides[shorter].number} lines, "
-                            f"{files[1 - shorter].name} goes on", file=str(files[1 - shorter]), line=number,
+                            f"{files[1 - shorter].name} is longer", file=str(files[1 - shorter]), line=number,
                             expected="as many lines in one file as in the other", remedy="align the files again")
         if not any(text.strip() for text in texts):
             continue

@@ -16,10 +16,10 @@ from seq2seq_suite.files import read_bytes
 from seq2seq_suite.types import DataError
 
 _LARGEST = 2**28  # bytes of an image file
-_SMALLEST = 2.0  # pixels: what is left of a box after cropping must be as wide and high
-_LEAST_SEEN = 0.3  # and this share of it must be inside
+_SMALLEST = 2.0  # pixels: the least width and height of a box after cropping
+_LEAST_SEEN = 0.3  # and the least share of it that is inside
 _LEAST_PAINTED = 640  # pixels of the longer side that a painted picture has, so that names can be read
-# Okabe and Ito's colours, which most colour-blind people tell apart, without black.
+# Okabe and Ito's colours, which most colour-blind people can distinguish, without black.
 _COLOURS = ("#e69f00", "#56b4e9", "#009e73", "#f0e442", "#0072b2", "#d55e00", "#cc79a7")
 _DARK = 350  # sum of red, green and blue below which names are white
 
@@ -31,7 +31,7 @@ class Objects:
     Args:
         boxes: (x1, y1, x2, y2) of each object in pixels, x to the right and y down.
         labels: its class.
-        scores: how sure a detector is of each; empty for the truth.
+        scores: the detector's confidence in each; empty for gold objects.
     """
 
     boxes: tuple[tuple[float, float, float, float], ...] = ()
@@ -41,23 +41,23 @@ class Objects:
 
 @runtime_checkable
 class Picture(Protocol):
-    """Something that can be seen."""
+    """A picture to read pixels from."""
 
     name: str  # what messages and reports call it
 
     def pixels(self) -> np.ndarray:
-        """(H,W,3) uint8; raises DataError if they cannot be had."""
+        """(H,W,3) uint8; raises DataError if they cannot be read."""
 
 
 @dataclass(frozen=True)
 class ImageFile:
-    """An image file: its path, or its bytes with the name they came under."""
+    """An image file: its path, or its bytes with their name."""
 
     name: str
     content: bytes = b""
 
     def pixels(self) -> np.ndarray:
-        """Any format that Pillow reads, turned as its orientation says."""
+        """Any format that Pillow reads, rotated by its orientation tag."""
         from PIL import Image, ImageOps, UnidentifiedImageError
 
         expected, remedy = "png, jpeg or another format that Pillow reads", "convert the file, or remove the row"
@@ -70,17 +70,17 @@ class ImageFile:
         except DataError:
             raise
         except UnidentifiedImageError:
-            problem = "no image that can be read"
+            problem = "the image cannot be read"
         except (Image.DecompressionBombWarning, Image.DecompressionBombError):
             problem, remedy = "too many pixels", "scale the picture down, or remove the row"
             expected = f"at most {Image.MAX_IMAGE_PIXELS:,} pixels"
-        except Exception as error:  # of Pillow's many readers each fails in its own way
+        except Exception as error:  # each of Pillow's readers raises its own errors
             problem = f"cannot be read: {getattr(error, 'strerror', None) or error or type(error).__name__}"
         raise DataError(problem, file=self.name, expected=expected, remedy=remedy)
 
 
 def fit(pixels: np.ndarray, height: int, width: int) -> tuple[np.ndarray, float]:
-    """The picture scaled into (height,width,3) at the upper left, black where nothing is, and the scale."""
+    """The picture scaled into (height,width,3) at the upper left, padded with black, and the scale."""
     from PIL import Image
 
     scale = min(height / pixels.shape[0], width / pixels.shape[1])
@@ -101,7 +101,7 @@ def scaled(objects: Objects, scale: float) -> Objects:
 
 
 def nms(objects: Objects, max_overlap: float) -> Objects:
-    """Non-maximum suppression within each class: objects by falling score, without those that overlap a kept one more.
+    """Non-maximum suppression by class: objects by descending score, without those that overlap a kept one more.
 
     The overlap of two boxes is their intersection over their union.
 
@@ -127,11 +127,11 @@ def nms(objects: Objects, max_overlap: float) -> Objects:
 
 @dataclass(frozen=True)
 class Augmentation:
-    """Random changes of a picture with its boxes, drawn anew in each epoch.
+    """Random augmentation of a picture with its boxes.
 
     Args:
         flip: mirror it, each way with probability 1/2.
-        scales: smallest and largest zoom; what falls outside is cut off, what is left is black.
+        scales: smallest and largest zoom; what falls outside is cropped, the rest is black.
         colour: largest change of brightness, contrast and saturation, as a factor beside 1.
 
     Source: Chen et al. 2022 (Pix2Seq), appendix B: scale jittering, random crops, flips and colour.
@@ -142,7 +142,7 @@ class Augmentation:
     colour: float = 0.0
 
     def __call__(self, pixels: np.ndarray, objects: Objects, random: Random) -> tuple[np.ndarray, Objects]:
-        """The changed picture (H,W,3) of the same size, and its boxes."""
+        """The augmented picture (H,W,3) of the same size, and its boxes."""
         boxes = np.array(objects.boxes, dtype=np.float64).reshape(-1, 4)
         for axis in (1, 0):
             if self.flip and random.random() < 0.5:
@@ -157,7 +157,7 @@ class Augmentation:
 
 
 def mirror(pixels: np.ndarray, boxes: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray]:
-    """Axis 1: left becomes right; axis 0: above becomes below. Boxes (N,4)."""
+    """Axis 1 swaps left and right, axis 0 top and bottom. Boxes (N,4)."""
     least, most, mirrored = 1 - axis, 3 - axis, boxes.copy()
     mirrored[:, least], mirrored[:, most] = pixels.shape[axis] - boxes[:, most], pixels.shape[axis] - boxes[:, least]
     return np.flip(pixels, axis), mirrored
@@ -165,13 +165,13 @@ def mirror(pixels: np.ndarray, boxes: np.ndarray, axis: int) -> tuple[np.ndarray
 
 def zoom(pixels: np.ndarray, boxes: np.ndarray, factor: float, random: Random
          ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Scaled by `factor`, a random part of it in the old size; also (N,) bool, which boxes are still to be seen."""
+    """Scaled by `factor`, a random crop of the old size; also (N,) bool, which boxes are still visible."""
     from PIL import Image
 
     height, width = pixels.shape[:2]
     large = round(height * factor), round(width * factor)
     resized = np.asarray(Image.fromarray(np.ascontiguousarray(pixels)).resize(large[::-1], Image.Resampling.BILINEAR))
-    # Where the new picture's corner lies in the old one: outside it (negative) where it has become smaller.
+    # The new picture's corner in the old one: outside (negative) if it has become smaller.
     top, left = (random.randint(min(0, new - old), max(0, new - old))
                  for new, old in zip(large, (height, width), strict=True))
     canvas = np.zeros_like(pixels)
@@ -201,7 +201,7 @@ def paint(pixels: np.ndarray, objects: Objects, path: Path, *, labels: Sequence[
     """Write the picture (H,W,3) with a frame, a name and a score for each object, a colour for each of `labels`.
 
     Raises:
-        DataError: the file cannot be written, or its ending names no format.
+        DataError: the file cannot be written, or its extension is no known format.
     """
     from PIL import Image, ImageColor, ImageDraw, ImageFont
 
@@ -211,7 +211,7 @@ def paint(pixels: np.ndarray, objects: Objects, path: Path, *, labels: Sequence[
     canvas, size = ImageDraw.Draw(image), max(12, max(image.size) // 36)
     font = ImageFont.load_default(size)
     scores = objects.scores or (1.0,) * len(objects.boxes)
-    # The highest score last: nothing lies over it.
+    # The highest score last: it is drawn on top.
     for box, label, score in sorted(zip(objects.boxes, objects.labels, scores, strict=True), key=lambda one: one[2]):
         colour = _COLOURS[labels.index(label) % len(_COLOURS)] if label in labels else _COLOURS[-1]
         left, top, right, bottom = (value * factor for value in box)
@@ -225,7 +225,7 @@ def paint(pixels: np.ndarray, objects: Objects, path: Path, *, labels: Sequence[
     try:
         image.save(path)
     except ValueError:
-        raise DataError(f"the ending '{path.suffix}' names no format", file=str(path), expected=".png or .jpg",
+        raise DataError(f"the extension '{path.suffix}' is no known format", file=str(path), expected=".png or .jpg",
                         remedy="choose another name") from None
     except OSError as error:
         raise DataError(f"cannot be written: {error.strerror or error}", file=str(path),

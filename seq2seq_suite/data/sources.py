@@ -1,4 +1,4 @@
-"""Rows from where users have them: local files and folders, the Hugging Face Hub, or the embedded data."""
+"""Rows of local files and folders, of the Hugging Face Hub, or of the embedded data."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ def read_rows(path: str, split: str, *, splits: dict[str, str], subset: str = ""
         split: our name of the split: train, validation, test or any other.
         splits: where to find the splits that are not simply called by our name. In a folder: names of files without
             extension or of subfolders, with wildcards, separated by commas: `train` is train.*, train-*.* and train/;
-            names with wildcards are looked for in subfolders too: `wsj_0[2-9]*,wsj_1*` finds 02/wsj_0201.mrg;
+            names with wildcards are also looked up in subfolders: `wsj_0[2-9]*,wsj_1*` finds 02/wsj_0201.mrg;
             validation may also be dev, valid or val. On the Hub: an expression such as `train[:90%]`.
         subset: subfolder of a folder, or configuration of a data set of the Hub. A folder with the split's files and no
-            such subfolder is taken for a local copy of that configuration. Of embedded data the view.
-        size: rows of embedded data; 0 for as many as the view has.
-        bad: takes the rows that cannot be read; without it the first of them raises.
+            such subfolder counts as a local copy of that configuration. For embedded data, the view.
+        size: rows of embedded data; 0 for the view's default.
+        bad: collects the rows that cannot be read; without it, the first of them raises.
 
     Returns:
-        The rows in order, the files in the order of their names. Blank lines are no rows. Images and sound come as
-        they are stored, not decoded; class labels of a Hugging Face data set by their names.
+        The rows in order, files sorted by name, without blank lines. Images and sound as they are stored, not decoded;
+        class labels of a Hugging Face data set as names.
 
     Raises:
-        DataError: nothing is found there, several formats claim the split, no row can be read, or too many cannot.
+        DataError: nothing is found, the split exists in several formats, or no row or too few can be read.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -58,7 +58,7 @@ def read_rows(path: str, split: str, *, splits: dict[str, str], subset: str = ""
     if place.is_file():
         files = [place]
         if kind(place) not in READERS:
-            raise DataError(f"'{place.suffix}' is no format known here", file=path, expected=", ".join(READERS),
+            raise DataError(f"'{place.suffix}' is not a known format", file=path, expected=", ".join(READERS),
                             remedy="convert the file, or rename it if only the extension is wrong")
     elif (place / subset).is_dir():
         files = _files_of_split(place / subset, name)
@@ -71,9 +71,9 @@ def read_rows(path: str, split: str, *, splits: dict[str, str], subset: str = ""
                         remedy=f"{_nearest(place / subset)}correct the path or the subset")
     else:
         remedy = f"{_nearest(place)}give the path of a local folder, or check name, subset, split and network " \
-                 "(with HF_HUB_OFFLINE=1 only data sets fetched before are found)"
-        # Which may take half a minute where there is no network.
-        print(f"{path}: no such file or folder here, asking the Hugging Face Hub", file=sys.stderr, flush=True)
+                 "(with HF_HUB_OFFLINE=1 only downloaded data sets are found)"
+        # This may take half a minute without a network.
+        print(f"{path}: no such local file or folder, asking the Hugging Face Hub", file=sys.stderr, flush=True)
         rows = load_rows(path, path, name=subset or None, split=name, remedy=remedy)
         return _never_empty(rows, path, split=split, bad=bad)
     rows = (row for file in files for row in READERS[kind(file)](file, bad))
@@ -81,19 +81,19 @@ def read_rows(path: str, split: str, *, splits: dict[str, str], subset: str = ""
 
 
 def local(path: str, subset: str = "") -> Path:
-    """Where local data would lie, there or not; raises DataError for what can be no path."""
+    """The path of local data, existing or not; raises DataError if it is no valid path."""
     try:
         place = Path(path).expanduser()
         (place / subset).exists()
-    except (OSError, RuntimeError) as error:  # too long, not ours to look into, or `~nobody`
-        raise DataError(f"no data can lie here: {getattr(error, 'strerror', None) or error}", file=cut(path),
+    except (OSError, RuntimeError) as error:  # too long, not readable, or `~nobody`
+        raise DataError(f"not a usable path: {getattr(error, 'strerror', None) or error}", file=cut(path),
                         expected="a file, a folder, or the name of a data set of the Hub",
                         remedy="correct data.path or data.subset") from None
     return place
 
 
 def _never_empty(rows: Iterable[Row], file: str, *, split: str, bad: BadRows) -> Iterator[Row]:
-    """The same rows; raises DataError at the end if there was none."""
+    """The same rows; raises DataError at the end if there were none."""
     row = None
     for row in rows:
         yield row
@@ -108,7 +108,7 @@ def _stem(file: Path) -> Path:
 
 
 def _nearest(place: Path) -> str:
-    """A question that offers the existing name nearest to a missing one; empty if none is near."""
+    """A question that suggests the most similar existing name; empty if there is none."""
     while not place.parent.exists():
         place = place.parent
     names = [entry.name for entry in place.parent.iterdir()] if place.parent.is_dir() else []
@@ -130,12 +130,12 @@ def _files_of_split(folder: Path, name: str) -> list[Path]:
         raise DataError(f"no file of the split '{name}'; there is {', '.join(there) or 'nothing in a known format'}",
                         file=str(folder),
                         expected=f"{name}.*, {name}-*.* or {name}/ with one of {', '.join(READERS)}",
-                        remedy="rename the files, or say under data.splits what they are called")
+                        remedy="rename the files, or give their names under data.splits")
 
     described = {file.parent for file in found if _stem(file).name == "metadata"}  # by it: the files beside it
     found = [file for file in found if file.parent not in described or _stem(file).name == "metadata"]
     if len({kind(file) for file in found}) > 1 or len({_stem(file) for file in found}) < len(found):
-        raise DataError(f"the split '{name}' is there in several formats: {', '.join(file.name for file in found[:5])}",
+        raise DataError(f"the split '{name}' exists in several formats: {', '.join(file.name for file in found[:5])}",
                         file=str(folder), expected="one format, compressed or not",
                         remedy=f"write the extension under data.splits, e.g. {found[0].name}, or remove the others")
     return found
@@ -149,7 +149,7 @@ def _has_split(folder: Path, name: str) -> bool:
 
 
 def _fits(file: Path, pattern: str) -> bool:
-    """Whether a file, relative to its data set's folder, belongs to what the pattern names."""
+    """Whether a file, relative to its data set's folder, matches the pattern."""
     *folders, last = pattern.split("/")
 
     def same(path: Path, last: str) -> bool:

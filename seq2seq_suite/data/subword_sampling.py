@@ -1,7 +1,7 @@
-"""Segmentations drawn at random, the same ones in every process for the same seed.
+"""Random segmentations that depend on the seed alone.
 
-SentencePiece draws, too, but from a generator that each process begins elsewhere, whatever its seed: a resumed run
-would read other pieces than the run it continues.
+SentencePiece also samples, but its generator cannot be seeded per example: a resumed run would read other pieces than
+the run it continues.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from random import Random
 from seq2seq_suite.types import UNKNOWN
 
 SPACE = "▁"  # how SentencePiece writes the space before a word
-_DRAWS = 64  # segmentations kept of a word: drawing them anew for each of its occurrences would take minutes an epoch
+_DRAWS = 64  # segmentations kept per word: drawing one for each occurrence would take minutes an epoch
 
 
 class Sampler:
-    """Draws a segmentation of a text word by word.
+    """Samples a segmentation of a text word by word.
 
-    Differs: of each word 64 segmentations are drawn, as the word is met, and each occurrence takes one of them.
+    Differs: 64 segmentations are drawn for each word when it first occurs, and each occurrence takes one of them.
 
     Args:
         ids: piece -> id; a character that is no piece is unknown.
@@ -32,7 +32,7 @@ class Sampler:
         self._drawn: dict[str, list[tuple[int, ...] | None]] = {}
 
     def sample(self, words: Sequence[str], seed: int) -> list[int]:
-        """Ids of the pieces of words, each with the space before it, drawn with this seed alone."""
+        """Ids of the pieces of words, each with the space before it; random, but determined by the seed."""
         random, ids = Random(seed).random, []
         for word in words:
             drawn = self._drawn.get(word)
@@ -49,20 +49,20 @@ class Sampler:
         random = Random(zlib.crc32(f"{number}/{word}".encode("utf-8", "surrogatepass")))
         pieces = split_by_merges(SPACE + word, random, scores=self._scores, dropout=self._dropout)
         ids = [self._ids.get(piece, UNKNOWN) for piece in pieces]
-        # A run of unknown characters is one unknown piece, as SentencePiece has it.
+        # Consecutive unknown characters are one unknown piece, as in SentencePiece.
         return tuple(number for place, number in enumerate(ids) if number != UNKNOWN or ids[place - 1 : place] != [
             UNKNOWN])
 
 
 def split_by_merges(word: str, random: Random, *, scores: Mapping[str, float], dropout: float) -> list[str]:
-    """The pieces of a word by byte-pair encoding whose merges are each left out with a probability.
+    """The pieces of a word by byte-pair encoding with dropout of merges.
 
-    At each step every possible merge is left out with probability `dropout`; of the others the best is carried out,
-    and where none is left the word is done.
+    At each step every possible merge is dropped with probability `dropout` and the best of the others is applied,
+    until none is left.
 
     Args:
         word: not empty.
-        random: `random.random` is drawn from, once for each possible merge of each step.
+        random: `random.random` is called once for each possible merge of each step.
         scores: piece -> score; the higher, the earlier it is merged.
         dropout: 0 gives the pieces of plain byte-pair encoding, 1 single characters.
 

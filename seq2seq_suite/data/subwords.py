@@ -1,4 +1,4 @@
-"""Subwords: texts as pieces that a vocabulary of fixed size can hold, and the way back."""
+"""Subwords: texts as pieces of a vocabulary of fixed size, and back."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sentencepiece import SentencePieceProcessor
 
 KINDS = ("bpe", "unigram", "characters")
-_LONGEST_SENTENCE = 2**20  # bytes; SentencePiece would pass over longer ones in training
+_LONGEST_SENTENCE = 2**20  # bytes; SentencePiece would skip longer ones in training
 
 
 class Subwords(Protocol):
@@ -36,7 +36,7 @@ class Subwords(Protocol):
         """The ids of a text's pieces; adds neither BEGIN nor END."""
 
     def sample(self, text: str, seed: int) -> list[int]:
-        """The ids of one of the text's segmentations, drawn with this seed alone."""
+        """The ids of one of the text's segmentations, sampled with this seed."""
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of ids."""
@@ -46,9 +46,9 @@ class Subwords(Protocol):
 
 
 def clean_text(text: str) -> str:
-    """A text as all segmentations keep it: blanks of any kind and number are one space, none at the ends.
+    """A text with normalised blanks: one space for any number of any kind, none at the ends.
 
-    U+2581, with which SentencePiece writes a space, counts as one.
+    U+2581, SentencePiece's symbol for a space, counts as one.
 
     >>> clean_text("  ein\\u00a0Hund \\n")
     'ein Hund'
@@ -57,12 +57,12 @@ def clean_text(text: str) -> str:
 
 
 def train_subwords(kind: str, texts: Iterable[str], *, size: int, dropout: float = 0.0) -> Subwords:
-    """Learn a segmentation; the same texts in the same order give the same one.
+    """Learn a segmentation, deterministically.
 
     Args:
         kind: `bpe`, `unigram` or `characters`.
-        texts: cleaned by `clean_text`, each once or as often as it counts.
-        size: most symbols in the vocabulary, the four specials included; fewer where the texts hold no more.
+        texts: cleaned by `clean_text`, each once or repeated by its weight.
+        size: most symbols in the vocabulary, the four specials included.
         dropout: of `sample`.
 
     Raises:
@@ -89,7 +89,7 @@ def load_subwords(kind: str, folder: Path, name: str, *, dropout: float = 0.0) -
 
 
 class Characters:
-    """Every character is a piece, the space too: for Chinese and other scripts without spaces.
+    """Every character is a piece, spaces included: for Chinese and other scripts without spaces.
 
     >>> letters = Characters(Vocabulary.build("我们 ok"))
     >>> letters.pieces("我 ok"), letters.join(["o", "k"])
@@ -115,11 +115,11 @@ class Characters:
         return self.vocabulary.encode(text)
 
     def sample(self, text: str, seed: int) -> list[int]:
-        """The same as `encode`: there is but one segmentation."""
+        """The same as `encode`: there is only one segmentation."""
         return self.encode(text)
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of ids; specials are left out, an unknown character shows as U+FFFD."""
+        """The text of ids; specials are left out, an unknown character becomes U+FFFD."""
         known = [number for number in ids if number >= len(SPECIALS) or number == UNKNOWN]
         return self.join(["\ufffd" if number == UNKNOWN else symbol
                           for number, symbol in zip(known, self.vocabulary.decode(known), strict=True)])
@@ -132,13 +132,12 @@ class Characters:
 class SentencePieces:
     """Byte-pair encoding or a unigram language model, by SentencePiece.
 
-    Text is taken as it is, without Unicode normalisation, so that what is written can be compared with references
-    character by character.
+    Text is not normalised, so that outputs can be compared with references character by character.
 
     Args:
         model: SentencePiece's model file as bytes.
         kind: `bpe` or `unigram`.
-        dropout: of `sample`: byte-pair encoding leaves out each merge with this probability; 0 always gives the best
+        dropout: of `sample`: byte-pair encoding drops each merge with this probability; 0 always gives the best
             segmentation.
 
     Source: Sennrich et al. 2016, section 3.2; Kudo 2018, sections 3.1 and 3.2.
@@ -188,7 +187,7 @@ class SentencePieces:
                             remedy="restore the file, or train the run again") from None
 
     def save(self, folder: Path, name: str) -> None:
-        """Write `folder/name.model`, which SentencePiece's own tools read too."""
+        """Write `folder/name.model`, SentencePiece's own format."""
         atomic_write_bytes(folder / f"{name}.model", self.model)
 
     def __len__(self) -> int:
@@ -207,13 +206,13 @@ class SentencePieces:
         return self._processor.encode(text)
 
     def sample(self, text: str, seed: int) -> list[int]:
-        """The ids of a segmentation drawn with `dropout`; the same seed gives the same one in every process."""
+        """The ids of a segmentation sampled with `dropout`; the seed determines it in every process."""
         if self._sampler is None:
             return self.encode(text)
         return self._sampler.sample(text.split(" ") if text else [], seed)
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of ids; specials are left out, an unknown piece shows as U+FFFD."""
+        """The text of ids; specials are left out, an unknown piece becomes U+FFFD."""
         return clean_text(self._processor.decode([int(number) for number in ids]))
 
 

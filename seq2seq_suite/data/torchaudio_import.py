@@ -1,4 +1,4 @@
-"""torchaudio beside any build of torch."""
+"""torchaudio with any build of torch."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from seq2seq_suite.types import DataError
 
 
 def load_torchaudio() -> ModuleType:
-    """torchaudio, without its compiled part where that cannot be loaded.
+    """torchaudio, without its compiled part if that cannot be loaded.
 
-    The wheel's compiled part links CUDA libraries, which a CPU build of torch does not bring; nothing here needs it,
-    but the package refuses to be imported without it. A stand-in for the module that loads it lets the rest work.
+    The wheel's compiled part links CUDA libraries, which a CPU build of torch lacks. Nothing here needs it, but the
+    package cannot be imported without it, so that a stub replaces the module that loads it.
 
     Raises:
         DataError: torchaudio is not installed.

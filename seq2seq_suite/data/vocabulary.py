@@ -1,4 +1,4 @@
-"""Vocabularies: which symbol has which number."""
+"""Vocabularies: symbols and their ids."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from seq2seq_suite.files import atomic_write_text, read_json
 from seq2seq_suite.types import SPECIALS, UNKNOWN, DataError
 
 _FORMAT = "seq2seq_suite vocabulary 1"
-_MOST = 2**63  # what counts are below
+_MOST = 2**63  # upper bound of counts
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Symbols and their ids; does not change once it is built.
+    """Symbols and their ids, immutable.
 
     Ids 0 to 3 are the specials PAD, BEGIN, END and UNKNOWN; the symbols of the data follow, the most frequent first.
-    The specials' names are reserved: data that contains one of them as a symbol is refused when the vocabulary is
-    built, and afterwards encodes as unknown, so that no text can write a padding or an end.
+    The specials' names are reserved: data with such a symbol is refused when the vocabulary is built, and later the
+    symbol encodes as unknown, so that no text can inject padding or an end.
 
     Args:
         symbols: the symbols of the data, in the order of their ids.
         symbol_counts: how often each of them occurred in the data.
 
     Raises:
-        DataError: a symbol is named like a special.
+        DataError: a symbol has the name of a special.
         ValueError: symbols repeat, or there is not one count for each.
 
     >>> vocabulary = Vocabulary.build("the cat saw the dog".split())
@@ -61,7 +61,7 @@ class Vocabulary:
 
     @classmethod
     def build(cls, counts: Counter[str] | Iterable[str], *, min_count: int = 1, max_size: int = 0) -> Vocabulary:
-        """Number the symbols by falling count, those of equal count in the order of their characters.
+        """Number the symbols by descending count, those of equal count alphabetically.
 
         Args:
             counts: symbol -> count, or the symbols themselves.
@@ -69,7 +69,7 @@ class Vocabulary:
             max_size: largest size, the four specials included; 0 for no limit.
 
         Raises:
-            DataError: a symbol is named like a special.
+            DataError: a symbol has the name of a special.
             ValueError: `min_count` is below 1, or `max_size` leaves no room for a symbol.
 
         >>> Vocabulary.build(Counter(a=5, b=1, c=2, d=2), min_count=2, max_size=6).symbols
@@ -90,7 +90,7 @@ class Vocabulary:
         return len(SPECIALS) + len(self.symbols)
 
     def __contains__(self, symbol: object) -> bool:
-        """Whether `encode` gives the symbol an id of its own."""
+        """Whether the symbol is in the vocabulary."""
         return symbol in self._ids
 
     @property
@@ -127,11 +127,11 @@ class Vocabulary:
         return SPECIALS[number] if number < len(SPECIALS) else self.symbols[number - len(SPECIALS)]
 
     def unknown_rate(self, symbols: Sequence[str]) -> float:
-        """The share of the symbols that are not in the vocabulary, from 0 to 1; 0 if there are none."""
+        """The share of the symbols that are not in the vocabulary, from 0 to 1; 0 for no symbols."""
         return sum(symbol not in self._ids for symbol in symbols) / len(symbols) if symbols else 0.0
 
     def save(self, path: str | Path) -> None:
-        """Write JSON, one symbol with its count on each line; the file appears whole or not at all."""
+        """Write JSON, one symbol with its count on each line; atomically."""
         rows = ",\n".join(f"    {json.dumps([symbol, count], ensure_ascii=False)}"
                           for symbol, count in zip(self.symbols, self.symbol_counts, strict=True))
         text = (f'{{\n  "format": {json.dumps(_FORMAT)},\n  "specials": {json.dumps(SPECIALS)},\n'
@@ -153,7 +153,7 @@ class Vocabulary:
                 raise ValueError("another format, or other specials")
             rows = [(symbol, count) for symbol, count in content["symbols"]]
             if not all(isinstance(symbol, str) and type(count) is int and 0 < count < _MOST for symbol, count in rows):
-                raise ValueError("a symbol that is no text, or a count that is no number above 0")
+                raise ValueError("a symbol is not text, or a count is not above 0")
             return cls(tuple(symbol for symbol, _ in rows), tuple(count for _, count in rows))
         except (ValueError, KeyError, TypeError, DataError) as problem:
             reason = problem.got if isinstance(problem, DataError) else f"{type(problem).__name__}: {problem}"

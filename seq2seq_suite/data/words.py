@@ -1,4 +1,4 @@
-"""From plain text to words, and from words to the numbers that the `Words` front-end reads."""
+"""Splits text into words, and encodes words for the `Words` front-end."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def encode_words(words: Sequence[str], vocabulary: Vocabulary, *, characters: Vo
         words: S of them.
         vocabulary: of word types.
         characters: of letters; None reads words by their types alone, C is then 0.
-        max_characters: letters kept of a word, the first and the last half of a longer one.
+        max_characters: letters kept of a word; of a longer one the first and the last ones.
 
     >>> vocabulary = Vocabulary.build(["red", "cat"])
     >>> encode_words(["red", "dog"], vocabulary).tolist()

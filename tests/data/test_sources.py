@@ -258,7 +258,7 @@ def test_a_split_of_broken_rows_alone_is_empty(tmp_path):
 def test_an_unknown_format_lists_the_known_ones(tmp_path):
     file = write(tmp_path / "train.doc", "a")
     found = error(file)
-    assert (found.file, found.got) == (file, "'.doc' is no format known here")
+    assert (found.file, found.got) == (file, "'.doc' is not a known format")
     assert ".jsonl" in found.expected
     assert "convert" in found.remedy
 
@@ -334,7 +334,7 @@ def test_a_data_set_that_cannot_be_fetched_says_what_to_do(monkeypatch, tmp_path
     (tmp_path / "multi30k").mkdir()
     monkeypatch.chdir(tmp_path)
     found = error("multi3k")
-    assert capsys.readouterr().err == "multi3k: no such file or folder here, asking the Hugging Face Hub\n"
+    assert capsys.readouterr().err == "multi3k: no such local file or folder, asking the Hugging Face Hub\n"
     assert found.file == "multi3k"
     assert found.got == "cannot be loaded with Hugging Face datasets: ConnectionError: Couldn't reach the Hub"
     assert "did you mean multi30k?" in found.remedy
@@ -382,7 +382,7 @@ def test_rows_beyond_the_limit_raise_and_the_first_are_listed(tmp_path):
     bad = BadRows(6)
     found = error(file, bad=bad)
     assert (found.file, found.line) == (file, 2)
-    assert "7 broken rows seen, data.max_bad_rows allows 6" in found.got
+    assert "7 broken rows, but data.max_bad_rows allows 6" in found.got
     assert [line for line in range(2, 9) if f"{file}:{line}: " in found.got] == [2, 3, 4, 5, 6]
     assert found.got.endswith("...")
     assert "data.max_bad_rows" in found.remedy

@@ -79,7 +79,7 @@ def test_bytes_as_the_hub_serves_them_are_read(make_task, tmp_path):
     ({"file_name": "0.wav"}, "no text in column 'text'"),
     ({"file_name": "0.wav", "text": "..."}, "no word"),
     ({"file_name": "none.wav", "text": "hello"}, "none.wav: there is no such file"),
-    ({"file_name": "metadata.jsonl", "text": "hello"}, "no sound that can be read"),
+    ({"file_name": "metadata.jsonl", "text": "hello"}, "the sound cannot be read"),
     ({"file_name": "long.wav", "text": "hello"}, "a recording of 2.0 seconds")])
 def test_bad_rows_are_named_with_their_number(make_task, folder, row, got):
     soundfile.write(folder / "train" / "long.wav", np.zeros(32_000), 16_000)

@@ -67,7 +67,7 @@ def test_a_folder_of_pictures_is_read(folder):
 @pytest.mark.parametrize(("row", "got"), [
     ({"file_name": "0.png"}, "the columns are file_name"),
     ({"file_name": "none.png", "objects": {"bbox": [], "categories": []}}, "none.png: there is no such file"),
-    ({"file_name": "metadata.jsonl", "objects": {"bbox": [], "categories": []}}, "no image that can be read"),
+    ({"file_name": "metadata.jsonl", "objects": {"bbox": [], "categories": []}}, "the image cannot be read"),
     ({"file_name": "0.png", "objects": {"bbox": [[0, 0, 5, 5]], "categories": []}}, "1 boxes with 0 categories"),
     ({"file_name": "0.png", "objects": {"bbox": [[0, 0, 0, 5]], "categories": ["a"]}}, "is empty or outside"),
     ({"file_name": "0.png", "objects": {"bbox": [[90, 0, 20, 5]], "categories": ["a"]}}, "is empty or outside"),
@@ -311,7 +311,7 @@ def test_what_is_likely_is_painted_where_it_is(tmp_path):
     colour = painted[50 * factor, 10 * factor]
     assert (painted[70 * factor, 30 * factor] == colour).all()
     assert (painted[20 * factor, 5 * factor : 21 * factor] != colour).any(-1).any()
-    with pytest.raises(DataError, match="names no format"):
+    with pytest.raises(DataError, match="no known format"):
         task.paint(examples[0], found, tmp_path / "painted.pig")
 
 

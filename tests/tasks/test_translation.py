@@ -96,10 +96,10 @@ def test_parallel_files_are_found_by_the_names_the_splits_give_them(tmp_path):
 
 def test_parallel_files_that_do_not_match_are_refused(tmp_path):
     (tmp_path / "train.en").write_text("a\nb\nc\n")
-    with pytest.raises(DataError, match=r"train\.en is there, train\.de is not"):
+    with pytest.raises(DataError, match=r"train\.en exists, train\.de does not"):
         make_task(data={"path": str(tmp_path)}).read("train")
     (tmp_path / "train.de").write_text("a\nb\n")
-    with pytest.raises(DataError, match=r"train\.en:3: train\.de ends after 2 lines, train\.en goes on"):
+    with pytest.raises(DataError, match=r"train\.en:3: train\.de ends after 2 lines, train\.en is longer"):
         make_task(data={"path": str(tmp_path)}).read("train")
     (tmp_path / "train.de").write_bytes(b"a\n\xff\nc\n")
     with pytest.raises(DataError, match=r"train\.de:2: the text is not UTF-8"):

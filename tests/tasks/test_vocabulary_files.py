@@ -51,7 +51,7 @@ def fitted(tmp_path_factory):
 @pytest.mark.parametrize(("path", "subset"), [("/" + "x" * 5_000, ""), (".", "x" * 5_000), ("~nobody-at-all/x", "")])
 def test_a_path_that_can_be_none_is_refused(name, path, subset):
     keys = ROWS[name][0] if name in ROWS else {}
-    with pytest.raises(DataError, match="no data can lie here"):
+    with pytest.raises(DataError, match="not a usable path"):
         make_task(name, data__path=path, data__subset=subset, **keys).read("train")
 
 
