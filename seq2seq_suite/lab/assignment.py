@@ -121,6 +121,9 @@ class Broken(Exception):
         self.message, self.message_zh = message, message_zh or message
         self.where, self.got, self.expected = where, got, expected
 
+    def __str__(self) -> str:
+        return self.message
+
 
 class Failed(Broken):
     """The function gave no answer.

@@ -38,7 +38,7 @@ def _gradients(output: Any, asked: Sequence[Tensor], cotangent: Tensor | None) -
     if first is None or not first.requires_grad:
         return [None for _ in asked]
     cotangent = torch.ones_like(first) if cotangent is None else cotangent.to(first.dtype)
-    return list(torch.autograd.grad(first, asked, cotangent.expand_as(first), allow_unused=True))
+    return list(torch.autograd.grad((first * cotangent).sum(), asked, allow_unused=True))
 
 
 def copied(value: Any, probes: list[Probe]) -> Any:

@@ -19,14 +19,14 @@ class Given(types.ModuleType):
     """
 
     def __getattr__(self, name: str) -> Any:
-        path = _files().get(name)
+        path = sources().get(name)
         if path is None:
             raise AttributeError(f"there is no {name!r} in lab_given")
         return getattr(_loaded(path), name)
 
 
 @cache
-def _files() -> dict[str, Path]:
+def sources() -> dict[str, Path]:
     """The file that defines a function or class."""
     return {name: path for path in sorted(assignment.SOLUTIONS.rglob("*.py"), reverse=True)
             for name in re.findall(r"^(?:def|class) (\w+)", path.read_text(encoding="utf-8"), re.MULTILINE)}

@@ -1,0 +1,244 @@
+"""The checking process's side of the worker: a student whose functions run elsewhere."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from seq2seq_suite.lab import wire
+from seq2seq_suite.lab.assignment import Failed
+
+SECONDS = 5.0  # of a law
+_PATIENCE = 1.0  # seconds that a worker may be late with saying that it is late
+WORKER = Path(__file__).with_name("worker.py")
+FORKS = hasattr(os, "fork") and hasattr(socket, "send_fds")
+
+
+class Remote:
+    """A student in another process, for one law; told apart from `InProcess` by nothing that a law can see.
+
+    Args:
+        read, write: the stream to the process; `read` gives so many bytes, or raises EOFError or TimeoutError.
+        said: what the code printed so far.
+        seconds: after which the law is given up.
+    """
+
+    def __init__(self, read: Callable[[int], bytes], write: Callable[[bytes], Any], said: Callable[[], str],
+                 seconds: float = SECONDS):
+        self._read, self._write, self.said, self._seconds = read, write, said, seconds
+        self.after: Sequence[Any] = ()
+        self.calls: Sequence[tuple[str, tuple[Any, ...]]] = ()
+        self.lost: Failed | None = None  # why no further call can be answered
+
+    def begin(self, job: Mapping[str, Any]) -> list[str]:
+        """Send the files; the names that the part defines."""
+        return list(self._exchange({**job, "seconds": self._seconds})["functions"])
+
+    def call(self, name: str, *arguments: Any, gradient: Sequence[int] = (), cotangent: Tensor | None = None) -> Any:
+        """As `Student.call`."""
+        answer = self._exchange({"call": name, "arguments": list(arguments), "gradient": list(gradient),
+                                 "cotangent": cotangent})
+        self.after, self.calls = answer["after"], [(name, tuple(heard)) for name, heard in answer["heard"]]
+        return answer["output"]
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return lambda *arguments, **options: self.call(name, *arguments, **options)
+
+    def _exchange(self, message: dict[str, Any]) -> dict[str, Any]:
+        if self.lost is not None:
+            raise self.lost
+        try:
+            self._write(wire.pack(message))
+            answer = wire.unpack(self._read)
+            if "error" in answer:
+                failed = Failed(*(str(answer[key])[:1000] for key in ("error", "text")), file=str(answer["file"])[:200],
+                                line=int(answer["line"]))
+            else:
+                failed = None
+                [answer[key] for key in (("output", "after", "heard") if "call" in message else ("functions",))]
+        except TimeoutError:
+            failed = self.lost = Failed("time")
+        except (EOFError, OSError):
+            failed = self.lost = Failed("end", *self._place_of_death())
+        except (wire.WireError, KeyError, TypeError, ValueError) as error:
+            failed = self.lost = Failed("answer", str(error))
+        if failed is None:
+            return answer
+        if failed.error in ("time", "end"):
+            self.lost = failed
+        raise _in_words(failed, self._seconds)
+
+    def _place_of_death(self) -> tuple[str]:
+        where = re.search(r'File "([\w.]+)", line (\d+)', self.said())
+        return (f"{where[1]}:{where[2]}" if where else "",)
+
+
+def _in_words(failed: Failed, seconds: float) -> Failed:
+    """The failure with a message for the student."""
+    place = f"{failed.file}:{failed.line}" if failed.line else failed.text if failed.error == "end" else ""
+    if place == "os._exit":
+        place = ""
+    messages = {
+        "time": (f"no answer in {seconds:g} s" + (f"; {place} was running" if place else ""),
+                 f"{seconds:g} 秒内没有结果" + (f"；当时正在运行 {place}" if place else "")),
+        "end": ("your code ended the process" + (f" in {place}" if place else ""),
+                "你的代码结束了进程" + (f"，位置 {place}" if place else "")),
+        "SystemExit": ("your code ended the process" + (f" in {place}" if place else ""),
+                       "你的代码结束了进程" + (f"，位置 {place}" if place else "")),
+        "answer": (f"the answer cannot be read: {failed.text}", f"无法读取返回值：{failed.text}"),
+        "NotImplementedError": (f"not begun: {place} raises NotImplementedError",
+                                f"尚未开始：{place} 抛出 NotImplementedError"),
+        "Forbidden": (f"{place} {failed.text}",
+                      f"{place} {failed.text.replace('is what this part is to write', '正是这一部分要你写的')}")}
+    if failed.error in messages:
+        failed.message, failed.message_zh = messages[failed.error]
+    return failed
+
+
+class Workers:
+    """One process with torch that is forked for each law; where there is no fork, a process for each law."""
+
+    def __init__(self, *, fork: bool = FORKS):
+        self._fork = fork
+        self._server: subprocess.Popen[bytes] | None = None
+        self._folder = tempfile.TemporaryDirectory(prefix="lab-", ignore_cleanup_errors=True)
+        self.holds: list[str] = []  # what is guaranteed, in words
+
+    def __enter__(self) -> Workers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def start(self) -> None:
+        """Start the process where none runs; returns once it has imported torch."""
+        if not self._fork or (self._server is not None and self._server.poll() is None):
+            return
+        self._control, theirs = socket.socketpair()
+        with theirs:
+            self._server = self._process([str(theirs.fileno())], pass_fds=[theirs.fileno()],
+                                         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        self._control.settimeout(120)
+        self.holds = [one for one in wire.unpack(_exactly(self._control))["holds"] if one]
+
+    def close(self) -> None:
+        """End the process."""
+        if self._server is not None:
+            self._control.close()
+            self._server.kill()
+            self._server.wait()
+            self._server = None
+        self._folder.cleanup()
+
+    def _process(self, arguments: list[str], **streams: Any) -> subprocess.Popen[bytes]:
+        environment = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT", "LANG") if name in os.environ}
+        environment |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "",
+                        "HOME": self._folder.name}
+        return subprocess.Popen([sys.executable, "-I", str(WORKER), *arguments], env=environment,
+                                cwd=self._folder.name, stderr=subprocess.DEVNULL, **streams)
+
+    @contextmanager
+    def student(self, seconds: float = SECONDS) -> Any:
+        """A fresh process for one law, ended with all that it started when the block is left."""
+        self.start()
+        with self._forked(seconds) if self._fork else self._alone(seconds) as student:
+            yield student
+
+    @contextmanager
+    def _forked(self, seconds: float) -> Any:
+        ours, theirs = socket.socketpair()
+        output, said = os.pipe()
+        for descriptor in (output, said):
+            os.set_blocking(descriptor, False)
+        number = 0
+        try:
+            socket.send_fds(self._control, [f"{seconds:6.2f}".encode()], [theirs.fileno(), said])
+            theirs.close()
+            os.close(said)
+            number = int(_exactly(self._control)(10))
+            end = time.monotonic() + seconds + _PATIENCE
+            text = bytearray()
+
+            def read_said() -> str:
+                with contextlib.suppress(BlockingIOError):
+                    text.extend(os.read(output, 4 * 2000))
+                return text.decode(errors="replace")
+
+            yield Remote(_exactly(ours, end), ours.sendall, read_said, seconds)
+        finally:
+            ours.close()
+            os.close(output)
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                if number:
+                    os.kill(number, signal.SIGKILL)
+                    os.killpg(number, signal.SIGKILL)
+
+    @contextmanager
+    def _alone(self, seconds: float) -> Any:
+        process = self._process([], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        timer = threading.Timer(60, process.kill)  # importing torch may take long
+        late = threading.Event()
+
+        def write(frame: bytes) -> None:
+            process.stdin.write(frame)
+            process.stdin.flush()
+
+        def read(size: int) -> bytes:
+            data = process.stdout.read(size)
+            if len(data) < size:
+                raise TimeoutError if late.is_set() else EOFError
+            return data
+
+        def begin(job: Mapping[str, Any]) -> list[str]:
+            nonlocal timer
+            found = Remote.begin(student, job)
+            timer.cancel()
+            timer = threading.Timer(seconds + _PATIENCE, lambda: (late.set(), process.kill()))
+            timer.start()
+            return found
+
+        timer.start()
+        student = Remote(read, write, str, seconds)
+        student.begin = begin
+        try:
+            yield student
+        finally:
+            timer.cancel()
+            process.kill()
+            with contextlib.suppress(OSError, io.UnsupportedOperation):
+                process.communicate()
+
+
+def _exactly(channel: socket.socket, end: float = 0.0) -> Callable[[int], bytes]:
+    """Reads so many bytes, until a time of the monotonic clock."""
+    def read(size: int) -> bytes:
+        data = bytearray()
+        while len(data) < size:
+            if end:
+                channel.settimeout(max(0.001, end - time.monotonic()))
+                if time.monotonic() > end:
+                    raise TimeoutError
+            piece = channel.recv(min(size - len(data), 2**20))
+            if not piece:
+                raise EOFError
+            data += piece
+        return bytes(data)
+
+    return read

@@ -1,0 +1,69 @@
+"""Which planted bugs do what a student's code does: a mistake is named by the bug that gives the same answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from seq2seq_suite.lab import wire
+from seq2seq_suite.lab.assignment import Assignment, Failed, Fault, load
+from seq2seq_suite.lab.checking import InProcess, Verdict, judge
+
+TOLERANCE = 1e-4
+
+
+def twins(assignment: Assignment, part: str, verdicts: Sequence[Verdict], seed: int) -> list[Fault]:
+    """The faults that answer as the student does on every law that they break.
+
+    Where one of them breaks more laws than another, the other is left out.
+    """
+    given = {verdict.law.name: verdict for verdict in verdicts}
+    found: list[tuple[Fault, frozenset[str]]] = []
+    for fault, traces in _traces(assignment, part, seed):
+        broken = frozenset(name for name, trace in traces.items() if not trace.holds)
+        if broken and all(name in given and not given[name].holds and same(given[name].answers, traces[name].answers)
+                          for name in broken):
+            found.append((fault, broken))
+    return [fault for fault, broken in found if not any(broken < other for _, other in found)]
+
+
+@lru_cache(maxsize=64)
+def _traces(assignment: Assignment, part: str, seed: int) -> list[tuple[Fault, Mapping[str, Verdict]]]:
+    laws, text = assignment.laws(part), assignment.text(part)
+    found = []
+    for fault in assignment.faults(part):
+        student = InProcess(load(fault.text(text), part))
+        found.append((fault, {law.name: judge(law, student, seed) for law in laws}))
+    return found
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two answers are equal, numbers within the tolerance.
+
+    >>> same([torch.tensor(1.0), (2,)], [torch.tensor(1.00001), [2]]), same(None, 0)
+    (True, False)
+    """
+    if isinstance(one, wire.Kept) or isinstance(other, wire.Kept):
+        return True  # of a class of the student's: what it does is seen elsewhere
+    if isinstance(one, Failed) or isinstance(other, Failed):
+        return isinstance(one, Failed) and isinstance(other, Failed) and (one.error, one.text) == (
+            other.error, other.text)
+    if isinstance(one, Tensor) and isinstance(other, Tensor):
+        return one.shape == other.shape and (one.dtype == torch.bool) == (other.dtype == torch.bool) and torch.isclose(
+            one.to(torch.complex128), other.to(torch.complex128), rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True
+        ).all().item()
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return len(one) == len(other) and all(same(a, b) for a, b in zip(one, other, strict=True))
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+    if isinstance(one, float) or isinstance(other, float):
+        return _number(one) and _number(other) and same(torch.tensor(one), torch.tensor(other))
+    return type(one) is type(other) and one == other
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
