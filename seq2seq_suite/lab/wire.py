@@ -50,9 +50,10 @@ def pack(message: dict[str, Any], keep: Callable[[Any], int] | None = None) -> b
     """
     tensors: dict[str, Tensor] = {}
     body = json.dumps(_encoded(message, tensors, keep)).encode()
+    size = len(body) + sum(tensor.nbytes for tensor in tensors.values())
+    if size > LARGEST:
+        raise WireError(f"{size:,} bytes, expected at most {LARGEST:,}")
     data = save(tensors) if tensors else b""
-    if len(body) + len(data) > LARGEST:
-        raise WireError(f"{len(body) + len(data):,} bytes, expected at most {LARGEST:,}")
     return _LENGTHS.pack(len(body), len(data)) + body + data
 
 

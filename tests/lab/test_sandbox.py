@@ -30,11 +30,11 @@ def job(text, **more):
 @pytest.fixture
 def run(workers):
     """Call f of a text with X; a right answer of another law follows, whatever the text did."""
-    def call(text, *arguments, needs="", **more):
+    def call(text, *arguments, needs="", seconds=5.0, **more):
         if needs and not any(needs in one for one in workers.holds):
             pytest.skip(f"this system does not offer: {needs}")
         try:
-            with workers.student(seconds=0.4) as student:
+            with workers.student(seconds=seconds) as student:
                 student.begin(job(text, **more))
                 return student.call("f", *(arguments or (X,)))
         finally:
@@ -51,13 +51,13 @@ def failure(run, text, **more):
 
 
 def test_an_endless_loop_costs_its_own_law_and_its_line_is_named(run):
-    failed = failure(run, "def f(x):\n    while True:\n        pass")
+    failed = failure(run, "def f(x):\n    while True:\n        pass", seconds=0.4)
     assert failed.error == "time" and failed.message.startswith("no answer in 0.4 s; f.py:")
 
 
 def test_a_loop_that_no_signal_ends_is_killed_from_outside(run):
     text = "import signal\ndef f(x):\n    signal.pthread_sigmask(signal.SIG_BLOCK, {14})\n    while True: pass"
-    assert failure(run, text).error == "time"
+    assert failure(run, text, seconds=0.4).error == "time"
 
 
 @pytest.mark.parametrize("end", ["os._exit(0)", "os.abort()", "raise SystemExit", "os.kill(os.getpid(), 9)"])
@@ -139,7 +139,7 @@ def test_an_answer_that_is_too_large_or_nested_is_refused(run):
 def test_frames_written_by_hand_are_no_more_than_answers(run):
     text = ("import os\ndef f(x):\n    for n in range(3, 20):\n        try:\n            os.write(n, b'\\x00' * 8)\n"
             "        except OSError:\n            pass\n    return x")
-    assert failure(run, text).error in ("answer", "time", "end")
+    assert failure(run, text, seconds=0.4).error in ("answer", "time", "end")
 
 
 def test_what_cannot_cross_stays_there_and_comes_back(workers):
