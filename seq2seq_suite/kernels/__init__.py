@@ -50,7 +50,8 @@ def use(kind: str, components: Mapping[str, Any] | None = None) -> Iterator[None
 
     Args:
         kind: fast or plain.
-        components: slot -> implementation in place of both, a function or class, or `FILE.py:NAME`.
+        components: slot -> implementation in place of both, a function or class, or `FILE.py:NAME`. Those of a block
+            around this one hold where none is given.
 
     Raises:
         ConfigError: a kind or slot that there is not, or a component that cannot be loaded.
@@ -58,7 +59,7 @@ def use(kind: str, components: Mapping[str, Any] | None = None) -> Iterator[None
     given = dict(components or {})
     check(kind, given)
     loaded = {slot: load_code(one, key="components") if isinstance(one, str) else one for slot, one in given.items()}
-    token = _chosen.set((kind, loaded))
+    token = _chosen.set((kind, {**_chosen.get()[1], **loaded}))
     try:
         yield
     finally:

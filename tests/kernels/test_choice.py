@@ -37,6 +37,13 @@ def test_a_function_or_the_name_of_one_takes_the_place_of_both(tmp_path):
         torch.testing.assert_close(layer(torch.tensor([4.0, 2.0])), torch.tensor([2.0, 1.0]))
 
 
+def test_components_of_an_outer_block_hold_in_an_inner_one_that_gives_none():
+    with kernels.use("fast", {"dropout": plain_dropout}), kernels.use("fast"):
+        assert Dropout(0.5).dropout is plain_dropout
+        with kernels.use("plain", {"dropout": fast_dropout}):
+            assert Dropout(0.5).dropout is fast_dropout
+
+
 @pytest.mark.parametrize(("text", "name", "said"), [
     (MINE, "third", r"mine\.py: .*no function or class third\n *expected: one of halve"),
     ("x = 1\ny = x.z\n", "y", r"mine\.py:2: .*AttributeError"),
