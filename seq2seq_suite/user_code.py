@@ -48,7 +48,7 @@ def load_code(reference: str, *, key: str) -> Callable[..., Any]:
         spec.loader.exec_module(module)
     except Exception as error:  # whatever a user's code may raise
         raise ConfigError(f"{key}: the code fails: {type(error).__name__}: {error}", file=file,
-                          line=_line_of(error, path), remedy=f"try it with: python {file}") from error
+                          line=line_of(error, path), remedy=f"try it with: python {file}") from error
     found = getattr(module, name, None)
     if not callable(found):
         there = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
@@ -57,7 +57,7 @@ def load_code(reference: str, *, key: str) -> Callable[..., Any]:
     return found
 
 
-def _line_of(error: Exception, path: Path) -> int:
+def line_of(error: Exception, path: str | Path) -> int:
     """Where in the file an error arose, 0 if that is not known."""
     if isinstance(error, SyntaxError) and error.filename == str(path):
         return error.lineno or 0

@@ -36,7 +36,7 @@ MAY_IMPORT = {
     "experiments": {"training", "model", "strategies", "data", "metrics", "tasks", "report", "config", "config_section",
                     "config_file", "kernels"},
 }
-MAY_IMPORT["lab"] = set(MAY_IMPORT) | {"config_file"}  # on top of the house; nothing there knows of it
+MAY_IMPORT["lab"] = set(MAY_IMPORT) | {"config_file", "library"}  # on top of the house; nothing there knows of it
 # A type in an annotation is no dependency at run time: the builder reads the configuration's fields.
 FOR_TYPES_ONLY = {"model": {"config_backbone"}, "config_uses": {"config"}, "tasks": {"config"}, "training": {"tasks"},
                   "metrics": {"data"}}

@@ -1,0 +1,276 @@
+"""What stands between a student's function and the suite: arguments and results of one as the other has them.
+
+Each adapter takes the function and what it replaces, and returns what is put there. Where a call asks for something
+that the function is not for (a cache, a gate, a convolution), what was there before answers it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from seq2seq_suite.model.attention import KeysValues, MultiHeadAttention
+from seq2seq_suite.model.frontends import tokens_of
+from seq2seq_suite.strategies.ctc_head import BLANK, positions_needed
+
+Function = Callable[..., Any]
+
+
+def as_it_is(function: Function, _: Function) -> Function:
+    return function
+
+
+# -- losses ---------------------------------------------------------------------------------------------------------
+
+def mean_loss(loss: Function, _: Function) -> Function:
+    """`loss(logits, targets) -> mean` as `model.output.cross_entropy`, a sum."""
+    def summed(hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, label_smoothing: float = 0.0) -> Tensor:
+        return loss(functional.linear(hidden, weight, bias), targets) * targets.size(0)
+    return summed
+
+
+def smoothed_loss(loss: Function, _: Function) -> Function:
+    """`loss(logits, target, mask, smoothing) -> (sum, count)`; a wrong count shows in the sum."""
+    def cross_entropy(model: Any, hidden: Tensor, memory: Any, targets: Tensor, mask: Tensor,
+                      label_smoothing: float = 0.0) -> Tensor:
+        total, count = loss(model.logits(hidden, memory), targets, mask, label_smoothing)
+        return total * (int(mask.sum()) / max(1, int(count)))
+    return cross_entropy
+
+
+def language_loss(loss: Function, _: Function) -> Function:
+    """`loss(logits, tokens, mask) -> (sum, count)`; a wrong count shows in the sum."""
+    def summed(part: Any, states: Any, batch: Any) -> Tensor:
+        total, count = loss(part.head(states.values), tokens_of(batch.source), batch.source_mask)
+        return total * (part.count(batch) / max(1, int(count)))
+    return summed
+
+
+def set_loss(loss: Function, _: Function) -> Function:
+    """`loss(log_p, remaining) -> sum` over the steps of a rollout."""
+    def summed(strategy: Any, model: Any, batch: Any, memory: Any) -> Tensor:
+        previous, remaining, real = strategy._rollout(model, batch, memory)
+        hidden = strategy._hidden(model, batch, memory, previous)
+        return loss(model.logits(hidden, memory).log_softmax(-1)[real], remaining[real])
+    return summed
+
+
+def path_loss(loss: Function, _: Function) -> Function:
+    """`loss(log_p, target, blank)` of a row, from the log-probabilities of the target's own symbols."""
+    def summed(scores: Tensor, positions: Tensor, target: Tensor, lengths: Tensor) -> Tensor:
+        total = scores.new_zeros(())
+        for row, count, symbols, fits in zip(scores, positions.tolist(), _lists(target, lengths),
+                                             positions_needed(target) <= positions, strict=True):
+            own = {symbol: place for place, symbol in reversed(list(enumerate(symbols, 1)))}
+            if fits:
+                total = total + loss(row[:count], [own[symbol] for symbol in symbols], 0)
+        return total
+    return summed
+
+
+def transcript_loss(loss: Function, _: Function) -> Function:
+    """`loss(log_p, target, blank)` of each recording."""
+    def summed(head: Any, states: Any, transcript: Tensor) -> Tensor:
+        scores, positions = head.linear(states.values).log_softmax(-1), states.mask.sum(1)
+        fits = positions_needed(transcript) <= positions
+        return sum((loss(row[:count], symbols, BLANK) for row, count, symbols, possible in zip(
+            scores, positions.tolist(), _lists(transcript, (transcript != BLANK).sum(1)), fits, strict=True)
+            if possible), scores.new_zeros(()))
+    return summed
+
+
+def _lists(symbols: Tensor, lengths: Tensor) -> list[list[int]]:
+    return [row[:length] for row, length in zip(symbols.tolist(), lengths.tolist(), strict=True)]
+
+
+# -- attention ------------------------------------------------------------------------------------------------------
+
+class Weights(NamedTuple):
+    """Matrices (D,D) and biases (D,) of multi-head attention."""
+
+    wq: Tensor
+    bq: Tensor
+    wk: Tensor
+    bk: Tensor
+    wv: Tensor
+    bv: Tensor
+    wo: Tensor
+    bo: Tensor
+
+
+def weights_of(attention: MultiHeadAttention) -> Weights:
+    """The weights of an attention, queries, keys and values apart."""
+    (wq, wk, wv), (bq, bk, bv) = (part.chunk(3) for part in (attention.query_key_value.weight,
+                                                              attention.query_key_value.bias))
+    return Weights(wq, bq, wk, bk, wv, bv, attention.output.weight, attention.output.bias)
+
+
+@dataclass(frozen=True)
+class Remembered:
+    """A memory (B,S,D), and its keys and values where they are asked for."""
+
+    of: Tensor
+    keys: Tensor | None = None
+    values: Tensor | None = None
+
+    def select(self, sentences: Tensor) -> Remembered:
+        """The given sentences, (B',) int64."""
+        return Remembered(*(None if part is None else part.index_select(0, sentences)
+                            for part in (self.of, self.keys, self.values)))
+
+
+def attention(attend: Function, _: Function) -> Function:
+    """`attend(query, key, value, visible)`."""
+    def attention(query: Tensor, key: Tensor, value: Tensor, visible: Tensor | None = None,
+                  bias: Tensor | None = None, *, dropout_rate: float = 0.0) -> Tensor:
+        return attend(query, key, value, _whole(visible, *query.shape[:3], key.size(2)))
+    return attention
+
+
+def causal(causal_mask: Function, _: Function) -> Function:
+    """`causal_mask(length, past) -> (T,S)`."""
+    def causal(length: int, past: int = 0, device: torch.device | None = None) -> Tensor:
+        return causal_mask(length, past).to(device).unsqueeze(0)
+    return causal
+
+
+def self_attention(multi_head: Function, before: Function) -> Function:
+    """`multi_head(x, x, weights, num_heads, visible)` where nothing is cached."""
+    def forward(part: MultiHeadAttention, x: Tensor, visible: Tensor | None, cache: Any = None) -> Any:
+        if cache is not None:
+            return before(part, x, visible, cache)
+        visible = _whole(visible, x.size(0), x.size(1), x.size(1))
+        return multi_head(x, x, weights_of(part), part.num_heads, visible), None
+    return forward
+
+
+def cross_attention(multi_head: Function, _: Function) -> Function:
+    """`multi_head(x, memory, weights, num_heads, visible)`, the beams of a sentence as one row of queries."""
+    def cross(part: MultiHeadAttention, x: Tensor, memory: Remembered, visible: Tensor) -> Tensor:
+        queries = x.reshape(visible.size(0), -1, x.size(-1))
+        visible = _whole(visible, *queries.shape[:2], memory.of.size(1))
+        return multi_head(queries, memory.of, weights_of(part), part.num_heads, visible).view(x.shape)
+    return cross
+
+
+def memory_alone(_: Function, __: Function) -> Function:
+    return lambda part, memory: Remembered(memory)
+
+
+def memory_with_keys_values(_: Function, before: Function) -> Function:
+    def remember(part: MultiHeadAttention, memory: Tensor) -> Remembered:
+        found = before(part, memory)
+        return Remembered(memory, getattr(found, "keys", None), getattr(found, "values", None))
+    return remember
+
+
+def cached_step(step: Function, before: Function) -> Function:
+    """`cached_step(x, past, weights, num_heads) -> (output, past)`, `past` keys and values or None."""
+    def forward(part: MultiHeadAttention, x: Tensor, visible: Tensor | None, cache: Any = None) -> Any:
+        if cache is None or visible is not None:
+            return before(part, x, visible, cache)
+        past = (cache.keys, cache.values) if cache.length else None
+        out, (keys, values) = step(x, past, weights_of(part), part.num_heads)
+        return out, KeysValues(keys, values)
+    return forward
+
+
+def _whole(visible: Tensor | None, *shape: int) -> Tensor | None:
+    """A mask without dimensions to be broadcast."""
+    return None if visible is None else visible.expand(shape)
+
+
+# -- layers ---------------------------------------------------------------------------------------------------------
+
+def layer_norm(norm: Function, _: Function) -> Function:
+    """`layer_norm(x, gain, bias, epsilon)`."""
+    return lambda part, x, mask=None: norm(x, part.gain, part.bias, part.epsilon)
+
+
+def dropout(drop: Function, _: Function) -> Function:
+    """`dropout(x, rate, training)`."""
+    def dropout(x: Tensor, rate: float, residual: Tensor | None = None) -> Tensor:
+        dropped = drop(x, rate, rate > 0.0)
+        return dropped if residual is None else residual + dropped
+    return dropout
+
+
+def feed_forward(network: Function, before: Function) -> Function:
+    """`feed_forward(x, w1, b1, w2, b2)` of networks with ReLU."""
+    def forward(part: Any, x: Tensor, mask: Tensor | None = None, balance: Any = None) -> Tensor:
+        if part.gated or part.activation is not functional.relu:
+            return before(part, x, mask, balance)
+        return network(x, part.inner.weight, part.inner.bias, part.outer.weight, part.outer.bias)
+    return forward
+
+
+def residual(residual: Function, before: Function) -> Function:
+    """`residual(x, sublayer, norm, placement)` around each sub-layer."""
+    def forward(layer: Any, x: Tensor, visible: Tensor | None, mask: Tensor | None = None, *, cache: Any = None,
+                memory: Any = None, memory_visible: Tensor | None = None, balance: Any = None) -> Any:
+        if layer.convolution is not None:
+            return before(layer, x, visible, mask, cache=cache, memory=memory, memory_visible=memory_visible,
+                          balance=balance)
+        past = [cache]
+
+        def around(part: Any, x: Tensor, sublayer: Function) -> Tensor:
+            return residual(x, lambda y: part.dropout(sublayer(y)), lambda y: part.norm(y, mask), _placement(part))
+
+        def attend(y: Tensor) -> Tensor:
+            out, past[0] = layer.attention(y, visible, cache)
+            return out
+
+        x = around(layer.attention_residual, x, attend)
+        if layer.cross_attention is not None:
+            x = around(layer.cross_residual, x, lambda y: layer.cross_attention.cross(y, memory, memory_visible))
+        return around(layer.feed_forward_residual, x, lambda y: layer.feed_forward(y, mask, balance)), past[0]
+    return forward
+
+
+def encoder_block(block: Function, before: Function) -> Function:
+    """`encoder_block(x, mask, parts, placement)` of layers without a memory."""
+    def forward(layer: Any, x: Tensor, visible: Tensor | None, mask: Tensor | None = None, **others: Any) -> Any:
+        if layer.cross_attention is not None or layer.convolution is not None or others.get("cache") is not None:
+            return before(layer, x, visible, mask, **others)
+        return block(x, mask, _parts(layer, mask), _placement(layer.attention_residual)), None
+    return forward
+
+
+def decoder_block(block: Function, before: Function) -> Function:
+    """`decoder_block(x, memory, visible, memory_mask, parts, placement)` where nothing is cached."""
+    def forward(layer: Any, x: Tensor, visible: Tensor | None, mask: Tensor | None = None, *, cache: Any = None,
+                memory: Any = None, memory_visible: Tensor | None = None, balance: Any = None) -> Any:
+        if layer.cross_attention is None or layer.convolution is not None or cache is not None:
+            return before(layer, x, visible, mask, cache=cache, memory=memory, memory_visible=memory_visible,
+                          balance=balance)
+        return block(x, memory.of, _whole(visible, x.size(0), x.size(1), x.size(1)), memory_visible.squeeze(1),
+                     _parts(layer, mask, memory), _placement(layer.attention_residual)), None
+    return forward
+
+
+def _parts(layer: Any, mask: Tensor | None, memory: Remembered | None = None) -> SimpleNamespace:
+    """A layer's parts as callables: attention(x, memory, visible), feed_forward(x), norm(x)."""
+    def attend(x: Tensor, other: Tensor, visible: Tensor) -> Tensor:
+        if other is x:
+            return layer.attention(x, visible)[0]
+        return layer.attention.cross(x, layer.attention.memory_keys_values(other), visible)
+
+    def cross(x: Tensor, other: Tensor, visible: Tensor) -> Tensor:
+        kept = memory if other is memory.of else layer.cross_attention.memory_keys_values(other)
+        return layer.cross_attention.cross(x, kept, visible)
+
+    around = [layer.attention_residual, *([layer.cross_residual] if layer.cross_attention is not None else []),
+              layer.feed_forward_residual]
+    return SimpleNamespace(self_attention=attend, cross_attention=cross,
+                           feed_forward=lambda x: layer.feed_forward(x, mask),
+                           norms=[lambda x, norm=part.norm: norm(x, mask) for part in around])
+
+
+def _placement(part: Any) -> str:
+    return "pre" if part.pre else "post"

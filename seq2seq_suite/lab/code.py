@@ -1,0 +1,105 @@
+"""Students' files and the references: which function stands where, and how `lab_given` is found by them."""
+
+from __future__ import annotations
+
+import ast
+import sys
+import types
+from collections import Counter
+from collections.abc import Callable, Iterable
+from functools import cache
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from seq2seq_suite.lab.plug import counted
+from seq2seq_suite.types import ConfigError
+from seq2seq_suite.user_code import line_of
+
+REFERENCES = Path(__file__).parent / "solutions"
+
+
+def written(folder: Path) -> dict[str, Path]:
+    """The functions and classes of a folder's files, but those whose body is still the starter's line.
+
+    Raises:
+        ConfigError: a file is no Python.
+    """
+    found = {}
+    for file in sorted(folder.glob("*.py")):
+        try:
+            tree = ast.parse(file.read_text(encoding="utf-8"))
+        except (SyntaxError, UnicodeDecodeError, ValueError) as error:
+            raise ConfigError(f"no Python: {error}", file=str(file), line=getattr(error, "lineno", 0) or 0,
+                              remedy="correct it") from None
+        found |= {node.name: file for node in tree.body
+                  if isinstance(node, ast.FunctionDef | ast.ClassDef) and not _is_starter(node)}
+    return found
+
+
+def _is_starter(node: ast.stmt) -> bool:
+    last = node.body[-1] if isinstance(node, ast.FunctionDef) else None
+    return isinstance(last, ast.Raise) and last.exc is not None and "NotImplementedError" in ast.unparse(last.exc)
+
+
+@cache
+def references() -> dict[str, Path]:
+    """Every function and class of the references."""
+    return {name: file for folder in sorted(REFERENCES.iterdir()) if folder.is_dir()
+            for name, file in written(folder).items() if file.name != "__init__.py"}
+
+
+class Code:
+    """A student's functions, each loaded once.
+
+    What a file imports from `lab_given` is the student's own where he has written it, otherwise the reference.
+
+    Args:
+        folder: of the files.
+        calls: counts those of the student's functions.
+    """
+
+    def __init__(self, folder: Path, calls: Counter[str] | None = None):
+        self.files, self.calls = written(folder), Counter() if calls is None else calls
+        self._modules: dict[Path, types.ModuleType] = {}
+        self._functions: dict[str, Callable[..., Any]] = {}
+
+    def function(self, name: str) -> Callable[..., Any]:
+        """A function by its name, counted where it is the student's.
+
+        Raises:
+            ConfigError: there is none, or its file fails.
+        """
+        if name not in self._functions:
+            own = name in self.files
+            file = self.files.get(name) or references().get(name)
+            if file is None:
+                raise ConfigError(f"there is no function {name}", expected=f"one of {', '.join(references())}")
+            found = getattr(self._module(file), name)
+            self._functions[name] = counted(name, found, self.calls) if own and not isinstance(found, type) else found
+        return self._functions[name]
+
+    def functions(self, names: Iterable[str]) -> dict[str, Callable[..., Any]]:
+        """Those that the student has written."""
+        return {name: self.function(name) for name in names if name in self.files}
+
+    def _given(self, name: str) -> Callable[..., Any]:
+        if name not in self.files and name not in references():
+            raise AttributeError(name)
+        return self.function(name)
+
+    def _module(self, file: Path) -> types.ModuleType:
+        if file not in self._modules:
+            module = self._modules[file] = types.ModuleType(f"lab_code_{file.stem}")
+            module.__file__ = str(file)
+            given = types.ModuleType("lab_given")
+            given.__getattr__ = self._given
+            try:
+                with patch.dict(sys.modules, {"lab_given": given}):
+                    exec(compile(file.read_text(encoding="utf-8"), str(file), "exec"), vars(module))
+            except ConfigError:
+                raise
+            except Exception as error:  # whatever a student's code may raise
+                raise ConfigError(f"the code fails: {type(error).__name__}: {error}", file=str(file),
+                                  line=line_of(error, file), remedy=f"try it with: python {file}") from error
+        return self._modules[file]

@@ -1,0 +1,144 @@
+"""How a student's functions get into the core: where each of them goes, and what stands between it and the suite.
+
+A function takes the place of the suite's own on the seam of `kernels`, or by its name where there is none, inside
+the `with` block alone:
+
+    with plugged({"attend": attend}):
+        library.train(...)
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal
+from unittest.mock import patch
+
+from seq2seq_suite import kernels
+from seq2seq_suite.lab import adapters
+from seq2seq_suite.lab import adapters_output as output
+from seq2seq_suite.types import ConfigError, UserError
+from seq2seq_suite.user_code import line_of
+
+PACKAGE = "seq2seq_suite"
+Function = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Slot:
+    """Where a student's function goes.
+
+    Args:
+        seats: what is replaced -> the adapter that makes its replacement of the student's function and of what was
+            there. A seat is a slot of `kernels`, a function `module:name`, which is replaced under every name that it
+            is bound to, or a method `module:Class.name`.
+        when: it is called: while a model is built, at each update, or only while outputs are searched for.
+        alike: whether a right one gives the suite's own losses.
+    """
+
+    seats: Mapping[str, Callable[[Function, Function], Function]]
+    when: Literal["build", "update", "search"] = "update"
+    alike: bool = True
+
+
+_ATTENTION, _LAYER = "model.attention:MultiHeadAttention", "model.layers:TransformerLayer"
+SLOTS: dict[str, Slot] = {
+    "cross_entropy": Slot({"cross_entropy": adapters.mean_loss}),
+    "squared_error": Slot({"cross_entropy": adapters.mean_loss}, alike=False),
+    "attend": Slot({"attention": adapters.attention}),
+    "causal_mask": Slot({"model.layers:causal": adapters.causal}),
+    "multi_head": Slot({f"{_ATTENTION}.forward": adapters.self_attention,
+                        f"{_ATTENTION}.memory_keys_values": adapters.memory_alone,
+                        f"{_ATTENTION}.cross": adapters.cross_attention}),
+    "sinusoids": Slot({"model.positions:sinusoids": adapters.as_it_is}, when="build"),
+    "rotate": Slot({"model.positions:RotaryPositions.rotate": output.rotate}),
+    "layer_norm": Slot({"model.norms:LayerNorm.forward": adapters.layer_norm}),
+    "residual": Slot({f"{_LAYER}.forward": adapters.residual}),
+    "dropout": Slot({"dropout": adapters.dropout}),
+    "feed_forward": Slot({"model.layers:FeedForward.forward": adapters.feed_forward}),
+    "encoder_block": Slot({f"{_LAYER}.forward": adapters.encoder_block}),
+    "decoder_block": Slot({f"{_LAYER}.forward": adapters.decoder_block,
+                           f"{_ATTENTION}.memory_keys_values": adapters.memory_with_keys_values}),
+    "shift_right": Slot({"strategies.autoregressive:shift_right": output.shift_right}),
+    "smoothed_cross_entropy": Slot({"model.seq2seq:Seq2Seq.cross_entropy": adapters.smoothed_loss}),
+    "mix_inputs": Slot({"strategies.autoregressive:Autoregressive._mix_in_predictions": output.mix_inputs}),
+    "greedy": Slot({"greedy": output.greedy}, when="search"),
+    "beam_search": Slot({"beam": output.beam_search}, when="search"),
+    "cached_step": Slot({f"{_ATTENTION}.forward": adapters.cached_step}, when="search"),
+    "likeliest_lengths": Slot({"strategies.length_head:LengthClassifier.likeliest": output.likeliest_lengths},
+                              when="search"),
+    "cut_at_end": Slot({"strategies.constrained:cut_at_end": output.cut_at_end}, when="search"),
+    "collapse": Slot({"strategies.ctc_prefixes:collapse": output.collapse}, when="search"),
+    "hide": Slot({"strategies.mask_predict:MaskPredict.predict_symbols": output.hide}, when="search"),
+    "allowed_labels": Slot({"tasks.multilabel.label_automaton:LabelAutomaton.allowed": output.allowed_labels},
+                           when="search"),
+    "set_loss": Slot({"strategies.sets:Sets._set_loss": adapters.set_loss}),
+    "log_mel": Slot({"data.audio:LogMel.__call__": output.log_mel}, when="build"),
+    "spec_augment": Slot({"model.audio:Masking.__call__": output.spec_augment}),
+    "ctc_loss": Slot({"strategies.ctc:path_loss": adapters.path_loss,
+                      "strategies.ctc_head:CtcHead.loss": adapters.transcript_loss}),
+    "language_loss": Slot({"strategies.auxiliary:Language.loss": adapters.language_loss}),
+}
+
+
+@contextmanager
+def plugged(functions: Mapping[str, Function]) -> Iterator[None]:
+    """Let the suite compute with these functions, by the names of `SLOTS`, in models built inside the block.
+
+    Raises:
+        ConfigError: there is no such slot.
+    """
+    components: dict[str, Function] = {}
+    with ExitStack() as stack:
+        for name, function in functions.items():
+            if name not in SLOTS:
+                raise ConfigError(f"{name} has no place in the core", expected=f"one of {', '.join(SLOTS)}")
+            for seat, adapt in SLOTS[name].seats.items():
+                if seat in kernels.SLOTS:
+                    components[seat] = adapt(function, kernels.implementation(seat, "plain"))
+                    continue
+                owner, attribute = owner_of(seat)
+                before = getattr(owner, attribute)
+                after = functools.wraps(before)(adapt(function, before))
+                if isinstance(owner, type):
+                    stack.enter_context(patch.object(owner, attribute, after))
+                else:
+                    _rebind(before, after)
+                    stack.callback(_rebind, after, before)  # where it was imported meanwhile, too
+        stack.enter_context(kernels.use("fast", components))
+        yield
+
+
+def owner_of(seat: str) -> tuple[Any, str]:
+    """The module or class that holds what a seat names, and under which name."""
+    module, _, names = seat.partition(":")
+    *parents, attribute = names.split(".")
+    return functools.reduce(getattr, parents, importlib.import_module(f"{PACKAGE}.{module}")), attribute
+
+
+def _rebind(before: Function, after: Function) -> None:
+    """Each name in the loaded package that is bound to `before` is bound to `after`."""
+    for module in [one for name, one in sys.modules.items() if name.partition(".")[0] == PACKAGE]:
+        for name in [name for name, value in vars(module).items() if value is before]:
+            setattr(module, name, after)
+
+
+def counted(name: str, function: Function, calls: Counter[str]) -> Function:
+    """The function, which counts its calls; raises ConfigError that says where it fails."""
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        calls[name] += 1
+        try:
+            return function(*args, **kwargs)
+        except UserError:  # of another function that this one calls
+            raise
+        except Exception as error:  # whatever a student's code may raise
+            file = function.__code__.co_filename if hasattr(function, "__code__") else ""
+            raise ConfigError(f"{name} fails: {type(error).__name__}: {error}", file=file, line=line_of(error, file),
+                              remedy="try it with `lab check`, which shows the failing input") from error
+    return call

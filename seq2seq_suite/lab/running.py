@@ -1,0 +1,372 @@
+"""Experiments: a student's parts train a real task, and what they reached is noted so that it can be checked."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import shutil
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from seq2seq_suite import __version__, config_file
+from seq2seq_suite.config import Config
+from seq2seq_suite.experiments import verbs
+from seq2seq_suite.files import atomic_write_text, to_json
+from seq2seq_suite.lab.code import Code
+from seq2seq_suite.lab.plug import SLOTS, plugged
+from seq2seq_suite.library import overrides
+from seq2seq_suite.report.tables import aligned, figure
+from seq2seq_suite.training.evaluate import evaluate_splits
+from seq2seq_suite.training.records import read_provenance, read_record, read_summary, shaped
+from seq2seq_suite.training.run_directory import RunDirectory
+from seq2seq_suite.types import ConfigError, DataError, RunError, UserError
+
+EXPERIMENTS = Path(__file__).parent / "experiments"
+RECORD, SPLIT = "lab.json", "validation"
+COMPARED = 20  # first losses, against the suite's own
+# Two right ways to compute differ by 1e-7 after an update; of it Muon, which rounds to bfloat16, makes up to 1e-4 in
+# 20 (measured).
+SAME = 1e-3
+# What all experiments have in common: nothing that depends on the machine or the clock.
+COMMON: dict[str, Any] = {
+    "device": "cpu", "kernels": "fast", "training.threads": 1, "training.precision": "float32",
+    "training.ema_decay": 0.0, "training.max_minutes": float("inf"),
+    "training.log_every": 1, "training.validate_every": 10**6, "training.save_every": 10**6,
+    "training.validate_examples": 20, "data.test_splits": [SPLIT]}
+
+Say = Callable[[str], object]
+
+
+class Question(BaseModel):
+    """A question about the runs; `answer` is an expression, see `answers`."""
+
+    model_config = ConfigDict(extra="forbid")
+    ask: str
+    ask_zh: str = ""
+    answer: str = ""
+    within: float = 0.0
+    choices: list[str] = []
+    points: float = 0.0
+
+
+class _File(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    base: str | dict[str, Any]
+    settings: dict[str, Any] = {}
+    plug: list[str] = []
+    runs: dict[str, dict[str, Any]]
+    questions: dict[str, Question] = {}
+
+
+class Student(BaseModel):
+    """`lab.yaml`: whose folder it is, and of which assignment."""
+
+    assignment: str
+    student: str
+
+
+class Record(BaseModel):
+    """`runs/NAME/lab.json`."""
+
+    assignment: str
+    student: str
+    seed: int
+    files: dict[str, str]
+    calls: dict[str, int]
+    suite: str
+    commit: str
+    config: str
+    data: dict[str, str]
+    losses: list[float]
+    own_losses: list[float] = Field(default=[])
+    figures: dict[str, float]
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One run of an experiment.
+
+    Args:
+        config: what is trained, or with what is searched.
+        plug: slots for the student's functions.
+        source: the run whose weights search; empty for one that is trained.
+        sentences: of the validation split; 0 for all.
+    """
+
+    name: str
+    config: Config
+    plug: tuple[str, ...]
+    source: str = ""
+    sentences: int = 0
+
+    def digest(self) -> str:
+        """Of all that the run was told, but for paths."""
+        told = {**self.config.model_dump(mode="json"), "plug": self.plug, "source": self.source, "device": ""}
+        return hashlib.sha256(json.dumps(told, sort_keys=True, default=str).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What an assignment's experiment is, for one student."""
+
+    directory: Path
+    student: Student
+    plans: dict[str, Plan]
+    questions: dict[str, Question]
+
+    def run_directory(self, name: str) -> Path:
+        return self.directory / "runs" / name
+
+
+def seed_of(student: str) -> int:
+    """Each student's own seed.
+
+    >>> seed_of("b10902001")
+    2286
+    """
+    return 1 + crc32(student.encode()) % 9973
+
+
+def student_of(directory: Path) -> Student:
+    """Raises DataError where the folder is none that `lab start` made."""
+    file, place = directory / "lab.yaml", {"expected": "assignment: NAME and student: ID",
+                                           "remedy": "name a folder that `lab start` made"}
+    if not file.is_file():
+        raise DataError("no folder of an assignment: it has no lab.yaml", file=str(directory), **place)
+    given = config_file.parse(file)
+    return shaped({key: str(value) for key, value in given.items()}, Student, file, **place)
+
+
+def read_experiment(directory: Path, *, own: bool = True) -> Experiment:
+    """The experiment of a student's folder.
+
+    Args:
+        directory: with `lab.yaml`.
+        own: by the folder's `experiment.yaml`, if there is one; otherwise as the assignment has it.
+
+    Raises:
+        ConfigError, DataError: a file is missing or wrong.
+    """
+    student = student_of(directory)
+    file = directory / "experiment.yaml"
+    if not own or not file.is_file():
+        file = EXPERIMENTS / f"{student.assignment}.yaml"
+    if not file.is_file():
+        raise DataError(f"the assignment '{student.assignment}' has no experiment", file=str(directory / "lab.yaml"),
+                        expected=f"one of {', '.join(sorted(one.stem for one in EXPERIMENTS.glob('*.yaml')))}")
+    given = shaped(config_file.parse(file), _File, file, remedy="correct it, or copy it again with `lab start`",
+                   expected="base, settings, plug, runs and questions")
+    return Experiment(directory, student, _plans(given, file, seed_of(student.student)), given.questions)
+
+
+def _plans(given: _File, file: Path, seed: int) -> dict[str, Plan]:
+    base = given.base
+    if isinstance(base, str):
+        found = file.parent / base
+        base = config_file.parse(found if found.is_file() else EXPERIMENTS / "base" / base)
+    plans: dict[str, Plan] = {}
+    for name, run in given.runs.items():
+        own = {key: value for key, value in run.items() if key not in ("plug", "from", "sentences")}
+        source = str(run.get("from", ""))
+        if source and source not in plans:
+            raise ConfigError(f"runs.{name}: from: there is no run {source} above it", file=str(file))
+        above = given.runs[source] if source else {}
+        settings = {**COMMON, **given.settings, "seed": seed,
+                    **{key: value for key, value in above.items() if "." in key}, **own}
+        slots = tuple(run.get("plug", given.plug))
+        for slot in slots:
+            if slot not in SLOTS:
+                raise ConfigError(f"plug: {slot} has no place in the core", file=str(file),
+                                  expected=f"one of {', '.join(SLOTS)}")
+        config = config_file.from_mapping(json.loads(json.dumps(base)), overrides(settings))
+        plans[name] = Plan(name, config, slots, source, int(run.get("sentences", 0)))
+    return plans
+
+
+def run(directory: Path, names: Sequence[str] = (), say: Say = print) -> list[Record]:
+    """Plug the student's parts into the core and train what the experiment says into `directory/runs`.
+
+    Args:
+        directory: the student's.
+        names: of runs; none for all.
+        say: is given each line that tells how it goes.
+
+    Raises:
+        ConfigError, DataError: something that the student can put right, his own function that fails among it.
+        RunError: the training fails.
+    """
+    experiment = read_experiment(directory)
+    for name in names:
+        if name not in experiment.plans:
+            raise ConfigError(f"there is no run {name}", file=str(directory / "experiment.yaml"),
+                              expected=f"one of {', '.join(experiment.plans)}")
+    plans = [plan for name, plan in experiment.plans.items() if name in names or not names]
+    records, own_losses = [], {}
+    for plan in plans:
+        known = plan.digest() if not plan.plug else json.dumps(plan.config.model_dump(mode="json"), default=str)
+        if not plan.source and known not in own_losses:
+            own_losses[known] = first_losses(plan.config)
+        records.append(_carry_out(experiment, plan, own_losses.get(known, []), say))
+    say("")
+    say(_table(plans, records))
+    say(f"now fill in {directory / 'answers.yaml'}")
+    return records
+
+
+def _carry_out(experiment: Experiment, plan: Plan, own: list[float], say: Say) -> Record:
+    calls: Counter[str] = Counter()
+    code, begun = Code(experiment.directory, calls), time.perf_counter()
+    functions = code.functions(plan.plug)
+    missing = [name for name in plan.plug if name not in functions]
+    say(f"{plan.name}: {', '.join(functions) or 'nothing'} of yours is plugged in"
+        + (f"; not written yet, so the suite's own: {', '.join(missing)}" if missing else ""))
+    directory = experiment.run_directory(plan.name)
+    (directory / RECORD).unlink(missing_ok=True)
+    losses: list[float] = []
+    tell = _telling(plan, say)
+    with _quiet(functions), plugged(functions):
+        if plan.source:
+            figures = _search(experiment, plan, directory)
+        else:
+            _train(plan.config, directory, [_noting(losses), tell])
+            summary = read_summary(directory)
+            figures = {**summary.splits[SPLIT], **dict(summary.failures[SPLIT])}
+    losses = losses[:COMPARED]
+    _compare(plan, functions, losses, own, calls, say)
+    trained = experiment.run_directory(plan.source) if plan.source else directory
+    origin = read_provenance(trained)
+    record = Record(
+        **experiment.student.model_dump(), seed=plan.config.seed, files=_digests(code.files.values()),
+        calls={name: calls[name] for name in functions}, suite=__version__, commit=origin.commit,
+        config=plan.digest(), data=origin.data, losses=losses, own_losses=own, figures=figures,
+        seconds=round(time.perf_counter() - begun, 1))
+    atomic_write_text(directory / RECORD, to_json(record.model_dump(), indent=1))
+    return record
+
+
+def _train(config: Config, directory: Path, callbacks: Sequence[Callable[[dict[str, Any]], object]]) -> None:
+    verbs.run(config, directory, resume=False, overwrite=True, command=["lab", "run"], callbacks=callbacks)
+
+
+def _search(experiment: Experiment, plan: Plan, directory: Path) -> dict[str, float]:
+    """Decode the beginning of the validation split with another run's weights."""
+    source = experiment.run_directory(plan.source)
+    if not (source / RECORD).is_file():
+        raise ConfigError(f"{plan.name} goes on from {plan.source}, which has not been run",
+                          remedy=f"lab run {experiment.directory} {plan.source} {plan.name}")
+    if directory.is_dir():
+        shutil.rmtree(directory)
+    directory.mkdir(parents=True)
+    loaded = verbs.open_run(source, [f"search={json.dumps(plan.config.search.model_dump(mode='json'))}"],
+                            trust_code=True)
+    examples = loaded.task.read(SPLIT)[: plan.sentences or None]
+    begun = time.perf_counter()
+    found = evaluate_splits(RunDirectory(directory), loaded.predictor, {SPLIT: examples})
+    return {**found["splits"][SPLIT], **found["failures"][SPLIT], "decoding_seconds": time.perf_counter() - begun}
+
+
+class _Enough(Exception):
+    """The first losses are there."""
+
+
+def first_losses(config: Config, functions: Mapping[str, Callable[..., Any]] | None = None) -> list[float]:
+    """The losses of the first updates of a run, with a student's functions or the suite's own."""
+    losses: list[float] = []
+
+    def enough(row: dict[str, Any]) -> None:
+        if len(losses) >= COMPARED:
+            raise _Enough
+
+    with (tempfile.TemporaryDirectory() as folder, _quiet(functions or {}), plugged(functions or {}),
+          suppress(_Enough)):
+        _train(config, Path(folder) / "run", [_noting(losses), enough])
+    return losses[:COMPARED]
+
+
+def _noting(losses: list[float]) -> Callable[[dict[str, Any]], None]:
+    def note(row: dict[str, Any]) -> None:
+        if row["split"] == "train":
+            losses.append(sum(value for name, value in row.items() if name.startswith("loss_")))
+    return note
+
+
+def _telling(plan: Plan, say: Say) -> Callable[[dict[str, Any]], None]:
+    most, shown_on = plan.config.training.max_updates, sys.stdout  # which `_quiet` takes away meanwhile
+
+    def tell(row: dict[str, Any]) -> None:
+        if row["split"] == "train" and row["update"] % 50 == 0:
+            shown = "  ".join(f"{name} {value:.3f}" for name, value in row.items() if name.startswith("loss_"))
+            with redirect_stdout(shown_on):
+                say(f"  update {row['update']} of {most}  {shown}  {row['seconds']:.0f} s")
+    return tell
+
+
+@contextmanager
+def _quiet(functions: Mapping[str, Any]) -> Iterator[None]:
+    """Nothing of the suite's own output; raises RunError for what a student's functions may make the suite raise."""
+    kept = io.StringIO()
+    try:
+        with redirect_stdout(kept), redirect_stderr(kept):
+            yield
+    except (UserError, RunError, _Enough):
+        raise
+    except Exception as error:
+        if not functions:
+            raise
+        raise RunError(f"with {', '.join(functions)} plugged in the suite fails ({type(error).__name__}: {error}): "
+                       "look at shapes and types with `lab check` first") from error
+
+
+def _compare(plan: Plan, functions: Mapping[str, Any], losses: list[float], own: list[float], calls: Counter[str],
+             say: Say) -> None:
+    called = ", ".join(f"{calls[name]:,} calls of {name}" for name in functions)
+    idle = [name for name in functions if not calls[name]]
+    if called:
+        say(f"  your code is what computes: {called}")
+    if idle:
+        say(f"  never called: {', '.join(idle)}")
+    if losses and functions and all(SLOTS[name].alike for name in functions):
+        largest = farthest(losses, own)
+        verdict = "" if largest <= SAME else "  (more than rounding: something differs, see `lab check`)"
+        say(f"  first {len(losses)} losses against the suite's own: largest difference {largest:.1e}{verdict}")
+
+
+def farthest(losses: Sequence[float], others: Sequence[float]) -> float:
+    """The largest difference of two runs' losses, of those above 1 as a share; infinite where one has fewer.
+
+    >>> farthest([1.0, 200.0], [1.25, 201.0]), farthest([1.0], [])
+    (0.2, inf)
+    """
+    if len(losses) != len(others):
+        return float("inf")
+    return max((abs(one - other) / max(1.0, abs(other)) for one, other in zip(losses, others, strict=True)),
+               default=0.0)
+
+
+def _digests(files: Sequence[Path] | Any) -> dict[str, str]:
+    return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in dict.fromkeys(files)}
+
+
+def _table(plans: Sequence[Plan], records: Sequence[Record]) -> str:
+    names = list(dict.fromkeys(name for record in records for name in record.figures))[:6]
+    return aligned(("run", *names, "seconds"), [
+        (plan.name, *(figure(record.figures.get(name)) for name in names), f"{record.seconds:.0f}")
+        for plan, record in zip(plans, records, strict=True)])
+
+
+def read_lab_record(directory: Path) -> Record:
+    """Raises DataError where `lab run` has not made the run."""
+    return read_record(directory / RECORD, Record, expected="what `lab run` writes",
+                       remedy="run it with `lab run`")
