@@ -8,6 +8,20 @@ _F, _NN = "torch.nn.functional", "torch.nn"
 _ATTENTION = (f"{_F}.scaled_dot_product_attention", f"{_F}.multi_head_attention_forward", f"{_NN}.MultiheadAttention")
 _CROSS_ENTROPY = (f"{_F}.cross_entropy", f"{_F}.nll_loss", f"{_NN}.CrossEntropyLoss", f"{_NN}.NLLLoss")
 
+LOSSES = Assignment(
+    1, "losses", "Losses", "损失函数",
+    parts=(
+        Part("perceptron", ("perceptron",), 15),
+        Part("cross_entropy", ("cross_entropy",), 20, forbidden=(
+            *_CROSS_ENTROPY, f"{_F}.log_softmax", "torch.log_softmax", "torch.Tensor.log_softmax", "torch.logsumexp",
+            "torch.Tensor.logsumexp", f"{_NN}.LogSoftmax")),
+        Part("gradient", ("cross_entropy_gradient",), 15, forbidden=(
+            *_CROSS_ENTROPY, "torch.autograd.grad", "torch.autograd.backward", "torch.Tensor.backward",
+            "torch.func.grad")),
+        Part("squared_error", ("squared_error",), 10, forbidden=(f"{_F}.mse_loss", f"{_NN}.MSELoss")),
+    ),
+    experiment=25, questions=15, notes=("001",))
+
 ATTENTION = Assignment(
     2, "attention", "Attention", "注意力",
     parts=(
@@ -16,6 +30,15 @@ ATTENTION = Assignment(
         Part("heads", ("split_heads", "merge_heads", "multi_head"), 30, forbidden=_ATTENTION),
     ),
     experiment=20, questions=15, notes=("000", "001", "002", "003", "004"))
+
+POSITIONS = Assignment(
+    3, "positions", "Positions", "位置编码",
+    parts=(
+        Part("sinusoids", ("sinusoids",), 30),
+        Part("shift", ("shift_matrix",), 25),
+        Part("rotate", ("rotate",), 10, bonus=True),
+    ),
+    experiment=25, questions=20, notes=("001", "002", "004"))
 
 NORMS = Assignment(
     4, "norms", "Norms, residual connections, dropout", "归一化、残差连接与 dropout",
@@ -30,6 +53,15 @@ NORMS = Assignment(
         Part("power_norm", ("power_norm",), 15, bonus=True),
     ),
     experiment=25, questions=20, notes=("003", "004"))
+
+BLOCKS = Assignment(
+    5, "blocks", "Blocks", "Transformer 的 block",
+    parts=(
+        Part("feed_forward", ("feed_forward",), 10),
+        Part("encoder_block", ("encoder_block",), 20, forbidden=(f"{_NN}.TransformerEncoderLayer",)),
+        Part("decoder_block", ("decoder_block",), 30, forbidden=(f"{_NN}.TransformerDecoderLayer",)),
+    ),
+    experiment=25, questions=15, notes=("001", "002", "003", "004"))
 
 FORCING = Assignment(
     6, "forcing", "Teacher forcing", "Teacher forcing",
@@ -49,4 +81,4 @@ SEARCH = Assignment(
     ),
     experiment=20, questions=15, notes=("003", "004"))
 
-ASSIGNMENTS: tuple[Assignment, ...] = (ATTENTION, NORMS, FORCING, SEARCH)
+ASSIGNMENTS: tuple[Assignment, ...] = (LOSSES, ATTENTION, POSITIONS, NORMS, BLOCKS, FORCING, SEARCH)

@@ -54,8 +54,39 @@ def embed(symbols: Tensor, positions: Tensor) -> Callable[..., Tensor]:
     return lambda ids, place: symbols[ids] + positions[place : place + ids.size(1)]
 
 
+def layer_norm(gain: Tensor, bias: Tensor) -> Callable[..., Tensor]:
+    """torch's own."""
+    return lambda x: F.layer_norm(x, gain.shape, gain, bias)
+
+
+def network(w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor) -> Callable[..., Tensor]:
+    """max(0, x W1^T + b1) W2^T + b2."""
+    return lambda x: F.linear(F.linear(x, w1, b1).relu(), w2, b2)
+
+
+def attention(*weights: Any) -> Callable[..., Tensor]:
+    """(x (B, T, D), memory (B, S, D), visible) -> (B, T, D), of wq bq wk bk wv bv wo bo and the number of heads."""
+    *matrices, num_heads = weights
+
+    def attend(x: Tensor, memory: Tensor, visible: Tensor | None = None) -> Tensor:
+        query, key, value = (
+            F.linear(of, *matrices[2 * number : 2 * number + 2]).unflatten(2, (num_heads, -1)).transpose(1, 2)
+            for number, of in enumerate((x, memory, memory)))
+        visible = None if visible is None else visible.unsqueeze(1)
+        found = F.scaled_dot_product_attention(query, key, value, visible)
+        return F.linear(found.transpose(1, 2).flatten(2), *matrices[6:])
+
+    return attend
+
+
+def ratio() -> Callable[..., Tensor]:
+    """The first sum over the second."""
+    return lambda sums: sums[0] / sums[1]
+
+
 KINDS: dict[str, Callable[..., Callable[..., Any]]] = {
-    "linear": linear, "affine": affine, "table": table, "fixed": fixed, "select": select, "embed": embed}
+    "linear": linear, "affine": affine, "layer_norm": layer_norm, "network": network, "attention": attention,
+    "table": table, "fixed": fixed, "select": select, "embed": embed, "ratio": ratio}
 
 
 class Probe:
