@@ -18,8 +18,8 @@ EQUIVALENT: dict[str, tuple[str, str]] = {
         "equality does not ask which comes first"),
     "seq2seq_suite/training/checkpoint.py::_restore_best::constant+1::1": (
         "0 -> 1", "the first validation comes after the first update"),
-    "seq2seq_suite/sizes.py::Sizes::constant+1::3": ("0 -> 1", "without a guide nothing reads it"),
-    "seq2seq_suite/sizes.py::SoundShape::constant-1::1": ("4 -> 3", "every task gives it"),
+    "seq2seq_suite/shapes.py::TargetShape::constant+1::1": ("0 -> 1", "without a guide nothing reads it"),
+    "seq2seq_suite/shapes.py::SoundShape::constant-1::1": ("4 -> 3", "every task gives it"),
     "seq2seq_suite/strategies/cut_at_end.py::_with_ends::constant-1::3": (
         "-1 -> -2", "any number below zero stands for no symbol"),
     "seq2seq_suite/strategies/parallel.py::Parallel.glance::call::3": (

@@ -170,15 +170,12 @@ class Batch:
 class States:
     """What every front-end and every encoder returns: values (B,S',D) and mask (B,S').
 
-    `symbols` (B,S') are the target symbols at the positions, where outputs may be copied from there; or None. `balance`
-    is where layers of experts leave their load-balance losses, a list of the one pass that these states belong to; None
-    where nothing learns.
+    `symbols` (B,S') are the target symbols at the positions, where outputs may be copied from there; or None.
     """
 
     values: Tensor
     mask: Tensor
     symbols: Tensor | None = None
-    balance: list[Tensor] | None = None
 
     def select(self, rows: Tensor) -> States:
         """The given rows, (B',) int64."""

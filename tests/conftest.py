@@ -13,7 +13,7 @@ from seq2seq_suite.config_backbone import Backbone
 from seq2seq_suite.model.build import build_model
 from seq2seq_suite.model.layers import LayerShape
 from seq2seq_suite.model.seq2seq import Seq2Seq
-from seq2seq_suite.sizes import Sizes
+from seq2seq_suite.shapes import Shape, TargetShape, TokenShape
 from seq2seq_suite.strategies.base import Strategy
 from seq2seq_suite.tasks.parsing.task import ParsingTask
 from seq2seq_suite.trees import read_trees
@@ -70,12 +70,12 @@ def roughen() -> Callable[..., nn.Module]:
 
 @pytest.fixture
 def make_model(roughen) -> Callable[..., Seq2Seq]:
-    """A factory: sizes of the vocabularies, changes to the backbone, in evaluation mode."""
-    def make(sizes: Sizes | None = None, *, seed: int = 1, noise: float = 0.2, **backbone) -> Seq2Seq:
+    """A factory: what a task asks, changes to the backbone, in evaluation mode."""
+    def make(shape: Shape | None = None, *, seed: int = 1, noise: float = 0.2, **backbone) -> Seq2Seq:
         given = {"width": 16, "feed_forward_width": 24, "num_heads": 2, "encoder_layers": 2, "decoder_layers": 2,
                  "dropout": 0.0, "max_positions": 160, **backbone}
         torch.manual_seed(seed)
-        model = build_model(Backbone.model_validate(given), sizes or Sizes(target_symbols=9, source_symbols=11))
+        model = build_model(Backbone.model_validate(given), shape or Shape(TokenShape(11), TargetShape(9)))
         return roughen(model, noise=noise).eval()
     return make
 

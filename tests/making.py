@@ -3,46 +3,42 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import nn
 
 from seq2seq_suite.model.output import OutputLayer
-from seq2seq_suite.sizes import BoxOptions, SetOptions, Sizes
+from seq2seq_suite.shapes import Shape, TargetShape
 from seq2seq_suite.strategies.auxiliary import Auxiliaries, Auxiliary, Labels, Language, Transcript
 from seq2seq_suite.strategies.base import Strategy
 from seq2seq_suite.strategies.ctc_head import CtcHead
 
 
-def strategy_of(kind: type[Strategy], *, sizes: Sizes | None = None, sets: SetOptions | None = None,
-                boxes: BoxOptions | None = None, width: int = 16, auxiliaries: Auxiliaries | None = None, seed: int = 1,
-                noise: float = 0.2, **options: Any) -> Any:
+def strategy_of(kind: type[Strategy], *, target: TargetShape | None = None, width: int = 16,
+                auxiliaries: Auxiliaries | None = None, seed: int = 1, noise: float = 0.2, **options: Any) -> Any:
     """A strategy of that class, with its options and noise on its weights; labels are smoothed only where asked for."""
     if "label_smoothing" in kind.Options.model_fields:
         options = {"label_smoothing": 0.0, **options}
-    sizes = sizes or Sizes(target_symbols=9, source_symbols=11)
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        made = kind(kind.Options(**options), replace(sizes, sets=sets or sizes.sets, boxes=boxes or sizes.boxes), width,
-                    copy.deepcopy(auxiliaries))
+        made = kind(kind.Options(**options), target or TargetShape(9), width, copy.deepcopy(auxiliaries))
         with torch.no_grad():
             for parameter in reversed(list(made.parameters())):  # its own come last
                 parameter.add_(torch.randn_like(parameter) * noise)
     return made
 
 
-def auxiliaries_of(sizes: Sizes, *, ctc: float = 0.0, language: float = 0.0, balance_weight: float = 0.0,
-                   width: int = 16) -> Auxiliaries:
+def auxiliaries_of(shape: Shape, *, ctc: float = 0.0, language: float = 0.0,
+                   transcript: int = 0, width: int = 16) -> Auxiliaries:
     """Labels of the source where there are any; with a weight, its transcript and itself."""
     parts: list[Auxiliary] = [Labels(kind, nn.Linear(width, classes), weight)
-                              for kind, classes, weight in sizes.source_labels]
+                              for kind, classes, weight in shape.target.source_labels]
     if ctc:
-        parts.append(Transcript("ctc", CtcHead(width, sizes.ctc_symbols), ctc))
+        parts.append(Transcript("ctc", CtcHead(width, transcript or shape.source.transcript), ctc))
     if language:
-        parts.append(Language("language", OutputLayer(width, sizes.source_symbols), language))
-    return Auxiliaries(parts, balance_weight=balance_weight)
+        parts.append(Language("language", OutputLayer(width, shape.source.symbols), language))
+    return Auxiliaries(parts)
 
 
 def num_parameters(model: nn.Module) -> int:

@@ -19,12 +19,12 @@ from benchmarks.systems import (
     Shape,
     TrainingSystem,
 )
+from seq2seq_suite import shapes
 from seq2seq_suite.config import Training
 from seq2seq_suite.config_backbone import Backbone
 from seq2seq_suite.data.batching import Bucketed, collate
 from seq2seq_suite.model.build import build_model
 from seq2seq_suite.model.seq2seq import Seq2Seq
-from seq2seq_suite.sizes import Sizes
 from seq2seq_suite.strategies.autoregressive import Autoregressive, AutoregressiveOptions
 from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.training.optimizer import build_optimizer, learning_rate, set_rate
@@ -36,13 +36,14 @@ def build(shape: Shape) -> Seq2Seq:
     backbone = Backbone(width=shape.width, feed_forward_width=shape.feed_forward, num_heads=shape.heads,
                         encoder_layers=shape.layers, decoder_layers=shape.layers, dropout=shape.dropout,
                         norm_placement="post", max_positions=512)
-    model = build_model(backbone, Sizes(shape.vocabulary, shape.vocabulary))
+    symbols = shape.vocabulary
+    model = build_model(backbone, shapes.Shape(shapes.TokenShape(symbols), shapes.TargetShape(symbols)))
     model.frontend.embedding = model.embedding
     return model
 
 
 def _strategy(label_smoothing: float = 0.0) -> Autoregressive:
-    return Autoregressive(AutoregressiveOptions(label_smoothing=label_smoothing), Sizes(0, 0), 0)
+    return Autoregressive(AutoregressiveOptions(label_smoothing=label_smoothing), shapes.TargetShape(0), 0)
 
 
 def training(shape: Shape, precision: str, corpus: Corpus, seed: int) -> TrainingSystem:

@@ -48,7 +48,7 @@ def examine(config: Config, splits: dict[str, list[Example]], encoded: dict[str,
         rows.append((split, _describe_lengths(items)))
     rows += _unknown(encoded, warnings)
     rows += _overlap(splits, warnings)
-    if predictor.task.sizes().has_source:  # texts that are judged have no limit
+    if predictor.model.frontend is not None:  # texts that are judged have no limit
         rows += _gold_outputs(splits, encoded, predictor, warnings)
     rows += _plan(config, encoded["train"], batches, warnings)
     rows += _limits(encoded, predictor)

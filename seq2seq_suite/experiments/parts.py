@@ -29,7 +29,7 @@ from seq2seq_suite.experiments.prepare import (
 )
 from seq2seq_suite.files import atomic_write_text
 from seq2seq_suite.model.seq2seq import Seq2Seq
-from seq2seq_suite.sizes import Sizes
+from seq2seq_suite.shapes import Shape
 from seq2seq_suite.strategies.learner import JointLearner, Learner
 from seq2seq_suite.tasks import open_task
 from seq2seq_suite.tasks.base import Task
@@ -92,11 +92,11 @@ def build_predictors(config: Config, tasks: Mapping[str, Task], *, ranks: Ranks,
                      ) -> tuple[Learner | JointLearner, dict[str, Predictor]]:
     """What is trained, with fresh weights, and how to predict with it; several tasks share what they can."""
     predictors: dict[str, Predictor] = {}
-    like: list[tuple[Sizes, Seq2Seq]] = []
+    like: list[tuple[Shape, Seq2Seq]] = []
     for name, task in tasks.items():
         own = config.tasks.get(name, config)
         predictors[name] = replace(build_predictor(own, task, device=device, like=like), ranks=ranks)
-        like.append((task.sizes(), predictors[name].model))
+        like.append((task.shape(), predictors[name].model))
     if not config.tasks:
         return next(iter(predictors.values())).learner, predictors
     return JointLearner({name: predictor.learner for name, predictor in predictors.items()},

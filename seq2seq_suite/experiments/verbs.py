@@ -234,12 +234,12 @@ def _look_at_rescorer(config: Config, vocabulary: Path | None = None) -> None:
     if theirs.task != config.task:
         raise ConfigError(f"search.rescorer: its task is {theirs.task}", expected=f"task {config.task}", **place)
     expected = "an autoregressive run whose decoder is not guided by a constraint"
-    if theirs.strategy.kind != "autoregressive":
+    if theirs.in_parallel:
         raise ConfigError(f"search.rescorer: its strategy is {theirs.strategy.kind}", expected=expected, **place)
     weights.best(other)
     task = open_task(theirs.task, theirs)
     task.load(other / "vocabulary")
-    if task.sizes().num_focus:
+    if task.shape().target.num_focus:
         raise ConfigError(f"search.rescorer: its decoder is guided, as that of task {task.name} is", expected=expected,
                           **place)
     if vocabulary is None:

@@ -203,9 +203,9 @@ def dropout(drop: Function, _: Function) -> Function:
 
 def feed_forward(network: Function, before: Function) -> Function:
     """`feed_forward(x, w1, b1, w2, b2)` of networks with ReLU."""
-    def forward(part: Any, x: Tensor, mask: Tensor | None = None, balance: Any = None) -> Tensor:
+    def forward(part: Any, x: Tensor, mask: Tensor | None = None) -> Tensor:
         if part.gated or part.activation is not functional.relu:
-            return before(part, x, mask, balance)
+            return before(part, x, mask)
         return network(x, part.inner.weight, part.inner.bias, part.outer.weight, part.outer.bias)
     return forward
 
@@ -213,10 +213,9 @@ def feed_forward(network: Function, before: Function) -> Function:
 def residual(residual: Function, before: Function) -> Function:
     """`residual(x, sublayer, norm, placement)` around each sub-layer."""
     def forward(layer: Any, x: Tensor, visible: Tensor | None, mask: Tensor | None = None, *, cache: Any = None,
-                memory: Any = None, memory_visible: Tensor | None = None, balance: Any = None) -> Any:
+                memory: Any = None, memory_visible: Tensor | None = None) -> Any:
         if layer.convolution is not None:
-            return before(layer, x, visible, mask, cache=cache, memory=memory, memory_visible=memory_visible,
-                          balance=balance)
+            return before(layer, x, visible, mask, cache=cache, memory=memory, memory_visible=memory_visible)
         past = [cache]
 
         def around(part: Any, x: Tensor, sublayer: Function) -> Tensor:
@@ -229,7 +228,7 @@ def residual(residual: Function, before: Function) -> Function:
         x = around(layer.attention_residual, x, attend)
         if layer.cross_attention is not None:
             x = around(layer.cross_residual, x, lambda y: layer.cross_attention.cross(y, memory, memory_visible))
-        return around(layer.feed_forward_residual, x, lambda y: layer.feed_forward(y, mask, balance)), past[0]
+        return around(layer.feed_forward_residual, x, lambda y: layer.feed_forward(y, mask)), past[0]
     return forward
 
 
@@ -245,10 +244,9 @@ def encoder_block(block: Function, before: Function) -> Function:
 def decoder_block(block: Function, before: Function) -> Function:
     """`decoder_block(x, memory, visible, memory_mask, parts, placement)` where nothing is cached."""
     def forward(layer: Any, x: Tensor, visible: Tensor | None, mask: Tensor | None = None, *, cache: Any = None,
-                memory: Any = None, memory_visible: Tensor | None = None, balance: Any = None) -> Any:
+                memory: Any = None, memory_visible: Tensor | None = None) -> Any:
         if layer.cross_attention is None or layer.convolution is not None or cache is not None:
-            return before(layer, x, visible, mask, cache=cache, memory=memory, memory_visible=memory_visible,
-                          balance=balance)
+            return before(layer, x, visible, mask, cache=cache, memory=memory, memory_visible=memory_visible)
         return block(x, memory.of, _whole(visible, x.size(0), x.size(1), x.size(1)), memory_visible.squeeze(1),
                      _parts(layer, mask, memory), _placement(layer.attention_residual)), None
     return forward

@@ -72,7 +72,7 @@ class TransformerDecoder(nn.Module):
         return Cache((empty,) * len(self.layers))
 
     def forward(self, x: Tensor, visible: Tensor | None, memory: CrossKeysValues | None, cache: Cache | None = None,
-                *, mask: Tensor | None = None, balance: list[Tensor] | None = None) -> tuple[Tensor, Cache | None]:
+                *, mask: Tensor | None = None) -> tuple[Tensor, Cache | None]:
         """Hidden states of the target.
 
         Args:
@@ -81,21 +81,19 @@ class TransformerDecoder(nn.Module):
             memory: from `remember`, of B sentences; N is a multiple of B, a sentence's beams side by side.
             cache: of earlier positions; passed in and returned, never kept.
             mask: (N,T) of real positions, needed in training by norms over the batch and by experts.
-            balance: gets the load-balance losses of the layers' experts, if there are any.
 
         Returns:
             (N,T,D) and the cache with these positions added, None if there was none.
         """
-        x, cache = self.through_layers(x, visible, memory, cache, mask, balance)
+        x, cache = self.through_layers(x, visible, memory, cache, mask)
         return x if self.norm is None else self.norm(x, mask), cache
 
     def through_layers(self, x: Tensor, visible: Tensor | None, memory: CrossKeysValues | None, cache: Cache | None,
-                       mask: Tensor | None, balance: list[Tensor] | None) -> tuple[Tensor, Cache | None]:
+                       mask: Tensor | None) -> tuple[Tensor, Cache | None]:
         """`forward` without the last norm."""
         caches = []
         for number, layer in enumerate(self.layers):
-            x, past = layer(x, visible, mask, balance=balance,
-                            cache=cache.layers[number] if cache is not None else None,
+            x, past = layer(x, visible, mask, cache=cache.layers[number] if cache is not None else None,
                             memory=memory.layers[number] if memory is not None else None,
                             memory_visible=memory.visible if memory is not None else None)
             caches.append(past)

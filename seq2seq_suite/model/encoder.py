@@ -30,5 +30,5 @@ class TransformerEncoder(nn.Module):
         """x (B,S,D) after all layers, each position looking at the real ones."""
         visible = states.mask.unsqueeze(1)
         for layer in self.layers:
-            x, _ = layer(x, visible, states.mask, balance=states.balance)
+            x, _ = layer(x, visible, states.mask)
         return x

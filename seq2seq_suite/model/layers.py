@@ -53,8 +53,8 @@ class FeedForward(nn.Module):
         self.inner = nn.Linear(shape.width, 2 * hidden if self.gated else hidden, bias=not self.gated)
         self.outer = nn.Linear(hidden, shape.width, bias=not self.gated)
 
-    def forward(self, x: Tensor, mask: Tensor | None = None, balance: list[Tensor] | None = None) -> Tensor:
-        """(...,D) -> (...,D); `mask` and `balance` are for those that choose between experts."""
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """(...,D) -> (...,D); `mask` is for networks that choose between experts."""
         if not self.gated:
             return self.outer(self.activation(self.inner(x)))
         gate, value = self.inner(x).chunk(2, dim=-1)
@@ -112,8 +112,7 @@ class TransformerLayer(nn.Module):
 
     def forward(self, x: Tensor, visible: Tensor | None, mask: Tensor | None = None, *,
                 cache: KeysValues | None = None, memory: KeysValues | None = None,
-                memory_visible: Tensor | None = None, balance: list[Tensor] | None = None
-                ) -> tuple[Tensor, KeysValues | None]:
+                memory_visible: Tensor | None = None) -> tuple[Tensor, KeysValues | None]:
         """One layer.
 
         Args:
@@ -122,7 +121,6 @@ class TransformerLayer(nn.Module):
             mask: (N,T) of real positions.
             cache: keys and values of earlier positions.
             memory, memory_visible: as of `MultiHeadAttention.cross`.
-            balance: gets the load-balance loss of the layer's experts, if it has any.
 
         Returns:
             (N,T,D), and the cache with these positions added (None if there was none).
@@ -135,7 +133,7 @@ class TransformerLayer(nn.Module):
         if self.cross_attention is not None:
             y = self.cross_attention.cross(self.cross_residual.before(x, mask), memory, memory_visible)
             x = self.cross_residual.after(x, y, mask)
-        y = self.feed_forward(self.feed_forward_residual.before(x, mask), mask, balance)
+        y = self.feed_forward(self.feed_forward_residual.before(x, mask), mask)
         return self.feed_forward_residual.after(x, y, mask), cache
 
 

@@ -30,7 +30,7 @@ class PrefixSeq2Seq(Seq2Seq):
         """The source as the decoder sees it, with its keys and values."""
         visible = causal(states.values.size(1), device=states.values.device)
         values, past = self.decoder(states.values, visible, None, self.decoder.new_cache(states.values),
-                                    mask=states.mask, balance=states.balance)
+                                    mask=states.mask)
         return PrefixStates(values, states.mask, past=past)
 
     def new_cache(self, memory: Memory) -> Cache:

@@ -16,7 +16,6 @@ from seq2seq_suite.model.guide import Guide
 from seq2seq_suite.model.layers import causal
 from seq2seq_suite.model.output import LogitTerm, OutputLayer
 from seq2seq_suite.model.pointer import Pointer, smoothed_cross_entropy
-from seq2seq_suite.model.variants.experts import MixtureOfExperts
 from seq2seq_suite.model.variants.factorised import FactorisedEmbedding
 from seq2seq_suite.types import Batch, States
 
@@ -66,7 +65,6 @@ class Seq2Seq(nn.Module):
         self.guide, self.pointer = guide, pointer
         self.tag = nn.Parameter(torch.randn(embedding.embedding_dim) * 0.02) if has_tag else None
         self.scale = math.sqrt(embedding.embedding_dim)
-        self.has_experts = any(isinstance(part, MixtureOfExperts) for part in self.modules())
 
     def forward(self, source: Tensor, source_mask: Tensor, target_in: Tensor, *, focus: Tensor | None = None,
                 context: Tensor | None = None) -> Tensor:
@@ -91,16 +89,14 @@ class Seq2Seq(nn.Module):
 
     def encode_source(self, source: Tensor, source_mask: Tensor) -> States:
         """`encode` of a source and its mask."""
-        balance: list[Tensor] | None = [] if self.learns_balance() else None
         if self.frontend is None:
             nothing = source_mask[:, :0]
-            return States(self.output.bias.new_zeros(*nothing.shape, self.decoder.shape.width), nothing,
-                          balance=balance)
-        states = replace(self.frontend(source, source_mask), balance=balance)
+            return States(self.output.bias.new_zeros(*nothing.shape, self.decoder.shape.width), nothing)
+        states = self.frontend(source, source_mask)
         if self.tag is not None:
             states = replace(states, values=states.values + self.tag.to(states.values.dtype))
         symbols = tokens_of(source) if self.pointer is not None else None
-        return replace(self.read(states), symbols=symbols, balance=balance)
+        return replace(self.read(states), symbols=symbols)
 
     def read(self, states: States) -> States:
         """Embedded source -> vectors that have seen each other."""
@@ -118,10 +114,6 @@ class Seq2Seq(nn.Module):
     def written(self, cache: Cache, memory: Memory) -> int:
         """Target symbols in a cache."""
         return cache.length
-
-    def learns_balance(self) -> bool:
-        """Whether a pass now leaves load-balance losses in its states: there are experts, and gradients."""
-        return self.has_experts and torch.is_grad_enabled()
 
     def embed(self, symbols: Tensor, memory: Memory, *, offset: int | Tensor = 0, focus: Tensor | None = None,
               context: Tensor | None = None) -> Tensor:
@@ -152,9 +144,7 @@ class Seq2Seq(nn.Module):
     def decode(self, x: Tensor, visible: Tensor | None, memory: Memory, cache: Cache | None = None,
                *, mask: Tensor | None = None) -> tuple[Tensor, Cache | None]:
         """Hidden states (N,T,D) of embedded input (N,T,D); see `TransformerDecoder.forward`."""
-        # A first pass without gradients, whose outputs the second one reads, leaves no losses behind.
-        balance = memory.states.balance if self.learns_balance() else None
-        return self.decoder(x, visible, memory.cross, cache, mask=mask, balance=balance)
+        return self.decoder(x, visible, memory.cross, cache, mask=mask)
 
     def logits(self, hidden: Tensor, memory: Memory) -> Tensor:
         """(N,T,V) unnormalised log-probabilities of the symbols after hidden states (N,T,D)."""

@@ -11,7 +11,7 @@ from seq2seq_suite import kernels
 from seq2seq_suite.config_section import Fraction, ShareOrNone
 from seq2seq_suite.model.layers import causal
 from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
-from seq2seq_suite.sizes import Sizes
+from seq2seq_suite.shapes import TargetShape
 from seq2seq_suite.strategies.auxiliary import Auxiliaries
 from seq2seq_suite.strategies.base import NO_WINDOW, Strategy, WithSource
 from seq2seq_suite.strategies.ctc_prefixes import Prefixes, ctc_greedy
@@ -44,14 +44,14 @@ class Autoregressive(Strategy):
     uses = ("beam_size", "num_hypotheses", "rescorer", "length_penalty", "sampling", "temperature", "top_k", "top_p",
             "ctc_weight")
 
-    def __init__(self, options: AutoregressiveOptions, sizes: Sizes, width: int,
+    def __init__(self, options: AutoregressiveOptions, target: TargetShape, width: int,
                  auxiliaries: Auxiliaries | None = None):
-        super().__init__(options, sizes, width, auxiliaries)
+        super().__init__(options, target, width, auxiliaries)
         self.greedy, self.beam = kernels.chosen("greedy"), kernels.chosen("beam")
 
-    def counts(self, model: Seq2Seq, batch: Batch) -> dict[str, int]:
+    def counts(self, batch: Batch) -> dict[str, int]:
         counts = {"cross_entropy": int((batch.target_mask & ~batch.given).sum())}
-        return counts | self.auxiliaries.counts(model, batch)
+        return counts | self.auxiliaries.counts(batch)
 
     def loss(self, model: Seq2Seq, batch: Batch) -> Loss:
         """Summed cross-entropy of target symbols, and what the encoder learns besides."""
@@ -63,7 +63,7 @@ class Autoregressive(Strategy):
         asked = batch.target_mask & ~batch.given
         total = model.cross_entropy(hidden, memory, batch.target, asked, self.options.label_smoothing)
         own = Loss({"cross_entropy": total}, {"cross_entropy": int(asked.sum())}, {"cross_entropy": 1.0})
-        return self.auxiliaries.added(own, model, batch, memory.states)
+        return self.auxiliaries.added(own, batch, memory.states)
 
     @torch.inference_mode()
     def generate(self, model: Seq2Seq, batch: Batch, *, options: SearchOptions, limit: Tensor,

@@ -7,13 +7,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
-import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from seq2seq_suite.model.frontends import tokens_of
 from seq2seq_suite.model.output import OutputLayer
-from seq2seq_suite.model.seq2seq import Seq2Seq
 from seq2seq_suite.strategies.ctc_head import BLANK, CtcHead
 from seq2seq_suite.types import Batch, Hypothesis, Loss, States
 
@@ -105,36 +103,23 @@ class Language(Auxiliary):
 
 
 class Auxiliaries(nn.ModuleDict):
-    """All that is learned beside the target, by name.
+    """All that is learned beside the target, by name."""
 
-    The load-balance losses of a batch's layers are added up, as in Fedus et al. 2021, section 2.2. Of several batches
-    each counts as much as it has target symbols.
-
-    Args:
-        parts: the losses.
-        balance_weight: of the load-balance loss of layers of experts.
-    """
-
-    def __init__(self, parts: Iterable[Auxiliary] = (), *, balance_weight: float = 0.0):
+    def __init__(self, parts: Iterable[Auxiliary] = ()):
         super().__init__({part.name: part for part in parts})
-        self.balance_weight = balance_weight
 
-    def counts(self, model: Seq2Seq, batch: Batch) -> dict[str, int]:
+    def counts(self, batch: Batch) -> dict[str, int]:
         """The counts that `added` will give."""
-        counts = {name: part.count(batch) for name, part in self.items() if part.is_in(batch)}
-        return counts | ({"balance": int(batch.target_mask.sum())} if model.learns_balance() else {})
+        return {name: part.count(batch) for name, part in self.items() if part.is_in(batch)}
 
-    def added(self, loss: Loss, model: Seq2Seq, batch: Batch, states: States) -> Loss:
-        """The target's loss with the others; `states` are the encoder's output, and the decoder has read them."""
-        sums, weights, counts = dict(loss.sums), dict(loss.weights), loss.counts | self.counts(model, batch)
+    def added(self, loss: Loss, batch: Batch, states: States) -> Loss:
+        """The target's loss with the others; `states` are the encoder's output."""
+        sums, weights, counts = dict(loss.sums), dict(loss.weights), loss.counts | self.counts(batch)
         for name, part in self.items():
             if part.is_in(batch):
                 sums[name], weights[name] = part.loss(states, batch), part.weight
                 if part.takes_share:
                     weights |= {own: weights[own] * (1.0 - part.weight) for own in loss.weights}
-        if model.learns_balance():
-            sums["balance"] = counts["balance"] * torch.stack(states.balance).sum()
-            weights["balance"] = self.balance_weight
         return Loss(sums, counts, weights)
 
     def annotated(self, found: Sequence[list[Hypothesis]], states: States) -> list[list[Hypothesis]]:

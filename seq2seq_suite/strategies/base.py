@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from seq2seq_suite.config_section import Fraction, NotNegativeFloat, Section
 from seq2seq_suite.model.seq2seq import Seq2Seq
-from seq2seq_suite.sizes import Sizes
+from seq2seq_suite.shapes import TargetShape
 from seq2seq_suite.strategies.auxiliary import Auxiliaries
 from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.types import Batch, Constraint, Hypothesis, Loss
@@ -95,7 +95,7 @@ class Strategy(nn.Module, ABC):
 
     Args:
         options: of the class `Options`.
-        sizes: what the task asks of model and strategy.
+        target: what the task's target asks.
         width: D of the model.
         auxiliaries: what is learned besides; None for nothing.
     """
@@ -106,13 +106,14 @@ class Strategy(nn.Module, ABC):
     uses: ClassVar[tuple[str, ...]] = ()  # keys of `search` that only some strategies read
     in_parallel: ClassVar[bool] = True  # or symbol by symbol, from left to right
 
-    def __init__(self, options: StrategyOptions, sizes: Sizes, width: int, auxiliaries: Auxiliaries | None = None):
+    def __init__(self, options: StrategyOptions, target: TargetShape, width: int,
+                 auxiliaries: Auxiliaries | None = None):
         super().__init__()
         self.options, self.auxiliaries = options, auxiliaries or Auxiliaries()
         self.fraction_done = 0.0  # share of the training that is over; the trainer sets it before each update
 
     @abstractmethod
-    def counts(self, model: Seq2Seq, batch: Batch) -> dict[str, int]:
+    def counts(self, batch: Batch) -> dict[str, int]:
         """The counts that `loss` will give, known before any computation."""
 
     @abstractmethod

@@ -9,7 +9,7 @@ from torch.nn import functional
 from seq2seq_suite.model.layers import causal
 from seq2seq_suite.model.picture import plane_at
 from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
-from seq2seq_suite.sizes import GROUP, BoxOptions, Sizes
+from seq2seq_suite.shapes import GROUP, BoxShape
 from seq2seq_suite.strategies.autoregressive import Autoregressive, AutoregressiveOptions, shift_right
 from seq2seq_suite.strategies.auxiliary import Auxiliaries
 from seq2seq_suite.strategies.search import NEVER, SearchOptions
@@ -32,17 +32,17 @@ class Boxes(Autoregressive):
     writes = ("objects",)
     uses = ()
 
-    def __init__(self, options: AutoregressiveOptions, sizes: Sizes, width: int,
+    def __init__(self, options: AutoregressiveOptions, target: BoxShape, width: int,
                  auxiliaries: Auxiliaries | None = None):
-        super().__init__(options, sizes, width, auxiliaries)
-        self.boxes = sizes.boxes
+        super().__init__(options, target, width, auxiliaries)
+        self.boxes = target
 
-    def counts(self, model: Seq2Seq, batch: Batch) -> dict[str, int]:
+    def counts(self, batch: Batch) -> dict[str, int]:
         """The counts that `loss` will give: coordinates and classes."""
         asked = (batch.target_mask & ~batch.given)[:, : GROUP * self.boxes.instances]
         classes = asked[:, GROUP - 1 :: GROUP].sum()
         counts = {"coordinates": max(1, int(asked.sum() - classes)), "classes": int(classes)}
-        return counts | self.auxiliaries.counts(model, batch)
+        return counts | self.auxiliaries.counts(batch)
 
     def loss(self, model: Seq2Seq, batch: Batch) -> Loss:
         """Summed cross-entropy of coordinates and of classes."""
@@ -60,8 +60,8 @@ class Boxes(Autoregressive):
         wrong = -logits[:, :, -1, first_label:].log_softmax(-1).gather(-1, labels.unsqueeze(-1)).squeeze(-1)
         wrong = torch.where(labels == self.boxes.labels, self.boxes.noise_weight * wrong, wrong)
         sums = {"coordinates": missed[asked[:, :, :-1]].sum(), "classes": wrong[asked[:, :, -1]].sum()}
-        own = Loss(sums, self.counts(model, batch), {"coordinates": 1.0, "classes": 1.0})
-        return self.auxiliaries.added(own, model, batch, memory.states)
+        own = Loss(sums, self.counts(batch), {"coordinates": 1.0, "classes": 1.0})
+        return self.auxiliaries.added(own, batch, memory.states)
 
     @torch.inference_mode()
     def generate(self, model: Seq2Seq, batch: Batch, *, options: SearchOptions, limit: Tensor,
@@ -109,7 +109,7 @@ class Boxes(Autoregressive):
         return model.decode(x, causal(previous.size(1), device=previous.device), memory, mask=batch.target_mask)[0]
 
 
-def box_position(groups: Tensor, options: BoxOptions, width: int) -> Tensor:
+def box_position(groups: Tensor, options: BoxShape, width: int) -> Tensor:
     """Before each symbol of a group, where its box stands as far as it is written, in the plane of the patches.
 
         y1: nowhere    x1: row y1    y2: y1, x1    x2: (y1 + y2) / 2, x1    class: (y1 + y2) / 2, (x1 + x2) / 2
@@ -131,7 +131,7 @@ def box_position(groups: Tensor, options: BoxOptions, width: int) -> Tensor:
     return torch.cat((functional.pad(down, (0, 0, 1, 0)), functional.pad(across, (0, 0, 2, 0))), -1)
 
 
-def gaussian_targets(places: Tensor, options: BoxOptions) -> Tensor:
+def gaussian_targets(places: Tensor, options: BoxShape) -> Tensor:
     """(...,bins) soft targets around bins (...)."""
     distance = (torch.arange(options.bins, device=places.device) - places.unsqueeze(-1)).float()
     if not options.smoothing:

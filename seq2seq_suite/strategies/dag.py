@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from seq2seq_suite.config_section import Positive, PositiveFloat
 from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
-from seq2seq_suite.sizes import Sizes
+from seq2seq_suite.shapes import TargetShape
 from seq2seq_suite.strategies.agreement import Agreement, graph_disagreement
 from seq2seq_suite.strategies.auxiliary import Auxiliaries
 from seq2seq_suite.strategies.constrained import cut_at_end
@@ -94,8 +94,8 @@ class Dag(Parallel):
     writes = ("text",)
     uses = ("beam_size", "num_hypotheses", "rescorer", "length_penalty", "lookahead")
 
-    def __init__(self, options: DagOptions, sizes: Sizes, width: int, auxiliaries: Auxiliaries | None = None):
-        super().__init__(options, sizes, width, auxiliaries)
+    def __init__(self, options: DagOptions, target: TargetShape, width: int, auxiliaries: Auxiliaries | None = None):
+        super().__init__(options, target, width, auxiliaries)
         self.links = Links(width, options.link_heads)
 
     def own_counts(self, batch: Batch) -> dict[str, int]:

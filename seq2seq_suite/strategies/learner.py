@@ -6,9 +6,11 @@ import itertools
 from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
+import torch
 from torch import Tensor, nn
 
 from seq2seq_suite.model.seq2seq import Seq2Seq
+from seq2seq_suite.model.variants.experts import MixtureOfExperts, load_balances
 from seq2seq_suite.strategies.base import Strategy
 from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.types import Batch, Constraint, Hypothesis, Loss
@@ -35,22 +37,35 @@ class Trained(nn.Module):
 class Learner(Trained):
     """A model and the strategy that it learns and predicts by; `learner(batch)` is the loss.
 
+    The load-balance losses of a batch's layers of experts are added up, as in Fedus et al. 2021, section 2.2. Of
+    several batches each counts as much as it has target symbols.
+
     Args:
         model: encoder and decoder.
         strategy: with its heads.
+        balance_weight: of the load-balance loss.
     """
 
-    def __init__(self, model: Seq2Seq, strategy: Strategy):
+    def __init__(self, model: Seq2Seq, strategy: Strategy, *, balance_weight: float = 0.0):
         super().__init__()
-        self.model, self.strategy = model, strategy
+        self.model, self.strategy, self.balance_weight = model, strategy, balance_weight
+        self.has_experts = any(isinstance(part, MixtureOfExperts) for part in model.modules())
 
     def forward(self, batch: Batch) -> Loss:
         """Named sums and counts over a batch."""
-        return self.strategy.loss(self.model, batch)
+        with load_balances() as balances:
+            loss = self.strategy.loss(self.model, batch)
+        if not balances:
+            return loss
+        counts = self.counts(batch)
+        return Loss({**loss.sums, "balance": counts["balance"] * torch.stack(balances).sum()}, counts,
+                    {**loss.weights, "balance": self.balance_weight})
 
     def counts(self, batch: Batch) -> dict[str, int]:
         """The counts that the loss will have, known before any computation."""
-        return self.strategy.counts(self.model, batch)
+        counts = self.strategy.counts(batch)
+        balances = self.has_experts and torch.is_grad_enabled()
+        return {**counts, "balance": int(batch.target_mask.sum())} if balances else counts
 
     def generate(self, batch: Batch, *, options: SearchOptions, limit: Tensor, constraint: Constraint | None = None
                  ) -> list[list[Hypothesis]]:

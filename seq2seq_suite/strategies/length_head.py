@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from seq2seq_suite.config_section import Fraction, NotNegativeFloat
 from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
-from seq2seq_suite.sizes import Sizes
+from seq2seq_suite.shapes import TargetShape
 from seq2seq_suite.strategies.auxiliary import Auxiliaries
 from seq2seq_suite.strategies.constrained import constrained_argmax, exact_lengths
 from seq2seq_suite.strategies.log_probs import likeliest
@@ -80,8 +80,9 @@ class LengthHead(Parallel):
     writes = ("text", "trees", "tags", "labels")
     uses = ("beam_size", "num_hypotheses", "rescorer")
 
-    def __init__(self, options: LengthHeadOptions, sizes: Sizes, width: int, auxiliaries: Auxiliaries | None = None):
-        super().__init__(options, sizes, width, auxiliaries)
+    def __init__(self, options: LengthHeadOptions, target: TargetShape, width: int,
+                 auxiliaries: Auxiliaries | None = None):
+        super().__init__(options, target, width, auxiliaries)
         self.head = LengthClassifier(width, options.length_ratio)
 
     def own_counts(self, batch: Batch) -> dict[str, int]:

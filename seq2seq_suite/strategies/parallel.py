@@ -78,8 +78,8 @@ class Parallel(Strategy):
 
     # -- what a strategy offers ---------------------------------------------------------------------------------
 
-    def counts(self, model: Seq2Seq, batch: Batch) -> dict[str, int]:
-        return self.own_counts(batch) | self.auxiliaries.counts(model, batch)
+    def counts(self, batch: Batch) -> dict[str, int]:
+        return self.own_counts(batch) | self.auxiliaries.counts(batch)
 
     def loss(self, model: Seq2Seq, batch: Batch) -> Loss:
         """The strategy's own loss, and what the encoder learns besides."""
@@ -89,7 +89,7 @@ class Parallel(Strategy):
         symbols, revealed = self.glance(model, memory, batch, vectors, mask)
         hidden = self.hidden(model, memory, vectors, mask, symbols, revealed)
         own = self.own_loss(model, memory, batch, hidden, mask, revealed)
-        return self.auxiliaries.added(own, model, batch, states)
+        return self.auxiliaries.added(own, batch, states)
 
     @torch.inference_mode()
     def generate(self, model: Seq2Seq, batch: Batch, *, options: SearchOptions, limit: Tensor,

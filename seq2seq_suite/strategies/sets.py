@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
-from seq2seq_suite.sizes import Sizes
+from seq2seq_suite.shapes import SetShape
 from seq2seq_suite.strategies.autoregressive import Autoregressive, AutoregressiveOptions, shift_right
 from seq2seq_suite.strategies.auxiliary import Auxiliaries
 from seq2seq_suite.strategies.search import SearchOptions
@@ -120,20 +120,20 @@ class Sets(Autoregressive):
 
     writes = ("labels",)
 
-    def __init__(self, options: AutoregressiveOptions, sizes: Sizes, width: int,
+    def __init__(self, options: AutoregressiveOptions, target: SetShape, width: int,
                  auxiliaries: Auxiliaries | None = None):
-        super().__init__(options, sizes, width, auxiliaries)
-        self.sets = sizes.sets
-        self.head = LabelHead(width, sizes.target_symbols, label_wise=self.sets.head == "label_wise",
+        super().__init__(options, target, width, auxiliaries)
+        self.sets = target
+        self.head = LabelHead(width, target.symbols, label_wise=self.sets.head == "label_wise",
                               pointer=self.sets.pointer) if self.sets.head else None
 
-    def counts(self, model: Seq2Seq, batch: Batch) -> dict[str, int]:
+    def counts(self, batch: Batch) -> dict[str, int]:
         """The counts that `loss` will give: target symbols, and examples for the label head."""
         name = "set" if self.sets.order == "free" else "cross_entropy"
         counts = {name: int(batch.target_mask.sum())}
         if self.head is not None and self.sets.head_weight:
             counts["label_head"] = batch.target.size(0)
-        return counts | self.auxiliaries.counts(model, batch)
+        return counts | self.auxiliaries.counts(batch)
 
     def loss(self, model: Seq2Seq, batch: Batch) -> Loss:
         """The sequence's or the set's loss, and the label head's binary cross-entropy."""
@@ -148,7 +148,7 @@ class Sets(Autoregressive):
         if found is not None and self.sets.head_weight:
             sums["label_head"] = self.head.loss(found, batch.target, batch.target_mask)
             weights["label_head"] = self.sets.head_weight
-        return self.auxiliaries.added(Loss(sums, self.counts(model, batch), weights), model, batch, memory.states)
+        return self.auxiliaries.added(Loss(sums, self.counts(batch), weights), batch, memory.states)
 
     @torch.inference_mode()
     def generate(self, model: Seq2Seq, batch: Batch, *, options: SearchOptions, limit: Tensor,

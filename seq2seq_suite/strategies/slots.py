@@ -12,7 +12,7 @@ from torch.nn import functional
 from seq2seq_suite.config_section import Few, NotNegativeFloat
 from seq2seq_suite.model.picture import plane
 from seq2seq_suite.model.seq2seq import Seq2Seq
-from seq2seq_suite.sizes import GROUP, Sizes
+from seq2seq_suite.shapes import GROUP, BoxShape
 from seq2seq_suite.strategies.auxiliary import Auxiliaries
 from seq2seq_suite.strategies.base import IN_PARALLEL, NO_WINDOW, Strategy, StrategyOptions
 from seq2seq_suite.strategies.boxes import gaussian_targets
@@ -76,17 +76,17 @@ class Slots(Strategy):
     writes = ("objects",)
     needs = (*IN_PARALLEL, NO_WINDOW)
 
-    def __init__(self, options: SlotsOptions, sizes: Sizes, width: int, auxiliaries: Auxiliaries | None = None):
-        super().__init__(options, sizes, width, auxiliaries)
-        self.boxes, self.first_label = sizes.boxes, len(SPECIALS) + sizes.boxes.bins
-        self.head = SlotGrid(width, options.grid, sizes.picture_rows)
+    def __init__(self, options: SlotsOptions, target: BoxShape, width: int, auxiliaries: Auxiliaries | None = None):
+        super().__init__(options, target, width, auxiliaries)
+        self.boxes, self.first_label = target, len(SPECIALS) + target.bins
+        self.head = SlotGrid(width, options.grid, target.rows)
 
-    def counts(self, model: Seq2Seq, batch: Batch) -> dict[str, int]:
+    def counts(self, batch: Batch) -> dict[str, int]:
         """The counts that `loss` will give: coordinates of objects, and classes, noise by its weight."""
         objects = int(self._targets(batch)[1].sum())
         noise = self.boxes.noise_weight * (batch.target.size(0) * math.prod(self.options.grid) - objects)
         counts = {"coordinates": max(1, (GROUP - 1) * objects), "classes": max(1, objects + round(noise))}
-        return counts | self.auxiliaries.counts(model, batch)
+        return counts | self.auxiliaries.counts(batch)
 
     def loss(self, model: Seq2Seq, batch: Batch) -> Loss:
         """Summed cross-entropy of coordinates and of classes, under the best matching."""
@@ -107,8 +107,8 @@ class Slots(Strategy):
         taken[chosen[:2]] = True
         sums = {"coordinates": missed_BNK[chosen].sum(),
                 "classes": wrong_BNK[chosen].sum() + noise.masked_fill(taken, 0.0).sum()}
-        own = Loss(sums, self.counts(model, batch), {"coordinates": 1.0, "classes": 1.0})
-        return self.auxiliaries.added(own, model, batch, states)
+        own = Loss(sums, self.counts(batch), {"coordinates": 1.0, "classes": 1.0})
+        return self.auxiliaries.added(own, batch, states)
 
     def _logits(self, model: Seq2Seq, states: States) -> Tensor:
         """(B,N,5,V) float32."""

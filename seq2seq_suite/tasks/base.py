@@ -14,7 +14,7 @@ from seq2seq_suite.config_section import Section
 from seq2seq_suite.data.formats import Row
 from seq2seq_suite.data.options import Data
 from seq2seq_suite.files import read_lines
-from seq2seq_suite.sizes import Sizes
+from seq2seq_suite.shapes import Shape, SourceShape, TargetShape
 from seq2seq_suite.tasks.reading import place_of, read_examples
 from seq2seq_suite.types import END, Constraint, DataError, Encoded, Example, Hypothesis, Score
 
@@ -42,13 +42,13 @@ class Field(ABC):
     def load(self, folder: Path) -> None:
         """Read what `save` wrote; raises DataError."""
 
-    @abstractmethod
-    def sizes(self) -> dict[str, Any]:
-        """What it asks of the model: some of the fields of `Sizes`."""
-
 
 class Source(Field):
     """What a task reads."""
+
+    @abstractmethod
+    def shape(self) -> SourceShape:
+        """What it asks of the front-end."""
 
     def from_text(self, text: str, place: Place) -> Any:
         """A value out of a line that a user typed; raises DataError."""
@@ -73,6 +73,10 @@ class Source(Field):
 
 class Target(Field):
     """What a task writes."""
+
+    @abstractmethod
+    def shape(self) -> TargetShape:
+        """What it asks of decoder and strategy."""
 
     @abstractmethod
     def symbols(self, reference: Any) -> list[str]:
@@ -191,9 +195,9 @@ class Task(ABC):
         self.source.load(folder)
         self.target.load(folder)
 
-    def sizes(self) -> Sizes:
+    def shape(self) -> Shape:
         """What source and target ask of a model."""
-        return Sizes(**self.source.sizes(), **self.target.sizes())
+        return Shape(self.source.shape(), self.target.shape())
 
     def encode(self, examples: Sequence[Example]) -> list[Encoded]:
         """Examples as numbers; `fit` or `load` came first."""

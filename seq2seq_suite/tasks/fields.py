@@ -14,6 +14,7 @@ from seq2seq_suite.data.subwords import Characters, clean_text, load_subwords, t
 from seq2seq_suite.data.subwords import Subwords as Segmentation
 from seq2seq_suite.data.vocabulary import Vocabulary
 from seq2seq_suite.data.words import encode_words
+from seq2seq_suite.shapes import TargetShape, TokenShape, WordShape
 from seq2seq_suite.tasks.base import Field, Place, Source, Target, refuse_long
 from seq2seq_suite.tasks.reading import text_in
 from seq2seq_suite.types import BEGIN, END, SPECIALS, DataError, Example
@@ -69,12 +70,10 @@ class Words(Source):
         self.words = Vocabulary.load(folder / "words.json")
         self.characters = Vocabulary.load(folder / "characters.json")
 
-    def sizes(self) -> dict[str, Any]:
-        """A front-end for words."""
+    def shape(self) -> WordShape:
         dropped = [0.0 if index < len(SPECIALS) else self.dropped(count)
                    for index, count in enumerate(self.words.counts)]
-        return {"source_symbols": len(self.words), "words": True, "unknown_probability": tuple(dropped),
-                "source_characters": len(self.characters) if self.max_characters else 0}
+        return WordShape(len(self.words), len(self.characters) if self.max_characters else 0, tuple(dropped))
 
     def encode(self, value: Sequence[str], place: Place) -> np.ndarray:
         """(S+2, 1+C): see `data.words.encode_words`."""
@@ -168,7 +167,16 @@ class Pieces(Field):
 
 
 class Subwords(Pieces, Source):
-    """A text in pieces, END behind it."""
+    """A text in pieces, END behind it.
+
+    Args:
+        shared: they are the target's, too.
+        others: see `Pieces`.
+    """
+
+    def __init__(self, name: str, kind: str, size: int, *, shared: bool = False, **others: Any):
+        super().__init__(name, kind, size, **others)
+        self.shared = shared
 
     def encode(self, value: str, place: Place) -> np.ndarray:
         """(S,) ids, END last."""
@@ -182,9 +190,8 @@ class Subwords(Pieces, Source):
         """The text in its column."""
         return {self.column: value}
 
-    def sizes(self) -> dict[str, Any]:
-        """A front-end for tokens."""
-        return {"source_symbols": len(self)}
+    def shape(self) -> TokenShape:
+        return TokenShape(len(self), shared=self.shared)
 
 
 class Text(Pieces, Target):
@@ -231,9 +238,8 @@ class Text(Pieces, Target):
         """The text in its column."""
         return {self.column: text}
 
-    def sizes(self) -> dict[str, Any]:
-        """An output for each piece."""
-        return {"target_symbols": len(self)}
+    def shape(self) -> TargetShape:
+        return TargetShape(len(self))
 
 
 class Parts(Pieces, Source):
@@ -271,9 +277,8 @@ class Parts(Pieces, Source):
                     remedy=f"{_LONGER}have texts cut to fewer words")
         return np.array(ids, dtype=np.int64)
 
-    def sizes(self) -> dict[str, Any]:
-        """A front-end for tokens."""
-        return {"source_symbols": len(self)}
+    def shape(self) -> TokenShape:
+        return TokenShape(len(self))
 
 
 class Symbols(Target):
@@ -315,6 +320,5 @@ class Symbols(Target):
         """What symbols of these ids say."""
         return self.parse(self.decode(ids), example)
 
-    def sizes(self) -> dict[str, Any]:
-        """An output for each symbol."""
-        return {"target_symbols": len(self)}
+    def shape(self) -> TargetShape:
+        return TargetShape(len(self))

@@ -14,6 +14,7 @@ from seq2seq_suite.data.formats import Row
 from seq2seq_suite.data.options import Data
 from seq2seq_suite.data.subwords import clean_text
 from seq2seq_suite.metrics.likelihood import score_likelihood
+from seq2seq_suite.shapes import SourceShape
 from seq2seq_suite.tasks.base import Place, Source, Task
 from seq2seq_suite.tasks.fields import Text
 from seq2seq_suite.tasks.options import TaskOptions
@@ -74,9 +75,8 @@ class Nothing(Source):
         """(0,)."""
         return np.zeros(0, dtype=np.int64)
 
-    def sizes(self) -> dict[str, Any]:
-        """No front-end."""
-        return {"source_symbols": 0, "has_source": False}
+    def shape(self) -> SourceShape:
+        return SourceShape()
 
 
 class Windows(Text):

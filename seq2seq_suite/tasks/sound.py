@@ -20,7 +20,7 @@ from seq2seq_suite.data.formats import BadRows, Row
 from seq2seq_suite.data.options import Data
 from seq2seq_suite.files import read_arrays
 from seq2seq_suite.metrics.error_rate import normalise
-from seq2seq_suite.sizes import Sizes, SoundShape
+from seq2seq_suite.shapes import Shape, SoundShape
 from seq2seq_suite.tasks.base import Place, Source, Task
 from seq2seq_suite.tasks.fields import Text
 from seq2seq_suite.tasks.options import TaskOptions, Zoom
@@ -136,12 +136,11 @@ class Sounds(Source):
                 raise DataError(f"no statistics of {self.audio.bins} bins", file=str(file), remedy=remedy,
                                 expected=f"finite arrays mean and deviation of {self.audio.bins} figures")
 
-    def sizes(self) -> dict[str, Any]:
-        """A front-end for sound."""
+    def shape(self) -> SoundShape:
         audio = self.audio
-        shape = SoundShape(tuple(self.mean.tolist()), tuple(self.deviation.tolist()), audio.subsampling,
-                           audio.frequency_bars, audio.frequency_width, audio.time_bars, audio.time_share)
-        return {"source_symbols": 0, "sound": shape}
+        return SoundShape(mean=tuple(self.mean.tolist()), deviation=tuple(self.deviation.tolist()),
+                          subsampling=audio.subsampling,
+                          masking=(audio.frequency_bars, audio.frequency_width, audio.time_bars, audio.time_share))
 
     def encode(self, value: Sound, place: Place) -> Stored:
         """(S,F) features."""
@@ -248,9 +247,9 @@ class SoundTask(Task):
         if self.transcript is not self.target:
             self.transcript.load(folder)
 
-    def sizes(self) -> Sizes:
+    def shape(self) -> Shape:
         """With the transcript's symbols."""
-        return replace(super().sizes(), ctc_symbols=len(self.transcript))
+        return Shape(replace(self.source.shape(), transcript=len(self.transcript)), self.target.shape())
 
     def encode(self, examples: Sequence[Example]) -> list[Encoded]:
         """Examples as numbers."""

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 from seq2seq_suite.config_section import Section, Symbols
 from seq2seq_suite.data.options import Data
 from seq2seq_suite.metrics.rouge import rouge
-from seq2seq_suite.sizes import Sizes
 from seq2seq_suite.tasks.base import Task
 from seq2seq_suite.tasks.fields import Subwords, Text
 from seq2seq_suite.tasks.options import TaskOptions
@@ -40,7 +38,7 @@ class SummarisationTask(Task):
         common = {"longest": data.max_length, "lower_case": options.lowercase, "taken_from": self.pieces_from}
         kind, size = options.subwords, options.vocabulary_size
         self.source = Subwords("pieces", kind, size, column=options.text_column, key="summarisation.text_column",
-                               what="text", **common)
+                               what="text", shared=True, **common)
         self.target = Text("pieces", kind, size, column=options.summary_column, key="summarisation.summary_column",
                            what="summary", **common)
 
@@ -48,10 +46,6 @@ class SummarisationTask(Task):
         """Pieces of texts and summaries together."""
         self.source.fit([text for example in examples for text in (example.source, example.reference)])
         self.target.pieces = self.source.pieces
-
-    def sizes(self) -> Sizes:
-        """One embedding for both."""
-        return replace(super().sizes(), shared_symbols=True)
 
     def score(self, predictions: Sequence[str | None], references: Sequence[str]) -> Score:
         """ROUGE-1, -2 and -L."""

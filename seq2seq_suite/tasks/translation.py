@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 from pydantic import model_validator
@@ -14,7 +13,6 @@ from seq2seq_suite.data.options import Data
 from seq2seq_suite.data.parallel import find_parallel, read_parallel
 from seq2seq_suite.data.subwords import clean_text, train_subwords
 from seq2seq_suite.metrics.bleu import complaints, score_translations, tokenised_share
-from seq2seq_suite.sizes import Sizes
 from seq2seq_suite.tasks.base import Task
 from seq2seq_suite.tasks.fields import Subwords, Text
 from seq2seq_suite.tasks.options import TaskOptions
@@ -75,7 +73,8 @@ class TranslationTask(Task):
         common = {"longest": data.max_length, "taken_from": self.pieces_from}
         source, target = ("joint", "joint") if options.joint else ("source", "target")
         self.source = Subwords(source, options.source_subwords, options.vocabulary_size, **common, column="src",
-                               dropout=self._dropout(options.source_subwords), lower_case=options.lowercase != "none")
+                               dropout=self._dropout(options.source_subwords), lower_case=options.lowercase != "none",
+                               shared=options.joint)
         self.target = Text(target, options.target_subwords, options.vocabulary_size, **common, column="tgt",
                            dropout=self._dropout(options.target_subwords), lower_case=options.lowercase == "both")
 
@@ -123,10 +122,6 @@ class TranslationTask(Task):
                  *(self.target.written(example.reference) for example in examples)]
         self.source.pieces = self.target.pieces = train_subwords(
             self.source.kind, texts, size=self.source.size, dropout=self.source.dropout)
-
-    def sizes(self) -> Sizes:
-        """One embedding for both languages where they share their subwords."""
-        return replace(super().sizes(), shared_symbols=self.options.joint)
 
     def score(self, predictions: Sequence[str | None], references: Sequence[str]) -> Score:
         """BLEU and chrF with sacreBLEU's signatures, and what else the options ask for."""

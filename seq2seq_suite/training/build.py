@@ -14,7 +14,7 @@ from seq2seq_suite.kernels import torch_private
 from seq2seq_suite.model.build import build_model
 from seq2seq_suite.model.output import OutputLayer
 from seq2seq_suite.model.seq2seq import Seq2Seq
-from seq2seq_suite.sizes import Sizes
+from seq2seq_suite.shapes import Shape, SoundShape
 from seq2seq_suite.strategies import strategy_for
 from seq2seq_suite.strategies.auxiliary import Auxiliaries, Auxiliary, Labels, Language, Transcript
 from seq2seq_suite.strategies.base import Strategy
@@ -29,37 +29,38 @@ if TYPE_CHECKING:
     from seq2seq_suite.tasks.base import Task
 
 
-def build_predictor(config: Config, task: Task, *, device: torch.device, like: Sequence[tuple[Sizes, Seq2Seq]] = ()
+def build_predictor(config: Config, task: Task, *, device: torch.device, like: Sequence[tuple[Shape, Seq2Seq]] = ()
                   ) -> Predictor:
     """A model with fresh weights for a task whose vocabularies are there, and how to decode with it.
 
     `like` are models that it shares weights with: see `build_model`.
     """
     with kernels.use(config.kernels, config.components):
-        sizes = task.sizes()
-        model = build_model(config.backbone, sizes, like=like)
-        learner = Learner(model, build_strategy(config, sizes, model)).to(device)
+        shape = task.shape()
+        model = build_model(config.backbone, shape, like=like)
+        learner = Learner(model, build_strategy(config, shape, model),
+                          balance_weight=config.backbone.balance_weight).to(device)
     return Predictor(task, learner, _search_options(config.search), device,
                    (config.search.max_length_factor, config.search.max_length_extra), config.search.batch_sentences)
 
 
-def build_strategy(config: Config, sizes: Sizes, model: Seq2Seq) -> Strategy:
+def build_strategy(config: Config, shape: Shape, model: Seq2Seq) -> Strategy:
     """The strategy that a configuration names, for the kind of the task's targets."""
     kind = strategy_for(config.strategy.kind, config.target)
-    return kind(config.strategy, sizes, config.backbone.width, build_auxiliaries(config, sizes, model))
+    return kind(config.strategy, shape.target, config.backbone.width, build_auxiliaries(config, shape, model))
 
 
-def build_auxiliaries(config: Config, sizes: Sizes, model: Seq2Seq) -> Auxiliaries:
+def build_auxiliaries(config: Config, shape: Shape, model: Seq2Seq) -> Auxiliaries:
     """What is learned beside the target: labels of the source, its transcript, and the source itself."""
     width, weights = config.backbone.width, config.strategy.auxiliary_weights
     parts: list[Auxiliary] = [Labels(kind, nn.Linear(width, classes), weight)
-                              for kind, classes, weight in sizes.source_labels]
-    if sizes.ctc_symbols and weights.get("ctc"):
-        parts.append(Transcript("ctc", CtcHead(width, sizes.ctc_symbols), weights["ctc"]))
+                              for kind, classes, weight in shape.target.source_labels]
+    if isinstance(shape.source, SoundShape) and weights.get("ctc"):
+        parts.append(Transcript("ctc", CtcHead(width, shape.source.transcript), weights["ctc"]))
     if weights.get("language"):
         tied = model.frontend.embedding if config.backbone.tie_embeddings else None
-        parts.append(Language("language", OutputLayer(width, sizes.source_symbols, tied=tied), weights["language"]))
-    return Auxiliaries(parts, balance_weight=config.backbone.balance_weight)
+        parts.append(Language("language", OutputLayer(width, shape.source.symbols, tied=tied), weights["language"]))
+    return Auxiliaries(parts)
 
 
 def _search_options(search: Search) -> SearchOptions:

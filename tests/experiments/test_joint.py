@@ -23,7 +23,7 @@ from seq2seq_suite.experiments import verbs
 from seq2seq_suite.experiments.compare import compare_runs
 from seq2seq_suite.experiments.parts import build_predictors, build_trainer, directory_of, joined, read_parts
 from seq2seq_suite.model.build import build_model
-from seq2seq_suite.sizes import Sizes, SoundShape
+from seq2seq_suite.shapes import Shape, SoundShape, TargetShape
 from seq2seq_suite.tasks import open_task
 from seq2seq_suite.training.distributed import ALONE
 from seq2seq_suite.training.run_directory import RunDirectory
@@ -302,7 +302,7 @@ def test_what_is_wrong_is_said(folder, finished, capsys):
 
 def test_parts_that_hear_alike_share_their_front_end():
     backbone = Backbone.model_validate({"size": "tiny"})
-    heard = Sizes(target_symbols=9, source_symbols=0, sound=SoundShape((0.0,) * 8, (1.0,) * 8))
+    heard = Shape(SoundShape(mean=(0.0,) * 8, deviation=(1.0,) * 8), TargetShape(9))
     first = build_model(backbone, heard)
     second = build_model(backbone, replace(heard, target_symbols=12), like=[(heard, first)])
     coarse = build_model(backbone, replace(heard, sound=SoundShape((0.0,) * 8, (1.0,) * 8, subsampling=2)),

@@ -8,12 +8,12 @@ from making import auxiliaries_of, strategy_of
 from torch.nn import functional
 
 from seq2seq_suite.model.layers import causal
-from seq2seq_suite.sizes import Sizes
+from seq2seq_suite.shapes import Shape, TargetShape, TokenShape
 from seq2seq_suite.strategies.autoregressive import Autoregressive, shift_right
 from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.types import BEGIN, END, PAD, UNKNOWN
 
-SIZES = Sizes(target_symbols=9, source_symbols=11)
+SHAPE = Shape(TokenShape(11), TargetShape(9))
 KINDS = [{}, {"positions": "learned"}, {"norm_placement": "post", "norm": "rms"},
          {"tie_embeddings": False}, {"embedding_width": 5}]
 CLOSE = {"rtol": 1e-4, "atol": 1e-5}
@@ -28,7 +28,7 @@ def plain(model, source, previous):
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_source_and_target_are_one_sequence(make_model, make_batch, kind):
-    model = make_model(SIZES, encoder="none", **kind)
+    model = make_model(SHAPE, encoder="none", **kind)
     batch = make_batch([3, 6, 1], [4, 2, 5])
     memory = model.prepare(model.encode(batch))
     previous = shift_right(batch.target)
@@ -40,11 +40,11 @@ def test_source_and_target_are_one_sequence(make_model, make_batch, kind):
 
 
 def test_losses_and_gradients_are_those_of_one_pass(make_model, make_batch):
-    model = make_model(SIZES, encoder="none")
+    model = make_model(SHAPE, encoder="none")
     batch = make_batch([3, 6], [4, 2])
-    strategy = strategy_of(Autoregressive, auxiliaries=auxiliaries_of(SIZES, language=0.5))
+    strategy = strategy_of(Autoregressive, auxiliaries=auxiliaries_of(SHAPE, language=0.5))
     loss = strategy.loss(model, batch)
-    assert loss.counts == strategy.counts(model, batch) == {"cross_entropy": 6, "language": 7}
+    assert loss.counts == strategy.counts(batch) == {"cross_entropy": 6, "language": 7}
     assert loss.weights == {"cross_entropy": 1.0, "language": 0.5}
     parameters, head = [*model.parameters(), *strategy.parameters()], strategy.auxiliaries["language"].head
     got = torch.autograd.grad(loss.sums["cross_entropy"] + loss.sums["language"], parameters)
@@ -63,7 +63,7 @@ def test_losses_and_gradients_are_those_of_one_pass(make_model, make_batch):
 @torch.inference_mode()
 @pytest.mark.parametrize("kind", KINDS[:3], ids=str)
 def test_search_is_a_plain_loop(make_model, make_batch, kind):
-    model = make_model(SIZES, encoder="none", **kind)
+    model = make_model(SHAPE, encoder="none", **kind)
     batch, limit = replace(make_batch([3, 6, 1, 4], [1, 1, 1, 1]), indices=(0, 1, 2, 3)), torch.full((4,), 7)
     generate = strategy_of(Autoregressive).generate
     found = generate(model, batch, options=SearchOptions(), limit=limit)

@@ -9,7 +9,7 @@ from seq2seq_suite.kernels import output as fast_output
 from seq2seq_suite.kernels.linear import _PACKED_SYMBOLS
 from seq2seq_suite.model.embeddings import token_embedding
 from seq2seq_suite.model.output import OutputLayer
-from seq2seq_suite.sizes import Sizes
+from seq2seq_suite.shapes import SentenceShape, Shape, TargetShape, TokenShape, WordShape
 from seq2seq_suite.types import PAD
 
 SYMBOLS, WIDTH, NARROW = 13, 8, 3
@@ -54,14 +54,15 @@ def test_rows_have_expected_length_one_and_padding_none():
         assert lengths[PAD] == 0.0 and float(lengths[1:].mean()) == pytest.approx(1.0, abs=0.1)
 
 
-@pytest.mark.parametrize("sizes, tables, projections", [
-    (Sizes(SYMBOLS, SYMBOLS), 2, 2), (Sizes(SYMBOLS, SYMBOLS, shared_symbols=True), 1, 1),
-    (Sizes(SYMBOLS, SYMBOLS, words=True, unknown_probability=(0.0,) * SYMBOLS), 2, 2),
-    (Sizes(SYMBOLS, SYMBOLS, sentences=True, source_segments=4), 2, 2),
+@pytest.mark.parametrize("source, tables, projections", [
+    (TokenShape(SYMBOLS), 2, 2), (TokenShape(SYMBOLS, shared=True), 1, 1),
+    (WordShape(SYMBOLS, dropped=(0.0,) * SYMBOLS), 2, 2),
+    (SentenceShape(SYMBOLS, segments=4), 2, 2),
 ], ids=["tokens", "shared", "words", "sentences"])
-def test_every_front_end_of_symbols_has_narrow_ones(make_model, sizes, tables, projections):
-    narrow, wide = make_model(sizes, embedding_width=NARROW), make_model(sizes)
+def test_every_front_end_of_symbols_has_narrow_ones(make_model, source, tables, projections):
+    shape = Shape(source, TargetShape(SYMBOLS))
+    narrow, wide = make_model(shape, embedding_width=NARROW), make_model(shape)
     saved = tables * SYMBOLS * (16 - NARROW) - projections * 16 * NARROW
     assert num_parameters(wide) - num_parameters(narrow) == saved
-    untied = make_model(sizes, embedding_width=NARROW, tie_embeddings=False)
+    untied = make_model(shape, embedding_width=NARROW, tie_embeddings=False)
     assert num_parameters(untied) - num_parameters(narrow) == 16 * SYMBOLS

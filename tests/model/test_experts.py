@@ -8,12 +8,13 @@ import torch
 from making import strategy_of
 
 from seq2seq_suite.model.layers import FeedForward, TransformerLayer
-from seq2seq_suite.model.variants.experts import MixtureOfExperts
-from seq2seq_suite.sizes import SetOptions, Sizes
+from seq2seq_suite.model.variants.experts import MixtureOfExperts, load_balances
+from seq2seq_suite.shapes import SetShape, Shape, TargetShape, TokenShape
 from seq2seq_suite.strategies.autoregressive import Autoregressive
 from seq2seq_suite.strategies.ctc import Ctc
 from seq2seq_suite.strategies.cut_at_end import CutAtEnd
 from seq2seq_suite.strategies.dag import Dag
+from seq2seq_suite.strategies.learner import Learner
 from seq2seq_suite.strategies.length_head import LengthHead
 from seq2seq_suite.strategies.mask_predict import MaskPredict
 from seq2seq_suite.strategies.sets import Sets
@@ -91,8 +92,8 @@ def test_the_load_balance_loss_is_that_computed_by_hand():
     mixture = MixtureOfExperts([torch.nn.Identity()] * 2, 2, experts_per_token=1, capacity=1.0)
     mixture.router.weight.data = torch.eye(2)
     p = torch.tensor([[[0.9, 0.1], [0.8, 0.2]], [[0.3, 0.7], [0.5, 0.5]]])
-    balance: list[torch.Tensor] = []
-    mixture(p.log(), torch.tensor([[True, True], [True, False]]), balance)
+    with load_balances() as balance:
+        mixture(p.log(), torch.tensor([[True, True], [True, False]]))
     f, mean = (2 / 3, 1 / 3), (2.0 / 3, 1.0 / 3)  # two of three choose the first, p sums to 2.0 and 1.0
     assert [float(loss.detach()) for loss in balance] == [pytest.approx(2 * (f[0] * mean[0] + f[1] * mean[1]))]
     assert 2 * (f[0] * mean[0] + f[1] * mean[1]) == pytest.approx(10 / 9)
@@ -110,27 +111,27 @@ def test_an_output_does_not_depend_on_its_batch_in_evaluation(make_model, make_b
 STRATEGIES = {
     "autoregressive": lambda: strategy_of(Autoregressive),
     "scheduled_sampling": lambda: strategy_of(Autoregressive, scheduled_sampling=0.5),
-    "sets": lambda: strategy_of(Sets, sets=SetOptions()),
-    "sets_free": lambda: strategy_of(Sets, sets=SetOptions(order="free")),
+    "sets": lambda: strategy_of(Sets, target=SetShape(9)),
+    "sets_free": lambda: strategy_of(Sets, target=SetShape(9, order="free")),
     "length_head": lambda: strategy_of(LengthHead, glancing=(0.5, 0.3)),
     "mask_predict": lambda: strategy_of(MaskPredict),
     "cut_at_end": lambda: strategy_of(CutAtEnd, factor=1.5, extra=4, glancing=(0.5, 0.3)),
     "ctc": lambda: strategy_of(Ctc, factor=3.0, glancing=(0.5, 0.3)),
     "dag": lambda: strategy_of(Dag, factor=3.0, glancing=(0.5, 0.3)),
 }
-SIZES = Sizes(target_symbols=9, source_symbols=11)
+SHAPE = Shape(TokenShape(11), TargetShape(9))
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_every_strategy_learns_each_layers_balance_once(make_model, make_batch, name):
-    model, batch = make_model(SIZES, experts=4, decoder_steps=2), make_batch([4, 6, 5, 3], [5, 7, 3, 4])
+    model, batch = make_model(SHAPE, experts=4, decoder_steps=2), make_batch([4, 6, 5, 3], [5, 7, 3, 4])
     with torch.no_grad():
         for part in model.modules():
             if isinstance(part, MixtureOfExperts):
                 part.router.weight.zero_()  # p = 1 / N everywhere: the loss of a layer is 1
-    strategy = STRATEGIES[name]().train()
-    loss = strategy.loss(model.train(), batch)
-    assert loss.counts == strategy.counts(model, batch) and loss.counts["balance"] == 19
+    learner = Learner(model, STRATEGIES[name]()).train()
+    loss = learner(batch)
+    assert loss.counts == learner.counts(batch) and loss.counts["balance"] == 19
     assert float(loss.sums["balance"].detach()) == pytest.approx(19 * (2 + 2 * 2))
     assert "balance" in loss.weights
 
@@ -142,15 +143,15 @@ def test_networks_without_feed_forward_have_no_balance(make_model, make_batch, e
         for part in model.modules():
             if isinstance(part, MixtureOfExperts):
                 part.router.weight.zero_()
-    loss = strategy_of(Autoregressive).loss(model, batch)
+    loss = Learner(model, strategy_of(Autoregressive))(batch)
     assert float(loss.sums["balance"].detach()) == pytest.approx(8 * layers)
-    assert "balance" not in strategy_of(Autoregressive).loss(make_model(), batch).sums
+    assert "balance" not in Learner(make_model(), strategy_of(Autoregressive))(batch).sums
 
 
 def test_low_precision_learns_every_weight(make_model, make_batch):
     model, batch = make_model(experts=2, experts_per_token=1).train(), make_batch([4, 6, 5, 3], [5, 7, 3, 4])
     with torch.autocast("cpu", torch.bfloat16):
-        loss = strategy_of(Autoregressive).loss(model, batch)
+        loss = Learner(model, strategy_of(Autoregressive))(batch)
     assert loss.sums["balance"].dtype == torch.float32
     sum(loss.sums.values()).backward()
     assert all(parameter.grad is not None and parameter.grad.isfinite().all() for parameter in model.parameters())

@@ -9,13 +9,13 @@ from making import strategy_of
 from torch.nn import functional
 
 from seq2seq_suite.model.pointer import Pointer, smoothed_cross_entropy
-from seq2seq_suite.sizes import Sizes
+from seq2seq_suite.shapes import Shape, TargetShape, TokenShape
 from seq2seq_suite.strategies.autoregressive import Autoregressive
 from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.types import States
 
 WIDTH, SYMBOLS = 8, 10
-SIZES = Sizes(SYMBOLS, SYMBOLS, pointer=True)
+SHAPE = Shape(TokenShape(SYMBOLS, copied=True), TargetShape(SYMBOLS))
 
 
 def some(roughen, *, sentences: int = 2, beams: int = 1, length: int = 3):
@@ -79,7 +79,7 @@ def test_the_loss_is_that_of_torch_and_reaches_every_weight(roughen):
 
 @pytest.mark.parametrize("beam_size", [1, 3])
 def test_search_scores_what_training_would(make_model, make_batch, beam_size):
-    model, strategy = make_model(SIZES, tie_embeddings=False), strategy_of(Autoregressive)
+    model, strategy = make_model(SHAPE, tie_embeddings=False), strategy_of(Autoregressive)
     batch = make_batch([4, 6], [3, 2], source_symbols=SYMBOLS, target_symbols=SYMBOLS)
     options = SearchOptions(beam_size=beam_size, length_penalty=0.0)
     with torch.no_grad():
@@ -101,7 +101,7 @@ def test_search_scores_what_training_would(make_model, make_batch, beam_size):
 
 
 def test_symbols_with_segments_beside_them_are_copied_too(make_model, make_batch):
-    model = make_model(Sizes(SYMBOLS, SYMBOLS, pointer=True, source_segments=3))
+    model = make_model(Shape(TokenShape(SYMBOLS, segments=3, copied=True), TargetShape(SYMBOLS)))
     plain = make_batch([4, 6], [3, 2], source_symbols=SYMBOLS, target_symbols=SYMBOLS)
     paired = replace(plain, source=torch.stack((plain.source, torch.ones_like(plain.source)), -1))
     assert torch.equal(model.encode(paired).symbols, plain.source)

@@ -11,7 +11,7 @@ from seq2seq_suite.model.layers import causal
 from seq2seq_suite.model.positions import LearnedPositions, NoPositions
 from seq2seq_suite.model.segments import Segments, Sentences
 from seq2seq_suite.model.variants.universal import UniversalTransformerDecoder, UniversalTransformerEncoder
-from seq2seq_suite.sizes import Sizes
+from seq2seq_suite.shapes import SentenceShape, Shape, TargetShape, TokenShape
 from seq2seq_suite.types import PAD, States
 
 WIDTH = 16
@@ -135,7 +135,7 @@ def test_more_steps_cost_a_vector_each_and_padding_changes_nothing(make_model, m
 
 @pytest.mark.parametrize("sentences", [False, True])
 def test_a_task_with_segments_gets_their_front_end(make_model, make_batch, sentences):
-    model = make_model(Sizes(9, 11, source_segments=5, segment_jitter=0.1, sentences=sentences))
+    model = make_model(Shape((SentenceShape if sentences else TokenShape)(11, 5, 0.1), TargetShape(9)))
     assert isinstance(model.frontend, Sentences if sentences else Tokens)
     assert model.frontend.segments.jitter == 0.1
     source = torch.randint(4, 5, (2, 6, 2))

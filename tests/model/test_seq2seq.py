@@ -1,6 +1,5 @@
 """`model(source, source_mask, target_in)` is the definition: every other way to the logits gives the same."""
 
-from dataclasses import replace
 
 import pytest
 import torch
@@ -10,19 +9,19 @@ from torch.nn import functional
 from seq2seq_suite import kernels
 from seq2seq_suite.model.layers import causal
 from seq2seq_suite.model.prefix import PrefixSeq2Seq
-from seq2seq_suite.sizes import SetOptions, Sizes
+from seq2seq_suite.shapes import SetShape, Shape, SourceShape, TargetShape, TokenShape
 from seq2seq_suite.strategies.autoregressive import Autoregressive, shift_right
 from seq2seq_suite.strategies.log_probs import gather_log_probs
 from seq2seq_suite.strategies.sets import Sets
 
-SIZES = Sizes(target_symbols=9, source_symbols=11)
-SHARED = Sizes(target_symbols=11, source_symbols=11, shared_symbols=True, pointer=True)
-KINDS = {"transformer": ({}, SIZES), "post-norm": ({"norm_placement": "post", "positions": "learned"}, SIZES),
-         "rotary": ({"positions": "rotary"}, SIZES), "alibi": ({"positions": "alibi"}, SIZES),
-         "universal": ({"encoder_steps": 2, "decoder_steps": 2}, SIZES), "rnn": ({"decoder": "rnn"}, SIZES),
-         "prefix": ({"encoder": "none"}, SIZES),
-         "prefix, learned": ({"encoder": "none", "positions": "learned"}, SIZES),
-         "language model": ({}, replace(SIZES, has_source=False)), "pointer": ({}, SHARED)}
+SHAPE = Shape(TokenShape(11), TargetShape(9))
+SHARED = Shape(TokenShape(11, shared=True, copied=True), TargetShape(11))
+KINDS = {"transformer": ({}, SHAPE), "post-norm": ({"norm_placement": "post", "positions": "learned"}, SHAPE),
+         "rotary": ({"positions": "rotary"}, SHAPE), "alibi": ({"positions": "alibi"}, SHAPE),
+         "universal": ({"encoder_steps": 2, "decoder_steps": 2}, SHAPE), "rnn": ({"decoder": "rnn"}, SHAPE),
+         "prefix": ({"encoder": "none"}, SHAPE),
+         "prefix, learned": ({"encoder": "none", "positions": "learned"}, SHAPE),
+         "language model": ({}, Shape(SourceShape(), TargetShape(9))), "pointer": ({}, SHARED)}
 CLOSE = {"rtol": 1e-4, "atol": 1e-5}
 
 
@@ -30,10 +29,10 @@ CLOSE = {"rtol": 1e-4, "atol": 1e-5}
 def case(request, make_model, make_batch):
     """A model, a batch of three padded sentences and the logits by definition."""
     name, kind = request.param
-    backbone, sizes = KINDS[name]
+    backbone, shape = KINDS[name]
     with kernels.use(kind):
-        model = make_model(sizes, **backbone)
-    batch = make_batch([5, 3, 1], [4, 6, 2], target_symbols=sizes.target_symbols)
+        model = make_model(shape, **backbone)
+    batch = make_batch([5, 3, 1], [4, 6, 2], target_symbols=shape.target.symbols)
     return model, batch, model(batch.source, batch.source_mask, shift_right(batch.target))
 
 
@@ -92,7 +91,7 @@ def test_with_a_guide(make_model, make_parsing):
     from seq2seq_suite.data.batching import collate
 
     task, examples = make_parsing("in_order")
-    batch, model = collate(task.encode(examples[:3]), "parsing"), make_model(task.sizes())
+    batch, model = collate(task.encode(examples[:3]), "parsing"), make_model(task.shape())
     logits = model(batch.source, batch.source_mask, shift_right(batch.target), focus=batch.auxiliary["focus"],
                    context=batch.auxiliary["context"])
     expected = functional.cross_entropy(logits[batch.target_mask], batch.target[batch.target_mask], reduction="sum")
@@ -102,7 +101,7 @@ def test_with_a_guide(make_model, make_parsing):
 @torch.inference_mode()
 def test_what_a_strategy_adds_to_the_logits(make_model, make_batch):
     model, batch = make_model(), make_batch([5, 3], [4, 6])
-    strategy = strategy_of(Sets, sets=SetOptions(head="label_wise", pointer=True))
+    strategy = strategy_of(Sets, target=SetShape(9, head="label_wise", pointer=True))
     memory, target_in = strategy.remember(model, batch), shift_right(batch.target)
     hidden, _ = model.decode(model.embed(target_in, memory), causal(6), memory)
     without = model(batch.source, batch.source_mask, target_in)
@@ -110,5 +109,5 @@ def test_what_a_strategy_adds_to_the_logits(make_model, make_batch):
 
 
 def test_only_a_decoder_that_reads_a_source_has_it_for_a_prefix(make_model):
-    assert {name for name, (backbone, sizes) in KINDS.items()
-            if isinstance(make_model(sizes, **backbone), PrefixSeq2Seq)} == {"prefix", "prefix, learned"}
+    assert {name for name, (backbone, shape) in KINDS.items()
+            if isinstance(make_model(shape, **backbone), PrefixSeq2Seq)} == {"prefix", "prefix, learned"}

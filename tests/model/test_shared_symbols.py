@@ -4,16 +4,17 @@ import pytest
 import torch
 from making import num_parameters, strategy_of
 
-from seq2seq_suite.sizes import Sizes
+from seq2seq_suite.shapes import Shape, TargetShape, TokenShape
 from seq2seq_suite.strategies.autoregressive import Autoregressive
 
 V, WIDTH = 11, 16
+SHARED, SEPARATE = (Shape(TokenShape(V, shared=shared), TargetShape(V)) for shared in (True, False))
 
 
 @pytest.mark.parametrize("tied, matrices", [(True, 1), (False, 2)])
 def test_shared_symbols_are_embedded_once(make_model, tied, matrices):
-    shared = make_model(Sizes(V, V, shared_symbols=True), tie_embeddings=tied)
-    separate = make_model(Sizes(V, V), tie_embeddings=tied)
+    shared = make_model(SHARED, tie_embeddings=tied)
+    separate = make_model(SEPARATE, tie_embeddings=tied)
     assert shared.frontend.embedding is shared.embedding
     assert (shared.output.weight is shared.embedding.weight) == tied
     assert num_parameters(separate) - num_parameters(shared) == V * WIDTH
@@ -22,7 +23,7 @@ def test_shared_symbols_are_embedded_once(make_model, tied, matrices):
 
 def test_the_gradient_of_a_shared_embedding_is_the_sum_of_its_three_uses(make_model, make_batch):
     batch = make_batch([5, 3], [4, 6], target_symbols=V)
-    shared, separate = make_model(Sizes(V, V, shared_symbols=True)), make_model(Sizes(V, V), tie_embeddings=False)
+    shared, separate = make_model(SHARED), make_model(SEPARATE, tie_embeddings=False)
     weights = {name: value for name, value in shared.state_dict().items()}
     separate.load_state_dict(weights)
     for model in (shared, separate):

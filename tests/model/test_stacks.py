@@ -13,7 +13,7 @@ from seq2seq_suite.model.decoder import TransformerDecoder
 from seq2seq_suite.model.encoder import TransformerEncoder
 from seq2seq_suite.model.layers import causal
 from seq2seq_suite.model.positions import RotaryPositions
-from seq2seq_suite.sizes import Sizes
+from seq2seq_suite.shapes import Shape, TargetShape, TokenShape
 from seq2seq_suite.types import Batch, States
 
 WIDTH = 16
@@ -151,7 +151,8 @@ def test_named_sizes_have_the_parameters_of_vaswani(size, published, feed_forwar
     network = 2 * width * feed_forward + feed_forward + width
     layers = 6 * (attention + network + 2 * 2 * width) + 6 * (2 * attention + network + 3 * 2 * width)
     with torch.device("meta"):
-        model = build_model(Backbone.model_validate({"size": size, "norm_placement": "post"}), Sizes(symbols, symbols))
+        model = build_model(Backbone.model_validate({"size": size, "norm_placement": "post"}),
+                            Shape(TokenShape(symbols), TargetShape(symbols)))
     source_embedding, output_bias = symbols * width, symbols
     assert num_parameters(model) == layers + 2 * source_embedding + output_bias
     # Vaswani et al. 2017, Table 3: source and target share one embedding there.

@@ -80,8 +80,8 @@ def test_padding_never_changes_the_loss(make_model, make_batch, norm):
 
 def test_padding_never_changes_the_loss_of_the_guided_parser(make_model, make_parsing):
     task, examples = make_parsing("in_order")
-    items, model = task.encode(examples), make_model(task.sizes())
-    strategy = strategy_of(Autoregressive, label_smoothing=0.1, auxiliaries=auxiliaries_of(task.sizes()))
+    items, model = task.encode(examples), make_model(task.shape())
+    strategy = strategy_of(Autoregressive, label_smoothing=0.1, auxiliaries=auxiliaries_of(task.shape()))
     whole = strategy.loss(model, collate(items, "parsing"))
     grid = strategy.loss(model, collate(items, "parsing", few_shapes=True))
     single = [strategy.loss(model, collate([item], "parsing")) for item in items]
@@ -99,7 +99,7 @@ def test_prompts_are_given_and_not_predicted(make_model, make_batch):
     given = batch.given.clone()
     given[:, :2] = True
     given, free = strategy.loss(model, replace(batch, given=given)), strategy.loss(model, batch)
-    assert given.counts == {"cross_entropy": 6} and strategy.counts(model, batch) == free.counts
+    assert given.counts == {"cross_entropy": 6} and strategy.counts(batch) == free.counts
     assert 0 < given.sums["cross_entropy"] < free.sums["cross_entropy"]
 
 
@@ -152,9 +152,9 @@ def test_eight_examples_are_learned_to_exact_match(make_model, make_parsing, ove
     task, examples = make_parsing(linearisation)
     items = task.encode(examples)
     batch = collate(items, "parsing")
-    model = make_model(task.sizes(), noise=0.0, width=48, feed_forward_width=96, encoder_layers=1,
+    model = make_model(task.shape(), noise=0.0, width=48, feed_forward_width=96, encoder_layers=1,
                        decoder_layers=1, **backbone)
-    auxiliaries = auxiliaries_of(task.sizes(), balance_weight=0.01, width=48)
+    auxiliaries = auxiliaries_of(task.shape(), width=48)
     strategy = strategy_of(Autoregressive, label_smoothing=0.1, auxiliaries=auxiliaries, noise=0.0)
     overfit(model, strategy, batch, updates=120)
     limit = torch.full((len(items),), 60)

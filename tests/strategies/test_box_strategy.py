@@ -10,7 +10,7 @@ from making import strategy_of
 from plain import alone
 
 from seq2seq_suite.model.layers import causal
-from seq2seq_suite.sizes import BoxOptions, Sizes
+from seq2seq_suite.shapes import BoxShape, Shape, TokenShape
 from seq2seq_suite.strategies.boxes import Boxes, box_position
 from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.strategies.slots import Slots
@@ -18,8 +18,9 @@ from seq2seq_suite.types import BEGIN, END, SPECIALS, Batch
 
 BINS, CLASSES, NOISE = 12, 3, 3  # the fourth class is that of noise
 FIRST_BIN, FIRST_CLASS = len(SPECIALS), len(SPECIALS) + BINS
-OPTIONS = BoxOptions(BINS, CLASSES, 3, extent=(10.0, 12.0), patch=2.0, smoothing=0.8, noise_weight=0.3)
-SIZES = Sizes(target_symbols=FIRST_CLASS + CLASSES + 1, source_symbols=11, picture_rows=4)
+OPTIONS = BoxShape(FIRST_CLASS + CLASSES + 1, bins=BINS, labels=CLASSES, instances=3, extent=(10.0, 12.0), patch=2.0,
+                   rows=4, smoothing=0.8, noise_weight=0.3)
+SHAPE = Shape(TokenShape(11), OPTIONS)
 # y1 x1 y2 x2 class of each object of three pictures; the last one holds none.
 OBJECTS = (((1, 2, 5, 11, 0), (0, 0, 3, 4, 2)), ((6, 9, 7, 10, 1), (2, 6, 4, 7, 1), (0, 8, 1, 11, 0)), ())
 NOISES = (((3, 4, 6, 7, NOISE),), (), ((0, 1, 2, 3, NOISE), (5, 5, 7, 9, NOISE), (1, 1, 2, 2, NOISE)))
@@ -56,7 +57,7 @@ def hidden_of(model, one: Batch, symbols: list[int]) -> torch.Tensor:
 
 @torch.no_grad()
 def test_the_loss_of_groups_is_that_of_bells_and_classes(make_model, pictures):
-    model, strategy = make_model(SIZES), strategy_of(Boxes, boxes=OPTIONS)
+    model, strategy = make_model(SHAPE), strategy_of(Boxes, target=OPTIONS)
     found, coordinates, classes = strategy.loss(model, pictures), 0.0, 0.0
     for row, (objects, noises) in enumerate(zip(OBJECTS, NOISES, strict=True)):
         logits = model.output(hidden_of(model, alone(pictures, row), pictures.target[row, :-2].tolist()))
@@ -67,14 +68,14 @@ def test_the_loss_of_groups_is_that_of_bells_and_classes(make_model, pictures):
             classes += 0.3 * wrong if group[4] == NOISE else wrong
     assert float(found.sums["coordinates"]) == pytest.approx(coordinates, rel=1e-4)
     assert float(found.sums["classes"]) == pytest.approx(classes, rel=1e-4)
-    assert found.counts == strategy.counts(model, pictures) == {"coordinates": 20, "classes": 9}
+    assert found.counts == strategy.counts(pictures) == {"coordinates": 20, "classes": 9}
     assert found.weights == {"coordinates": 1.0, "classes": 1.0}
 
 
 @torch.no_grad()
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_groups_are_written_as_a_plain_loop_writes_them(make_model, pictures, seed):
-    model, strategy = make_model(SIZES, seed=seed, noise=0.5), strategy_of(Boxes, boxes=OPTIONS)
+    model, strategy = make_model(SHAPE, seed=seed, noise=0.5), strategy_of(Boxes, target=OPTIONS)
     found = strategy.generate(model, pictures, options=SearchOptions(), limit=torch.full((3,), 99))
     for row, (best,) in enumerate(found):
         told, written, sure = [], [], []
@@ -109,8 +110,8 @@ def slot_logits(model, strategy, one: Batch) -> torch.Tensor:
 @torch.no_grad()
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_slots_learn_the_cheapest_of_all_matchings(make_model, pictures, seed):
-    model = make_model(SIZES, seed=seed)
-    strategy = strategy_of(Slots, sizes=SIZES, boxes=OPTIONS, grid=(2, 3), anchor_weight=0.7, seed=seed)
+    model = make_model(SHAPE, seed=seed)
+    strategy = strategy_of(Slots, target=OPTIONS, grid=(2, 3), anchor_weight=0.7, seed=seed)
     found, coordinates, classes = strategy.loss(model, pictures), 0.0, 0.0
     for row, objects in enumerate(OBJECTS):
         logits = slot_logits(model, strategy, alone(pictures, row))
@@ -129,13 +130,13 @@ def test_slots_learn_the_cheapest_of_all_matchings(make_model, pictures, seed):
         classes -= 0.3 * sum(float(labels[slot, NOISE]) for slot in range(6) if slot not in slots)
     assert float(found.sums["coordinates"]) == pytest.approx(coordinates, rel=1e-4)
     assert float(found.sums["classes"]) == pytest.approx(classes, rel=1e-4)
-    assert found.counts == strategy.counts(model, pictures) == {"coordinates": 20, "classes": 5 + round(0.3 * 13)}
+    assert found.counts == strategy.counts(pictures) == {"coordinates": 20, "classes": 5 + round(0.3 * 13)}
     assert found.weights == {"coordinates": 1.0, "classes": 1.0}
 
 
 def test_the_place_of_a_slot_decides_where_nothing_else_does(make_model, pictures, monkeypatch):
-    model, taken, match = make_model(SIZES, noise=0.0), [], Slots._match
-    strategy = strategy_of(Slots, sizes=SIZES, boxes=OPTIONS, grid=(2, 3), anchor_weight=50.0, noise=0.0)
+    model, taken, match = make_model(SHAPE, noise=0.0), [], Slots._match
+    strategy = strategy_of(Slots, target=OPTIONS, grid=(2, 3), anchor_weight=50.0, noise=0.0)
     with torch.no_grad():
         strategy.head.symbols.weight.zero_()  # all slots say the same
     monkeypatch.setattr(Slots, "_match", staticmethod(lambda *given: taken.append(match(*given)) or taken[0]))
@@ -146,8 +147,8 @@ def test_the_place_of_a_slot_decides_where_nothing_else_does(make_model, picture
 @torch.no_grad()
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_slots_write_the_likeliest_box_with_an_inside(make_model, pictures, seed):
-    model = make_model(SIZES, seed=seed, noise=0.5)
-    strategy = strategy_of(Slots, sizes=SIZES, boxes=OPTIONS, grid=(2, 3), anchor_weight=1.0)
+    model = make_model(SHAPE, seed=seed, noise=0.5)
+    strategy = strategy_of(Slots, target=OPTIONS, grid=(2, 3), anchor_weight=1.0)
     model.output.bias[FIRST_CLASS + NOISE] += 9.0  # which is never written, however likely
     found = strategy.generate(model, pictures, options=SearchOptions(), limit=torch.full((3,), 99))
     assert all(best.complete for best, in found)

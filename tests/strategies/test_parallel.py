@@ -9,7 +9,7 @@ from making import strategy_of
 from torch.nn import functional
 
 from seq2seq_suite.data.batching import collate
-from seq2seq_suite.sizes import Sizes
+from seq2seq_suite.shapes import Shape, TargetShape, TokenShape
 from seq2seq_suite.strategies.ctc import Ctc, align, path_loss
 from seq2seq_suite.strategies.ctc_head import BLANK
 from seq2seq_suite.strategies.cut_at_end import CutAtEnd
@@ -22,7 +22,7 @@ from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.tasks.multilabel.label_automaton import LabelAutomaton
 from seq2seq_suite.types import END, UNKNOWN, Batch, Example, States
 
-SIZES = Sizes(target_symbols=9, source_symbols=11)
+SHAPE = Shape(TokenShape(11), TargetShape(9))
 GLANCING = (0.5, 0.3)
 STRATEGIES = {
     "length_head": lambda **keys: strategy_of(LengthHead, **keys),
@@ -96,10 +96,10 @@ def test_the_loss_of_paths_needs_no_other_symbols_than_those_on_them(seed):
 @pytest.mark.parametrize("name", STRATEGIES)
 @pytest.mark.parametrize("kernel", [0, 3])
 def test_a_loss_is_the_sum_over_its_rows(make_model, make_batch, name, kernel):
-    model = make_model(SIZES, decoder_kernel=kernel)
+    model = make_model(SHAPE, decoder_kernel=kernel)
     strategy, batch = STRATEGIES[name](glancing=GLANCING).eval(), no_dropout_batch(make_batch)
     whole = strategy.loss(model, batch)
-    assert whole.counts == strategy.counts(model, batch) and set(whole.weights) <= set(whole.sums)
+    assert whole.counts == strategy.counts(batch) and set(whole.weights) <= set(whole.sums)
     parts = []
     for row in range(4):
         source, target = int(batch.source_mask[row].sum()), int(batch.target_mask[row].sum())
@@ -113,7 +113,7 @@ def test_a_loss_is_the_sum_over_its_rows(make_model, make_batch, name, kernel):
 
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_a_loss_in_bfloat16_is_near_that_in_float32_and_so_is_its_slope(make_model, make_batch, name):
-    model, strategy, batch = make_model(SIZES), STRATEGIES[name]().eval(), no_dropout_batch(make_batch)
+    model, strategy, batch = make_model(SHAPE), STRATEGIES[name]().eval(), no_dropout_batch(make_batch)
     found = []
     for low in (False, True):
         with torch.autocast("cpu", torch.bfloat16, enabled=low):
@@ -133,7 +133,7 @@ def test_a_loss_in_bfloat16_is_near_that_in_float32_and_so_is_its_slope(make_mod
 @pytest.mark.parametrize("name", STRATEGIES)
 @pytest.mark.parametrize(("beam_size", "kernel"), [(1, 0), (3, 0), (1, 5)])
 def test_one_item_is_written_as_in_a_padded_batch(make_model, make_batch, name, beam_size, kernel):
-    model = make_model(SIZES, decoder_kernel=kernel)
+    model = make_model(SHAPE, decoder_kernel=kernel)
     strategy, batch = STRATEGIES[name]().eval(), no_dropout_batch(make_batch)
     options, limit = SearchOptions(iterations=3, beam_size=beam_size), torch.full((4,), 20)
     whole = strategy.generate(model, batch, options=options, limit=limit)
@@ -148,7 +148,7 @@ def test_one_item_is_written_as_in_a_padded_batch(make_model, make_batch, name, 
 
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_no_output_is_longer_than_the_limit_or_holds_specials(make_model, make_batch, name):
-    model, strategy, batch = make_model(SIZES, noise=1.0), STRATEGIES[name]().eval(), no_dropout_batch(make_batch)
+    model, strategy, batch = make_model(SHAPE, noise=1.0), STRATEGIES[name]().eval(), no_dropout_batch(make_batch)
     limit = torch.tensor([2, 3, 4, 5])
     for beam_size in (1, 3):
         options = SearchOptions(beam_size=beam_size, num_hypotheses=beam_size)
@@ -216,7 +216,7 @@ def test_glancing_shows_as_much_as_is_missed():
 
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_a_target_with_an_unknown_symbol_is_learned_like_others(make_model, make_batch, name):
-    model, strategy, batch = make_model(SIZES), STRATEGIES[name]().eval(), no_dropout_batch(make_batch)
+    model, strategy, batch = make_model(SHAPE), STRATEGIES[name]().eval(), no_dropout_batch(make_batch)
     target = batch.target.clone()
     target[0, 1] = UNKNOWN
     loss = strategy.loss(model, replace(batch, target=target))
@@ -229,7 +229,7 @@ def test_more_words_than_a_canvas_has_room_for_are_a_tree_all_the_same(make_mode
     examples = [Example(words), Example(words[:3])]
     batch = collate(task.encode(examples), "parsing")
     found = STRATEGIES["cut_at_end"]().eval().generate(
-        make_model(task.sizes(), noise=1.0), batch, options=SearchOptions(), limit=torch.full((2,), 300),
+        make_model(task.shape(), noise=1.0), batch, options=SearchOptions(), limit=torch.full((2,), 300),
         constraint=task.constraint())
     assert [tuple(task.read_hypothesis(one, example).words()) for (one,), example in zip(found, examples, strict=True)
             ] == [words, words[:3]]
@@ -239,10 +239,10 @@ def test_more_words_than_a_canvas_has_room_for_are_a_tree_all_the_same(make_mode
 @pytest.mark.parametrize("name", ["length_head", "mask_predict", "cut_at_end"])
 def test_random_models_write_one_tree_over_exactly_the_words(make_model, make_parsing, name, linearisation):
     task, examples = make_parsing(linearisation, guide=False)
-    sizes, batch = task.sizes(), collate(task.encode(examples), "parsing")
+    shape, batch = task.shape(), collate(task.encode(examples), "parsing")
     strategy = STRATEGIES[name](**({} if name == "cut_at_end" else {"length_ratio": 2.5})).eval()
     for seed in range(20):
-        model = make_model(sizes, seed=seed, noise=1.0)
+        model = make_model(shape, seed=seed, noise=1.0)
         found = strategy.generate(model, batch, options=SearchOptions(beam_size=2, iterations=2),
                                   limit=batch.source_mask.sum(1) * 6 + 20, constraint=task.constraint())
         for hypotheses, example in zip(found, examples, strict=True):
@@ -254,7 +254,7 @@ def test_random_models_write_one_tree_over_exactly_the_words(make_model, make_pa
 def test_random_models_write_no_label_twice_and_at_least_one(make_model, make_batch, name):
     strategy, batch = STRATEGIES[name]().eval(), no_dropout_batch(make_batch)
     for seed in range(20):
-        found = strategy.generate(make_model(SIZES, seed=seed, noise=1.0), batch, options=SearchOptions(),
+        found = strategy.generate(make_model(SHAPE, seed=seed, noise=1.0), batch, options=SearchOptions(),
                                   limit=torch.full((4,), 9), constraint=LabelAutomaton(9))
         assert all(one.symbols and len(set(one.symbols)) == len(one.symbols) for one, in found)
 
@@ -262,7 +262,7 @@ def test_random_models_write_no_label_twice_and_at_least_one(make_model, make_ba
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_eight_examples_are_learned_by_heart(make_model, make_batch, overfit, name):
     batch = make_batch([4, 6, 5, 3, 6, 5, 4, 6], [5, 7, 3, 4, 2, 6, 5, 7])
-    model, strategy = make_model(SIZES, noise=0.0, width=32, num_heads=4, feed_forward_width=64), \
+    model, strategy = make_model(SHAPE, noise=0.0, width=32, num_heads=4, feed_forward_width=64), \
         STRATEGIES[name](glancing=GLANCING, width=32, noise=0.0)
     torch.manual_seed(1)
     overfit(model, strategy, batch, updates=250)

@@ -9,7 +9,7 @@ import torch
 from making import strategy_of
 from plain import Sentence, ctc_paths, graph_paths, total
 
-from seq2seq_suite.sizes import Sizes
+from seq2seq_suite.shapes import Shape, TargetShape, TokenShape
 from seq2seq_suite.strategies import glancing, mask_predict
 from seq2seq_suite.strategies.agreement import collapsed_disagreement, graph_disagreement
 from seq2seq_suite.strategies.ctc import Ctc
@@ -20,7 +20,7 @@ from seq2seq_suite.strategies.length_head import MIDDLE, LengthHead
 from seq2seq_suite.strategies.mask_predict import MaskPredict
 from seq2seq_suite.types import END
 
-SIZES = Sizes(target_symbols=8, source_symbols=11)
+SHAPE = Shape(TokenShape(11), TargetShape(8))
 SOURCES = [4, 2, 2, 1]
 
 
@@ -141,7 +141,7 @@ def assert_losses(found, expected, counts, weights):
 @pytest.mark.parametrize("name", KINDS)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_loss_is_its_plain_loops(make_model, make_batch, name, seed):
-    kind, model = KINDS[name], make_model(SIZES, seed=seed, noise=0.4)
+    kind, model = KINDS[name], make_model(SHAPE, seed=seed, noise=0.4)
     batch = make_batch(SOURCES, kind.targets, target_symbols=8, seed=seed)
     strategy = strategy_of(kind.kind, **kind.options, glancing=(1.0, 1.0)).eval()  # glancing is for training alone
     sentences = [Sentence(model, strategy, batch, row) for row in range(4)]
@@ -155,7 +155,7 @@ def test_a_loss_is_its_plain_loops(make_model, make_batch, name, seed):
 def test_what_is_missed_is_shown_in_part_and_the_loss_is_that_of_the_rest(make_model, make_batch, monkeypatch, name,
                                                                          seed):
     monkeypatch.setattr(glancing, "random_part", first_part)
-    kind, model = KINDS[name], make_model(SIZES, seed=seed, noise=0.4)
+    kind, model = KINDS[name], make_model(SHAPE, seed=seed, noise=0.4)
     batch = make_batch(SOURCES, kind.targets, target_symbols=8, seed=seed)
     strategy = strategy_of(kind.kind, **kind.options, glancing=(0.9, 0.5)).train()
     strategy.fraction_done = 0.75  # 0.6 of what is missed
@@ -178,7 +178,7 @@ def test_mask_predict_learns_the_hidden_symbols_from_those_that_are_shown(make_m
     counts, kind = [], KINDS["length_head"]
     monkeypatch.setattr(mask_predict, "random_part",
                         lambda asked, given: counts.append(given) or first_part(asked, given))
-    model, batch = make_model(SIZES, noise=0.4), make_batch(SOURCES, kind.targets, target_symbols=8)
+    model, batch = make_model(SHAPE, noise=0.4), make_batch(SOURCES, kind.targets, target_symbols=8)
     strategy = strategy_of(MaskPredict, **kind.options).train(training)
     found = strategy.loss(model, batch)
     sentences, expected = [Sentence(model, strategy, batch, row) for row in range(4)], []
@@ -191,7 +191,7 @@ def test_mask_predict_learns_the_hidden_symbols_from_those_that_are_shown(make_m
 
 
 def test_mask_predict_hides_from_one_symbol_to_all_equally_often(make_model, make_batch):
-    model, batch = make_model(SIZES), make_batch([4, 2], [5, 3], target_symbols=8)
+    model, batch = make_model(SHAPE), make_batch([4, 2], [5, 3], target_symbols=8)
     strategy, found = strategy_of(MaskPredict).train(), [Counter(), Counter()]
     torch.manual_seed(1)
     for _ in range(600):
@@ -211,7 +211,7 @@ def test_a_random_part_takes_each_place_equally_often():
 
 @torch.no_grad()
 def test_a_target_that_exactly_fits_is_learned_and_one_that_needs_a_position_more_is_counted(make_model, make_batch):
-    model, batch = make_model(SIZES, noise=0.4), make_batch([3, 3, 3], [4, 3, 4], target_symbols=8)
+    model, batch = make_model(SHAPE, noise=0.4), make_batch([3, 3, 3], [4, 3, 4], target_symbols=8)
     batch.target[:, :3] = torch.tensor([[4, 5, 6], [7, 7, END], [5, 5, 6]])
     strategy = strategy_of(Ctc, factor=1.0)
     loss = strategy.loss(model, batch)
@@ -225,7 +225,7 @@ def test_a_target_that_exactly_fits_is_learned_and_one_that_needs_a_position_mor
 @torch.no_grad()
 @pytest.mark.parametrize("name", ["ctc", "dag"])
 def test_agreement_takes_its_share_of_the_loss_as_training_goes(make_model, make_batch, name):
-    kind, model = KINDS[name], make_model(SIZES, noise=0.4)
+    kind, model = KINDS[name], make_model(SHAPE, noise=0.4)
     batch = make_batch(SOURCES, kind.targets, target_symbols=8)
     strategy, (likelihood,) = strategy_of(kind.kind, **kind.options, agreement=(0.2, 0.6)).train(), kind.weights
     strategy.fraction_done = 0.25

@@ -9,7 +9,7 @@ import torch
 from making import strategy_of
 from plain import UNREADABLE, Sentence, collapse, graph_paths
 
-from seq2seq_suite.sizes import Sizes
+from seq2seq_suite.shapes import Shape, TargetShape, TokenShape
 from seq2seq_suite.strategies.constrained import argmax_until_end, constrained_argmax
 from seq2seq_suite.strategies.ctc import Ctc
 from seq2seq_suite.strategies.cut_at_end import CutAtEnd
@@ -20,7 +20,7 @@ from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.tasks.multilabel.label_automaton import LabelAutomaton
 from seq2seq_suite.types import END
 
-SIZES = Sizes(target_symbols=7, source_symbols=11)
+SHAPE = Shape(TokenShape(11), TargetShape(7))
 LETTERS, ANY_LIMIT, NARROW = (4, 5, 6), [20, 20, 20], [4, 3, 2]
 
 
@@ -60,7 +60,7 @@ def short(kind, seed):
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_of_several_lengths_the_one_of_highest_mean_wins(make_model, make_batch, limit, beam_size, num_hypotheses,
                                                          seed):
-    model, batch = make_model(SIZES, noise=0.5, seed=seed), make_batch([4, 3, 2], [2, 2, 2], seed=seed)
+    model, batch = make_model(SHAPE, noise=0.5, seed=seed), make_batch([4, 3, 2], [2, 2, 2], seed=seed)
     strategy = short(LengthHead, seed)
     found = written(strategy, model, batch, limit, beam_size=beam_size, num_hypotheses=num_hypotheses)
     for row, most in enumerate(limit):
@@ -75,7 +75,7 @@ def test_of_several_lengths_the_one_of_highest_mean_wins(make_model, make_batch,
 @pytest.mark.parametrize("iterations", [1, 2, 3, 4])
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_what_is_least_likely_is_written_again_in_each_pass(make_model, make_batch, iterations, seed):
-    model, batch = make_model(SIZES, noise=0.5, seed=seed), make_batch([4, 3, 2], [2, 2, 2], seed=seed)
+    model, batch = make_model(SHAPE, noise=0.5, seed=seed), make_batch([4, 3, 2], [2, 2, 2], seed=seed)
     strategy = short(MaskPredict, seed)
     found = written(strategy, model, batch, ANY_LIMIT, beam_size=3, num_hypotheses=3,
                     iterations=iterations)
@@ -99,7 +99,7 @@ def test_what_is_least_likely_is_written_again_in_each_pass(make_model, make_bat
 @pytest.mark.parametrize("limit", [ANY_LIMIT, NARROW])
 @pytest.mark.parametrize("seed", [1, 2, 3, 4])
 def test_a_long_canvas_is_read_up_to_its_first_end(make_model, make_batch, limit, seed):
-    model, batch = make_model(SIZES, seed=seed, noise=0.5), make_batch([4, 3, 2], [2, 2, 2], seed=seed)
+    model, batch = make_model(SHAPE, seed=seed, noise=0.5), make_batch([4, 3, 2], [2, 2, 2], seed=seed)
     strategy = strategy_of(CutAtEnd, factor=1.75, extra=1)
     found = written(strategy, model, batch, limit)
     for row, most in enumerate(limit):
@@ -114,7 +114,7 @@ def test_a_long_canvas_is_read_up_to_its_first_end(make_model, make_batch, limit
 @pytest.mark.parametrize("limit", [ANY_LIMIT, NARROW])
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_the_best_path_is_collapsed(make_model, make_batch, limit, seed):
-    model, batch = make_model(SIZES, seed=seed, noise=0.5), make_batch([4, 3, 2], [2, 2, 2], seed=seed)
+    model, batch = make_model(SHAPE, seed=seed, noise=0.5), make_batch([4, 3, 2], [2, 2, 2], seed=seed)
     strategy = strategy_of(Ctc, factor=1.6)
     found = written(strategy, model, batch, limit)
     for row, most in enumerate(limit):
@@ -135,7 +135,7 @@ def ranked(totals, most, length_penalty, count):
 @pytest.mark.parametrize("length_penalty", [0.0, 1.5])
 @pytest.mark.parametrize("limit", [ANY_LIMIT, NARROW])
 def test_a_wide_beam_over_positions_finds_what_most_paths_say(make_model, make_batch, limit, length_penalty):
-    model, batch = make_model(SIZES, noise=0.5), make_batch([4, 3, 2], [2, 2, 2])
+    model, batch = make_model(SHAPE, noise=0.5), make_batch([4, 3, 2], [2, 2, 2])
     strategy = strategy_of(Ctc, factor=1.2)
     found = written(strategy, model, batch, limit, beam_size=400, num_hypotheses=4,
                     length_penalty=length_penalty)
@@ -151,7 +151,7 @@ def test_a_wide_beam_over_positions_finds_what_most_paths_say(make_model, make_b
 @pytest.mark.parametrize("length_penalty", [0.0, 1.5])
 @pytest.mark.parametrize("limit", [ANY_LIMIT, NARROW])
 def test_a_wide_beam_over_a_graph_finds_what_most_paths_say(make_model, make_batch, limit, length_penalty):
-    model, batch = make_model(SIZES, noise=0.5), make_batch([4, 3, 2], [2, 2, 2])
+    model, batch = make_model(SHAPE, noise=0.5), make_batch([4, 3, 2], [2, 2, 2])
     strategy = strategy_of(Dag, factor=1.2)
     found = written(strategy, model, batch, limit, beam_size=400, num_hypotheses=4,
                     length_penalty=length_penalty)
@@ -173,7 +173,7 @@ def test_a_wide_beam_over_a_graph_finds_what_most_paths_say(make_model, make_bat
 @pytest.mark.parametrize("lookahead", [True, False])
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_a_walk_takes_the_likeliest_step_each_time(make_model, make_batch, limit, lookahead, seed):
-    model, batch = make_model(SIZES, seed=seed, noise=0.5), make_batch([4, 3, 2], [2, 2, 2], seed=seed)
+    model, batch = make_model(SHAPE, seed=seed, noise=0.5), make_batch([4, 3, 2], [2, 2, 2], seed=seed)
     strategy = strategy_of(Dag, factor=2.0)
     found = written(strategy, model, batch, limit, lookahead=lookahead)
     for row, most in enumerate(limit):
@@ -196,7 +196,7 @@ def test_a_walk_takes_the_likeliest_step_each_time(make_model, make_batch, limit
     (strategy_of(Ctc, factor=2.0), {}), (strategy_of(Ctc, factor=2.0), {"beam_size": 3}),
     (strategy_of(Dag, factor=2.0), {})])
 def test_an_output_that_just_fits_is_complete_and_one_symbol_more_is_cut_off(make_model, make_batch, strategy, options):
-    model, batch = make_model(SIZES, noise=0.5), make_batch([4, 3, 4], [2, 2, 2])
+    model, batch = make_model(SHAPE, noise=0.5), make_batch([4, 3, 4], [2, 2, 2])
     model.output.bias[0] -= 2.0  # few blanks
     whole = [best.symbols for (best,) in written(strategy, model, batch, ANY_LIMIT, **options)]
     assert all(whole)
@@ -321,7 +321,7 @@ def test_an_exact_automaton_chooses_the_output_and_its_ends_cost_nothing():
 def test_an_automaton_that_the_search_does_not_want_is_left_out(make_model, make_batch, strategy):
     batch, apart = make_batch([4, 3, 2], [2, 2, 2]), 0
     for seed in range(5):
-        model = make_model(SIZES, seed=seed, noise=1.0)
+        model = make_model(SHAPE, seed=seed, noise=1.0)
         with_rules, without, free = (strategy.generate(
             model, batch, options=SearchOptions(constraint=wanted), limit=torch.tensor(ANY_LIMIT), constraint=rules)
             for wanted, rules in ((True, LabelAutomaton(7)), (False, LabelAutomaton(7)), (True, None)))
@@ -334,13 +334,13 @@ def test_an_automaton_that_the_search_does_not_want_is_left_out(make_model, make
                                       strategy_of(CutAtEnd, factor=2.0, extra=1),
                                       strategy_of(Ctc, factor=2.0), strategy_of(Dag, factor=2.0)])
 def test_a_limit_of_one_leaves_room_for_the_end_alone(make_model, make_batch, strategy):
-    for (found,) in written(strategy, make_model(SIZES, noise=0.5), make_batch([4, 3, 2], [2, 2, 2]), [1, 1, 1]):
+    for (found,) in written(strategy, make_model(SHAPE, noise=0.5), make_batch([4, 3, 2], [2, 2, 2]), [1, 1, 1]):
         assert found.symbols == () and math.isfinite(found.score)
 
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_sentence_of_one_position_has_two_vertices(make_model, make_batch, seed):
-    model, batch = make_model(SIZES, seed=seed), make_batch([1, 3], [2, 2], seed=seed)
+    model, batch = make_model(SHAPE, seed=seed), make_batch([1, 3], [2, 2], seed=seed)
     states = model.encode(batch)
     assert strategy_of(Dag, factor=0.5).decoder_length(states, batch).tolist() == [2, 2]
     assert strategy_of(Ctc, factor=0.5).decoder_length(states, batch).tolist() == [1, 2]

@@ -9,7 +9,7 @@ from making import auxiliaries_of, strategy_of
 
 from seq2seq_suite.data.batching import collate
 from seq2seq_suite.model.layers import causal
-from seq2seq_suite.sizes import Sizes
+from seq2seq_suite.shapes import Shape, TargetShape, TokenShape
 from seq2seq_suite.strategies.autoregressive import Autoregressive
 from seq2seq_suite.strategies.sampling import sample
 from seq2seq_suite.strategies.search import SearchOptions
@@ -69,7 +69,7 @@ def test_a_beam_of_one_is_greedy(make_model, make_batch):
 @pytest.mark.parametrize("length_penalty", [0.0, 0.6, 2.0])
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_wide_beam_finds_the_best_of_all_outputs_in_their_order(make_model, make_batch, length_penalty, seed):
-    model, limits = make_model(Sizes(target_symbols=7, source_symbols=11), seed=seed, noise=0.4), [4, 3]
+    model, limits = make_model(Shape(TokenShape(11), TargetShape(7)), seed=seed, noise=0.4), [4, 3]
     batch = make_batch([5, 3], [2, 2], seed=seed)
     found = generate(model, batch, limits, beam_size=40, num_hypotheses=40, length_penalty=length_penalty)
     for row, limit in enumerate(limits):
@@ -189,8 +189,8 @@ def test_under_a_constraint_every_output_is_well_formed(make_model, make_parsing
     batch = collate(task.encode(examples), "parsing")
     limits = [3 * len(example.source) + 4 for example in examples]
     for seed in range(3):
-        model = make_model(task.sizes(), seed=seed, noise=0.5)
-        found = generate(model, batch, limits, task.constraint(), auxiliaries_of(task.sizes()), **options)
+        model = make_model(task.shape(), seed=seed, noise=0.5)
+        found = generate(model, batch, limits, task.constraint(), auxiliaries_of(task.shape()), **options)
         for row, example, limit in zip(found, examples, limits, strict=True):
             assert row
             for hypothesis in row:
@@ -203,10 +203,10 @@ def test_under_a_constraint_every_output_is_well_formed(make_model, make_parsing
 @pytest.mark.parametrize("beam_size", [1, 4])
 def test_a_guided_batch_of_one_is_the_same_item_in_a_padded_batch(make_model, make_parsing, beam_size):
     task, examples = make_parsing("in_order")
-    items, model = task.encode(examples), make_model(task.sizes())
+    items, model = task.encode(examples), make_model(task.shape())
     limits = [4 * len(example.source) + 4 for example in examples]
     torch.manual_seed(1)
-    options = {"constraint": task.constraint(), "beam_size": beam_size, "auxiliaries": auxiliaries_of(task.sizes())}
+    options = {"constraint": task.constraint(), "beam_size": beam_size, "auxiliaries": auxiliaries_of(task.shape())}
     together = generate(model, collate(items, "parsing"), limits, **options)
     for row, limit in enumerate(limits):
         (alone,) = generate(model, collate(items[row : row + 1], "parsing"), [limit], **options)
@@ -220,7 +220,7 @@ def test_a_guided_model_may_break_the_rules_where_the_search_lets_it(make_model,
     task, examples = make_parsing(linearisation)
     batch, malformed = collate(task.encode(examples), "parsing"), 0
     for seed in range(3):
-        model = make_model(task.sizes(), seed=seed, noise=0.5)
+        model = make_model(task.shape(), seed=seed, noise=0.5)
         found = strategy_of(Autoregressive).generate(model, batch, options=SearchOptions(constraint=False, **options),
                                           limit=torch.full((len(examples),), 100), constraint=task.constraint())
         malformed += sum(task.read_hypothesis(row[0], example) is None

@@ -14,19 +14,19 @@ from torch.nn import functional
 from seq2seq_suite import kernels
 from seq2seq_suite.model.layers import causal
 from seq2seq_suite.model.seq2seq import Memory
-from seq2seq_suite.sizes import Sizes
+from seq2seq_suite.shapes import Shape, TargetShape, TokenShape
 from seq2seq_suite.strategies.autoregressive import Autoregressive
 from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.tasks.multilabel.label_automaton import LabelAutomaton
 from seq2seq_suite.types import BEGIN, END, Batch, States
 
-SIZES = Sizes(target_symbols=7, source_symbols=11, ctc_symbols=7)
+SHAPE = Shape(TokenShape(11), TargetShape(7))
 
 
 def with_ctc():
     """Left to right, with a CTC head."""
     torch.manual_seed(5)
-    return strategy_of(Autoregressive, auxiliaries=auxiliaries_of(SIZES, ctc=0.5), noise=0.4)
+    return strategy_of(Autoregressive, auxiliaries=auxiliaries_of(SHAPE, ctc=0.5, transcript=7), noise=0.4)
 
 
 class Plain:
@@ -200,7 +200,7 @@ def test_a_longer_output_overtakes_where_the_length_penalty_lets_it(generate, ma
 @pytest.mark.parametrize("weight", [0.4, 0.9])
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_search_with_ctc_is_its_plain_loops(generate, make_model, make_batch, weight, seed):
-    model, batch, limits = make_model(SIZES, seed=seed, noise=0.4), make_batch([4, 3], [2, 2], seed=seed), [6, 3]
+    model, batch, limits = make_model(SHAPE, seed=seed, noise=0.4), make_batch([4, 3], [2, 2], seed=seed), [6, 3]
     one_best = generate(model, batch, limits, ctc_weight=weight, length_penalty=0.0)
     beams = generate(model, batch, limits, ctc_weight=weight, length_penalty=1.0, beam_size=3, num_hypotheses=3)
     for row, limit in enumerate(limits):
@@ -212,7 +212,7 @@ def test_search_with_ctc_is_its_plain_loops(generate, make_model, make_batch, we
 @torch.inference_mode()
 @pytest.mark.parametrize("beam_size", [1, 3])
 def test_ctc_alone_spells_without_the_decoder(generate, make_model, make_batch, beam_size):
-    model, batch = make_model(SIZES, noise=0.4), make_batch([4, 3], [2, 2])
+    model, batch = make_model(SHAPE, noise=0.4), make_batch([4, 3], [2, 2])
     found = generate(model, batch, [6, 6], ctc_weight=1.0, beam_size=beam_size, length_penalty=0.0)
     for row, (best,) in enumerate(found):
         scores = with_ctc().auxiliaries["ctc"].head(model.encode(alone(batch, row)))[0]

@@ -10,7 +10,7 @@ from making import strategy_of
 from plain import alone
 
 from seq2seq_suite.model.layers import causal
-from seq2seq_suite.sizes import SetOptions, Sizes
+from seq2seq_suite.shapes import SetShape, Shape, TargetShape, TokenShape
 from seq2seq_suite.strategies.autoregressive import Autoregressive
 from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.strategies.sets import Sets, shuffle
@@ -18,14 +18,14 @@ from seq2seq_suite.tasks.multilabel.label_automaton import LabelAutomaton
 from seq2seq_suite.types import BEGIN, END, Hypothesis
 
 SYMBOLS = 7  # three labels: 4, 5, 6
-SIZES = Sizes(target_symbols=SYMBOLS, source_symbols=11)
+SHAPE = Shape(TokenShape(11), TargetShape(SYMBOLS))
 HEADS = {"none": {}, "pooled": {"head": "pooled"}, "label_wise": {"head": "label_wise"},
          "pointer": {"head": "label_wise", "pointer": True}}
 
 
 def sets_of(order="fixed", *, head="none", noise=0.2, **options):
     """A strategy for sets."""
-    return strategy_of(Sets, sizes=SIZES, sets=SetOptions(order, **HEADS[head], **options), noise=noise)
+    return strategy_of(Sets, target=SetShape(SYMBOLS, order=order, **HEADS[head], **options), noise=noise)
 
 
 def set_batch(make_batch, targets: list[list[int]]):
@@ -48,7 +48,7 @@ def test_shuffling_moves_labels_only_and_reaches_every_order():
 
 
 def test_a_random_order_is_drawn_in_training_alone(make_model, make_batch):
-    model, strategy = make_model(SIZES), sets_of("random")
+    model, strategy = make_model(SHAPE), sets_of("random")
     batch = set_batch(make_batch, [[4, 5, 6, END]])
     torch.manual_seed(2)
     with torch.no_grad():
@@ -59,7 +59,7 @@ def test_a_random_order_is_drawn_in_training_alone(make_model, make_batch):
 
 @pytest.mark.parametrize("head", HEADS)
 def test_padding_never_changes_the_loss(make_model, make_batch, head):
-    model = make_model(SIZES)
+    model = make_model(SHAPE)
     strategy = sets_of(head=head, head_weight=0.5).eval()
     together = set_batch(make_batch, [[4, 5, 6, END], [5, END], [6, 4, END]])
     whole = strategy.loss(model, together)
@@ -71,12 +71,12 @@ def test_padding_never_changes_the_loss(make_model, make_batch, head):
         for name, value in strategy.loss(model, alone).sums.items():
             summed[name] += value.item()
     assert {name: value.item() for name, value in whole.sums.items()} == pytest.approx(summed, rel=1e-4)
-    assert whole.counts == strategy.counts(model, together)
+    assert whole.counts == strategy.counts(together)
 
 
 def test_the_set_loss_of_one_label_is_the_cross_entropy_of_label_and_end(make_model, make_batch):
     """With one label left there is one right next symbol; a rollout that errs first pays for the error besides."""
-    model = make_model(SIZES)
+    model = make_model(SHAPE)
     batch = set_batch(make_batch, [[5, END]])
     sequence = sets_of().loss(model, batch).sums["cross_entropy"].item()
     strategy = sets_of("free")
@@ -87,7 +87,7 @@ def test_the_set_loss_of_one_label_is_the_cross_entropy_of_label_and_end(make_mo
 
 
 def test_a_rollout_never_repeats_and_asks_for_what_is_missing(make_model, make_batch):
-    model = make_model(SIZES, noise=1.0)
+    model = make_model(SHAPE, noise=1.0)
     batch = set_batch(make_batch, [[4, 6, END], [5, END, 0], [4, 5, 6, END]])
     strategy = sets_of("free")
     torch.manual_seed(3)
@@ -111,7 +111,7 @@ def test_a_rollout_never_repeats_and_asks_for_what_is_missing(make_model, make_b
 def test_the_set_loss_is_its_plain_loop(make_model, make_batch, monkeypatch, seed):
     """Of a rollout without chance: the likeliest symbol each time."""
     monkeypatch.setattr(torch, "multinomial", lambda chances, count: chances.argmax(1, keepdim=True))
-    model = make_model(SIZES, seed=seed, noise=0.5)
+    model = make_model(SHAPE, seed=seed, noise=0.5)
     with torch.no_grad():
         model.output.bias[END] += 1.0  # often too early
     targets = [[4, 6, END], [5, END], [4, 5, 6, END]]
@@ -138,7 +138,7 @@ def test_the_set_loss_is_its_plain_loop(make_model, make_batch, monkeypatch, see
 @pytest.mark.parametrize("options", [{}, {"head_mixture": 0.7}, {"marginals": True},
                                      {"head_mixture": 0.7, "marginals": True}])
 def test_sets_are_weighed_as_a_plain_loop_weighs_them(make_model, make_batch, options):
-    model, batch = make_model(SIZES, noise=0.5), make_batch([6, 3], [2, 2])
+    model, batch = make_model(SHAPE, noise=0.5), make_batch([6, 3], [2, 2])
     strategy = sets_of(head="label_wise", noise=0.5, **options).eval()
     found = strategy.generate(
         model, batch, limit=torch.tensor([9, 9]), options=SearchOptions(beam_size=5, num_hypotheses=3),
@@ -176,7 +176,7 @@ def test_sets_are_weighed_as_a_plain_loop_weighs_them(make_model, make_batch, op
 @torch.no_grad()
 @pytest.mark.parametrize("head", ["pooled", "label_wise"])
 def test_a_label_head_is_asked_of_each_label_whether_it_is_there(make_model, make_batch, head):
-    model, targets = make_model(SIZES), [[4, 6, END], [5, END]]
+    model, targets = make_model(SHAPE), [[4, 6, END], [5, END]]
     batch, strategy = set_batch(make_batch, targets), sets_of(head=head, head_weight=0.5).eval()
     loss, expected = strategy.loss(model, batch), 0.0
     for row, target in enumerate(targets):
@@ -189,7 +189,7 @@ def test_a_label_head_is_asked_of_each_label_whether_it_is_there(make_model, mak
 
 
 def test_the_set_loss_does_not_depend_on_the_order_of_the_target(make_model, make_batch):
-    model, strategy = make_model(SIZES), sets_of("free")
+    model, strategy = make_model(SHAPE), sets_of("free")
     losses = []
     for target in ([4, 5, 6, END], [6, 4, 5, END]):
         torch.manual_seed(4)
@@ -200,7 +200,7 @@ def test_the_set_loss_does_not_depend_on_the_order_of_the_target(make_model, mak
 @pytest.mark.parametrize("order", ["fixed", "random", "free"])
 def test_every_order_overfits_eight_sets_to_exact_match(make_model, make_batch, overfit, order):
     targets = [[4, END], [5, END], [6, END], [4, 5, END], [4, 6, END], [5, 6, END], [4, 5, 6, END], [6, 4, END]]
-    model = make_model(SIZES, noise=0.0)
+    model = make_model(SHAPE, noise=0.0)
     batch = make_batch([5] * 8, [len(target) for target in targets], target_symbols=SYMBOLS)
     rows = torch.zeros_like(batch.target)
     for row, target in enumerate(targets):
@@ -216,7 +216,7 @@ def test_every_order_overfits_eight_sets_to_exact_match(make_model, make_batch, 
 @pytest.mark.parametrize("head", ["label_wise", "pointer"])
 def test_a_beam_with_a_label_head_scores_what_the_loss_scores(make_model, make_batch, head):
     """Cached search, its beams side by side, against one parallel pass."""
-    model = make_model(SIZES)
+    model = make_model(SHAPE)
     batch = make_batch([6, 3], [2, 2])
     strategy = sets_of(head=head).eval()
     options = SearchOptions(beam_size=3, num_hypotheses=3, length_penalty=0.0, constraint=False)
@@ -260,7 +260,7 @@ def test_the_heads_verdict_tips_the_scale():
 
 
 def test_an_item_alone_has_the_marginals_that_it_has_in_a_padded_batch(make_model, make_batch):
-    model = make_model(SIZES)
+    model = make_model(SHAPE)
     strategy = sets_of(head="pointer", head_weight=0.5, head_mixture=0.5, marginals=True).eval()
     batch, options, rules = make_batch([6, 3, 4], [2, 2, 2]), SearchOptions(beam_size=3), LabelAutomaton(SYMBOLS)
     together = strategy.generate(model, batch, options=options, limit=torch.full((3,), 9), constraint=rules)
@@ -271,7 +271,7 @@ def test_an_item_alone_has_the_marginals_that_it_has_in_a_padded_batch(make_mode
 
 
 def test_marginals_come_with_every_item_of_a_batch(make_model, make_batch):
-    model = make_model(SIZES)
+    model = make_model(SHAPE)
     strategy = sets_of(head="label_wise", head_weight=0.5, head_mixture=0.5, marginals=True).eval()
     found = strategy.generate(model, make_batch([6, 3, 4], [2, 2, 2]), options=SearchOptions(beam_size=4),
                               limit=torch.full((3,), 9), constraint=LabelAutomaton(SYMBOLS))
@@ -280,7 +280,7 @@ def test_marginals_come_with_every_item_of_a_batch(make_model, make_batch):
 
 
 def test_a_batch_is_encoded_once_and_judged_once_by_the_head(make_model, make_batch):
-    model = make_model(SIZES)
+    model = make_model(SHAPE)
     strategy = sets_of(head="label_wise", head_weight=0.5, head_mixture=0.5, marginals=True).eval()
     calls = []
     for module, name in ((model.encoder, "encoder"), (strategy.head, "head")):

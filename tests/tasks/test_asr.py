@@ -142,7 +142,7 @@ def test_features_are_normalised_and_kept_with_the_run(make_task, tmp_path):
     task.save(tmp_path / "vocabulary")
     other = make_task()
     other.load(tmp_path / "vocabulary")
-    assert other.sizes() == task.sizes()
+    assert other.shape() == task.shape()
     (tmp_path / "vocabulary" / "features.npz").write_bytes(b"broken")
     with pytest.raises(DataError, match=r"features\.npz"):
         other.load(tmp_path / "vocabulary")
@@ -175,9 +175,9 @@ def learned(make_task, make_model, overfit):
     task = make_task(audio__frequency_bars=0, audio__time_bars=0)
     examples = task.read("train")
     task.fit(examples)
-    model = make_model(task.sizes(), noise=0.0, width=48, feed_forward_width=96, encoder_layers=2, decoder_layers=1)
+    model = make_model(task.shape(), noise=0.0, width=48, feed_forward_width=96, encoder_layers=2, decoder_layers=1)
     strategy = strategy_of(Autoregressive, width=48, noise=0.0,
-                           auxiliaries=auxiliaries_of(task.sizes(), ctc=0.5, width=48))
+                           auxiliaries=auxiliaries_of(task.shape(), ctc=0.5, width=48))
     overfit(model, strategy, collate(task.encode(examples), "asr"), updates=150)
     return task, model, strategy, examples
 

@@ -22,6 +22,7 @@ from seq2seq_suite.data.pictures import Objects
 from seq2seq_suite.miniworld import rows as embedded
 from seq2seq_suite.model.picture import plane
 from seq2seq_suite.strategies.boxes import GROUP, Boxes, box_position
+from seq2seq_suite.strategies.learner import Learner
 from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.strategies.slots import Slots
 from seq2seq_suite.tasks.detection.task import NOISE
@@ -159,23 +160,23 @@ def test_patches_learn_whose_centre_they_hold():
     assert names.pop((2, 2)) == "star" and names.pop((0, 5)) == "zebra" and set(names.values()) == {NOISE}
     batch = collate(task.encode_epoch(examples[:2], 0), "detection")
     assert batch.auxiliary["patches"].shape == (2, 36)
-    assert task.sizes().source_labels == (("patches", len(task.target.labels) + 1, 2.0),)
+    assert task.shape().target.source_labels == (("patches", len(task.target.labels) + 1, 2.0),)
 
 
-def left_to_right(task, **sizes):
-    return task.sizes(), strategy_of(Boxes, boxes=task.sizes().boxes), 6
+def left_to_right(task, **_):
+    return task.shape(), strategy_of(Boxes, target=task.shape().target), 6
 
 
 def at_once(task, width=16):
-    strategy = strategy_of(Slots, sizes=task.sizes(), grid=(2, 4), anchor_weight=2.0, noise=0.0, width=width)
-    return task.sizes(), strategy, 8
+    strategy = strategy_of(Slots, target=task.shape().target, grid=(2, 4), anchor_weight=2.0, noise=0.0, width=width)
+    return task.shape(), strategy, 8
 
 
 @pytest.mark.parametrize("way", [left_to_right, at_once])
 def test_random_models_write_boxes_with_an_inside(make_model, way):
     task, examples = fitted()
-    sizes, strategy, written = way(task)
-    model = make_model(sizes, noise=1.0)
+    shape, strategy, written = way(task)
+    model = make_model(shape, noise=1.0)
     found = strategy.generate(model, collate(task.encode(examples), "detection"), options=SearchOptions(),
                               limit=torch.full((8,), 99))
     for best, example in zip(found, examples, strict=True):
@@ -186,11 +187,11 @@ def test_random_models_write_boxes_with_an_inside(make_model, way):
 
 def test_the_loss_is_that_of_the_places_asked_for(make_model):
     task, examples = fitted(detection__smoothing=0.0)
-    model, strategy = make_model(task.sizes()).requires_grad_(False), strategy_of(Boxes, boxes=task.sizes().boxes)
+    model, strategy = make_model(task.shape()).requires_grad_(False), strategy_of(Boxes, target=task.shape().target)
     batch = collate(task.encode_epoch(examples[:2], 0), "detection")
     loss = strategy.loss(model, batch)
     objects = sum(len(example.reference.boxes) for example in examples[:2])
-    assert loss.counts == strategy.counts(model, batch) == {"coordinates": 4 * objects, "classes": 12}
+    assert loss.counts == strategy.counts(batch) == {"coordinates": 4 * objects, "classes": 12}
     memory = model.prepare(model.encode(batch))
     hidden = strategy._hidden(model, batch, memory,
                               torch.cat((torch.ones(2, 1, dtype=torch.long), batch.target[:, :-1]), 1))
@@ -211,25 +212,25 @@ def test_where_a_box_stands_is_told_as_far_as_it_is_written(make_model):
     task, _ = fitted()
     patches = plane(6, 6, 16).view(6, 6, 16)
     group = torch.tensor([[8, 16, 24, 40, 0]]) + len(SPECIALS)  # 8 bins a patch: rows 1 to 3, columns 2 to 5
-    seen = box_position(group, task.sizes().boxes, 16)[0]
+    seen = box_position(group, task.shape().target, 16)[0]
     assert (seen[0] == 0.0).all() and (seen[1, 8:] == 0.0).all()
     # The middle of patch 1, 2.
-    corner = box_position(group + torch.tensor([3.5, 3.5, 0.0, 0.0, 0.0]), task.sizes().boxes, 16)[0]
+    corner = box_position(group + torch.tensor([3.5, 3.5, 0.0, 0.0, 0.0]), task.shape().target, 16)[0]
     torch.testing.assert_close(corner[2], patches[1, 2])
     torch.testing.assert_close(corner[1, :8], patches[1, 2, :8])
-    centred = box_position(torch.tensor([[11, 19, 28, 36, 0]]) + len(SPECIALS), task.sizes().boxes, 16)[0]
+    centred = box_position(torch.tensor([[11, 19, 28, 36, 0]]) + len(SPECIALS), task.shape().target, 16)[0]
     torch.testing.assert_close(centred[4], patches[2, 3])
     torch.testing.assert_close(centred[3], torch.cat((patches[2, 0, :8], centred[2, 8:])))
     for place in range(GROUP):
         later = group.clone()
         later[0, place:] += 1
-        assert (box_position(later, task.sizes().boxes, 16)[0, : place + 1] == seen[: place + 1]).all()
+        assert (box_position(later, task.shape().target, 16)[0, : place + 1] == seen[: place + 1]).all()
 
 
 def test_what_is_written_step_by_step_is_what_the_loss_scores(make_model):
     task, examples = fitted(detection__order="place")
-    model = make_model(task.sizes(), noise=0.5).requires_grad_(False)
-    strategy = strategy_of(Boxes, boxes=task.sizes().boxes)
+    model = make_model(task.shape(), noise=0.5).requires_grad_(False)
+    strategy = strategy_of(Boxes, target=task.shape().target)
     batch = collate(task.encode(examples[:3]), "detection")
     found = strategy.generate(model, batch, options=SearchOptions(), limit=torch.full((3,), 99))
     memory, first_label = model.prepare(model.encode(batch)), len(SPECIALS) + 48
@@ -248,24 +249,25 @@ def test_what_is_written_step_by_step_is_what_the_loss_scores(make_model):
 @pytest.mark.parametrize("way", [left_to_right, at_once])
 def test_the_balance_of_experts_is_learned_once_for_each_layer(make_model, way):
     task, examples = fitted()
-    sizes, strategy, _ = way(task)
-    model, batch = make_model(sizes, experts=4), collate(task.encode_epoch(examples[:2], 0), "detection")
+    shape, strategy, _ = way(task)
+    model, batch = make_model(shape, experts=4), collate(task.encode_epoch(examples[:2], 0), "detection")
     with torch.no_grad():
         for layer in (*model.encoder.layers, *model.decoder.layers):
             layer.feed_forward.router.weight.zero_()  # p = 1 / N everywhere: the loss of a layer is 1
-    loss = strategy.loss(model, batch)
-    assert loss.counts == strategy.counts(model, batch) and "balance" in loss.weights
+    learner = Learner(model, strategy)
+    loss = learner(batch)
+    assert loss.counts == learner.counts(batch) and "balance" in loss.weights
     assert float(loss.sums["balance"].detach()) == pytest.approx(4 * int(batch.target_mask.sum()))
 
 
 def test_slots_learn_the_cheapest_of_all_matchings(make_model):
     task, examples = fitted(detection__smoothing=0.0, detection__noise_weight=0.5)
-    sizes, strategy, _ = at_once(task)
-    model = make_model(sizes).requires_grad_(False)
+    shape, strategy, _ = at_once(task)
+    model = make_model(shape).requires_grad_(False)
     few = [example for example in examples if 0 < len(example.reference.boxes) <= 3][:3]
     batch = collate(task.encode_epoch(few, 0), "detection")
     loss, logits = strategy.loss(model, batch), strategy._logits(model, model.encode(batch)).detach()
-    assert loss.counts == strategy.counts(model, batch)
+    assert loss.counts == strategy.counts(batch)
     expected = 0.0
     for row, example in enumerate(few):
         count = len(example.reference.boxes)
@@ -290,8 +292,8 @@ def test_slots_learn_the_cheapest_of_all_matchings(make_model):
 @pytest.mark.parametrize(("way", "updates"), [(left_to_right, 400), (at_once, 230)])
 def test_eight_pictures_are_learned_by_heart(make_model, overfit, way, updates):
     task, examples = fitted(detection__flip=False)
-    sizes, strategy, _ = way(task, width=64)
-    model = make_model(sizes, noise=0.0, width=64, feed_forward_width=128, encoder_layers=1, decoder_layers=2)
+    shape, strategy, _ = way(task, width=64)
+    model = make_model(shape, noise=0.0, width=64, feed_forward_width=128, encoder_layers=1, decoder_layers=2)
     overfit(model, strategy, collate(task.encode_epoch(examples, 0), "detection"), updates=updates)
     found = strategy.generate(model, collate(task.encode(examples), "detection"), options=SearchOptions(),
                               limit=torch.full((8,), 99))

@@ -101,12 +101,12 @@ def test_doubles_are_left_out_where_the_key_says_so():
 
 def test_what_the_strategy_and_the_model_are_told_is_measured_in_bins_and_patches():
     task = fitted()
-    options, sizes = task.sizes().boxes, task.sizes()
+    options, shape = task.shape().target, task.shape()
     assert (options.bins, options.labels, options.instances) == (64, 2, 6)
     assert options.extent == (32.0, 64.0) and options.patch == 8.0
-    assert sizes.target_symbols == FIRST_LABEL + 3 and (sizes.picture_rows, sizes.picture_stride) == (4, 16)
+    assert options.symbols == FIRST_LABEL + 3 and (options.rows, shape.source.stride) == (4, 16)
     odd = {"detection__height": 72, "detection__width": 100}
-    assert make_task(**odd).source.patches() == (5, 7)  # convolutions round up
+    assert make_task(**odd).options.patches() == (5, 7)  # convolutions round up
 
 
 def noise_boxes(task, objects: Objects, count: int = 600) -> np.ndarray:

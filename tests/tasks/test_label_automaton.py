@@ -4,7 +4,7 @@ import pytest
 import torch
 from making import strategy_of
 
-from seq2seq_suite.sizes import Sizes
+from seq2seq_suite.shapes import Shape, TargetShape, TokenShape
 from seq2seq_suite.strategies.autoregressive import Autoregressive
 from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.tasks.multilabel.label_automaton import LabelAutomaton
@@ -48,7 +48,7 @@ def test_selected_rows_keep_their_own_past():
 @pytest.mark.parametrize("options", [SearchOptions(), SearchOptions(sampling=True),
                                      SearchOptions(beam_size=4, num_hypotheses=4)], ids=["greedy", "sampling", "beam"])
 def test_every_search_gives_a_set_under_a_rough_model(make_model, make_batch, options):
-    model = make_model(Sizes(target_symbols=SYMBOLS, source_symbols=11), noise=1.0)
+    model = make_model(Shape(TokenShape(11), TargetShape(SYMBOLS)), noise=1.0)
     batch = make_batch([3, 7, 5], [2, 2, 2])
     found = strategy_of(Autoregressive).generate(model, batch, options=options, limit=torch.tensor([20, 20, 20]),
                                                  constraint=LabelAutomaton(SYMBOLS))

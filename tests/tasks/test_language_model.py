@@ -77,7 +77,7 @@ def test_a_character_is_one_however_many_bytes_it_has():
 
 def test_texts_are_judged_by_the_product_of_all_steps(make_model):
     task, examples = fitted()
-    model, strategy = make_model(task.sizes()).requires_grad_(False), strategy_of(LanguageModel)
+    model, strategy = make_model(task.shape()).requires_grad_(False), strategy_of(LanguageModel)
     batch = collate(task.encode(examples[:3]), "language_model")
     found = strategy.generate(model, batch, options=SearchOptions(), limit=torch.full((3,), 9))
     for example, (hypothesis,) in zip(examples, found, strict=False):
@@ -99,7 +99,7 @@ def test_texts_are_judged_by_the_product_of_all_steps(make_model):
 @pytest.mark.parametrize("beams", [1, 3])
 def test_beginnings_of_any_length_are_continued_as_a_plain_loop_does(make_model, beams):
     task, _ = fitted()
-    model, strategy, steps = make_model(task.sizes()), strategy_of(LanguageModel), 6
+    model, strategy, steps = make_model(task.shape()), strategy_of(LanguageModel), 6
     texts = ["the d", "", "she", "a c"]
     found = strategy.generate(model, beginnings(task, texts), options=SearchOptions(beam_size=beams),
                               limit=torch.full((4,), steps))
@@ -125,7 +125,7 @@ def test_beginnings_of_any_length_are_continued_as_a_plain_loop_does(make_model,
 
 def test_eight_texts_are_learned_by_heart(make_model, overfit):
     task, examples = fitted()
-    model, strategy = make_model(task.sizes(), noise=0.0, width=32, feed_forward_width=64), strategy_of(LanguageModel)
+    model, strategy = make_model(task.shape(), noise=0.0, width=32, feed_forward_width=64), strategy_of(LanguageModel)
     overfit(model, strategy, collate(task.encode(examples), "language_model"), updates=150)
     batch = collate(task.encode(examples), "language_model")
     judged = strategy.generate(model, batch, options=SearchOptions(), limit=torch.full((8,), 9))

@@ -14,7 +14,7 @@ from task_tools import write_rows
 from seq2seq_suite.config import Config
 from seq2seq_suite.data.batching import collate
 from seq2seq_suite.miniworld.topics import LABELS
-from seq2seq_suite.sizes import SetOptions
+from seq2seq_suite.shapes import SetShape
 from seq2seq_suite.tasks.multilabel.label_names import from_line, read_names, to_line
 from seq2seq_suite.tasks.multilabel.task import MultilabelTask, above
 from seq2seq_suite.types import BEGIN, END, SPECIALS, UNKNOWN, DataError, Example, Hypothesis
@@ -116,19 +116,20 @@ def test_labels_are_ordered_by_falling_frequency_or_as_given():
 
 
 def test_the_strategy_is_told_how_sets_are_learned_and_decided():
-    assert make_task().sizes().sets == SetOptions()
-    assert make_task(multilabel__order="given", multilabel__head_weight=0.7).sizes().sets == SetOptions()
+    assert make_task().shape().target == SetShape(len(SPECIALS))
+    assert make_task(multilabel__order="given", multilabel__head_weight=0.7).shape().target == SetShape(len(SPECIALS))
     chosen = make_task(multilabel__order="free", multilabel__head="pooled", multilabel__head_weight=0.7,
                        multilabel__head_mixture=2.0, multilabel__decision="marginals")
-    assert chosen.sizes().sets == SetOptions("free", 0.7, 2.0, marginals=True, head="pooled")
-    assert make_task(multilabel__order="random").sizes().sets.order == "random"
+    assert chosen.shape().target == SetShape(len(SPECIALS), order="free", head="pooled", head_weight=0.7,
+                                             head_mixture=2.0, marginals=True)
+    assert make_task(multilabel__order="random").shape().target.order == "random"
 
 
 def test_words_are_dropped_and_specials_are_not():
-    sizes = fitted(multilabel__word_dropout=0.25).sizes()
-    words = sizes.source_symbols - len(SPECIALS)
-    assert words and sizes.unknown_probability == (0.0,) * len(SPECIALS) + (0.25,) * words
-    assert sizes.source_characters == 0 < fitted(multilabel__characters=True).sizes().source_characters
+    source = fitted(multilabel__word_dropout=0.25).shape().source
+    words = source.symbols - len(SPECIALS)
+    assert words and source.dropped == (0.0,) * len(SPECIALS) + (0.25,) * words
+    assert source.characters == 0 < fitted(multilabel__characters=True).shape().source.characters
 
 
 def test_encoding_and_reading_back_gives_the_labels():
@@ -165,7 +166,7 @@ def test_vocabularies_survive_saving(tmp_path):
     task.save(tmp_path / "vocabulary")
     other = make_task()
     other.load(tmp_path / "vocabulary")
-    assert other.sizes() == task.sizes()
+    assert other.shape() == task.shape()
 
 
 @given(st.lists(st.text(st.characters(exclude_categories=("C", "Z")), min_size=1), unique=True))

@@ -189,7 +189,7 @@ def test_each_word_is_labelled_with_its_tag_and_what_the_parser_does_behind_it(l
     assert common["moves"].tolist() == [*task.target.moves.encode(moves), -1] and UNKNOWN not in common["tags"]
     assert rare["tags"].tolist() == [-1, *task.target.tags.encode(["VB", "."]), -1]
     assert rare["moves"][2:].tolist() == [-1, -1]  # a move seen once teaches nothing
-    assert task.sizes().source_labels == (
+    assert task.shape().target.source_labels == (
         ("tags", len(task.target.tags), task.options.tag_loss),
         ("moves", len(task.target.moves), task.options.move_loss))
     without = hand_fitted(parsing__tag_loss=0.0)[0]
@@ -203,7 +203,7 @@ def test_rare_words_are_unknown_and_words_seen_often_seldom_hidden():
     assert task.encode(examples)[1].source[1:-1, 0].tolist() == [UNKNOWN] * 2
     hidden = hand_fitted(parsing__unknown_rate=0.5, parsing__min_count=1)[0]
     names = hidden.source.words.decode(range(len(hidden.source.words)))
-    chances = dict(zip(names, hidden.sizes().unknown_probability, strict=True))
+    chances = dict(zip(names, hidden.shape().source.dropped, strict=True))
     assert chances["the"] == chances["dog"] == pytest.approx(0.5 * 2 / 5) and chances["run"] == chances["!"] == 0.5
     assert all(chances[special] == 0.0 for special in SPECIALS)
 
@@ -243,7 +243,7 @@ def test_vocabularies_survive_saving(tmp_path):
     task.save(tmp_path / "vocabulary")
     other = make_task()
     other.load(tmp_path / "vocabulary")
-    assert other.sizes() == task.sizes()
+    assert other.shape() == task.shape()
     assert all(np.array_equal(one.source, two.source) for one, two
                in zip(task.encode(examples), other.encode(examples), strict=True))
 

@@ -19,6 +19,7 @@ from seq2seq_suite.data.batching import collate
 from seq2seq_suite.experiments import verbs
 from seq2seq_suite.metrics.answers import Gold
 from seq2seq_suite.miniworld import rows as embedded
+from seq2seq_suite.shapes import SentenceShape
 from seq2seq_suite.strategies.autoregressive import Autoregressive
 from seq2seq_suite.tasks.qa.passages import JOINER, Passage, crop, sentences_of, symbols_of, text_of, words_of
 from seq2seq_suite.tasks.qa.task import _holds
@@ -199,7 +200,7 @@ def test_sentences_stand_in_the_order_of_their_distance(tmp_path):
     task = make_task(qa__encoding="sentences")
     task.fit([example])
     item = task.encode([example])[0]
-    assert item.source.shape == (4, 6) and task.sizes().sentences
+    assert item.source.shape == (4, 6) and isinstance(task.shape().source, SentenceShape)
     rows = [task.source.words.decode([number for number in row if number]) for row in item.source.tolist()]
     assert [" ".join(row) for row in rows] == [
         "Where is Mary ?", "Mary went home .", "Tom took the ball .", "Mary went to the park ."]
@@ -212,7 +213,7 @@ def test_with_a_pointer_source_and_answers_share_one_vocabulary():
     example = Example(example.source, Gold(("home, sweet",)))
     task.fit([example])
     item = task.encode([example])[0]
-    assert task.source.words.symbols == task.target.vocabulary.symbols and task.sizes().pointer
+    assert task.source.words.symbols == task.target.vocabulary.symbols and task.shape().source.copied
     assert item.target[0] == item.source[6, 0] and set(task.target.vocabulary.symbols) > {"home", "sweet", JOINER + ","}
     with pytest.raises(ValueError, match="use tokens"):
         make_task(qa__pointer=True, qa__encoding="sentences")
@@ -239,7 +240,7 @@ def test_vocabularies_survive_saving_and_predictions_survive_writing(tmp_path):
     task.save(tmp_path / "vocabulary")
     other = make_task()
     other.load(tmp_path / "vocabulary")
-    assert other.sizes() == task.sizes()
+    assert other.shape() == task.shape()
     for example, one, two in zip(examples, task.encode(examples), other.encode(examples), strict=True):
         assert np.array_equal(one.source, two.source)
         symbols = tuple(one.target[:-1].tolist())
@@ -265,7 +266,7 @@ def test_a_question_alone_is_encoded_and_scored_as_in_a_padded_batch(make_model,
     examples[1] = Example(examples[1].source, Gold(("in the garden",)))
     task.fit(examples)
     encoded = task.encode(examples)
-    model, strategy = make_model(task.sizes(), encoder_steps=2), strategy_of(Autoregressive)
+    model, strategy = make_model(task.shape(), encoder_steps=2), strategy_of(Autoregressive)
     alone, padded = collate(encoded[:1], "qa"), collate(encoded[:2], "qa")
     size = alone.source.size(1)
     assert padded.source.size(1) > size and padded.target.size(1) > alone.target.size(1)

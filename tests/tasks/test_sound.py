@@ -9,7 +9,7 @@ import task_tools
 
 from seq2seq_suite.data.audio import Composed, Recording
 from seq2seq_suite.data.formats import Row
-from seq2seq_suite.sizes import SoundShape
+from seq2seq_suite.shapes import SoundShape
 from seq2seq_suite.tasks.speech_translation import Translated
 from seq2seq_suite.types import END, DataError, Example
 
@@ -47,7 +47,7 @@ def test_mean_and_deviation_are_those_of_all_frames():
     np.testing.assert_allclose(task.source.mean, every.mean(0), rtol=1e-5)
     np.testing.assert_allclose(task.source.deviation[:2], every.std(0)[:2], rtol=1e-4)
     assert task.source.deviation[2] == pytest.approx(0.1)
-    shape = task.sizes().sound
+    shape = task.shape().source
     assert shape.mean == tuple(task.source.mean.tolist()) and shape.deviation == tuple(task.source.deviation.tolist())
 
 
@@ -119,12 +119,13 @@ def test_a_translation_is_the_target_and_ctc_spells_what_is_said(tmp_path):
     item = task.encode([example])[0]
     assert task.target.pieces.decode(item.target[:-1].tolist()) == "Auch der Hund." and item.target[-1] == END
     assert task.transcript.pieces.decode(item.auxiliary["ctc"].tolist()) == "the dog too"
-    sizes = task.sizes()
-    assert (sizes.target_symbols, sizes.ctc_symbols) == (len(task.target), len(task.transcript)) == (4 + 11, 4 + 7)
+    shape = task.shape()
+    assert shape.target.symbols == len(task.target) == 4 + 11
+    assert shape.source.transcript == len(task.transcript) == 4 + 7
     task.save(tmp_path)
     other = make_task("speech_translation", speech_translation__subwords="characters")
     other.load(tmp_path)
-    assert other.sizes() == sizes and other.target.pieces.decode(item.target[:-1].tolist()) == "Auch der Hund."
+    assert other.shape() == shape and other.target.pieces.decode(item.target[:-1].tolist()) == "Auch der Hund."
 
 
 def test_what_is_said_must_fit_into_the_sound_and_not_its_translation(capsys):
@@ -167,5 +168,5 @@ def test_only_sound_files_can_be_named_in_rows():
 def test_the_front_end_masks_as_the_keys_say():
     task = hearing(make_task("asr", audio__bins=8, audio__subsampling=4, audio__frequency_bars=3,
                              audio__frequency_width=5, audio__time_bars=2, audio__time_share=0.25), of_length(9))
-    shape = replace(task.sizes().sound, mean=(), deviation=())
-    assert shape == SoundShape((), (), subsampling=4, frequency_bars=3, frequency_width=5, time_bars=2, time_share=0.25)
+    shape = replace(task.shape().source, mean=(), deviation=())
+    assert shape == SoundShape(subsampling=4, masking=(3, 5, 2, 0.25), transcript=shape.transcript)

@@ -24,7 +24,7 @@ def test_encoding_and_reading_back_gives_the_summary(tmp_path):
     task.save(tmp_path / "kept")
     other = make_task("summarisation", summarisation__subwords="characters")
     other.load(tmp_path / "kept")
-    assert other.sizes() == task.sizes() and task.sizes().shared_symbols
+    assert other.shape() == task.shape() and task.shape().source.shared
     for example, item, row in zip(examples, other.encode(examples), ROWS, strict=True):
         assert task.source.pieces.decode(item.source[:-1].tolist()) == row["text"] and item.source[-1] == END
         assert task.read_hypothesis(Hypothesis(tuple(item.target[:-1].tolist()), 0.0), example) == row["summary"]

@@ -57,7 +57,7 @@ def test_encoding_and_reading_back_gives_the_tags(tmp_path):
     task.save(tmp_path / "kept")
     other = make_task("tagging", tagging__min_count=1)
     other.load(tmp_path / "kept")
-    assert other.sizes() == task.sizes()
+    assert other.shape() == task.shape()
     for example, item in zip(examples, other.encode(examples), strict=True):
         assert item.target[-1] == END and len(item.source) == len(example.source) + 2
         assert item.auxiliary["focus"].ravel().tolist() == list(range(1, len(example.source) + 2))

@@ -166,7 +166,7 @@ def test_vocabularies_survive_saving(tmp_path, options):
     task, other = fitted(**options), make_task(**options)
     task.save(tmp_path / "vocabulary")
     other.load(tmp_path / "vocabulary")
-    assert other.sizes() == task.sizes() and other.sizes().shared_symbols == options.get("joint", True)
+    assert other.shape() == task.shape() and other.shape().source.shared == options.get("joint", True)
     for one, two in zip(task.encode(EXAMPLES), other.encode(EXAMPLES), strict=True):
         assert np.array_equal(one.source, two.source) and np.array_equal(one.target, two.target)
 
@@ -307,9 +307,9 @@ def test_eight_pairs_are_learned_to_exact_match(make_model, overfit, options):
     task = fitted(**options)
     items = task.encode(EXAMPLES)
     batch = collate(items, task.name)
-    model = make_model(task.sizes(), noise=0.0, width=48, feed_forward_width=96, encoder_layers=1,
+    model = make_model(task.shape(), noise=0.0, width=48, feed_forward_width=96, encoder_layers=1,
                        decoder_layers=1)
-    assert (model.frontend.embedding is model.embedding) == task.sizes().shared_symbols
+    assert (model.frontend.embedding is model.embedding) == task.shape().source.shared
     strategy = strategy_of(Autoregressive, label_smoothing=0.1)
     overfit(model, strategy, batch, updates=150)
     for beam_size in (1, 4):

@@ -10,7 +10,7 @@ from torch import nn
 from seq2seq_suite.config import Training
 from seq2seq_suite.config_backbone import Backbone
 from seq2seq_suite.model.build import build_model
-from seq2seq_suite.sizes import Sizes
+from seq2seq_suite.shapes import Shape, TargetShape, TokenShape, WordShape
 from seq2seq_suite.strategies.autoregressive import Autoregressive
 from seq2seq_suite.strategies.learner import JointLearner, Learner
 from seq2seq_suite.training.muon import Muon
@@ -86,9 +86,7 @@ def small_model(**variant: object) -> nn.Module:
     torch.manual_seed(0)
     backbone = Backbone.model_validate({"width": 32, "feed_forward_width": 64, "num_heads": 2, "encoder_layers": 1,
                                         "decoder_layers": 1, **variant})
-    return build_model(backbone, Sizes(target_symbols=9, source_symbols=11, words=True, source_characters=7,
-                                       num_focus=2, num_context=1,
-                                       unknown_probability=(0.0,) * 11))
+    return build_model(backbone, Shape(WordShape(11, 7, (0.0,) * 11), TargetShape(9, num_focus=2, num_context=1)))
 
 
 @pytest.mark.parametrize("variant", [{}, {"experts": 3, "embedding_width": 8, "attention_score": "additive"}], ids=str)
@@ -117,8 +115,8 @@ def test_muon_moves_hidden_matrices_by_orthogonal_steps_and_leaves_the_rest_to_a
 
 def test_of_a_joint_model_too_muon_leaves_the_labels_to_adamw():
     torch.manual_seed(0)
-    sizes = Sizes(target_symbols=9, source_symbols=11, source_labels=(("tags", 5, 0.5),))
-    parts = {name: Learner(model, strategy_of(Autoregressive, auxiliaries=auxiliaries_of(sizes)))
+    shape = Shape(TokenShape(11), TargetShape(9, source_labels=(("tags", 5, 0.5),)))
+    parts = {name: Learner(model, strategy_of(Autoregressive, auxiliaries=auxiliaries_of(shape)))
              for name, model in (("one", small_model()), ("two", small_model(experts=3)))}
     model = JointLearner(parts, {"one": 1.0, "two": 1.0})
     optimizer = build_optimizer(model, options(optimizer="muon"))

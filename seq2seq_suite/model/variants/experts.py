@@ -6,11 +6,25 @@ Letters in this module: R real positions of a batch, N experts, k of them for a 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+
+_balances: ContextVar[list[Tensor] | None] = ContextVar("balances", default=None)
+
+
+@contextmanager
+def load_balances() -> Iterator[list[Tensor]]:
+    """The load-balance losses of all layers that compute with gradients inside the `with` block, in their order."""
+    token = _balances.set(found := [])
+    try:
+        yield found
+    finally:
+        _balances.reset(token)
 
 
 class MixtureOfExperts(nn.Module):
@@ -48,13 +62,12 @@ class MixtureOfExperts(nn.Module):
         self.router = nn.Linear(width, len(self.experts), bias=False)
         self.experts_per_token, self.capacity = experts_per_token, capacity
 
-    def forward(self, x: Tensor, mask: Tensor | None = None, balance: list[Tensor] | None = None) -> Tensor:
-        """The mixture at each position.
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """The mixture at each position; its load-balance loss goes to `load_balances`.
 
         Args:
             x: (B,T,D).
             mask: (B,T) bool of real positions; None: all.
-            balance: gets the load-balance loss, a float32 scalar, appended; None where nobody wants it.
 
         Returns:
             (B,T,D).
@@ -70,9 +83,10 @@ class MixtureOfExperts(nn.Module):
         # All first choices stand before all second ones, and sorting by expert leaves that order as it is.
         choices = chosen_Rk.t().flatten()
         sizes = choices.bincount(minlength=len(self.experts))
-        if balance is not None:
+        balances = _balances.get()
+        if balances is not None and torch.is_grad_enabled():
             share = sizes / max(1, choices.numel())
-            balance.append(len(self.experts) * (share * probabilities_RN.sum(0)).sum() / max(1, len(tokens_RD)))
+            balances.append(len(self.experts) * (share * probabilities_RN.sum(0)).sum() / max(1, len(tokens_RD)))
         order = choices.argsort(stable=True)
         if self.training:
             order, sizes = self._with_room(order, choices, sizes)

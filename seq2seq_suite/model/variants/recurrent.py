@@ -112,12 +112,12 @@ class RecurrentDecoder(nn.Module):
         return Cache((CellStates(nothing, nothing),))
 
     def forward(self, x: Tensor, visible: Tensor | None, memory: CrossKeysValues, cache: Cache | None = None,
-                *, mask: Tensor | None = None, balance: list[Tensor] | None = None) -> tuple[Tensor, Cache | None]:
+                *, mask: Tensor | None = None) -> tuple[Tensor, Cache | None]:
         """Hidden states of the target; see `TransformerDecoder.forward`.
 
         Args:
             x: (N,T,D) embedded symbols.
-            visible, mask, balance: not looked at.
+            visible, mask: not looked at.
             memory: from `remember`.
             cache: the layers' states and how many symbols they have read.
 

@@ -70,11 +70,11 @@ class UniversalTransformerDecoder(TransformerDecoder):
         return Cache(super().new_cache(like).layers * self.num_steps)
 
     def through_layers(self, x: Tensor, visible: Tensor | None, memory: CrossKeysValues | None, cache: Cache | None,
-                       mask: Tensor | None, balance: list[Tensor] | None) -> tuple[Tensor, Cache | None]:
+                       mask: Tensor | None) -> tuple[Tensor, Cache | None]:
         offset, caches = cache.length if cache is not None else 0, []
         for step in range(self.num_steps):
             own = slice(step * len(self.layers), (step + 1) * len(self.layers))
             past = Cache(cache.layers[own]) if cache is not None else None
-            x, past = super().through_layers(self.signal(x, step, offset), visible, memory, past, mask, balance)
+            x, past = super().through_layers(self.signal(x, step, offset), visible, memory, past, mask)
             caches += past.layers if past is not None else ()
         return x, Cache(tuple(caches)) if cache is not None else None

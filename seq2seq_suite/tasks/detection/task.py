@@ -27,7 +27,7 @@ from seq2seq_suite.data.options import Data
 from seq2seq_suite.data.pictures import Augmentation, ImageFile, Objects, Picture, fit, nms, paint, scaled
 from seq2seq_suite.files import atomic_write_text, read_json
 from seq2seq_suite.metrics.boxes import average_precision
-from seq2seq_suite.sizes import BoxOptions
+from seq2seq_suite.shapes import GROUP, BoxShape, PictureShape
 from seq2seq_suite.tasks.base import Place, Source, Target, Task
 from seq2seq_suite.tasks.detection.object_rows import NOISE, objects_of, read_objects
 from seq2seq_suite.tasks.options import TaskOptions, Zoom
@@ -39,9 +39,6 @@ _LARGEST_NOISE, _JITTER = 0.4, 0.1  # sides of random boxes, as a share of the p
 
 
 Pixels = Annotated[int, Field(ge=16, le=10_000)]
-
-
-_GROUP = 5  # symbols of an object
 
 
 class DetectionOptions(TaskOptions):
@@ -83,10 +80,14 @@ class DetectionOptions(TaskOptions):
         if config.backbone.width < 8:
             raise ValueError(f"backbone.width {config.backbone.width} leaves no group of 8 channels to the "
                              "convolutions over pictures: set it to 8 or more")
-        longest = _GROUP * self.instances + 1
+        longest = GROUP * self.instances + 1
         if kind == "autoregressive" and longest > config.backbone.max_positions:
             raise ValueError(f"an output may be {longest} symbols long (5 * detection.instances + 1), but "
                              f"backbone.max_positions is {config.backbone.max_positions}")
+
+    def patches(self) -> tuple[int, int]:
+        """Rows and columns of what the encoder reads."""
+        return -(-self.height // self.stride), -(-self.width // self.stride)
 
     def source_positions(self, config: Any) -> int:
         """Pictures have positions of their own."""
@@ -147,15 +148,8 @@ class Pictures(Source):
         """(H,W,3) pixels."""
         return self.fitted(value)[0]
 
-    def patches(self) -> tuple[int, int]:
-        """Rows and columns of what the encoder reads."""
-        stride = self.options.stride
-        return -(-self.options.height // stride), -(-self.options.width // stride)
-
-    def sizes(self) -> dict[str, Any]:
-        """A front-end for pictures."""
-        return {"source_symbols": 0, "picture_stride": self.options.stride, "picture_rows": self.patches()[0],
-                "picture_channels": self.options.channels}
+    def shape(self) -> PictureShape:
+        return PictureShape(stride=self.options.stride, channels=self.options.channels)
 
 
 class Boxes(Target):
@@ -182,15 +176,15 @@ class Boxes(Target):
             raise DataError("no list of different names", file=str(file), expected='["cat", "dog"]', remedy=remedy)
         self.labels = tuple(labels)
 
-    def sizes(self) -> dict[str, Any]:
+    def shape(self) -> BoxShape:
         """An output for each bin and class, and what the strategy must know of them."""
         options, count = self.options, len(self.labels)
-        extent = tuple(side / self.size * options.bins for side in (options.height, options.width))
-        patch = options.stride / self.size * options.bins
-        boxes = BoxOptions(options.bins, count, options.instances, extent, patch, options.smoothing,
-                           options.noise_weight)
-        return {"target_symbols": len(SPECIALS) + options.bins + count + 1, "boxes": boxes,
-                "source_labels": (("patches", count + 1, options.patch_loss),) if options.patch_loss else ()}
+        height, width, patch = (side / self.size * options.bins
+                                for side in (options.height, options.width, options.stride))
+        return BoxShape(len(SPECIALS) + options.bins + count + 1, bins=options.bins, labels=count,
+                        instances=options.instances, extent=(height, width), patch=patch, rows=options.patches()[0],
+                        smoothing=options.smoothing, noise_weight=options.noise_weight,
+                        source_labels=(("patches", count + 1, options.patch_loss),) if options.patch_loss else ())
 
     def group(self, box: Sequence[float], label: str) -> list[int]:
         """y1 x1 y2 x2 class; a box is at least a bin wide and high."""
@@ -221,11 +215,11 @@ class Boxes(Target):
 
     def parse(self, symbols: Sequence[str], example: Example) -> Objects | None:
         """The objects that symbols write, noise left out; None if they are no groups of five."""
-        if len(symbols) % _GROUP:
+        if len(symbols) % GROUP:
             return None
         boxes, labels = [], []
-        for first in range(0, len(symbols), _GROUP):
-            *bins, label = symbols[first : first + _GROUP]
+        for first in range(0, len(symbols), GROUP):
+            *bins, label = symbols[first : first + GROUP]
             if label == NOISE:
                 continue
             if label not in self.labels or not all(name.isdigit() for name in bins):
@@ -307,7 +301,7 @@ class DetectionTask(Task):
         """
         return Drawn(lambda index: self._draw(index, examples[index], Random(f"{self.seed}/{epoch}/{index}")),
                      source_lengths=[self.options.height] * len(examples),
-                     target_lengths=[_GROUP * self._groups(example) + 1 for example in examples])
+                     target_lengths=[GROUP * self._groups(example) + 1 for example in examples])
 
     def _groups(self, example: Example) -> int:
         """Groups of symbols that are learned of a picture, noise included."""
@@ -325,7 +319,7 @@ class DetectionTask(Task):
         given = [False] * len(symbols)
         for _ in range(self._groups(example) - len(groups)):
             symbols += self.target.group(self._noise_box(objects, random), NOISE)
-            given += [True] * (_GROUP - 1) + [False]
+            given += [True] * (GROUP - 1) + [False]
         return Encoded(np.ascontiguousarray(pixels), np.array([*symbols, END], dtype=np.int64),
                        index=index, given=np.array([*given, True]), auxiliary=self._patch_labels(objects))
 
@@ -333,7 +327,7 @@ class DetectionTask(Task):
         """(S,) the class of the object whose centre lies in each patch, the smallest of several; else noise."""
         if not self.options.patch_loss:
             return {}
-        rows, columns = self.source.patches()
+        rows, columns = self.options.patches()
         labels, stride = np.full((rows, columns), len(self.target.labels), dtype=np.int64), self.options.stride
         for place in sorted(range(len(objects.boxes)), key=lambda place: -_area(objects.boxes[place])):
             (x1, y1, x2, y2), label = objects.boxes[place], objects.labels[place]

@@ -28,7 +28,7 @@ from seq2seq_suite.data.subwords import clean_text
 from seq2seq_suite.data.words import split_words
 from seq2seq_suite.files import atomic_write_text, read_json
 from seq2seq_suite.metrics.labels import score_labels
-from seq2seq_suite.sizes import SetOptions
+from seq2seq_suite.shapes import SetShape
 from seq2seq_suite.tasks.base import Place, Task
 from seq2seq_suite.tasks.fields import Parts, Symbols, Words
 from seq2seq_suite.tasks.multilabel.label_names import INVALID, from_line, read_labels, read_names, to_line
@@ -112,15 +112,14 @@ class LabelSets(Symbols):
             return None
         return labels if labels or self.options.allow_empty else None
 
-    def sizes(self) -> dict[str, Any]:
+    def shape(self) -> SetShape:
         """An output for each label, the classifier beside them, and how sets are learned and searched for."""
         options = self.options
         has_head = options.head != "none"
-        order = options.order if options.order in ("random", "free") else "fixed"
-        sets = SetOptions(order, options.head_weight if has_head else 0.0, options.head_mixture,
-                          marginals=options.decision == "marginals", pointer=options.pointer,
-                          head=options.head if has_head else "")
-        return {"target_symbols": len(self), "sets": sets}
+        return SetShape(len(self), order=options.order if options.order in ("random", "free") else "fixed",
+                        head=options.head if has_head else "", head_weight=options.head_weight if has_head else 0.0,
+                        head_mixture=options.head_mixture, pointer=options.pointer,
+                        marginals=options.decision == "marginals")
 
     def constraint(self) -> Constraint:
         """The automaton that keeps outputs sets of labels."""

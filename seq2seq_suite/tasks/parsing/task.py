@@ -18,6 +18,7 @@ from seq2seq_suite.data.options import Data
 from seq2seq_suite.data.vocabulary import Vocabulary
 from seq2seq_suite.files import read_lines
 from seq2seq_suite.metrics.evalb import evalb
+from seq2seq_suite.shapes import TargetShape
 from seq2seq_suite.tasks.base import Task
 from seq2seq_suite.tasks.fields import Symbols, Words
 from seq2seq_suite.tasks.options import TaskOptions
@@ -92,13 +93,14 @@ class Trees(Symbols):
         super().load(folder)
         self.tags, self.moves = (Vocabulary.load(folder / f"{name}.json") for name in ("tags", "moves"))
 
-    def sizes(self) -> dict[str, Any]:
+    def shape(self) -> TargetShape:
         """An output for each symbol, classifiers of tags and moves, and the guide that tells the parser's state."""
-        guide = self.constraint() if self.options.guide else None
-        return {"target_symbols": len(self), "num_focus": guide.num_focus if guide else 0,
-                "num_context": guide.num_context if guide else 0,
-                "source_labels": tuple((kind, len(getattr(self, kind)), weight)
-                                       for kind, weight in self.label_weights.items())}
+        labels = {"tags": len(self.tags), "moves": len(self.moves)}
+        taught = tuple((kind, labels[kind], weight) for kind, weight in self.label_weights.items())
+        if not self.options.guide:
+            return TargetShape(len(self), source_labels=taught)
+        guide = self.constraint()
+        return TargetShape(len(self), guide.num_focus, guide.num_context, taught)
 
     def symbols(self, reference: Tree) -> list[str]:
         """The symbols of a tree."""

@@ -16,6 +16,7 @@ from seq2seq_suite.data.formats import Row
 from seq2seq_suite.data.options import Data
 from seq2seq_suite.data.vocabulary import Vocabulary
 from seq2seq_suite.metrics.answers import Gold, answer_scores
+from seq2seq_suite.shapes import SentenceShape, TokenShape
 from seq2seq_suite.tasks.base import Place, Source, Task
 from seq2seq_suite.tasks.fields import Parts, Symbols
 from seq2seq_suite.tasks.options import TaskOptions
@@ -96,12 +97,12 @@ class Sentences(Source):
         """Read what `save` wrote."""
         self.use(Vocabulary.load(folder / "words.json"))
 
-    def sizes(self) -> dict[str, Any]:
+    def shape(self) -> TokenShape | SentenceShape:
         """A front-end with segments."""
-        options = self.options
-        return {"source_symbols": len(self.words), "source_segments": options.segments,
-                "segment_jitter": options.segment_jitter, "sentences": options.encoding == "sentences",
-                "pointer": options.pointer}
+        options, count = self.options, len(self.words)
+        if options.encoding == "sentences":
+            return SentenceShape(count, options.segments, options.segment_jitter)
+        return TokenShape(count, options.segments, options.segment_jitter, copied=options.pointer)
 
     def encode(self, value: Passage, place: Place) -> np.ndarray:
         """(S,2) tokens or (S,W) sentences; the same sentence is looked up once."""

@@ -12,6 +12,7 @@ from seq2seq_suite.config_section import Positive, Section, ShareOrNone
 from seq2seq_suite.data.formats import Row
 from seq2seq_suite.data.options import Data
 from seq2seq_suite.metrics.tags import score_tags
+from seq2seq_suite.shapes import TargetShape
 from seq2seq_suite.tasks.base import Place, Task
 from seq2seq_suite.tasks.fields import Symbols, Words
 from seq2seq_suite.tasks.options import TaskOptions
@@ -49,9 +50,9 @@ class TagRow(Symbols):
         fits = len(symbols) == len(example.source) and not set(symbols) & set(SPECIALS)
         return tuple(symbols) if fits else None
 
-    def sizes(self) -> dict[str, Any]:
+    def shape(self) -> TargetShape:
         """An output for each tag, and the word that is next as the decoder's guide."""
-        return super().sizes() | {"num_focus": 1}
+        return TargetShape(len(self), num_focus=1)
 
     def constraint(self) -> Constraint:
         """The automaton that gives each word a tag."""
