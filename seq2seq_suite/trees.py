@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from seq2seq_suite.types import DataError, cut
@@ -160,23 +160,3 @@ def clean(tree: Tree) -> Tree | None:
     if not children:
         return None
     return Tree(bare_label(tree.label) or "TOP", tuple(children))
-
-
-def relabel_words(tree: Tree, words: list[str], tags: list[str]) -> Tree:
-    """The same brackets over the given words and tags.
-
-    Raises:
-        ValueError: the number of words is another one.
-    """
-    if len(words) != len(tree.preterminals()) or len(words) != len(tags):
-        raise ValueError(f"{len(words)} words and {len(tags)} tags for {len(tree.preterminals())} leaves")
-    leaves = iter([Tree(tag, (word,)) for word, tag in zip(words, tags, strict=True)])
-    return _replace_leaves(tree, lambda: next(leaves))
-
-
-def _replace_leaves(tree: Tree, next_leaf: Callable[[], Tree]) -> Tree:
-    if tree.is_preterminal():
-        return next_leaf()
-    children = tuple(next_leaf() if isinstance(child, str) else _replace_leaves(child, next_leaf)
-                     for child in tree.children)
-    return Tree(tree.label, children)

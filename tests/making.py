@@ -13,6 +13,7 @@ from seq2seq_suite.shapes import Shape, TargetShape
 from seq2seq_suite.strategies.auxiliary import Auxiliaries, Auxiliary, Labels, Language, Transcript
 from seq2seq_suite.strategies.base import Strategy
 from seq2seq_suite.strategies.ctc_head import CtcHead
+from seq2seq_suite.trees import Tree
 
 
 def strategy_of(kind: type[Strategy], *, target: TargetShape | None = None, width: int = 16,
@@ -44,3 +45,16 @@ def auxiliaries_of(shape: Shape, *, ctc: float = 0.0, language: float = 0.0,
 def num_parameters(model: nn.Module) -> int:
     """Trained numbers, tied ones counted once."""
     return sum(parameter.numel() for parameter in model.parameters())
+
+
+def relabel_words(tree: Tree, words: list[str], tags: list[str]) -> Tree:
+    """The same brackets over the given words and tags."""
+    leaves = iter([Tree(tag, (word,)) for word, tag in zip(words, tags, strict=True)])
+
+    def replaced(node: Tree) -> Tree:
+        if node.is_preterminal():
+            return next(leaves)
+        return Tree(node.label, tuple(next(leaves) if isinstance(child, str) else replaced(child)
+                                      for child in node.children))
+
+    return replaced(tree)

@@ -46,14 +46,14 @@ class _Sentence:
     words: int = 0
 
 
-def evalb(gold: Sequence[Tree], predicted: Sequence[Tree | None], *, skip_errors: bool = False) -> Score:
+def evalb(gold: Sequence[Tree], predicted: Sequence[Tree | None]) -> Score:
     """Score predicted trees against gold trees.
 
     The rules: brackets match as a multiset of (start, end, label); labels lose everything from the first `-` or
     `=`; `PRT` equals `ADVP`; a pre-terminal labelled with one of `DELETED` is deleted with its word, a non-terminal
     only as a bracket; brackets that are left without words do not count. Pre-terminals are tags, never brackets.
 
-    Give both trees the gold tags (`trees.relabel_words`). Which words are deleted depends on the tags, so a wrong
+    Give both trees the gold tags. Which words are deleted depends on the tags, so a wrong
     tag on a comma makes a sentence invalid and a wrong comma elsewhere deletes a word; figures from predicted tags
     can be too high as well as too low. The signature says `tags:predicted` when any tag differs.
 
@@ -65,14 +65,12 @@ def evalb(gold: Sequence[Tree], predicted: Sequence[Tree | None], *, skip_errors
     Args:
         gold: the treebank's trees.
         predicted: one tree for each gold tree, None for an output that is no tree.
-        skip_errors: leave invalid predictions out of every figure but `invalid_rate`, as the C program does; for
-            comparing with it only, since a parser may then gain by failing on hard sentences.
 
     Returns:
         A score with `figures` f1, precision, recall, exact_match, invalid_rate, no_crossing, two_or_less_crossing,
         tagging_accuracy in percent and average_crossing in brackets per sentence. `details` has
         `labels`: label -> (gold, predicted, matched), with PRT counted under ADVP;
-        `sentences`: (matched, gold, predicted) of every sentence, zeros for those left out;
+        `sentences`: (matched, gold, predicted) of every sentence;
         `invalid`: the places of invalid predictions; and `counts`: how many sentences were
         given (`sentences`), invalid, empty (nothing left to score) and scored.
 
@@ -82,7 +80,8 @@ def evalb(gold: Sequence[Tree], predicted: Sequence[Tree | None], *, skip_errors
     Source: Sekine and Collins, EVALB (1997), with the parameter file COLLINS.prm.
     Differs: ROOT, S1, VROOT and unlabelled brackets are deleted like TOP, for they match always and would raise
     every figure; a non-terminal -NONE- is deleted as COLLINS.prm says (the C program strips it to an empty label
-    first and counts it); invalid predictions count unless `skip_errors`; F1 of nothing matched is 0, not NaN.
+    first and counts it); invalid predictions count, where the C program leaves them
+    out and a parser gains by failing on hard sentences; F1 of nothing matched is 0, not NaN.
 
     >>> from seq2seq_suite.trees import read_trees
     >>> def tree(text): return next(read_trees(text))[1]
@@ -99,19 +98,13 @@ def evalb(gold: Sequence[Tree], predicted: Sequence[Tree | None], *, skip_errors
     if len(gold) != len(predicted):
         raise ValueError(f"{len(predicted)} predictions for {len(gold)} gold trees")
     sentences = [_compare(*pair) for pair in zip(gold, predicted, strict=True)]
-    if skip_errors:
-        counted = [sentence for sentence in sentences if sentence.kind != "invalid"]
-    else:
-        counted = sentences
-
     tags = "gold" if all(sentence.correct_tags == sentence.words
                          for sentence in sentences if sentence.kind == "scored") else "predicted"
-    errors = "skip" if skip_errors else "count"
-    signature = f"evalb|prm:COLLINS+{','.join(ADDED_ROOTS)}|tags:{tags}|errors:{errors}|len:all|version:{__version__}"
+    signature = f"evalb|prm:COLLINS+{','.join(ADDED_ROOTS)}|tags:{tags}|errors:count|len:all|version:{__version__}"
 
-    figures = _figures(counted)
+    figures = _figures(sentences)
     figures["invalid_rate"] = _percent(sum(sentence.kind == "invalid" for sentence in sentences), len(sentences))
-    details = _details(sentences, skip_errors=skip_errors)
+    details = _details(sentences)
     return Score(figures, signature, details, formula="f1", counts=tuple(details["sentences"]))
 
 
@@ -185,16 +178,13 @@ def _figures(sentences: Sequence[_Sentence]) -> dict[str, float]:
     }
 
 
-def _details(sentences: Sequence[_Sentence], *, skip_errors: bool) -> dict[str, Any]:
+def _details(sentences: Sequence[_Sentence]) -> dict[str, Any]:
     """The tables by label and by sentence."""
     gold: Counter[str] = Counter()
     predicted: Counter[str] = Counter()
     matched: Counter[str] = Counter()
     by_sentence = []
     for sentence in sentences:
-        if skip_errors and sentence.kind == "invalid":
-            by_sentence.append((0, 0, 0))
-            continue
         by_sentence.append((sentence.matched.total(), len(sentence.gold), len(sentence.predicted)))
         gold.update(label for _, _, label in sentence.gold)
         predicted.update(label for _, _, label in sentence.predicted)

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from making import relabel_words
 
 from seq2seq_suite import __version__
 from seq2seq_suite.metrics.evalb import evalb
-from seq2seq_suite.trees import Tree, read_trees, relabel_words
+from seq2seq_suite.trees import Tree, read_trees
 
 GOLD = "(TOP (S (NP (NNP Ann)) (VP (VBZ reads) (NP (NNS books))) (. .)))"
 
@@ -170,14 +171,6 @@ def test_an_invalid_prediction_misses_every_gold_bracket(predicted):
                              "two_or_less_crossing": 50.0, "tagging_accuracy": 50.0}
 
 
-def test_skip_errors_leaves_invalid_predictions_out_as_the_c_program_does():
-    found = evalb([tree(GOLD), tree(GOLD)], [None, tree(GOLD)], skip_errors=True)
-    assert found.figures["recall"] == found.figures["exact_match"] == found.figures["no_crossing"] == 100.0
-    assert found.figures["invalid_rate"] == 50.0
-    assert found.details["sentences"] == [(0, 0, 0), (4, 4, 4)]
-    assert "|errors:skip|" in found.signature
-
-
 def test_a_wrong_tag_on_punctuation_makes_the_sentence_invalid():
     assert score(GOLD, GOLD.replace("(. .)", "(NN .)")).figures["invalid_rate"] == 100.0
 
@@ -189,7 +182,7 @@ def test_a_sentence_of_punctuation_alone_is_left_out():
 
 
 def test_nothing_predicted_gives_zeros_and_not_nan():
-    for figures in (score(GOLD, None).figures, score(GOLD, None, skip_errors=True).figures, evalb([], []).figures):
+    for figures in (score(GOLD, None).figures, evalb([], []).figures):
         assert figures["f1"] == figures["precision"] == figures["recall"] == figures["exact_match"] == 0.0
 
 
@@ -248,12 +241,11 @@ def test_every_figure_of_the_c_program_is_reproduced(name):
     names = {"recall": "Bracketing Recall", "precision": "Bracketing Precision", "f1": "Bracketing FMeasure",
              "exact_match": "Complete match", "average_crossing": "Average crossing", "no_crossing": "No crossing",
              "two_or_less_crossing": "2 or less crossing", "tagging_accuracy": "Tagging accuracy"}
-    for skip_errors in (False, True):
-        ours = evalb(gold, predicted, skip_errors=skip_errors)
-        assert {key: f"{ours.figures[key]:.2f}" for key in names} == \
-            {key: f"{theirs[label]:.2f}" for key, label in names.items()}
-        assert ours.details["counts"] == {"sentences": theirs["Number of sentence"], "invalid": 0, "empty": 0,
-                                          "scored": theirs["Number of Valid sentence"]}
+    ours = evalb(gold, predicted)
+    assert {key: f"{ours.figures[key]:.2f}" for key in names} == \
+        {key: f"{theirs[label]:.2f}" for key, label in names.items()}
+    assert ours.details["counts"] == {"sentences": theirs["Number of sentence"], "invalid": 0, "empty": 0,
+                                      "scored": theirs["Number of Valid sentence"]}
 
 
 def test_a_test_set_is_scored_well_within_a_second():

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 
 import pytest
+from making import relabel_words
 
 from seq2seq_suite.miniworld import held_out, lexicon
 from seq2seq_suite.miniworld.english import LABELS, TAGS, english
@@ -15,7 +16,7 @@ from seq2seq_suite.miniworld.lexicon import ACTION
 from seq2seq_suite.miniworld.lexicon_english import noun
 from seq2seq_suite.miniworld.scenes import Description, Entity, Event, Group, Relation, Scene, is_plural, parts_of
 from seq2seq_suite.miniworld.sentences import MAX_WORDS, SIZES, SPLITS, scenes
-from seq2seq_suite.trees import Tree, read_trees, relabel_words
+from seq2seq_suite.trees import Tree, read_trees
 
 Split = list[tuple[Scene, Tree]]
 
