@@ -1,7 +1,7 @@
 """The command line: run, evaluate, predict, compare, check and score.
 
-Exit codes: 0 done, 2 the user's input is wrong, 1 something failed while running, 130 interrupted. Whatever is heavy
-is imported inside the verbs, so that help and mistakes are answered without delay.
+Exit codes: 0 done, 2 the user's input is wrong, 1 something failed while running, 130 interrupted. Heavy
+modules are imported inside the verbs, so that help and error messages appear without delay.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ Overrides = Annotated[list[str] | None, typer.Argument(metavar="KEY=VALUE", show
     "Changes to the configuration, such as search.beam_size=4."))]
 RunPath = Annotated[Path, typer.Argument(metavar="RUN", show_default=False, help="The directory that `run` wrote.")]
 OneTask = Annotated[str | None, typer.Option(metavar="NAME", show_default=False, help="One task of a joint run.")]
-TrustCode = Annotated[bool, typer.Option("--trust-code", help="Run code that lies in the run directory.")]
+TrustCode = Annotated[bool, typer.Option("--trust-code", help="Run code that is in the run directory.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Carry out a command line.
+    """Run a command line.
 
     Args:
         arguments: without the program's name; by default those of this process.
@@ -67,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             code, complaint = distributed.together(lambda: outcome(work))
         else:
             code, complaint = outcome(work)
-    except KeyboardInterrupt:  # while the processes find each other
+    except KeyboardInterrupt:  # while the processes connect
         code, complaint = 130, "interrupted"
     if complaint:
         complain(complaint)
@@ -93,12 +93,12 @@ def run(
     overrides: Overrides = None,
     output: Annotated[Path | None, typer.Option(metavar="DIR", show_default=False, help=(
         "Where to write; by default runs/<name of the YAML file>."))] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the directory.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue the run in the directory.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Delete the run in the directory first.")] = False,
 ) -> None:
     """Train, keep the best checkpoint and score it on the test split.
 
-    Several YAML files are run one after the other, with the same changes, and end in the table of `compare`.
+    Several YAML files are run one after the other, with the same changes, and then compared.
     Under torchrun several processes share every batch, on the GPUs of one machine or of many.
 
     \b
@@ -122,7 +122,7 @@ def run(
         command = [*PROGRAM.split(), "run", str(path), *changes, "--output", str(directory), *options]
         summary = verbs.run(config, directory, resume=resume, overwrite=overwrite, command=command)
         print_summary(summary)
-        print(f"the run lies in {directory}", flush=True)
+        print(f"the run is in {directory}", flush=True)
     if len(paths) > 1 and distributed.ranks().is_first:
         print()
         _compare(directories, split="test", measure=True)
@@ -132,16 +132,16 @@ def run(
 def sweep(
     yaml: Yaml,
     settings: Annotated[list[str] | None, typer.Argument(metavar="KEY=A,B,C", show_default=False, help=(
-        "Values to combine, such as backbone.norm=layer,rms seed=1,2,3; of a study key=value for all runs."))] = None,
+        "Values to combine, such as backbone.norm=layer,rms seed=1,2,3; for a study, key=value for all runs."))] = None,
     output: Annotated[Path | None, typer.Option(metavar="DIR", show_default=False, help=(
-        "Where the runs' directories lie; by default runs/sweep-<the file's name>."))] = None,
+        "Where to write the runs; by default runs/sweep-<the file's name>."))] = None,
     jobs: Annotated[int, typer.Option(min=1, metavar="N", help="Runs at a time.")] = 1,
     on: Annotated[list[Path] | None, typer.Option(metavar="YAML", show_default=False, help=(
-        "An experiment to study instead of those that the study names; may be repeated."))] = None,
+        "An experiment to study instead of the study's own; may be repeated."))] = None,
 ) -> None:
-    """Run every combination of some settings, then compare. Called again, it goes on where it was.
+    """Run every combination of some settings, then compare. Called again, it resumes.
 
-    A study's file (tasks/studies) names experiments, variants and seeds; it ends in a table of means and intervals.
+    A study (tasks/studies) names experiments, variants and seeds; its result is a table of means and intervals.
 
     \b
     Examples:
@@ -171,7 +171,7 @@ def evaluate(
     directory: RunPath,
     overrides: Overrides = None,
     split: Annotated[str, typer.Option(metavar="NAME", help="The split to decode.")] = "test",
-    data: Annotated[str | None, typer.Option(metavar="PATH", show_default=False, help="Not the run's own.")] = None,
+    data: Annotated[str | None, typer.Option(metavar="PATH", show_default=False, help="Other data to score.")] = None,
     task: OneTask = None,
     trust_code: TrustCode = False,
     json: Json = False,
@@ -240,15 +240,15 @@ def predict(
 def compare(
     directories: Annotated[list[Path], typer.Argument(metavar="RUN...", show_default=False, help=(
         "Directories that `run` wrote."))],
-    split: Annotated[str, typer.Option(metavar="NAME", help="The split whose figures are compared.")] = "test",
+    split: Annotated[str, typer.Option(metavar="NAME", help="The split to compare.")] = "test",
     html: Annotated[Path | None, typer.Option(metavar="FILE", show_default=False, help="Write a page.")] = None,
     table: Annotated[Path | None, typer.Option("--csv", metavar="FILE", show_default=False, help=(
         "Write a line for each run."))] = None,
     json: Annotated[Path | None, typer.Option(metavar="FILE", show_default=False, help=(
         "Write runs and differences."))] = None,
-    speed: Annotated[bool, typer.Option("--speed/--no-speed", help="Decode a little with each run.")] = True,
+    speed: Annotated[bool, typer.Option("--speed/--no-speed", help="Measure decoding speed.")] = True,
 ) -> None:
-    """Put runs side by side: figures with intervals, failures, cost, and whether differences are sure.
+    """Compare runs: metrics with intervals, failures, cost, and the significance of differences.
 
     Two runs of one task on the same examples are tested by paired bootstrap and approximate randomisation.
 
@@ -265,7 +265,7 @@ def distill(
     directory: RunPath,
     output: Annotated[Path, typer.Option(metavar="FOLDER", show_default=False, help="Where to write the data.")],
     sources: Annotated[list[str] | None, typer.Option(metavar="FILE", show_default=False, help=(
-        "More sources, one on each line, that have no target of their own; may be repeated."))] = None,
+        "More sources without targets, one on each line; may be repeated."))] = None,
     overrides: Overrides = None,
 ) -> None:
     """Replace a run's training targets by its own outputs, for a parallel decoder to learn from.
@@ -288,13 +288,13 @@ def distill(
     print(f"{output}: {facts['rows']:,} targets ({facts['empty']:,} empty ones kept as they were)\n"
           f"against the references: {agreement}")
     for name, added in facts["more_sources"].items():
-        print(f"{name}: {added['rows']:,} more ({added['known']:,} were there already, {added['empty']:,} came out "
-              "empty: left out)")
+        print(f"{name}: {added['rows']:,} more ({added['known']:,} were known already, {added['empty']:,} had an "
+              "empty output: left out)")
 
 
 @app.command()
 def check(yaml: Yaml, overrides: Overrides = None) -> None:
-    """Look at a configuration and its data without training.
+    """Examine a configuration and its data without training.
 
     Prints sizes, lengths, the share of unknown symbols, a sample and an estimate of memory.
 
@@ -311,7 +311,7 @@ def check(yaml: Yaml, overrides: Overrides = None) -> None:
 @app.command()
 def score(
     task: Annotated[str, typer.Argument(metavar="TASK", show_default=False, help="The task, such as parsing.")],
-    references: Annotated[Path, typer.Argument(metavar="REFERENCES", show_default=False, help="The right answers.")],
+    references: Annotated[Path, typer.Argument(metavar="REFERENCES", show_default=False, help="The references.")],
     predictions: Annotated[Path, typer.Argument(metavar="PREDICTIONS", show_default=False, help=(
         "What to score, in the same order."))],
     overrides: Overrides = None,

@@ -1,4 +1,4 @@
-"""How a command ends: its exit code, what it complains of, and the signals that end it."""
+"""How a command ends: its exit code, its error message, and the signals that end it."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from seq2seq_suite.types import Interrupted, RunError, UserError
 
 
 def outcome(work: Callable[[], None]) -> tuple[int, str]:
-    """The exit code, and what there is to complain of; typer complains itself."""
+    """The exit code and the error message; typer prints its own messages."""
     try:
         work()
-    except SystemExit as stop:  # how typer ends, with the right code for wrong usage and Ctrl-C
+    except SystemExit as stop:  # typer exits with the right code for wrong usage and Ctrl-C
         return int(stop.code or 0), "interrupted" if stop.code == 130 else ""
     except UserError as error:
         return 2, str(error)
     except RunError as error:
         return 1, str(error)
     except Interrupted:
-        return 130, "interrupted; the state was saved, the same command with --resume goes on from here"
-    except OSError as error:  # a name that no file can have is the user's mistake
+        return 130, "interrupted; the state was saved, the same command with --resume continues"
+    except OSError as error:  # an impossible file name is the user's mistake
         return 2 if error.errno in (errno.ENAMETOOLONG, errno.ELOOP) else 1, failure(error)
     except Exception as error:
-        if told := short_of_memory(error):
-            return 1, told
+        if complaint := short_of_memory(error):
+            return 1, complaint
         raise
     return 0, ""
 
@@ -40,7 +40,7 @@ def stop_on_termination(*, once: bool) -> None:
     """Let SIGTERM and SIGHUP end a command as Ctrl-C does: training saves first, everything exits with 130.
 
     Args:
-        once: let nothing disturb the ending; torchrun passes on a Ctrl-C that the terminal has given to all already.
+        once: ignore further signals; torchrun passes on a Ctrl-C that the terminal has already sent to all.
     """
     numbers = stopping()
 
@@ -63,7 +63,7 @@ def complain(text: str) -> None:
 
 
 def flush(code: int) -> int:
-    """Write out what is still held back; a reader that has gone away or a full disk is no reason for a stack trace."""
+    """Flush standard output; a closed pipe or a full disk gives a message instead of a stack trace."""
     try:
         sys.stdout.flush()
     except OSError as error:

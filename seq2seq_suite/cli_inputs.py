@@ -1,4 +1,4 @@
-"""Command lines that are refused before anything is loaded, what `predict` reads and where it writes."""
+"""Checks of the command line before anything is loaded; inputs and outputs of `predict`."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _ALIASES = {"train": "run", "fit": "run", "test": "evaluate", "eval": "evaluate"
 
 
 def open_streams() -> None:
-    """Put an empty file where the shell has closed a standard stream, which would be None and its number reused."""
+    """Replace closed standard streams, which Python has as None, by an empty file."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115  open as long as the process
 
 
 def without_middles(text: str, most: int = 1000) -> str:
-    """A message whose lines are no longer than about `most` characters, whatever it repeats of what was given.
+    """A message with its lines cut to about `most` characters.
 
     >>> without_middles("short\\nabcdefgh: no such file", most=16)
     'short\\nabcdefgh ... uch file'
@@ -44,7 +44,7 @@ def without_middles(text: str, most: int = 1000) -> str:
 
 
 def refuse_early(arguments: list[str], *, processes: int = 1) -> None:
-    """Answer what typer would answer less helpfully: `--version`, an unknown verb, an override written as a flag."""
+    """Handle what typer would handle less helpfully: `--version`, an unknown verb, an override written as a flag."""
     verb = next((argument for argument in arguments if not argument.startswith("-")), "")
     if "--version" in arguments[:1]:
         print(f"seq2seq_suite {__version__}")
@@ -104,7 +104,7 @@ def check_drawing(task: Task, examples: Sequence[Example]) -> None:
     """Raises ConfigError where there is no picture, or more than one, to draw into."""
     if not task.paints:
         raise ConfigError(f"--draw, but the run's task is {task.name}", file=COMMAND_LINE,
-                          expected="a run whose outputs lie in a picture, such as runs/detection",
+                          expected="a run that detects objects in pictures, such as runs/detection",
                           remedy="leave out --draw")
     if len(examples) != 1:
         raise ConfigError(f"--draw with {len(examples)} inputs", file=COMMAND_LINE, expected="one input",
@@ -117,7 +117,7 @@ def check_targets(targets: Mapping[str, Path | None]) -> None:
         if path is None:
             continue
         try:
-            os.stat(path.parent)  # tells what is wrong with a name, as `exists` does not
+            os.stat(path.parent)  # reports what is wrong with a name, unlike `exists`
             with suppress(FileNotFoundError):
                 os.stat(path)
             got = "this is a folder" if path.is_dir() else ""

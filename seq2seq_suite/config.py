@@ -1,8 +1,8 @@
-"""The configuration of a run: what a YAML file may say.
+"""The configuration of a run: the keys of a YAML file.
 
-It is made of the rows of `tasks.TASKS`: beside the core's sections it has those of its task, and of no other. Every
-key has one meaning, one default and no hidden value. Named sizes fill the backbone's fields, so that the resolved copy
-in the run directory shows plain numbers. Reading files, overrides and errors with line numbers is `config_file`'s work.
+It has the core's sections and those of its task (`tasks.TASKS`). Every key has one meaning and one default. Named
+sizes fill the backbone's fields, so that the resolved copy in the run directory has plain numbers. `config_file`
+reads files and overrides.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ class Training(Section):
     max_minutes: Limit = float("inf")
     batch_tokens: Positive = 2048  # padded target symbols in a batch; several processes share it
     accumulate: Positive = 1  # batches per update
-    optimizer: Literal["adamw", "muon"] = "adamw"  # muon: orthogonal steps for matrices between hidden states
+    optimizer: Literal["adamw", "muon"] = "adamw"  # muon: orthogonalised updates for matrices between hidden states
     learning_rate: PositiveFloat = 1e-3  # peak
-    muon_factor: PositiveFloat = 3.0  # the rate of Muon's matrices = factor * learning_rate; AdamW has the others
+    muon_factor: PositiveFloat = 3.0  # the rate of Muon's matrices = factor * learning_rate; the rest is AdamW's
     schedule: Literal["inverse_sqrt", "cosine", "power", "constant"] = "cosine"
     decay_power: PositiveFloat = 0.8  # of schedule `power`: (1 - progress)^power
     warmup_updates: NotNegative = 200
@@ -70,48 +70,48 @@ class Training(Section):
     epsilon: PositiveFloat = 1e-9
     weight_decay: NotNegativeFloat = 0.01
     clip_norm: Limit = 1.0
-    precision: Literal["auto", "float32", "bfloat16"] = "auto"  # auto: bfloat16 where the hardware multiplies it
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"  # auto: bfloat16 where the hardware supports it
     ema_decay: Fraction = 0.0  # exponential moving average of the weights, used for validation and kept; 0 is off
     validate_every: Positive = 500  # updates
-    validate_examples: NotNegative = 0  # validation examples decoded each time, a fixed random subset; 0 is all
+    validate_examples: NotNegative = 0  # validation examples that are decoded, a fixed random subset; 0: all
     patience: NotNegative = 0  # validations without improvement before stopping; 0 never stops early
     save_every: Positive = 500  # updates
-    keep_checkpoints: Few = 2  # newest ones kept, beside the best
+    keep_checkpoints: Few = 2  # newest ones to keep, besides the best
     log_every: Positive = 50  # updates
-    threads: FewOrNone = 0  # CPU threads; 0 is all
+    threads: FewOrNone = 0  # CPU threads; 0: all
 
 
 class Mixture(Section):
-    """How the tasks of a joint run take turns, a batch of one task at a time."""
+    """How the tasks of a joint run are mixed; each batch has one task."""
 
-    temperature: Annotated[float, Field(ge=1.0, le=LARGEST)] = 2.0  # tau: n examples have a share ~ n^(1/tau) of all
-    max_epochs: Limit = 30.0  # most times that a task's examples are read in training.max_updates
-    balance: ShareOrNone = 0.0  # 1 adds the tasks' gradients at one size, 0 as they are
+    temperature: Annotated[float, Field(ge=1.0, le=LARGEST)] = 2.0  # tau: a task of n examples has a share ~ n^(1/tau)
+    max_epochs: Limit = 30.0  # most epochs of a task within training.max_updates
+    balance: ShareOrNone = 0.0  # 1: scales the tasks' gradients to one norm; 0: adds them unscaled
 
 
 class Config(Section):
-    """A whole run. Any dictionary or call that makes one makes the class of its task, `of_task(...)`."""
+    """A whole run. Constructing one gives the class of its task, `of_task(...)`."""
 
     own_sections: ClassVar[tuple[str, ...]] = ()  # the task's, the one of its name first
 
     task: Literal[*TASKS, "multitask"]  # or FILE.py:NAME, a task of yours; the path is relative to this YAML, and the
     # file's code is run
-    tasks: dict[str, SerializeAsAny[Config]] = {}  # of a joint run (task: multitask): name -> what the task has of its
-    # own, and under `yaml` the file that the rest is taken from; seed, device, backbone, training are the joint run's
-    task_weight: PositiveFloat = 1.0  # of this task's loss in a joint run
-    task_share: PositiveFloat = 1.0  # factor of this task's share of a joint run's batches
+    tasks: dict[str, SerializeAsAny[Config]] = {}  # of a joint run (task: multitask): name -> the task's
+    # own keys; `yaml` names a file with the rest; seed, device, backbone and training are the joint run's
+    task_weight: PositiveFloat = 1.0  # weight of this task's loss in a joint run
+    task_share: PositiveFloat = 1.0  # factor on this task's share of a joint run's batches
     task_batch_tokens: NotNegative = 0  # of this task's batches in a joint run; 0 is training.batch_tokens
     mixture: Mixture = Mixture()
-    seed: Annotated[int, Field(ge=0, lt=2**63)] = 1  # as many as torch takes
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 1  # torch's range
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
-    kernels: Literal["fast", "plain"] = "fast"  # plain: the code of model/ and strategies/ as it stands, to read and to
-    # compare with; fast: its equals of kernels/
-    components: dict[str, str] = {}  # slot of kernels/ -> FILE.py:NAME, a function or class of yours that takes its
-    # place; the file's path is relative to this YAML, and its code is run
-    init_from: str = ""  # directory of another run, whose best weights some parts begin with; empty for none
+    kernels: Literal["fast", "plain"] = "fast"  # plain: the readable code of model/ and strategies/;
+    # fast: its faster twins in kernels/
+    components: dict[str, str] = {}  # slot of kernels/ -> FILE.py:NAME, your function or class for it; the
+    # file's path is relative to this YAML, and its code is run
+    init_from: str = ""  # directory of another run, whose best weights some parts start from; empty: none
     init_parts: tuple[Literal["frontend", "encoder", "decoder", "ctc", "language", "all"], ...] = (
-        "frontend", "encoder")  # all: every weight, and the vocabulary, of a run of the same task; of translation the
-    # front-end brings its subwords along
+        "frontend", "encoder")  # all: every weight, and the vocabulary, of a run of the same task; for translation, the
+    # front-end includes its subwords
     data: Data = Data()
     backbone: Backbone = Field(default_factory=lambda: Backbone.model_validate({}))
     strategy: Strategy = options_of("autoregressive")()
@@ -137,12 +137,12 @@ class Config(Section):
 
     @property
     def in_parallel(self) -> bool:
-        """Whether all symbols are written in parallel; not of a joint run."""
+        """Whether all symbols are predicted in parallel; not defined for a joint run."""
         return strategy_for(self.strategy.kind, self.target).in_parallel
 
     @property
     def target(self) -> str:
-        """What the task's outputs are: text, trees, labels, objects or continuations; not of a joint run."""
+        """What the task's outputs are: text, trees, labels, objects or continuations; not defined for a joint run."""
         return self.options.target
 
     @model_validator(mode="before")
@@ -183,12 +183,12 @@ class Config(Section):
     @model_validator(mode="after")
     def _tasks_fit(self) -> Config:
         if (self.task == "multitask") != bool(self.tasks):
-            raise ValueError("task multitask trains several tasks, which stand under tasks: give both, or neither")
+            raise ValueError("task multitask trains the tasks listed under tasks: give both, or neither")
         if self.tasks and self.init_from:
             raise ValueError("init_from: a joint run starts from fresh weights; other runs may start from its tasks")
         for name, part in self.tasks.items():
             if part.task in ("multitask", "language_model") or not name.isidentifier():
-                raise ValueError(f"tasks.{brief(name)} is of task {part.task}: a joint run has tasks with a source and "
+                raise ValueError(f"tasks.{brief(name)} has task {part.task}: a joint run needs tasks with a source and "
                                  "names of letters, digits and _")
         return self
 
@@ -219,7 +219,7 @@ class Config(Section):
             raise ValueError(f"an output may be {longest} symbols long (search.max_length_factor * data.max_length + "
                              f"search.max_length_extra), but backbone.max_positions is {self.backbone.max_positions}")
         if self.backbone.encoder == "none" and longest + sources > self.backbone.max_positions:
-            raise ValueError(f"without an encoder an output of {longest} symbols stands behind a source of "
+            raise ValueError(f"without an encoder an output of {longest} symbols follows a source of "
                              f"{sources} (data.max_length), but backbone.max_positions is "
                              f"{self.backbone.max_positions}")
         if sources > self.backbone.max_positions:
@@ -238,7 +238,7 @@ class Config(Section):
 
 
 def _fitted(shared: dict[str, Any], part: dict[str, Any]) -> dict[str, Any]:
-    """What a joint run gives to one of its tasks, with the task's own batches; what is wrong is told later."""
+    """What a joint run gives to one of its tasks, with the task's own batches; errors are reported later."""
     size, training = part.get("task_batch_tokens"), shared.get("training", {})
     if not isinstance(size, int) or size < 1 or not isinstance(training, dict):
         return shared
@@ -255,7 +255,7 @@ def of_task(task: Any) -> type[Config]:
 
 
 def of_any_task() -> type[Config]:
-    """The sections of all tasks beside one another: every key that some configuration may hold."""
+    """The sections of all tasks together: every key that a configuration may have."""
     return _made_of(tuple(TASKS))
 
 

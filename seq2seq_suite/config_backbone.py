@@ -17,7 +17,7 @@ from seq2seq_suite.config_section import (
     Section,
 )
 
-# Vaswani et al. 2017, Table 3, rows "base" and "big"; `tiny` is Wu et al. 2021 (Multi30k), `small` lies between.
+# Vaswani et al. 2017, Table 3, rows "base" and "big"; `tiny` is Wu et al. 2021 (Multi30k), `small` is in between.
 SIZES: dict[str, dict[str, Any]] = {
     "tiny": {"width": 128, "feed_forward_width": 256, "num_heads": 4, "encoder_layers": 4, "decoder_layers": 4,
              "dropout": 0.1},
@@ -29,13 +29,13 @@ SIZES: dict[str, dict[str, Any]] = {
             "dropout": 0.3},
 }
 SIZES |= {f"{size}_12_1": {**SIZES[size], "encoder_layers": 12, "decoder_layers": 1}  # deep encoder, shallow decoder:
-          for size in ("tiny", "base")}  # the autoregressive rival of parallel decoders
+          for size in ("tiny", "base")}  # the autoregressive baseline of parallel decoders
 
 MOST_PARAMETERS = 10**11  # 400 GB for the weights alone
 
 
 class Backbone(Section):
-    """The shared core. `size` fills whatever is not given."""
+    """The shared core. `size` is the default of the keys that are not given."""
 
     size: Literal["tiny", "small", "base", "big", "tiny_12_1", "base_12_1"] = "small"
     width: Positive
@@ -45,29 +45,29 @@ class Backbone(Section):
     decoder_layers: Few
     dropout: Fraction
     attention_dropout: Fraction = 0.0
-    attention_score: Literal["dot", "additive"] = "dot"  # of query and key; additive: v . tanh(q + k), slower, hungrier
+    attention_score: Literal["dot", "additive"] = "dot"  # of query and key; additive: v . tanh(q + k), slower
     activation: Literal["relu", "gelu", "swiglu"] = "relu"
     norm: Literal["layer", "rms", "power"] = "layer"
     norm_placement: Literal["pre", "post"] = "pre"
     positions: Literal["sinusoidal", "learned", "rotary", "alibi", "none"] = "sinusoidal"  # alibi: a penalty on
     # distance in each head; none: a bag of words
-    max_positions: Positive = 2048  # longest sequence that there are positions for
+    max_positions: Positive = 2048  # longest sequence
     encoder: Literal["self_attention", "conv", "rnn", "none"] = "self_attention"  # conv: gated convolutions as in
-    # ConvS2S; none: a decoder alone reads the source, left to right, then writes the target behind it (GPT)
-    encoder_kernel: FewOrNone = 0  # positions under a convolution in each encoder layer; 0: self-attention has none
-    encoder_dilations: tuple[Few, ...] = (1,)  # of conv: steps between those positions, a number for each layer
-    decoder_kernel: FewOrNone = 0  # the same of decoder layers that see all positions at once; 0: none
+    # ConvS2S; none: a decoder-only model reads the source, then writes the target (GPT)
+    encoder_kernel: FewOrNone = 0  # width of the convolution in each encoder layer; 0: none (self-attention)
+    encoder_dilations: tuple[Few, ...] = (1,)  # of conv: dilation of each layer
+    decoder_kernel: FewOrNone = 0  # the same in decoder layers, if decoding in parallel; 0: none
     decoder: Literal["transformer", "rnn"] = "transformer"  # rnn: with additive attention, as in RNNsearch
     cell: Literal["lstm", "gru"] = "lstm"  # of rnn encoders and decoders
-    encoder_steps: Few = 1  # times that the encoder's layers are applied, weights shared (Universal Transformer)
-    decoder_steps: Few = 1  # the same of the decoder's layers
-    experts: FewOrNone = 0  # feed-forward networks of each Transformer layer, a position takes a few; 0: one for all
-    experts_per_token: Few = 2  # how many it takes, the likeliest first
-    expert_capacity: PositiveFloat = 1.25  # in training one takes at most so many times an even share of positions
-    balance_weight: NotNegativeFloat = 0.01  # of the loss that is least where all are used alike
-    embedding_width: NotNegative = 0  # E below width: narrow vectors and one matrix to the width (ALBERT); 0: none
+    encoder_steps: Few = 1  # how often the encoder's layers are applied, with shared weights (Universal Transformer)
+    decoder_steps: Few = 1  # the same for the decoder's layers
+    experts: FewOrNone = 0  # feed-forward networks in each Transformer layer, a few for each position; 0: one for all
+    experts_per_token: Few = 2  # how many each position uses, the likeliest ones
+    expert_capacity: PositiveFloat = 1.25  # most positions of an expert in training, as a multiple of an even share
+    balance_weight: NotNegativeFloat = 0.01  # of the load-balance loss
+    embedding_width: NotNegative = 0  # E below width: factorised embeddings (ALBERT); 0: none
     tie_embeddings: bool = True  # target embedding and output projection share their weights
-    source_tag: bool = False  # a learned vector added to what the front-end gives: tells the tasks of a joint run apart
+    source_tag: bool = False  # a learned vector added to the front-end's output, one for each task of a joint run
 
     @model_validator(mode="before")
     @classmethod
@@ -86,7 +86,7 @@ class Backbone(Section):
             raise ValueError(f"backbone.width {self.width:,}, backbone.feed_forward_width {self.feed_forward_width:,}, "
                              f"backbone.encoder_layers {self.encoder_layers}, backbone.decoder_layers "
                              f"{self.decoder_layers}, backbone.experts {self.experts} and backbone.max_positions "
-                             f"{self.max_positions:,} make {found:.1e} numbers, more than any memory holds")
+                             f"{self.max_positions:,} make {found:.1e} parameters, too many for any memory")
         return self
 
     @model_validator(mode="after")
@@ -107,8 +107,8 @@ class Backbone(Section):
             raise ValueError(f"backbone.embedding_width {self.embedding_width} is not below backbone.width "
                              f"{self.width}: set it to 0 for vectors as wide as the model")
         if self.attention_score == "additive" and self.positions == "rotary":
-            raise ValueError("backbone.positions rotary turns queries and keys so that their product tells distances; "
-                             "backbone.attention_score additive takes no product: set backbone.positions=sinusoidal")
+            raise ValueError("backbone.positions rotary encodes distances in the product of queries and keys, but "
+                             "backbone.attention_score additive has no product: set backbone.positions=sinusoidal")
         if self.attention_score == "additive" and self.encoder != "self_attention" and self.decoder == "rnn":
             raise ValueError(f"backbone.attention_score additive changes Transformer layers, of which "
                              f"backbone.encoder {self.encoder} and backbone.decoder rnn have none (decoder rnn is "
@@ -122,12 +122,12 @@ class Backbone(Section):
                                        or self.positions in ("rotary", "alibi")):
             raise ValueError("backbone.encoder none needs backbone.encoder_kernel=0, backbone.decoder=transformer, "
                              "backbone.decoder_steps=1 and backbone.positions other than rotary and alibi: the target "
-                             "stands right behind each source, and those of a batch differ in length")
+                             "directly follows each source, and the sources of a batch differ in length")
         if self.encoder != "self_attention" and self.encoder_steps > 1:
             raise ValueError("backbone.encoder_steps repeats the layers of backbone.encoder=self_attention alone")
         if self.decoder == "rnn" and self.decoder_steps > 1:
             raise ValueError("backbone.decoder_steps repeats the layers of backbone.decoder=transformer alone")
         for name, kernel in (("encoder_kernel", self.encoder_kernel), ("decoder_kernel", self.decoder_kernel)):
             if kernel and kernel % 2 == 0:
-                raise ValueError(f"backbone.{name} {kernel} is even, but the window has a middle")
+                raise ValueError(f"backbone.{name} {kernel} is even, but must be odd")
         return self

@@ -1,4 +1,4 @@
-"""Plain words for what is wrong with a configuration: the place, the key, what was found, what was expected."""
+"""Error messages for configurations: the place, the key, what was found, what was expected."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ def explain(error: ValidationError, given: dict[str, Any], *, places: Mapping[Ke
         error: what pydantic found; none of its wording is used.
         given: the configuration as plain data.
         places: where each key was given.
-        file: the file's name, for keys that stand nowhere.
+        file: the file's name, for keys that are not given anywhere.
     """
     items = [(_keys(item["loc"], given), item) for item in error.errors()]
-    # A section that is wrong in itself cannot fill its keys: that they are missing is no news.
+    # If a section itself is wrong, its missing keys need no error of their own.
     wrong = {keys[:-1] for keys, item in items if item["type"] != "missing"}
     items = [(keys, item) for keys, item in items if item["type"] != "missing" or keys[:-1] not in wrong]
     unused = {(*keys, finding.key): _without_effect(keys, finding, places, file) for keys, item in items
@@ -216,7 +216,7 @@ def _resolve(keys: Keys, given: dict[str, Any]) -> tuple[list[type[BaseModel]], 
 
 
 def _unknown(keys: Keys, sections: list[type[BaseModel]], *, full: bool) -> tuple[str, str]:
-    """The words for an unknown key, and the keys to choose from if none is near; `full` names keys from the top."""
+    """The message for an unknown key, and the keys to choose from; `full` names keys from the top."""
     known = list(dict.fromkeys(key for section in sections for key in section.model_fields))
     prefix = brief(".".join((*keys[:-1], ""))) if full else ""
     lowered = brief(keys[-1]).lower().replace("-", "_")
@@ -269,7 +269,7 @@ def _number(value: float) -> str:
 
 
 def _remedy(value: Any, field: FieldInfo | None, sections: list[type[BaseModel]]) -> str:
-    """What to write instead, as far as it can be guessed."""
+    """What to write instead, if it can be guessed."""
     kind = field.annotation if field is not None else str
     if field is None and sections:
         return ""

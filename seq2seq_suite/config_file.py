@@ -1,4 +1,4 @@
-"""Reads a configuration from YAML and the command line, and says in plain words what is wrong with it.
+"""Reads a configuration from YAML and the command line, and reports what is wrong with it.
 
 Types are not converted: a quoted number stays text and is refused where a number belongs.
 """
@@ -23,7 +23,7 @@ from seq2seq_suite.types import COMMAND_LINE, ConfigError, DataError, brief
 from seq2seq_suite.user_code import absolute, is_code
 
 OVERRIDE = re.compile(r"[A-Za-z_][\w-]*(\.[\w-]+)*=.*", re.DOTALL)
-_ALONE = ("init_from", "init_parts", "tasks", "mixture")  # what a run has that is not a part of another
+_ALONE = ("init_from", "init_parts", "tasks", "mixture")  # keys of a run that is not a part of another
 _LARGEST = 2**18  # bytes of a file
 
 
@@ -40,7 +40,7 @@ def load(path: Path, overrides: Sequence[str] = (), *, of_run: bool = False) -> 
 
     Raises:
         ConfigError: anything is wrong; it names the place, the key, what was found and what was expected.
-        FormatError: a version of the suite wrote the file whose format this one cannot read.
+        FormatError: this version cannot read the file's format.
     """
     places: dict[Keys, Place] = {}
     return _checked(parse(path, places, of_run=of_run), overrides, places=places, file=str(path))
@@ -104,7 +104,7 @@ def _checked(given: dict[str, Any], overrides: Sequence[str], *, places: dict[Ke
 def dump(config: Config) -> str:
     """The format and the whole configuration as YAML, keys as they are declared; `load` reads it back unchanged.
 
-    What the tasks of a joint run have from it is not repeated for each.
+    What a joint run shares is not repeated in its tasks.
     """
     values = {"format": FORMAT, **config.model_dump(mode="python")}
     for part in values["tasks"].values():
@@ -114,9 +114,9 @@ def dump(config: Config) -> str:
 
 
 def _take_in(given: dict[str, Any], places: dict[Keys, Place], *, file: str) -> None:
-    """Put what the files of a joint run's tasks say in the place of `yaml`; what stands beside it goes before.
+    """Replace `yaml` in the tasks of a joint run by the file's contents; keys beside `yaml` override them.
 
-    A file's name is looked for beside the joint run's own file.
+    Names of files are relative to the joint run's own file.
     """
     tasks = given.get("tasks")
     for name, part in tasks.items() if isinstance(tasks, dict) else ():
@@ -190,7 +190,7 @@ def _nearest_file(path: Path) -> str:
 
 
 def _apply(override: str, given: dict[str, Any], places: dict[Keys, Place]) -> None:
-    """Put an override into `given`."""
+    """Apply an override to `given`."""
     if not is_override(override):
         raise ConfigError(brief(override), file=COMMAND_LINE, expected="key.sub=value",
                           remedy="for example training.learning_rate=3e-4")
@@ -215,7 +215,7 @@ def _apply(override: str, given: dict[str, Any], places: dict[Keys, Place]) -> N
         inner = section.setdefault(key, {})
         if not isinstance(inner, dict) and not sections_at(keys[:depth], given):
             raise ConfigError(f"{brief(override)}: {brief('.'.join(keys[:depth]))} is no section", file=COMMAND_LINE,
-                              expected="key.sub=value", remedy="leave out what stands behind it")
+                              expected="key.sub=value", remedy="remove the part after it")
         if not isinstance(inner, dict):
             return  # the file holds a value where a section belongs: reported as the file's error
         section = inner
@@ -226,10 +226,10 @@ def _apply(override: str, given: dict[str, Any], places: dict[Keys, Place]) -> N
 
 def _leave_out(found: Sequence[tuple[Keys, Keys]], given: dict[str, Any], places: dict[Keys, Place], *, file: str
                ) -> bool:
-    """Leave out keys without effect that only a later word has made so; whether there were any.
+    """Drop keys that have no effect because of a later setting; whether there were any.
 
-    A file's `search.beam_size` says nothing of a kind of decoder that an override chooses instead. The word of a joint
-    run's own file is later than that of the files which it takes in.
+    If an override chooses another kind of decoder, the file's `search.beam_size` is dropped, not refused. A joint run's
+    own file is later than the files that it includes.
     """
     def rank(place: Place) -> int:
         return 2 if place.text else int(place.file == file)
@@ -249,7 +249,7 @@ def _leave_out(found: Sequence[tuple[Keys, Keys]], given: dict[str, Any], places
 
 
 def _drop_foreign(section: dict[str, Any], keys: Keys, given: dict[str, Any], places: dict[Keys, Place]) -> None:
-    """Leave out what another kind of section than the file's has no use for, so that the kind alone can be changed."""
+    """Drop the keys that the section's new kind does not have, so that an override can change the kind alone."""
     chosen = [found for found in sections_at(keys, given)
               if "kind" in found.model_fields and section["kind"] in get_args(found.model_fields["kind"].annotation)]
     for key in [key for key in section if chosen and key not in chosen[0].model_fields]:

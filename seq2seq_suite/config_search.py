@@ -1,4 +1,4 @@
-"""How outputs are looked for."""
+"""How outputs are searched for."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from seq2seq_suite.config_section import Few, NotNegative, Positive, PositiveFlo
 
 
 class Search(Section):
-    """How outputs are looked for."""
+    """How outputs are searched for."""
 
     beam_size: Annotated[int, Field(gt=0, le=10_000)] = 1  # 1 is greedy
     length_penalty: Annotated[float, Field(ge=0.0, le=10.0)] = 0.6  # alpha of ((5+T)/6)^alpha, Wu et al. 2016 eq. 14
@@ -22,11 +22,11 @@ class Search(Section):
     max_length_factor: PositiveFloat = 6.0  # longest output, END included = factor * source length
     max_length_extra: Positive = 20  # + extra
     batch_sentences: Positive = 128  # sentences decoded at a time
-    constraint: bool = True  # keep outputs well formed by the task's automaton
-    ctc_weight: ShareOrNone = 0.0  # share of CTC's prefix scores (speech); 1: CTC alone
+    constraint: bool = True  # keep outputs well-formed by the task's automaton
+    ctc_weight: ShareOrNone = 0.0  # weight of CTC's prefix scores (speech); 1: CTC alone
     iterations: Few = 10  # of strategy mask_predict
-    rescorer: str = ""  # an autoregressive run's directory: it chooses among a parallel decoder's outputs
-    lookahead: bool = True  # of strategy dag: a link is weighed together with what its vertex writes
+    rescorer: str = ""  # an autoregressive run's directory, to rescore a parallel decoder's outputs
+    lookahead: bool = True  # of strategy dag: scores a link together with its vertex's symbol
 
     @model_validator(mode="after")
     def _enough_beams(self) -> Search:

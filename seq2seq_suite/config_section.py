@@ -7,8 +7,8 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-LARGEST = 10**9  # beyond which a number is a slip of the hand; what takes memory or time has bounds of its own
-LEAST = 1e-30  # nearer to zero, float32 may not tell a number from it
+LARGEST = 10**9  # numbers beyond it are typos; keys that cost memory or time have lower bounds
+LEAST = 1e-30  # nearer to zero, float32 may round to it
 
 
 def _no_nearer_to_zero(value: float) -> float:
@@ -21,7 +21,7 @@ _CLEAR = AfterValidator(_no_nearer_to_zero)
 
 Positive = Annotated[int, Field(gt=0, le=LARGEST)]
 NotNegative = Annotated[int, Field(ge=0, le=LARGEST)]
-Few = Annotated[int, Field(gt=0, le=1000)]  # repeated one by one
+Few = Annotated[int, Field(gt=0, le=1000)]  # counts of things that are made one by one
 FewOrNone = Annotated[int, Field(ge=0, le=1000)]
 Symbols = Annotated[int, Field(gt=4, le=LARGEST)]  # of a vocabulary, with the four special ones
 Fraction = Annotated[float, Field(ge=0.0, lt=1.0), _CLEAR]
@@ -41,6 +41,6 @@ class Section(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _lists_are_tuples(cls, given: Any) -> Any:
-        if isinstance(given, dict):  # as Python has them; a YAML file's are tuples already
+        if isinstance(given, dict):  # Python's lists; YAML's are tuples already
             return {key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}
         return given

@@ -1,6 +1,6 @@
-"""Keys without effect: which strategies, tasks and searches use a key, written down once.
+"""Keys without effect: which strategies, tasks and searches use a key.
 
-A key that is set to something, but that nothing reads, is a mistake that would otherwise show in no way at all.
+A key that is set but never read is a mistake that would otherwise go unnoticed.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from seq2seq_suite.types import brief
 if TYPE_CHECKING:
     from seq2seq_suite.config import Config
 
-_OFF = {"strategy.label_smoothing": 0.0}  # values that ask for nothing, beside the default
-_OF_TASKS = ("data", "strategy", "search")  # what each task of a joint run has for itself
+_OFF = {"strategy.label_smoothing": 0.0}  # values that have no effect, besides the default
+_OF_TASKS = ("data", "strategy", "search")  # sections that each task of a joint run has for itself
 
 
 @dataclass(frozen=True)
@@ -27,9 +27,9 @@ class Use:
     Args:
         keys: dotted.
         by: the key that decides.
-        needs: its right values, in words.
-        suits: tells these values.
-        where: the configurations that the rule is about.
+        needs: its valid values, in words.
+        suits: recognises these values.
+        where: the configurations that the rule applies to.
     """
 
     keys: tuple[str, ...]
@@ -72,7 +72,7 @@ def _weighs_sets(config: Config) -> bool:
 
 
 _USES = (
-    # What a task has no use for.
+    # Keys that a task does not use.
     Use(("search.max_length_factor", "search.max_length_extra", "strategy.label_smoothing",
          "strategy.scheduled_sampling"), "task", "other than detection, whose outputs have detection.instances "
         "objects each, the likeliest", "detection".__ne__),
@@ -81,7 +81,7 @@ _USES = (
         lambda task: False, lambda config: not config.options.constrained),
     _among(("search.ctc_weight",), "task", "asr"),
     _among(("strategy.ctc_weight",), "task", "asr", "speech_translation"),
-    Use(("search.ctc_weight",), "strategy.ctc_weight", "above 0, so that there is something to ask",
+    Use(("search.ctc_weight",), "strategy.ctc_weight", "above 0, so that there is a CTC head",
         lambda weight: weight > 0.0, lambda config: config.task == "asr"),
     Use(("strategy.label_smoothing", "strategy.scheduled_sampling"), "multilabel.order", "other than free",
         "free".__ne__, _weighs_sets),
@@ -93,7 +93,7 @@ _USES = (
         lambda config: config.task == "parsing" and config.strategy.kind in ("length_head", "mask_predict")
         and config.search.constraint),
     _among(("data.size",), "data.path", "miniworld"),
-    # What a way to search has no use for.
+    # Keys that a search does not use.
     Use(("search.temperature", "search.top_k", "search.top_p"), "search.sampling", "true", bool),
     Use(("search.beam_size",), "search.sampling", "false", lambda sampling: not sampling,
         lambda config: not config.search.rescorer),
@@ -104,7 +104,7 @@ _USES = (
 
 @cache
 def _of_strategies() -> tuple[Use, ...]:
-    """What a kind of strategy, or its class for the outputs of a task, has no use for."""
+    """Keys that a kind of strategy, or its class for a task's outputs, does not use."""
     users: dict[str, list[str]] = {}
     for kind in KINDS:
         for name in dict.fromkeys(name for one in classes_of(kind) for name in one.uses):

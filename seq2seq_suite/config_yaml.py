@@ -21,7 +21,7 @@ _FIRST_OF_NUMBER = list("-+.0123456789")
 
 
 class Loader(yaml.SafeLoader):
-    """Tells numbers and truth values by the rules of YAML 1.2."""
+    """Recognises numbers and truth values by the rules of YAML 1.2."""
 
     yaml_implicit_resolvers: dict[str, list[Any]] = {}
 
@@ -67,7 +67,7 @@ def parse_yaml(text: str, *, file: str, places: dict[Keys, Place]) -> dict[str, 
 
 
 def too_deep(keys: Keys, file: str, line: int) -> ConfigError:
-    """The error for values nested without end."""
+    """The error for values that are nested too deep."""
     name = f"{brief('.'.join(keys))}: " if keys else ""
     return ConfigError(f"{name}lists and mappings are nested more than {_DEEPEST} deep", file=file, line=line,
                        expected="keys in sections")
@@ -87,9 +87,9 @@ class Reader:
         if len(above) > _DEEPEST:
             raise too_deep(keys, self.file, line)
         self.count += 1
-        if self.count > _MOST_VALUES:  # aliases multiply: a few lines can say billions
+        if self.count > _MOST_VALUES:  # aliases multiply: a few lines can have billions of values
             raise ConfigError(f"{name}: there are more than {_MOST_VALUES:,} values up to here", file=self.file,
-                              line=line, expected="a configuration, which has some hundreds",
+                              line=line, expected="a configuration, which has some hundred",
                               remedy="remove aliases that multiply values")
         if isinstance(node, yaml.SequenceNode):
             return tuple(self.value(item, keys, (*above, id(node))) for item in node.value)
@@ -99,7 +99,7 @@ class Reader:
         for key_node, value_node in node.value:
             key_line = key_node.start_mark.line + 1
             if not isinstance(key_node, yaml.ScalarNode):
-                raise ConfigError("a list or mapping stands where a key belongs", file=self.file, line=key_line,
+                raise ConfigError("a list or mapping where a key belongs", file=self.file, line=key_line,
                                   expected="key: value")
             inner = (*keys, self._text(key_node, name))
             if key_node.value in result:
@@ -135,7 +135,7 @@ class Reader:
                           remedy=f"remove the tag {brief(node.tag)}")
 
     def _text(self, node: yaml.ScalarNode, name: str) -> str:
-        """What no name of a file may hold would be found out late, wherever such a name is used."""
+        """Refuse characters that no file name may have."""
         wrong = next((sign for sign in node.value if sign == "\0" or "\ud800" <= sign <= "\udfff"), "")
         if wrong:
             raise ConfigError(f"{name}: the text holds the character {ord(wrong)}", file=self.file,

@@ -1,4 +1,4 @@
-"""Reading files that anything may be wrong with, and writing files that no crash can leave half written."""
+"""Reads files that may be damaged, and writes files that a crash cannot leave half written."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from seq2seq_suite.types import DataError
 if TYPE_CHECKING:
     import numpy as np
 
-LARGEST_TEXT = 2**30  # bytes that are read into memory as one text
+LARGEST_TEXT = 2**30  # bytes that are read as one text
 _PIECE = 2**20  # bytes that are read at a time
 
 
@@ -30,7 +30,7 @@ def read_text(path: Path, *, expected: str = "a text file in UTF-8", remedy: str
     Args:
         path: the file.
         expected: what the file should be, for the message.
-        remedy: what the user should do about a file that is not that.
+        remedy: what the user should do if it is not.
         largest: bytes; larger files are refused unread.
         errors: of decoding, as `bytes.decode` takes it; "surrogatepass" reads what `atomic_write_text` writes.
 
@@ -47,7 +47,7 @@ def read_text(path: Path, *, expected: str = "a text file in UTF-8", remedy: str
 
 
 def read_bytes(path: Path, *, expected: str = "a file", remedy: str = "", largest: int = LARGEST_TEXT) -> bytes:
-    """A whole file, or what a pipe or a device gives up to the bound; the same for bytes as `read_text`.
+    """`read_text` for bytes; also of a pipe or a device, up to the bound.
 
     Raises:
         DataError: there is no such file, it is a folder, too large, or cannot be read.
@@ -70,7 +70,7 @@ def read_bytes(path: Path, *, expected: str = "a file", remedy: str = "", larges
 
 
 def read_lines(path: Path, *, expected: str = "a text file in UTF-8", remedy: str = "") -> list[str]:
-    """The lines of a text file, told apart by line feeds alone; raises DataError as `read_text` does."""
+    """The lines of a text file, split at line feeds alone; raises DataError as `read_text` does."""
     lines = read_text(path, expected=expected, remedy=remedy).split("\n")
     return [line.removesuffix("\r") for line in (lines if lines[-1] else lines[:-1])]
 
@@ -85,17 +85,17 @@ def parse_json(text: str, *, file: str, line: int = 0, expected: str = "JSON", r
     """A text as JSON.
 
     Args:
-        text: what is read.
-        file, line: where it stands; 0 where it is the whole file.
+        text: to parse.
+        file, line: where the text is, for messages; line 0 for a whole file.
         expected, remedy: for the message.
 
     Raises:
-        DataError: it is no JSON, nested too deep, or holds a number of more digits than Python reads or half a
-            character.
+        DataError: it is no JSON, nested too deep, or holds a number of more digits than Python reads or a
+            lone surrogate.
     """
     try:
         found = json.loads(text)
-        if "\\u" in text:  # may stand for one half of a pair of surrogates, which no text in UTF-8 has
+        if "\\u" in text:  # may be half a surrogate pair, which UTF-8 cannot have
             json.dumps(found, ensure_ascii=False).encode()
         return found
     except json.JSONDecodeError as error:
@@ -103,7 +103,7 @@ def parse_json(text: str, *, file: str, line: int = 0, expected: str = "JSON", r
     except RecursionError:
         got = "the JSON is nested too deep"
     except UnicodeEncodeError as error:
-        got = f"\\u{ord(error.object[error.start]):x} is half a character"
+        got = f"\\u{ord(error.object[error.start]):x} is half a surrogate pair"
     except ValueError:
         got = f"invalid JSON: a number of more than {sys.get_int_max_str_digits():,} digits"
     raise DataError(got, file=file, line=line, expected=expected, remedy=remedy)
@@ -113,7 +113,7 @@ def read_arrays(path: Path, *, remedy: str = "restore the file") -> dict[str, np
     """The arrays of a file that `numpy.savez` wrote; objects, whose reading may run code, are refused.
 
     Raises:
-        DataError: there is no such file, or it cannot be read whatever the reason.
+        DataError: there is no such file, or it cannot be read.
     """
     import numpy as np
 
@@ -129,9 +129,9 @@ def read_arrays(path: Path, *, remedy: str = "restore the file") -> dict[str, np
 
 def read_rows(path: Path, *, expected: str = "a JSON object on each line", remedy: str = "",
               errors: str = "surrogatepass") -> list[tuple[str, dict[str, Any] | None]]:
-    """The lines of a file, each with the JSON object that it is; None where it is none, such as a last one cut short.
+    """The lines of a file, each with its JSON object; None if it has none, such as a truncated last line.
 
-    Raises DataError as `read_text` does; with "replace" for `errors`, what is not UTF-8 spoils its line alone.
+    Raises DataError as `read_text` does; with "replace" for `errors`, bytes that are not UTF-8 affect only their line.
     """
     lines = read_text(path, expected=expected, remedy=remedy, errors=errors).removesuffix("\n").split("\n")
     return [(line, _object(line)) for line in lines]
@@ -146,15 +146,15 @@ def _object(line: str) -> dict[str, Any] | None:
 
 
 def atomic_write_text(path: Path, text: str) -> None:
-    """Write a file so that a reader, or a crash, finds the old contents or the new, never a part.
+    """Write a file atomically: a reader, also after a crash, finds the old contents or the new ones.
 
-    Halves of surrogate pairs, which JSON text may hold, are written as they are.
+    Lone surrogates, which JSON text may have, are written as they are.
     """
     atomic_write_bytes(path, text.encode("utf-8", errors="surrogatepass"))
 
 
 def atomic_write_bytes(path: Path, content: bytes) -> None:
-    """The same for bytes. What is no file of its own, such as a pipe, a device or a link, is written to as it is."""
+    """The same for bytes. Pipes, devices and links are written to, not replaced."""
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")  # two processes may write the same file
     with naming(path):
         if path.is_symlink() or (path.exists() and not path.is_file()):
@@ -174,7 +174,7 @@ def atomic_write_bytes(path: Path, content: bytes) -> None:
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Within, an OSError gets the name of the file that is meant: those of writing have none, others a passing one."""
+    """Gives an OSError raised within the name of this file: those of writing have none, or a temporary one."""
     try:
         yield
     except OSError as error:
@@ -182,7 +182,7 @@ def naming(path: Path) -> Iterator[None]:
 
 
 def failure(error: OSError) -> str:
-    """What the operating system refused, in a line.
+    """An operating system's error in a line.
 
     >>> failure(OSError(28, "No space left on device", "log.txt"))
     'log.txt: No space left on device'
@@ -192,7 +192,7 @@ def failure(error: OSError) -> str:
 
 
 def to_json(value: Any, *, indent: int | None = None) -> str:
-    """Strict JSON: figures that are not finite become null, tensors and numpy figures plain numbers.
+    """Strict JSON: numbers that are not finite become null, tensors and numpy values plain numbers.
 
     >>> to_json({"loss": float("nan"), "f1": 90.5})
     '{"loss": null, "f1": 90.5}'
@@ -201,7 +201,7 @@ def to_json(value: Any, *, indent: int | None = None) -> str:
 
 
 def _finite(value: Any) -> Any:
-    """The same data with null for figures that JSON cannot hold; tensors and numpy figures become plain ones."""
+    """The data with null for numbers that JSON does not have, and plain numbers for tensors and numpy values."""
     if isinstance(value, Mapping):
         return {str(key): _finite(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):

@@ -116,7 +116,7 @@ class Run:
         """Predict, `search.batch_sentences` inputs at a time.
 
         Args:
-            inputs: what `predict` takes on the command line: sentences, `question ||| context`, names of pictures or
+            inputs: as for `predict` on the command line: sentences, `question ||| context`, names of pictures or
                 of files of sound.
             n_best: None for the best prediction of each input; a number for a list of so many, best first.
             settings: changes for this call alone, such as `{"search.beam_size": 4}`.
@@ -130,7 +130,7 @@ class Run:
         return [hypotheses[0] for hypotheses in found] if n_best is None else found
 
     def predictions(self, inputs: Iterable[str | Example], *, n_best: int = 1) -> Iterator[list[Prediction]]:
-        """`predict`, as batches are done: for each input its `n_best` predictions, best first."""
+        """`predict` as an iterator: for each input its `n_best` predictions, best first."""
         examples = [self.example(one, line=number) if isinstance(one, str) else one
                     for number, one in enumerate(inputs, 1)]
         check_n_best(self.config, n_best)
@@ -138,13 +138,13 @@ class Run:
                 for hypotheses in self.opened.predict(examples, num_hypotheses=n_best))
 
     def example(self, text: str, *, file: str = "inputs", line: int = 0) -> Example:
-        """What a line of text describes; raises DataError, naming file and line, where it is no input."""
+        """The example that a line of text describes; raises DataError with file and line if it is no input."""
         if not text.strip():
             raise DataError("the input is empty", file=file, line=line, expected="an input on each line",
                             remedy="remove the line or fill it")
         try:
             text.encode()
-        except UnicodeEncodeError:  # bytes of a command line that are no text, or half a character
+        except UnicodeEncodeError:  # a command line that is not UTF-8, or a lone surrogate
             raise DataError("the input is not UTF-8", file=file, line=line, expected="text",
                             remedy="check the terminal's encoding, or use --input with a file in UTF-8") from None
         return self.task.from_text(text, origin=f"{file}:{line}")
@@ -171,7 +171,7 @@ def load(path: str | Path, *, task: str | None = None, settings: Settings = (), 
         path: the directory that `train` or `run` wrote.
         task: one task of a joint run.
         settings: changes to its configuration, such as `{"search.beam_size": 4, "device": "cpu"}`.
-        trust_code: run code that lies in the directory: a task of somebody's own that came with it.
+        trust_code: run code that is in the directory, such as another user's task.
 
     Raises:
         DataError: the directory is no run.
@@ -184,19 +184,19 @@ def load(path: str | Path, *, task: str | None = None, settings: Settings = (), 
 
 def train(config: Config | Mapping[str, Any] | str | Path, *, output: str | Path, settings: Settings = (),
           callbacks: Sequence[Callback] = (), resume: bool = False, overwrite: bool = False) -> Run:
-    """Train, evaluate the best checkpoint on the test splits, and leave a run directory.
+    """Train, evaluate the best checkpoint on the test splits, and write a run directory.
 
     Args:
         config: a YAML file, a dictionary of the same keys, or a configuration.
         output: the run's directory.
         settings: changes to the configuration.
         callbacks: each is called with every row of `metrics.jsonl` as it is written: `update`, `split`, and losses
-            (train) or figures (validation). An exception ends the training; `resume` goes on from the last checkpoint.
-        resume: go on with the run in the directory.
+            (train) or figures (validation). An exception ends the training; `resume` continues it.
+        resume: continue the run in the directory.
         overwrite: delete the run in the directory first.
 
     Raises:
-        ConfigError, DataError: something the caller can put right.
+        ConfigError, DataError: something that the caller can correct.
         RunError: the loss is no longer finite, or a file cannot be written.
     """
     verbs.run(read_config(config, settings), Path(output), resume=resume, overwrite=overwrite,
@@ -205,7 +205,7 @@ def train(config: Config | Mapping[str, Any] | str | Path, *, output: str | Path
 
 
 def check(config: Config | Mapping[str, Any] | str | Path, *, settings: Settings = ()) -> list[tuple[str, str]]:
-    """Look at a configuration and its data without training.
+    """Examine a configuration and its data without training.
 
     Returns:
         (what, finding) rows: sizes, lengths, the share of unknown symbols, a sample, memory; `warning` rows last.
@@ -214,12 +214,12 @@ def check(config: Config | Mapping[str, Any] | str | Path, *, settings: Settings
 
 
 def compare(*runs: Run | str | Path, split: str = "test", speed: bool = False) -> Comparison:
-    """Put runs side by side: figures with intervals, failures, cost, and whether differences are significant.
+    """Compare runs: metrics with intervals, failures, cost, and the significance of differences.
 
     Args:
         runs: two or more.
         split: on which they were evaluated.
-        speed: decode a little with each and time it.
+        speed: measure decoding speed.
     """
     return compare_runs([run.path if isinstance(run, Run) else Path(run) for run in runs], split=split, measure=speed)
 
@@ -252,8 +252,8 @@ def overrides(settings: Settings) -> list[str]:
 
 
 def check_n_best(config: Config, n_best: int) -> None:
-    """Raises ConfigError where a run's outputs have no second best."""
+    """Raises ConfigError if `n_best` is above 1 for a run that gives one output."""
     cause = why_unused(config, "search.num_hypotheses") if n_best > 1 else ""
     if cause:
-        raise ConfigError(f"the {n_best} best predictions are asked for, but with {cause} there is one",
+        raise ConfigError(f"the {n_best} best predictions are asked for, but with {cause} there is only one",
                           expected="a run that searches for several outputs", remedy="ask for one")

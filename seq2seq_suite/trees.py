@@ -10,7 +10,7 @@ from seq2seq_suite.types import DataError, cut
 
 ROOT_LABELS = frozenset({"TOP", "ROOT", "S1", "VROOT", ""})
 TRACE = "-NONE-"
-DEEPEST = 150  # brackets around a word: some four times those of the Penn Treebank, and safe for what walks down trees
+DEEPEST = 150  # brackets around a word: about four times the Penn Treebank's, and safe for recursion
 _TOKEN = re.compile(r"[()]|[^\s()]+")
 
 
@@ -68,8 +68,8 @@ def read_trees(text: str, *, file: str = "<text>", first_line: int = 1) -> Itera
         (line on which the tree begins, tree).
 
     Raises:
-        DataError: brackets do not match or are nested deeper than `DEEPEST`, a node is empty, or words stand outside
-            a tree.
+        DataError: brackets do not match or are nested deeper than `DEEPEST`, a node is empty, or there are words
+            outside a tree.
     """
     stack: list[tuple[str, list[Tree | str]]] = []
     expecting_label = False
@@ -103,7 +103,7 @@ def read_trees(text: str, *, file: str = "<text>", first_line: int = 1) -> Itera
             else:
                 yield start, node
         elif not stack:
-            raise DataError(f"'{cut(token)}' stands outside a tree", file=file, line=line, expected="(LABEL child ...)",
+            raise DataError(f"'{cut(token)}' is outside a tree", file=file, line=line, expected="(LABEL child ...)",
                             remedy="put one bracketed tree after another and nothing between them")
         elif expecting_label:
             stack[-1] = (token, stack[-1][1])

@@ -19,7 +19,7 @@ SPECIALS = ("<pad>", "<begin>", "<end>", "<unknown>")
 
 
 def brief(text: str, most: int = 60) -> str:
-    """A text that messages repeat, cut where it is long.
+    """A text for messages, cut if it is long.
 
     >>> brief("seed=1"), brief("9" * 5000)[50:]
     ('seed=1', '9999999...')
@@ -31,12 +31,12 @@ _SHOWN = 80  # characters of a value that messages repeat
 
 
 def cut(text: str) -> str:
-    """A text as a message shows it: what is long is cut."""
+    """A text for messages, cut if it is long."""
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]} ..."
 
 
 def shown(value: Any) -> str:
-    """A value as a message shows it, cut too.
+    """A value for messages, cut if it is long.
 
     >>> shown("a dog"), len(shown(["a dog"] * 1000))
     ("'a dog'", 84)
@@ -48,13 +48,13 @@ def shown(value: Any) -> str:
 
 
 class UserError(Exception):
-    """Something the user can put right: printed without a stack trace, exit code 2.
+    """Something that the user can correct: printed without a stack trace, exit code 2.
 
     Args:
         got: what was found.
         file: the file it was found in, empty if there is none.
         line: line number in the file, from 1; 0 if it has none.
-        expected: what would have been right.
+        expected: what would be right.
         remedy: what to do about it.
     """
 
@@ -70,7 +70,7 @@ class UserError(Exception):
         self.got, self.file, self.line, self.expected, self.remedy = got, file, line, expected, remedy
 
 
-COMMAND_LINE = "command line"  # where overrides and flags stand, as errors call it
+COMMAND_LINE = "command line"  # the place of overrides and flags in errors
 
 
 class ConfigError(UserError):
@@ -113,7 +113,7 @@ class Encoded:
         target: (T,) ids, ends in END; empty when there is no reference.
         index: the example's place in its split.
         given: (T,) bool, True for target symbols that are not to be predicted; or None for none.
-        auxiliary: what is known besides, by the names that `Batch.auxiliary` lists; without its padding.
+        auxiliary: other labels, by the names that `Batch.auxiliary` lists; without its padding.
     """
 
     source: np.ndarray
@@ -136,9 +136,9 @@ class Batch:
         given: (B,T) bool, True = given, not predicted.
         task: the task's name.
         indices: the examples' places in their split.
-        auxiliary: what all examples have besides. `focus` (B,T,K) int64, source positions that each target symbol is
+        auxiliary: other labels. `focus` (B,T,K) int64, source positions that each target symbol is
             tied to, -1 for none, and `context` (B,T,M) int64, symbols that describe the state before it, 0 for none,
-            for a guide; `ctc` (B,U) int64, what is said in the source, padded with 0; labels of the source
+            for a guide; `ctc` (B,U) int64, the source's transcript, padded with 0; labels of the source
             positions (B,S) int64, -1 for none, under their kind.
     """
 
@@ -187,7 +187,7 @@ class States:
 class Loss:
     """Named sums with the counts they are means over.
 
-    Sums, not means, so that accumulation, ragged batches and several ranks give exactly the loss of one
+    Sums, not means, so that accumulation, batches of any size and several ranks give exactly the loss of one
     large batch. The scalar to minimise is the sum over names of weight * sum / count.
 
     Args:
@@ -207,9 +207,9 @@ class Hypothesis:
 
     Args:
         symbols: target ids without BEGIN and END.
-        score: the figure it was ranked by, higher is better.
+        score: what it was ranked by, higher is better.
         complete: False if the length limit forced its END.
-        details: what else is said, by name: a label of each source position under its kind; `marginals`, the
+        details: other predictions by name: labels of the source positions under their kind; `marginals`, the
             probability of each target symbol to be in the set; `certainties`, that of each object's class.
     """
 
@@ -229,7 +229,7 @@ class ConstraintState(Protocol):
 class Constraint(Protocol):
     """An automaton over target symbols, run for all rows together.
 
-    It says which symbols may come next, and it can tell the decoder where it stands: `focus` names the source
+    It says which symbols may come next, and it can describe its state to the decoder: `focus` names the source
     positions that the next symbol is tied to, `context` the symbols that surround it.
     """
 
@@ -265,15 +265,15 @@ class ExactConstraint(Protocol):
 
 @dataclass(frozen=True)
 class Score:
-    """Metric names with their figures, and the signature that says how they were computed.
+    """Metrics by name, and the signature that says how they were computed.
 
     Args:
         figures: metric -> figure.
         signature: version and options of the metric.
-        details: tables behind the figures.
+        details: tables with more details.
         formula: name in `metrics.significance.FORMULAS`: from sums of counts to the primary metric.
-        counts: each item's share in the primary metric, a row for each item in their order; empty where the metric is
-            no function of such sums.
+        counts: what each item contributes to the primary metric, a row for each item in order; empty if the metric is
+            not a function of such sums.
     """
 
     figures: dict[str, float]

@@ -29,8 +29,8 @@ def load_code(reference: str, *, key: str) -> Callable[..., Any]:
     """The function or class that `FILE.py:NAME` names; the file's code is run.
 
     Args:
-        reference: as it stands in a configuration.
-        key: under which it stands there.
+        reference: a configuration's value.
+        key: its key there.
 
     Raises:
         ConfigError: there is no such file, it fails, or it has no such function or class.
@@ -46,7 +46,7 @@ def load_code(reference: str, *, key: str) -> Callable[..., Any]:
         raise ConfigError(f"{key}: {file} is no Python file", expected="FILE.py:NAME")
     try:
         spec.loader.exec_module(module)
-    except Exception as error:  # whatever a user's code may raise
+    except Exception as error:  # a user's code may raise anything
         raise ConfigError(f"{key}: the code fails: {type(error).__name__}: {error}", file=file,
                           line=line_of(error, path), remedy=f"try it with: python {file}") from error
     found = getattr(module, name, None)
@@ -58,7 +58,7 @@ def load_code(reference: str, *, key: str) -> Callable[..., Any]:
 
 
 def line_of(error: Exception, path: str | Path) -> int:
-    """Where in the file an error arose, 0 if that is not known."""
+    """The line in the file where an error was raised, 0 if unknown."""
     if isinstance(error, SyntaxError) and error.filename == str(path):
         return error.lineno or 0
     line, trace = 0, error.__traceback__

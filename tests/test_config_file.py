@@ -109,12 +109,12 @@ def test_keys_that_contradict_each_other_are_named_where_they_stand(folder):
 
 
 @pytest.mark.parametrize(("backbone", "message"), [
-    ("attention_score: additive, positions: rotary", "additive takes no product: set backbone.positions=sinusoidal"),
+    ("attention_score: additive, positions: rotary", "additive has no product: set backbone.positions=sinusoidal"),
     ("attention_score: additive, encoder: rnn, decoder: rnn", "backbone.decoder rnn have none"),
     ("experts: 2", "leaves no choice with backbone.experts_per_token 2: set a larger backbone.experts"),
     ("experts: 4, encoder: conv, encoder_kernel: 3, decoder: rnn", "have none: set backbone.experts=0"),
     ("decoder_kernel: 3", "does not go with strategy.kind autoregressive, which has no symbols on both sides"),
-    ("decoder_kernel: 4", "backbone.decoder_kernel 4 is even, but the window has a middle"),
+    ("decoder_kernel: 4", "backbone.decoder_kernel 4 is even, but must be odd"),
     ("embedding_width: 256", "backbone.embedding_width 256 is not below backbone.width 256: set it to 0"),
 ])
 def test_variants_that_make_no_sense_are_refused_with_a_remedy(folder, backbone, message):

@@ -122,5 +122,5 @@ def test_only_outputs_that_have_a_second_best_are_asked_for_several():
     check_n_best(read("translation", "strategy.kind=ctc"), 5)
     check_n_best(read("detection"), 1)
     for config in (read("detection"), read("translation", "strategy.kind=cut_at_end")):
-        with pytest.raises(ConfigError, match=r"the 5 best predictions are asked for, but with .* there is one"):
+        with pytest.raises(ConfigError, match=r"the 5 best predictions are asked for, but with .* there is only one"):
             check_n_best(config, 5)

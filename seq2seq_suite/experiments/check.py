@@ -1,4 +1,4 @@
-"""What can be known of a run before it starts: data, vocabularies, model and memory, and what looks wrong in them."""
+"""Examines a run before it starts: data, vocabularies, model and memory, with warnings."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from seq2seq_suite.training.evaluate import Predictor
 from seq2seq_suite.types import BEGIN, END, SPECIALS, UNKNOWN, Batch, Constraint, Encoded, Example
 from seq2seq_suite.user_code import is_code
 
-_ROWS = 1024  # gold outputs that the automaton is run over at a time
+_ROWS = 1024  # gold outputs that the automaton reads at a time
 _SHOWN = 3  # origins named in a finding
-_MEASURED = 4e10  # weights times target symbols of the forward pass that memory is measured by: seconds on one core
+_MEASURED = 4e10  # weights times target symbols of the forward pass that measures memory: seconds on one core
 _MANY_UNKNOWN = 0.1
 _SAMPLE_SYMBOLS = 60
 
@@ -25,7 +25,7 @@ Rows = list[tuple[str, str]]
 
 def examine(config: Config, splits: dict[str, list[Example]], encoded: dict[str, list[Encoded]],
             predictor: Predictor, *, largest: Sequence[Encoded], batches: int) -> Rows:
-    """Findings about a run that has not started.
+    """Findings about a run before it starts.
 
     Args:
         config: of the run.
@@ -36,19 +36,19 @@ def examine(config: Config, splits: dict[str, list[Example]], encoded: dict[str,
         batches: how many an epoch has.
 
     Returns:
-        (what, finding) rows; what looks wrong comes last, under `warning`.
+        (what, finding) rows; warnings come last.
     """
     rows: Rows = []
     warnings: list[str] = []
     if is_code(config.task):
-        rows.append(("code of yours", f"{config.task} is the task: the code of that file is run"))
+        rows.append(("your code", f"{config.task} is the task; its file is run"))
     for slot, component in config.components.items():
-        rows.append(("code of yours", f"{component} takes the place of {slot}: the code of that file is run"))
+        rows.append(("your code", f"{component} replaces {slot}; its file is run"))
     for split, items in encoded.items():
         rows.append((split, _describe_lengths(items)))
     rows += _unknown(encoded, warnings)
     rows += _overlap(splits, warnings)
-    if predictor.model.frontend is not None:  # texts that are judged have no limit
+    if predictor.model.frontend is not None:  # a language model's texts have no limit
         rows += _gold_outputs(splits, encoded, predictor, warnings)
     rows += _plan(config, encoded["train"], batches, warnings)
     rows += _limits(encoded, predictor)
@@ -75,7 +75,7 @@ def _quantiles(lengths: Sequence[int]) -> tuple[int, int, int]:
 
 
 def _unknown(encoded: dict[str, list[Encoded]], warnings: list[str]) -> Rows:
-    """Shares of symbols that the vocabularies, built from the training split, do not hold."""
+    """Shares of symbols that are not in the vocabularies, which are built from the training split."""
     rows = []
     for what, of in (("source", _source_ids), ("target", lambda item: item.target[item.target != END])):
         rates = {split: _unknown_rate(items, of) for split, items in encoded.items()}
@@ -85,7 +85,7 @@ def _unknown(encoded: dict[str, list[Encoded]], warnings: list[str]) -> Rows:
                                                               for split, rate in known.items())))
         for split, rate in known.items():
             if what == "target" and rate > 0:
-                warnings.append(f"{split} has target symbols that train has not: they can never be predicted")
+                warnings.append(f"{split} has target symbols that are not in train: they can never be predicted")
             elif rate > _MANY_UNKNOWN:
                 warnings.append(f"{100 * rate:.0f} % of the source symbols of {split} are unknown: more training data, "
                                 "a smaller min_count or smaller pieces would help")
@@ -93,7 +93,7 @@ def _unknown(encoded: dict[str, list[Encoded]], warnings: list[str]) -> Rows:
 
 
 def _source_ids(item: Encoded) -> np.ndarray | None:
-    """(S,) ids without the sentinels at the ends; None for sources that are no symbols."""
+    """(S,) ids without the sentinels at the ends; None for other sources."""
     if not np.issubdtype(item.source.dtype, np.integer):
         return None
     ids = item.source[:, 0] if item.source.ndim > 1 else item.source
@@ -117,7 +117,7 @@ def _overlap(splits: dict[str, list[Example]], warnings: list[str]) -> Rows:
         rows.append((f"{split} also in train", f"{_share(len(found), len(keys[split]))} sources"
                      + _named([splits[split][place] for place in found])))
         if found:
-            warnings.append(f"{split} shares sources with train ({len(found)}): its figures flatter the model")
+            warnings.append(f"{split} shares sources with train ({len(found)}): its metrics will be too good")
     return rows
 
 
@@ -128,7 +128,7 @@ def _key(source: object) -> Hashable:
 
 def _gold_outputs(splits: dict[str, list[Example]], encoded: dict[str, list[Encoded]], predictor: Predictor,
                   warnings: list[str]) -> Rows:
-    """Gold outputs that no search can give: too long, or against the rules of the automaton."""
+    """Gold outputs that no search can find: too long, or refused by the automaton."""
     constraint = predictor.task.constraint() if predictor.options.constraint else None
     kinds = {"beyond the length limit": "raise search.max_length_factor or max_length_extra"}
     if constraint is not None:
@@ -142,7 +142,7 @@ def _gold_outputs(splits: dict[str, list[Example]], encoded: dict[str, list[Enco
             if places:
                 findings.append(f"{split} {_share(len(places), len(examples))}"
                                 + _named([examples[place] for place in places]))
-                warnings.append(f"gold outputs of {split} are {kind}: no search can give them; {remedy}")
+                warnings.append(f"gold outputs of {split} are {kind}: no search can find them; {remedy}")
         rows.append((f"gold {kind}", "; ".join(findings) or "none"))
     return rows
 
@@ -177,7 +177,7 @@ def _follows(constraint: Constraint, batch: Batch, limits: Tensor) -> Tensor:
 
 
 def _plan(config: Config, items: Sequence[Encoded], batches: int, warnings: list[str]) -> Rows:
-    """How the training data are cut into batches and how often they are seen."""
+    """Batches and epochs of the training data."""
     training = config.training
     order = Bucketed(items, config.task, batch_tokens=training.batch_tokens, seed=config.seed).epoch(0)
     lengths = np.array([len(item.target) for item in items])
@@ -191,10 +191,10 @@ def _plan(config: Config, items: Sequence[Encoded], batches: int, warnings: list
     if epochs < 1 and not minutes:
         warnings.append(f"training.max_updates={training.max_updates} ends before every example was seen once")
     if training.warmup_updates >= training.max_updates:
-        warnings.append(f"training.warmup_updates={training.warmup_updates} is no less than max_updates: the learning "
+        warnings.append(f"training.warmup_updates={training.warmup_updates} is not below max_updates: the learning "
                         "rate never reaches its peak")
     if training.validate_every > training.max_updates:
-        warnings.append("training.validate_every exceeds max_updates: the only validation is at the end")
+        warnings.append("training.validate_every exceeds max_updates: the run validates only at the end")
     return [("batches an epoch", f"{batches:,} of at most {training.batch_tokens:,} padded target symbols, "
                                  f"{100 * (1 - lengths.sum() / padded):.1f} % of them padding"),
             ("planned", f"{training.max_updates:,} updates of {training.accumulate} "
@@ -202,7 +202,7 @@ def _plan(config: Config, items: Sequence[Encoded], batches: int, warnings: list
 
 
 def _limits(encoded: dict[str, list[Encoded]], predictor: Predictor) -> Rows:
-    """How long outputs may become."""
+    """The longest outputs."""
     longest = max((item for items in encoded.values() for item in items), key=lambda item: len(item.source))
     limit = int(predictor.limits(collate([longest], predictor.task.name))[0])
     factor, extra = predictor.limit
@@ -210,13 +210,13 @@ def _limits(encoded: dict[str, list[Encoded]], predictor: Predictor) -> Rows:
 
 
 def _costs(config: Config, largest: Sequence[Encoded], predictor: Predictor) -> Rows:
-    """Parameters, and the memory of a step of training."""
+    """Parameters, and the memory of a training step."""
     groups = {"front-end": 0, "encoder": 0, "decoder": 0, "output and its embedding": 0, "heads": 0}
     names = {"frontend": "front-end", "encoder": "encoder", "embedding": "output and its embedding",
              "output": "output and its embedding"}
     embedding, heads = (set(part.parameters()) for part in (predictor.model.embedding, predictor.learner.strategy))
     for name, parameter in predictor.learner.named_parameters():
-        # An embedding that the front-end shares stands under its name first.
+        # A shared embedding is listed under its name in the front-end first.
         part = "embedding" if parameter in embedding else name.split(".")[1]
         groups["heads" if parameter in heads else names.get(part, "decoder")] += parameter.numel()
     total = sum(groups.values())
@@ -240,7 +240,7 @@ def _width(items: Sequence[Encoded]) -> int:
 def _activations(largest: Sequence[Encoded], predictor: Predictor, parameters: int) -> int:
     """Bytes that a forward pass over the largest batch keeps for the backward pass.
 
-    Of a large model a part of the batch is run and the measure scaled up.
+    For a large model, a part of the batch is measured and scaled up.
     """
     rows = min(len(largest), max(1, int(_MEASURED / (parameters * _width(largest)))))
     part = collate(largest[:rows], predictor.task.name)
@@ -260,7 +260,7 @@ def _activations(largest: Sequence[Encoded], predictor: Predictor, parameters: i
             loss = predictor.learner(part)
     finally:
         predictor.learner.train(was_training)
-    del loss  # until here it held what was kept, so that no storage was counted in another's place
+    del loss  # it kept all storage alive, so that none was reused and counted twice
     return sum(kept.values()) * len(largest) // rows
 
 
@@ -271,7 +271,7 @@ def _sample(example: Example, item: Encoded, predictor: Predictor) -> Rows:
     if isinstance(example.source, tuple) and ids is not None and len(ids) == len(words):
         seen = [SPECIALS[UNKNOWN] if number == UNKNOWN else word for word, number in zip(words, ids, strict=True)]
         rows.append(("as the model sees it", _cut(seen)))
-    rows.append(("what it learns to write", _cut(predictor.task.linearise(example.reference))))
+    rows.append(("what it learns to predict", _cut(predictor.task.linearise(example.reference))))
     return rows
 
 
@@ -280,7 +280,7 @@ def _cut(symbols: Sequence[str]) -> str:
 
 
 def _named(examples: Sequence[Example]) -> str:
-    """The first few origins, as the end of a finding."""
+    """The first few origins, to end a finding."""
     if not examples:
         return ""
     return f": {', '.join(example.origin for example in examples[:_SHOWN])}{', ...' * (len(examples) > _SHOWN)}"

@@ -1,4 +1,4 @@
-"""Runs side by side: what each reached, how sure that is, and what it costs to train and to decode."""
+"""Compares runs: their metrics with intervals, and the cost of training and decoding."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class Row:
     Args:
         run: the directory's name.
         task, split, metric: what was measured on what.
-        figure, low, high: the primary metric and its 95 % bootstrap interval; the bounds are NaN where the run kept
-            no counts.
-        invalid, empty, repeated, truncated: percent of outputs that fail so.
+        figure, low, high: the primary metric and its 95 % bootstrap interval; the bounds are NaN if the run has no
+            counts.
+        invalid, empty, repeated, truncated: percent of outputs with that failure.
         core_parameters: of encoder and decoder stack, which tasks can share; own_parameters: all others.
         updates, tokens, minutes, tokens_per_second: of training.
         latency_ms: median time for one example at batch 1; NaN where it was not measured.
@@ -86,24 +86,24 @@ class Comparison:
     pairs: list[Pair]
 
     def plain(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """The comparison as plain data for JSON."""
         return asdict(self)
 
 
 @dataclass(frozen=True)
 class _Predictions:
-    examples: tuple[tuple[str, str], ...]  # source and reference: the same ones may lie in another place
+    examples: tuple[tuple[str, str], ...]  # source and reference
     counts: np.ndarray
 
 
 def compare_runs(directories: Sequence[Path], *, split: str = "test", measure: bool = True) -> Comparison:
-    """Compare finished runs by what lies in their directories.
+    """Compare finished runs by the files in their directories.
 
     Args:
-        directories: of runs; a joint run stands for those of its tasks.
+        directories: of runs; a joint run counts as the runs of its tasks.
         split: on which they were evaluated.
-        measure: decode a little with each, one after the other, so that their speeds are those of one machine at one
-            time; a run whose data or weights are gone gets no speed.
+        measure: measure decoding speed, one run after the other, on the same machine; runs whose data or weights are
+            missing get no speed.
 
     Raises:
         DataError: a directory is no finished run, or was not evaluated on the split.
@@ -126,7 +126,7 @@ _UNMEASURED = (float("nan"), float("nan"))
 
 
 def _names(directories: Sequence[Path]) -> list[str]:
-    """Short names, with as many parents as it takes to tell them apart."""
+    """Short names, with as many parent folders as needed to make them unique."""
     whole = [directory.resolve() for directory in directories]
     shown = [path.parent.parent / path.name if path in parts_of(path.parent.parent) else path for path in whole]
     for depth in range(1 if shown == whole else 2, 6):
@@ -184,7 +184,7 @@ def _speed(directory: Path, split: str) -> tuple[float, float]:
         return _UNMEASURED
     step = max(1, len(examples) // THROUGHPUT_EXAMPLES)
     chosen = examples[::step][:THROUGHPUT_EXAMPLES]
-    _decode(loaded.predictor, chosen[:1])  # the first one pays for allocations
+    _decode(loaded.predictor, chosen[:1])  # warms up
     times = []
     for example in chosen[:: max(1, len(chosen) // LATENCY_EXAMPLES)]:
         times.append(_decode(loaded.predictor, [example]))

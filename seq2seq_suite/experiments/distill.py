@@ -22,20 +22,18 @@ def distill(loaded: LoadedRun, directory: Path, output: Path, *, command: list[s
             more: Mapping[str, Sequence[Example]] | None = None) -> dict[str, Any]:
     """Decode a run's training sources, and more, into `output/train.jsonl`; the other splits keep their references.
 
-    What a model writes is plainer and more alike from sentence to sentence than what people write, which helps models
-    that decode in parallel.
+    A model's outputs are simpler and more consistent than people's, which helps models that decode in parallel.
 
     Args:
-        loaded: the run, which lies in `directory`.
+        loaded: the run in `directory`.
         directory: for its name and its weights' hash.
         output: a folder that is new or empty.
         command: the command line.
-        more: sources without targets, by the name of their file; what is a source already is left out, as is what the
-            teacher has nothing to say to.
+        more: sources without targets, by file name; known ones and those with an empty output are left out.
 
     Returns:
-        What is written to `output/provenance.json`: the teacher, its settings, how many outputs were empty (there the
-        reference is kept), how well they agree with the references, and how many rows each file of sources added.
+        The contents of `output/provenance.json`: the teacher, its settings, how many outputs were empty (those
+        references are kept), agreement with the references, and how many rows each file of sources added.
 
     Raises:
         ConfigError: the task has no rows to write, or the folder is in use.
@@ -56,7 +54,7 @@ def distill(loaded: LoadedRun, directory: Path, output: Path, *, command: list[s
     score = task.score(predictions, [example.reference for example in train])
     rows = [task.row(example, text if text.strip() else task.to_text(example.reference))
             for example, text in zip(train, texts, strict=True)]
-    # A source is known by its row without a reference, of which a row may say more than the target.
+    # A source is identified by its row without the reference columns.
     known, counts = {to_json(task.row(replace(example, reference=None), "")) for example in train}, {}
     for name, examples in (more or {}).items():
         new = {to_json(task.row(example, "")): example for example in examples}
@@ -69,7 +67,7 @@ def distill(loaded: LoadedRun, directory: Path, output: Path, *, command: list[s
     try:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ConfigError(f"cannot be made: {error.strerror}", file=str(output),
+        raise ConfigError(f"cannot be created: {error.strerror}", file=str(output),
                           remedy="choose another folder with --output") from None
     _write(output / "train.jsonl", rows)
     for split, examples in splits.items():

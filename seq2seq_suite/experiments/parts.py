@@ -1,8 +1,7 @@
 """The tasks of a run: one, or several on one encoder and decoder stack (`task: multitask`).
 
-The one task's directory is the run's. A joint run has a directory as any other, and under `tasks/NAME` one for each
-task with its view of the shared weights, its vocabulary and its figures, which `evaluate`, `predict`, `compare`,
-`distill` and `init_from` read like that of a run by itself.
+A joint run also has a directory `tasks/NAME` for each task, with the task's weights, vocabulary and metrics.
+`evaluate`, `predict`, `compare`, `distill` and `init_from` read it like that of any run.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ from seq2seq_suite.training.run_directory import RunDirectory
 from seq2seq_suite.training.trainer import Trainer
 from seq2seq_suite.types import Encoded, Example
 
-MEAN = "mean"  # of the tasks' primary metrics, error rates counted from 100 down
+MEAN = "mean"  # of the tasks' primary metrics; error rates count as 100 - rate
 _FOLDER = "tasks"
 
 
@@ -51,10 +50,10 @@ class Part:
     """One task of a run.
 
     Args:
-        name: the task's, of a joint run the one it has there.
+        name: the task's, or the name in the joint run.
         config: its own.
-        run: where its vocabulary, predictions and figures go.
-        task: with the vocabularies, once `build_trainer` has prepared them.
+        run: for its vocabulary, predictions and metrics.
+        task: has its vocabularies after `build_trainer`.
         examples: by split.
         encoded: the same as numbers, of the training and the validation split.
     """
@@ -68,7 +67,7 @@ class Part:
 
 
 def directory_of(directory: Path, name: str) -> Path:
-    """Where a joint run keeps what belongs to one task."""
+    """The directory of one task of a joint run."""
     return directory / _FOLDER / name
 
 
@@ -90,7 +89,7 @@ def read_parts(config: Config, run_directory: RunDirectory) -> list[Part]:
 
 def build_predictors(config: Config, tasks: Mapping[str, Task], *, ranks: Ranks, device: Any
                      ) -> tuple[Learner | JointLearner, dict[str, Predictor]]:
-    """What is trained, with fresh weights, and how to predict with it; several tasks share what they can."""
+    """The learner with fresh weights, and predictors; several tasks share what they can."""
     predictors: dict[str, Predictor] = {}
     like: list[tuple[Shape, Seq2Seq]] = []
     for name, task in tasks.items():
@@ -105,7 +104,7 @@ def build_predictors(config: Config, tasks: Mapping[str, Task], *, ranks: Ranks,
 
 def build_trainer(config: Config, run_directory: RunDirectory, parts: Sequence[Part], ranks: Ranks = ALONE, *,
                   resume: bool, command: list[str]) -> tuple[Trainer, dict[str, Predictor]]:
-    """Vocabularies, encoded data and what is trained, each in the run directory as far as it must be kept."""
+    """Prepares vocabularies, data and learner, and writes to the run directory what must be kept."""
     options = config.training
     for part in parts:
         prepare_vocabulary(part.config, part.task, part.examples["train"], part.run.vocabulary, ranks, resume=resume)
@@ -117,7 +116,7 @@ def build_trainer(config: Config, run_directory: RunDirectory, parts: Sequence[P
         taken = begin_as(config, learner)
         print(taken)
         run_directory.log(taken)
-    # Batches depend on it, so that processes on unlike machines must agree.
+    # Batches depend on it, so that processes on different machines must agree.
     precision = ranks.first(choose_precision(options.precision, device))
     batches = {part.name: Bucketed(part.encoded["train"], part.name, batch_tokens=part.config.training.batch_tokens,
                                    seed=config.seed, few_shapes=few_shapes(precision, device),
@@ -125,9 +124,9 @@ def build_trainer(config: Config, run_directory: RunDirectory, parts: Sequence[P
     stream: Bucketed | Mixture = batches[parts[0].name]
     if config.tasks:
         stream = Mixture(batches, chosen := _shares(config, batches))
-        told = "shares of the batches: " + ", ".join(f"{name} {100 * share:.1f} %" for name, share in chosen.items())
-        print(told)
-        run_directory.log(told)
+        found = "shares of the batches: " + ", ".join(f"{name} {100 * share:.1f} %" for name, share in chosen.items())
+        print(found)
+        run_directory.log(found)
     note_origin(config, run_directory, {f"{part.name}/{split}" if config.tasks else split: items for part in parts
                                         for split, items in part.encoded.items()}, ranks, resume=resume,
                 command=command)
@@ -141,7 +140,7 @@ def build_trainer(config: Config, run_directory: RunDirectory, parts: Sequence[P
 
 def _validation(config: Config, parts: Sequence[Part], predictors: Mapping[str, Predictor]
                 ) -> Callable[[Callable[[], None]], dict[str, float]]:
-    """What gives the figures on the validation split; it calls what it is given before each batch."""
+    """A function that gives the metrics on the validation split; it calls its argument before each batch."""
     kept = {part.name: subset(len(part.examples["validation"]), config.training.validate_examples, config.seed)
             for part in parts}
 
@@ -156,12 +155,12 @@ def _validation(config: Config, parts: Sequence[Part], predictors: Mapping[str, 
 
 
 def metric_of(task: Task) -> Metric:
-    """What the best checkpoint is chosen by."""
+    """The metric that chooses the best checkpoint."""
     return Metric(task.primary_metric, task.higher_is_better)
 
 
 def joined(figures: Mapping[str, Mapping[str, float]], tasks: Mapping[str, Task]) -> dict[str, float]:
-    """The figures of several tasks in one table as `name/metric`, the mean of the primary ones first."""
+    """The metrics of several tasks as `name/metric`, the mean of the primary ones first."""
     primary = []
     for name, of_task in figures.items():
         figure = of_task[tasks[name].primary_metric]
@@ -172,7 +171,7 @@ def joined(figures: Mapping[str, Mapping[str, float]], tasks: Mapping[str, Task]
 
 def evaluate_parts(config: Config, parts: Sequence[Part], predictors: Mapping[str, Predictor], trainer: Trainer
                    ) -> dict[str, Any]:
-    """The summary of a run that has trained; each task of a joint run has one of its own besides."""
+    """The summary after training; each task of a joint run also gets its own."""
     for part in parts if config.tasks else ():
         part.run.write_config(config_file.dump(part.config))
         if trainer.ranks.is_first:
@@ -199,14 +198,14 @@ def _evaluate(part: Part, predictor: Predictor, trainer: Trainer) -> dict[str, A
 
 
 def _of_part(part: Part, predictor: Predictor, trainer: Trainer) -> dict[str, Any]:
-    """What a task's own summary says of its part in a joint run."""
+    """What a task's own summary adds in a joint run."""
     position = trainer.progress.update * trainer.options.accumulate
     return {"batches": trainer.batches.counts(position)[part.name], "parameters": predictor.learner.num_parameters(),
             "core_parameters": predictor.learner.num_core_parameters()}
 
 
 def _joined_splits(summaries: Mapping[str, Mapping[str, Any]], parts: Sequence[Part]) -> dict[str, dict[str, float]]:
-    """The figures by split, with a mean where all tasks have the split; those of all tasks first."""
+    """The metrics by split, with a mean if all tasks have the split; those splits come first."""
     found: dict[str, dict[str, Mapping[str, float]]] = {}
     for part in parts:
         for split in part.config.data.test_splits:
@@ -220,7 +219,7 @@ def _joined_splits(summaries: Mapping[str, Mapping[str, Any]], parts: Sequence[P
 
 
 def _shares(config: Config, batches: Mapping[str, Bucketed]) -> dict[str, float]:
-    """Of the batches, by temperature and with no task read more often than allowed."""
+    """The tasks' shares of the batches, by temperature and maximal epochs."""
     total = config.training.max_updates * config.training.accumulate
     most = [config.mixture.max_epochs * len(part.epoch(0)) / total for part in batches.values()]
     found = shares([len(part.items) for part in batches.values()], temperature=config.mixture.temperature,
@@ -229,7 +228,7 @@ def _shares(config: Config, batches: Mapping[str, Bucketed]) -> dict[str, float]
 
 
 def _balance(config: Config, learner: Learner | JointLearner) -> GradientBalance | None:
-    """None where the tasks' gradients are added as they are."""
+    """None if the tasks' gradients are added unscaled."""
     if not (config.tasks and config.mixture.balance):
         return None
     weights = {name: own.task_weight for name, own in config.tasks.items()}

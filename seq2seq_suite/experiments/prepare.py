@@ -1,4 +1,4 @@
-"""What a run does before it trains: examples, vocabularies, weights to begin with."""
+"""Prepares a run: examples, vocabularies, weights to start from."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ EVERYTHING = "all"  # of `init_parts`
 
 
 def read_splits(config: Config, task: Task) -> dict[str, list[Example]]:
-    """The splits of a run; of that for training the share that is asked for, at least one example."""
+    """The splits of a run; of the training split, the share `data.share`, at least one example."""
     splits = {split: task.read(split) for split in dict.fromkeys(("train", "validation", *config.data.test_splits))}
     train, share = splits["train"], config.data.share
     if share < 1.0:
@@ -55,12 +55,12 @@ def encode(config: Config, task: Task, examples: Sequence[Example]) -> list[Enco
 
 def note_origin(config: Config, run_directory: RunDirectory, encoded: Mapping[str, Sequence[Encoded]], ranks: Ranks, *,
                 resume: bool, command: list[str]) -> None:
-    """Write what the run is and where it comes from, once nothing can be wrong with it any more.
+    """Write configuration and provenance, after all checks.
 
-    Its data must be what they were, and the same for all processes.
+    The data must be the same in all processes, and unchanged if the run is resumed.
 
     Raises:
-        DataError: they are not.
+        DataError: they differ.
     """
     hashes = {split: resuming.fingerprint(items) for split, items in encoded.items()}
     if resume:
@@ -69,7 +69,7 @@ def note_origin(config: Config, run_directory: RunDirectory, encoded: Mapping[st
     if ranks.first(hashes) != hashes:
         raise DataError(f"process {ranks.rank} reads other examples than the first one", file=config.data.path,
                         expected="the same data on every machine", remedy="copy the data of the first machine")
-    run_directory.summary.unlink(missing_ok=True)  # what stands there is no longer how the run ended
+    run_directory.summary.unlink(missing_ok=True)  # it is out of date
     run_directory.write_config(config_file.dump(config))
     own_code = config.components | ({"task": config.task} if is_code(config.task) else {})
     run_directory.write_provenance(provenance(
@@ -77,9 +77,9 @@ def note_origin(config: Config, run_directory: RunDirectory, encoded: Mapping[st
 
 
 def few_shapes(precision: torch.dtype, device: torch.device) -> bool:
-    """Whether batches should come in few shapes: oneDNN compiles a bfloat16 kernel for each.
+    """Whether to pad batches to few shapes: oneDNN compiles a bfloat16 kernel for each.
 
-    Its cache must hold all shapes of all layers.
+    Its cache must have room for all shapes of all layers.
     """
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "4096")
     return precision == torch.bfloat16 and device.type == "cpu"
@@ -87,10 +87,10 @@ def few_shapes(precision: torch.dtype, device: torch.device) -> bool:
 
 def prepare_vocabulary(config: Config, task: Task, train: Sequence[Example], folder: Path, ranks: Ranks, *,
                        resume: bool) -> None:
-    """Give the task its vocabularies, which a folder of the run directory keeps; see `Config.init_parts`."""
+    """Build or load the task's vocabularies, which are saved in the run directory; see `Config.init_parts`."""
     fits = ranks.is_first and not (resume and folder.is_dir())
     if fits and config.init_from:
-        weights.best(Path(config.init_from))  # without one there is nothing to begin with: say so before all else
+        weights.best(Path(config.init_from))  # fail early if there is no checkpoint
     if fits and config.init_from and EVERYTHING in config.init_parts:
         task.load(Path(config.init_from) / "vocabulary")
     elif fits:
@@ -103,7 +103,7 @@ def prepare_vocabulary(config: Config, task: Task, train: Sequence[Example], fol
 
 
 def begin_as(config: Config, learner: Learner) -> str:
-    """Give a learner the weights that `init_from` names; a line that says what was taken.
+    """Load the weights that `init_from` names into a learner; a message that says what was loaded.
 
     Raises:
         DataError: there are none, or they do not fit.
@@ -111,21 +111,21 @@ def begin_as(config: Config, learner: Learner) -> str:
     path = weights.best(Path(config.init_from))
     if EVERYTHING not in config.init_parts:
         return weights.load_parts(path, learner, config.init_parts)
-    return f"everything begins as in {path}: {weights.load_weights(path, learner, grown=True)}"
+    return f"everything starts from {path}: {weights.load_weights(path, learner, grown=True)}"
 
 
 def renewing(task: Task, train: Sequence[Example]) -> Callable[[int], list[Encoded]] | None:
-    """What reads the training data anew in each epoch; None where every epoch reads the same."""
+    """Encodes the training data for an epoch; None if it is the same in every epoch."""
     return partial(task.encode_epoch, train) if task.varies else None
 
 
 def portion(size: int, share: float, seed: int) -> list[int]:
-    """That share of `size` places, one at least, drawn by the seed, in order."""
+    """A random share of `range(size)`, at least one number, sorted."""
     return subset(size, max(1, round(share * size)), seed)
 
 
 def subset(size: int, wanted: int, seed: int) -> list[int]:
-    """`wanted` of `size` places, drawn by the seed, in order; all where `wanted` is 0 or too many."""
+    """`wanted` random numbers of `range(size)`, sorted; all if `wanted` is 0 or too large."""
     if not wanted or wanted >= size:
         return list(range(size))
     order: Tensor = torch.randperm(size, generator=torch.Generator().manual_seed(seed))

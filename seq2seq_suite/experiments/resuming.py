@@ -1,4 +1,4 @@
-"""What a resumed run may change, and what it must find as it was."""
+"""What may change when a run is resumed, and what must not."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from seq2seq_suite.training.records import read_provenance, read_summary
 from seq2seq_suite.training.run_directory import RunDirectory
 from seq2seq_suite.types import ConfigError, DataError, Encoded
 
-# What a resumed run may change: the rest decides what was learned from what, or, as the optimiser, what is remembered.
+# What may change: all else decides what is learned from which data or, like the optimiser, is part of the state.
 _IN_A_TASK = re.compile(r"tasks\.\w+\.")  # before the keys of a joint run's tasks
 _MAY_CHANGE = ("training.", "search.", "device", "data.max_bad_rows", "data.test_splits")
 _MUST_STAY = ("training.optimizer",)
-_NO_MATTER = ("training.threads", "training.log_every", "device")  # of figures that are compared
+_NO_MATTER = ("training.threads", "training.log_every", "device")  # do not affect metrics
 
 
 def fingerprint(encoded: Sequence[Encoded]) -> str:
@@ -36,10 +36,10 @@ def fingerprint(encoded: Sequence[Encoded]) -> str:
 
 
 def check_configuration(run_directory: RunDirectory, config: Config) -> None:
-    """Refuse to go on with a configuration that would have learned something else; say what is changed.
+    """Refuse to resume with a configuration that would have learned something else; print what is changed.
 
     Raises:
-        ConfigError: a key has changed that decides what is learned from what.
+        ConfigError: a key has changed that must not.
     """
     before, after, changed = _changed(run_directory, config)
     wrong = [key for key in changed
@@ -52,12 +52,12 @@ def check_configuration(run_directory: RunDirectory, config: Config) -> None:
                           remedy="resume with the values it had, or start from scratch with --output or --overwrite")
     for key in changed:
         if key != _IN_A_TASK.sub("", key) and _IN_A_TASK.sub("", key) in changed:
-            continue  # the joint run has it changed for all its tasks
+            continue  # the joint run changes it for all its tasks
         print(f"resuming with {key} = {after[key]} (was {before.get(key)})")
 
 
 def check_same(run_directory: RunDirectory, config: Config) -> None:
-    """Refuse to take a run for one of another configuration, finished or not, where it stands in a table with others.
+    """Refuse a run, finished or not, whose configuration differs from the one requested.
 
     Raises:
         ConfigError: a key has changed.
@@ -66,12 +66,12 @@ def check_same(run_directory: RunDirectory, config: Config) -> None:
     for key in changed:
         if not _IN_A_TASK.sub("", key).startswith(_NO_MATTER):
             raise ConfigError(f"{key} is {after[key]!r}, but this run was started with {before.get(key)!r}",
-                              file=str(run_directory.config), expected="runs of one table with the settings asked for",
+                              file=str(run_directory.config), expected="runs with the requested settings",
                               remedy="choose another --output, or delete the run")
 
 
 def ended(run_directory: RunDirectory, config: Config) -> tuple[Progress, dict[str, Any]] | None:
-    """Progress and summary of a run to which nothing is left to do; None where there is, if only something to mend."""
+    """Progress and summary of a run that is complete; None if there is something left to do or to repair."""
     try:
         progress, summary = newest(run_directory.checkpoints), read_summary(run_directory.path)
     except DataError:
@@ -84,7 +84,7 @@ def ended(run_directory: RunDirectory, config: Config) -> tuple[Progress, dict[s
 
 
 def check_data(run_directory: RunDirectory, hashes: dict[str, str], path: str) -> None:
-    """Refuse to go on with other data than the run was started with.
+    """Refuse to resume with other data than the run was started with.
 
     Args:
         run_directory: its `provenance.json` holds the hashes of the first start.
@@ -100,18 +100,18 @@ def check_data(run_directory: RunDirectory, hashes: dict[str, str], path: str) -
     changed = [split for split, digest in hashes.items() if before.get(split, digest) != digest]
     if changed:
         raise DataError(f"the split '{changed[0]}' is no longer what the run was started with", file=path,
-                        expected=f"the examples whose hash {run_directory.provenance} holds, in the same order",
-                        remedy="bring the data back, or start from scratch with --output or --overwrite")
+                        expected=f"the examples whose hash is in {run_directory.provenance}, in the same order",
+                        remedy="restore the data, or start from scratch with --output or --overwrite")
 
 
 def mention_processes(run_directory: RunDirectory, processes: int) -> None:
-    """Say so where another number of processes goes on with a run than the one that it was last started with."""
+    """Print a note if a run is resumed in another number of processes."""
     if not os.path.lexists(run_directory.provenance):
         return
     before = read_provenance(run_directory.path).processes
     if before != processes:
-        print(f"resuming in {processes} process{'es' if processes > 1 else ''} (was {before}): the same batches and "
-              "losses up to rounding and chance; bit for bit only with the same number")
+        print(f"resuming in {processes} process{'es' if processes > 1 else ''} (was {before}): the same batches; "
+              "losses differ by rounding and dropout, and are equal bit for bit only with the same number")
 
 
 def _changed(run_directory: RunDirectory, config: Config) -> tuple[dict[str, Any], dict[str, Any], list[str]]:

@@ -1,4 +1,4 @@
-"""Studies: named variants of several experiments, each with several seeds, ending in one table."""
+"""Studies: named variants of several experiments, each with several seeds, compared in one table."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import yaml as yaml_library
 from pydantic import Field, ValidationError
-from scipy.special import stdtrit  # scipy.stats has it too, and takes a second to be imported
+from scipy.special import stdtrit  # scipy.stats has it too, but takes a second to import
 
 from seq2seq_suite import config_file
 from seq2seq_suite.config_section import NotNegative, Section
@@ -23,10 +23,10 @@ HEADER = ("experiment", "variant", "metric", "seeds", "mean", "95 % interval", "
 
 
 class Study(Section):
-    """What a study's file says."""
+    """The keys of a study's file."""
 
-    question: str  # that it is to answer
-    yamls: Annotated[tuple[str, ...], Field(min_length=1)]  # experiments, files beside this one
+    question: str  # that the study answers
+    yamls: Annotated[tuple[str, ...], Field(min_length=1)]  # experiments, relative to this file
     seeds: Annotated[tuple[NotNegative, ...], Field(min_length=1)] = (1, 2, 3)
     settings: dict[str, Any] = {}  # for all: key -> value
     variants: Annotated[dict[str, dict[str, Any]], Field(min_length=1)]  # name -> what it changes
@@ -49,12 +49,12 @@ class Cell:
         return t_interval(self.figures)
 
     def worst(self) -> float:
-        """The figure of the seed that did worst."""
+        """The worst seed's metric."""
         return min(self.figures) if self.higher_is_better else max(self.figures)
 
 
 def t_interval(figures: Sequence[float]) -> tuple[float, float]:
-    """95 % interval of the mean of independent figures.
+    """95 % interval of the mean of independent values.
 
     >>> low, high = t_interval([1.0, 2.0, 3.0])
     >>> round(low, 3), round(high, 3)
@@ -67,7 +67,7 @@ def t_interval(figures: Sequence[float]) -> tuple[float, float]:
 
 
 def is_study(path: Path) -> bool:
-    """Whether a YAML file is a study's: at the top it has `variants`, or `yamls`, where the former is misspelt."""
+    """Whether a YAML file is a study: it has the key `variants`, or `yamls` in case the former is misspelt."""
     return path.is_file() and not {"variants", "yamls"}.isdisjoint(config_file.parse(path))
 
 
@@ -76,12 +76,12 @@ def load(path: Path, *, yamls: Sequence[Path] = (), overrides: Sequence[str] = (
 
     Args:
         path: the file.
-        yamls: experiments to study instead of those that it names.
+        yamls: experiments to study instead of the file's.
         overrides: see `run`.
 
     Raises:
-        ConfigError: it is no study, an experiment does not take one of its variants, two have one name, or no run would
-            follow one of the overrides.
+        ConfigError: it is no study, an experiment does not take one of its variants, two have one name, or an override
+            would have no effect.
     """
     given = config_file.parse(path)
     try:
@@ -96,14 +96,14 @@ def load(path: Path, *, yamls: Sequence[Path] = (), overrides: Sequence[str] = (
         study = study.model_copy(update={"yamls": tuple(str(yaml.absolute()) for yaml in yamls)})
     names = [Path(yaml).stem for yaml in study.yamls]
     if len(set(names)) < len(names):
-        raise ConfigError(f"two experiments of one name: {', '.join(study.yamls)}", file=str(path),
-                          expected="files of different names, which their directories and rows are named by",
-                          remedy="rename one, or study them one after the other with another --output")
+        raise ConfigError(f"two experiments have the same name: {', '.join(study.yamls)}", file=str(path),
+                          expected="files of different names, which also name their directories and rows",
+                          remedy="rename one, or study them separately with another --output")
     decided = {"seed"}.union(set.intersection(*map(set, study.variants.values())))
     for override in overrides:
         if (key := override.partition("=")[0]) in decided:
-            raise ConfigError(f"{override}: no run would follow it", file=COMMAND_LINE,
-                              expected=f"keys that the study leaves open; {key} is what it compares",
+            raise ConfigError(f"{override}: it would have no effect", file=COMMAND_LINE,
+                              expected=f"keys that the study does not vary; it compares values of {key}",
                               remedy=f"change it in a copy of {path}")
     for name, yaml, own in _cells(study, path, overrides):
         try:
@@ -119,10 +119,9 @@ def run(path: Path, output: Path, *, yamls: Sequence[Path] = (), overrides: Sequ
 
     Args:
         path: the study's file.
-        output: where the runs lie.
-        yamls: experiments to study instead of those that it names.
-        overrides: `key=value` for all runs, after the study's own settings and before a variant's, which is what its
-            name says.
+        output: the runs' folder.
+        yamls: experiments to study instead of the file's.
+        overrides: `key=value` for all runs; they override the study's settings, but not a variant's.
         jobs: runs at a time.
 
     Raises:

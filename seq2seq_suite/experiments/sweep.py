@@ -1,4 +1,4 @@
-"""The same experiment under every combination of some settings, each a run of its own."""
+"""An experiment with every combination of some settings, each as its own run."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def choices(setting: str) -> list[str]:
 
 
 def directories(settings: Sequence[str], output: Path) -> dict[Path, tuple[str, ...]]:
-    """The directory of each combination, named by what differs, and its overrides.
+    """The directory of each combination, named by its settings, and its overrides.
 
     Raises:
         ConfigError: a key is given twice.
@@ -43,7 +43,7 @@ def directories(settings: Sequence[str], output: Path) -> dict[Path, tuple[str, 
     keys = [setting.partition("=")[0] for setting in settings]
     if len(set(keys)) < len(keys):
         raise ConfigError(f"a key is given twice: {', '.join(keys)}", file=COMMAND_LINE, expected="key=a,b,c",
-                          remedy="put all its values behind one key")
+                          remedy="give all its values to one key")
     options = [choices(setting) for setting in settings]
     varied = [key for key, found in zip(keys, options, strict=True) if len(found) > 1]
     found = {}
@@ -69,14 +69,14 @@ def sweep(yaml: Path, settings: Sequence[str], output: Path, *, jobs: int) -> li
     Args:
         yaml: the experiment.
         settings: `key=a,b,c`, a grid over all of them.
-        output: where the runs' directories lie.
+        output: the runs' folder.
         jobs: runs at a time.
 
     Returns:
         The directories.
 
     Raises:
-        ConfigError: see `directories` and `run_all`; or a combination is no configuration, and nothing was run.
+        ConfigError: see `directories` and `run_all`; or a combination is invalid, and nothing was run.
         RunError: some runs failed; the others are finished.
     """
     runs = directories(settings, output)
@@ -87,14 +87,14 @@ def sweep(yaml: Path, settings: Sequence[str], output: Path, *, jobs: int) -> li
 
 
 def run_all(runs: Mapping[Path, tuple[Path, Sequence[str]]], *, jobs: int) -> None:
-    """Run what is missing: finished runs are kept, those that were cut off go on.
+    """Run what is missing: finished runs are kept, interrupted ones are resumed.
 
     Args:
         runs: directory -> the experiment's file and overrides.
-        jobs: runs at a time; what each prints goes to a file beside its directory where it is more than one.
+        jobs: runs at a time; if more than one, the output of each goes to a file beside its directory.
 
     Raises:
-        ConfigError: a run that is there was started with other settings; nothing was run.
+        ConfigError: an existing run was started with other settings; nothing was run.
         RunError: some runs failed; the others are finished.
     """
     for directory, (yaml, overrides) in runs.items():
@@ -102,7 +102,7 @@ def run_all(runs: Mapping[Path, tuple[Path, Sequence[str]]], *, jobs: int) -> No
             check_same(RunDirectory(directory), config_file.load(yaml, overrides))
 
     def run(directory: Path) -> int:
-        """The exit code of a run, 0 without it where it is finished."""
+        """The exit code of a run; 0 if it is finished already."""
         if _has_ended(directory):
             return 0
         yaml, overrides = runs[directory]
@@ -121,11 +121,11 @@ def run_all(runs: Mapping[Path, tuple[Path, Sequence[str]]], *, jobs: int) -> No
     failed = [directory for directory, code in codes.items() if code]
     if failed:
         names = ", ".join(f"{directory.name} (exit code {codes[directory]})" for directory in failed)
-        raise RunError(f"{len(failed)} of {len(runs)} runs failed: {names}; call sweep again to go on with them")
+        raise RunError(f"{len(failed)} of {len(runs)} runs failed: {names}; call sweep again to resume them")
 
 
 def _has_ended(directory: Path) -> bool:
-    """Whether a run has a summary that can be read; one that is damaged is written anew by resuming the run."""
+    """Whether a run has a valid summary; resuming the run replaces a damaged one."""
     try:
         read_summary(directory)
     except DataError:

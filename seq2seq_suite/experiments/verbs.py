@@ -39,22 +39,22 @@ __all__ = ["LoadedRun", "check", "choose_task", "config_of", "evaluate", "open_r
 
 def run(config: Config, directory: Path, *, resume: bool, overwrite: bool, command: list[str],
         callbacks: Sequence[Callable[[dict[str, Any]], object]] = ()) -> dict[str, Any]:
-    """Train, evaluate the best checkpoint on the test splits, and leave a run directory.
+    """Train, evaluate the best checkpoint on the test splits, and write a run directory.
 
-    Of several processes (`distributed.together`) all compute; the first one has the run directory, and calls
-    `callbacks` with each row of `metrics.jsonl`.
+    Of several processes (`distributed.together`) the first one writes the run directory and calls `callbacks` with each
+    row of `metrics.jsonl`.
 
     Returns:
-        The summary, as in `summary.json`; where a run that has ended is resumed as it is, that of then.
+        The summary, as in `summary.json`; resuming a finished run returns its summary.
 
     Raises:
-        ConfigError, DataError: something the user can put right.
+        ConfigError, DataError: something that the user can correct.
         RunError: the loss is no longer finite, or a file cannot be written.
         Interrupted: a signal came; the state was saved.
     """
     ranks = distributed.ranks()
     if ranks.first(config) != config:
-        raise ConfigError(f"process {ranks.rank} was given another configuration than the first one",
+        raise ConfigError(f"process {ranks.rank} has another configuration than the first one",
                           expected="the same YAML and key=value on every machine", remedy="start it with the same")
     with ranks.own(directory) as own, (RunDirectory.taken(own, resume=resume, overwrite=overwrite) if ranks.is_first
                                        else nullcontext(RunDirectory(own))) as run_directory:
@@ -71,11 +71,11 @@ def run(config: Config, directory: Path, *, resume: bool, overwrite: bool, comma
 
 def _run(config: Config, run_directory: RunDirectory, ranks: Ranks, *, resume: bool, command: list[str]
          ) -> dict[str, Any]:
-    """`run` in a directory that is there."""
+    """`run` in an existing directory."""
     torch.manual_seed(config.seed)
     use_threads(config.training.threads)
     _look_at_rescorer(config)
-    # A missing test split should not be found out after hours of training.
+    # All splits are read first: an error in one should not be found after hours of training.
     parts = read_parts(config, run_directory)
     trainer, predictors = build_trainer(config, run_directory, parts, ranks, resume=resume, command=command)
     if any(part.config.in_parallel and part.task.rewritable and not is_distilled(part.config.data.path)
@@ -96,11 +96,11 @@ def evaluate(directory: Path, *, split: str, data: str | None, overrides: list[s
              ) -> dict[str, Any]:
     """Decode and score a split with a run's best checkpoint; predictions go to the run directory.
 
-    Of a joint run all tasks, in a table of `task/metric`.
+    For a joint run, all tasks; its metrics are named `task/metric`.
     """
     parts = parts_of(directory)
     if parts:
-        for part in parts:  # a mistake in the last should not be found out after the others are decoded
+        for part in parts:  # an error in the last should not be found after decoding the others
             config_of(part, overrides, trust_code=trust_code)
         found = {part.name: evaluate(part, split=split, data=data, overrides=overrides, trust_code=trust_code)
                  for part in parts}
@@ -108,7 +108,7 @@ def evaluate(directory: Path, *, split: str, data: str | None, overrides: list[s
                 "splits": {split: {f"{name}/{metric}": value for name, one in found.items()
                                    for metric, value in one["splits"][split].items()}}}
     loaded = open_run(directory, overrides, data=data, trust_code=trust_code)
-    # The predictions for the run's own data stay beside those for other data.
+    # Predictions for other data do not overwrite those for the run's own data.
     suffix = "" if data is None else "-" + re.sub(r"\W+", "_", Path(data).name.partition(".")[0])
     summary = evaluate_splits(RunDirectory(directory), loaded.predictor, {split: loaded.task.read(split)},
                               suffix=suffix)
@@ -143,7 +143,7 @@ def open_run(directory: Path, overrides: list[str], *, data: str | None = None, 
              ) -> LoadedRun:
     """A run's best checkpoint (its last one if none was validated) with its configuration.
 
-    `trust_code` lets code be run that lies in the run directory.
+    `trust_code` allows running code that is in the run directory.
 
     Raises:
         DataError: the directory is no run, or its checkpoint is broken.
@@ -167,12 +167,12 @@ def open_run(directory: Path, overrides: list[str], *, data: str | None = None, 
 def config_of(directory: Path, overrides: list[str], *, trust_code: bool = False) -> Config:
     """A run's configuration with overrides.
 
-    A task of the user's own is code, which is run when the configuration is read. What lies in the run directory may
-    have come with it from elsewhere.
+    Reading the configuration runs the code of a user's own task. Code in the run directory may come from elsewhere, and
+    is run only if trusted.
 
     Raises:
         DataError: the directory is no run, or one of a format that cannot be read.
-        ConfigError: it names code in itself, which is not trusted.
+        ConfigError: it names code in the run directory, which is not trusted.
     """
     given = parse_config(directory)
     parts = given.get("tasks").values() if isinstance(given.get("tasks"), dict) else ()
@@ -182,14 +182,14 @@ def config_of(directory: Path, overrides: list[str], *, trust_code: bool = False
     whole = here.parents[1] if here.parent.name == "tasks" else here  # of a joint run
     for reference in filter(is_code, named):
         if not trust_code and Path(absolute(reference, here).rpartition(":")[0]).is_relative_to(whole):
-            raise ConfigError(f"{reference} lies in the run directory, whose code is not run unasked",
+            raise ConfigError(f"{reference} is in the run directory, whose code is not trusted",
                               file=str(directory / CONFIG), expected="code of your own, elsewhere",
                               remedy="read it, then add --trust-code")
     return config_file.load(directory / CONFIG, overrides)
 
 
 def parse_config(directory: Path) -> dict[str, Any]:
-    """A run's `config.yaml` as plain data; raises DataError where the directory is no run, or one of another format."""
+    """A run's `config.yaml` as plain data; raises DataError if the directory is no run, or has another format."""
     if not (directory / CONFIG).is_file():
         raise DataError(f"not a run directory: it has no {CONFIG}", file=str(directory),
                         expected="a directory that `run` wrote", remedy="name it as in `evaluate runs/parsing`")
@@ -200,7 +200,7 @@ def choose_task(directory: Path, name: str | None) -> Path:
     """The directory of one of a joint run's tasks; the run's own without a name.
 
     Raises:
-        DataError: there is no such task, or the run has not ended.
+        DataError: there is no such task, or the run is not finished.
     """
     if name is None:
         return directory
@@ -208,23 +208,23 @@ def choose_task(directory: Path, name: str | None) -> Path:
     if directory_of(directory, name) not in found:
         there = f"one of {', '.join(part.name for part in found)}" if found else "a finished joint run"
         raise DataError(f"there is no task '{name}' in this run", file=str(directory), expected=there,
-                        remedy="choose another" if found else "let the run end, with `run ... --resume` if it was "
-                        "stopped; of a run of one task leave --task out")
+                        remedy="choose another" if found else "finish the run, with `run ... --resume` if it was "
+                        "stopped; for a run of one task remove --task")
     return directory_of(directory, name)
 
 
-_ALONE = ["search.rescorer="]  # a rescorer is asked without one of its own
+_ALONE = ["search.rescorer="]  # a rescorer is loaded without its own rescorer
 
 
 def _look_at_rescorer(config: Config, vocabulary: Path | None = None) -> None:
-    """Refuse a run that cannot choose among the outputs, as far as it is known: before the training if need be.
+    """Refuse a run that cannot rescore the outputs, if possible before training.
 
     Args:
-        config: which may name a run.
+        config: may name a run.
         vocabulary: folder of the outputs' vocabulary; None where there is none yet.
 
     Raises:
-        ConfigError, DataError: what it names is no run, or none for these outputs.
+        ConfigError, DataError: it names no run, or one for other outputs.
     """
     if not config.search.rescorer:
         return
@@ -247,11 +247,11 @@ def _look_at_rescorer(config: Config, vocabulary: Path | None = None) -> None:
     own, given = ({file.name: file.read_bytes() for file in folder.glob("*") if file.is_file()}
                   for folder in (vocabulary, other / "vocabulary"))
     if own != given:
-        raise ConfigError("search.rescorer: its vocabulary is another one", expected="the same symbols", **place)
+        raise ConfigError("search.rescorer: its vocabulary differs", expected="the same symbols", **place)
 
 
 def _with_rescorer(config: Config, predictor: Predictor, directory: Path) -> Predictor:
-    """The predictor with the model that chooses among its outputs, if the configuration names one."""
+    """The predictor with its rescorer, if the configuration names one."""
     if not config.search.rescorer:
         return predictor
     _look_at_rescorer(config, directory / "vocabulary")
@@ -259,7 +259,7 @@ def _with_rescorer(config: Config, predictor: Predictor, directory: Path) -> Pre
 
 
 def check(config: Config) -> list[tuple[str, str]]:
-    """Look at configuration and data as a run would, without training.
+    """Examine configuration and data as a run would, without training.
 
     Returns:
         (what, finding) rows: sizes, lengths, unknown symbols, a sample and an estimate of memory.

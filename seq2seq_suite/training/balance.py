@@ -1,4 +1,4 @@
-"""Gradients of several tasks, brought to one size before they are added."""
+"""Gradients of several tasks, scaled to one norm before they are added."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _DECAY = 0.95
 class GradientBalance:
     """Adds the gradients g_t of an update's tasks as sum_t w_t g_t / n_t^b.
 
-    n_t is the moving average (0.95) of |g_t| over the shared weights. Muon and Adam make steps of a size that does not
-    depend on the gradient's, so that a task alone learns on when its loss is small; in a plain sum the largest gradient
-    takes the step. With b = 1 all have their part of it.
+    n_t is the moving average (0.95) of |g_t| over the shared weights. The steps of Muon and Adam do not depend on the
+    gradient's size, so that a task alone keeps learning when its loss is small; in a plain sum, the largest gradient
+    dominates the step. With b = 1 all contribute alike.
 
     Source: the equal norms that GradNorm learns weights for (Chen et al. 2018, eq. 2 with alpha = 0), set outright.
 
     Args:
-        parameters: all that are trained.
+        parameters: all trained ones.
         shared: those whose gradients are measured.
         exponent: b.
         weights: task -> w_t, which is in its loss already.
@@ -41,7 +41,7 @@ class GradientBalance:
 
     @contextmanager
     def of(self, task: str) -> Iterator[None]:
-        """What is propagated back within is the task's gradient, and is added to what is there when it ends."""
+        """Backward passes within give the task's gradient, which is added to the others at the end."""
         before = [parameter.grad for parameter in self.parameters]
         for parameter in self.parameters:
             parameter.grad = None

@@ -1,4 +1,4 @@
-"""From a configuration to parts: the only place where configuration meets model, strategy and machine."""
+"""Builds a run's parts from its configuration: the only place that knows configuration, model and machine."""
 
 from __future__ import annotations
 
@@ -72,12 +72,12 @@ def _search_options(search: Search) -> SearchOptions:
 
 
 def choose_device(wanted: str, ranks: Ranks = ALONE) -> torch.device:
-    """The one place that decides where a run computes: `auto` is CUDA, then MPS, then the CPU.
+    """The device of a run: `auto` is CUDA, then MPS, then the CPU.
 
-    Of several processes on a machine each has a GPU of its own; MPS has none to share out.
+    Several processes on a machine have a GPU each; MPS has only one.
 
     Raises:
-        ConfigError: the wanted device is not there.
+        ConfigError: the requested device is not available.
     """
     found = {"cuda": torch.cuda.is_available(), "cpu": True,
              "mps": torch.backends.mps.is_available() and ranks.world == 1}
@@ -98,7 +98,7 @@ def choose_device(wanted: str, ranks: Ranks = ALONE) -> torch.device:
 
 
 def choose_precision(wanted: str, device: torch.device) -> torch.dtype:
-    """The one place that decides in which precision matrices are multiplied in training."""
+    """The precision of matrix products in training."""
     if wanted != "auto":
         return getattr(torch, wanted)
     if device.type == "cuda":
@@ -110,6 +110,6 @@ def choose_precision(wanted: str, device: torch.device) -> torch.dtype:
 
 
 def use_threads(threads: int) -> None:
-    """Compute with so many CPU threads; 0 leaves torch's own choice."""
+    """Set the number of CPU threads; 0 is torch's default."""
     if threads:
         torch.set_num_threads(threads)

@@ -1,4 +1,4 @@
-"""Checkpoints: all that a run needs to go on bit for bit, written so that no moment of a crash can hurt them.
+"""Checkpoints: all that a run needs to continue bit for bit, written so that no crash can damage them.
 
 `checkpoints/step-N/` holds `model.safetensors` (the weights to use: averaged ones where averaging is on),
 `training.safetensors` (weights in training, optimiser, random state) and `state.json` (format, place in the data,
@@ -95,7 +95,7 @@ def save(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer, avera
     state = {**asdict(progress), "best_figure": None if progress.best_update < 0 else progress.best_figure}
     final = folder / f"step-{progress.update}"
     with naming(final):
-        folder.mkdir(exist_ok=True)  # in a run's directory that is there: none is made anew behind the user's back
+        folder.mkdir(exist_ok=True)  # not its parents: a deleted run directory is not created again
         _write(final, {MODEL: used, TRAINING: training}, {"progress": state})
     point(folder, "last", final)
     if progress.best_update == progress.update:
@@ -105,7 +105,7 @@ def save(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer, avera
 
 
 def export(folder: Path, model: nn.Module) -> None:
-    """Write a model's weights alone as `folder/best`: to be decoded with or begun with, not to be resumed."""
+    """Write a model's weights alone as `folder/best`: to predict with or to start from, not to resume."""
     final = folder / "best"
     with naming(final):
         folder.mkdir(exist_ok=True)
@@ -126,10 +126,10 @@ def _write(final: Path, files: Mapping[str, dict[str, Tensor]], facts: Mapping[s
         for path in partial.iterdir():
             _sync(path)
     except BaseException as error:
-        shutil.rmtree(partial, ignore_errors=True)  # the room that it takes may be what the disk lacks
+        shutil.rmtree(partial, ignore_errors=True)  # frees a full disk
         if not isinstance(error, SafetensorError):
             raise
-        code = re.search(r"os error (\d+)", str(error))  # it tells no other way what the system said
+        code = re.search(r"os error (\d+)", str(error))  # safetensors reports the system's error as text only
         raise OSError(int(code[1]), os.strerror(int(code[1]))) if code else OSError(str(error)) from error
     _replace(final, partial)
     _sync(final.parent)
@@ -139,10 +139,10 @@ def load_newest(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer
                 ) -> tuple[Progress | None, list[str]]:
     """Restore the newest checkpoint that is whole.
 
-    Broken ones that are newer are renamed to `broken-step-N`, so that they do not count among those to keep.
+    Newer ones that are broken are renamed to `broken-step-N`, so that they do not count among those to keep.
 
     Returns:
-        Its progress, None if there is none; and a line for each checkpoint that had to be passed over.
+        Its progress, None if there is none; and a line for each checkpoint that was skipped.
 
     Raises:
         DataError: there are checkpoints, but none can be used.
@@ -150,7 +150,7 @@ def load_newest(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer
     """
     if folder.exists() and not folder.is_dir():
         raise DataError("this is a file", file=str(folder), expected="the folder of a run's checkpoints",
-                        remedy="bring it back, or start the run again with --overwrite")
+                        remedy="restore it, or start the run again with --overwrite")
     _finish_replacing(folder)
     complaints: list[str] = []
     passed: list[Path] = []
@@ -162,7 +162,7 @@ def load_newest(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer
         except FormatError:  # it is whole
             raise
         except DataError as error:
-            complaints.append(f"{error.file or path}: {error.got}; passed over")
+            complaints.append(f"{error.file or path}: {error.got}; skipped")
             passed.append(path)
             continue
         if average is not None:
@@ -200,7 +200,7 @@ def newest(folder: Path) -> Progress | None:
 
 
 def _replace(final: Path, partial: Path) -> None:
-    """Put `partial` in the place of `final`; `_finish_replacing` mends a crash between the two renames."""
+    """Put `partial` in the place of `final`; `_finish_replacing` repairs a crash between the two renames."""
     old = final.with_name(f".{final.name}.old")
     if final.exists():
         shutil.rmtree(old, ignore_errors=True)
@@ -210,7 +210,7 @@ def _replace(final: Path, partial: Path) -> None:
 
 
 def _finish_replacing(folder: Path) -> None:
-    """Bring back checkpoints whose replacement a crash cut short, and clear away what was half written."""
+    """Restore checkpoints whose replacement a crash interrupted, and delete partial ones."""
     for old in folder.glob(".step-*.old"):
         final = folder / old.name[1:].removesuffix(".old")
         if final.exists():
@@ -222,7 +222,7 @@ def _finish_replacing(folder: Path) -> None:
 
 
 def _restore_best(folder: Path, progress: Progress) -> list[str]:
-    """Point `best` to the best checkpoint; where that one is gone or damaged, forget it and say so."""
+    """Point `best` to the best checkpoint; if that is missing or damaged, forget it and report that."""
     best = folder / f"step-{progress.best_update}"
     try:
         check_files(best, (MODEL,))
@@ -249,11 +249,11 @@ def _restore_optimizer(model: nn.Module, optimizer: torch.optim.Optimizer, tenso
     parameters = dict(model.named_parameters())
     names = {parameter: name for name, parameter in parameters.items()}
     for group in optimizer.param_groups:
-        foreign = "exp_avg" if "momentum" in group else "momentum_buffer"  # Muon has the one, AdamW the other
+        foreign = "exp_avg" if "momentum" in group else "momentum_buffer"  # Muon's, AdamW's
         for name in map(names.get, group["params"]):
             if f"optimizer.{foreign}.{name}" in tensors:
-                raise DataError(f"another optimizer has moved '{name}'", file=str(path),
-                                expected="the state of training.optimizer, as this version shares out the parameters",
+                raise DataError(f"another optimizer updated '{name}'", file=str(path),
+                                expected="the state of training.optimizer, as this version assigns the parameters",
                                 remedy="resume with the version that started the run, or start again with --overwrite")
     for full_name, tensor in _section(tensors, "optimizer.").items():
         key, _, name = full_name.partition(".")

@@ -1,4 +1,4 @@
-"""A run in several processes: each takes its share of every batch, the first one writes, and all end alike.
+"""A run in several processes: each takes its share of every batch, the first one writes, and all end together.
 
 Each process holds the whole model and the whole optimiser, and all make the same batches in the same order. PyTorch's
 DistributedDataParallel sums the gradients; torchrun stops all processes when one fails.
@@ -34,16 +34,16 @@ from torch.nn.parallel import DistributedDataParallel
 from seq2seq_suite.types import Batch
 
 _PATIENCE = timedelta(hours=12)  # the first process may fit vocabularies or score for long while the others wait
-_NOTICE = 0.2  # seconds by which the others leave the first process to be the first to complain
+_NOTICE = 0.2  # seconds that the others wait before they report an error, so that the first process reports it
 
 Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
 class Ranks:
-    """This process among those of a run. Whatever sums, agrees or copies must be called by all of them alike.
+    """This process among those of a run. All processes must call its collective operations.
 
-    In one process all methods give back what they are given.
+    In one process all methods return their argument.
 
     Args:
         rank: number of this process; 0 is the first, the one that reads and writes the run directory.
@@ -66,8 +66,8 @@ class Ranks:
         """Rows rank, rank + world, ... of a batch, padded as the whole.
 
         Returns:
-            The share, and True if there was none left for this process: it then holds the first row, which is to
-            count for nothing, so that every process runs the same passes.
+            The share, and True if there was none left for this process. It then holds the first row, whose loss must
+            not count, so that every process runs the same passes.
         """
         if self.world == 1:
             return batch, False
@@ -75,14 +75,14 @@ class Ranks:
         return batch.select(rows or (0,)), not rows
 
     def deal(self, items: Iterable[Value]) -> Iterator[Value | None]:
-        """Every `world`-th item; None at the end of one that gets fewer than others."""
+        """Every `world`-th item, and None at the end if this process gets fewer than others."""
         rounds = zip_longest(*[iter(items)] * self.world)
         return (dealt[self.rank] for dealt in rounds)
 
     def reseed(self, *place: int) -> None:
-        """Let chance (dropout) depend on a place in the run and on the rank.
+        """Seed dropout by a position in the run and the rank.
 
-        The first process goes on with the random state that checkpoints keep, so that the others need none.
+        The first process keeps its random state, which checkpoints store, so that the others need none.
         """
         if not self.is_first:
             torch.manual_seed(int(np.random.SeedSequence([*place, self.rank]).generate_state(1, np.uint64)[0]))
@@ -90,11 +90,11 @@ class Ranks:
     # -- sums ---------------------------------------------------------------------------------------------------
 
     def wrap(self, learner: nn.Module, *, some_unused: bool = False) -> nn.Module:
-        """The learner with PyTorch's exchange of gradients around it, and the first process's weights in it.
+        """The learner in DistributedDataParallel, with the first process's weights.
 
         Args:
-            learner: gives a loss that is a sum over the processes; so are the gradients then.
-            some_unused: there are parameters that a pass leaves out; what no process has used keeps no gradient.
+            learner: its loss is summed over the processes, and so are its gradients.
+            some_unused: a pass may leave parameters unused; those that no process used get no gradient.
         """
         if self.world == 1:
             return learner
@@ -105,7 +105,7 @@ class Ranks:
         return wrapped
 
     def keeping_apart(self, wrapped: nn.Module) -> AbstractContextManager[None]:
-        """Within, a pass leaves its gradients where they are, for a later one to exchange together with its own."""
+        """Accumulates gradients locally within, for a later pass to exchange."""
         return wrapped.no_sync() if self.world > 1 else nullcontext()
 
     def summed(self, named: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -119,7 +119,7 @@ class Ranks:
     # -- agreement ----------------------------------------------------------------------------------------------
 
     def first(self, value: Value) -> Value:
-        """What the first process gives; figures and plain data."""
+        """The first process's value; plain data."""
         if self.world == 1:
             return value
         box = [value]
@@ -127,7 +127,7 @@ class Ranks:
         return box[0]
 
     def highest(self, number: float) -> float:
-        """The largest of all processes' numbers; also waits until all are here."""
+        """The maximum over all processes; also a barrier."""
         if self.world == 1:
             return number
         found = torch.tensor(number, dtype=torch.float64)
@@ -153,7 +153,7 @@ class Ranks:
 
     @contextmanager
     def own(self, directory: Path) -> Iterator[Path]:
-        """The run's directory for the first process, for each other one a place whose contents are thrown away."""
+        """The run's directory for the first process, a temporary directory for each other one."""
         if self.is_first:
             yield directory
         else:
@@ -161,7 +161,7 @@ class Ranks:
                 yield Path(scratch)
 
     def copy_files(self, folder: Path, pattern: str) -> None:
-        """Put what matches the pattern in the first process's folder into each other process's own."""
+        """Copy files that match the pattern from the first process's folder to the other processes'."""
         if self.world == 1:
             return
         found = [file for file in folder.glob(pattern) if file.is_file()] if self.is_first else []
@@ -172,7 +172,7 @@ class Ranks:
 
 
 def _sum(_, bucket):  # PyTorch looks into annotations, which are text here
-    """The sum of a bucket's gradients over the processes, a future; PyTorch's own choice is their mean."""
+    """The sum of a bucket's gradients over the processes, a future; PyTorch's default is their mean."""
     work = distributed.all_reduce(bucket.buffer(), async_op=True)
     return work.get_future().then(lambda done: done.value()[0])
 
@@ -188,15 +188,15 @@ def ranks() -> Ranks:
 
 
 def together(command: Callable[[], tuple[int, str]]) -> tuple[int, str]:
-    """Carry out a command as one of the processes that torchrun started: gloo between CPUs, NCCL between GPUs.
+    """Run a command as one of the processes that torchrun started: gloo between CPUs, NCCL between GPUs.
 
-    Only the first process prints. When a process fails, torchrun ends the others, or they find it gone.
+    Only the first process prints. When one fails, torchrun ends the others, or their next collective operation fails.
 
     Args:
-        command: returns the exit code and what there is to complain of; whatever it raises counts as exit code 1.
+        command: returns the exit code and an error message; an exception counts as exit code 1.
 
     Returns:
-        What the command returned; the complaint comes back from the process that is the first to fail.
+        What the command returned; only the first process to fail returns its error message.
     """
     store, rank, world = next(distributed.rendezvous("env://"))
     errors = io.StringIO()
@@ -208,24 +208,24 @@ def together(command: Callable[[], tuple[int, str]]) -> tuple[int, str]:
             backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
             distributed.init_process_group(backend, store=store, rank=rank, world_size=world, timeout=_PATIENCE)
             code, complaint = command()
-        except KeyboardInterrupt:  # before the command, which answers its own
+        except KeyboardInterrupt:  # before the command, which handles its own
             code, complaint = 130, "interrupted"
         except Exception as error:
             if not _is_loss(error):
                 raise
-            code, complaint = 1, "the processes of this run have lost one another"
+            code, complaint = 1, "the processes of this run have lost their connection"
     if not code:
         distributed.destroy_process_group()
         return code, complaint
     try:
-        time.sleep(_NOTICE if rank else 0.0)  # what is wrong everywhere is for the first process to say
-        told = store.add("failed", 1) > 1
+        time.sleep(_NOTICE if rank else 0.0)  # an error of all processes is reported by the first
+        reported = store.add("failed", 1) > 1
     except (KeyboardInterrupt, distributed.DistError):  # torchrun ends this process, too, or has lost the first one
-        told = True
-    return code, "" if told else complaint or errors.getvalue().strip()
+        reported = True
+    return code, "" if reported else complaint or errors.getvalue().strip()
 
 
 def _is_loss(error: BaseException) -> bool:
-    """Whether an operation that all take part in failed because another process is gone; gloo and NCCL have no type."""
+    """Whether a collective operation failed because another process is gone; gloo and NCCL have no type."""
     return isinstance(error, distributed.DistError) or (
         isinstance(error, RuntimeError) and re.search(r"\bgloo\b|\bNCCL\b", str(error)) is not None)

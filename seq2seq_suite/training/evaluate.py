@@ -1,4 +1,4 @@
-"""Decode splits, score them, and keep what came out."""
+"""Decodes splits, scores them, and writes the results."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Metric:
-    """What the best checkpoint is chosen by."""
+    """The metric that chooses the best checkpoint."""
 
     name: str
     higher_is_better: bool
@@ -32,7 +32,7 @@ class Metric:
 
 @dataclass(frozen=True)
 class Predictor:
-    """A model with all that turns examples into predictions.
+    """A model with everything that is needed to predict.
 
     Args:
         task, learner: of one run.
@@ -40,7 +40,7 @@ class Predictor:
         device: of the model.
         limit: (factor, extra) of the longest output, factor * source length + extra.
         batch_sentences: examples decoded at a time.
-        rescorer: an autoregressive model of the same symbols that chooses among the outputs; None for none.
+        rescorer: an autoregressive model of the same symbols that rescores the outputs, or None.
         ranks: the processes that share the batches of a split; each of them gets all hypotheses.
     """
 
@@ -61,12 +61,12 @@ class Predictor:
     def hypotheses(self, encoded: Sequence[Encoded], *, between: Callable[[], None] = lambda: None
                    ) -> list[list[Hypothesis]]:
         """The hypotheses of each example, in the given order; `between` is called before each batch."""
-        # A guided model needs the automaton even where the search may break its rules.
+        # A guided model needs the automaton even if the search may break its rules.
         constraint = self.task.constraint() if self.options.constraint or self.model.guide is not None else None
         found: dict[int, list[Hypothesis]] = {}
         place = {item.index: position for position, item in enumerate(encoded)}
         was_training = self.learner.training
-        if was_training:  # a walk over all modules, which for one short sentence takes longer than a layer
+        if was_training:  # visiting all modules takes longer than a layer on one short sentence
             self.learner.eval()
         try:
             for batch in self.ranks.deal(in_sorted_batches(encoded, self.task.name, self.batch_sentences)):
@@ -109,7 +109,7 @@ class Predictor:
 
 
 def settle(decoder: Predictor, validation: Sequence[Example], run_directory: RunDirectory) -> None:
-    """Let the task settle on the validation split what it settles after training, a threshold say; it is kept."""
+    """Let the task tune its options on the validation split, such as a threshold, and save them."""
     task = decoder.task
     found = task.tune(validation, lambda chosen: decoder.hypotheses(task.encode(chosen)))
     if found:
@@ -133,7 +133,7 @@ def evaluate_splits(run_directory: RunDirectory, decoder: Predictor, splits: dic
 
 def record(run_directory: RunDirectory, task: Task, name: str, examples: Sequence[Example],
            predictions: Sequence[Any | None]) -> Score:
-    """Score predictions, and write them and what lies behind the figures to `predictions/NAME.*`."""
+    """Score predictions, and write them and the score's details to `predictions/NAME.*`."""
     score = task.score(predictions, [example.reference for example in examples])
     own = figures_of_items(score) or [None] * len(examples)
     run_directory.write_predictions(name, [
@@ -149,7 +149,7 @@ def record(run_directory: RunDirectory, task: Task, name: str, examples: Sequenc
 
 
 def outcome(task: Task, scores: Mapping[str, Score], failed: Mapping[str, Mapping[str, float]]) -> dict[str, Any]:
-    """The part of a summary that says what was reached, from the score and the failures of each split."""
+    """The part of a summary with the results, from the score and the failures of each split."""
     last = next(reversed(scores.values()), None)  # there may be no test split
     return {"task": task.name, "primary_metric": task.primary_metric, "higher_is_better": task.higher_is_better,
             "splits": {split: score.figures for split, score in scores.items()}, "failures": dict(failed),
@@ -159,10 +159,10 @@ def outcome(task: Task, scores: Mapping[str, Score], failed: Mapping[str, Mappin
 
 def failures(hypotheses: Sequence[list[Hypothesis]], predictions: Sequence[Any | None],
              encoded: Sequence[Encoded]) -> dict[str, float]:
-    """Percent of outputs that fail in a way of their own, whatever the metric.
+    """Percent of outputs that fail, independent of the metric.
 
     invalid: no prediction could be read. empty: END came first. truncated: the length limit forced the end.
-    repeated: some one to four symbols come three or more times in a row, oftener than in the reference.
+    repeated: one to four symbols occur three or more times in a row, more often than in the reference.
     """
     best = [found[0] if found else None for found in hypotheses]
     looped = 0
@@ -177,14 +177,14 @@ def failures(hypotheses: Sequence[list[Hypothesis]], predictions: Sequence[Any |
 
 
 def longest_repetition(symbols: Sequence[int], *, longest: int = 4) -> int:
-    """How often in a row some block of at most `longest` symbols comes.
+    """The most consecutive repetitions of a block of at most `longest` symbols.
 
     >>> longest_repetition([5, 7, 8, 7, 8, 7, 8, 9]), longest_repetition([1, 2, 3]), longest_repetition([])
     (3, 1, 0)
     """
     most = min(1, len(symbols))
     for size in range(1, longest + 1):
-        equal = 0  # symbols in a row that equal the one `size` before them
+        equal = 0  # consecutive symbols that equal the one `size` before them
         for place in range(size, len(symbols)):
             equal = equal + 1 if symbols[place] == symbols[place - size] else 0
             most = max(most, 1 + equal // size)

@@ -20,13 +20,13 @@ _UNSUPPORTED = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 
 @contextmanager
 def held(directory: Path) -> Iterator[Callable[[], bool]]:
-    """Hold a directory against other runs, by a lock on a file in it that says who has it.
+    """Lock a directory against other runs, by a file in it that names the owner.
 
-    The kernel frees the lock when the process ends, however it ends, so that a file that was left behind refuses
-    nobody. It reaches other machines where their file system's locks do.
+    The kernel frees the lock when the process ends, however it ends, so that a stale file locks nothing. Other machines
+    respect it if their file system has locks.
 
     Yields:
-        What tells whether the file is still there: not where somebody has deleted the directory.
+        A function that says whether the file still exists, which it does not if the directory was deleted.
 
     Raises:
         ConfigError: another process holds it.
@@ -56,18 +56,18 @@ def _locked(path: Path) -> int:
                 os.close(descriptor)
             if error.errno == errno.EWOULDBLOCK:
                 raise ConfigError(f"another run is using this directory: {_holder(path)}", file=str(path.parent),
-                                  expected="one run at a time", remedy="wait for its end or stop it, or choose another "
+                                  expected="one run at a time", remedy="wait until it ends, stop it, or choose another "
                                                                        "directory with --output") from None
             if error.errno not in _UNSUPPORTED:
                 raise
-            print(f"{path}: this file system has no locks: nothing keeps other runs out of the directory")
+            print(f"{path}: this file system has no locks: other runs may use the directory at the same time")
         if _names(path, descriptor):
             return descriptor
-        os.close(descriptor)  # who had it has ended and deleted it meanwhile
+        os.close(descriptor)  # its owner has ended and deleted it
 
 
 def _names(path: Path, descriptor: int) -> bool:
-    """Whether a path is that of an open file."""
+    """Whether a path belongs to an open file."""
     try:
         return os.path.samestat(os.stat(path), os.fstat(descriptor))
     except OSError:
@@ -79,4 +79,4 @@ def _holder(path: Path) -> str:
         facts = read_json(path)
         return f"process {facts['process']} on {facts['machine']}, since {facts['since']}"
     except (DataError, KeyError, TypeError):
-        return "it has not yet said who it is"
+        return "its owner is not known yet"

@@ -14,17 +14,17 @@ _A, _B, _C, _STEPS, _LEAST = 3.4445, -4.7750, 2.0315, 5, 1e-7
 
 
 class Muon(torch.optim.Optimizer):
-    """Momentum whose direction is made orthogonal; of each matrix W (m,n) with gradient G:
+    """Momentum with an orthogonalised direction; for each matrix W (m,n) with gradient G:
 
         M <- mu M + (1 - mu) G,    O = orthogonal((1 - mu) G + mu M),    W <- W - lr (lambda W + 0.2 sqrt(max(m, n)) O)
 
     `orthogonal` is near U V^T of X = U S V^T: five steps X <- a X + (b A + c A A) X, A = X X^T, in bfloat16. Matrices
-    of one shape go through them together, as a batch: small ones are then not each a handful of small products. The
-    weight of a convolution, (m,c,...), is the matrix (m,n) that it is to each window.
+    of one shape are computed as a batch, which is faster for small ones. The weight of a convolution, (m,c,...), is the
+    matrix (m,n) that multiplies each window.
 
     Args:
         params: matrices, or groups of them.
-        lr: rate, by which AdamW's usual one is meant: updates have its size.
+        lr: learning rate, on AdamW's scale: updates have its size.
         weight_decay: lambda.
         momentum: mu.
 
@@ -35,7 +35,7 @@ class Muon(torch.optim.Optimizer):
         super().__init__(params, {"lr": lr, "weight_decay": weight_decay, "momentum": momentum})
         for group in self.param_groups:
             if any(parameter.dim() < 2 for parameter in group["params"]):
-                raise ValueError("Muon moves matrices only")
+                raise ValueError("Muon updates matrices only")
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:

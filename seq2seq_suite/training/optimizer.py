@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 def build_optimizer(model: nn.Module, options: Training) -> torch.optim.Optimizer:
     """AdamW, or Muon for the matrices between hidden states with AdamW for the rest.
 
-    Weight decay acts on matrices only: gains and biases stay free of it. Each group's `factor` times the rate of
-    `learning_rate` is its own rate; `set_rate` applies it.
+    Weight decay acts on matrices only: gains and biases stay free of it. A group's rate is its `factor` times
+    `learning_rate`; `set_rate` applies it.
 
     Source: Loshchilov & Hutter 2019, Algorithm 2; of Muon at its class.
     """
@@ -49,7 +49,7 @@ def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
 
 
 class _Joined(torch.optim.Optimizer):
-    """Several optimisers of different parameters that act as one; groups and state are theirs."""
+    """Several optimisers of different parameters that act as one."""
 
     def __init__(self, *parts: torch.optim.Optimizer):
         super().__init__([group for part in parts for group in part.param_groups], {})
@@ -64,8 +64,8 @@ class _Joined(torch.optim.Optimizer):
 
 
 def _hidden_matrices(model: nn.Module) -> list[nn.Parameter]:
-    """Weights from hidden states to hidden states, of convolutions over planes too: no embeddings, and no layer that
-    ends in logits."""
+    """Weights from hidden states to hidden states, including two-dimensional convolutions: no embeddings and no output
+    layers."""
     end_in_logits = {part for module in model.modules() if isinstance(module, Labels) for part in module.modules()}
     end_in_logits |= {module.router for module in model.modules() if isinstance(module, MixtureOfExperts)}
     return [module.weight for module in model.modules()
@@ -78,7 +78,7 @@ def learning_rate(options: Training, update: int, fraction: float) -> float:
     Args:
         options: schedule, peak rate and warm-up.
         update: updates done, from 0.
-        fraction: share of the run that is over, the larger of those by updates and by time, in [0, 1].
+        fraction: share of the run that is done, by updates or by time, whichever is larger, in [0, 1].
 
     Returns:
         peak * min(1, (update + 1) / warmup) * decay, where decay is
@@ -102,8 +102,8 @@ def learning_rate(options: Training, update: int, fraction: float) -> float:
 class MovingAverage:
     """Exponential moving average of a model's weights.
 
-    average <- d * average + (1 - d) * weight, with d = min(decay, (1 + t) / (10 + t)) after t updates so that the
-    start is soon forgotten. Buffers are not averaged.
+    average <- d * average + (1 - d) * weight, with d = min(decay, (1 + t) / (10 + t)) after t updates, which soon
+    forgets the start. Buffers are not averaged.
 
     Source: Polyak & Juditsky 1992; the ramp as in TensorFlow's ExponentialMovingAverage.
     """
@@ -115,14 +115,14 @@ class MovingAverage:
 
     @torch.no_grad()
     def update(self, model: nn.Module, updates: int) -> None:
-        """Take in the weights after `updates` updates."""
+        """Update the averages with the weights after `updates` updates."""
         decay = min(self.decay, (1 + updates) / (10 + updates))
         current = [parameter for _, parameter in model.named_parameters()]
         foreach("lerp_", list(self.weights.values()), current, 1.0 - decay)
 
     @torch.no_grad()
     def swap(self, model: nn.Module) -> None:
-        """Exchange the model's weights and the averages; twice is once undone."""
+        """Swap the model's weights and the averages; a second call swaps them back."""
         for name, parameter in model.named_parameters():
             kept = parameter.detach().clone()
             parameter.copy_(self.weights[name])

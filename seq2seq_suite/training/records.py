@@ -1,4 +1,4 @@
-"""What a run has written, read back: the one place that knows what a whole file looks like."""
+"""Reads the files of a run, and checks them."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ SUMMARY, PROVENANCE = "summary.json", "provenance.json"
 Shape = TypeVar("Shape")
 Scalar = str | int | float | bool | None
 Fact = Scalar | list[Scalar] | dict[str, Scalar]
-Figure = Annotated[float, BeforeValidator(lambda value: math.nan if value is None else value)]  # null stands for NaN
+Figure = Annotated[float, BeforeValidator(lambda value: math.nan if value is None else value)]  # null is NaN
 
 
 class _Record(BaseModel):
-    """What is not named here is kept."""
+    """Other keys are kept."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -57,7 +57,7 @@ class Summary(_Record):
 
 
 class Provenance(_Record):
-    """`provenance.json`: facts, under `earlier` those of the starts before."""
+    """`provenance.json`; `earlier` has those of earlier starts."""
 
     __pydantic_extra__: dict[str, Fact] = Field(init=False)
     seed: int
@@ -104,20 +104,20 @@ def shaped(value: Any, shape: type[Shape], path: Path, *, expected: str, remedy:
 def read_provenance(directory: Path) -> Provenance:
     """Where a run came from."""
     return read_record(directory / PROVENANCE, Provenance, expected="the facts that `run` writes at its start",
-                       remedy="restore the file; to go on with the run without it, delete it")
+                       remedy="restore the file, or delete it to continue the run without it")
 
 
 def read_summary(directory: Path) -> Summary:
     """How a finished run ended."""
     return read_record(directory / SUMMARY, Summary, expected="the summary that `run` writes at its end",
-                       remedy="let the run end, with `run ... --resume` if it was stopped, or name another directory")
+                       remedy="finish the run, with `run ... --resume` if it was stopped, or name another directory")
 
 
 def read_predictions(directory: Path, split: str) -> list[Prediction]:
-    """What a run has written for a split."""
+    """A run's predictions for a split."""
     path = directory / "predictions" / f"{split}.jsonl"
     place = {"expected": "rows with source, reference and counts", "remedy": f"evaluate {directory} --split {split}"}
     found = shaped([row for _, row in read_rows(path, **place)], list[Prediction], path, **place)
     if len({len(row.counts) for row in found}) > 1:
-        raise DataError("rows have unequal numbers of counts", file=str(path), **place)
+        raise DataError("the rows' numbers of counts differ", file=str(path), **place)
     return found

@@ -1,4 +1,4 @@
-"""The directory that a run leaves behind: what it was, how it went, what came out."""
+"""The directory that a run writes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CONFIG = "config.yaml"
 # Everything a run writes. `--overwrite` deletes no directory that holds anything else.
 OURS = frozenset({CONFIG, "provenance.json", "metrics.jsonl", "log.txt", "summary.json", "checkpoints", "vocabulary",
                   "predictions", "report.html", "tasks"})
-_BEFORE_CONFIG = frozenset({"log.txt", "vocabulary", "tasks"})  # what a run that failed early may have left
+_BEFORE_CONFIG = frozenset({"log.txt", "vocabulary", "tasks"})  # what a run that failed early may have written
 _REPLACED = ".replaced.partial"  # where a run waits until the one that is to replace it begins to train
 
 
@@ -50,19 +50,19 @@ class RunDirectory:
     @classmethod
     @contextmanager
     def taken(cls, path: Path, *, resume: bool, overwrite: bool) -> Iterator[RunDirectory]:
-        """A directory to run in, held against other runs.
+        """A directory to run in, locked against other runs.
 
-        A start that comes to nothing, because of a mistake in the data say, leaves no directory behind.
+        A start that fails, for instance because of a mistake in the data, leaves no directory behind.
 
         Args:
-            path: where; made if it does not exist.
-            resume: go on with the run that is there.
+            path: where; created if it does not exist.
+            resume: continue the run in the directory.
             overwrite: delete the run that is there, once `write_config` says that the new one begins.
 
         Raises:
             ConfigError: the directory is in use and neither flag was given, there is nothing to resume, what would be
                 deleted is not a run, or another run holds it.
-            RunError: within, a file could not be written or read, or somebody deleted the directory.
+            RunError: while running, a file could not be written or read, or the directory was deleted.
         """
         run = cls(path)
         made = run._make(resume=resume, overwrite=overwrite)
@@ -74,7 +74,7 @@ class RunDirectory:
                     run._put_aside(names)
                 elif names and not resume:
                     raise ConfigError("the directory is not empty", file=str(path),
-                                      remedy="--resume goes on with the run in it, --overwrite deletes it first, "
+                                      remedy="--resume continues the run in it, --overwrite deletes it first, "
                                              "--output DIR writes elsewhere")
                 run._is_there = is_there
                 try:
@@ -87,11 +87,11 @@ class RunDirectory:
                     folder.rmdir()
 
     def _make(self, *, resume: bool, overwrite: bool) -> list[Path]:
-        """Make the directory if it may be; what was made, the innermost first."""
+        """Create the directory if allowed; the created folders, innermost first."""
         place = str(self.path)
         if resume and overwrite:
             raise ConfigError("--resume and --overwrite exclude each other", file=place,
-                              remedy="--resume goes on with the run, --overwrite deletes it first")
+                              remedy="--resume continues the run, --overwrite deletes it first")
         try:
             if self.path.exists() and not self.path.is_dir():
                 raise ConfigError("is a file", file=place, expected="a directory for the run",
@@ -104,12 +104,12 @@ class RunDirectory:
             made = [folder for folder in (self.path, *self.path.parents) if not folder.exists()]
             self.path.mkdir(parents=True, exist_ok=True)
         except (OSError, ValueError) as error:  # ValueError: a name with a NUL
-            raise ConfigError(f"cannot be made: {getattr(error, 'strerror', error)}", file=place,
+            raise ConfigError(f"cannot be created: {getattr(error, 'strerror', error)}", file=place,
                               remedy="choose another directory with --output") from None
         return made
 
     def _used(self) -> Iterator[RunDirectory]:
-        """The directory, once; afterwards what there is to complain of, and nothing that is no run."""
+        """The directory, once; afterwards checks it, and deletes what is no run."""
         try:
             yield self
             self.check_there()
@@ -118,7 +118,7 @@ class RunDirectory:
             raise
         except OSError as error:
             self.check_there()
-            saved = "; what was saved before is untouched, --resume goes on from there" if self.config.exists() else ""
+            saved = "; what was saved is untouched, --resume continues from there" if self.config.exists() else ""
             raise RunError(failure(error) + saved) from error
         finally:
             nothing = _BEFORE_CONFIG | {LOCK, _REPLACED}
@@ -126,7 +126,7 @@ class RunDirectory:
                 _delete(self.path / name for name in _BEFORE_CONFIG)
 
     def check_there(self) -> None:
-        """Raise RunError if somebody has deleted the directory since it was taken."""
+        """Raise RunError if the directory has been deleted."""
         if not self._is_there():
             raise RunError(f"{self.path}: the run's directory was deleted while it ran")
 
@@ -152,7 +152,7 @@ class RunDirectory:
         _delete([aside])
 
     def write_provenance(self, facts: Mapping[str, Any]) -> None:
-        """Write where the run came from; what an earlier start wrote is kept under `earlier`, oldest first."""
+        """Write the provenance; that of earlier starts is kept under `earlier`, oldest first."""
         earlier: list[Any] = []
         if os.path.lexists(self.provenance):
             before = read_provenance(self.path).model_dump(exclude_unset=True)
@@ -160,17 +160,17 @@ class RunDirectory:
         atomic_write_text(self.provenance, to_json({**facts, **({"earlier": earlier} if earlier else {})}, indent=1))
 
     def append_metrics(self, row: Mapping[str, Any]) -> None:
-        """Append a row to metrics.jsonl; figures that are not finite become null."""
+        """Append a row to metrics.jsonl; numbers that are not finite become null."""
         self._append(self.metrics, to_json(row))
         for callback in self.callbacks:
             callback(dict(row))
 
     def truncate_metrics(self, update: int, *, validated: int) -> None:
-        """Drop rows that a resumed run will write again, and lines that are none, such as a last one cut short.
+        """Drop rows that a resumed run will write again, and broken lines, such as a truncated last one.
 
         Args:
-            update: the update it goes on from; rows beyond are dropped.
-            validated: its last validation; validation rows beyond are dropped.
+            update: the update it continues from; later rows are dropped.
+            validated: its last validation; later validation rows are dropped.
         """
         if not os.path.lexists(self.metrics):
             return
@@ -191,7 +191,7 @@ class RunDirectory:
             file.write(line + "\n")
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:
-        """Write the final figures."""
+        """Write the summary."""
         atomic_write_text(self.summary, to_json(summary, indent=1))
 
     def write_predictions(self, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
@@ -200,14 +200,14 @@ class RunDirectory:
         atomic_write_text(self.predictions / f"{name}.jsonl", "".join(to_json(row) + "\n" for row in rows))
 
     def write_details(self, name: str, details: Mapping[str, Any]) -> None:
-        """Write predictions/<name>.details.json, the tables behind a split's figures."""
+        """Write predictions/<name>.details.json, the details of a split's metrics."""
         self.predictions.mkdir(exist_ok=True)
         atomic_write_text(self.predictions / f"{name}.details.json", to_json(details))
 
 
 def provenance(command: list[str], seed: int, data_hashes: dict[str, str], *, processes: int = 1,
                kernels: str = "fast", components: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """Everything that is needed to say where a figure came from.
+    """Everything that is needed to reproduce a result.
 
     Args:
         command: the command line.
@@ -244,7 +244,7 @@ def _check_deletable(path: Path, names: set[str]) -> None:
     foreign = sorted(name for name in names - OURS if not (name.startswith(".") and name.endswith(".partial")))
     if foreign:
         shown = ", ".join(foreign[:5]) + (f" and {len(foreign) - 5} more" if len(foreign) > 5 else "")
-        raise ConfigError(f"not deleted: it holds what no run wrote: {shown}", file=str(path),
+        raise ConfigError(f"not deleted: it has files that no run wrote: {shown}", file=str(path),
                           expected="the directory of an earlier run, or an empty one",
                           remedy="choose another directory with --output, or empty this one yourself")
     if CONFIG not in names and not names & OURS <= _BEFORE_CONFIG:
@@ -254,7 +254,7 @@ def _check_deletable(path: Path, names: set[str]) -> None:
 
 
 def _delete(entries: Iterable[Path]) -> None:
-    """Files, links and folders, as far as they are there."""
+    """Files, links and folders that exist."""
     for entry in entries:
         if entry.is_dir() and not entry.is_symlink():
             shutil.rmtree(entry)

@@ -1,4 +1,4 @@
-"""The signals that end a command, and the terminal that one of them takes away."""
+"""The signals that end a command."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import sys
 
 
 def stopping() -> tuple[signal.Signals, ...]:
-    """SIGINT, SIGTERM, and SIGHUP unless whoever started this process lets it ignore that one, as `nohup` does."""
+    """SIGINT, SIGTERM, and SIGHUP unless it is ignored, as under `nohup`."""
     ignored = signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
     return (signal.SIGINT, signal.SIGTERM, *(() if ignored else (signal.SIGHUP,)))
 
 
 def leave_terminal() -> None:
-    """Print to nowhere instead of to a terminal that is gone, which would end the command before it has saved."""
+    """Discard output after the terminal has closed: writing to it would end the command before it has saved."""
     for stream in (sys.stdout, sys.stderr):
         try:
             number = stream.fileno()

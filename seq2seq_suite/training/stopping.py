@@ -1,4 +1,4 @@
-"""Signals that stop a training at the next moment at which it can be saved."""
+"""Stops training by a signal, at the next safe point."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from seq2seq_suite.types import Interrupted
 
 
 class StopRequest:
-    """Remembers a signal until a moment at which stopping is safe.
+    """Remembers a signal until stopping is safe.
 
     Args:
         ranks: the processes that stop together when one of them gets a signal.
@@ -31,7 +31,7 @@ class StopRequest:
 
     @contextmanager
     def listening(self) -> Iterator[StopRequest]:
-        """Within, the signals that stop set the request; a second one acts as usual, but not under torchrun."""
+        """Handles stop signals within; a second one acts as usual, except under torchrun."""
         if threading.current_thread() is not threading.main_thread():
             yield self
             return
@@ -41,7 +41,7 @@ class StopRequest:
             self.signal = number
             if number == signal.SIGHUP:
                 leave_terminal()
-            if self.ranks.world == 1:  # torchrun passes on a Ctrl-C that the terminal has given to all already
+            if self.ranks.world == 1:  # torchrun passes on a Ctrl-C that the terminal has already sent to all
                 signal.signal(number, before[number])
 
         for number in before:

@@ -30,15 +30,15 @@ from seq2seq_suite.types import Batch, Interrupted, RunError
 
 @dataclass
 class Trainer:
-    """Everything a run trains with.
+    """Everything that a run trains with.
 
     Args:
         run: where to write.
         options: the configuration's `training`.
         learner: what is trained.
         batches: the training data in batches.
-        validate: gives the figures on the validation split; calls what it is given before each batch.
-        metric: what the best checkpoint is chosen by.
+        validate: gives the metrics on the validation split; calls its argument before each batch.
+        metric: chooses the best checkpoint.
         device: of the learner.
         precision: torch.float32 or torch.bfloat16 for matrix products.
         origins: where each training example came from, for messages.
@@ -67,7 +67,7 @@ class Trainer:
         self._unchecked: list[tuple[int, tuple[int, ...], Tensor]] = []
 
     def run_to_best(self, *, resume: bool) -> None:
-        """Train to the limits, from the newest checkpoint if asked, and put the best one's weights into the model."""
+        """Train to the limits, from the newest checkpoint if asked, and load the best checkpoint's weights."""
         if resume:
             self.resume()
         if self.progress.finished and self.limit_reached():
@@ -79,7 +79,7 @@ class Trainer:
         self.ranks.copy_weights(self.learner)
 
     def cost(self) -> dict[str, Any]:
-        """What a summary says of the training, and the model's size."""
+        """The cost of training and the model's size, for the summary."""
         progress = self.progress
         return {"seconds": round(progress.seconds, 2), "updates": progress.update,
                 "best_update": progress.best_update, "tokens": progress.tokens,
@@ -87,7 +87,7 @@ class Trainer:
                 "tokens_per_second": round(progress.tokens / max(progress.seconds, 1e-9), 1)}
 
     def resume(self) -> None:
-        """Go on from the newest whole checkpoint, if there is one; says what it does."""
+        """Continue from the newest valid checkpoint, if there is one; print what was done."""
         parts = (self.learner, self.optimizer, self.average)
         found, complaints = checkpoint.load_newest(self.run.checkpoints, *parts) if self.ranks.is_first else (None, [])
         found = self.ranks.first(found)
@@ -124,7 +124,7 @@ class Trainer:
         self._interval = _Interval(progress)
         with StopRequest(self.ranks).listening() as stop, self._display:
             try:
-                # A stop between update and validation left this undone.
+                # A run stopped between update and validation has not validated.
                 if progress.update and progress.update % options.validate_every == 0 and self._validate(stop):
                     self._save()
                 while not self.limit_reached():
@@ -152,7 +152,7 @@ class Trainer:
         progress = self.progress
         batches = [batch for _, _, batch in parts]
         counts = [self.learner.counts(batch) for batch in batches]
-        names = dict.fromkeys(name for count in counts for name in count)  # not every task has every loss
+        names = dict.fromkeys(name for count in counts for name in count)  # tasks have different losses
         totals = {name: max(1, sum(count.get(name, 0) for count in counts)) for name in names}
         self.learner.train()
         self.learner.set_fraction_done(self._fraction())
@@ -191,7 +191,7 @@ class Trainer:
         return means, rate
 
     def _validate(self, stop: StopRequest) -> bool:
-        """Decode the validation split, once for each update; note whether it is the best so far."""
+        """Decode the validation split, at most once per update; note whether it is the best so far."""
         progress = self.progress
         if progress.validated_update == progress.update:
             return False
@@ -219,7 +219,7 @@ class Trainer:
         return True
 
     def limit_reached(self) -> str:
-        """Why training is over; empty while it is not."""
+        """Why training ends; empty while it continues."""
         return limit_reached(self.options, self.progress, self.metric.name)
 
     def _save(self) -> None:
@@ -230,10 +230,10 @@ class Trainer:
         if self.ranks.is_first:
             checkpoint.save(self.run.checkpoints, self.learner, self.optimizer, self.average, self.progress,
                             keep=self.options.keep_checkpoints)
-        self.ranks.highest(0)  # none may end before the first has saved
+        self.ranks.highest(0)  # wait until the first process has saved
 
     def _seconds(self) -> float:
-        """Time trained, the same for all processes: the learning rate may follow it."""
+        """Seconds trained, the same in all processes, because the learning rate may depend on it."""
         return self.ranks.highest(time.monotonic() - self._started)
 
     def _fraction(self) -> float:
@@ -246,7 +246,7 @@ class Trainer:
                 origins = [self.origins[row] for row in rows]
                 shown = ", ".join(origins[:8]) + (f" and {len(origins) - 8} more" if len(origins) > 8 else "")
                 self._unchecked = []
-                raise RunError(f"the loss or its gradient is not finite at update {update}; the batch held {shown}. "
+                raise RunError(f"the loss or its gradient is not finite at update {update}; the batch had {shown}. "
                                f"The last checkpoint is untouched. A lower training.learning_rate, a longer "
                                f"training.warmup_updates or training.precision=float32 usually helps.")
         self._unchecked = []
@@ -270,18 +270,18 @@ class Trainer:
 
 
 def limit_reached(options: Training, progress: checkpoint.Progress, metric: str) -> str:
-    """Why training is over, `metric` being what `training.patience` watches; empty while it is not."""
+    """Why training is over, `metric` being what `training.patience` watches; empty while it continues."""
     if progress.update >= options.max_updates:
         return f"training.max_updates={options.max_updates} is reached"
     if _fraction(options, progress) >= 1.0:
-        return f"training.max_minutes={options.max_minutes:g} are over"
+        return f"training.max_minutes={options.max_minutes:g} is reached"
     if options.patience and progress.validations_since_best >= options.patience:
         return f"{options.patience} validations without a better {metric} (training.patience)"
     return ""
 
 
 def finished(progress: checkpoint.Progress, why: str) -> str:
-    """What is said of a run that has nothing left to train."""
+    """The message for a run that has nothing left to train."""
     return f"this run is finished ({progress.update} updates): {why}; raise the limit to extend it"
 
 

@@ -1,4 +1,4 @@
-"""The weights of a run or of one of its checkpoints: whether they are whole, and into which model they go."""
+"""Reads the weights of runs and checkpoints, and checks that they are intact and fit the model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from seq2seq_suite.training.records import read_record
 from seq2seq_suite.types import DataError
 
 MODEL, STATE = "model.safetensors", "state.json"
-WRITTEN = "what this suite writes"
+WRITTEN = "a file as this suite writes it"
 _CONVOLUTION = re.compile(r"([\w.]+\.layers\.\d+)\.convolution(_residual)?\.")  # of a Transformer layer
 
 
@@ -44,11 +44,11 @@ def best(directory: Path) -> Path:
         if path.is_dir():
             return path
     raise DataError("no checkpoint", file=str(directory / "checkpoints"), expected="best or last",
-                    remedy="let the run reach its first validation, or `run ... --resume` it")
+                    remedy="continue the run up to its first validation, with `run ... --resume`")
 
 
 def load_best(directory: Path, model: nn.Module) -> None:
-    """Load the weights of a run's best checkpoint, also while the run goes on and puts another in its place."""
+    """Load the weights of a run's best checkpoint, which a running run may replace meanwhile."""
     while True:
         path = best(directory).resolve()
         try:
@@ -67,10 +67,10 @@ def load_weights(path: Path, model: nn.Module, *, grown: bool = False) -> str:
     Args:
         path: the folder.
         model: to load into.
-        grown: the model may have convolutions that the file has not; they begin by adding nothing.
+        grown: the model may have convolutions that the file does not have; they are initialised to add nothing.
 
     Returns:
-        A line that says how many numbers were taken, and how many are new.
+        A message: how many parameters were loaded, and how many are new.
 
     Raises:
         DataError: the file is missing, damaged, or of another model.
@@ -80,21 +80,21 @@ def load_weights(path: Path, model: nn.Module, *, grown: bool = False) -> str:
 
 
 def _check_weights(path: Path) -> None:
-    """Raise DataError where `state.json` is there and says that the weights beside it were others."""
+    """Raise DataError if there is a `state.json` that does not match the weights."""
     if os.path.lexists(path / STATE):
         check_files(path, (MODEL,))
 
 
 def put_weights(path: Path, model: nn.Module, *, grown: bool) -> str:
-    """`load_weights` from a file that is known to be whole."""
+    """`load_weights` from a file that is known to be intact."""
     tensors = load_tensors(path)
     expected = unique(model.state_dict())
     fresh = _fresh(expected, tensors) if grown else {}
     tensors |= fresh
     missing, extra = sorted(expected.keys() - tensors.keys()), sorted(tensors.keys() - expected.keys())
     if missing or extra:
-        first = f"no '{missing[0]}'" if missing else f"'{extra[0]}' too many"
-        raise DataError(f"these weights are another model's: {first} ({len(missing)} missing, {len(extra)} too many)",
+        first = f"no '{missing[0]}'" if missing else f"unexpected '{extra[0]}'"
+        raise DataError(f"these weights are another model's: {first} ({len(missing)} missing, {len(extra)} unexpected)",
                         file=str(path), expected="the weights that config.yaml describes",
                         remedy="use the run directory that the checkpoint came from")
     for name, tensor in tensors.items():
@@ -109,11 +109,11 @@ def put_weights(path: Path, model: nn.Module, *, grown: bool) -> str:
 def load_parts(path: Path, model: nn.Module, parts: Sequence[str]) -> str:
     """Load the named parts (`frontend`, `encoder`, ...) of another run's checkpoint into a model.
 
-    What a language model has learned of its texts' symbols becomes that of the source's: see `_as_source`. Layers may
-    have a convolution that they had not in the other run; it begins by adding nothing.
+    A language model's embedding and output become the source's: see `_as_source`. Layers may have a convolution that
+    the other run does not have; it is initialised to add nothing.
 
     Returns:
-        A line that says what was taken.
+        A message that says what was loaded.
 
     Raises:
         DataError: the file is missing or damaged, or a part is not there or of another shape.
@@ -133,13 +133,13 @@ def load_parts(path: Path, model: nn.Module, parts: Sequence[str]) -> str:
         wrong = sorted(wanted.keys() ^ found.keys()) or sorted(
             name for name in wanted if own[name].shape != found[name].shape)
         if wrong or not wanted:
-            raise DataError(f"the part '{part}' does not fit: {wrong[0] if wrong else 'there is none'}",
+            raise DataError(f"the part '{part}' does not fit: {wrong[0] if wrong else 'it is missing'}",
                             file=str(path / MODEL), expected="a run with the same backbone, front-end and task options",
                             remedy="give both runs the same `backbone`, or name fewer parts under init_parts")
         taken |= found
         added |= fresh
     model.load_state_dict(taken, strict=False)
-    return f"{', '.join(parts)} begin as in {path}: {_counted(taken, added)}"
+    return f"{', '.join(parts)} start from {path}: {_counted(taken, added)}"
 
 
 def _part(name: str) -> str:
@@ -154,13 +154,13 @@ def _part(name: str) -> str:
 
 
 def _counted(tensors: Mapping[str, Tensor], fresh: Mapping[str, Tensor]) -> str:
-    """How many numbers come from a file, and how many are `fresh` among them."""
+    """How many parameters were loaded, and how many are `fresh`."""
     count, new = (sum(tensor.numel() for tensor in some.values()) for some in (tensors, fresh))
-    return f"{count - new:,} numbers" + (f", and {new:,} of new convolutions" if new else "")
+    return f"{count - new:,} parameters" + (f", and {new:,} new ones of convolutions" if new else "")
 
 
 def _fresh(wanted: Mapping[str, Tensor], given: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The convolutions that a model has and given weights have not, as new ones that add nothing to their layers."""
+    """The convolutions that a model has but the weights do not, initialised to add nothing to their layers."""
     layers = {found[1] for name in given if (found := _CONVOLUTION.match(name))}
     missing = {name: tensor for name, tensor in wanted.items()
                if (found := _CONVOLUTION.match(name)) and found[1] not in layers}
@@ -169,7 +169,7 @@ def _fresh(wanted: Mapping[str, Tensor], given: Mapping[str, Tensor]) -> dict[st
 
 
 def _as_source(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """A language model's tensors under the names that they have where its texts are the source."""
+    """A language model's tensors renamed to those of a model that reads the texts as its source."""
     names = {"model.embedding.": "model.frontend.embedding.", "model.positions.": "model.frontend.positions.",
              "model.output.": "strategy.auxiliaries.language.head."}
     return {next((new + name.removeprefix(old) for old, new in names.items() if name.startswith(old)), name): tensor
@@ -177,7 +177,7 @@ def _as_source(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 def check_files(path: Path, names: Sequence[str]) -> State:
-    """`state.json` of a folder, whose files of these names are what it says; raises DataError."""
+    """`state.json` of a folder, after checking these files against it; raises DataError."""
     state = read_record(path / STATE, State, expected=WRITTEN, remedy=other_checkpoints(path))
     check_format(state.format, file=str(path / STATE))
     for name in names:
@@ -199,8 +199,8 @@ def check_files(path: Path, names: Sequence[str]) -> State:
 
 
 def other_checkpoints(path: Path) -> str:
-    """What to do where a checkpoint is damaged."""
-    own = Path(os.path.realpath(path))  # `Path.resolve` fails where links go round in a circle
+    """The remedy for a damaged checkpoint."""
+    own = Path(os.path.realpath(path))  # `Path.resolve` fails on cyclic links
     others = [other.name for other in steps(own.parent) if other != own]
     return f"other checkpoints here: {', '.join(others)}; run ... --resume uses them" if others else \
         "train the run again"

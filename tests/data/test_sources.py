@@ -276,10 +276,10 @@ BROKEN_ROWS = [
     ("a.mrg", b"(A 1)\n(A 2))\n(A 3)\n", 2, "a closing bracket without its opening one", "(LABEL child ...)"),
     ("a.mrg", b"(A 1)\n(A\n \xe9)\n(A 3)\n", 2, "the text is not UTF-8", "UTF-8"),
     ("a.jsonl", b'{"a": 1}\n{"a": ' + b"[" * 100_000 + b'\n{"a": 3}\n', 2, "nested too deep", "an object such as"),
-    ("a.jsonl", b'{"a": 1}\n{"a": "\\ude00"}\n{"a": 3}\n', 2, "\\ude00 is half a character", "such as"),
+    ("a.jsonl", b'{"a": 1}\n{"a": "\\ude00"}\n{"a": 3}\n', 2, "\\ude00 is half a surrogate pair", "such as"),
     ("a.jsonl", b'{"a": 1}\n{"a": ["\\ud83d\\ude00", "\\ud83d"]}\n{"a": 3}\n', 2, "\\ud83d is half", "such as"),
     ("a.jsonl", b'{"a": 1}\n{"a": ' + b"9" * 5_000 + b'}\n{"a": 3}\n', 2, "more than 4,300 digits", "such as"),
-    ("a.mrg", b"word\n(A 1)\n(A 3)\n", 1, "'word' stands outside a tree", "(LABEL child ...)"),
+    ("a.mrg", b"word\n(A 1)\n(A 3)\n", 1, "'word' is outside a tree", "(LABEL child ...)"),
 ]
 
 

@@ -48,7 +48,7 @@ def test_the_sample_shows_unknown_words_and_the_linearised_target(folder):
     rows, warnings = found(changed(small_config(folder), "parsing", min_count=1000))
     words = rows["sample source"].split()
     assert rows["as the model sees it"] == " ".join(["<unknown>"] * len(words))
-    assert rows["what it learns to write"].split().count("SHIFT") == len(words)
+    assert rows["what it learns to predict"].split().count("SHIFT") == len(words)
     assert rows["unknown source symbols"].startswith("train 100.00 %")
     assert any("source symbols of train are unknown" in text for text in warnings)
 

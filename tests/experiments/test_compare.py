@@ -100,6 +100,6 @@ def test_several_files_run_one_after_the_other_and_end_in_the_table(runs, tmp_pa
         (tmp_path / f"{name}.yaml").write_text((runs[0] / "config.yaml").read_text())
     assert cli.main(["run", "one.yaml", "two.yaml", "training.max_updates=4", "--output", "both"]) == 0
     printed = capsys.readouterr().out
-    assert "the run lies in both/one" in printed and "two against one" in printed
+    assert "the run is in both/one" in printed and "two against one" in printed
     rows = [json.loads((tmp_path / "both" / name / "summary.json").read_text()) for name in ("one", "two")]
     assert rows[0]["splits"] == rows[1]["splits"]

@@ -215,7 +215,7 @@ def test_one_task_goes_on_from_the_joint_weights(folder, finished, tmp_path):
         f"init_from={part}", "init_parts=[all]", "training.learning_rate=1e-12", "training.max_updates=1",
         "training.ema_decay=0.0", "training.weight_decay=0.0"])
     summary = start(config, tmp_path / "tuned")
-    assert "everything begins as in" in (tmp_path / "tuned" / "log.txt").read_text()
+    assert "everything starts from" in (tmp_path / "tuned" / "log.txt").read_text()
     before = summary_of(finished)["splits"]["test"]
     assert summary["splits"]["test"]["micro_f1"] == pytest.approx(before["labels/micro_f1"])
 

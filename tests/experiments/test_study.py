@@ -99,11 +99,11 @@ def test_what_is_wrong_is_said_before_anything_runs(folder, capsys):
 def test_two_experiments_of_one_name_are_refused(folder):
     (folder / "more").mkdir()
     (folder / "more" / "q.yaml").write_text((folder / "q.yaml").read_text())
-    with pytest.raises(ConfigError, match="two experiments of one name"):
+    with pytest.raises(ConfigError, match="two experiments have the same name"):
         study.load(folder / "s.yaml", yamls=[folder / "q.yaml", folder / "more" / "q.yaml"])
 
 
 @pytest.mark.parametrize("override", ["backbone.norm=layer", "seed=4"])
 def test_what_no_run_would_follow_is_refused(folder, override, capsys):
     assert cli.main(["sweep", str(folder / "s.yaml"), override, "--output", str(folder / "runs")]) == 2
-    assert f"{override}: no run would follow it" in capsys.readouterr().err and not (folder / "runs").exists()
+    assert f"{override}: it would have no effect" in capsys.readouterr().err and not (folder / "runs").exists()

@@ -51,7 +51,7 @@ def pretrained(tmp_path):
 def test_training_begins_with_what_the_language_model_knows(pretrained, tmp_path, make_batch):
     run(tmp_path, "labels", ROWS, task="multilabel", multilabel={"encoding": "pieces"}, init_from=str(pretrained),
         training={"learning_rate": 1e-12}, **FINETUNING)
-    assert "frontend, decoder, language begin as in" in (tmp_path / "labels" / "log.txt").read_text()
+    assert "frontend, decoder, language start from" in (tmp_path / "labels" / "log.txt").read_text()
     teacher, tuned = (verbs.open_run(directory, []) for directory in (pretrained, tmp_path / "labels"))
     text = "corn and oil fell"
     (hypothesis,), = strategy_of(LanguageModel).generate(

@@ -95,7 +95,7 @@ def test_a_process_whose_partner_is_killed_ends_without_a_stack_trace(tmp_path, 
     ends = launch(partial(cli.main, []), tmp_path)
     assert ends[killed][0] == -9 and ends[1 - killed][0] == 1
     assert "Traceback" not in ends[1 - killed][2]  # PyTorch's own words about a lost store are not to be held back
-    assert killed == 0 or ends[0][2] == "the processes of this run have lost one another\n"
+    assert killed == 0 or ends[0][2] == "the processes of this run have lost their connection\n"
 
 
 def test_a_process_stopped_before_it_has_begun_stops_both(tmp_path, monkeypatch):

@@ -109,7 +109,7 @@ def test_a_run_is_deleted_only_when_another_begins_in_its_place(tmp_path, killed
 def test_what_cannot_be_a_directory_is_refused(tmp_path):
     (tmp_path / "file").write_text("x")
     for path in (tmp_path / "file", tmp_path / "file" / "below", tmp_path / ("a" * 300), tmp_path / "a\0b"):
-        refused(path, match="is a file|cannot be made")
+        refused(path, match="is a file|cannot be created")
 
 
 def start_badly(path: Path, *written: str, overwrite: bool = False, killed: bool = False) -> None:
@@ -165,7 +165,7 @@ def test_the_lock_of_a_process_that_was_killed_refuses_nobody(tmp_path):
 def test_a_lock_that_says_nothing_is_one_all_the_same(tmp_path, content):
     with taken(tmp_path):
         (tmp_path / "lock").write_text(content)
-        refused(tmp_path, match="has not yet said who it is")
+        refused(tmp_path, match="its owner is not known yet")
 
 
 def test_a_lock_that_was_deleted_between_opening_and_locking_is_taken_anew(tmp_path, monkeypatch):

@@ -220,7 +220,7 @@ def test_patience_ends_a_run_and_a_resumed_one_ends_again(folder, tmp_path, caps
 def test_the_limit_on_minutes_ends_a_run(folder, tmp_path, capsys):
     summary = start(small_config(folder, max_updates=10**6, max_minutes=0.005), tmp_path / "run")
     assert 0 < summary["updates"] < 10**6
-    assert "training.max_minutes=0.005 are over" in capsys.readouterr().out
+    assert "training.max_minutes=0.005 is reached" in capsys.readouterr().out
 
 
 def test_a_loss_that_is_not_finite_ends_with_1_names_the_rows_and_spares_the_checkpoints(folder, tmp_path, capsys):
@@ -245,7 +245,7 @@ def test_weights_are_never_stepped_with_a_gradient_that_is_not_finite(folder, tm
     with torch.no_grad():
         trainer.learner.model.embedding.weight[5] = float("nan")
     before = {name: value.clone() for name, value in trainer.learner.state_dict().items()}
-    with pytest.raises(RunError, match="update 1; the batch held"):
+    with pytest.raises(RunError, match="update 1; the batch had"):
         trainer._update([(0, 1, collate(trainer.batches.items[:4], "parsing"))])
     assert all(torch.equal(torch.nan_to_num(value), torch.nan_to_num(before[name]))
                for name, value in trainer.learner.state_dict().items())
