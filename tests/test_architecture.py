@@ -48,7 +48,7 @@ STUDENTS_LINES = 1285
 OPEN_TO_ALL = {"types", "shapes", "trees", "files", "run_format", "user_code", "lazy"}
 MOST_LINES = 410
 MOST_CODE = 10_994  # lines of the whole package without miniworld and the lab: may fall, not rise
-MOST_CODE_OF_LAB = 4_500  # solutions, laws and faults counted
+MOST_CODE_OF_LAB = 6_500  # solutions, laws and faults counted
 
 
 def part_of(path: Path) -> str:

@@ -81,4 +81,51 @@ SEARCH = Assignment(
     ),
     experiment=20, questions=15, notes=("003", "004"))
 
-ASSIGNMENTS: tuple[Assignment, ...] = (LOSSES, ATTENTION, POSITIONS, NORMS, BLOCKS, FORCING, SEARCH)
+PARALLEL = Assignment(
+    8, "parallel", "All symbols at once", "非自回归生成",
+    parts=(
+        Part("lengths", ("likeliest_lengths",), 10),
+        Part("cut", ("cut_at_end",), 10),
+        Part("collapse", ("collapse",), 15),
+        Part("hide", ("hide",), 25),
+    ),
+    experiment=25, questions=15, notes=("003",))
+
+STRUCTURES = Assignment(
+    9, "structures", "Trees and sets of labels", "树与标签集合",
+    parts=(
+        Part("tree", ("linearise", "parse"), 25),
+        Part("automaton", ("start", "allowed", "advance"), 30),
+        Part("labels", ("allowed_labels", "set_loss", "micro_macro_f1"), 20),
+    ),
+    experiment=15, questions=10, notes=("003",))
+
+SPEECH = Assignment(
+    10, "speech", "Speech and CTC", "语音与 CTC",
+    parts=(
+        Part("log_mel", ("log_mel",), 20, forbidden=("torch.stft", "torch.Tensor.stft")),
+        Part("spec_augment", ("spec_augment",), 10),
+        Part("ctc", ("ctc_loss",), 30, forbidden=(f"{_F}.ctc_loss", "torch.ctc_loss", f"{_NN}.CTCLoss")),
+    ),
+    experiment=25, questions=15, notes=("003",), extra="speech")
+
+GPT = Assignment(
+    11, "gpt", "Pre-training a decoder", "预训练：GPT",
+    parts=(
+        Part("language_loss", ("language_loss",), 25, forbidden=_CROSS_ENTROPY),
+        Part("layout", ("layout",), 20),
+        Part("fine_tuning", ("fine_tuning_loss",), 10),
+    ),
+    experiment=25, questions=20, notes=("001",))
+
+STUDY = Assignment(
+    12, "study", "A study", "一项对照研究",
+    parts=(
+        Part("interval", ("mean_interval",), 15),
+        Part("bootstrap", ("bootstrap",), 15),
+        Part("paired", ("paired_p",), 15),
+    ),
+    experiment=30, questions=25, notes=("003",))
+
+ASSIGNMENTS: tuple[Assignment, ...] = (
+    LOSSES, ATTENTION, POSITIONS, NORMS, BLOCKS, FORCING, SEARCH, PARALLEL, STRUCTURES, SPEECH, GPT, STUDY)
