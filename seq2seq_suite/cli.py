@@ -339,6 +339,20 @@ def score(
         print(found.signature)
 
 
+@app.command(add_help_option=False, context_settings={"allow_extra_args": True, "ignore_unknown_options": True,
+                                                      "help_option_names": []})
+def lab(context: typer.Context) -> None:
+    """A course of assignments with an autograder.
+
+    \b
+    Example:
+      python -m seq2seq_suite lab --help
+    """
+    from seq2seq_suite.lab import cli
+
+    cli.main(context.args, f"{PROGRAM} lab")
+
+
 def _compare(directories: Sequence[Path], *, split: str, measure: bool, html: Path | None = None,
              table: Path | None = None, json: Path | None = None) -> None:
     from seq2seq_suite.experiments.compare import compare_runs

@@ -13,7 +13,7 @@ from seq2seq_suite.report import tables
 from seq2seq_suite.types import DataError
 
 ROOT = Path(__file__).resolve().parents[1]
-VERBS = ("run", "sweep", "evaluate", "predict", "compare", "distill", "check", "score")
+VERBS = ("run", "sweep", "evaluate", "predict", "compare", "distill", "check", "score", "lab")
 
 
 @pytest.fixture(autouse=True)

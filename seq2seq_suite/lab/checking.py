@@ -44,17 +44,29 @@ class InProcess:
         return lambda *arguments, **options: self.call(name, *arguments, **options)
 
 
+@dataclass(frozen=True)
+class Asked:
+    """A call that a law made."""
+
+    name: str
+    arguments: Sequence[Any]
+    gradient: Sequence[int] = ()
+    cotangent: Tensor | None = None
+
+
 class Recorded:
     """A student whose answers are kept, to be compared with those of others."""
 
     def __init__(self, student: Student):
         self._student = student
         self.answers: list[Any] = []
+        self.asked: Asked | None = None  # last
 
-    def call(self, function: str, *arguments: Any, **options: Any) -> Any:
+    def call(self, name: str, *arguments: Any, **options: Any) -> Any:
         """As `Student.call`."""
+        self.asked = Asked(name, arguments, **options)
         try:
-            found = self._student.call(function, *arguments, **options)
+            found = self._student.call(name, *arguments, **options)
         except Failed as failed:
             self.answers.append(failed)
             raise
@@ -68,11 +80,12 @@ class Recorded:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a law said, and what the student answered on the way to it."""
+    """What a law said; what it last asked, and all that the student answered."""
 
     law: Law
     broken: Broken | None = None
     answers: list[Any] = field(default_factory=list, repr=False)
+    asked: Asked | None = field(default=None, repr=False)
 
     @property
     def holds(self) -> bool:
@@ -99,12 +112,12 @@ def judge(law: Law, student: Student, seed: int) -> Verdict:
         try:
             law(kept)
         except Broken as broken:
-            return Verdict(law, broken, kept.answers)
+            return Verdict(law, broken, kept.answers, kept.asked)
         except Exception as error:  # an answer of a form that the law does not foresee, such as None for a pair
             said = f"{type(error).__name__}: {error}"
             return Verdict(law, Broken(f"your answer has another form than the docstring says ({said})",
-                                       f"返回值的形式与说明不符（{said}）"), kept.answers)
-    return Verdict(law, None, kept.answers)
+                                       f"返回值的形式与说明不符（{said}）"), kept.answers, kept.asked)
+    return Verdict(law, None, kept.answers, kept.asked)
 
 
 def points(part: Part, verdicts: Iterable[Verdict]) -> float:

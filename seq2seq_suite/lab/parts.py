@@ -44,8 +44,8 @@ class Checked:
     @property
     def begun(self) -> bool:
         """Whether any function was written."""
-        return bool(self.refused) or not self.verdicts or any(
-            not isinstance(verdict.broken, Failed) or verdict.broken.begun for verdict in self.verdicts)
+        answers = [answer for verdict in self.verdicts for answer in verdict.answers]
+        return bool(self.refused) or any(not isinstance(one, Failed) or one.begun for one in answers)
 
 
 def check_part(assignment: Assignment, part: Part, files: Mapping[str, str], workers: Workers, seed: int) -> Checked:

@@ -9,24 +9,20 @@ import re
 import signal
 import socket
 import subprocess
-import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
 from seq2seq_suite.lab import wire
 from seq2seq_suite.lab.assignment import Failed
+from seq2seq_suite.lab.launch import FORKS, Launched, launch
 
 SECONDS = 5.0  # of a law
 _PATIENCE = 1.0  # seconds that a worker may be late with saying that it is late
-WORKER = Path(__file__).with_name("worker.py")
-FORKS = hasattr(os, "fork") and hasattr(socket, "send_fds")
 
 
 class Remote:
@@ -115,10 +111,8 @@ def _in_words(failed: Failed, seconds: float) -> Failed:
 class Workers:
     """One process with torch that is forked for each law; where there is no fork, a process for each law."""
 
-    def __init__(self, *, fork: bool = FORKS):
-        self._fork = fork
-        self._server: subprocess.Popen[bytes] | None = None
-        self._folder = tempfile.TemporaryDirectory(prefix="lab-", ignore_cleanup_errors=True)
+    def __init__(self, launched: Launched | None = None, *, fork: bool = FORKS):
+        self._fork, self._launched = fork, launched
         self.holds: list[str] = []  # what is guaranteed, in words
 
     def __enter__(self) -> Workers:
@@ -129,30 +123,21 @@ class Workers:
 
     def start(self) -> None:
         """Start the process where none runs; returns once it has imported torch."""
-        if not self._fork or (self._server is not None and self._server.poll() is None):
+        if not self._fork:
             return
-        self._control, theirs = socket.socketpair()
-        with theirs:
-            self._server = self._process([str(theirs.fileno())], pass_fds=[theirs.fileno()],
-                                         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-        self._control.settimeout(120)
-        self.holds = [one for one in wire.unpack(_exactly(self._control))["holds"] if one]
+        if self._launched is not None and not self._launched.runs:
+            self.close()
+        if self._launched is None:
+            self._launched = Launched()
+        if not self.holds:
+            found = wire.unpack(_exactly(self._launched.control))["holds"]
+            self.holds = [one for one in found if one] or ["time limit"]
 
     def close(self) -> None:
         """End the process."""
-        if self._server is not None:
-            self._control.close()
-            self._server.kill()
-            self._server.wait()
-            self._server = None
-        self._folder.cleanup()
-
-    def _process(self, arguments: list[str], **streams: Any) -> subprocess.Popen[bytes]:
-        environment = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT", "LANG") if name in os.environ}
-        environment |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "",
-                        "HOME": self._folder.name}
-        return subprocess.Popen([sys.executable, "-I", str(WORKER), *arguments], env=environment,
-                                cwd=self._folder.name, stderr=subprocess.DEVNULL, **streams)
+        if self._launched is not None:
+            self._launched.close()
+        self._launched, self.holds = None, []
 
     @contextmanager
     def student(self, seconds: float = SECONDS) -> Any:
@@ -169,10 +154,10 @@ class Workers:
             os.set_blocking(descriptor, False)
         number = 0
         try:
-            socket.send_fds(self._control, [f"{seconds:6.2f}".encode()], [theirs.fileno(), said])
+            socket.send_fds(self._launched.control, [f"{seconds:6.2f}".encode()], [theirs.fileno(), said])
             theirs.close()
             os.close(said)
-            number = int(_exactly(self._control)(10))
+            number = int(_exactly(self._launched.control)(10))
             end = time.monotonic() + seconds + _PATIENCE
             text = bytearray()
 
@@ -192,7 +177,7 @@ class Workers:
 
     @contextmanager
     def _alone(self, seconds: float) -> Any:
-        process = self._process([], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        folder, process = launch([], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         timer = threading.Timer(60, process.kill)  # importing torch may take long
         late = threading.Event()
 
@@ -224,6 +209,7 @@ class Workers:
             process.kill()
             with contextlib.suppress(OSError, io.UnsupportedOperation):
                 process.communicate()
+            folder.cleanup()
 
 
 def _exactly(channel: socket.socket, end: float = 0.0) -> Callable[[int], bytes]:
