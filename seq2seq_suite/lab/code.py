@@ -7,16 +7,15 @@ import sys
 import types
 from collections import Counter
 from collections.abc import Callable, Iterable
-from functools import cache
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from seq2seq_suite.lab.folder import GIVEN
+from seq2seq_suite.lab.given import sources
 from seq2seq_suite.lab.plug import counted
 from seq2seq_suite.types import ConfigError
 from seq2seq_suite.user_code import line_of
-
-REFERENCES = Path(__file__).parent / "solutions"
 
 
 def written(folder: Path) -> dict[str, Path]:
@@ -27,6 +26,8 @@ def written(folder: Path) -> dict[str, Path]:
     """
     found = {}
     for file in sorted(folder.glob("*.py")):
+        if file.stem == GIVEN:
+            continue
         try:
             tree = ast.parse(file.read_text(encoding="utf-8"))
         except (SyntaxError, UnicodeDecodeError, ValueError) as error:
@@ -40,13 +41,6 @@ def written(folder: Path) -> dict[str, Path]:
 def _is_starter(node: ast.stmt) -> bool:
     last = node.body[-1] if isinstance(node, ast.FunctionDef) else None
     return isinstance(last, ast.Raise) and last.exc is not None and "NotImplementedError" in ast.unparse(last.exc)
-
-
-@cache
-def references() -> dict[str, Path]:
-    """Every function and class of the references."""
-    return {name: file for folder in sorted(REFERENCES.iterdir()) if folder.is_dir()
-            for name, file in written(folder).items() if file.name != "__init__.py"}
 
 
 class Code:
@@ -72,9 +66,9 @@ class Code:
         """
         if name not in self._functions:
             own = name in self.files
-            file = self.files.get(name) or references().get(name)
+            file = self.files.get(name) or sources().get(name)
             if file is None:
-                raise ConfigError(f"there is no function {name}", expected=f"one of {', '.join(references())}")
+                raise ConfigError(f"there is no function {name}", expected=f"one of {', '.join(sources())}")
             found = getattr(self._module(file), name)
             self._functions[name] = counted(name, found, self.calls) if own and not isinstance(found, type) else found
         return self._functions[name]
@@ -84,7 +78,7 @@ class Code:
         return {name: self.function(name) for name in names if name in self.files}
 
     def _given(self, name: str) -> Callable[..., Any]:
-        if name not in self.files and name not in references():
+        if name not in self.files and name not in sources():
             raise AttributeError(name)
         return self.function(name)
 
@@ -92,10 +86,10 @@ class Code:
         if file not in self._modules:
             module = self._modules[file] = types.ModuleType(f"lab_code_{file.stem}")
             module.__file__ = str(file)
-            given = types.ModuleType("lab_given")
+            given = types.ModuleType(GIVEN)
             given.__getattr__ = self._given
             try:
-                with patch.dict(sys.modules, {"lab_given": given}):
+                with patch.dict(sys.modules, {GIVEN: given}):
                     exec(compile(file.read_text(encoding="utf-8"), str(file), "exec"), vars(module))
             except ConfigError:
                 raise

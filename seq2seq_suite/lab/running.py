@@ -12,68 +12,30 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from zlib import crc32
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel
 
-from seq2seq_suite import __version__, config_file
+from seq2seq_suite import __version__
 from seq2seq_suite.config import Config
 from seq2seq_suite.experiments import verbs
 from seq2seq_suite.files import atomic_write_text, to_json
 from seq2seq_suite.lab.code import Code
+from seq2seq_suite.lab.experiment import SPLIT, Experiment, Plan, read_experiment, search_settings
 from seq2seq_suite.lab.plug import SLOTS, plugged
-from seq2seq_suite.library import overrides
 from seq2seq_suite.report.tables import aligned, figure
 from seq2seq_suite.training.evaluate import evaluate_splits
-from seq2seq_suite.training.records import read_provenance, read_record, read_summary, shaped
+from seq2seq_suite.training.records import read_provenance, read_record, read_summary
 from seq2seq_suite.training.run_directory import RunDirectory
-from seq2seq_suite.types import ConfigError, DataError, RunError, UserError
+from seq2seq_suite.types import ConfigError, RunError, UserError
 
-EXPERIMENTS = Path(__file__).parent / "experiments"
-RECORD, SPLIT = "lab.json", "validation"
+RECORD = "lab.json"
 COMPARED = 20  # first losses, against the suite's own
 # Two right ways to compute differ by 1e-7 after an update; of it Muon, which rounds to bfloat16, makes up to 1e-4 in
 # 20 (measured).
 SAME = 1e-3
-# What all experiments have in common: nothing that depends on the machine or the clock.
-COMMON: dict[str, Any] = {
-    "device": "cpu", "kernels": "fast", "training.threads": 1, "training.precision": "float32",
-    "training.ema_decay": 0.0, "training.max_minutes": float("inf"),
-    "training.log_every": 1, "training.validate_every": 10**6, "training.save_every": 10**6,
-    "training.validate_examples": 20, "data.test_splits": [SPLIT]}
-
 Say = Callable[[str], object]
-
-
-class Question(BaseModel):
-    """A question about the runs; `answer` is an expression, see `answers`."""
-
-    model_config = ConfigDict(extra="forbid")
-    ask: str
-    ask_zh: str = ""
-    answer: str = ""
-    within: float = 0.0
-    choices: list[str] = []
-    points: float = 0.0
-
-
-class _File(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-    base: str | dict[str, Any]
-    settings: dict[str, Any] = {}
-    plug: list[str] = []
-    runs: dict[str, dict[str, Any]]
-    questions: dict[str, Question] = {}
-
-
-class Student(BaseModel):
-    """`lab.yaml`: whose folder it is, and of which assignment."""
-
-    assignment: str
-    student: str
 
 
 class Record(BaseModel):
@@ -88,111 +50,11 @@ class Record(BaseModel):
     commit: str
     config: str
     data: dict[str, str]
+    metrics: str
     losses: list[float]
-    own_losses: list[float] = Field(default=[])
+    own_losses: list[float]
     figures: dict[str, float]
     seconds: float
-
-
-@dataclass(frozen=True)
-class Plan:
-    """One run of an experiment.
-
-    Args:
-        config: what is trained, or with what is searched.
-        plug: slots for the student's functions.
-        source: the run whose weights search; empty for one that is trained.
-        sentences: of the validation split; 0 for all.
-    """
-
-    name: str
-    config: Config
-    plug: tuple[str, ...]
-    source: str = ""
-    sentences: int = 0
-
-    def digest(self) -> str:
-        """Of all that the run was told, but for paths."""
-        told = {**self.config.model_dump(mode="json"), "plug": self.plug, "source": self.source, "device": ""}
-        return hashlib.sha256(json.dumps(told, sort_keys=True, default=str).encode()).hexdigest()
-
-
-@dataclass(frozen=True)
-class Experiment:
-    """What an assignment's experiment is, for one student."""
-
-    directory: Path
-    student: Student
-    plans: dict[str, Plan]
-    questions: dict[str, Question]
-
-    def run_directory(self, name: str) -> Path:
-        return self.directory / "runs" / name
-
-
-def seed_of(student: str) -> int:
-    """Each student's own seed.
-
-    >>> seed_of("b10902001")
-    2286
-    """
-    return 1 + crc32(student.encode()) % 9973
-
-
-def student_of(directory: Path) -> Student:
-    """Raises DataError where the folder is none that `lab start` made."""
-    file, place = directory / "lab.yaml", {"expected": "assignment: NAME and student: ID",
-                                           "remedy": "name a folder that `lab start` made"}
-    if not file.is_file():
-        raise DataError("no folder of an assignment: it has no lab.yaml", file=str(directory), **place)
-    given = config_file.parse(file)
-    return shaped({key: str(value) for key, value in given.items()}, Student, file, **place)
-
-
-def read_experiment(directory: Path, *, own: bool = True) -> Experiment:
-    """The experiment of a student's folder.
-
-    Args:
-        directory: with `lab.yaml`.
-        own: by the folder's `experiment.yaml`, if there is one; otherwise as the assignment has it.
-
-    Raises:
-        ConfigError, DataError: a file is missing or wrong.
-    """
-    student = student_of(directory)
-    file = directory / "experiment.yaml"
-    if not own or not file.is_file():
-        file = EXPERIMENTS / f"{student.assignment}.yaml"
-    if not file.is_file():
-        raise DataError(f"the assignment '{student.assignment}' has no experiment", file=str(directory / "lab.yaml"),
-                        expected=f"one of {', '.join(sorted(one.stem for one in EXPERIMENTS.glob('*.yaml')))}")
-    given = shaped(config_file.parse(file), _File, file, remedy="correct it, or copy it again with `lab start`",
-                   expected="base, settings, plug, runs and questions")
-    return Experiment(directory, student, _plans(given, file, seed_of(student.student)), given.questions)
-
-
-def _plans(given: _File, file: Path, seed: int) -> dict[str, Plan]:
-    base = given.base
-    if isinstance(base, str):
-        found = file.parent / base
-        base = config_file.parse(found if found.is_file() else EXPERIMENTS / "base" / base)
-    plans: dict[str, Plan] = {}
-    for name, run in given.runs.items():
-        own = {key: value for key, value in run.items() if key not in ("plug", "from", "sentences")}
-        source = str(run.get("from", ""))
-        if source and source not in plans:
-            raise ConfigError(f"runs.{name}: from: there is no run {source} above it", file=str(file))
-        above = given.runs[source] if source else {}
-        settings = {**COMMON, **given.settings, "seed": seed,
-                    **{key: value for key, value in above.items() if "." in key}, **own}
-        slots = tuple(run.get("plug", given.plug))
-        for slot in slots:
-            if slot not in SLOTS:
-                raise ConfigError(f"plug: {slot} has no place in the core", file=str(file),
-                                  expected=f"one of {', '.join(SLOTS)}")
-        config = config_file.from_mapping(json.loads(json.dumps(base)), overrides(settings))
-        plans[name] = Plan(name, config, slots, source, int(run.get("sentences", 0)))
-    return plans
 
 
 def run(directory: Path, names: Sequence[str] = (), say: Say = print) -> list[Record]:
@@ -227,7 +89,7 @@ def run(directory: Path, names: Sequence[str] = (), say: Say = print) -> list[Re
 
 def _carry_out(experiment: Experiment, plan: Plan, own: list[float], say: Say) -> Record:
     calls: Counter[str] = Counter()
-    code, begun = Code(experiment.directory, calls), time.perf_counter()
+    code, begun = Code(experiment.folder.path, calls), time.perf_counter()
     functions = code.functions(plan.plug)
     missing = [name for name in plan.plug if name not in functions]
     say(f"{plan.name}: {', '.join(functions) or 'nothing'} of yours is plugged in"
@@ -236,7 +98,7 @@ def _carry_out(experiment: Experiment, plan: Plan, own: list[float], say: Say) -
     (directory / RECORD).unlink(missing_ok=True)
     losses: list[float] = []
     tell = _telling(plan, say)
-    with _quiet(functions), plugged(functions):
+    with quiet(functions), plugged(functions):
         if plan.source:
             figures = _search(experiment, plan, directory)
         else:
@@ -247,10 +109,12 @@ def _carry_out(experiment: Experiment, plan: Plan, own: list[float], say: Say) -
     _compare(plan, functions, losses, own, calls, say)
     trained = experiment.run_directory(plan.source) if plan.source else directory
     origin = read_provenance(trained)
+    folder = experiment.folder
     record = Record(
-        **experiment.student.model_dump(), seed=plan.config.seed, files=_digests(code.files.values()),
-        calls={name: calls[name] for name in functions}, suite=__version__, commit=origin.commit,
-        config=plan.digest(), data=origin.data, losses=losses, own_losses=own, figures=figures,
+        assignment=folder.assignment, student=folder.student, seed=plan.config.seed, config=plan.digest(),
+        files={file.name: digest_of(file) for file in dict.fromkeys(code.files.values())},
+        calls={name: calls[name] for name in functions}, suite=__version__, commit=origin.commit, data=origin.data,
+        metrics=digest_of(directory / "metrics.jsonl"), losses=losses, own_losses=own, figures=figures,
         seconds=round(time.perf_counter() - begun, 1))
     atomic_write_text(directory / RECORD, to_json(record.model_dump(), indent=1))
     return record
@@ -265,12 +129,11 @@ def _search(experiment: Experiment, plan: Plan, directory: Path) -> dict[str, fl
     source = experiment.run_directory(plan.source)
     if not (source / RECORD).is_file():
         raise ConfigError(f"{plan.name} goes on from {plan.source}, which has not been run",
-                          remedy=f"lab run {experiment.directory} {plan.source} {plan.name}")
+                          remedy=f"lab run {experiment.folder.path} {plan.source} {plan.name}")
     if directory.is_dir():
         shutil.rmtree(directory)
     directory.mkdir(parents=True)
-    loaded = verbs.open_run(source, [f"search={json.dumps(plan.config.search.model_dump(mode='json'))}"],
-                            trust_code=True)
+    loaded = verbs.open_run(source, search_settings(plan), trust_code=True)
     examples = loaded.task.read(SPLIT)[: plan.sentences or None]
     begun = time.perf_counter()
     found = evaluate_splits(RunDirectory(directory), loaded.predictor, {SPLIT: examples})
@@ -283,16 +146,23 @@ class _Enough(Exception):
 
 def first_losses(config: Config, functions: Mapping[str, Callable[..., Any]] | None = None) -> list[float]:
     """The losses of the first updates of a run, with a student's functions or the suite's own."""
+    return beginning(config, functions)[0]
+
+
+def beginning(config: Config, functions: Mapping[str, Callable[..., Any]] | None = None
+              ) -> tuple[list[float], dict[str, str]]:
+    """The first losses, and the hashes of the data that the run reads."""
     losses: list[float] = []
 
     def enough(row: dict[str, Any]) -> None:
         if len(losses) >= COMPARED:
             raise _Enough
 
-    with (tempfile.TemporaryDirectory() as folder, _quiet(functions or {}), plugged(functions or {}),
-          suppress(_Enough)):
-        _train(config, Path(folder) / "run", [_noting(losses), enough])
-    return losses[:COMPARED]
+    with tempfile.TemporaryDirectory() as folder, quiet(functions or {}), plugged(functions or {}):
+        with suppress(_Enough):
+            _train(config, Path(folder) / "run", [_noting(losses), enough])
+        data = read_provenance(Path(folder) / "run").data
+    return losses[:COMPARED], data
 
 
 def _noting(losses: list[float]) -> Callable[[dict[str, Any]], None]:
@@ -303,7 +173,7 @@ def _noting(losses: list[float]) -> Callable[[dict[str, Any]], None]:
 
 
 def _telling(plan: Plan, say: Say) -> Callable[[dict[str, Any]], None]:
-    most, shown_on = plan.config.training.max_updates, sys.stdout  # which `_quiet` takes away meanwhile
+    most, shown_on = plan.config.training.max_updates, sys.stdout  # which `quiet` takes away meanwhile
 
     def tell(row: dict[str, Any]) -> None:
         if row["split"] == "train" and row["update"] % 50 == 0:
@@ -314,7 +184,7 @@ def _telling(plan: Plan, say: Say) -> Callable[[dict[str, Any]], None]:
 
 
 @contextmanager
-def _quiet(functions: Mapping[str, Any]) -> Iterator[None]:
+def quiet(functions: Mapping[str, Any]) -> Iterator[None]:
     """Nothing of the suite's own output; raises RunError for what a student's functions may make the suite raise."""
     kept = io.StringIO()
     try:
@@ -355,8 +225,9 @@ def farthest(losses: Sequence[float], others: Sequence[float]) -> float:
                default=0.0)
 
 
-def _digests(files: Sequence[Path] | Any) -> dict[str, str]:
-    return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in dict.fromkeys(files)}
+def digest_of(file: Path) -> str:
+    """The SHA-256 of a file, empty where there is none."""
+    return hashlib.sha256(file.read_bytes()).hexdigest() if file.is_file() else ""
 
 
 def _table(plans: Sequence[Plan], records: Sequence[Record]) -> str:

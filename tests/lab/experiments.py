@@ -8,7 +8,7 @@ from typing import Any
 
 from seq2seq_suite import config_file
 from seq2seq_suite.config import Config
-from seq2seq_suite.lab.running import COMMON
+from seq2seq_suite.lab.experiment import COMMON
 from seq2seq_suite.library import overrides
 
 TINY: dict[str, Any] = {

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from seq2seq_suite import kernels
-from seq2seq_suite.lab.code import Code, references
+from seq2seq_suite.lab.code import Code
+from seq2seq_suite.lab.given import sources
 from seq2seq_suite.lab.plug import PACKAGE, SLOTS, owner_of, plugged
 from seq2seq_suite.lab.running import COMPARED, farthest, first_losses
 from seq2seq_suite.types import ConfigError
@@ -42,7 +43,7 @@ BUGS = {
 def edited(tmp_path_factory):
     """Makes a folder with a slot's reference, or with a text in place of another in it."""
     def make(slot: str, *edit: str) -> Path:
-        file, folder = references()[slot], tmp_path_factory.mktemp(slot)
+        file, folder = sources()[slot], tmp_path_factory.mktemp(slot)
         text = file.read_text(encoding="utf-8")
         if edit:
             assert text.count(edit[0]) >= 1, f"{slot}: the edit does not fit the reference any more"
@@ -65,7 +66,7 @@ def difference(slot: str, folder: Path, settings: dict) -> tuple[float, Counter]
     return farthest(losses, own), calls
 
 
-known = pytest.mark.parametrize("slot", [name for name in BUGS if name in references()])
+known = pytest.mark.parametrize("slot", [name for name in BUGS if name in sources()])
 
 
 @known
@@ -75,7 +76,7 @@ def test_the_reference_gives_the_losses_of_the_suite_and_is_called_at_every_upda
     assert calls[slot] >= (1 if SLOTS[slot].when == "build" else COMPARED)
 
 
-@pytest.mark.parametrize("slot", [name for name, (_, edit) in BUGS.items() if edit and name in references()])
+@pytest.mark.parametrize("slot", [name for name, (_, edit) in BUGS.items() if edit and name in sources()])
 def test_a_planted_bug_shows_in_the_first_losses(slot, edited):
     settings, edit = BUGS[slot]
     assert difference(slot, edited(slot, *edit), settings)[0] > 1e-4

@@ -1,0 +1,150 @@
+"""What an experiment says: its runs, what is plugged into them, and its questions."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from seq2seq_suite import config_file
+from seq2seq_suite.config import Config
+from seq2seq_suite.lab.folder import Folder
+from seq2seq_suite.lab.plug import SLOTS
+from seq2seq_suite.library import overrides
+from seq2seq_suite.training.records import shaped
+from seq2seq_suite.types import ConfigError, DataError
+
+EXPERIMENTS = Path(__file__).parent / "experiments"
+SPLIT = "validation"
+# What all experiments have in common: nothing that depends on the machine or the clock.
+COMMON: dict[str, Any] = {
+    "device": "cpu", "kernels": "fast", "training.threads": 1, "training.precision": "float32",
+    "training.ema_decay": 0.0, "training.max_minutes": float("inf"),
+    "training.log_every": 1, "training.validate_every": 10**6, "training.save_every": 10**6,
+    "training.validate_examples": 20, "data.test_splits": [SPLIT]}
+
+
+class Question(BaseModel):
+    """A question about the runs; `answer` is an expression, see `answers`."""
+
+    model_config = ConfigDict(extra="forbid")
+    ask: str
+    ask_zh: str = ""
+    answer: str = ""
+    within: float = 0.0
+    choices: list[str] = []
+    points: float = 0.0
+
+
+class File(BaseModel):
+    """`experiment.yaml`.
+
+    Args:
+        base: a YAML of `experiments/base`, or beside the file, or what would stand in it.
+        settings: of all runs, on top of it and of `COMMON`.
+        plug: slots for the student's functions.
+        runs: name -> settings of its own; `plug`; and for a run that only searches `from`, the run whose weights it
+            takes, and `sentences` of the validation split.
+        points: of the runs together; questions have their own.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+    base: str | dict[str, Any]
+    settings: dict[str, Any] = {}
+    plug: list[str] = []
+    points: float = 0.0
+    runs: dict[str, dict[str, Any]]
+    questions: dict[str, Question] = {}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One run of an experiment.
+
+    Args:
+        config: what is trained, or with what is searched.
+        plug: slots for the student's functions.
+        source: the run whose weights search; empty for one that is trained.
+        sentences: of the validation split; 0 for all.
+    """
+
+    name: str
+    config: Config
+    plug: tuple[str, ...]
+    source: str = ""
+    sentences: int = 0
+
+    def digest(self) -> str:
+        """Of all that the run was told, but for paths."""
+        told = {**self.config.model_dump(mode="json"), "plug": self.plug, "source": self.source, "device": ""}
+        return hashlib.sha256(json.dumps(told, sort_keys=True, default=str).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What an assignment's experiment is, for one student."""
+
+    folder: Folder
+    file: Path
+    plans: dict[str, Plan]
+    given: File
+
+    def run_directory(self, name: str) -> Path:
+        """Where a run is or will be."""
+        return self.folder.path / "runs" / name
+
+
+def read_experiment(directory: Path, *, own: bool = True, file: Path | None = None) -> Experiment:
+    """The experiment of a student's folder.
+
+    Args:
+        directory: with `lab.yaml`.
+        own: by the folder's `experiment.yaml`, if there is one; otherwise as the assignment has it.
+        file: in place of either.
+
+    Raises:
+        ConfigError, DataError: a file is missing or wrong.
+    """
+    folder = Folder.read(directory)
+    file = file or directory / "experiment.yaml"
+    if (not own and file.parent == directory) or not file.is_file():
+        file = EXPERIMENTS / f"{folder.assignment}.yaml"
+    if not file.is_file():
+        raise DataError(f"the assignment '{folder.assignment}' has no experiment", file=str(directory / "lab.yaml"),
+                        expected=f"one of {', '.join(sorted(one.stem for one in EXPERIMENTS.glob('*.yaml')))}")
+    given = shaped(config_file.parse(file), File, file, remedy="correct it, or copy it again with `lab start`",
+                   expected="base, settings, plug, runs and questions")
+    return Experiment(folder, file, _plans(given, file, folder.seed), given)
+
+
+def _plans(given: File, file: Path, seed: int) -> dict[str, Plan]:
+    base = given.base
+    if isinstance(base, str):
+        found = file.parent / base
+        base = config_file.parse(found if found.is_file() else EXPERIMENTS / "base" / base)
+    plans: dict[str, Plan] = {}
+    for name, run in given.runs.items():
+        own = {key: value for key, value in run.items() if key not in ("plug", "from", "sentences")}
+        source = str(run.get("from", ""))
+        if source and source not in plans:
+            raise ConfigError(f"runs.{name}: from: there is no run {source} above it", file=str(file))
+        above = given.runs[source] if source else {}
+        settings = {**COMMON, **given.settings, "seed": seed,
+                    **{key: value for key, value in above.items() if "." in key}, **own}
+        slots = tuple(run.get("plug", given.plug))
+        for slot in slots:
+            if slot not in SLOTS:
+                raise ConfigError(f"plug: {slot} has no place in the core", file=str(file),
+                                  expected=f"one of {', '.join(SLOTS)}")
+        config = config_file.from_mapping(json.loads(json.dumps(base)), overrides(settings))
+        plans[name] = Plan(name, config, slots, source, int(run.get("sentences", 0)))
+    return plans
+
+
+def search_settings(plan: Plan) -> list[str]:
+    """What a run that only searches changes in the configuration of the run whose weights it takes."""
+    return [f"search={json.dumps(plan.config.search.model_dump(mode='json'))}"] if plan.source else []

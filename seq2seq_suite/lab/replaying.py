@@ -1,0 +1,46 @@
+"""The process in which a submission computes: its first losses once more, and what its weights predict.
+
+`python -m seq2seq_suite.lab.replaying ANSWER` reads a request from standard input and writes the answer, both JSON. It
+is given sentences, never what is right for them.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from seq2seq_suite.lab.code import Code
+from seq2seq_suite.lab.experiment import read_experiment, search_settings
+from seq2seq_suite.lab.plug import plugged
+from seq2seq_suite.lab.running import beginning, quiet
+from seq2seq_suite.library import Run
+from seq2seq_suite.types import RunError, UserError
+
+
+def answer(directory: Path, file: Path, name: str, fresh: list[str], own: list[str]) -> dict[str, Any]:
+    """Losses and data hashes of a run's first updates, unless it only searches; predictions for sentences."""
+    experiment = read_experiment(directory, file=file)
+    plan = experiment.plans[name]
+    functions = Code(directory).functions(plan.plug)
+    losses, data = ([], {}) if plan.source else beginning(plan.config, functions)
+    with quiet(functions), plugged(functions):
+        run = Run(experiment.run_directory(plan.source or name), settings=search_settings(plan), trust_code=True)
+        texts = [one.text for one in run.predict([*own, *fresh])]
+    return {"losses": losses, "data": data, "again": texts[: len(own)], "fresh": texts[len(own) :]}
+
+
+def main() -> None:
+    """Answer the request."""
+    request, file = json.load(sys.stdin), Path(sys.argv[1])
+    try:
+        found = answer(Path(request["directory"]), Path(request["file"]), request["run"], request["fresh"],
+                       request["own"])
+    except (UserError, RunError) as error:
+        found = {"error": str(error)}
+    file.write_text(json.dumps(found), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,225 @@
+"""Whether a student's runs are what they say: replayed, predicted with anew, and scored where his code never is."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import yaml
+
+from seq2seq_suite import config_file
+from seq2seq_suite.data.sources import EMBEDDED, read_rows
+from seq2seq_suite.files import read_json
+from seq2seq_suite.files import read_rows as read_lines
+from seq2seq_suite.lab.experiment import SPLIT, Experiment, Plan
+from seq2seq_suite.lab.plug import SLOTS
+from seq2seq_suite.lab.running import COMPARED, RECORD, SAME, Record, digest_of, farthest, read_lab_record
+from seq2seq_suite.metrics.significance import FORMULAS, interval
+from seq2seq_suite.tasks import open_task
+from seq2seq_suite.tasks.base import Task
+from seq2seq_suite.types import DataError, Example, UserError
+from seq2seq_suite.user_code import is_code
+
+FRESH, DRAWN_FROM = 200, 700  # sentences that a run must do as well on, drawn out of so many
+AGAIN, AS_BEFORE = 40, 0.9  # sentences of the run's own that its weights write again, and the share that must agree
+SECONDS = 240
+_CHILD = Path(__file__).with_name("replaying.py")
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run that was looked at.
+
+    Args:
+        record: what it says of itself, None where there is nothing.
+        problem: why it is refused; empty for an honest run.
+        got, expected: the figure claimed and the interval that it must lie in, where it came to that.
+        says: what was found of an honest run.
+        share: of its points: of what should be plugged in, how much is the student's; half where it is not right.
+    """
+
+    record: Record | None
+    problem: str = ""
+    got: str = ""
+    expected: str = ""
+    says: str = ""
+    share: float = 0.0
+
+
+Replay = Callable[[Experiment, Plan, Sequence[str], Sequence[str]], dict[str, Any]]
+
+
+class Refused(Exception):
+    """A check failed."""
+
+
+def verify(experiment: Experiment, seed: int, replay: Replay | None = None) -> dict[str, Run]:
+    """Look at every run of an experiment: student, seed, configuration, data, losses, weights, figures.
+
+    Args:
+        experiment: as the assignment has it, not the student's copy.
+        seed: draws the fresh sentences.
+        replay: lets the student's code compute, in a process of its own.
+    """
+    found: dict[str, Run] = {}
+    for name, plan in experiment.plans.items():
+        record = None
+        try:
+            if plan.source and found[plan.source].problem:
+                raise Refused(f"it goes on from {plan.source}, which is refused")
+            record = _record(experiment, plan)
+            found[name] = _look(experiment, plan, record, seed, replay or in_child)
+        except Refused as refused:
+            found[name] = Run(record, str(refused))
+        except (UserError, OSError, ValueError, KeyError, TypeError) as error:
+            found[name] = Run(record, f"it cannot be read: {getattr(error, 'got', error)}")
+    return found
+
+
+def _record(experiment: Experiment, plan: Plan) -> Record:
+    if not (experiment.run_directory(plan.name) / RECORD).is_file():
+        raise Refused("not run")
+    return read_lab_record(experiment.run_directory(plan.name))
+
+
+def _look(experiment: Experiment, plan: Plan, record: Record, seed: int, replay: Replay) -> Run:
+    folder, directory = experiment.folder, experiment.run_directory(plan.name)
+    if (record.assignment, record.student) != (folder.assignment, folder.student):
+        raise Refused(f"student: it is a run of {record.student}, assignment {record.assignment}")
+    if record.seed != folder.seed:
+        raise Refused(f"seed: it was trained with {record.seed}, the seed of {folder.student} is {folder.seed}")
+    if record.config != plan.digest():
+        raise Refused("configuration: it is not the experiment's")
+    if not plan.source:
+        _look_at_configuration(directory, plan)
+        if record.metrics != digest_of(directory / "metrics.jsonl") or _losses(directory) != record.losses:
+            raise Refused("metrics: metrics.jsonl is not what the run wrote")
+    task = open_task(plan.config.task, plan.config)
+    own, written = _own_predictions(task, directory, plan)
+    claimed = record.figures.get(task.primary_metric, float("nan"))
+    figure = _scored(task, written, own).figures[task.primary_metric]
+    if not abs(figure - claimed) <= 0.01:
+        raise Refused(f"figures: {task.primary_metric} {claimed:.2f} is claimed, its predictions have {figure:.2f}")
+    fresh = _fresh(task, seed)
+    answer = replay(experiment, plan, [task.source.to_text(one.source) for one in fresh],
+                    [task.source.to_text(one.source) for one in own[:AGAIN]])
+    _look_at_replay(plan, record, answer)
+    agreeing = sum(one == other for one, other in zip(answer["again"], written, strict=False)) / len(answer["again"])
+    if agreeing < AS_BEFORE:
+        raise Refused(f"weights: they write {100 * agreeing:.0f} % of the first predictions as the run has them")
+    return _on_fresh(task, record, claimed, fresh, answer["fresh"], plan, answer["losses"])
+
+
+def _look_at_configuration(directory: Path, plan: Plan) -> None:
+    """The run's file, read as plain data: to check it as a configuration could run code that it names."""
+    told, expected = (yaml.safe_load(text) for text in (
+        (directory / "config.yaml").read_text(encoding="utf-8"), config_file.dump(plan.config)))
+    different = [key for key in expected if key != "task" and told.get(key) != expected[key]]
+    if different or (told["task"] != expected["task"] and not is_code(told["task"])):
+        raise Refused(f"configuration: {(different or ['task'])[0]} is not the experiment's")
+
+
+def _losses(directory: Path) -> list[float]:
+    rows = [row for _, row in read_lines(directory / "metrics.jsonl") if row and row.get("split") == "train"]
+    return [sum(value for name, value in row.items() if name.startswith("loss_")) for row in rows[:COMPARED]]
+
+
+def _look_at_replay(plan: Plan, record: Record, answer: dict[str, Any]) -> None:
+    if plan.source:
+        return
+    if answer["data"] != record.data:
+        split = next(name for name in answer["data"] if answer["data"][name] != record.data.get(name))
+        raise Refused(f"data: its split {split} is not the experiment's")
+    if not (apart := farthest(answer["losses"], record.losses)) <= SAME:
+        raise Refused(f"replay: the first {COMPARED} losses of the code handed in differ by {apart:.1e}")
+
+
+def _own_predictions(task: Task, directory: Path, plan: Plan) -> tuple[list[Example], list[str]]:
+    """The validation sentences with their right answers, from the suite; and what the run wrote for them."""
+    examples = task.read(SPLIT)[: plan.sentences or None]
+    rows = [row for _, row in read_lines(directory / "predictions" / f"{SPLIT}.jsonl") if row]
+    written = [str(row["prediction"]) for row in rows]
+    if len(written) != len(examples):
+        raise Refused(f"predictions: there are {len(written)} of {len(examples)}")
+    return examples, written
+
+
+def _fresh(task: Task, seed: int) -> list[Example]:
+    """Sentences that no run has seen, drawn by the teacher's seed."""
+    rows = list(read_rows(EMBEDDED, "test", splits={}, subset=task.data.subset or task.view, size=DRAWN_FROM))
+    examples = [task.example(row) for row in Random(seed).sample(rows, FRESH)]
+    return [one for one in examples if one is not None]
+
+
+def _scored(task: Task, texts: Sequence[str], examples: Sequence[Example]) -> Any:
+    def value(text: str) -> Any:
+        with contextlib.suppress(DataError):
+            return task.target.from_line(text, {"file": "prediction", "line": 0}) if text else None
+
+    return task.score([value(text) for text in texts], [one.reference for one in examples])
+
+
+def _on_fresh(task: Task, record: Record, claimed: float, fresh: Sequence[Example], texts: Sequence[str], plan: Plan,
+              losses: Sequence[float]) -> Run:
+    """Whether the claimed figure fits what the weights reach on fresh sentences: the 95 % interval there, and
+    once and a half of it more for the chance in the claim.
+    """
+    score = _scored(task, [str(text) for text in texts], fresh)
+    found = interval(np.array(score.counts, dtype=float), FORMULAS[score.formula])
+    low, high = (found.figure + 2.5 * (end - found.figure) for end in (found.low, found.high))
+    expected = f"{low:.1f} to {high:.1f}"
+    if not low - 0.5 <= claimed <= high + 0.5:
+        return Run(record, f"figures: {task.primary_metric} {claimed:.2f} is claimed, on fresh sentences the weights "
+                           f"have {found.figure:.2f}", f"{claimed:.2f}", expected)
+    says = f"{task.primary_metric} {claimed:.2f}, on {len(fresh)} fresh sentences {found.figure:.2f}"
+    idle = [name for name in plan.plug if not record.calls.get(name)]
+    if idle:
+        says += f"; not yours, or never called: {', '.join(idle)}"
+    share = 1.0 - len(idle) / max(1, len(plan.plug))
+    if not plan.source and all(SLOTS[name].alike for name in plan.plug):
+        apart = farthest(losses, record.own_losses)
+        says += f"; from the suite's own losses {apart:.1e}"
+        share *= 1.0 if apart <= SAME else 0.5
+    return Run(record, "", f"{claimed:.2f}", expected, says, share)
+
+
+def in_child(experiment: Experiment, plan: Plan, fresh: Sequence[str], own: Sequence[str]) -> dict[str, Any]:
+    """Replay and predict in another process, which is given sentences without their answers.
+
+    Raises:
+        Refused: the student's code fails, or takes too long.
+    """
+    request = {"directory": str(experiment.folder.path.resolve()), "file": str(experiment.file),
+               "run": plan.name, "fresh": list(fresh), "own": list(own)}
+    with tempfile.TemporaryDirectory() as folder:
+        answer = Path(folder) / "answer.json"
+        environment = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT", "LANG", "HOME", "TMPDIR", "PYTHONPATH",
+                                                           "XDG_CACHE_HOME") if name in os.environ}
+        environment |= {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", "HF_HUB_OFFLINE": "1"}
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, [
+            str(Path(__file__).parents[2]), environment.get("PYTHONPATH", "")]))
+        try:
+            ended = subprocess.run([sys.executable, "-m", "seq2seq_suite.lab.replaying", str(answer)], cwd=folder,
+                                   input=json.dumps(request), text=True, env=environment, timeout=SECONDS,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False)
+        except subprocess.TimeoutExpired:
+            raise Refused(f"replay: no answer in {SECONDS} s") from None
+        if not answer.is_file():
+            last = (ended.stderr.strip().splitlines() or ["it ended without a word"])[-1]
+            raise Refused(f"replay: the code handed in fails: {last[:200]}")
+        found = read_json(answer)
+    if "error" in found:
+        raise Refused(f"replay: {str(found['error']).splitlines()[0][:300]}")
+    if len(found["fresh"]) != len(fresh) or len(found["again"]) != len(own):
+        raise Refused("replay: predictions are missing")
+    return found

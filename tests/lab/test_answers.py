@@ -1,0 +1,147 @@
+"""Runs that are honest are accepted, others are not; and questions are answered by the runs."""
+
+import json
+import shutil
+
+import pytest
+
+from seq2seq_suite.lab import answers, replaying, verifying
+from seq2seq_suite.lab.experiment import read_experiment
+from seq2seq_suite.lab.running import run
+from seq2seq_suite.types import RunError
+
+
+def here(experiment, plan, fresh, own):
+    """Replays in this process."""
+    try:
+        return replaying.answer(experiment.folder.path, experiment.file, plan.name, list(fresh), list(own))
+    except RunError as error:
+        raise verifying.Refused(f"replay: {error}") from None
+
+
+def verified(folder):
+    return verifying.verify(read_experiment(folder, own=False), 7, here)
+
+
+@pytest.fixture(scope="session")
+def honest(finished):
+    """What was found of a student's runs."""
+    return verified(finished[0])
+
+
+def test_an_honest_run_is_accepted(honest):
+    assert {name: run.problem for name, run in honest.items()} == {"one": "", "again": ""}
+    assert honest["one"].share == honest["again"].share == 1.0
+    assert "fresh sentences" in honest["one"].says and "from the suite's own losses" in honest["one"].says
+
+
+def test_another_process_replays_as_this_one_does(finished):
+    experiment = read_experiment(finished[0], own=False)
+    plan, sentences = experiment.plans["one"], ["the dog sees the cat .", "a bird sings ."]
+    assert verifying.in_child(experiment, plan, sentences, sentences[:1]) == here(
+        experiment, plan, sentences, sentences[:1])
+
+
+def test_what_was_never_run_is_refused_without_a_look_at_the_rest(begun):
+    assert {run.problem for run in verified(begun("max")).values()} == {
+        "not run", "it goes on from one, which is refused"}
+
+
+def test_another_seed_is_refused(handed_in, rewrite):
+    (handed_in / "lab.yaml").write_text("assignment: tiny\nstudent: eve\n")
+    assert verified(handed_in)["one"].problem.startswith("student: it is a run of ada")
+    rewrite(handed_in / "runs" / "one" / "lab.json", student="eve")
+    assert verified(handed_in)["one"].problem.startswith("seed: ")
+
+
+def test_other_settings_are_refused(handed_in):
+    file = handed_in / "runs" / "one" / "config.yaml"
+    file.write_text(file.read_text().replace("max_updates: 60", "max_updates: 3000"))
+    assert verified(handed_in)["one"].problem == "configuration: training is not the experiment's"
+
+
+def test_other_data_are_refused(handed_in, rewrite):
+    rewrite(handed_in / "runs" / "one" / "lab.json", data={"train": "0" * 64, "validation": "0" * 64})
+    assert verified(handed_in)["one"].problem == "data: its split train is not the experiment's"
+
+
+def test_edited_metrics_are_refused(handed_in):
+    file = handed_in / "runs" / "one" / "metrics.jsonl"
+    *rows, last = file.read_text().splitlines()
+    file.write_text("\n".join([*rows, json.dumps({**json.loads(last), "bleu": 99.0})]) + "\n")
+    assert verified(handed_in)["one"].problem.startswith("metrics: ")
+
+
+def test_an_edited_figure_is_refused(handed_in, rewrite):
+    record = json.loads((handed_in / "runs" / "one" / "lab.json").read_text())
+    rewrite(handed_in / "runs" / "one" / "lab.json", figures={**record["figures"], "bleu": 77.0})
+    assert verified(handed_in)["one"].problem.startswith("figures: bleu 77.00 is claimed, its predictions have")
+
+
+def test_right_answers_in_the_place_of_predictions_are_refused(handed_in, rewrite):
+    file = handed_in / "runs" / "one" / "predictions" / "validation.jsonl"
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    file.write_text("".join(json.dumps({**row, "prediction": row["reference"]}) + "\n" for row in rows))
+    record = json.loads((handed_in / "runs" / "one" / "lab.json").read_text())
+    rewrite(handed_in / "runs" / "one" / "lab.json", figures={**record["figures"], "bleu": 100.0})
+    assert verified(handed_in)["one"].problem.startswith("weights: they write")
+
+
+def test_the_weights_of_somebody_else_are_refused(handed_in, begun):
+    other = begun("eve")
+    run(other, ["one"], lambda line: None)
+    place = handed_in / "runs" / "one" / "checkpoints"
+    shutil.rmtree(place)
+    shutil.copytree(other / "runs" / "one" / "checkpoints", place, symlinks=True)
+    assert verified(handed_in)["one"].problem.startswith("weights: they write")
+
+
+def test_other_code_than_that_of_the_run_is_refused(handed_in):
+    text = (handed_in / "attend.py").read_text()
+    (handed_in / "attend.py").write_text(text.replace("math.sqrt(query.size(-1))", "query.size(-1)"))
+    assert verified(handed_in)["one"].problem.startswith("replay: the first 20 losses")
+
+
+def test_code_that_fails_is_named_and_costs_its_own_run(handed_in):
+    (handed_in / "greedy.py").write_text("def greedy(step, state, begin, end, limit):\n    return []\n")
+    found = verified(handed_in)
+    assert not found["one"].problem and found["again"].problem.startswith("replay: with greedy plugged in")
+
+
+def test_what_is_not_run_costs_its_points_and_those_of_its_questions(handed_in, honest):
+    runs = {**honest, "again": verifying.Run(None, "not run")}
+    found = {row.question: row for row in answers.grade(handed_in, 7, check=lambda *_: runs)}
+    assert (found["runs.one"].points, found["runs.again"].points) == (5.0, 0.0)
+    assert found["runs.again"].verdict == "not run" and "a run is refused (again: not run)" in found["alike"].verdict
+
+
+def test_each_answer_is_computed_again(handed_in, honest):
+    figure = json.loads((handed_in / "runs" / "one" / "lab.json").read_text())["figures"]["bleu"]
+    for text, points in ((f"figure: {figure:.2f}\nalike: 100\nwhich: Dot  Product\nwhy: since\n", [3, 2, 1, 0]),
+                         (f"figure: {figure + 0.1:.2f}\nalike: all\nwhich:\n", [0, 0, 0, 0]),
+                         ("", [0, 0, 0, 0]), ("figure: [", [0, 0, 0, 0]), ("- 3", [0, 0, 0, 0])):
+        (handed_in / "answers.yaml").write_text(text)
+        found = answers.grade(handed_in, 7, check=lambda *_: honest)
+        assert [row.points for row in found if not row.question.startswith("runs.")] == points
+    assert found[-1].verdict.startswith("manual")
+
+
+def test_the_file_of_answers_begins_empty(finished):
+    text = answers.template(read_experiment(finished[0]))
+    assert "# Which? (sum, dot product) [1]\nwhich:\n" in text
+    (finished[0] / "answers.yaml").write_text(text)
+    assert answers.read_answers(finished[0] / "answers.yaml") == {}
+
+
+@pytest.mark.parametrize("expression", [
+    "open('x')", "one.__class__", "().__class__", "lambda: 1", "one.bleu if x else 2",
+    "two.bleu", "one.rouge", "[x for x in (1,)]", "1 +", "a := 1", "f'{one}'"])
+def test_an_expression_may_hold_little(finished, expression):
+    with pytest.raises(ValueError, match=r"not there, or not allowed|no expression"):
+        answers.evaluate(expression, {"one": answers.Measured("one", finished[0], {"bleu": 1.0})})
+
+
+def test_functions_of_expressions():
+    assert answers.evaluate("round(row_entropy(64, scaled=1 > 0) - 3, 1)", {}) == 0.0
+    assert answers.evaluate("gradient_at([20, 0, 0], 1, 'cross_entropy')", {}) == pytest.approx(1.0)
+    assert answers.evaluate("gradient_at([20, 0, 0], 1, 'squared_error')", {}) < 1e-7
