@@ -88,7 +88,7 @@ def _run(config: Config, run_directory: RunDirectory, ranks: Ranks, *, resume: b
     summary = evaluate_parts(config, parts, chosen, trainer)
     run_directory.write_summary(summary)
     if ranks.is_first:
-        write_report(run_directory.path)
+        write_report(run_directory.path, parts[0].task.target.marked)
     return summary
 
 

@@ -10,73 +10,37 @@ from typing import Any
 
 from seq2seq_suite.files import atomic_write_text, read_json, read_rows, read_text
 from seq2seq_suite.report.curves import curve
-from seq2seq_suite.report.examples import choose, example
+from seq2seq_suite.report.examples import Marker, choose, example
 from seq2seq_suite.report.tables import figure, is_number
 from seq2seq_suite.types import DataError
 
-STYLE = """
-:root { color-scheme: light dark; --paper: #fbfbf9; --card: #ffffff; --ink: #1d2026; --muted: #626873; --line: #dcdee3;
-  --series-1: #1f5fbf; --series-2: #b8500f; --series-3: #217a3c; --series-4: #8a3fa0;
-  --missed: #fbe3b6; --wrong: #f8cfcf; }
-@media (prefers-color-scheme: dark) { :root { --paper: #15171b; --card: #1d2026; --ink: #e6e7ea; --muted: #a0a6b1;
-  --line: #363b44; --series-1: #7fb0ff; --series-2: #f0a060; --series-3: #7acb92; --series-4: #d09ae0;
-  --missed: #5c4510; --wrong: #642828; } }
-* { box-sizing: border-box; }
-body { margin: 0 auto; padding: 1rem; max-width: 76rem; background: var(--paper); color: var(--ink);
-  font: 16px/1.5 system-ui, sans-serif; }
-h1 { font-size: 1.6rem; margin: .5rem 0 0; } h2 { font-size: 1.15rem; margin: 2.2rem 0 .6rem; }
-h3 { font-size: 1rem; margin: 1.4rem 0 .4rem; }
-h4 { font-size: .8rem; margin: 0; color: var(--muted); font-weight: 600; }
-.muted { color: var(--muted); font-size: .85rem; margin: .3rem 0; overflow-wrap: anywhere; }
-.cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(9rem, 1fr)); gap: .8rem; margin: 1rem 0; }
-.cards > div, .curves > div, .example { background: var(--card); border: 1px solid var(--line); border-radius: 8px;
-  padding: .7rem .9rem; }
-.cards b { display: block; font-size: 1.7rem; line-height: 1.2; font-variant-numeric: tabular-nums; }
-.curves { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 20rem), 1fr)); gap: .8rem; }
-.scroll { overflow-x: auto; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
-th, td { text-align: right; padding: .2rem .8rem; border-bottom: 1px solid var(--line); vertical-align: top; }
-th:first-child, td:first-child, .facts td { text-align: left; padding-left: 0; }
-.facts td { overflow-wrap: anywhere; }
-@media (max-width: 30rem) { th, td { padding: .2rem .4rem; } }
-.facts td:first-child { white-space: nowrap; color: var(--muted); }
-th { font-weight: 600; color: var(--muted); font-size: .85rem; }
-svg { width: 100%; height: auto; display: block; } svg text { font-size: 12px; fill: var(--muted); }
-svg .title { font-size: 13px; font-weight: 600; fill: var(--ink); } svg .legend { font-size: 11px; }
-svg .grid { stroke: var(--line); } svg .curve { fill: none; stroke-width: 1.8; stroke-linejoin: round; }
-.example { margin: .5rem 0; } summary { cursor: pointer; overflow-wrap: anywhere; }
-.figure { color: var(--muted); font-size: .85rem; margin-right: .4rem; font-variant-numeric: tabular-nums; }
-.pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 24rem), 1fr)); gap: 1rem; }
-.pair > div { min-width: 0; } pre { overflow-x: auto; font-size: .85rem; line-height: 1.45; margin: .3rem 0; }
-.tag { color: var(--muted); font-size: .75em; } .bracket { color: var(--series-1); }
-.missed { background: var(--missed); color: var(--ink); font-weight: 700; border-radius: 3px; }
-.wrong { background: var(--wrong); color: var(--ink); font-weight: 700; border-radius: 3px; }
-"""
+STYLE = (Path(__file__).parent / "style.css").read_text(encoding="utf-8")
 
 
-def write_report(run_directory_path: Path) -> Path:
+def write_report(run_directory_path: Path, mark: Marker = lambda gold, predicted: None) -> Path:
     """Write `report.html` into a run directory.
 
     Args:
         run_directory_path: the directory; parts that are missing or cut short are left out.
+        mark: how the task shows what differs between two outputs.
 
     Returns:
         The page's path.
     """
     directory = Path(run_directory_path)
     page = directory / "report.html"
-    atomic_write_text(page, _page(directory))
+    atomic_write_text(page, _page(directory, mark))
     return page
 
 
-def _page(directory: Path) -> str:
+def _page(directory: Path, mark: Marker) -> str:
     summary, provenance = _object(directory / "summary.json"), _object(directory / "provenance.json")
     metrics = _rows(directory / "metrics.jsonl")
     metric = str(summary.get("primary_metric") or _first_metric(metrics))
     title = f"{directory.resolve().name} – {summary.get('task', 'run')}"
     higher_is_better = summary.get("higher_is_better") is not False
     sections = [_headline(summary, metric), _curves(metrics, metric),
-                _predictions(directory, metric, higher_is_better=higher_is_better),
+                _predictions(directory, metric, mark, higher_is_better=higher_is_better),
                 _configuration(directory / "config.yaml"), _origin(provenance)]
     return (f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
             f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
@@ -117,7 +81,7 @@ def _curves(metrics: Sequence[dict[str, Any]], metric: str) -> str:
     return f'<h2>Training</h2><div class="curves">{drawn}</div>' if drawn else ""
 
 
-def _predictions(directory: Path, metric: str, *, higher_is_better: bool) -> str:
+def _predictions(directory: Path, metric: str, mark: Marker, *, higher_is_better: bool) -> str:
     """For each decoded split its worst examples, some at random, and the figures by label."""
     parts = []
     for path in sorted((directory / "predictions").glob("*.jsonl")):
@@ -130,8 +94,8 @@ def _predictions(directory: Path, metric: str, *, higher_is_better: bool) -> str
                      'equal their reference. Marked: <span class="missed">only in the reference</span> '
                      '<span class="wrong">only in the prediction</span>.</p>')
         if worst:
-            parts.append("<h3>Worst</h3>" + "".join(example(row, metric) for row in worst))
-        parts.append("<h3>At random</h3>" + "".join(example(row, metric) for row in some))
+            parts.append("<h3>Worst</h3>" + "".join(example(row, metric, mark) for row in worst))
+        parts.append("<h3>At random</h3>" + "".join(example(row, metric, mark) for row in some))
         details = _object(path.with_suffix(".details.json"))
         parts.append(_labels(details.get("labels")) + _categories(details.get("categories")))
     return "".join(parts)

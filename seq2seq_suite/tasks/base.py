@@ -114,6 +114,10 @@ class Target(Field):
         """A prediction for a person at a terminal; may span lines."""
         return self.to_text(prediction) or "(nothing)"
 
+    def marked(self, reference: str, prediction: str) -> tuple[str, str] | None:
+        """Two outputs, as `to_text` gives them, as HTML with what differs marked; None: word by word."""
+        return None
+
     def columns(self, text: str) -> dict[str, Any]:
         """The columns of a row whose reference `to_text` writes so."""
         raise NotImplementedError

@@ -9,6 +9,7 @@ from report_tools import read
 
 from seq2seq_suite.report.examples import choose, example
 from seq2seq_suite.report.html import write_report
+from seq2seq_suite.tasks.parsing.drawing import marked
 
 GOLD = "(TOP (S (NP (DT the) (NN cat)) (VP (VBZ sees) (NP (NN fish)) (PP (IN in) (NP (NN water))))))"
 FLAT = "(TOP (S (NP (DT the) (NN cat)) (VP (VBZ sees) (NP (NP (NN fish)) (PP (IN in) (NP (NN water)))))))"
@@ -42,7 +43,7 @@ def run(tmp_path):
 
 
 def test_the_page_is_whole_and_shows_figures_curves_examples_and_origin(run):
-    page = read(write_report(run))
+    page = read(write_report(run, marked))
     for shown in ("87.65", "88.50", "evalb|x<y", "12,345", "my run – parsing", "training loss", "validation f1",
                   "learning rate", "1 of 3 outputs equal", "'a b.yaml'", "earlier start, 2026-01-01", "task: parsing"):
         assert shown in page.text, shown
@@ -57,7 +58,7 @@ def rows_of(text: str, heading: str) -> list[list[str]]:
 
 
 def test_precision_and_recall_of_a_label_are_those_of_its_counts(run):
-    write_report(run)
+    write_report(run, marked)
     assert rows_of((run / "report.html").read_text(), "By label") == [
         ["label", "gold", "predicted", "matched", "precision", "recall", "F1"],
         ["NP", "30", "31", "28", "90.32", "93.33", "91.80"], ["QP&lt;", "1", "0", "0", "-", "0.00", "0.00"]]
@@ -66,20 +67,20 @@ def test_precision_and_recall_of_a_label_are_those_of_its_counts(run):
 def test_categories_are_shown_in_their_order_with_every_figure(run):
     (run / "predictions" / "test.details.json").write_text(json.dumps(
         {"categories": {"9": {"questions": 3, "f1": 50.0}, "10": {"f1": 25.0, "failed": True}}}))
-    write_report(run)
+    write_report(run, marked)
     assert rows_of((run / "report.html").read_text(), "By category") == [
         ["category", "questions", "f1", "failed"], ["9", "3", "50.00", "-"], ["10", "-", "25.00", "True"]]
 
 
 def test_each_figure_stands_under_its_split(run):
-    write_report(run)
+    write_report(run, marked)
     text = (run / "report.html").read_text().replace("<h2>Figures</h2>", "<h3>Figures</h3>")
     assert rows_of(text, "Figures") == [["metric", "test", "validation"], ["f1", "87.65", "88.50"],
                                         ["invalid_rate", "-", "-"]]
 
 
 def test_curves_are_those_of_the_figures_over_updates(run):
-    text = read(write_report(run)).text
+    text = read(write_report(run, marked)).text
     for shown in ("f1 50 at 10", "f1 88.5 at 20", "cross entropy 1.5 at 2", "learning rate 0.02 at 20"):
         assert shown in text, shown
     assert "cross entropy 0.75 at 4" not in text  # null there
@@ -87,13 +88,13 @@ def test_curves_are_those_of_the_figures_over_updates(run):
 
 def test_a_run_without_summary_shows_the_curve_of_its_first_validation_figure(run):
     (run / "summary.json").unlink()
-    text = read(write_report(run)).text
+    text = read(write_report(run, marked)).text
     assert "validation f1" in text and "f1 88.5 at 20" in text
 
 
 def test_the_outputs_shown_as_worst_have_the_worst_figures(run):
     def sources() -> list[str]:
-        worst = (write_report(run).read_text().partition("<h3>Worst</h3>")[2]).partition("<h3>")[0]
+        worst = (write_report(run, marked).read_text().partition("<h3>Worst</h3>")[2]).partition("<h3>")[0]
         return re.findall(r"<summary>.*?</span> (.*?)</summary>", worst)
 
     fish, summary = "the cat sees &lt;b&gt;fish&lt;/b&gt; &amp; water", json.loads((run / "summary.json").read_text())
@@ -106,7 +107,7 @@ def test_the_outputs_shown_as_worst_have_the_worst_figures(run):
 
 
 def test_the_marks_are_explained_in_their_own_colours(run):
-    text = write_report(run).read_text()
+    text = write_report(run, marked).read_text()
     assert '<span class="missed">only in the reference</span> <span class="wrong">only in the prediction' in text
 
 
@@ -116,7 +117,7 @@ def test_starts_are_told_from_the_last_to_the_first_with_plain_facts(run):
         "time": times[2], "commit": "", "changed_since_commit": True, "resumed": False, "gpu": None,
         "command": ["python", "a b"], "versions": {"torch": "2", "numpy": "1"},
         "earlier": [{"time": time} for time in times[:2]]}))
-    text = write_report(run).read_text()
+    text = write_report(run, marked).read_text()
     cells = re.findall(r"<td>(.*?)</td>", text.partition("Where it comes from")[2])
     assert dict(zip(cells[:-4:2], cells[1:-4:2], strict=True)) == {
         "time": times[2], "commit": "-", "changed since commit": "yes", "resumed": "no", "gpu": "-",
@@ -125,20 +126,20 @@ def test_starts_are_told_from_the_last_to_the_first_with_plain_facts(run):
 
 
 def test_nothing_is_fetched_from_elsewhere(run):
-    page = read(write_report(run))
+    page = read(write_report(run, marked))
     assert not {"script", "link", "img", "iframe"} & set(page.tags)
     assert not [value for name, value in page.attributes if name in ("src", "href")]
     assert not re.search(r"url\(|@import|https?://", (run / "report.html").read_text())
 
 
 def test_text_of_the_data_never_becomes_markup(run):
-    page = read(write_report(run))
+    page = read(write_report(run, marked))
     assert "the cat sees <b>fish</b> & water" in page.text and "<script>alert(1)</script>" in page.text
     assert "b" not in page.tags[page.tags.index("svg"):] and "QP<" in page.text
 
 
 def test_both_light_and_dark_and_narrow_windows_are_provided_for(run):
-    text = write_report(run).read_text()
+    text = write_report(run, marked).read_text()
     assert "prefers-color-scheme: dark" in text and 'content="width=device-width' in text
 
 
@@ -147,11 +148,11 @@ def test_both_light_and_dark_and_narrow_windows_are_provided_for(run):
 def test_missing_and_broken_parts_are_left_out(run, missing):
     path = run / missing
     shutil.rmtree(path) if path.is_dir() else path.unlink()
-    assert read(write_report(run)).text
+    assert read(write_report(run, marked)).text
     if path.suffix:
         path.parent.mkdir(exist_ok=True)
         path.write_text('{"cut": [')
-        assert read(write_report(run)).text
+        assert read(write_report(run, marked)).text
 
 
 def test_an_empty_directory_gives_a_page_that_says_so(tmp_path):
@@ -159,19 +160,20 @@ def test_an_empty_directory_gives_a_page_that_says_so(tmp_path):
 
 
 def test_only_the_brackets_that_differ_are_marked():
-    html = example({"source": "s", "reference": GOLD, "prediction": FLAT}, "f1")
+    html = example({"source": "s", "reference": GOLD, "prediction": FLAT}, "f1", marked)
     assert re.findall(r'class="bracket (\w+)">(.*?)<', html) == [("wrong", "(NP"), ("wrong", ")")]
-    html = example({"source": "s", "reference": FLAT, "prediction": GOLD}, "f1")
+    html = example({"source": "s", "reference": FLAT, "prediction": GOLD}, "f1", marked)
     assert re.findall(r'class="bracket (\w+)">(.*?)<', html) == [("missed", "(NP"), ("missed", ")")]
     words = re.sub(r"<[^>]*>|&nbsp;", " ", html)
     assert words.split().count("cat") == 2
 
 
 def test_text_that_is_no_tree_is_compared_by_words():
-    html = example({"source": "s", "reference": "a b c", "prediction": "a x c", "figures": {"bleu": 3.14159}}, "bleu")
+    row = {"source": "s", "reference": "a b c", "prediction": "a x c", "figures": {"bleu": 3.14159}}
+    html = example(row, "bleu", marked)
     assert '<span class="missed">b</span>' in html and '<span class="wrong">x</span>' in html and "bleu 3.14" in html
     for broken in ("(NP (NN", "(())", "", "(A (B b)) (C c)"):
-        assert "prediction" in example({"source": "s", "reference": GOLD, "prediction": broken}, "f1")
+        assert "prediction" in example({"source": "s", "reference": GOLD, "prediction": broken}, "f1", marked)
 
 
 def test_the_worst_come_first_and_right_ones_are_never_among_them():
@@ -188,7 +190,7 @@ def test_the_worst_come_first_and_right_ones_are_never_among_them():
 
 
 def test_a_tree_is_drawn_with_a_line_for_each_phrase_that_holds_phrases():
-    html = example({"source": "s", "reference": FLAT, "prediction": FLAT}, "f1")
+    html = example({"source": "s", "reference": FLAT, "prediction": FLAT}, "f1", marked)
     drawn = re.search(r'<pre class="tree">(.*?)</pre>', html, re.DOTALL)[1]
     assert re.sub(r"<[^>]*>", "", drawn).replace("&nbsp;", " ").split("\n") == [
         "(TOP", "  (S", "    (NP DT the NN cat)", "    (VP VBZ sees", "      (NP", "        (NP NN fish)",
@@ -197,14 +199,14 @@ def test_a_tree_is_drawn_with_a_line_for_each_phrase_that_holds_phrases():
 
 def test_a_bracket_that_stands_twice_is_marked_once_where_the_other_tree_has_it_once():
     once, twice = "(S (NP (NN a) (NN b)) (VB c))", "(S (NP (NP (NN a) (NN b))) (VB c))"
-    html = example({"source": "s", "reference": once, "prediction": twice}, "f1")
+    html = example({"source": "s", "reference": once, "prediction": twice}, "f1", marked)
     assert re.findall(r'class="bracket( \w+)?">(\(.*?)<', html) == [
         ("", "(S"), ("", "(NP"), ("", "(S"), (" wrong", "(NP"), ("", "(NP")]
 
 
 def test_a_word_behind_a_phrase_stands_on_a_line_of_its_own():
     text = "(S (NP (DT the) (NN cat)) (VBZ sees) (. .))"
-    html = example({"source": "s", "reference": text, "prediction": text}, "f1")
+    html = example({"source": "s", "reference": text, "prediction": text}, "f1", marked)
     drawn = re.search(r'<pre class="tree">(.*?)</pre>', html, re.DOTALL)[1]
     assert re.sub(r"<[^>]*>", "", drawn).replace("&nbsp;", " ").split("\n") == ["(S", "  (NP DT the NN cat)",
                                                                                 "  VBZ sees . .)"]
@@ -212,21 +214,21 @@ def test_a_word_behind_a_phrase_stands_on_a_line_of_its_own():
 
 def test_words_without_tags_have_their_places_in_the_brackets():
     gold, found = "(S a (NP (NN b) (NN c)))", "(S (NP a (NN b)) (NN c))"
-    html = example({"source": "s", "reference": gold, "prediction": found}, "f1")
+    html = example({"source": "s", "reference": gold, "prediction": found}, "f1", marked)
     assert re.findall(r'class="bracket (\w+)">\((\w+)<', html) == [("missed", "NP"), ("wrong", "NP")]
 
 
 def test_several_trees_in_one_output_are_compared_by_words():
-    html = example({"source": "s", "reference": "(A (B b))", "prediction": "(A (B b)) (C c)"}, "f1")
+    html = example({"source": "s", "reference": "(A (B b))", "prediction": "(A (B b)) (C c)"}, "f1", marked)
     assert "<pre" not in html and re.findall(r'<span class="(\w+)">(.*?)</span>', html)[1:] == [("wrong", "(C c)")]
 
 
 def test_words_that_are_frequent_in_a_long_text_are_compared_too():
-    html = example({"source": "s", "reference": "a b " * 150, "prediction": "x " + "a b " * 150}, "f1")
+    html = example({"source": "s", "reference": "a b " * 150, "prediction": "x " + "a b " * 150}, "f1", marked)
     assert re.findall(r'<span class="(\w+)">(.*?)</span>', html)[1:] == [("wrong", "x")]
 
 
 def test_the_same_label_over_other_words_is_marked_on_both_sides():
     gold, found = "(S (NP (NN a)) (NP (NN b) (NN c)))", "(S (NP (NN a) (NN b)) (NP (NN c)))"
-    html = example({"source": "s", "reference": gold, "prediction": found}, "f1")
+    html = example({"source": "s", "reference": gold, "prediction": found}, "f1", marked)
     assert re.findall(r'class="bracket (\w+)">\((\w+)<', html) == [("missed", "NP")] * 2 + [("wrong", "NP")] * 2

@@ -22,6 +22,7 @@ from seq2seq_suite.shapes import TargetShape
 from seq2seq_suite.tasks.base import Task
 from seq2seq_suite.tasks.fields import Symbols, Words
 from seq2seq_suite.tasks.options import TaskOptions
+from seq2seq_suite.tasks.parsing import drawing
 from seq2seq_suite.tasks.parsing.linearisation import Bracketing, Brackets, InOrder, Linearisation
 from seq2seq_suite.tasks.parsing.tetra_tags import TetraTags
 from seq2seq_suite.tasks.reading import columns
@@ -164,6 +165,10 @@ class Trees(Symbols):
         from nltk.tree.prettyprinter import TreePrettyPrinter
 
         return TreePrettyPrinter(DrawnTree.fromstring(str(prediction))).text(unicodelines=True)
+
+
+    def marked(self, reference: str, prediction: str) -> tuple[str, str] | None:
+        return drawing.marked(reference, prediction)
 
 
 class ParsingTask(Task):
