@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
@@ -44,3 +46,32 @@ class Section(BaseModel):
         if isinstance(given, dict):  # Python's lists; YAML's are tuples already
             return {key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}
         return given
+
+
+@dataclass(frozen=True)
+class Use:
+    """What some keys need in order to have an effect.
+
+    Args:
+        keys: dotted.
+        by: the key that decides.
+        needs: its valid values, in words.
+        suits: recognises these values.
+        where: the configurations that the rule applies to.
+    """
+
+    keys: tuple[str, ...]
+    by: str
+    needs: str
+    suits: Callable[[Any], bool]
+    where: Callable[[Any], bool] = lambda config: True
+
+
+def among(keys: tuple[str, ...], by: str, *values: str, where: Callable[[Any], bool] = lambda config: True) -> Use:
+    """Keys for which another one must have one of some values."""
+    return Use(keys, by, " or ".join(filter(None, (", ".join(values[:-1]), values[-1]))), values.__contains__, where)
+
+
+def unused(keys: tuple[str, ...], by_task: str) -> Use:
+    """Keys that a task has no use for; `by_task` are the others, in words."""
+    return Use(keys, "task", by_task, lambda task: False)

@@ -5,11 +5,12 @@ A key that is set but never read is a mistake that would otherwise go unnoticed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
+from seq2seq_suite.config_section import Use, among
 from seq2seq_suite.strategies import KINDS, classes_of, strategy_for
 from seq2seq_suite.types import brief
 
@@ -18,25 +19,6 @@ if TYPE_CHECKING:
 
 _OFF = {"strategy.label_smoothing": 0.0}  # values that have no effect, besides the default
 _OF_TASKS = ("data", "strategy", "search")  # sections that each task of a joint run has for itself
-
-
-@dataclass(frozen=True)
-class Use:
-    """What some keys need in order to have an effect.
-
-    Args:
-        keys: dotted.
-        by: the key that decides.
-        needs: its valid values, in words.
-        suits: recognises these values.
-        where: the configurations that the rule applies to.
-    """
-
-    keys: tuple[str, ...]
-    by: str
-    needs: str
-    suits: Callable[[Any], bool]
-    where: Callable[[Config], bool] = lambda config: True
 
 
 @dataclass(frozen=True)
@@ -62,37 +44,10 @@ class WithoutEffect(ValueError):
         self.findings = findings
 
 
-def _among(keys: tuple[str, ...], by: str, *values: str, where: Callable[[Config], bool] = lambda config: True) -> Use:
-    needs = " or ".join(filter(None, (", ".join(values[:-1]), values[-1])))
-    return Use(keys, by, needs, values.__contains__, where)
-
-
-def _weighs_sets(config: Config) -> bool:
-    return config.task == "multilabel" and not config.in_parallel
-
-
 _USES = (
-    # Keys that a task does not use.
-    Use(("search.max_length_factor", "search.max_length_extra", "strategy.label_smoothing",
-         "strategy.scheduled_sampling"), "task", "other than detection, whose outputs have detection.instances "
-        "objects each, the likeliest", "detection".__ne__),
-    Use(("search.rescorer", "search.max_length_factor"), "task", "one with a source", "language_model".__ne__),
     Use(("search.constraint",), "task", "one whose outputs have a form, such as parsing, multilabel or tagging",
         lambda task: False, lambda config: not config.options.constrained),
-    _among(("search.ctc_weight",), "task", "asr"),
-    _among(("strategy.ctc_weight",), "task", "asr", "speech_translation"),
-    Use(("search.ctc_weight",), "strategy.ctc_weight", "above 0, so that there is a CTC head",
-        lambda weight: weight > 0.0, lambda config: config.task == "asr"),
-    Use(("strategy.label_smoothing", "strategy.scheduled_sampling"), "multilabel.order", "other than free",
-        "free".__ne__, _weighs_sets),
-    _among(("search.length_penalty", "search.rescorer"), "multilabel.decision", "best", where=_weighs_sets),
-    Use(("search.length_penalty", "search.rescorer"), "multilabel.head_mixture", "0.0", lambda share: share == 0.0,
-        _weighs_sets),
-    Use(("search.beam_size", "search.num_hypotheses", "search.rescorer"), "parsing.linearisation",
-        "other than tetra_tags, whose length and best output are known", "tetra_tags".__ne__,
-        lambda config: config.task == "parsing" and config.strategy.kind in ("length_head", "mask_predict")
-        and config.search.constraint),
-    _among(("data.size",), "data.path", "miniworld"),
+    among(("data.size",), "data.path", "miniworld"),
     # Keys that a search does not use.
     Use(("search.temperature", "search.top_k", "search.top_p"), "search.sampling", "true", bool),
     Use(("search.beam_size",), "search.sampling", "false", lambda sampling: not sampling,
@@ -115,7 +70,7 @@ def _of_strategies() -> tuple[Use, ...]:
                    for target in one.writes}
         # Whatever wrote an output, a rescorer weighs its length.
         where = _is_not_rescored if name == "length_penalty" else lambda config: True
-        uses += [_among((f"search.{name}",), "strategy.kind", *kinds, where=where),
+        uses += [among((f"search.{name}",), "strategy.kind", *kinds, where=where),
                  Use((f"search.{name}",), "task", f"one whose outputs are {' or '.join(targets)}",
                      lambda task: False, partial(_has_no_use, name, tuple(kinds)))]
     return tuple(uses)
@@ -152,7 +107,8 @@ def _default(config: Config, key: str) -> Any:
 
 
 def _broken(config: Config) -> Iterator[Use]:
-    return (use for use in (*_USES, *_of_strategies()) if use.where(config) and not use.suits(_value(config, use.by)))
+    return (use for use in (*config.options.uses, *_USES, *_of_strategies())
+            if use.where(config) and not use.suits(_value(config, use.by)))
 
 
 def _of_one_task(config: Config) -> Iterator[Finding]:

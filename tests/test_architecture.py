@@ -21,7 +21,7 @@ MAY_IMPORT = {
     "config_section": set(),
     "config_search": {"config_section"},
     "config_backbone": {"config_section"},
-    "config_uses": {"strategies"},
+    "config_uses": {"strategies", "config_section"},
     "config": {"config_section", "config_search", "config_backbone", "config_uses", "kernels", "strategies", "data",
                "tasks"},
     "kernels": {"model", "strategies"},  # its modules; what chooses among them knows names alone
@@ -47,7 +47,7 @@ STUDENTS_PATH = ("model/attention.py", "model/layers.py", "model/encoder.py", "m
 STUDENTS_LINES = 1285
 OPEN_TO_ALL = {"types", "shapes", "trees", "files", "run_format", "user_code", "lazy"}
 MOST_LINES = 410
-MOST_CODE = 11_002  # lines of the whole package without miniworld and the lab: may fall, not rise
+MOST_CODE = 10_970  # lines of the whole package without miniworld and the lab: may fall, not rise
 MOST_CODE_OF_LAB = 6_500  # solutions, laws and faults counted
 
 

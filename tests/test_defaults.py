@@ -15,7 +15,9 @@ KINDS = dict.fromkeys(("autoregressive", "length_head", "mask_predict", "cut_at_
 
 
 def resolved(**given: Any) -> dict[str, Any]:
-    return yaml.safe_load(dump(Config.model_validate(given)))
+    found = yaml.safe_load(dump(Config.model_validate(given)))
+    del found["format"]
+    return found
 
 
 def defaults() -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from seq2seq_suite.config_section import Few, Section, Symbols
+from seq2seq_suite.config_section import Few, Section, Symbols, Use
 from seq2seq_suite.data.audio import Composed
 from seq2seq_suite.data.formats import Row
 from seq2seq_suite.data.options import Data
@@ -24,6 +24,9 @@ _GAP = 0.1  # seconds between the parts of a composed sequence
 
 class ASROptions(SoundOptions):
     """Options of speech recognition."""
+
+    uses: ClassVar[tuple[Use, ...]] = (Use(("search.ctc_weight",), "strategy.ctc_weight",
+                                           "above 0, so that there is a CTC head", lambda weight: weight > 0.0),)
 
     text_column: str = "text"
     subwords: Literal["characters", "bpe", "unigram"] = "characters"

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from seq2seq_suite.config_section import Positive, Section, Symbols
+from seq2seq_suite.config_section import Positive, Section, Symbols, Use, unused
 from seq2seq_suite.data.formats import Row
 from seq2seq_suite.data.options import Data
 from seq2seq_suite.data.subwords import clean_text
@@ -17,7 +17,7 @@ from seq2seq_suite.metrics.likelihood import score_likelihood
 from seq2seq_suite.shapes import SourceShape
 from seq2seq_suite.tasks.base import Place, Source, Task
 from seq2seq_suite.tasks.fields import Text
-from seq2seq_suite.tasks.options import TaskOptions
+from seq2seq_suite.tasks.options import NO_TRANSCRIPT, TaskOptions
 from seq2seq_suite.tasks.reading import columns, place_of, read_examples
 from seq2seq_suite.types import END, DataError, Encoded, Example, Hypothesis, Score, shown
 
@@ -35,6 +35,8 @@ class LanguageModelOptions(TaskOptions):
 
     target: ClassVar[str] = "continuations"
     reads_symbols: ClassVar[bool] = False
+    uses: ClassVar[tuple[Use, ...]] = (*NO_TRANSCRIPT, unused(("search.rescorer", "search.max_length_factor"),
+                                                              "one with a source"))
 
     def check(self, config: Any) -> None:
         """There is no source: what reads one has nothing to do."""

@@ -6,8 +6,10 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from seq2seq_suite.config_section import Section
+from seq2seq_suite.config_section import Section, Use, unused
 
+NO_SEARCH_BY_CTC = unused(("search.ctc_weight",), "asr")
+NO_TRANSCRIPT = (NO_SEARCH_BY_CTC, unused(("strategy.ctc_weight",), "asr or speech_translation"))
 Zoom = Annotated[float, Field(ge=0.1, le=10.0)]
 
 
@@ -17,6 +19,8 @@ class TaskOptions(Section):
     target: ClassVar[str] = "text"  # what a strategy must be able to write: see `strategies.targets_of`
     constrained: ClassVar[bool] = False  # not any output is well formed: an automaton keeps them so
     reads_symbols: ClassVar[bool] = True  # the source is a row of words or pieces
+
+    uses: ClassVar[tuple[Use, ...]] = NO_TRANSCRIPT  # what the rest's keys need, to have an effect in this task
 
     def check(self, config: Any) -> None:
         """Whether the rest of the configuration suits these options; raises ValueError, which names the keys."""

@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from seq2seq_suite.config_section import Section, Symbols
+from seq2seq_suite.config_section import Section, Symbols, Use
 from seq2seq_suite.data.formats import Row
 from seq2seq_suite.data.options import Data
 from seq2seq_suite.data.subwords import clean_text
 from seq2seq_suite.metrics.bleu import score_translations
 from seq2seq_suite.tasks.base import Place
 from seq2seq_suite.tasks.fields import Text
+from seq2seq_suite.tasks.options import NO_SEARCH_BY_CTC
 from seq2seq_suite.tasks.reading import text_in
 from seq2seq_suite.tasks.sound import Audio, SoundOptions, SoundTask, Spoken, spoken_words
 from seq2seq_suite.types import Example, Score
@@ -28,6 +29,8 @@ class Translated:
 
 class SpeechTranslationOptions(SoundOptions):
     """Options of speech translation."""
+
+    uses: ClassVar[tuple[Use, ...]] = (NO_SEARCH_BY_CTC,)
 
     text_column: str = "text"  # of the transcript, for CTC
     translation_column: str = "translation"

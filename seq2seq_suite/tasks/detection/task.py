@@ -20,6 +20,8 @@ from seq2seq_suite.config_section import (
     PositiveFloat,
     Section,
     Share,
+    Use,
+    unused,
 )
 from seq2seq_suite.data.drawn import Drawn
 from seq2seq_suite.data.formats import Row
@@ -30,7 +32,7 @@ from seq2seq_suite.metrics.boxes import average_precision
 from seq2seq_suite.shapes import GROUP, BoxShape, PictureShape
 from seq2seq_suite.tasks.base import Place, Source, Target, Task
 from seq2seq_suite.tasks.detection.object_rows import NOISE, objects_of, read_objects
-from seq2seq_suite.tasks.options import TaskOptions, Zoom
+from seq2seq_suite.tasks.options import NO_TRANSCRIPT, TaskOptions, Zoom
 from seq2seq_suite.tasks.reading import columns, file_of
 from seq2seq_suite.types import END, SPECIALS, UNKNOWN, DataError, Encoded, Example, Hypothesis, Score
 
@@ -46,6 +48,10 @@ class DetectionOptions(TaskOptions):
 
     target: ClassVar[str] = "objects"
     reads_symbols: ClassVar[bool] = False
+    uses: ClassVar[tuple[Use, ...]] = (*NO_TRANSCRIPT, unused(
+        ("search.max_length_factor", "search.max_length_extra", "strategy.label_smoothing",
+         "strategy.scheduled_sampling"),
+        "other than detection, whose outputs have detection.instances objects each, the likeliest"))
 
     height: Pixels = 240  # every picture is fitted into these, in pixels
     width: Pixels = 320

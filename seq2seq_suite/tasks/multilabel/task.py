@@ -19,6 +19,8 @@ from seq2seq_suite.config_section import (
     PositiveFloat,
     Section,
     Share,
+    Use,
+    among,
 )
 from seq2seq_suite.config_section import Symbols as Size
 from seq2seq_suite.data.formats import Row
@@ -32,7 +34,7 @@ from seq2seq_suite.shapes import SetShape
 from seq2seq_suite.tasks.base import Place, Task
 from seq2seq_suite.tasks.fields import Parts, Symbols, Words
 from seq2seq_suite.tasks.multilabel.label_names import INVALID, from_line, read_labels, read_names, to_line
-from seq2seq_suite.tasks.options import TaskOptions
+from seq2seq_suite.tasks.options import NO_TRANSCRIPT, TaskOptions
 from seq2seq_suite.tasks.reading import columns, place_of, read_examples
 from seq2seq_suite.types import SPECIALS, Constraint, DataError, Example, Hypothesis, Score, shown
 
@@ -41,11 +43,22 @@ _THRESHOLD = "threshold.json"
 _THRESHOLDS = tuple(1.0 / (1.0 + math.exp(-step / 4)) for step in range(-24, 13))  # from 0.002 to 0.95
 
 
+def _left_to_right(config: Any) -> bool:
+    return not config.in_parallel
+
+
 class MultilabelOptions(TaskOptions):
     """Options of the multi-label task."""
 
     target: ClassVar[str] = "labels"
     constrained: ClassVar[bool] = True
+    uses: ClassVar[tuple[Use, ...]] = (
+        *NO_TRANSCRIPT,
+        Use(("strategy.label_smoothing", "strategy.scheduled_sampling"), "multilabel.order", "other than free",
+            "free".__ne__, _left_to_right),
+        among(("search.length_penalty", "search.rescorer"), "multilabel.decision", "best", where=_left_to_right),
+        Use(("search.length_penalty", "search.rescorer"), "multilabel.head_mixture", "0.0",
+            lambda share: share == 0.0, _left_to_right))
 
     order: Literal["frequency", "given", "random", "free"] = "frequency"  # of labels in the target; random: drawn anew
     # each time an example is seen; free: any order is right, a loss over the set of labels not yet written

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from pydantic import model_validator
 
-from seq2seq_suite.config_section import Few, NotNegativeFloat, Positive, Section, ShareOrNone
+from seq2seq_suite.config_section import Few, NotNegativeFloat, Positive, Section, ShareOrNone, Use
 from seq2seq_suite.data.formats import Row
 from seq2seq_suite.data.options import Data
 from seq2seq_suite.data.vocabulary import Vocabulary
@@ -21,7 +21,7 @@ from seq2seq_suite.metrics.evalb import evalb
 from seq2seq_suite.shapes import TargetShape
 from seq2seq_suite.tasks.base import Task
 from seq2seq_suite.tasks.fields import Symbols, Words
-from seq2seq_suite.tasks.options import TaskOptions
+from seq2seq_suite.tasks.options import NO_TRANSCRIPT, TaskOptions
 from seq2seq_suite.tasks.parsing import drawing
 from seq2seq_suite.tasks.parsing.linearisation import Bracketing, Brackets, InOrder, Linearisation
 from seq2seq_suite.tasks.parsing.tetra_tags import TetraTags
@@ -51,6 +51,10 @@ class ParsingOptions(TaskOptions):
 
     target: ClassVar[str] = "trees"
     constrained: ClassVar[bool] = True
+    uses: ClassVar[tuple[Use, ...]] = (*NO_TRANSCRIPT, Use(
+        ("search.beam_size", "search.num_hypotheses", "search.rescorer"), "parsing.linearisation",
+        "other than tetra_tags, whose length and best output are known", "tetra_tags".__ne__,
+        lambda config: config.strategy.kind in ("length_head", "mask_predict") and config.search.constraint))
 
     @model_validator(mode="after")
     def _guide_has_a_parser(self) -> ParsingOptions:
