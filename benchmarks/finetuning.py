@@ -27,7 +27,7 @@ from seq2seq_suite.experiments.prepare import portion
 from seq2seq_suite.metrics.labels import binarise, score_labels
 
 LINEAR = "linear SVM"
-SCRATCH, ALONE, BOTH = "from nothing", "pre-trained, lambda 0", "pre-trained, lambda 0.5"
+SCRATCH, ALONE, BOTH = "from scratch", "pre-trained, lambda 0", "pre-trained, lambda 0.5"
 Figures = Mapping[tuple[str, float], Sequence[dict]]  # arm and share -> the figures of each seed
 
 
