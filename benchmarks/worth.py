@@ -51,9 +51,7 @@ VARIANTS: dict[str, dict[str, tuple[str, ...]]] = {
         "AdamW alone": ("training.optimizer=adamw",),
     },
     "translation": {
-        "with BPE-dropout 0.1": ("translation.bpe_dropout=0.1",),
-        "unigram pieces": ("translation.source_subwords=unigram", "translation.target_subwords=unigram",
-                           "translation.bpe_dropout=0.0"),
+        "unigram pieces": ("translation.source_subwords=unigram", "translation.target_subwords=unigram"),
         "post-norm": ("backbone.norm_placement=post",),
         "dropout 0.1": ("backbone.dropout=0.1",),
         "greedy": ("search.beam_size=1",),

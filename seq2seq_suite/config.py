@@ -61,13 +61,9 @@ class Training(Section):
     accumulate: Positive = 1  # batches per update
     optimizer: Literal["adamw", "muon"] = "adamw"  # muon: orthogonalised updates for matrices between hidden states
     learning_rate: PositiveFloat = 1e-3  # peak
-    muon_factor: PositiveFloat = 3.0  # the rate of Muon's matrices = factor * learning_rate; the rest is AdamW's
     schedule: Literal["inverse_sqrt", "cosine", "power", "constant"] = "cosine"
     decay_power: PositiveFloat = 0.8  # of schedule `power`: (1 - progress)^power
     warmup_updates: NotNegative = 200
-    beta1: Fraction = 0.9
-    beta2: Fraction = 0.98
-    epsilon: PositiveFloat = 1e-9
     weight_decay: NotNegativeFloat = 0.01
     clip_norm: Limit = 1.0
     precision: Literal["auto", "float32", "bfloat16"] = "auto"  # auto: bfloat16 where the hardware supports it

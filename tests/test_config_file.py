@@ -60,7 +60,7 @@ def test_a_misspelt_key_is_named_with_its_line_and_the_key_that_was_meant(folder
     ("max_minutes: .nan", "got nan (a decimal number)\n  expected: a number above 0"),
     ("warmup_updates: 10_000_000_000", "expected: a whole number of at least 0 and of at most 1,000,000,000"),
     ("threads: 1_099_511_627_776", "expected: a whole number of at least 0 and of at most 1,000"),
-    ("beta1: 1", "got 1 (a whole number)\n  expected: a number of at least 0 and below 1"),
+    ("ema_decay: 1", "got 1 (a whole number)\n  expected: a number of at least 0 and below 1"),
     ("schedule: cosin", "got 'cosin' (text)\n  expected: one of inverse_sqrt, cosine, power, constant\n"
                         "  remedy:   did you mean cosine?"),
     ("schedule:", "got nothing\n  expected: one of inverse_sqrt"),

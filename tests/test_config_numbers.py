@@ -80,7 +80,7 @@ def test_infinity_is_no_limit_where_there_may_be_none():
     ("translation", "search.beam_size=1000000", "of at most 10,000"),
     ("translation", "search.sampling=true search.temperature=1e-300", "of at least 0.001"),
     ("translation", "search.sampling=true search.top_p=1e-300", "and of at most 1 and not between 0 and 1e-30"),
-    ("translation", "training.epsilon=1e-300", "a number above 0 and not between 0 and 1e-30"),
+    ("translation", "training.learning_rate=1e-300", "a number above 0 and not between 0 and 1e-30"),
     ("translation", "strategy.kind=ctc strategy.glancing=[0.5,1e-300]", "and not between 0 and 1e-30"),
     ("detection", "detection.channels=12", "and a multiple of 8"),
 ])

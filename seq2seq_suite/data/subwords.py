@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from seq2seq_suite.data.subword_sampling import SPACE, Sampler
 from seq2seq_suite.data.vocabulary import Vocabulary
 from seq2seq_suite.files import atomic_write_bytes
 from seq2seq_suite.types import BEGIN, END, PAD, SPECIALS, UNKNOWN, DataError
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     from sentencepiece import SentencePieceProcessor
 
 KINDS = ("bpe", "unigram", "characters")
+SPACE = "▁"  # how SentencePiece writes the space before a word
 _LONGEST_SENTENCE = 2**20  # bytes; SentencePiece would skip longer ones in training
 
 
@@ -34,9 +34,6 @@ class Subwords(Protocol):
 
     def encode(self, text: str) -> list[int]:
         """The ids of a text's pieces; adds neither BEGIN nor END."""
-
-    def sample(self, text: str, seed: int) -> list[int]:
-        """The ids of one of the text's segmentations, sampled with this seed."""
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of ids."""
@@ -56,14 +53,13 @@ def clean_text(text: str) -> str:
     return " ".join(text.replace(SPACE, " ").split())
 
 
-def train_subwords(kind: str, texts: Iterable[str], *, size: int, dropout: float = 0.0) -> Subwords:
+def train_subwords(kind: str, texts: Iterable[str], *, size: int) -> Subwords:
     """Learn a segmentation, deterministically.
 
     Args:
         kind: `bpe`, `unigram` or `characters`.
         texts: cleaned by `clean_text`, each once or repeated by its weight.
         size: most symbols in the vocabulary, the four specials included.
-        dropout: of `sample`.
 
     Raises:
         DataError: there is no text, or `size` is too small for the texts' letters.
@@ -74,10 +70,10 @@ def train_subwords(kind: str, texts: Iterable[str], *, size: int, dropout: float
     """
     if kind == "characters":
         return Characters(Vocabulary.build(Counter(letter for text in texts for letter in text), max_size=size))
-    return SentencePieces.train(kind, texts, size=size, dropout=dropout)
+    return SentencePieces.train(kind, texts, size=size)
 
 
-def load_subwords(kind: str, folder: Path, name: str, *, dropout: float = 0.0) -> Subwords:
+def load_subwords(kind: str, folder: Path, name: str) -> Subwords:
     """Read what `Subwords.save` wrote.
 
     Raises:
@@ -85,7 +81,7 @@ def load_subwords(kind: str, folder: Path, name: str, *, dropout: float = 0.0) -
     """
     if kind == "characters":
         return Characters(Vocabulary.load(folder / f"{name}.json"))
-    return SentencePieces.load(folder, name, kind=kind, dropout=dropout)
+    return SentencePieces.load(folder, name, kind=kind)
 
 
 class Characters:
@@ -114,10 +110,6 @@ class Characters:
         """The characters' ids."""
         return self.vocabulary.encode(text)
 
-    def sample(self, text: str, seed: int) -> list[int]:
-        """The same as `encode`: there is only one segmentation."""
-        return self.encode(text)
-
     def decode(self, ids: Sequence[int]) -> str:
         """The text of ids; specials are left out, an unknown character becomes U+FFFD."""
         known = [number for number in ids if number >= len(SPECIALS) or number == UNKNOWN]
@@ -136,9 +128,6 @@ class SentencePieces:
 
     Args:
         model: SentencePiece's model file as bytes.
-        kind: `bpe` or `unigram`.
-        dropout: of `sample`: byte-pair encoding drops each merge with this probability; 0 always gives the best
-            segmentation.
 
     Source: Sennrich et al. 2016, section 3.2; Kudo 2018, sections 3.1 and 3.2.
 
@@ -149,13 +138,12 @@ class SentencePieces:
     'der Hund'
     """
 
-    def __init__(self, model: bytes, *, kind: str, dropout: float = 0.0):
+    def __init__(self, model: bytes):
         self.model = model
         self._processor: SentencePieceProcessor = _processor(model)
-        self._sampler = _sampler(self._processor, dropout) if dropout else None
 
     @classmethod
-    def train(cls, kind: str, texts: Iterable[str], *, size: int, dropout: float = 0.0) -> SentencePieces:
+    def train(cls, kind: str, texts: Iterable[str], *, size: int) -> SentencePieces:
         """Learn pieces; see `train_subwords`."""
         from sentencepiece import SentencePieceTrainer
 
@@ -173,14 +161,14 @@ class SentencePieces:
             raise DataError(f"SentencePiece cannot learn {size} pieces: {reason}",
                             expected="texts, and more pieces than they have different characters",
                             remedy="raise the vocabulary's size, or segment into characters") from None
-        return cls(written.getvalue(), kind=kind, dropout=dropout)
+        return cls(written.getvalue())
 
     @classmethod
-    def load(cls, folder: Path, name: str, *, kind: str, dropout: float = 0.0) -> SentencePieces:
+    def load(cls, folder: Path, name: str, *, kind: str) -> SentencePieces:
         """Read what `save` wrote."""
         file = folder / f"{name}.model"
         try:
-            return cls(file.read_bytes(), kind=kind, dropout=dropout)
+            return cls(file.read_bytes())
         except (OSError, RuntimeError, ValueError, LookupError) as problem:
             raise DataError(f"no {kind} model can be read: {str(problem).partition(chr(10))[0]}", file=str(file),
                             expected="a model that SentencePiece wrote",
@@ -225,8 +213,3 @@ def _processor(model: bytes) -> SentencePieceProcessor:
     if [processor.id_to_piece(number) for number in range(len(SPECIALS))] != list(SPECIALS):
         raise ValueError(f"its first pieces are not {', '.join(SPECIALS)}")
     return processor
-
-
-def _sampler(processor: SentencePieceProcessor, dropout: float) -> Sampler:
-    ids = {processor.id_to_piece(number): number for number in range(len(SPECIALS), len(processor))}
-    return Sampler(ids, {piece: processor.get_score(number) for piece, number in ids.items()}, dropout)

@@ -91,18 +91,16 @@ class Pieces(Field):
         longest: most pieces of a text, and most words (or characters, where they are the pieces); 0 for no limit.
         column: of a row, where the task does not read rows itself.
         key: the option that names the column.
-        dropout: see `data.subwords.train_subwords`.
         lower_case: whether texts are read and written so.
         taken_from: a run whose pieces are used; empty to learn them.
         what: a text in messages.
     """
 
     def __init__(self, name: str, kind: str, size: int, *, longest: int = 0, column: str = "", key: str = "",
-                 dropout: float = 0.0, lower_case: bool = False, taken_from: str = "", what: str = "sentence"):
+                 lower_case: bool = False, taken_from: str = "", what: str = "sentence"):
         self.name, self.kind, self.size, self.longest, self.column, self.key = name, kind, size, longest, column, key
-        self.dropout, self.lower_case, self.taken_from, self.what = dropout, lower_case, taken_from, what
+        self.lower_case, self.taken_from, self.what = lower_case, taken_from, what
         self.pieces: Segmentation = Characters(Vocabulary.build([]))
-        self.varies = dropout > 0.0
 
     def __len__(self) -> int:
         return len(self.pieces)
@@ -137,7 +135,7 @@ class Pieces(Field):
     def fit(self, values: Iterable[str]) -> None:
         """Learn the pieces, or take the other run's; raises DataError if that has none."""
         if not self.taken_from:
-            self.pieces = train_subwords(self.kind, map(self.written, values), size=self.size, dropout=self.dropout)
+            self.pieces = train_subwords(self.kind, map(self.written, values), size=self.size)
             return
         try:
             self.load(Path(self.taken_from) / "vocabulary")
@@ -153,17 +151,12 @@ class Pieces(Field):
 
     def load(self, folder: Path) -> None:
         """Read what `save` wrote."""
-        self.pieces = load_subwords(self.kind, folder, self.name, dropout=self.dropout)
+        self.pieces = load_subwords(self.kind, folder, self.name)
 
     def _ids(self, text: str, place: Place) -> list[int]:
         ids = self.pieces.encode(self.written(text))
         self._refuse_long(len(ids), "pieces", place)
         return ids
-
-    def _drawn(self, text: str, seed: int) -> list[int]:
-        ids = self.pieces.sample(self.written(text), seed)
-        # The best segmentation is short enough, a drawn one may be too long for the model's positions.
-        return ids if not self.longest or len(ids) <= self.longest else self.pieces.encode(self.written(text))
 
 
 class Subwords(Pieces, Source):
@@ -181,10 +174,6 @@ class Subwords(Pieces, Source):
     def encode(self, value: str, place: Place) -> np.ndarray:
         """(S,) ids, END last."""
         return np.array([*self._ids(value, place), END], dtype=np.int64)
-
-    def draw(self, value: str, seed: int) -> np.ndarray:
-        """The same in a segmentation drawn by the seed."""
-        return np.array([*self._drawn(value, seed), END], dtype=np.int64)
 
     def columns(self, value: str) -> dict[str, str]:
         """The text in its column."""
@@ -213,10 +202,6 @@ class Text(Pieces, Target):
     def encode(self, reference: Any, place: Place) -> list[int]:
         """Their ids."""
         return self._ids(reference, place)
-
-    def draw(self, reference: Any, seed: int) -> list[int]:
-        """The same in a segmentation drawn by the seed."""
-        return self._drawn(reference, seed)
 
     def predicted(self, ids: Sequence[int], example: Example) -> str:
         """The text of ids."""

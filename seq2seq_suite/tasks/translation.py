@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import model_validator
 
-from seq2seq_suite.config_section import Fraction, Section, Symbols
+from seq2seq_suite.config_section import Section, Symbols
 from seq2seq_suite.data.formats import BadRows, Row
 from seq2seq_suite.data.options import Data
 from seq2seq_suite.data.parallel import find_parallel, read_parallel
@@ -32,7 +32,6 @@ class TranslationOptions(TaskOptions):
     target_subwords: Literal["bpe", "unigram", "characters"] = "bpe"
     vocabulary_size: Symbols = 4000  # of each side, or of both together; at most
     joint: bool = True  # one vocabulary for both languages: source, target and output share an embedding
-    bpe_dropout: Fraction = 0.0  # in training each merge is left out with this probability
     lowercase: Literal["none", "source", "both"] = "none"  # with `both` the figures disregard case, too
     metric_tokenizer: Literal["13a", "zh", "none"] = "13a"  # of sacreBLEU; none only for text tokenised already
     tokenised_lowercase_bleu: bool = False  # as many papers print it, besides
@@ -43,9 +42,6 @@ class TranslationOptions(TaskOptions):
         if self.joint and len(kinds) > 1:
             raise ValueError("translation.joint needs the same translation.source_subwords and "
                              "translation.target_subwords")
-        if self.bpe_dropout and "bpe" not in kinds:
-            raise ValueError("translation.bpe_dropout acts on bpe subwords, but translation.source_subwords is "
-                             f"{self.source_subwords} and translation.target_subwords {self.target_subwords}")
         if self.source_language == self.target_language:
             raise ValueError(f"translation.source_language and translation.target_language are both "
                              f"{brief(self.source_language)}")
@@ -73,13 +69,10 @@ class TranslationTask(Task):
         common = {"longest": data.max_length, "taken_from": self.pieces_from}
         source, target = ("joint", "joint") if options.joint else ("source", "target")
         self.source = Subwords(source, options.source_subwords, options.vocabulary_size, **common, column="src",
-                               dropout=self._dropout(options.source_subwords), lower_case=options.lowercase != "none",
+                               lower_case=options.lowercase != "none",
                                shared=options.joint)
         self.target = Text(target, options.target_subwords, options.vocabulary_size, **common, column="tgt",
-                           dropout=self._dropout(options.target_subwords), lower_case=options.lowercase == "both")
-
-    def _dropout(self, kind: str) -> float:
-        return self.options.bpe_dropout if kind == "bpe" else 0.0
+                           lower_case=options.lowercase == "both")
 
     def read(self, split: str) -> list[Example]:
         """The pairs of a split, in a file for each language or in rows."""
@@ -121,7 +114,7 @@ class TranslationTask(Task):
         texts = [*(self.source.written(example.source) for example in examples),
                  *(self.target.written(example.reference) for example in examples)]
         self.source.pieces = self.target.pieces = train_subwords(
-            self.source.kind, texts, size=self.source.size, dropout=self.source.dropout)
+            self.source.kind, texts, size=self.source.size)
 
     def score(self, predictions: Sequence[str | None], references: Sequence[str]) -> Score:
         """BLEU and chrF with sacreBLEU's signatures, and what else the options ask for."""

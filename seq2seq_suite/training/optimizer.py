@@ -16,6 +16,9 @@ from seq2seq_suite.training.muon import Muon
 if TYPE_CHECKING:
     from seq2seq_suite.config import Training
 
+_BETAS, _EPSILON = (0.9, 0.98), 1e-9  # Vaswani et al. 2017, section 5.3
+_MUON_FACTOR = 3.0  # Muon's rate = factor * learning_rate
+
 
 def build_optimizer(model: nn.Module, options: Training) -> torch.optim.Optimizer:
     """AdamW, or Muon for the matrices between hidden states with AdamW for the rest.
@@ -33,11 +36,10 @@ def build_optimizer(model: nn.Module, options: Training) -> torch.optim.Optimize
     free = [parameter for parameter in others if parameter.dim() < 2]
     groups = [{"params": decayed, "weight_decay": options.weight_decay, "factor": 1.0},
               {"params": free, "weight_decay": 0.0, "factor": 1.0}]
-    adamw = torch.optim.AdamW(groups, lr=options.learning_rate, betas=(options.beta1, options.beta2),
-                              eps=options.epsilon, fused=fused)
+    adamw = torch.optim.AdamW(groups, lr=options.learning_rate, betas=_BETAS, eps=_EPSILON, fused=fused)
     if not matrices:
         return adamw
-    muon = Muon([{"params": matrices, "factor": options.muon_factor}], lr=options.learning_rate,
+    muon = Muon([{"params": matrices, "factor": _MUON_FACTOR}], lr=options.learning_rate,
                 weight_decay=options.weight_decay)
     return _Joined(muon, adamw)
 

@@ -1,14 +1,10 @@
 """Subwords: there and back, the same every time, and drawn by seed alone."""
 
-import subprocess
-import sys
-from random import Random
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seq2seq_suite.data.subword_sampling import split_by_merges
 from seq2seq_suite.data.subwords import (
     KINDS,
     Characters,
@@ -69,46 +65,6 @@ def test_training_twice_and_saving_give_the_same_pieces(kind, tmp_path):
     assert first.read_bytes() == second.read_bytes()
     read = load_subwords(kind, tmp_path, "one")
     assert len(read) == len(one) and [read.encode(text) for text in TEXTS] == [one.encode(text) for text in TEXTS]
-
-
-def test_a_drawn_segmentation_depends_on_its_seed_alone():
-    subwords = train_subwords("bpe", TEXTS, size=SIZE, dropout=0.1)
-    text = TEXTS[1]
-    first = [subwords.sample(text, seed) for seed in range(20)]
-    again = [subwords.sample(text, seed) for seed in reversed(range(20))][::-1]
-    assert first == again
-    assert len({tuple(ids) for ids in first}) > 5
-    assert {subwords.decode(ids) for ids in first} == {text}
-
-
-def test_a_drawn_segmentation_is_the_same_in_another_process(tmp_path):
-    subwords = train_subwords("bpe", TEXTS, size=SIZE, dropout=0.4)
-    subwords.save(tmp_path, "joint")
-    code = ("import sys, pathlib; from seq2seq_suite.data.subwords import load_subwords\n"
-            "print(load_subwords('bpe', pathlib.Path(sys.argv[1]), 'joint', dropout=0.4).sample(sys.argv[2], 7))")
-    done = subprocess.run([sys.executable, "-c", code, str(tmp_path), TEXTS[1]], capture_output=True, text=True)
-    assert done.stdout.strip() == str(subwords.sample(TEXTS[1], 7)), done.stderr
-
-
-def test_byte_pair_encoding_without_dropout_is_sentencepieces_own():
-    subwords = train_subwords("bpe", TEXTS, size=SIZE, dropout=1e-12)
-    for text in [*TEXTS, "Ж Hund Ж Ж", "unbekannte Wörter ЖЖ", ""]:
-        assert subwords.sample(text, 3) == subwords.encode(text)
-
-
-def test_a_merge_is_left_out_as_often_as_the_dropout_says():
-    random, count = Random(1), 20_000
-    whole = sum(split_by_merges("ab", random, scores={"a": 0, "b": 0, "ab": -1}, dropout=0.3) == ["ab"]
-                for _ in range(count))
-    assert whole / count == pytest.approx(0.7, abs=0.015)
-
-
-def test_dropping_every_merge_leaves_letters_and_none_the_best_segmentation():
-    letters = train_subwords("bpe", TEXTS, size=SIZE, dropout=1.0)
-    assert letters.decode(letters.sample("Hund", 1)) == "Hund"
-    assert len(letters.sample("Hund", 1)) == len("Hund") + 1  # the space before a word is a letter of its own
-    whole = train_subwords("bpe", TEXTS, size=SIZE)
-    assert whole.sample(TEXTS[0], 1) == whole.encode(TEXTS[0])
 
 
 def test_characters_keep_the_most_frequent():

@@ -224,7 +224,7 @@ def test_a_cascade_stands_beside_the_direct_model(train, tmp_path, capsys):
     cascade.main(["texts", str(yaml), "--output", str(texts)])
     assert json.loads((texts / "test.jsonl").read_text().splitlines()[2]) == {"src": "go to two", "tgt": ".OWT OT OG"}
     train("written", task="translation", data={"path": str(texts)}, strategy={"ctc_weight": 0.0},
-          translation={"source_subwords": "characters", "target_subwords": "characters", "bpe_dropout": 0.0})
+          translation={"source_subwords": "characters", "target_subwords": "characters"})
     command = ["translate", str(tmp_path / "asr"), str(tmp_path / "written"), "--output", str(tmp_path / "two")]
     cascade.main([*command, "--like", str(tmp_path / "st")])
     found = compare_runs([tmp_path / "st", tmp_path / "two"], measure=False)

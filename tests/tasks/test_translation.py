@@ -202,44 +202,6 @@ def test_lower_case_is_a_choice_for_the_source_or_both(lowercase, seen):
     assert perfect == (lowercase == "both")
 
 
-def test_drawn_segmentations_depend_on_seed_epoch_and_place_alone():
-    task = fitted(bpe_dropout=0.3)
-    assert task.varies
-
-    def epoch(number, *, seed=1, examples=EXAMPLES):
-        fresh = fitted(seed=seed, bpe_dropout=0.3)
-        return [(item.source.tolist(), item.target.tolist()) for item in fresh.encode_epoch(examples, number)]
-
-    assert epoch(3) == epoch(3) and epoch(3)[:2] == epoch(3, examples=EXAMPLES[:2])
-    assert epoch(3) != epoch(4) and epoch(3) != epoch(3, seed=2)
-    for example, (source, target) in zip(EXAMPLES, epoch(3), strict=True):
-        assert task.source.pieces.decode(source) == example.source
-        assert task.target.pieces.decode(target) == example.reference
-
-
-def test_a_drawn_segmentation_is_never_longer_than_sources_may_be():
-    task = fitted(bpe_dropout=0.9, data={"max_length": 18})
-    best, drawn = task.encode(EXAMPLES), task.encode_epoch(EXAMPLES, 0)
-    assert all(max(len(item.source), len(item.target)) <= 19 for item in drawn)
-    assert any(len(one.target) > len(two.target) for one, two in zip(drawn, best, strict=True))
-    assert not fitted().varies
-
-
-def test_source_and_target_of_the_same_text_are_cut_apart():
-    task = fitted(bpe_dropout=0.5)
-    items = task.encode_epoch([Example(source, source) for source, _ in PAIRS], 0)
-    assert any(item.source.tolist() != item.target.tolist() for item in items)
-
-
-def test_drawn_segmentations_survive_saving_where_the_languages_have_other_kinds(tmp_path):
-    options = {"joint": False, "target_subwords": "unigram", "bpe_dropout": 0.3}
-    task, other = fitted(**options), make_task(**options)
-    task.save(tmp_path)
-    other.load(tmp_path)
-    for one, two in zip(task.encode_epoch(EXAMPLES, 0), other.encode_epoch(EXAMPLES, 0), strict=True):
-        assert np.array_equal(one.source, two.source) and np.array_equal(one.target, two.target)
-
-
 def test_a_sentence_may_be_as_long_as_the_key_says_and_no_longer():
     task = make_task(data={"max_length": 3})
     assert task.from_text("a b c").source == "a b c"

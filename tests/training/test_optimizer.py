@@ -92,7 +92,7 @@ def small_model(**variant: object) -> nn.Module:
 @pytest.mark.parametrize("variant", [{}, {"experts": 3, "embedding_width": 8, "attention_score": "additive"}], ids=str)
 def test_muon_moves_hidden_matrices_by_orthogonal_steps_and_leaves_the_rest_to_adamw(variant):
     model, other = small_model(**variant), small_model(**variant)
-    muon = build_optimizer(model, options(optimizer="muon", muon_factor=2.0, weight_decay=0.0))
+    muon = build_optimizer(model, options(optimizer="muon", weight_decay=0.0))
     adamw = build_optimizer(other, options(weight_decay=0.0))
     before = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
     for one, two in zip(model.parameters(), other.parameters(), strict=True):
@@ -109,7 +109,7 @@ def test_muon_moves_hidden_matrices_by_orthogonal_steps_and_leaves_the_rest_to_a
             continue
         step = before[name] - parameter.detach()
         # The published coefficients bring singular values near one, not to one.
-        values = torch.linalg.svdvals(step) / (0.01 * 2.0 * 0.2 * math.sqrt(max(step.shape)))
+        values = torch.linalg.svdvals(step) / (0.01 * 3.0 * 0.2 * math.sqrt(max(step.shape)))
         assert float(values.max()) < 1.4 and float(values.quantile(0.1)) > 0.5, name
 
 

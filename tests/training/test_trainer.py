@@ -15,7 +15,7 @@ from seq2seq_suite.config import Config
 from seq2seq_suite.data.batching import Bucketed, collate
 from seq2seq_suite.experiments.prepare import subset
 from seq2seq_suite.tasks import open_task
-from seq2seq_suite.training import build
+from seq2seq_suite.training import build, optimizer
 from seq2seq_suite.training.checkpoint import Progress
 from seq2seq_suite.training.evaluate import Metric
 from seq2seq_suite.training.run_directory import RunDirectory
@@ -94,11 +94,13 @@ def test_the_strategy_is_told_before_each_update_how_far_training_is(folder, tmp
     assert told == [0.0, 0.0, 0.25, 0.25, 0.5, 0.5, 0.75, 0.75]
 
 
-def test_training_is_its_plain_loop(folder, tmp_path):
+def test_training_is_its_plain_loop(folder, tmp_path, monkeypatch):
     """AdamW, decay of matrices, warm-up, schedule, clipping, accumulation and the average, written out."""
+    monkeypatch.setattr(optimizer, "_BETAS", (0.8, 0.95))
+    monkeypatch.setattr(optimizer, "_EPSILON", 1e-3)
     config = without_chance(small_config(
         folder, max_updates=8, accumulate=2, learning_rate=0.01, warmup_updates=3, schedule="power", decay_power=0.7,
-        beta1=0.8, beta2=0.95, epsilon=1e-3, weight_decay=0.1, clip_norm=0.5, ema_decay=0.3))
+        weight_decay=0.1, clip_norm=0.5, ema_decay=0.3))
     trainer = make_trainer(config, tmp_path)
     twin = copy.deepcopy(trainer.learner).train()
     weights = dict(twin.named_parameters())
