@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from seq2seq_suite import __version__
-from seq2seq_suite.files import naming
-from seq2seq_suite.types import COMMAND_LINE, ConfigError, DataError, Example, brief
+from seq2seq_suite.files import naming, read_text
+from seq2seq_suite.types import COMMAND_LINE, ConfigError, Example, brief
 
 if TYPE_CHECKING:
     from seq2seq_suite.tasks.base import Task
@@ -76,16 +76,8 @@ def read_inputs(texts: Sequence[str], source: str | None) -> list[tuple[str, tup
         raise ConfigError("nothing to predict from", file=COMMAND_LINE, expected="TEXT, --input FILE or a pipe",
                           remedy=f'for example {PROGRAM} predict runs/parsing "the cat sleeps"')
     name = "standard input" if source in (None, "-") else str(source)
-    try:
-        content = sys.stdin.buffer.read() if source in (None, "-") else Path(name).read_bytes()
-        lines = content.decode("utf-8-sig").rstrip().split("\n")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise DataError("not UTF-8", file=name, line=line, remedy="save the file as UTF-8") from None
-    except (OSError, ValueError) as error:  # ValueError: a name with a NUL
-        raise DataError(f"cannot be read: {getattr(error, 'strerror', None) or error}", file=name,
-                        remedy="name a text file") from None
-    return [(line.rstrip("\r"), (name, number)) for number, line in enumerate(lines, 1)]
+    content = read_text(Path("/dev/stdin") if name == "standard input" else Path(name), expected="a text file")
+    return [(line.rstrip("\r"), (name, number)) for number, line in enumerate(content.rstrip().split("\n"), 1)]
 
 
 def texts_and_overrides(arguments: Sequence[str]) -> tuple[list[str], list[str]]:

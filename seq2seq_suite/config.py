@@ -211,20 +211,17 @@ class Config(Section):
         if self.task == "multitask":
             return self
         longest, sources = self.options.target_symbols(self), self.options.source_positions(self)
-        if longest > self.backbone.max_positions:
-            raise ValueError(f"an output may be {longest} symbols long (search.max_length_factor * data.max_length + "
-                             f"search.max_length_extra), but backbone.max_positions is {self.backbone.max_positions}")
-        if self.backbone.encoder == "none" and longest + sources > self.backbone.max_positions:
-            raise ValueError(f"without an encoder an output of {longest} symbols follows a source of "
-                             f"{sources} (data.max_length), but backbone.max_positions is "
-                             f"{self.backbone.max_positions}")
-        if sources > self.backbone.max_positions:
-            raise ValueError(f"the encoder may have {sources} positions (data.max_length), but backbone.max_positions "
-                             f"is {self.backbone.max_positions}")
-        positions = self.strategy.most_positions(sources or self.data.max_length + 2) + 1
-        if positions > self.backbone.max_positions:
-            raise ValueError(f"the decoder may have {positions} positions (strategy.factor * the source's length), but "
-                             f"backbone.max_positions is {self.backbone.max_positions}")
+        read = sources if self.backbone.encoder == "none" else 0
+        behind = f" behind a source of {read}" if read else ""
+        decoded = self.strategy.most_positions(sources or self.data.max_length + 2) + 1
+        needed = {
+            f"an output may be {longest} symbols long{behind} (search.max_length_factor * data.max_length + "
+            "search.max_length_extra)": longest + read,
+            f"a source may have {sources} positions (data.max_length)": sources,
+            f"the decoder may have {decoded} positions (strategy.factor * the source's length)": decoded}
+        for what, positions in needed.items():
+            if positions > self.backbone.max_positions:
+                raise ValueError(f"{what}, but backbone.max_positions is {self.backbone.max_positions}")
         return self
 
     @model_validator(mode="after")

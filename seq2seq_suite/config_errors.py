@@ -16,23 +16,17 @@ from seq2seq_suite.config_section import LARGEST, LEAST
 from seq2seq_suite.config_uses import Finding
 from seq2seq_suite.types import COMMAND_LINE, ConfigError, brief
 
-# What other toolkits call a key -> what it is called here.
+# What other toolkits call a key -> what it is called here, where the names are not alike.
 ALIASES = {
-    "lr": "learning_rate", "n_heads": "num_heads", "n_head": "num_heads", "heads": "num_heads",
-    "attention_heads": "num_heads", "nhead": "num_heads", "d_model": "width", "hidden_size": "width", "dim": "width",
+    "lr": "learning_rate", "attention_heads": "num_heads", "d_model": "width", "hidden_size": "width", "dim": "width",
     "embed_dim": "width", "d_ff": "feed_forward_width", "ffn_dim": "feed_forward_width",
-    "ff_size": "feed_forward_width", "layers": "encoder_layers", "num_layers": "encoder_layers",
-    "n_layers": "encoder_layers", "num_encoder_layers": "encoder_layers", "num_decoder_layers": "decoder_layers",
-    "max_steps": "max_updates", "train_steps": "max_updates", "steps": "max_updates", "max_update": "max_updates",
-    "warmup_steps": "warmup_updates", "warmup": "warmup_updates", "max_tokens": "batch_tokens",
-    "batch_size": "batch_tokens", "accum_count": "accumulate", "gradient_accumulation_steps": "accumulate",
-    "update_freq": "accumulate", "clip_grad_norm": "clip_norm", "max_grad_norm": "clip_norm", "eps": "epsilon",
-    "beam": "beam_size", "num_beams": "beam_size", "n_best": "num_hypotheses", "lenpen": "length_penalty",
-    "alpha": "length_penalty", "do_sample": "sampling", "eval_steps": "validate_every", "save_steps": "save_every",
-    "valid_steps": "validate_every", "logging_steps": "log_every", "early_stopping": "patience", "type": "kind",
-    "optimizer_schedule": "schedule", "scheduler": "schedule", "lr_scheduler": "schedule", "dataset": "path",
-    "fp16": "precision", "dtype": "precision", "num_threads": "threads", "random_seed": "seed", "model": "backbone",
-    "train": "training", "optim": "optimizer", "decoding": "search", "generation": "search",
+    "ff_size": "feed_forward_width", "train_steps": "max_updates", "steps": "max_updates",
+    "gradient_accumulation_steps": "accumulate", "update_freq": "accumulate", "max_grad_norm": "clip_norm",
+    "num_beams": "beam_size", "n_best": "num_hypotheses", "alpha": "length_penalty", "do_sample": "sampling",
+    "eval_steps": "validate_every", "valid_steps": "validate_every", "logging_steps": "log_every",
+    "early_stopping": "patience", "type": "kind", "optimizer_schedule": "schedule", "dataset": "path",
+    "fp16": "precision", "dtype": "precision", "random_seed": "seed", "model": "backbone", "decoding": "search",
+    "generation": "search",
 }
 
 Keys = tuple[str, ...]

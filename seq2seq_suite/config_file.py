@@ -145,6 +145,16 @@ def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
     return merged
 
 
+def as_overrides(settings: Mapping[str, Any]) -> list[str]:
+    """Settings by their dotted keys as the command line writes them.
+
+    >>> as_overrides({"a": (1, "b"), "c": 0.5, "d": True, "e": "3e-4", "f": "no"})
+    ['a=[1, b]', 'c=0.5', 'd=true', "e='3e-4'", "f='no'"]
+    """
+    return [f"{key}={yaml.dump(value, Dumper=Dumper, default_flow_style=True, width=10**6).split(chr(10))[0]}"
+            for key, value in settings.items()]
+
+
 def is_override(argument: str) -> bool:
     """Whether a command-line argument reads `dotted.key=value`.
 

@@ -7,6 +7,7 @@ import json
 import math
 import os
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -155,7 +156,8 @@ def atomic_write_text(path: Path, text: str) -> None:
 
 def atomic_write_bytes(path: Path, content: bytes) -> None:
     """The same for bytes. Pipes, devices and links are written to, not replaced."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")  # two processes may write the same file
+    writer = f"{os.getpid()}-{threading.get_ident():x}"  # several may write the same file
+    partial = path.with_name(f".{path.name}.{writer}.partial")
     with naming(path):
         if path.is_symlink() or (path.exists() and not path.is_file()):
             path.write_bytes(content)

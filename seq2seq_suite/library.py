@@ -15,7 +15,6 @@ training ends at update 2: training.max_updates=2 is reached
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -241,13 +240,13 @@ def overrides(settings: Settings) -> list[str]:
     """Settings as the command line writes them.
 
     >>> overrides({"seed": 3, "data.test_splits": ["test"], "data.path": "no"})
-    ['seed=3', 'data.test_splits=["test"]', 'data.path="no"']
+    ['seed=3', 'data.test_splits=[test]', "data.path='no'"]
     """
     if isinstance(settings, str):
         raise DataError(f"settings are one string: {settings}", expected='{"key.sub": value} or ["key.sub=value"]',
                         remedy="put it into a list")
     if isinstance(settings, Mapping):
-        return [f"{key}={'.inf' if value == float('inf') else json.dumps(value)}" for key, value in settings.items()]
+        return config_file.as_overrides(settings)
     return list(settings)
 
 

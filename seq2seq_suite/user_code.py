@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -61,8 +62,5 @@ def line_of(error: Exception, path: str | Path) -> int:
     """The line in the file where an error was raised, 0 if unknown."""
     if isinstance(error, SyntaxError) and error.filename == str(path):
         return error.lineno or 0
-    line, trace = 0, error.__traceback__
-    while trace is not None:
-        line = trace.tb_lineno if trace.tb_frame.f_code.co_filename == str(path) else line
-        trace = trace.tb_next
-    return line
+    frames = traceback.extract_tb(error.__traceback__)
+    return next((frame.lineno or 0 for frame in reversed(frames) if frame.filename == str(path)), 0)

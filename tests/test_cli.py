@@ -153,8 +153,8 @@ def test_inputs_come_from_arguments_a_file_or_a_pipe_with_their_lines():
 
 def test_inputs_that_cannot_be_read_are_named(capsys):
     Path("bytes.txt").write_bytes(b"a\nb\xff\n")
-    assert wrong(capsys, "predict", "runs/a", "--input", "none.txt").startswith("none.txt: cannot be read: No such")
-    assert wrong(capsys, "predict", "runs/a", "--input", "bytes.txt").startswith("bytes.txt:2: not UTF-8")
+    assert wrong(capsys, "predict", "runs/a", "--input", "none.txt").startswith("none.txt: there is no such file")
+    assert wrong(capsys, "predict", "runs/a", "--input", "bytes.txt").startswith("bytes.txt:2: byte 3 is not UTF-8")
     assert "both TEXT and --input" in wrong(capsys, "predict", "runs/a", "x", "--input", "-")
     with pytest.raises(DataError, match=r"in\.txt:7: the input is empty"):
         Run("runs/a").example(" ", file="in.txt", line=7)
@@ -177,7 +177,7 @@ def test_files_that_cannot_be_written_are_refused_before_any_work(capsys, option
 
 
 def test_a_nul_in_a_name_is_no_stack_trace(capsys):
-    assert wrong(capsys, "predict", "runs/a", "--input", "a\0b").startswith("a\0b: cannot be read: embedded null")
+    assert wrong(capsys, "predict", "runs/a", "--input", "a\0b").startswith("a\0b: the file cannot be read: ")
 
 
 def test_scoring_compares_two_files_of_one_task(capsys):

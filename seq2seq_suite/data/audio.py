@@ -7,7 +7,6 @@ import hashlib
 import io
 import math
 import os
-import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import load_file, save
 
 from seq2seq_suite.data.torchaudio_import import load_torchaudio
-from seq2seq_suite.files import read_bytes
+from seq2seq_suite.files import atomic_write_bytes, read_bytes
 from seq2seq_suite.types import DataError, RunError
 
 RATE = 16_000  # samples a second that features are computed from
@@ -254,17 +253,9 @@ class Features:
         return Stored(file)
 
     def _keep(self, features: np.ndarray, file: Path) -> None:
-        """Write features to a file of a unique name first: two runs may write the same ones concurrently."""
         try:
             file.parent.mkdir(exist_ok=True)
-            with tempfile.NamedTemporaryFile(dir=file.parent, delete=False) as stream:
-                partial = Path(stream.name)
-                try:
-                    stream.write(save({"features": features}))
-                    stream.flush()
-                    os.replace(partial, file)
-                finally:
-                    partial.unlink(missing_ok=True)
+            atomic_write_bytes(file, save({"features": features}))
         except OSError as error:
             raise RunError(f"{self.folder}: features cannot be written: {error.strerror or error} "
                            "(choose another folder with audio.cache)") from None

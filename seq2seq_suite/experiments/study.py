@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-import yaml as yaml_library
 from pydantic import Field, ValidationError
 from scipy.special import stdtrit  # scipy.stats has it too, but takes a second to import
 
@@ -153,22 +152,9 @@ def rows(cells: Sequence[Cell]) -> list[tuple[str, ...]]:
 
 def _cells(study: Study, path: Path, overrides: Sequence[str]) -> list[tuple[str, Path, list[str]]]:
     """Variant, experiment and overrides of each cell."""
-    return [(name, path.parent / yaml, [*_overrides(study.settings), *overrides, *_overrides(changes)])
+    common = [*config_file.as_overrides(study.settings), *overrides]
+    return [(name, path.parent / yaml, [*common, *config_file.as_overrides(changes)])
             for yaml in study.yamls for name, changes in study.variants.items()]
-
-
-def _overrides(changes: Mapping[str, Any]) -> list[str]:
-    return [f"{key}={_written(value)}" for key, value in changes.items()]
-
-
-def _written(value: Any) -> str:
-    """A value as YAML on one line.
-
-    >>> _written([1, 2]), _written("conv"), _written(0.5), _written(True)
-    ('[1, 2]', 'conv', '0.5', 'true')
-    """
-    plain = list(value) if isinstance(value, tuple) else value
-    return yaml_library.safe_dump(plain, default_flow_style=True, width=1000).removesuffix("...\n").strip()
 
 
 def _cell(experiment: str, name: str, directories: Sequence[Path]) -> Cell:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields
 from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
 
 from seq2seq_suite import kernels
-from seq2seq_suite.config import Config, Search
+from seq2seq_suite.config import Config
 from seq2seq_suite.kernels import torch_private
 from seq2seq_suite.model.build import build_model
 from seq2seq_suite.model.output import OutputLayer
@@ -28,6 +29,8 @@ from seq2seq_suite.types import ConfigError
 if TYPE_CHECKING:
     from seq2seq_suite.tasks.base import Task
 
+_SEARCH = {field.name for field in fields(SearchOptions)}
+
 
 def build_predictor(config: Config, task: Task, *, device: torch.device, like: Sequence[tuple[Shape, Seq2Seq]] = ()
                   ) -> Predictor:
@@ -40,7 +43,7 @@ def build_predictor(config: Config, task: Task, *, device: torch.device, like: S
         model = build_model(config.backbone, shape, like=like)
         learner = Learner(model, build_strategy(config, shape, model),
                           balance_weight=config.backbone.balance_weight).to(device)
-    return Predictor(task, learner, _search_options(config.search), device,
+    return Predictor(task, learner, SearchOptions(**config.search.model_dump(include=_SEARCH)), device,
                    (config.search.max_length_factor, config.search.max_length_extra), config.search.batch_sentences)
 
 
@@ -61,14 +64,6 @@ def build_auxiliaries(config: Config, shape: Shape, model: Seq2Seq) -> Auxiliari
         tied = model.frontend.embedding if config.backbone.tie_embeddings else None
         parts.append(Language("language", OutputLayer(width, shape.source.symbols, tied=tied), weights["language"]))
     return Auxiliaries(parts)
-
-
-def _search_options(search: Search) -> SearchOptions:
-    return SearchOptions(beam_size=search.beam_size, length_penalty=search.length_penalty,
-                         num_hypotheses=search.num_hypotheses, sampling=search.sampling,
-                         temperature=search.temperature, top_k=search.top_k, top_p=search.top_p,
-                         constraint=search.constraint, ctc_weight=search.ctc_weight, iterations=search.iterations,
-                         lookahead=search.lookahead)
 
 
 def choose_device(wanted: str, ranks: Ranks = ALONE) -> torch.device:

@@ -105,7 +105,7 @@ def test_samples_that_are_no_numbers_are_refused(tmp_path):
     for value in (np.nan, np.inf, 3e38):
         content = as_file(np.full(800, value, dtype=np.float32), format="WAV", subtype="FLOAT")
         error = Features(8, folder=str(tmp_path)).of([Recording("a.wav", content)])[0]
-        assert isinstance(error, DataError) and "no numbers" in error.got
+        assert isinstance(error, DataError) and "not finite" in error.got
     assert not list(tmp_path.rglob("*.safetensors"))
 
 
@@ -118,7 +118,7 @@ def test_damaged_features_are_computed_anew(tmp_path):
         assert np.array_equal(np.asarray(features.of([sound])[0]), whole)
     stored = features.of([sound])[0]
     file.unlink()
-    with pytest.raises(RunError, match="cannot be read any more"):
+    with pytest.raises(RunError, match="can no longer be read"):
         np.asarray(stored)
 
 
@@ -187,11 +187,11 @@ def test_short_sounds_are_padded_and_parts_joined(tmp_path):
     assert len(LogMel(8)(np.zeros(10, dtype=np.float32))) == 2
 
 
-@pytest.mark.parametrize(("content", "got"), [(b"no sound at all", "no sound"), (b"RIFF", "no sound")])
-def test_a_broken_file_is_named(content, got, tmp_path):
+@pytest.mark.parametrize("content", [b"no sound at all", b"RIFF"])
+def test_a_broken_file_is_named(content, tmp_path):
     (tmp_path / "bad.wav").write_bytes(content)
     error = Features(8, folder=str(tmp_path / "cache")).of([Recording(str(tmp_path / "bad.wav"))])[0]
-    assert isinstance(error, DataError) and got in error.got and "bad.wav" in str(error) and error.remedy
+    assert isinstance(error, DataError) and "cannot be read" in error.got and "bad.wav" in str(error) and error.remedy
 
 
 def test_missing_and_empty_files_are_named(tmp_path):

@@ -81,7 +81,7 @@ def test_each_epoch_is_cut_by_the_lengths_it_has(folder):
 def test_check_tells_what_it_tells_of_any_task_and_points_out_tokenised_text(folder, tmp_path):
     rows = dict(verbs.check(config(folder)))
     assert rows["train"].startswith("30 examples") and rows["gold beyond the length limit"] == "none"
-    assert "validation also in train" in rows and rows["what it learns to write"].startswith("▁")
+    assert "validation also in train" in rows and rows["what it learns to predict"].startswith("▁")
     for split in ("train", "validation", "test"):
         (tmp_path / f"{split}.jsonl").write_text('{"src": "a dog .", "tgt": "ein Hund ."}\n' * 10)
     warnings = [text for what, text in verbs.check(config(tmp_path)) if what == "warning"]

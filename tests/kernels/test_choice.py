@@ -96,7 +96,7 @@ def test_a_run_with_a_component_says_so_and_predicts_with_it(folder):
     config = load(write(folder, "dropout: mine.py:halve"), TINY)
     component = config.components["dropout"]
     assert component == f"{folder / 'mine.py'}:halve"
-    assert ("code of yours", f"{component} takes the place of dropout: the code of that file is run"
+    assert ("your code", f"{component} replaces dropout; its file is run"
             ) in verbs.check(config)
     run = folder.parent / "run"
     verbs.run(config, run, resume=False, overwrite=False, command=[])

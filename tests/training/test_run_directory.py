@@ -9,6 +9,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import threading
 from pathlib import Path
 
 import numpy
@@ -215,14 +216,15 @@ def test_what_is_missing_because_the_directory_was_deleted_is_no_mistake_of_the_
 def test_what_cannot_be_written_is_named_with_the_reason(tmp_path):
     with taken(tmp_path / "run") as run:
         run.write_config("x")
+    writer = f"{os.getpid()}-{threading.get_ident():x}"
     writes = {"metrics.jsonl": lambda: run.append_metrics({"update": 1}), "log.txt": lambda: run.log("a line"),
-              f".summary.json.{os.getpid()}.partial": lambda: run.write_summary({})}
+              f".summary.json.{writer}.partial": lambda: run.write_summary({})}
     for name, write in writes.items():
         with pytest.raises(RunError, match=r"run/\w+\.\w+: No space left on device; .* --resume") as caught, \
                 taken(run.path, resume=True):
             (run.path / name).symlink_to("/dev/full")
             write()
-        assert name.removeprefix(".").removesuffix(f".{os.getpid()}.partial") in str(caught.value)
+        assert name.removeprefix(".").removesuffix(f".{writer}.partial") in str(caught.value)
         assert not list(run.path.glob(".*.partial"))
 
 
