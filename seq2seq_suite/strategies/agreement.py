@@ -9,27 +9,20 @@ Shape suffixes in this module: B rows, C positions, T target symbols.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor
 from torch.nn import functional
 
+from seq2seq_suite.strategies.glancing import Ratios, ratio_at
 
-@dataclass(frozen=True)
-class Agreement:
-    """The disagreement's share of the loss, which goes from `start` to `end` over the run.
+
+def agreement_weights(ratios: Ratios, likelihood: str, fraction_done: float) -> dict[str, float]:
+    """Of the two losses, by name: the disagreement's share goes from one ratio to the other over the run.
 
     Shao & Feng 2022 and Ma et al. 2023 train by likelihood first, then by it alone.
     """
-
-    start: float = 0.0
-    end: float = 1.0
-
-    def weights(self, likelihood: str, progress: float) -> dict[str, float]:
-        """Of the two losses, by name, when that share of the training is over."""
-        share = self.start + (self.end - self.start) * progress
-        return {likelihood: 1.0 - share, "bigrams": share}
+    share = ratio_at(ratios, fraction_done)
+    return {likelihood: 1.0 - share, "bigrams": share}
 
 
 def bigram_disagreement(found: Tensor, total: Tensor, target: Tensor, lengths: Tensor) -> Tensor:

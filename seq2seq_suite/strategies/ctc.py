@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from seq2seq_suite.config_section import PositiveFloat
 from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
-from seq2seq_suite.strategies.agreement import Agreement, collapsed_disagreement
+from seq2seq_suite.strategies.agreement import agreement_weights, collapsed_disagreement
 from seq2seq_suite.strategies.ctc_head import BLANK, positions_needed
 from seq2seq_suite.strategies.ctc_prefixes import NEVER, collapse, ctc_beam
 from seq2seq_suite.strategies.glancing import Ratios
@@ -67,7 +67,7 @@ class Ctc(Parallel):
         too_long = (positions_needed(target) > mask.sum(1)).sum().float()
         sums, weights = {"ctc_target": total, "too_long": too_long}, {"ctc_target": 1.0}
         if any(self.options.agreement):
-            weights = Agreement(*self.options.agreement).weights("ctc_target", self.fraction_done)
+            weights = agreement_weights(self.options.agreement, "ctc_target", self.fraction_done)
             sums["bigrams"] = collapsed_disagreement(scores, target, lengths, mask).sum()
         return Loss(sums, self.own_counts(batch), weights)
 
@@ -172,26 +172,18 @@ def align(scores: Tensor, positions: Tensor, target: Tensor, lengths: Tensor) ->
     spelled[:, 1::2] = target
     column = torch.zeros_like(spelled[0])
     column[1::2] = torch.arange(1, target.size(1) + 1, device=target.device)
-    gains = scores.index_select(2, column)  # (B,C,2U+1)
     skips = torch.zeros_like(spelled, dtype=torch.bool)  # where the blank before may be left out
     skips[:, 2:] = (spelled[:, 2:] != BLANK) & (spelled[:, 2:] != spelled[:, :-2])
-    reached = torch.full_like(gains[:, 0], NEVER)
-    reached[:, :2] = gains[:, 0, :2]
-    back = []
-    for step in range(1, count):
-        before = functional.pad(reached, (2, 0), value=NEVER)
-        options = torch.stack((reached, before[:, 1:-1], before[:, :-2].masked_fill(~skips, NEVER)), 2)
-        best, moved = options.max(2)
-        back.append(moved)
-        reached = torch.where((step < positions).unsqueeze(1), best + gains[:, step], reached)
     last = torch.stack((2 * lengths, (2 * lengths - 1).clamp(min=0)), 1)
-    best, choice = reached.gather(1, last).max(1)
-    place, possible = last.gather(1, choice.unsqueeze(1)).squeeze(1), best > NEVER
-    path = torch.full((rows, count), -1, dtype=torch.int64, device=scores.device)
-    for step in range(count - 1, -1, -1):
-        inside = (step < positions) & possible
-        path[:, step] = torch.where(inside, spelled.gather(1, place.unsqueeze(1)).squeeze(1), -1)
-        if step:
-            moved = back[step - 1].gather(1, place.unsqueeze(1)).squeeze(1)
-            place = torch.where(inside, place - moved, place)
-    return path
+    with torch.enable_grad():
+        gains = scores.detach().index_select(2, column).requires_grad_()  # (B,C,2U+1)
+        reached = torch.full_like(gains[:, 0], NEVER)
+        reached[:, :2] = gains[:, 0, :2]
+        for step in range(1, count):
+            before = functional.pad(reached, (2, 0), value=NEVER)
+            options = torch.stack((reached, before[:, 1:-1], before[:, :-2].masked_fill(~skips, NEVER)), 2)
+            reached = torch.where((step < positions).unsqueeze(1), options.max(2).values + gains[:, step], reached)
+        best = reached.gather(1, last).max(1).values
+        on_path, = torch.autograd.grad(best.sum(), gains)  # 1 where the maximum comes from, else 0
+    real = (torch.arange(count, device=scores.device) < positions.unsqueeze(1)) & (best > NEVER).unsqueeze(1)
+    return spelled.gather(1, on_path.argmax(2)).where(real, -1)

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from seq2seq_suite.config_section import Positive, PositiveFloat
 from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
 from seq2seq_suite.shapes import TargetShape
-from seq2seq_suite.strategies.agreement import Agreement, graph_disagreement
+from seq2seq_suite.strategies.agreement import agreement_weights, graph_disagreement
 from seq2seq_suite.strategies.auxiliary import Auxiliaries
 from seq2seq_suite.strategies.constrained import cut_at_end
 from seq2seq_suite.strategies.finished import Finished
@@ -118,7 +118,7 @@ class Dag(Parallel):
         sums = {"paths": -found.masked_fill(~possible, 0.0).sum(), "too_long": (~possible).sum().float()}
         weights = {"paths": 1.0}
         if any(self.options.agreement):
-            weights = Agreement(*self.options.agreement).weights("paths", self.fraction_done)
+            weights = agreement_weights(self.options.agreement, "paths", self.fraction_done)
             sums["bigrams"] = graph_disagreement(scores, links, batch.target, lengths, mask).sum()
         return Loss(sums, self.own_counts(batch), weights)
 
@@ -146,7 +146,8 @@ class Dag(Parallel):
         return (states.mask.sum(1) * self.options.factor).ceil().long().clamp(min=2)
 
 
-def path_log_likelihood(emissions_BTC: Tensor, links_BCC: Tensor, lengths: Tensor, vertices: Tensor) -> Tensor:
+def path_log_likelihood(emissions_BTC: Tensor, links_BCC: Tensor, lengths: Tensor, vertices: Tensor, *,
+                        best: bool = False) -> Tensor:
     """log p(y | x) = log sum over paths of prod_t P(y_t | a_t) E_(a_t, a_t+1), all from the first vertex to the last.
 
     f_1(u) = P(y_1 | u) at the first vertex,  f_t(u) = P(y_t | u) sum_v<u f_t-1(v) E_vu,  p = f_T(last)
@@ -156,6 +157,7 @@ def path_log_likelihood(emissions_BTC: Tensor, links_BCC: Tensor, lengths: Tenso
         links_BCC: of `Links`.
         lengths: (B,) int64, T of each row.
         vertices: (B,) int64, C of each row.
+        best: of the likeliest path alone, a maximum in place of the sum.
 
     Returns:
         (B,), at most `NEVER` / 2 where no path is long enough.
@@ -166,29 +168,22 @@ def path_log_likelihood(emissions_BTC: Tensor, links_BCC: Tensor, lengths: Tenso
     first[:, 0] = 0.0
     reached = first + emissions_BTC[:, 0]
     for step in range(1, emissions_BTC.size(1)):
-        following = (reached.unsqueeze(2) + links_BCC).logsumexp(1) + emissions_BTC[:, step]
+        arriving = reached.unsqueeze(2) + links_BCC
+        following = (arriving.max(1).values if best else arriving.logsumexp(1)) + emissions_BTC[:, step]
         reached = torch.where((step < lengths).unsqueeze(1), following, reached)
     return reached.gather(1, (vertices - 1).unsqueeze(1)).squeeze(1)
 
 
 def likeliest_path(emissions_BTC: Tensor, links_BCC: Tensor, lengths: Tensor, vertices: Tensor) -> Tensor:
     """(B,T) int64, the vertex of each target symbol on the likeliest path; -1 beyond a row's T, or without any path."""
-    first = torch.full_like(emissions_BTC[:, 0], NEVER)
-    first[:, 0] = 0.0
-    reached, back = first + emissions_BTC[:, 0], []
-    for step in range(1, emissions_BTC.size(1)):
-        best, came_from = (reached.unsqueeze(2) + links_BCC).max(1)
-        back.append(came_from)
-        reached = torch.where((step < lengths).unsqueeze(1), best + emissions_BTC[:, step], reached)
-    place = vertices - 1
-    possible = reached.gather(1, place.unsqueeze(1)).squeeze(1) > NEVER / 2
-    path = torch.full(emissions_BTC.shape[:2], -1, dtype=torch.int64, device=lengths.device)
-    for step in range(emissions_BTC.size(1) - 1, -1, -1):
-        inside = (step < lengths) & possible
-        path[:, step] = torch.where(inside, place, -1)
-        if step:
-            place = torch.where(inside, back[step - 1].gather(1, place.unsqueeze(1)).squeeze(1), place)
-    return path
+    with torch.enable_grad():
+        emissions = emissions_BTC.detach().requires_grad_()
+        score = path_log_likelihood(emissions, links_BCC.detach(), lengths, vertices, best=True)
+        on_path, = torch.autograd.grad(score.sum(), emissions)  # 1 where the maximum comes from, else 0
+    place = torch.arange(emissions.size(1), device=lengths.device)
+    real = (place < lengths.unsqueeze(1)) & (score > NEVER / 2).unsqueeze(1)
+    return on_path.argmax(2).where(real, -1)
+
 
 
 def dag_greedy(emissions: Tensor, links: Tensor, vertices: Tensor, limit: Tensor, *, lookahead: bool

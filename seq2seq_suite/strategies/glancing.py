@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
@@ -18,34 +17,26 @@ if TYPE_CHECKING:
 Ratios = tuple[ShareOrNone, ShareOrNone]  # at the training's beginning and at its end
 
 
-@dataclass(frozen=True)
-class Glancing:
-    """Show a part of the target in training: the more, the more the model would get wrong.
+def ratio_at(ratios: Ratios, fraction_done: float) -> float:
+    """The ratio when that share of the training is over.
 
-    Of the symbols on the alignment with the target, `ratio` times as many as the model misses are put into the
-    decoder's input, at random places; ratio falls from `start` to `end` over the run.
-
-    Source: Qian et al. 2021 (Glancing Transformer), section 3.1; over CTC's and the graph's best alignment as in
-    Gu & Kong 2021 and Huang et al. 2022.
+    >>> ratio_at((0.5, 0.3), 0.5)
+    0.4
     """
-
-    start: float = 0.5
-    end: float = 0.3
-
-    def __bool__(self) -> bool:
-        return self.start > 0.0 or self.end > 0.0
-
-    def positions(self, missed: Tensor, asked: Tensor, fraction_done: float) -> Tensor:
-        """(B,C) bool: a random part of `asked` (B,C), as large as the `missed` symbols (B,) call for."""
-        ratio = self.start + (self.end - self.start) * fraction_done
-        return random_part(asked, (ratio * missed).round())
+    return ratios[0] + (ratios[1] - ratios[0]) * fraction_done
 
 
 def glance(strategy: Parallel, model: Seq2Seq, memory: Memory, batch: Batch, vectors: Tensor, mask: Tensor
            ) -> tuple[Tensor | None, Tensor]:
-    """Symbols to show and where, of a first pass over vectors (B,C,D); see `Parallel.glance`."""
-    glancing = Glancing(*strategy.options.glancing)
-    if not glancing or not strategy.training:
+    """Symbols to show and where, of a first pass over vectors (B,C,D); see `Parallel.glance`.
+
+    Of the symbols on the alignment with the target, ratio times as many as the model misses are put into the
+    decoder's input, at random places.
+
+    Source: Qian et al. 2021 (Glancing Transformer), section 3.1; over CTC's and the graph's best alignment as in
+    Gu & Kong 2021 and Huang et al. 2022.
+    """
+    if not any(strategy.options.glancing) or not strategy.training:
         return None, torch.zeros_like(mask)
     # The same dropout in both passes: what comes after this block begins with the same random state.
     devices = [vectors.device] if vectors.device.type == "cuda" else []
@@ -53,7 +44,8 @@ def glance(strategy: Parallel, model: Seq2Seq, memory: Memory, batch: Batch, vec
         hidden = strategy.hidden(model, memory, vectors, mask, None, torch.zeros_like(mask))
         symbols, likeliest = strategy.alignment(model, memory, batch, hidden, mask)
         missed = (likeliest != symbols) & (symbols >= 0)
-        return symbols, glancing.positions(missed.sum(1), symbols >= 0, strategy.fraction_done)
+        ratio = ratio_at(strategy.options.glancing, strategy.fraction_done)
+        return symbols, random_part(symbols >= 0, (ratio * missed.sum(1)).round())
 
 
 def random_part(asked: Tensor, counts: Tensor) -> Tensor:

@@ -87,13 +87,13 @@ class Brackets(Bracketing):
 
     def read(self, symbols: Sequence[str], words: Sequence[str], tags: Sequence[str]) -> Tree | None:
         """The tree over `words`; None if the symbols do not make one tree over exactly these words."""
-        leaves = _Leaves(words, tags)
+        leaves = _leaves(words, tags)
         stack: list[tuple[str, list[Tree | str]]] = [("", [])]
         for symbol in symbols:
             if symbol == self.shift:
-                if leaves.empty():
+                if not leaves:
                     return None
-                stack[-1][1].append(leaves.next())
+                stack[-1][1].append(leaves.pop())
             elif symbol == self.close:
                 if len(stack) == 1 or not stack[-1][1]:
                     return None
@@ -103,7 +103,7 @@ class Brackets(Bracketing):
                 stack.append((symbol[1:], []))
             else:
                 return None
-        if len(stack) > 1 or len(stack[0][1]) != 1 or not leaves.empty():
+        if len(stack) > 1 or len(stack[0][1]) != 1 or leaves:
             return None
         return with_root(stack[0][1][0])
 
@@ -140,14 +140,14 @@ class InOrder(Bracketing):
 
     def read(self, symbols: Sequence[str], words: Sequence[str], tags: Sequence[str]) -> Tree | None:
         """The tree over `words`; None if the symbols do not make one tree over exactly these words."""
-        leaves = _Leaves(words, tags)
+        leaves = _leaves(words, tags)
         done: list[Tree | str] = []  # finished nodes, those inside an open bracket after those outside
         opened: list[tuple[str, int]] = []  # label, and where in `done` the bracket's first child stands
         for symbol in symbols:
             if symbol == self.shift:
-                if leaves.empty():
+                if not leaves:
                     return None
-                done.append(leaves.next())
+                done.append(leaves.pop())
             elif symbol == self.close:
                 if not opened:
                     return None
@@ -159,24 +159,14 @@ class InOrder(Bracketing):
                 opened.append((symbol[3:], len(done) - 1))
             else:
                 return None
-        if opened or len(done) != 1 or not leaves.empty():
+        if opened or len(done) != 1 or leaves:
             return None
         return with_root(done[0])
 
 
-class _Leaves:
-    """The words still to be taken, as pre-terminals."""
-
-    def __init__(self, words: Sequence[str], tags: Sequence[str]):
-        self._leaves = [Tree(tag, (word,)) for word, tag in zip(words, tags, strict=True)]
-        self._taken = 0
-
-    def empty(self) -> bool:
-        return self._taken == len(self._leaves)
-
-    def next(self) -> Tree:
-        self._taken += 1
-        return self._leaves[self._taken - 1]
+def _leaves(words: Sequence[str], tags: Sequence[str]) -> list[Tree]:
+    """The words as pre-terminals, the first one last."""
+    return [Tree(tag, (word,)) for word, tag in zip(words, tags, strict=True)][::-1]
 
 
 def without_root(tree: Tree) -> Tree:
