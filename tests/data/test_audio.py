@@ -109,7 +109,7 @@ def test_samples_that_are_no_numbers_are_refused(tmp_path):
     assert not list(tmp_path.rglob("*.safetensors"))
 
 
-def test_damaged_features_are_computed_anew(tmp_path):
+def test_damaged_features_are_computed_again(tmp_path):
     sound, features = Recording("a.wav", as_file(tone(), format="WAV")), Features(8, folder=str(tmp_path))
     whole = np.asarray(features.of([sound])[0])
     file, = tmp_path.rglob("*.safetensors")

@@ -304,8 +304,8 @@ def test_parts_that_hear_alike_share_their_front_end():
     backbone = Backbone.model_validate({"size": "tiny"})
     heard = Shape(SoundShape(mean=(0.0,) * 8, deviation=(1.0,) * 8), TargetShape(9))
     first = build_model(backbone, heard)
-    second = build_model(backbone, replace(heard, target_symbols=12), like=[(heard, first)])
-    coarse = build_model(backbone, replace(heard, sound=SoundShape((0.0,) * 8, (1.0,) * 8, subsampling=2)),
+    second = build_model(backbone, replace(heard, target=TargetShape(12)), like=[(heard, first)])
+    coarse = build_model(backbone, replace(heard, source=SoundShape((0.0,) * 8, (1.0,) * 8, subsampling=2)),
                          like=[(heard, first)])
     assert second.frontend is first.frontend and coarse.frontend is not first.frontend
 

@@ -159,7 +159,7 @@ def test_a_run_that_cannot_choose_is_refused_before_the_training(folder, tmp_pat
     left_to_right = config(folder, "ctc", max_updates=1).model_copy(update={"strategy": Config(task="qa").strategy})
     verbs.run(left_to_right, tmp_path / "other", resume=False, overwrite=False, command=["run"])
     refused("its task is translation", task="qa", translation=None)
-    refused("its vocabulary is another one", translation={
+    refused("its vocabulary differs", translation={
         "source_subwords": "characters", "target_subwords": "characters", "joint": True})
     shutil.rmtree(tmp_path / "other" / "checkpoints")
     refused("no checkpoint")

@@ -267,7 +267,7 @@ def test_a_full_disk_ends_the_run_in_a_line_and_it_goes_on_when_there_is_room(co
             raise SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
 
     monkeypatch.setattr(checkpoint, "save_file", full)
-    with pytest.raises(RunError, match=f"step-{step}: No space left on device; what was saved before is untouched"):
+    with pytest.raises(RunError, match=f"step-{step}: No space left on device; what was saved is untouched"):
         start(config, tmp_path / "run")
     folder = tmp_path / "run" / "checkpoints"
     assert [path.name for path in sorted(folder.iterdir())] == ([] if step == 5 else ["last", "step-5"])

@@ -115,5 +115,5 @@ def test_code_that_lies_in_a_run_directory_is_not_run(folder):
     (run / "evil.py").write_text("raise SystemExit\n")
     text = (run / "config.yaml").read_text()
     (run / "config.yaml").write_text(text.replace(str(folder / "mine.py"), "evil.py"))
-    with pytest.raises(ConfigError, match="whose code is not run unasked"):
+    with pytest.raises(ConfigError, match="whose code is not trusted"):
         verbs.open_run(run, [])
