@@ -14,7 +14,7 @@ from typing import Annotated
 
 import typer
 
-from seq2seq_suite.cli_exit import complain, flush, outcome, stop_on_termination
+from seq2seq_suite.cli_exit import finish
 from seq2seq_suite.cli_inputs import (
     PROGRAM,
     check_drawing,
@@ -59,19 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         refuse_early(arguments, processes=processes)
         typer.main.get_command(app).main(arguments, prog_name=PROGRAM)
 
-    stop_on_termination(once=processes > 1)
-    try:
-        if processes > 1:
-            from seq2seq_suite.training import distributed
-
-            code, complaint = distributed.together(lambda: outcome(work))
-        else:
-            code, complaint = outcome(work)
-    except KeyboardInterrupt:  # while the processes connect
-        code, complaint = 130, "interrupted"
-    if complaint:
-        complain(complaint)
-    return flush(code)
+    return finish(work, processes=processes)
 
 
 @app.callback()
@@ -147,7 +135,6 @@ def sweep(
     Examples:
       python -m seq2seq_suite sweep tasks/translation.yaml backbone.norm_placement=pre,post seed=1,2,3
       python -m seq2seq_suite sweep tasks/studies/norms.yaml training.max_minutes=0.5
-      python -m seq2seq_suite sweep tasks/studies/norms.yaml --on tasks/asr.yaml --jobs 2
     """
     from seq2seq_suite.experiments import study
     from seq2seq_suite.experiments.sweep import sweep as run_all

@@ -15,6 +15,23 @@ from seq2seq_suite.training.signals import leave_terminal, stopping
 from seq2seq_suite.types import Interrupted, RunError, UserError
 
 
+def finish(work: Callable[[], None], *, processes: int) -> int:
+    """Run a command, report what went wrong, and return its exit code; under torchrun all `processes` run it."""
+    stop_on_termination(once=processes > 1)
+    try:
+        if processes > 1:
+            from seq2seq_suite.training import distributed
+
+            code, complaint = distributed.together(lambda: outcome(work))
+        else:
+            code, complaint = outcome(work)
+    except KeyboardInterrupt:  # while the processes connect
+        code, complaint = 130, "interrupted"
+    if complaint:
+        complain(complaint)
+    return flush(code)
+
+
 def outcome(work: Callable[[], None]) -> tuple[int, str]:
     """The exit code and the error message; typer prints its own messages."""
     try:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
@@ -14,6 +13,7 @@ from pydantic.fields import FieldInfo
 from seq2seq_suite.config import Config, of_any_task, of_task
 from seq2seq_suite.config_section import LARGEST, LEAST
 from seq2seq_suite.config_uses import Finding
+from seq2seq_suite.config_yaml import Keys, Place, show
 from seq2seq_suite.types import COMMAND_LINE, ConfigError, brief
 
 # What other toolkits call a key -> what it is called here, where the names are not alike.
@@ -28,18 +28,6 @@ ALIASES = {
     "fp16": "precision", "dtype": "precision", "random_seed": "seed", "model": "backbone", "decoding": "search",
     "generation": "search",
 }
-
-Keys = tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where a key was given: a line of a file, or an override (`text`) on the command line."""
-
-    file: str
-    line: int = 0
-    text: str = ""
-
 
 def explain(error: ValidationError, given: dict[str, Any], *, places: Mapping[Keys, Place],
             file: str) -> list[ConfigError]:
@@ -98,29 +86,6 @@ def sections_at(keys: Keys, given: Any) -> list[type[BaseModel]]:
         fields = [section.model_fields[key] for section in sections if key in section.model_fields]
         sections = [found for field in fields for found in variants(field.annotation)]
     return sections
-
-
-def show(value: Any) -> str:
-    """A value with its type, in the words of YAML.
-
-    >>> show("yes"), show(3), show(None), show({"a": 1})
-    ("'yes' (text)", '3 (a whole number)', 'nothing', 'a mapping')
-    """
-    match value:
-        case None:
-            return "nothing"
-        case dict():
-            return "a mapping"
-        case list() | tuple():
-            return "a list"
-        case bool():
-            return f"{str(value).lower()} (a truth value)"
-        case int():
-            return f"{brief(str(value))} (a whole number)"
-        case float():
-            return f"{value} (a decimal number)"
-        case _:
-            return f"'{brief(str(value))}' (text)"
 
 
 def _keys(loc: tuple[int | str, ...], given: dict[str, Any]) -> Keys:

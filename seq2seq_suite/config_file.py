@@ -9,18 +9,20 @@ import difflib
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import yaml
-from pydantic import BaseModel, ValidationError
 
-from seq2seq_suite.config import SHARED, Config, of_any_task
-from seq2seq_suite.config_errors import Keys, Place, explain, sections_at, variants, without_effect
-from seq2seq_suite.config_yaml import Dumper, Loader, Reader, parse_yaml, too_deep
+from seq2seq_suite.config_yaml import Dumper, Keys, Loader, Place, Reader, parse_yaml, too_deep
 from seq2seq_suite.files import read_text
 from seq2seq_suite.run_format import FORMAT, upgrade
 from seq2seq_suite.types import COMMAND_LINE, ConfigError, DataError, brief
 from seq2seq_suite.user_code import absolute, is_code
+
+if TYPE_CHECKING:  # what is wrong with a file itself is told without the model's code, whose import takes a second
+    from pydantic import BaseModel
+
+    from seq2seq_suite.config import Config
 
 OVERRIDE = re.compile(r"[A-Za-z_][\w-]*(\.[\w-]+)*=.*", re.DOTALL)
 _ALONE = ("init_from", "init_parts", "tasks", "mixture")  # keys of a run that is not a part of another
@@ -83,6 +85,11 @@ def for_task(task: str, overrides: Sequence[str]) -> Config:
 
 
 def _checked(given: dict[str, Any], overrides: Sequence[str], *, places: dict[Keys, Place], file: str) -> Config:
+    from pydantic import ValidationError
+
+    from seq2seq_suite.config import Config
+    from seq2seq_suite.config_errors import explain, without_effect
+
     for override in overrides:
         _apply(override, given, places)
     _take_in(given, places, file=file)
@@ -106,6 +113,8 @@ def dump(config: Config) -> str:
 
     What a joint run shares is not repeated in its tasks.
     """
+    from seq2seq_suite.config import SHARED
+
     values = {"format": FORMAT, **config.model_dump(mode="python")}
     for part in values["tasks"].values():
         for key in (*SHARED, *_ALONE):
@@ -118,6 +127,8 @@ def _take_in(given: dict[str, Any], places: dict[Keys, Place], *, file: str) -> 
 
     Names of files are relative to the joint run's own file.
     """
+    from seq2seq_suite.config import SHARED
+
     tasks = given.get("tasks")
     for name, part in tasks.items() if isinstance(tasks, dict) else ():
         if not isinstance(part, dict) or not isinstance(part.get("yaml"), str):
@@ -166,6 +177,9 @@ def is_override(argument: str) -> bool:
 
 def key_list(section: type[BaseModel] | None = None) -> tuple[str, ...]:
     """Every dotted key of a section, or of a configuration of whatever task, in the order of declaration."""
+    from seq2seq_suite.config import of_any_task
+    from seq2seq_suite.config_errors import variants
+
     keys: list[str] = []
     for name, field in (section or of_any_task()).model_fields.items():
         sections = variants(field.annotation)
@@ -204,6 +218,8 @@ def _apply(override: str, given: dict[str, Any], places: dict[Keys, Place]) -> N
     if not is_override(override):
         raise ConfigError(brief(override), file=COMMAND_LINE, expected="key.sub=value",
                           remedy="for example training.learning_rate=3e-4")
+    from seq2seq_suite.config_errors import sections_at
+
     dotted, _, text = override.partition("=")
     keys = tuple(dotted.split("."))
     for known in [known for known in places if known[:len(keys)] == keys]:
@@ -260,6 +276,8 @@ def _leave_out(found: Sequence[tuple[Keys, Keys]], given: dict[str, Any], places
 
 def _drop_foreign(section: dict[str, Any], keys: Keys, given: dict[str, Any], places: dict[Keys, Place]) -> None:
     """Drop the keys that the section's new kind does not have, so that an override can change the kind alone."""
+    from seq2seq_suite.config_errors import sections_at
+
     chosen = [found for found in sections_at(keys, given)
               if "kind" in found.model_fields and section["kind"] in get_args(found.model_fields["kind"].annotation)]
     for key in [key for key in section if chosen and key not in chosen[0].model_fields]:

@@ -6,11 +6,11 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Any
 
 import yaml
 
-from seq2seq_suite.config_errors import Keys, Place, show
 from seq2seq_suite.types import ConfigError, brief
 
 _FLOAT = re.compile(r"[-+]?(\d[\d_]*\.[\d_]*([eE][-+]?\d+)?|\.\d[\d_]*([eE][-+]?\d+)?|\d[\d_]*[eE][-+]?\d+"
@@ -18,6 +18,18 @@ _FLOAT = re.compile(r"[-+]?(\d[\d_]*\.[\d_]*([eE][-+]?\d+)?|\.\d[\d_]*([eE][-+]?
 _INT = re.compile(r"[-+]?\d[\d_]*$")
 _MOST_VALUES, _DEEPEST = 10_000, 50  # values and sections in sections of a file
 _FIRST_OF_NUMBER = list("-+.0123456789")
+
+
+Keys = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a key was given: a line of a file, or an override (`text`) on the command line."""
+
+    file: str
+    line: int = 0
+    text: str = ""
 
 
 class Loader(yaml.SafeLoader):
@@ -71,6 +83,29 @@ def too_deep(keys: Keys, file: str, line: int) -> ConfigError:
     name = f"{brief('.'.join(keys))}: " if keys else ""
     return ConfigError(f"{name}lists and mappings are nested more than {_DEEPEST} deep", file=file, line=line,
                        expected="keys in sections")
+
+
+def show(value: Any) -> str:
+    """A value with its type, in the words of YAML.
+
+    >>> show("yes"), show(3), show(None), show({"a": 1})
+    ("'yes' (text)", '3 (a whole number)', 'nothing', 'a mapping')
+    """
+    match value:
+        case None:
+            return "nothing"
+        case dict():
+            return "a mapping"
+        case list() | tuple():
+            return "a list"
+        case bool():
+            return f"{str(value).lower()} (a truth value)"
+        case int():
+            return f"{brief(str(value))} (a whole number)"
+        case float():
+            return f"{value} (a decimal number)"
+        case _:
+            return f"'{brief(str(value))}' (text)"
 
 
 class Reader:

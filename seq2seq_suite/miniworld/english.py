@@ -16,6 +16,7 @@ from seq2seq_suite.miniworld.lexicon_english import (
     VERBS,
     noun,
 )
+from seq2seq_suite.miniworld.tree_parts import capitalised, first_word, leaf, length
 from seq2seq_suite.miniworld.world import (
     Description,
     Entity,
@@ -60,37 +61,16 @@ def english(scene: Scene) -> Tree:
     elif scene.link == "and" and first.agent is not None and first.agent == scene.events[1].agent:
         parts = _told_in_one_breath(first, scene.events[1])
     elif scene.link in ("and", "but"):
-        parts = [_clause(first), _leaf(",", ","), _leaf("CC", scene.link), _clause(scene.events[1])]
+        parts = [_clause(first), leaf(",", ","), leaf("CC", scene.link), _clause(scene.events[1])]
     else:
         parts = _clause_parts(first)
         linked = _subordinate(scene.link, scene.events[1])
         if scene.second_first:
-            parts = [linked, _leaf(",", ","), *parts]
+            parts = [linked, leaf(",", ","), *parts]
         else:
             parts[-1] = Tree("VP", (*parts[-1].children, linked))
-    sentence = Tree("S", (*parts, _leaf(".", ".")))
-    return Tree("TOP", (_capitalised(sentence),))
-
-
-@cache
-def _leaf(tag: str, word: str) -> Tree:
-    return Tree(tag, (word,))
-
-
-def _capitalised(tree: Tree) -> Tree:
-    """The same tree with a capital at its first word."""
-    first = tree.children[0]
-    changed = first[0].upper() + first[1:] if isinstance(first, str) else _capitalised(first)
-    return Tree(tree.label, (changed, *tree.children[1:]))
-
-
-def _length(tree: Tree | str) -> int:
-    return 1 if isinstance(tree, str) else sum(_length(child) for child in tree.children)
-
-
-def _first_word(tree: Tree) -> str:
-    first = tree.children[0]
-    return first if isinstance(first, str) else _first_word(first)
+    sentence = Tree("S", (*parts, leaf(".", ".")))
+    return Tree("TOP", (capitalised(sentence),))
 
 
 def _subject(event: Event) -> Participant | None:
@@ -105,10 +85,10 @@ def _clause_parts(event: Event) -> list[Tree]:
     """The children of an S, without the full stop; the verb phrase comes last."""
     parts: list[Tree] = []
     if event.time is not None and event.time_first:
-        parts += [_time(event.time), _leaf(",", ",")]
+        parts += [_time(event.time), leaf(",", ",")]
     if event.action == "exist":
         plural = is_plural(event.patient)  # type: ignore[arg-type]
-        return [*parts, Tree("NP", (_leaf("EX", "there"),)),
+        return [*parts, Tree("NP", (leaf("EX", "there"),)),
                 Tree("VP", (_be(event, plural), _np(event.patient), _pp(event.place)))]
     subject = _subject(event)
     assert subject is not None
@@ -134,11 +114,11 @@ def _told_in_one_breath(first: Event, second: Event) -> list[Tree]:
         phrases.append(Tree("VP", (*adverb, *phrase.children)))
     if all(len(phrase.children) == 1 for phrase in phrases):
         phrases = [phrase.children[0] for phrase in phrases]  # type: ignore[misc]
-    return [_np(subject, subject=True), Tree("VP", (phrases[0], _leaf("CC", "and"), phrases[1]))]
+    return [_np(subject, subject=True), Tree("VP", (phrases[0], leaf("CC", "and"), phrases[1]))]
 
 
 def _subordinate(link: str, event: Event) -> Tree:
-    opening = Tree("WHADVP", (_leaf("WRB", link),)) if link == "when" else _leaf("IN", link)
+    opening = Tree("WHADVP", (leaf("WRB", link),)) if link == "when" else leaf("IN", link)
     return Tree("SBAR", (opening, _clause(event)))
 
 
@@ -147,18 +127,18 @@ def _content(action: str, event: Event) -> Tree:
     subject = _subject(event)
     if action == "think" and isinstance(subject, Entity) and subject.reference == "given":
         return Tree("SBAR", (_clause(event),))
-    return Tree("SBAR", (_leaf("IN", "whether" if action == "ask" else "that"), _clause(event)))
+    return Tree("SBAR", (leaf("IN", "whether" if action == "ask" else "that"), _clause(event)))
 
 
 def _be(event: Event, plural: bool) -> Tree:
     if event.tense == "past":
-        return _leaf("VBD", "were" if plural else "was")
-    return _leaf("VBP", "are") if plural else _leaf("VBZ", "is")
+        return leaf("VBD", "were" if plural else "was")
+    return leaf("VBP", "are") if plural else leaf("VBZ", "is")
 
 
 def _vp(event: Event, plural: bool, gap: str) -> tuple[Tree, bool]:
     """The verb phrase, and whether the adverb of frequency is in it."""
-    negation = [_leaf("RB", "not")] if event.negated else []
+    negation = [leaf("RB", "not")] if event.negated else []
     adverb = [_adverb(event.frequency)] if event.frequency else []
     modal = event.modality or ("will" if event.tense == "future" else "")
     if event.action == "be":
@@ -166,25 +146,25 @@ def _vp(event: Event, plural: bool, gap: str) -> tuple[Tree, bool]:
     verb = VERBS[event.action]
     rest = _after_verb(event, gap)
     if event.about == "patient":
-        inner = Tree("VP", (_leaf("VBN", verb.participle), *rest))
+        inner = Tree("VP", (leaf("VBN", verb.participle), *rest))
         if modal:
-            inner = Tree("VP", (_leaf("VB", "be"), inner))
-            return Tree("VP", (_leaf("MD", modal), *negation, *adverb, inner)), True
+            inner = Tree("VP", (leaf("VB", "be"), inner))
+            return Tree("VP", (leaf("MD", modal), *negation, *adverb, inner)), True
         return Tree("VP", (_be(event, plural), *negation, *adverb, inner)), True
     if modal or event.negated:
-        auxiliary = (_leaf("MD", modal) if modal else _leaf("VBD", "did") if event.tense == "past"
-                     else _leaf("VBP", "do") if plural else _leaf("VBZ", "does"))
-        return Tree("VP", (auxiliary, *negation, *adverb, Tree("VP", (_leaf("VB", verb.base), *rest)))), True
-    finite = (_leaf("VBD", verb.past) if event.tense == "past"
-              else _leaf("VBP", verb.base) if plural else _leaf("VBZ", verb.third))
+        auxiliary = (leaf("MD", modal) if modal else leaf("VBD", "did") if event.tense == "past"
+                     else leaf("VBP", "do") if plural else leaf("VBZ", "does"))
+        return Tree("VP", (auxiliary, *negation, *adverb, Tree("VP", (leaf("VB", verb.base), *rest)))), True
+    finite = (leaf("VBD", verb.past) if event.tense == "past"
+              else leaf("VBP", verb.base) if plural else leaf("VBZ", verb.third))
     return Tree("VP", (finite, *rest)), False
 
 
 def _state(event: Event) -> list[Tree]:
     """What follows `is`."""
     if event.than is not None:
-        than = Tree("PP", (_leaf("IN", "than"), _np(event.than)))
-        return [Tree("ADJP", (_leaf("JJR", COMPARATIVES[event.quality[0]]), than))]
+        than = Tree("PP", (leaf("IN", "than"), _np(event.than)))
+        return [Tree("ADJP", (leaf("JJR", COMPARATIVES[event.quality[0]]), than))]
     if event.quality:
         return [Tree("ADJP", tuple(_linked_adjectives(event.quality)))]
     return [_np(event.patient) if event.patient is not None else _pp(event.place)]
@@ -201,14 +181,14 @@ def _after_verb(event: Event, gap: str) -> list[Tree]:
         if event.new == "theme" and objects:
             objects.insert(0, recipient)
         else:
-            objects.append(Tree("PP", (_leaf("TO", "to"), recipient)))
+            objects.append(Tree("PP", (leaf("TO", "to"), recipient)))
     particle = VERBS[event.action].particle
     if particle:
-        phrase = Tree("PRT", (_leaf("RP", particle),))
-        short = objects and (_length(objects[0]) == 1 or (event.new == "recipient" and _length(objects[0]) <= 3))
+        phrase = Tree("PRT", (leaf("RP", particle),))
+        short = objects and (length(objects[0]) == 1 or (event.new == "recipient" and length(objects[0]) <= 3))
         objects.insert(1 if short else 0, phrase)
     if passive:
-        objects.append(Tree("PP", (_leaf("IN", "by"), _np(event.agent))))
+        objects.append(Tree("PP", (leaf("IN", "by"), _np(event.agent))))
     rest = objects
     if event.goal is not None:
         rest.append(_pp(event.goal))
@@ -217,7 +197,7 @@ def _after_verb(event: Event, gap: str) -> list[Tree]:
     if event.manner:
         rest.append(_adverb(event.manner))
     if event.instrument is not None:
-        rest.append(Tree("PP", (_leaf("IN", "with"), _np(event.instrument))))
+        rest.append(Tree("PP", (leaf("IN", "with"), _np(event.instrument))))
     if event.place is not None:
         rest.append(_pp(event.place))
     if event.time is not None and not event.time_first:
@@ -227,32 +207,32 @@ def _after_verb(event: Event, gap: str) -> list[Tree]:
 
 @cache
 def _adverb(word: str) -> Tree:
-    return Tree("ADVP", (_leaf("RB", word),))
+    return Tree("ADVP", (leaf("RB", word),))
 
 
 def _pp(relation: Relation | None) -> Tree:
     assert relation is not None
     word = PREPOSITIONS[relation.kind]
-    return Tree("PP", (_leaf("TO" if word == "to" else "IN", word), _np(relation.entity)))
+    return Tree("PP", (leaf("TO" if word == "to" else "IN", word), _np(relation.entity)))
 
 
 def _time(time: Time) -> Tree:
     match time.kind:
         case "adverb":
             label, tag = TIME_TAGS[time.value]
-            return Tree(label, (_leaf(tag, time.value),))
+            return Tree(label, (leaf(tag, time.value),))
         case "every":
-            return Tree("NP", (_leaf("DT", "every"), _leaf("NN", time.value)))
+            return Tree("NP", (leaf("DT", "every"), leaf("NN", time.value)))
         case "last":
-            return Tree("NP", (_leaf("JJ", "last"), _leaf("NN", time.value)))
+            return Tree("NP", (leaf("JJ", "last"), leaf("NN", time.value)))
         case "ago":
-            span = Tree("NP", (_leaf("CD", NUMBERS[time.number]), _leaf("NNS", noun(time.value, plural=True))))
-            return Tree("ADVP", (span, _leaf("RB", "ago")))
+            span = Tree("NP", (leaf("CD", NUMBERS[time.number]), leaf("NNS", noun(time.value, plural=True))))
+            return Tree("ADVP", (span, leaf("RB", "ago")))
         case "day" | "month":
-            name = Tree("NP", (_leaf("NNP", NAMES[time.value][0]),))
-            return Tree("PP", (_leaf("IN", "on" if time.kind == "day" else "in"), name))
-    occasion = Tree("NP", (_leaf("DT", "the"), _leaf("NN", time.value)))
-    return Tree("PP", (_leaf("IN", time.kind.removeprefix("occasion_")), occasion))
+            name = Tree("NP", (leaf("NNP", NAMES[time.value][0]),))
+            return Tree("PP", (leaf("IN", "on" if time.kind == "day" else "in"), name))
+    occasion = Tree("NP", (leaf("DT", "the"), leaf("NN", time.value)))
+    return Tree("PP", (leaf("IN", time.kind.removeprefix("occasion_")), occasion))
 
 
 def _np(participant: Participant | None, *, subject: bool = False) -> Tree:
@@ -270,42 +250,42 @@ def _np(participant: Participant | None, *, subject: bool = False) -> Tree:
 
 def _group(group: Group, *, subject: bool) -> Tree:
     """Single words and words under a shared adjective are coordinated directly, anything longer as noun phrases."""
-    conjunction = _leaf("CC", "or" if group.choice else "and")
+    conjunction = leaf("CC", "or" if group.choice else "and")
     if group.attributes:
         heads = [_head(member) for member in group.members]
-        inside = [*(_leaf("JJ", word) for word in group.attributes), heads[0], conjunction, *heads[1:]]
+        inside = [*(leaf("JJ", word) for word in group.attributes), heads[0], conjunction, *heads[1:]]
         return Tree("NP", tuple(_determined(group.members[0], inside, subject=subject)))
     phrases = [_np(member, subject=subject) for member in group.members]
-    if all(_length(phrase) == 1 for phrase in phrases):
+    if all(length(phrase) == 1 for phrase in phrases):
         phrases = [phrase.children[0] for phrase in phrases]  # type: ignore[misc]
     children = [phrases[0]]
     for phrase in phrases[1:-1]:
-        children += [_leaf(",", ","), phrase]
+        children += [leaf(",", ","), phrase]
     return Tree("NP", (*children, conjunction, phrases[-1]))
 
 
 def _head(entity: Entity) -> Tree:
-    return _leaf("NNS" if entity.plural else "NN", noun(entity.kind, plural=entity.plural))
+    return leaf("NNS" if entity.plural else "NN", noun(entity.kind, plural=entity.plural))
 
 
 def _core(entity: Entity, *, subject: bool) -> list[Tree]:
     """A name, a pronoun, or determiner, number, adjectives and noun."""
     if entity.reference == "named":
         words = NAMES[entity.kind] + (NAMES[entity.family] if entity.family else ())
-        return [_leaf("NNP", word) for word in words]
+        return [leaf("NNP", word) for word in words]
     if entity.reference == "given":
-        return [_leaf("PRP", PRONOUNS[_gender(entity)][0 if subject else 1])]
+        return [leaf("PRP", PRONOUNS[_gender(entity)][0 if subject else 1])]
     inside: list[Tree] = []
     if entity.amount is not None:
-        number = _leaf("CD", NUMBERS[entity.amount.number])
+        number = leaf("CD", NUMBERS[entity.amount.number])
         before = AMOUNTS.get(entity.amount.relation, ())
-        inside.append(Tree("QP", (*(_leaf(tag, word) for tag, word in before), number)) if before else number)
+        inside.append(Tree("QP", (*(leaf(tag, word) for tag, word in before), number)) if before else number)
     if entity.linked:
         inside.append(Tree("ADJP", tuple(_linked_adjectives(entity.attributes))))
     elif entity.intense:
-        inside.append(Tree("ADJP", (_leaf("RB", "very"), _leaf("JJ", entity.attributes[0]))))
+        inside.append(Tree("ADJP", (leaf("RB", "very"), leaf("JJ", entity.attributes[0]))))
     else:
-        inside += [_leaf("JJ", word) for word in entity.attributes]
+        inside += [leaf("JJ", word) for word in entity.attributes]
     return _determined(entity, [*inside, _head(entity)], subject=subject)
 
 
@@ -315,19 +295,19 @@ def _gender(entity: Entity) -> str:
 
 def _linked_adjectives(words: tuple[str, ...]) -> list[Tree]:
     if len(words) == 1:
-        return [_leaf("JJ", words[0])]
-    return [_leaf("JJ", words[0]), _leaf("CC", "and"), _leaf("JJ", words[1])]
+        return [leaf("JJ", words[0])]
+    return [leaf("JJ", words[0]), leaf("CC", "and"), leaf("JJ", words[1])]
 
 
 def _determined(entity: Entity, inside: list[Tree], *, subject: bool) -> list[Tree]:
     """`inside` with what comes before it: an owner, an article, `this`, `every`, `some`, or nothing."""
     owner = entity.owner
     if owner is not None and owner.reference == "given":
-        return [_leaf("PRP$", PRONOUNS[_gender(owner)][2]), *inside]
+        return [leaf("PRP$", PRONOUNS[_gender(owner)][2]), *inside]
     if owner is not None:
         possessor = _core(owner, subject=False)
         sign = "'" if owner.plural and possessor[-1].children[0].endswith("s") else "'s"  # type: ignore[union-attr]
-        return [Tree("NP", (*possessor, _leaf("POS", sign))), *inside]
+        return [Tree("NP", (*possessor, leaf("POS", sign))), *inside]
     match entity.reference:
         case "known":
             word = "the"
@@ -336,12 +316,12 @@ def _determined(entity: Entity, inside: list[Tree], *, subject: bool) -> list[Tr
         case "every":
             word = "every"
         case _ if not entity.plural:
-            word = "an" if _first_word(inside[0])[0] in "aeiou" else "a"
+            word = "an" if first_word(inside[0])[0] in "aeiou" else "a"
         case _ if subject and entity.amount is None:
             word = "some"
         case _:
             return inside
-    return [_leaf("DT", word), *inside]
+    return [leaf("DT", word), *inside]
 
 
 def _relative(entity: Entity, description: Description) -> Tree:
@@ -350,12 +330,12 @@ def _relative(entity: Entity, description: Description) -> Tree:
     if description.role == "agent":
         person = lexicon.GROUP_OF[entity.kind] in ("person", "relative")
         animal = lexicon.GROUP_OF[entity.kind] == "animal"
-        word = _leaf("WP", "who") if person else _leaf("WDT", "that" if animal else "which")
+        word = leaf("WP", "who") if person else leaf("WDT", "that" if animal else "which")
         return Tree("SBAR", (Tree("WHNP", (word,)), Tree("S", tuple(_predicate(event, entity.plural, "agent")))))
     if event.about == "patient":
-        return Tree("VP", (_leaf("VBN", VERBS[event.action].participle), *_after_verb(event, "patient")))
+        return Tree("VP", (leaf("VBN", VERBS[event.action].participle), *_after_verb(event, "patient")))
     assert event.agent is not None
     clause = Tree("S", (_np(event.agent, subject=True), *_predicate(event, is_plural(event.agent), "patient")))
     if isinstance(event.agent, Entity) and event.agent.reference in ("named", "given"):
         return Tree("SBAR", (clause,))
-    return Tree("SBAR", (Tree("WHNP", (_leaf("WDT", "that"),)), clause))
+    return Tree("SBAR", (Tree("WHNP", (leaf("WDT", "that"),)), clause))
