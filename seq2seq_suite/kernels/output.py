@@ -41,23 +41,15 @@ class _LinearCrossEntropy(torch.autograd.Function):
         device, cast = hidden.device.type, _compute_type(hidden)
         needs_gradient = any(ctx.needs_input_grad)
         with torch.autocast(device, enabled=False):
-            count, symbols, share = targets.size(0), weight.size(0), smoothing / weight.size(0)
-            low_weight, low_hidden, bias_float = weight.to(cast), hidden.to(cast), bias.float()
-            rows = max(1, min(count, _CHUNK_ELEMENTS // symbols))
-            buffer = hidden.new_empty(rows, symbols, dtype=torch.float32)
-            low_buffer = None if cast == torch.float32 else buffer.to(cast)
+            count, share = targets.size(0), smoothing / weight.size(0)
+            low_weight, bias_float = weight.to(cast), bias.float()
             grad_hidden = torch.empty_like(hidden) if needs_gradient else None
             grad_weight = torch.zeros_like(weight) if needs_gradient else None
             grad_bias = torch.zeros_like(bias_float) if needs_gradient else None
             hidden_sum, weight_sum = hidden.sum(0, dtype=torch.float32), weight.sum(0, dtype=torch.float32)
             total = -share * (hidden_sum @ weight_sum + count * bias_float.sum())
-            for first in range(0, count, rows):
-                part = slice(first, min(first + rows, count))
+            for part, values in _logit_chunks(hidden, weight, bias_float, cast):
                 target = targets[part, None]
-                values = buffer[: target.size(0)]
-                low_values = values if low_buffer is None else low_buffer[: target.size(0)]
-                torch.mm(low_hidden[part], low_weight.t(), out=low_values)
-                values.copy_(low_values).add_(bias_float)
                 largest = values.amax(1, keepdim=True)
                 chosen = values.gather(1, target)
                 mass = values.sub_(largest).exp_().sum(1, keepdim=True)
@@ -65,7 +57,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
                 if not needs_gradient:
                     continue
                 values.scatter_add_(1, target, (smoothing - 1.0) * mass)
-                low_values.copy_(values)
+                low_values = values.to(cast)
                 grad_hidden[part] = (low_values @ low_weight) / mass - share * weight_sum
                 weighted = (hidden[part] / mass).to(cast)
                 if cast == grad_weight.dtype:  # without a temporary of the weight's size for each chunk

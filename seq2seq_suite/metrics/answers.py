@@ -86,8 +86,6 @@ def answer_scores(predictions: Sequence[str | None], references: Sequence[Gold])
     >>> score.figures["exact_match"], score.details["failed"]
     (50.0, ['count'])
     """
-    if len(predictions) != len(references):
-        raise ValueError(f"{len(predictions)} predictions for {len(references)} references")
     scores = [_best(prediction, gold.answers) for prediction, gold in zip(predictions, references, strict=True)]
     rows: dict[str, list[tuple[float, float]]] = {}
     for row, gold in zip(scores, references, strict=True):

@@ -95,8 +95,6 @@ def evalb(gold: Sequence[Tree], predicted: Sequence[Tree | None]) -> Score:
     >>> evalb([gold, gold], [gold, None]).figures["recall"]
     50.0
     """
-    if len(gold) != len(predicted):
-        raise ValueError(f"{len(predicted)} predictions for {len(gold)} gold trees")
     sentences = [_compare(*pair) for pair in zip(gold, predicted, strict=True)]
     tags = "gold" if all(sentence.correct_tags == sentence.words
                          for sentence in sentences if sentence.kind == "scored") else "predicted"

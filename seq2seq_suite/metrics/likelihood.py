@@ -29,8 +29,6 @@ def score_likelihood(log_probabilities: Sequence[float | None], texts: Sequence[
     {'bits_per_character': 1.0, 'word_perplexity': 4.0}
     """
     characters, words = sum(map(len, texts)), sum(len(text.split()) for text in texts)
-    if len(log_probabilities) != len(texts):
-        raise ValueError(f"{len(log_probabilities)} log-probabilities for {len(texts)} texts")
     if not words:
         raise DataError("the texts have no words", expected="a text on each line", remedy="fill the file")
     nats = [math.inf if value is None else -value for value in log_probabilities]

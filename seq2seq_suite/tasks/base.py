@@ -21,7 +21,7 @@ from seq2seq_suite.types import END, Constraint, DataError, Encoded, Example, Hy
 Place = Mapping[str, Any]  # file and line, as a DataError takes them
 
 
-class Field(ABC):
+class Field:
     """One side of a task: what its values are, how they become numbers, and what is kept of the training data."""
 
     varies = False  # whether `draw` gives something else in each epoch
@@ -30,20 +30,17 @@ class Field(ABC):
         """The value in a row; raises DataError. For tasks whose two sides stand in columns of their own."""
         raise NotImplementedError
 
-    @abstractmethod
     def fit(self, values: Sequence[Any]) -> None:
         """Build vocabularies from the values of the training split."""
 
-    @abstractmethod
     def save(self, folder: Path) -> None:
         """Write them."""
 
-    @abstractmethod
     def load(self, folder: Path) -> None:
         """Read what `save` wrote; raises DataError."""
 
 
-class Source(Field):
+class Source(Field, ABC):
     """What a task reads."""
 
     @abstractmethod
@@ -71,7 +68,7 @@ class Source(Field):
         raise NotImplementedError
 
 
-class Target(Field):
+class Target(Field, ABC):
     """What a task writes."""
 
     @abstractmethod

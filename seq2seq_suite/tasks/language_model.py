@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -63,15 +62,6 @@ class LanguageModelOptions(TaskOptions):
 
 class Nothing(Source):
     """No source: the decoder alone reads and writes."""
-
-    def fit(self, values: Sequence[Any]) -> None:
-        """Nothing."""
-
-    def save(self, folder: Path) -> None:
-        """Nothing."""
-
-    def load(self, folder: Path) -> None:
-        """Nothing."""
 
     def encode(self, value: Any, place: Place) -> np.ndarray:
         """(0,)."""

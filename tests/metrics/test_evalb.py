@@ -187,7 +187,7 @@ def test_nothing_predicted_gives_zeros_and_not_nan():
 
 
 def test_sequences_of_different_length_are_refused():
-    with pytest.raises(ValueError, match="0 predictions for 1 gold trees"):
+    with pytest.raises(ValueError, match="shorter"):
         evalb([tree(GOLD)], [])
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -27,16 +26,15 @@ from seq2seq_suite.data.drawn import Drawn
 from seq2seq_suite.data.formats import Row
 from seq2seq_suite.data.options import Data
 from seq2seq_suite.data.pictures import Augmentation, ImageFile, Objects, Picture, fit, nms, paint, scaled
-from seq2seq_suite.files import atomic_write_text, read_json
 from seq2seq_suite.metrics.boxes import average_precision
-from seq2seq_suite.shapes import GROUP, BoxShape, PictureShape
-from seq2seq_suite.tasks.base import Place, Source, Target, Task
-from seq2seq_suite.tasks.detection.object_rows import NOISE, objects_of, read_objects
+from seq2seq_suite.shapes import GROUP, PictureShape
+from seq2seq_suite.tasks.base import Place, Source, Task
+from seq2seq_suite.tasks.detection.boxes import Boxes, area, likely
+from seq2seq_suite.tasks.detection.object_rows import NOISE, objects_of
 from seq2seq_suite.tasks.options import NO_TRANSCRIPT, TaskOptions, Zoom
 from seq2seq_suite.tasks.reading import columns, file_of
-from seq2seq_suite.types import END, SPECIALS, UNKNOWN, DataError, Encoded, Example, Hypothesis, Score
+from seq2seq_suite.types import END, DataError, Encoded, Example, Hypothesis, Score
 
-_LIKELY = 0.5  # what is shown to a person
 _LARGEST_NOISE, _JITTER = 0.4, 0.1  # sides of random boxes, as a share of the picture; of shifted ones, of their own
 
 
@@ -137,15 +135,6 @@ class Pictures(Source):
                             remedy=error.remedy) from None
         return picture
 
-    def fit(self, values: Sequence[Picture]) -> None:
-        """Nothing is kept of pictures."""
-
-    def save(self, folder: Path) -> None:
-        """Nothing."""
-
-    def load(self, folder: Path) -> None:
-        """Nothing."""
-
     def fitted(self, picture: Picture) -> tuple[np.ndarray, float]:
         """(H,W,3) pixels and what they were scaled by."""
         return fit(picture.pixels(), self.options.height, self.options.width)
@@ -156,108 +145,6 @@ class Pictures(Source):
 
     def shape(self) -> PictureShape:
         return PictureShape(stride=self.options.stride, channels=self.options.channels)
-
-
-class Boxes(Target):
-    """Five symbols for each object: four bins and a class."""
-
-    def __init__(self, options: DetectionOptions):
-        self.options, self.labels = options, ()
-        self.size = max(options.height, options.width)
-
-    def fit(self, values: Sequence[Objects]) -> None:
-        """The classes of the training split, in the order of their names."""
-        self.labels = tuple(sorted({label for objects in values for label in objects.labels}))
-
-    def save(self, folder: Path) -> None:
-        """Write the classes."""
-        atomic_write_text(folder / "labels.json", json.dumps(self.labels, ensure_ascii=False) + "\n")
-
-    def load(self, folder: Path) -> None:
-        """Read what `save` wrote."""
-        file, remedy = folder / "labels.json", "copy the file from where the run was trained"
-        labels = read_json(file, remedy=remedy)
-        if not isinstance(labels, list) or not all(isinstance(label, str) for label in labels) \
-                or len(set(labels)) < len(labels):
-            raise DataError("no list of different names", file=str(file), expected='["cat", "dog"]', remedy=remedy)
-        self.labels = tuple(labels)
-
-    def shape(self) -> BoxShape:
-        """An output for each bin and class, and what the strategy must know of them."""
-        options, count = self.options, len(self.labels)
-        height, width, patch = (side / self.size * options.bins
-                                for side in (options.height, options.width, options.stride))
-        return BoxShape(len(SPECIALS) + options.bins + count + 1, bins=options.bins, labels=count,
-                        instances=options.instances, extent=(height, width), patch=patch, rows=options.patches()[0],
-                        smoothing=options.smoothing, noise_weight=options.noise_weight,
-                        source_labels=(("patches", count + 1, options.patch_loss),) if options.patch_loss else ())
-
-    def group(self, box: Sequence[float], label: str) -> list[int]:
-        """y1 x1 y2 x2 class; a box is at least a bin wide and high."""
-        x1, y1, x2, y2 = (min(int(value / self.size * self.options.bins), self.options.bins - 1) for value in box)
-        last = self.options.bins - 1
-        y1, x1 = min(y1, last - 1), min(x1, last - 1)
-        bins = (y1, x1, max(y2, y1 + 1), max(x2, x1 + 1))
-        kinds = (*self.labels, NOISE)
-        known = len(SPECIALS) + self.options.bins + kinds.index(label) if label in kinds else UNKNOWN
-        return [*(len(SPECIALS) + value for value in bins), known]
-
-    def symbols(self, reference: Objects) -> list[str]:
-        """Bins and classes by name, of boxes in the size that pictures are fitted into."""
-        return [self.name(symbol) for box, label in zip(reference.boxes, reference.labels, strict=True)
-                for symbol in self.group(box, label)]
-
-    def encode(self, reference: Objects, place: Place) -> list[int]:
-        """Their ids, the objects in the order of their area, the largest first; no noise."""
-        order = sorted(range(len(reference.boxes)), key=lambda place: -_area(reference.boxes[place]))
-        return [symbol for place in order for symbol in self.group(reference.boxes[place], reference.labels[place])]
-
-    def name(self, symbol: int) -> str:
-        """What an id says."""
-        number = symbol - len(SPECIALS)
-        if number < 0:
-            return SPECIALS[symbol]
-        return str(number) if number < self.options.bins else (*self.labels, NOISE)[number - self.options.bins]
-
-    def parse(self, symbols: Sequence[str], example: Example) -> Objects | None:
-        """The objects that symbols write, noise left out; None if they are no groups of five."""
-        if len(symbols) % GROUP:
-            return None
-        boxes, labels = [], []
-        for first in range(0, len(symbols), GROUP):
-            *bins, label = symbols[first : first + GROUP]
-            if label == NOISE:
-                continue
-            if label not in self.labels or not all(name.isdigit() for name in bins):
-                return None
-            y1, x1, y2, x2 = ((int(name) + 0.5) * self.size / self.options.bins for name in bins)
-            boxes.append((x1, y1, x2, y2))
-            labels.append(label)
-        return Objects(tuple(boxes), tuple(labels))
-
-    def predicted(self, ids: Sequence[int], example: Example) -> Objects | None:
-        """The same for ids."""
-        return self.parse([self.name(symbol) for symbol in ids], example)
-
-    def from_line(self, line: str, place: Place) -> Objects:
-        """A JSON object: `boxes` of x1, y1, x2, y2, `labels`, and `scores` of predictions."""
-        return read_objects(line, place)
-
-    def to_text(self, prediction: Objects | None) -> str:
-        """Objects as JSON on one line."""
-        objects = prediction or Objects()
-        row: dict[str, Any] = {"boxes": [[round(value, 1) for value in box] for box in objects.boxes],
-                               "labels": objects.labels}
-        if objects.scores:
-            row["scores"] = [round(score, 3) for score in objects.scores]
-        return json.dumps(row, ensure_ascii=False)
-
-    def show(self, prediction: Objects | None) -> str:
-        """The objects that are more likely there than not, a line each."""
-        objects = _likely(prediction)
-        lines = [f"{label} {score:.0%} at {box[0]:.0f},{box[1]:.0f} to {box[2]:.0f},{box[3]:.0f}" for box, label, score
-                 in zip(objects.boxes, objects.labels, objects.scores, strict=True)]
-        return "\n".join(lines) or "(nothing)"
 
 
 class DetectionTask(Task):
@@ -335,7 +222,7 @@ class DetectionTask(Task):
             return {}
         rows, columns = self.options.patches()
         labels, stride = np.full((rows, columns), len(self.target.labels), dtype=np.int64), self.options.stride
-        for place in sorted(range(len(objects.boxes)), key=lambda place: -_area(objects.boxes[place])):
+        for place in sorted(range(len(objects.boxes)), key=lambda place: -area(objects.boxes[place])):
             (x1, y1, x2, y2), label = objects.boxes[place], objects.labels[place]
             if label in self.target.labels:
                 row, column = int((y1 + y2) / 2 // stride), int((x1 + x2) / 2 // stride)
@@ -382,7 +269,7 @@ class DetectionTask(Task):
 
     def paint(self, example: Example, prediction: Objects | None, path: Path) -> None:
         """Write the picture with the objects that are more likely there than not."""
-        paint(example.source.pixels(), _likely(prediction), path, labels=self.target.labels)
+        paint(example.source.pixels(), likely(prediction), path, labels=self.target.labels)
 
 
 def picture_of(row: Row) -> Picture | None:
@@ -391,14 +278,3 @@ def picture_of(row: Row) -> Picture | None:
         return row.fields["image"]
     found = file_of(row, "image")
     return None if found is None else ImageFile(*found)
-
-
-def _likely(prediction: Objects | None) -> Objects:
-    objects = prediction or Objects()
-    chosen = [place for place, score in enumerate(objects.scores) if score >= _LIKELY]
-    return Objects(*(tuple(values[place] for place in chosen)
-                     for values in (objects.boxes, objects.labels, objects.scores)))
-
-
-def _area(box: Sequence[float]) -> float:
-    return (box[2] - box[0]) * (box[3] - box[1])
