@@ -113,7 +113,7 @@ def test_keys_that_contradict_each_other_are_named_where_they_stand(folder):
     ("attention_score: additive, encoder: rnn, decoder: rnn", "backbone.decoder rnn have none"),
     ("experts: 2", "leaves no choice with backbone.experts_per_token 2: set a larger backbone.experts"),
     ("experts: 4, encoder: conv, encoder_kernel: 3, decoder: rnn", "have none: set backbone.experts=0"),
-    ("decoder_kernel: 3", "does not go with strategy.kind autoregressive, which has no symbols on both sides"),
+    ("decoder_kernel: 3", "does not go with strategy.kind autoregressive, which sees no symbols on both sides"),
     ("decoder_kernel: 4", "backbone.decoder_kernel 4 is even, but must be odd"),
     ("embedding_width: 256", "backbone.embedding_width 256 is not below backbone.width 256: set it to 0"),
 ])

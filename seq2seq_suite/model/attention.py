@@ -1,4 +1,4 @@
-"""Attention, and the cache of keys and values that incremental decoding goes on from.
+"""Attention, and the cache of keys and values for incremental decoding.
 
 Shape suffixes in this module: B rows, H heads, T queries, S keys, E head width, D = H * E.
 """
@@ -22,7 +22,7 @@ def attention(query_BHTE: Tensor, key_BHSE: Tensor, value_BHSE: Tensor, visible_
 
     Args:
         query_BHTE, key_BHSE, value_BHSE: float tensors.
-        visible_BHTS: bool, broadcastable; True where a query may look at a key. None: everywhere.
+        visible_BHTS: bool, broadcastable; True where a query may attend to a key. None: everywhere.
         bias_HTS: added to the scores, of their type; None for nothing.
         dropout_rate: of the attention weights.
 
@@ -63,7 +63,7 @@ class KeysValues:
         return self.keys.size(2)
 
     def append(self, keys_BHTE: Tensor, values_BHTE: Tensor) -> KeysValues:
-        """With further positions; to continue one past in two ways, `select` from it first."""
+        """With further positions appended; to continue one past in two ways, `select` from it first."""
         return KeysValues(torch.cat((self.keys, keys_BHTE), 2), torch.cat((self.values, values_BHTE), 2))
 
     def select(self, rows: Tensor) -> KeysValues:
@@ -74,7 +74,7 @@ class KeysValues:
 class MultiHeadAttention(nn.Module):
     """MultiHead(Q, K, V) = Concat(head_1, ..., head_H) W^O with head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V).
 
-    W^Q, W^K and W^V of all heads lie one after the other in one matrix: self-attention then takes one product.
+    W^Q, W^K and W^V of all heads are concatenated in one matrix: self-attention then takes one product.
 
     Source: Vaswani et al. 2017, section 3.2.2.
 
@@ -82,7 +82,7 @@ class MultiHeadAttention(nn.Module):
         width: D, a multiple of num_heads.
         num_heads: H.
         dropout_rate: of the attention weights.
-        positions: those that act inside self-attention; None where positions are added to the input.
+        positions: those that act inside self-attention; None if positions are added to the input.
     """
 
     def __init__(self, width: int, num_heads: int, *, dropout_rate: float = 0.0,
@@ -121,7 +121,7 @@ class MultiHeadAttention(nn.Module):
         return KeysValues(*self._heads(functional.linear(memory, weight, bias), 2))
 
     def cross(self, x: Tensor, memory: KeysValues, visible: Tensor) -> Tensor:
-        """Cross-attention of x (N,T,D) to `memory` of B sentences, of whose S positions `visible` (B,1,S) may be seen.
+        """Cross-attention of x (N,T,D) to the `visible` (B,1,S) positions of the `memory` of B sentences.
 
         N is a multiple of B: the beams of a sentence, side by side, are queries to one memory.
         """

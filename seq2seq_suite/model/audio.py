@@ -1,4 +1,4 @@
-"""The front-end for sound: log-mel features in, fewer vectors of the core's width out."""
+"""The front-end for sound: from log-mel features to fewer vectors of the core's width."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CHANNELS = 32
 
 @dataclass(frozen=True)
 class Masking:
-    """SpecAugment's bars over features, drawn anew for each utterance of a training batch.
+    """SpecAugment's masks over features, random for each utterance of a training batch.
 
     Args:
         frequency_bars, frequency_width: how many, and the widest in bins.
@@ -85,7 +85,7 @@ class Subsampled(nn.Module):
             x = self.masking(x, lengths)
         x = x.unsqueeze(1)
         for convolution, stride in zip(self.convolutions, self.strides, strict=True):
-            # What lies beyond the end must be zeros, as where there is no padding.
+            # Positions beyond the end must be zeros, as they are without padding.
             x = functional.relu(convolution(x.masked_fill(~mask[:, None, :, None], 0.0)))
             lengths = (lengths + stride - 1) // stride
             mask = torch.arange(x.size(2), device=x.device) < lengths.unsqueeze(1)

@@ -1,4 +1,4 @@
-"""The model that a configuration describes: which front-end, encoder, decoder, positions and heads it is made of."""
+"""Builds the model that a configuration describes: front-end, encoder, decoder, positions and heads."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def build_model(backbone: Backbone, shape: Shape, *, like: Sequence[tuple[Shape,
         backbone: the core's options.
         shape: what the vocabularies ask of it.
         like: models of other tasks with what theirs asked: encoder and decoder stack are the first one's, and a
-            front-end for sound is that of the first model that hears in the same way.
+            front-end for sound is that of the first model with the same kind of sound.
     """
     source, target = shape.source, shape.target
     has_source = type(source) is not SourceShape
@@ -52,7 +52,7 @@ def build_model(backbone: Backbone, shape: Shape, *, like: Sequence[tuple[Shape,
     pointer = Pointer(backbone.width) if isinstance(source, TokenShape) and source.copied else None
     encodes = has_source and backbone.encoder != "none"
     positions = build_positions(backbone)
-    # Source and target are one sequence to a decoder alone: learned positions go on from one to the other.
+    # Source and target are one sequence for a decoder-only model, with consecutive learned positions.
     frontend = _build_frontend(backbone, source, embedding, build_positions(backbone) if encodes else positions
                                ) if has_source else None
     if like:

@@ -1,4 +1,4 @@
-"""The convolution that a layer may have: what lies near, in its order."""
+"""The convolution that a layer may have, over neighbouring positions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from seq2seq_suite.model.norms import build_norm
 
 
 def depthwise(x_BDS: Tensor, weight_D1K: Tensor, bias_D: Tensor) -> Tensor:
-    """Each feature convolved along the sequence by a kernel of its own, K odd and centred: (B,D,S)."""
+    """Depthwise convolution along the sequence, K odd and centred: (B,D,S)."""
     width, _, kernel = weight_D1K.shape
     return functional.conv1d(x_BDS, weight_D1K, bias_D, padding=kernel // 2, groups=width)
 

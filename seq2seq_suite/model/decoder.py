@@ -1,4 +1,4 @@
-"""The decoder. It does not know autoregressive from non-autoregressive: `visible` says who sees whom."""
+"""The decoder, for autoregressive and parallel decoding alike: `visible` says which positions see which."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from seq2seq_suite.types import States
 
 @dataclass(frozen=True)
 class CrossKeysValues:
-    """The encoder's output as the decoder's layers look at it: keys and values of each layer, computed once."""
+    """The encoder's output as keys and values for each decoder layer, computed once."""
 
     layers: tuple[KeysValues, ...]
     visible: Tensor  # (B,1,S)
@@ -59,7 +59,7 @@ class TransformerDecoder(nn.Module):
         self.empty_cache = kernels.chosen("cache").empty
 
     def remember(self, memory: States) -> CrossKeysValues | None:
-        """Keys and values of the memory (B,S,D) for every layer; None for a stack that looks at none."""
+        """Keys and values of the memory (B,S,D) for every layer; None for a stack without memory."""
         if not self.has_memory:
             return None
         return CrossKeysValues(tuple(layer.cross_attention.memory_keys_values(memory.values) for layer in self.layers),
@@ -77,7 +77,7 @@ class TransformerDecoder(nn.Module):
 
         Args:
             x: (N,T,D) embedded symbols with positions.
-            visible: bool, broadcastable to (N,T,cached + T): True where a position may look. None: everywhere.
+            visible: bool, broadcastable to (N,T,cached + T): True where a position may attend. None: everywhere.
             memory: from `remember`, of B sentences; N is a multiple of B, a sentence's beams side by side.
             cache: of earlier positions; passed in and returned, never kept.
             mask: (N,T) of real positions, needed in training by norms over the batch and by experts.

@@ -1,4 +1,4 @@
-"""Dropout: noise on what layers say, so that none relies on a single feature."""
+"""Dropout: noise on the outputs of layers, so that none relies on a single feature."""
 
 from __future__ import annotations
 

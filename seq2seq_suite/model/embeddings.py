@@ -10,7 +10,7 @@ from seq2seq_suite.model.variants.factorised import FactorisedEmbedding
 
 def token_embedding(size: int, width: int, *, narrow_width: int = 0, padding_idx: int | None = None
                     ) -> nn.Embedding | FactorisedEmbedding:
-    """An embedding whose rows have expected length one, as weights tied to the output want them.
+    """An embedding whose rows have expected length one, as weights tied to the output need.
 
     Args:
         size: V.

@@ -27,7 +27,7 @@ class TransformerEncoder(nn.Module):
         return States(x if self.norm is None else self.norm(x, states.mask), states.mask)
 
     def through_layers(self, x: Tensor, states: States) -> Tensor:
-        """x (B,S,D) after all layers, each position looking at the real ones."""
+        """x (B,S,D) after all layers, each position attending to the real ones."""
         visible = states.mask.unsqueeze(1)
         for layer in self.layers:
             x, _ = layer(x, visible, states.mask)

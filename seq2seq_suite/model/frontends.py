@@ -47,7 +47,7 @@ class Words(nn.Module):
     """Words as a type and its letters: Norm(embedding + max over a convolution of letters) + positions.
 
     In training a word's type is dropped to <unknown> with the word's own probability, so that the letters learn
-    to stand in for words never seen. The letters of each distinct word of a batch are read once.
+    to represent unseen words. The letters of each distinct word of a batch are read once.
 
     Source: character convolution of Kim et al. 2016, section 2.2, with windows of three letters; word dropping of
     Iyyer et al. 2015 with the rate of Dyer et al. 2015 (singletons), generalised to any count.

@@ -1,4 +1,4 @@
-"""What the task's automaton tells the decoder: source positions and symbols that belong to the next step."""
+"""Input of the decoder from the task's automaton: source positions and symbols that matter for the next step."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from torch.nn import functional
 class Guide(nn.Module):
     """Adds sum_k W_k memory[focus_k] + sum_m E_m[context_m] to the decoder's input, then normalises it.
 
-    For a parser the focus is the next word, the last one shifted and the left edges of what lies on the stack; the
-    context the labels of the open brackets. This is the "deterministic attention" of Ma et al. 2017 and of Liu &
-    Zhang 2017, taken further: cross-attention stays, and the parser's whole state can be read.
+    For a parser the focus is the next word, the last one shifted and the left edges of the constituents on the stack;
+    the context is the labels of the open brackets. This is the "deterministic attention" of Ma et al. 2017 and of Liu &
+    Zhang 2017, extended to the parser's whole state; cross-attention stays.
 
     Args:
         width: D.

@@ -1,4 +1,4 @@
-"""The layer of which encoders and decoders are stacked."""
+"""The layer of encoders and decoders."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from seq2seq_suite.model.positions import RelativePositions
 
 @dataclass(frozen=True)
 class LayerShape:
-    """What every layer of a stack has in common, by the names of the configuration's `backbone`."""
+    """The shape of a stack's layers, by the names of the configuration's `backbone`."""
 
     width: int
     feed_forward_width: int
@@ -75,11 +75,11 @@ class Residual(nn.Module):
         self.pre = shape.norm_placement == "pre"
 
     def before(self, x: Tensor, mask: Tensor | None) -> Tensor:
-        """What the sub-layer reads of x (N,T,D); mask (N,T) of real positions, for norms over the batch."""
+        """The sub-layer's input from x (N,T,D); mask (N,T) of real positions, for norms over the batch."""
         return self.norm(x, mask) if self.pre else x
 
     def after(self, x: Tensor, y: Tensor, mask: Tensor | None) -> Tensor:
-        """x plus what the sub-layer made of it, y (N,T,D)."""
+        """x plus the sub-layer's output y (N,T,D)."""
         x = self.dropout(y, x)
         return x if self.pre else self.norm(x, mask)
 
@@ -87,8 +87,8 @@ class Residual(nn.Module):
 class TransformerLayer(nn.Module):
     """Self-attention, a convolution if the shape has one, cross-attention if there is a memory, then feed-forward.
 
-    Encoders have layers without a memory. A convolution sees what follows: in decoders it is for those that write all
-    positions at once.
+    Encoders have layers without a memory. A convolution sees later positions: in decoders it is for
+    parallel decoding only.
 
     Args:
         shape: the layer's.

@@ -1,6 +1,6 @@
 """Normalisation: LayerNorm, RMSNorm and PowerNorm behind one call, `norm(x, mask)`.
 
-Statistics are float32 whatever the precision of x. Only PowerNorm, whose statistics run over the batch, looks at
+Statistics are float32 whatever the precision of x. Only PowerNorm, whose statistics are over the batch, uses
 the mask.
 """
 

@@ -16,11 +16,11 @@ from torch.nn import functional
 from seq2seq_suite import kernels
 from seq2seq_suite.model.variants.factorised import FactorisedEmbedding
 
-UNLIKELY = -1e4  # logit of what is not to be written, unless an automaton leaves nothing else
+UNLIKELY = -1e4  # logit of symbols that are avoided, unless an automaton allows nothing else
 
 
 def linear(weight: Tensor, bias: Tensor) -> Callable[[Tensor], Tensor]:
-    """h -> h W^T + b, for the many steps of one search, during which W and b stay as they are."""
+    """h -> h W^T + b, for the many steps of one search, in which W and b are constant."""
     return partial(functional.linear, weight=weight, bias=bias)
 
 
@@ -49,7 +49,7 @@ def gather_log_probs(hidden: Tensor, weight: Tensor, bias: Tensor, symbols: Tens
         symbols: (N,K) int64.
 
     Returns:
-        (N,K) float32, (N,) int64 and that symbol's log p (N,) float32, from which nothing is learned.
+        (N,K) float32, (N,) int64 and that symbol's log p (N,) float32, detached.
     """
     log_probs = functional.linear(hidden, weight, bias).float().log_softmax(-1)
     highest, likeliest = log_probs.detach().max(-1)
@@ -57,7 +57,7 @@ def gather_log_probs(hidden: Tensor, weight: Tensor, bias: Tensor, symbols: Tens
 
 
 class LogitTerm(Protocol):
-    """What is added to the logits of B sentences."""
+    """A term added to the logits of B sentences."""
 
     def __call__(self, hidden: Tensor) -> Tensor:
         """(N,T,V) of hidden states (N,T,D), N a multiple of B, a sentence's rows side by side."""
@@ -69,8 +69,8 @@ class LogitTerm(Protocol):
 class OutputLayer(nn.Module):
     """logits = h W^T + b, W tied to an embedding or its own.
 
-    Tied to a factorised embedding, W = T P^T: hidden states become narrow first, and all that is done for each symbol
-    is done with vectors of that width.
+    Tied to a factorised embedding, W = T P^T: hidden states are projected to the narrow width first, in
+    which all symbols are compared.
 
     Source: Press & Wolf 2017 for tying.
     """
@@ -86,12 +86,12 @@ class OutputLayer(nn.Module):
         self._gather_log_probs = kernels.chosen("gather_log_probs")
 
     def forward(self, hidden: Tensor, prepared: Callable[[Tensor], Tensor] | None = None) -> Tensor:
-        """(...,D) -> (...,V), by what `prepare` gave if it is given."""
+        """(...,D) -> (...,V), with the result of `prepare` if given."""
         hidden = self._narrow(hidden)
         return functional.linear(hidden, self.weight, self.bias) if prepared is None else prepared(hidden)
 
     def prepare(self) -> Callable[[Tensor], Tensor]:
-        """What `forward` should be given in all steps of one search."""
+        """A prepared layer for all steps of one search."""
         return self._linear(self.weight, self.bias)
 
     def cross_entropy(self, hidden: Tensor, targets: Tensor, label_smoothing: float = 0.0) -> Tensor:

@@ -18,7 +18,7 @@ class ConvolutionalStem(nn.Module):
     """Convolutions of stride 2, channels doubled each time, -> (B, H/s * W/s, D) + positions.
 
     Each step is a 3 x 3 convolution of stride 2 and one of stride 1, each with group norm and ReLU: early convolutions
-    learn from few pictures what patches cut from pixels need many for.
+    need fewer training pictures than patches of pixels.
 
     Args:
         width: D.
@@ -46,7 +46,7 @@ class ConvolutionalStem(nn.Module):
         self.width = width
 
     def forward(self, source: Tensor, mask: Tensor) -> States:
-        """source (B,H,W,3) uint8 -> (B,S',D); every patch is real, `mask` (B,H) is not looked at."""
+        """source (B,H,W,3) uint8 -> (B,S',D); every patch is real, `mask` (B,H) is not used."""
         x = self.stem(source.permute(0, 3, 1, 2).to(self.project.weight.dtype) / 127.5 - 1.0)
         rows, columns = x.shape[2:]
         values = self.project(x.flatten(2).transpose(1, 2)) + plane(rows, columns, self.width).to(x)

@@ -1,4 +1,4 @@
-"""Copying from the source: a mixture of writing a symbol and pointing at one."""
+"""Copying from the source: a mixture of generating a symbol and pointing at one."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from seq2seq_suite.types import SPECIALS, States
 class Pointer(nn.Module):
     """p(w) = g P_vocabulary(w) + (1 - g) sum over i with w_i = w of a_i.
 
-    The attention a over source positions has projections of its own, a = softmax((W_q h)(W_k m_i)^T / sqrt(D)), and
-    the gate is g = sigmoid(w [h; sum_i a_i m_i] + b). Positions that hold no symbol of the target vocabulary are not
-    pointed at; where no position does, g is 1.
+    The attention a over source positions has its own projections, a = softmax((W_q h)(W_k m_i)^T / sqrt(D)), and
+    the gate is g = sigmoid(w [h; sum_i a_i m_i] + b). Positions without a symbol of the target vocabulary are
+    masked; if all are, g is 1.
 
     Source: See et al. 2017, eq. 8 and 9.
     Differs: dot-product attention instead of additive; the gate does not see the input embedding beside the state;
@@ -54,7 +54,7 @@ class Pointer(nn.Module):
 
         places = states.symbols.unsqueeze(1).expand_as(weights)
         copied = weights.new_zeros(*weights.shape[:2], symbols).scatter_add(2, places, weights)
-        # The smallest number keeps the logarithm, and its gradient, finite where nothing is copied.
+        # The smallest number keeps the logarithm and its gradient finite if nothing is copied.
         copied = copied.clamp(min=torch.finfo(torch.float32).tiny).log()
         written = torch.log_softmax(logits.float(), -1).view(sentences, -1, symbols)
         mixed = torch.logaddexp(functional.logsigmoid(gate) + written, functional.logsigmoid(-gate) + copied)

@@ -1,4 +1,4 @@
-"""Where a symbol stands: sinusoidal, learned and rotary positions."""
+"""Positions of symbols: sinusoidal, learned and rotary."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def sinusoids(length: int, width: int) -> Tensor:
 
 
 def waves(positions: Tensor, width: int) -> Tensor:
-    """The same of any positions (...), between the whole ones too -> (...,width) float32."""
+    """The same for any positions (...), also fractional ones -> (...,width) float32."""
     frequency = torch.exp(torch.arange(0, width, 2, dtype=torch.float32, device=positions.device)
                           * (-math.log(10_000.0) / width))
     angle = positions.float().unsqueeze(-1) * frequency
@@ -38,7 +38,7 @@ class SinusoidalPositions(nn.Module):
         self.register_buffer("table", sinusoids(max_positions, width), persistent=False)
 
     def forward(self, x: Tensor, offset: int | Tensor = 0) -> Tensor:
-        """x (B,T,D), whose first column stands at `offset`, a number or one for each row (B,), plus positions."""
+        """x (B,T,D), whose first column is at position `offset`, a number or one for each row (B,), plus positions."""
         return x + _rows(self.table, offset, x.size(1))
 
 
@@ -54,12 +54,12 @@ class LearnedPositions(nn.Module):
         nn.init.normal_(self.table, std=0.02)
 
     def forward(self, x: Tensor, offset: int | Tensor = 0) -> Tensor:
-        """x (B,T,D), whose first column stands at `offset`, a number or one for each row (B,), plus positions."""
+        """x (B,T,D), whose first column is at position `offset`, a number or one for each row (B,), plus positions."""
         return x + _rows(self.table, offset, x.size(1))
 
 
 class NoPositions(nn.Module):
-    """Leaves the input alone: for rotary positions, which act inside attention."""
+    """Adds nothing to the input: for rotary positions, which act inside attention."""
 
     def forward(self, x: Tensor, offset: int | Tensor = 0) -> Tensor:
         """x (B,T,D), unchanged."""
@@ -70,7 +70,7 @@ class RelativePositions(nn.Module):
     """Positions that act inside self-attention; these leave it as it is."""
 
     def rotate(self, x_BHTE: Tensor, offset: int = 0) -> Tensor:
-        """Queries or keys (B,H,T,E) that know their places; the first column stands at position `offset`."""
+        """Queries or keys (B,H,T,E) with their positions; the first column is at position `offset`."""
         return x_BHTE
 
     def bias(self, query_BHTE: Tensor, offset: int = 0) -> Tensor | None:
@@ -79,7 +79,7 @@ class RelativePositions(nn.Module):
 
 
 class RotaryPositions(RelativePositions):
-    """Turns each pair of a head's features by an angle proportional to the position, so that q.k sees distances.
+    """Turns each pair of a head's features by an angle proportional to the position, so that q.k depends on distances.
 
     Source: Su et al. 2021 (RoFormer), eq. 34; pairs are (i, i + E/2).
     """

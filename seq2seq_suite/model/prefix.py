@@ -1,4 +1,4 @@
-"""A decoder alone that reads the source itself: GPT with the source as the prefix of the target."""
+"""A decoder-only model: GPT with the source as the prefix of the target."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from seq2seq_suite.types import States
 
 @dataclass(frozen=True)
 class PrefixStates(States):
-    """What the decoder has made of the source, with its keys and values; `select` leaves those to the cache."""
+    """The decoder's states of the source, with keys and values; `select` leaves the latter to the cache."""
 
     past: Cache | None = None
 
 
 class PrefixSeq2Seq(Seq2Seq):
-    """A stack without an encoder reads the source, left to right, then goes on with the target behind it.
+    """A stack without an encoder reads the source, left to right, then the target.
 
-    Source: Radford et al. 2018, section 3.2; the target's BEGIN is the token at which the source ends.
+    Source: Radford et al. 2018, section 3.2; the target's BEGIN separates the two.
     """
 
     def read(self, states: States) -> PrefixStates:
@@ -43,20 +43,20 @@ class PrefixSeq2Seq(Seq2Seq):
 
     def embed(self, symbols: Tensor, memory: Memory, *, offset: int | Tensor = 0, focus: Tensor | None = None,
               context: Tensor | None = None) -> Tensor:
-        """The decoder's input; positions go on behind each source."""
+        """The decoder's input; positions continue after each source."""
         lengths = memory.states.mask.sum(1)
         offset = offset + lengths.repeat_interleave(symbols.size(0) // lengths.size(0))
         return super().embed(symbols, memory, offset=offset, focus=focus, context=context)
 
     def decode(self, x: Tensor, visible: Tensor | None, memory: Memory, cache: Cache | None = None,
                *, mask: Tensor | None = None) -> tuple[Tensor, Cache | None]:
-        """Hidden states of the target, which sees the source and of itself what `visible` says."""
+        """Hidden states of the target, which sees the source and the `visible` target positions."""
         cache = memory.states.past if cache is None else cache
         return super().decode(x, _behind(memory.states.mask, visible, x, cache.length), memory, cache, mask=mask)
 
 
 def _behind(source_mask: Tensor, visible: Tensor | None, x: Tensor, cached: int) -> Tensor:
-    """What N rows of T target symbols may see where a source stands before them: (N,T,cached + T) bool.
+    """The positions that N rows of T target symbols may see after a source: (N,T,cached + T) bool.
 
     Args:
         source_mask: (B,S), N a multiple of B.

@@ -1,4 +1,4 @@
-"""Sentences of a source: how far from the question they stand, and sentences read as one vector each."""
+"""Sentences of a source: their distances from the question, and sentences read as one vector each."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ class Segments(nn.Module):
     """A learned vector for each segment number: 0 for the question, n for the n-th sentence away from it.
 
     In training each number from 1 on, with the chance `jitter`, moves itself and all above it one further, as if
-    a sentence that says nothing stood there: the model learns order rather than exact distance, and meets the large
-    numbers that only long contexts would show it. Numbers too large count as the largest.
+    an empty sentence had been inserted: the model learns order rather than exact distance, and sees large numbers that
+    only long contexts would contain. Numbers above the largest count as the largest.
 
     Source: the temporal encoding and its random noise of Sukhbaatar et al. 2015 (MemN2N), section 4.1, where a
     tenth of empty memories is added. The vectors begin as sinusoids, so that order means something from the start,
     in reverse order of features, so that they do not look like those of positions.
 
     Args:
-        num_segments: numbers told apart.
+        num_segments: how many numbers are distinguished.
         width: D.
         jitter: from 0 to 1.
     """
@@ -53,11 +53,11 @@ class Sentences(nn.Module):
 
     The multiplicative mask of each place in a sentence is learned; without it a sentence would be a bag of words.
     The encoder's length is the number of sentences, several times less than that of words. A sentence's segment is
-    its place, so that nothing else needs to say where it stands.
+    its position; no other encoding is needed.
 
     Source: Dehghani et al. 2019 (Universal Transformer), section 3.1, after the position encoding of Sukhbaatar et
     al. 2015, section 4.1.
-    Differs: the mask begins as 1 + noise instead of 1, so that order is told apart from the first update on.
+    Differs: the mask begins as 1 + noise instead of 1, so that order matters from the first update on.
 
     Args:
         embedding: of the word types, zero for padding.

@@ -22,7 +22,7 @@ from seq2seq_suite.types import Batch, States
 
 @dataclass(frozen=True)
 class Memory:
-    """All that decoding needs of a batch of sentences, computed once."""
+    """What decoding needs of a batch of sources, computed once."""
 
     cross: CrossKeysValues | None
     guide: Tensor | None  # (B,S,K*D)
@@ -44,14 +44,14 @@ class Seq2Seq(nn.Module):
     Args:
         frontend: source -> States; None for a language model.
         encoder: States -> States; None for a language model.
-        decoder: the stack, or a `RecurrentDecoder`, which is called alike; without an encoder it has no memory.
+        decoder: the stack, or a `RecurrentDecoder`, with the same interface; without an encoder it has no memory.
         positions: of the target.
         embedding: of target symbols.
         output: hidden -> logits.
         dropout_rate: of the embedded target.
         guide: adds the automaton's state to the decoder's input.
         pointer: lets symbols be copied from the source.
-        has_tag: adds a learned vector to what the front-end gives, which tells the tasks of a joint run apart.
+        has_tag: adds a learned vector for the task to the front-end's output, in joint runs.
     """
 
     def __init__(self, frontend: nn.Module | None, encoder: nn.Module | None, decoder: TransformerDecoder, *,
@@ -68,7 +68,7 @@ class Seq2Seq(nn.Module):
 
     def forward(self, source: Tensor, source_mask: Tensor, target_in: Tensor, *, focus: Tensor | None = None,
                 context: Tensor | None = None) -> Tensor:
-        """The definition: each symbol sees the source and the symbols before it; every other path gives the same.
+        """The definition: each symbol sees the source and the symbols before it; all faster paths agree with it.
 
         Args:
             source, source_mask: as of a `Batch`.
@@ -84,7 +84,7 @@ class Seq2Seq(nn.Module):
         return self.logits(hidden, memory)
 
     def encode(self, batch: Batch) -> States:
-        """The batch's source as vectors (B,S',D), none of them for a language model."""
+        """The batch's source as vectors (B,S',D), empty for a language model."""
         return self.encode_source(batch.source, batch.source_mask)
 
     def encode_source(self, source: Tensor, source_mask: Tensor) -> States:
@@ -99,11 +99,11 @@ class Seq2Seq(nn.Module):
         return replace(self.read(states), symbols=symbols)
 
     def read(self, states: States) -> States:
-        """Embedded source -> vectors that have seen each other."""
+        """Embedded source -> encoder output."""
         return self.encoder(states)
 
     def prepare(self, states: States) -> Memory:
-        """What decoding needs of the encoder's output, computed once for all steps."""
+        """The memory for all steps of decoding, computed once."""
         guide = self.guide.prepare(states.values) if self.guide is not None else None
         return Memory(self.decoder.remember(states), guide, states)
 
@@ -138,7 +138,7 @@ class Seq2Seq(nn.Module):
         return self.embedding(symbols) * self.scale
 
     def place(self, vectors: Tensor) -> Tensor:
-        """The decoder's input (N,T,D) made of vectors (N,T,D) instead of symbols: with positions."""
+        """The decoder's input (N,T,D) from vectors (N,T,D) instead of symbols, with positions."""
         return self.dropout(self.positions(vectors))
 
     def decode(self, x: Tensor, visible: Tensor | None, memory: Memory, cache: Cache | None = None,

@@ -1,4 +1,4 @@
-"""The encoder and the decoder that a configuration describes: the tables of their kinds and of positions."""
+"""Builds encoder and decoder: the tables of their kinds and of positions."""
 
 from __future__ import annotations
 

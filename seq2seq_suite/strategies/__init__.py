@@ -1,4 +1,4 @@
-"""The strategies: how a model learns targets and writes them, one file for each kind."""
+"""The strategies: how a model learns and decodes targets, one file for each kind."""
 
 from __future__ import annotations
 

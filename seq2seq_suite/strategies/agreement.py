@@ -1,8 +1,8 @@
-"""How many of the target's bigrams an output is expected to have, wherever they stand: a loss beside the likelihood.
+"""The expected number of the target's bigrams in an output, in any place: a loss beside the likelihood.
 
-A model of independent positions spreads its mass over several right answers, and the likelihood of one of them asks
-each position for its share. What is counted here is only whether neighbours belong together, so that a model gains by
-making up its mind, and loses nothing for a word order that the target has not.
+A model of independent positions spreads its mass over several right answers, as the likelihood of one of them demands.
+This loss only counts whether neighbours belong together: it rewards a model that commits to one answer, and does not
+punish a word order that differs from the target's.
 
 Shape suffixes in this module: B rows, C positions, T target symbols.
 """
@@ -45,7 +45,7 @@ def bigram_disagreement(found: Tensor, total: Tensor, target: Tensor, lengths: T
     pair = torch.stack((target[:, :-1], target[:, 1:]), 2)
     same = (pair.unsqueeze(2) == pair.unsqueeze(1)).all(3) & real.unsqueeze(1) & real.unsqueeze(2)  # (B,T-1,T-1)
     count = same.sum(2).clamp(min=1)
-    # A bigram that the target has n times stands here n times, a n-th part each.
+    # A bigram that occurs n times in the target is listed n times, with weight 1/n.
     matched = (torch.minimum(found, count) / count).masked_fill(~real, 0.0).sum(1)
     return 1.0 - 2.0 * matched / (total + (lengths - 1))
 
@@ -54,7 +54,7 @@ def expected_bigrams(standing: Tensor, links: Tensor, given: Tensor) -> Tensor:
     """(B,T-1): sum over i < j of s_i P(y_t | i) L_ij P(y_t+1 | j), in float32 whatever the training's precision.
 
     Args:
-        standing: (B,C) s, the probability that a path stands at a position.
+        standing: (B,C) s, the probability that a path visits a position.
         links: (B,C,C) L, that the next symbol after position i comes from position j.
         given: (B,C,T) P, of each target symbol at each position.
     """
@@ -89,9 +89,9 @@ def graph_disagreement(scores: Tensor, links: Tensor, target: Tensor, lengths: T
 def collapsed_disagreement(scores: Tensor, target: Tensor, lengths: Tensor, mask: Tensor) -> Tensor:
     """`bigram_disagreement` of CTC's paths once collapsed, the output's beginning and end counted as symbols.
 
-    Between two neighbours of an output lie blanks alone: L_ij = prod_i<k<j P(blank | k). A symbol that follows itself
-    needs one of them. In the expected number of all bigrams the repetitions that collapse are those of the target's
-    symbols: of others the model says hardly any twice.
+    Between two neighbours of an output there are only blanks: L_ij = prod_i<k<j P(blank | k). A symbol that
+    follows itself needs one of them. In the expected number of all bigrams, only repetitions of the target's
+    symbols are collapsed; the model hardly repeats others.
 
     Args:
         scores: (B,C,1+U) log P of the blank and of the target's symbols at each position.
@@ -103,7 +103,7 @@ def collapsed_disagreement(scores: Tensor, target: Tensor, lengths: Tensor, mask
     """
     here = mask.unsqueeze(2)
     blank, symbols = scores[..., 0].masked_fill(~mask, 0.0), scores[..., 1:].exp() * here
-    # A position before the first and one behind the last write what only they can: the beginning and the end.
+    # An extra position before the first emits the beginning, one after the last the end.
     blanks = functional.pad(blank, (1, 1))
     passed = blanks.cumsum(1)
     links = (passed.unsqueeze(1) - blanks.unsqueeze(1) - passed.unsqueeze(2)).triu(1).exp().triu(1)

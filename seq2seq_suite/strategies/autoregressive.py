@@ -32,7 +32,7 @@ class Autoregressive(Strategy):
 
     With `scheduled_sampling` an input symbol is the model's own prediction instead of the true one, with that
     probability. The predictions come from a first pass under teacher forcing, so that training stays parallel; a guide
-    goes on following the true symbols.
+    still follows the true symbols.
 
     Source: Sutskever et al. 2014; Szegedy et al. 2016 (smoothing); Bengio et al. 2015 (scheduled sampling) in the
     two-pass form of Mihaylova & Martins 2019.
@@ -54,7 +54,7 @@ class Autoregressive(Strategy):
         return counts | self.auxiliaries.counts(batch)
 
     def loss(self, model: Seq2Seq, batch: Batch) -> Loss:
-        """Summed cross-entropy of target symbols, and what the encoder learns besides."""
+        """Summed cross-entropy of target symbols, and the auxiliary losses."""
         memory = self.remember(model, batch)
         previous = shift_right(batch.target)
         if self.options.scheduled_sampling and self.training:
@@ -78,7 +78,7 @@ class Autoregressive(Strategy):
         return self.auxiliaries.annotated(found, memory.states)
 
     def remember(self, model: Seq2Seq, batch: Batch) -> Memory:
-        """What decoding needs of the batch's sources, and what the strategy adds to the logits."""
+        """The batch's memory for decoding, with what the strategy adds to the logits."""
         return model.prepare(model.encode(batch))
 
     def _hidden(self, model: Seq2Seq, batch: Batch, memory: Memory, previous: Tensor) -> Tensor:

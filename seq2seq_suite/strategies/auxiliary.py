@@ -1,4 +1,4 @@
-"""Losses beside the target's own: labels of source positions, a recording's words, the source itself, experts' load."""
+"""Auxiliary losses: labels of source positions, a recording's transcript, the source itself, experts' load."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from seq2seq_suite.types import Batch, Hypothesis, Loss, States
 
 
 class Auxiliary(nn.Module, ABC):
-    """A loss on the encoder's output, of what a batch holds under the same name in `Batch.auxiliary`.
+    """A loss on the encoder's output, for the entry of that name in `Batch.auxiliary`.
 
     Args:
         name: of the loss.
-        head: from the encoder's output to what is learned.
+        head: reads the encoder's output.
         weight: in the loss.
     """
 
@@ -32,7 +32,7 @@ class Auxiliary(nn.Module, ABC):
         self.name, self.head, self.weight = name, head, weight
 
     def is_in(self, batch: Batch) -> bool:
-        """Whether the batch holds what is to be learned."""
+        """Whether the batch has this loss's targets."""
         return self.name in batch.auxiliary
 
     @abstractmethod
@@ -63,7 +63,7 @@ class Labels(Auxiliary):
 
 
 class Transcript(Auxiliary):
-    """What is said in a recording, (B,U) int64 padded with the blank, by CTC.
+    """A recording's transcript, (B,U) int64 padded with the blank, by CTC.
 
     Source: Watanabe et al. 2017, eq. 9 (CTC and attention).
     """
@@ -81,7 +81,7 @@ class Transcript(Auxiliary):
 
 
 class Language(Auxiliary):
-    """Each symbol of the source but its first, given those before it, where the decoder reads the source.
+    """Each symbol of the source but its first, given the symbols before it, if the decoder reads the source.
 
     Source: Radford et al. 2018, eq. 5 (L3 = L2 + lambda L1, here with means over symbols).
     """
@@ -103,7 +103,7 @@ class Language(Auxiliary):
 
 
 class Auxiliaries(nn.ModuleDict):
-    """All that is learned beside the target, by name."""
+    """All auxiliary losses, by name."""
 
     def __init__(self, parts: Iterable[Auxiliary] = ()):
         super().__init__({part.name: part for part in parts})
@@ -123,7 +123,7 @@ class Auxiliaries(nn.ModuleDict):
         return Loss(sums, counts, weights)
 
     def annotated(self, found: Sequence[list[Hypothesis]], states: States) -> list[list[Hypothesis]]:
-        """The hypotheses of each sentence with the labels of its source positions, where they are learned."""
+        """The hypotheses of each sentence, with predicted labels of its source positions if they are learned."""
         labels = {name: part.predict(states) for name, part in self.items() if isinstance(part, Labels)}
         if not labels:
             return list(found)

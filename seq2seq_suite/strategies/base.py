@@ -1,4 +1,4 @@
-"""What a strategy is: the only place where autoregressive and non-autoregressive models differ."""
+"""The interface of a strategy: the only place where autoregressive and non-autoregressive models differ."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Need:
 
     Args:
         key: dotted.
-        suits: tells the right values.
-        why: what the strategy does, so that it needs them.
-        remedy: a right value, as `key=value`.
+        suits: recognises the valid values.
+        why: the reason, as a property of the strategy.
+        remedy: a valid value, as `key=value`.
     """
 
     key: str
@@ -34,11 +34,11 @@ class Need:
     remedy: str
 
 
-NO_WINDOW = Need("backbone.decoder_kernel", (0).__eq__, "has no symbols on both sides, for a window over them",
+NO_WINDOW = Need("backbone.decoder_kernel", (0).__eq__, "sees no symbols on both sides for a window",
                  "backbone.decoder_kernel=0")
 IN_PARALLEL = (
-    Need("backbone.decoder", "transformer".__eq__, "writes all symbols in parallel", "backbone.decoder=transformer"),
-    Need("backbone.encoder", "none".__ne__, "writes over an encoder's positions", "backbone.encoder=self_attention"),
+    Need("backbone.decoder", "transformer".__eq__, "predicts all symbols in parallel", "backbone.decoder=transformer"),
+    Need("backbone.encoder", "none".__ne__, "predicts over an encoder's positions", "backbone.encoder=self_attention"),
 )
 
 
@@ -49,22 +49,22 @@ class StrategyOptions(Section):
 
     @property
     def auxiliary_weights(self) -> dict[str, float]:
-        """Weights of the losses beside the target's own, by name."""
+        """Weights of the auxiliary losses, by name."""
         return {}
 
     def check(self, config: Any) -> None:
-        """Raise ValueError where the options do not go with a configuration's others."""
+        """Raise ValueError if the options do not fit the rest of the configuration."""
 
     def most_positions(self, source_length: int) -> int:
-        """Decoder positions over a source of that length, as far as the output's own length does not decide."""
+        """Decoder positions for a source of that length, unless the output's length decides."""
         return 0
 
 
 class WithTranscript(StrategyOptions):
-    """Options of a strategy that may teach the encoder what is said in a recording."""
+    """Options of a strategy with an optional CTC loss on the encoder, for speech."""
 
     kind: str
-    ctc_weight: Fraction = 0.0  # of the transcript's CTC loss on the encoder (speech); the target's own keeps the rest
+    ctc_weight: Fraction = 0.0  # of the transcript's CTC loss on the encoder (speech); the target's loss has the rest
 
     @property
     def auxiliary_weights(self) -> dict[str, float]:
@@ -73,7 +73,7 @@ class WithTranscript(StrategyOptions):
 
 
 class WithSource(WithTranscript):
-    """Options of a strategy that may also learn to predict the source that its decoder reads."""
+    """Options of a strategy with an optional language-model loss on the source."""
 
     language_weight: NotNegativeFloat = 0.0  # lambda of L3 = L2 + lambda L1 (GPT): the source's symbols
     # are predicted, too, where backbone.encoder is none
@@ -91,30 +91,30 @@ class WithSource(WithTranscript):
 
 
 class Strategy(nn.Module, ABC):
-    """How a model learns targets and writes them.
+    """How a model learns and decodes targets.
 
     Args:
         options: of the class `Options`.
         target: what the task's target asks.
         width: D of the model.
-        auxiliaries: what is learned besides; None for nothing.
+        auxiliaries: auxiliary losses, or None.
     """
 
     Options: ClassVar[type[StrategyOptions]]
     writes: ClassVar[tuple[str, ...]]  # the kinds of targets: text, trees, tags, labels, objects or continuations
     needs: ClassVar[tuple[Need, ...]] = IN_PARALLEL  # of other keys
-    uses: ClassVar[tuple[str, ...]] = ()  # keys of `search` that only some strategies read
+    uses: ClassVar[tuple[str, ...]] = ()  # keys of `search` that only some strategies use
     in_parallel: ClassVar[bool] = True  # or symbol by symbol, from left to right
 
     def __init__(self, options: StrategyOptions, target: TargetShape, width: int,
                  auxiliaries: Auxiliaries | None = None):
         super().__init__()
         self.options, self.auxiliaries = options, auxiliaries or Auxiliaries()
-        self.fraction_done = 0.0  # share of the training that is over; the trainer sets it before each update
+        self.fraction_done = 0.0  # share of the training that is done; the trainer sets it before each update
 
     @abstractmethod
     def counts(self, batch: Batch) -> dict[str, int]:
-        """The counts that `loss` will give, known before any computation."""
+        """The counts that `loss` will return, known in advance."""
 
     @abstractmethod
     def loss(self, model: Seq2Seq, batch: Batch) -> Loss:
@@ -123,7 +123,7 @@ class Strategy(nn.Module, ABC):
     @abstractmethod
     def generate(self, model: Seq2Seq, batch: Batch, *, options: SearchOptions, limit: Tensor,
                  constraint: Constraint | None = None) -> list[list[Hypothesis]]:
-        """For each item of the batch its hypotheses, best first.
+        """The hypotheses of each item, best first.
 
         Args:
             model: in evaluation mode.

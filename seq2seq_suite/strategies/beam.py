@@ -1,4 +1,4 @@
-"""Search for likely outputs, a symbol at a time and a sentence at a time: greedy, by sampling and with a beam."""
+"""Search for likely outputs, one symbol and one sentence at a time: greedy, by sampling and with a beam."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Start = tuple[Rows, Tensor, int]  # a row, the symbol before, the longest output
 @torch.inference_mode()
 def greedy_or_sample(model: Seq2Seq, batch: Batch, memory: Memory, *, options: SearchOptions, limit: Tensor,
                      constraint: Constraint | None = None, prefixes: Prefixes | None = None) -> list[list[Hypothesis]]:
-    """The likeliest symbol each time, or as many samples as hypotheses are asked for; see `Strategy.generate`."""
+    """Greedy search, or as many samples as hypotheses are requested; see `Strategy.generate`."""
     stepper = Stepper(model, constraint, options)
     draws = options.num_hypotheses if options.sampling else 1
     return [sorted((_one_output(stepper, *start) for _ in range(draws)), key=lambda one: -one.score)
@@ -42,7 +42,7 @@ def _one_output(stepper: Stepper, rows: Rows, previous: Tensor, limit: int) -> H
 @torch.inference_mode()
 def beam_search(model: Seq2Seq, batch: Batch, memory: Memory, *, options: SearchOptions, limit: Tensor,
                 constraint: Constraint | None = None, prefixes: Prefixes | None = None) -> list[list[Hypothesis]]:
-    """At each step the likeliest partial outputs go on, `beam_size` of them; see `Strategy.generate`."""
+    """Beam search: each step keeps the `beam_size` likeliest partial outputs; see `Strategy.generate`."""
     stepper = Stepper(model, constraint, options)
     return [_beam(stepper, *start) for start in _starts(stepper, batch, memory, limit, prefixes)]
 
@@ -56,13 +56,13 @@ def _beam(stepper: Stepper, rows: Rows, previous: Tensor, limit: int) -> list[Hy
         log_probs, rows = stepper.log_probabilities(rows, previous, last_step)
         candidates = [(total + gain, row, symbol) for row, (_, total) in enumerate(beam)
                       for symbol, gain in enumerate(log_probs[row].tolist()) if gain > NEVER]
-        # 2k candidates hold at least k that do not end, since each output can end in one way only.
+        # At least k of 2k candidates do not end, since each output can end in only one way.
         best = heapq.nlargest(2 * options.beam_size, candidates)
         finished += [Hypothesis(beam[row][0], options.normalise(total, step), step < limit)
                      for total, row, symbol in best if symbol == END]
         finished = heapq.nlargest(asked, finished, key=lambda one: one.score)
         best = [candidate for candidate in best if candidate[2] != END][: options.beam_size]
-        # Were all that is to come certain, could the best that is open still win?
+        # Could the best open output still win if all its further symbols were certain?
         if not best or (len(finished) == asked and options.normalise(best[0][0], limit) <= finished[-1].score):
             break
         beam = [((*beam[row][0], symbol), total) for total, row, symbol in best]
@@ -74,7 +74,7 @@ def _beam(stepper: Stepper, rows: Rows, previous: Tensor, limit: int) -> list[Hy
 
 def _starts(stepper: Stepper, batch: Batch, memory: Memory, limit: Tensor, prefixes: Prefixes | None
             ) -> Iterator[Start]:
-    """What the search for each sentence begins with."""
+    """The start of the search for each sentence."""
     rows, previous = stepper.start(batch, memory, limit, prefixes)
     for item, longest in enumerate(limit.tolist()):
         own = limit.new_tensor([item])

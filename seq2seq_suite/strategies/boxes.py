@@ -19,14 +19,14 @@ from seq2seq_suite.types import BEGIN, SPECIALS, Batch, Constraint, Hypothesis, 
 class Boxes(Autoregressive):
     """An autoregressive model of objects.
 
-    Each place of a group has symbols of its own kind, so that the softmax runs over these alone. Every output has
-    `instances` groups; what is no object is written as noise. In training the true objects, in a new order each time,
-    are followed by noise objects, whose coordinates are given and whose class is that of noise, so that the model need
-    not end early: it goes on proposing, and the class says how sure it is.
+    Each place of a group has its own kind of symbols, and the softmax runs over these alone. Every output has
+    `instances` groups, those beyond the objects with the class of noise. In training the true objects, in random order,
+    are followed by noise objects with given coordinates and the class of noise, so that the model need not end early:
+    it keeps proposing objects, and the class gives its confidence.
 
     Source: Chen et al. 2022 (Pix2Seq), sections 2.2 to 2.4.
     Differs: no END, Gaussian soft targets for coordinates, noise objects have noise as their input class too; the input
-    tells by the positions of the picture's own plane where the box stands that is being written (`box_position`).
+    has the position of the current box in the picture's position encoding (`box_position`).
     """
 
     writes = ("objects",)
@@ -38,7 +38,7 @@ class Boxes(Autoregressive):
         self.boxes = target
 
     def counts(self, batch: Batch) -> dict[str, int]:
-        """The counts that `loss` will give: coordinates and classes."""
+        """The counts that `loss` will return: coordinates and classes."""
         asked = (batch.target_mask & ~batch.given)[:, : GROUP * self.boxes.instances]
         classes = asked[:, GROUP - 1 :: GROUP].sum()
         counts = {"coordinates": max(1, int(asked.sum() - classes)), "classes": int(classes)}
@@ -66,7 +66,7 @@ class Boxes(Autoregressive):
     @torch.inference_mode()
     def generate(self, model: Seq2Seq, batch: Batch, *, options: SearchOptions, limit: Tensor,
                  constraint: Constraint | None = None) -> list[list[Hypothesis]]:
-        """One hypothesis of each picture with all its groups and the certainty of each class; boxes are never empty."""
+        """One hypothesis per picture with all its groups and the probability of each class; boxes are never empty."""
         memory = model.prepare(model.encode(batch))
         cache = model.new_cache(memory)
         rows, device = limit.size(0), limit.device
@@ -83,7 +83,7 @@ class Boxes(Autoregressive):
                 probabilities = logits[:, first_label:].softmax(-1)
                 certainty, label = probabilities[:, :-1].max(-1)
                 certain.append(certainty)
-                # What follows is told whether this was an object, as in training.
+                # The next input is noise's class if this was no object, as in training.
                 noise = probabilities.argmax(-1) == self.boxes.labels
                 outputs.append(first_label + label)
                 previous = torch.where(noise, first_label + self.boxes.labels, first_label + label)
@@ -102,7 +102,7 @@ class Boxes(Autoregressive):
 
     def _hidden(self, model: Seq2Seq, batch: Batch, memory: Memory, previous: Tensor) -> Tensor:
         x = model.embed(previous, memory)
-        whole = (previous.size(1) - 1) // GROUP * GROUP  # behind the groups stand END and padding
+        whole = (previous.size(1) - 1) // GROUP * GROUP  # END and padding follow the groups
         groups = previous[:, 1 : 1 + whole].unflatten(1, (-1, GROUP))
         seen = box_position(groups, self.boxes, x.size(2)).flatten(1, 2).to(x.dtype)
         x = torch.cat((x[:, :whole] + seen, x[:, whole:]), 1)
@@ -110,14 +110,14 @@ class Boxes(Autoregressive):
 
 
 def box_position(groups: Tensor, options: BoxShape, width: int) -> Tensor:
-    """Before each symbol of a group, where its box stands as far as it is written, in the plane of the patches.
+    """The known part of the current box, before each symbol of a group, as positions in the plane of patches.
 
         y1: nowhere    x1: row y1    y2: y1, x1    x2: (y1 + y2) / 2, x1    class: (y1 + y2) / 2, (x1 + x2) / 2
 
-    Attention over the picture then need not learn first where in it the symbol of a bin lies.
+    Attention then need not learn the place in the picture that belongs to a bin's symbol.
 
     Args:
-        groups: (...,5) symbols; each place looks only at those before it.
+        groups: (...,5) symbols; each place depends only on those before it.
         options: the number of a bin's symbol, and how many bins a patch has.
         width: D.
 

@@ -1,4 +1,4 @@
-"""The best output of a parallel decoder's scores: symbol by symbol, or as a task's automaton allows.
+"""The best output under a parallel decoder's scores, with or without a task's automaton.
 
 Shape suffixes in this module: B sentences, C decoder positions, V symbols.
 """
@@ -30,10 +30,10 @@ def argmax_until_end(scores: Tensor, lengths: Tensor) -> list[tuple[tuple[int, .
 
 def constrained_argmax(constraint: Constraint | None, batch: Batch, scores: Tensor, lengths: Tensor, limit: Tensor
                ) -> list[tuple[tuple[int, ...], float, bool]]:
-    """`argmax_until_end`, from left to right, of the symbols that a task's automaton allows.
+    """`argmax_until_end`, left to right, over the symbols that a task's automaton allows.
 
-    The automaton costs no pass of the network: it walks over scores that are there already. Behind a row's positions
-    END is what it prefers. One that is exact finds the best output of all instead.
+    The automaton needs no pass of the network: it runs over scores that are known. After a row's positions it prefers
+    END. An exact one finds the best output of all instead.
 
     Args:
         constraint, batch: the automaton, None for none, and the sentences.
@@ -44,7 +44,7 @@ def constrained_argmax(constraint: Constraint | None, batch: Batch, scores: Tens
         return argmax_until_end(scores, lengths)
     if isinstance(constraint, ExactConstraint):
         missing = max(0, int(constraint.lengths(batch).max()) - scores.size(1))
-        scores = functional.pad(scores, (0, 0, 0, missing))  # behind the positions all symbols are alike
+        scores = functional.pad(scores, (0, 0, 0, missing))  # after the positions all symbols are equal
         symbols = constraint.best(scores, batch)
         gained = scores.gather(2, symbols.unsqueeze(2)).squeeze(2).masked_fill(symbols == END, 0.0)
         return [(cut_at_end(row), sum(gains), True)

@@ -1,4 +1,4 @@
-"""CTC over the decoder's positions: the source stretched, symbols and blanks in parallel, repetitions merged."""
+"""CTC over the decoder's positions: the source upsampled, symbols and blanks in parallel, repetitions merged."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from seq2seq_suite.types import END, Batch, Constraint, Hypothesis, Loss, States
 
 
 class CtcOptions(ParallelOptions):
-    """Symbols and blanks in parallel over a stretched source; what repeats is merged, blanks are dropped."""
+    """Symbols and blanks in parallel over an upsampled source; repetitions are merged, blanks dropped."""
 
     kind: Literal["ctc"] = "ctc"
     factor: PositiveFloat = 2.0  # decoder positions for an encoder position; 1 for speech
-    agreement: Ratios = (0.0, 0.0)  # share of the loss, at the training's beginning and end, that is the expected
-    # disagreement with the target's bigrams wherever they stand; the likelihood keeps the rest
+    agreement: Ratios = (0.0, 0.0)  # share of the expected disagreement with the target's bigrams in
+    # the loss, at the start and at the end of training; the likelihood has the rest
 
     def most_positions(self, source_length: int) -> int:
         """`factor` times the source."""
@@ -36,8 +36,8 @@ class CtcOptions(ParallelOptions):
 class Ctc(Parallel):
     """p(y | x) = sum over all paths of C positions that collapse to y of prod_t p(path_t | x).
 
-    The sum aligns what `CutAtEnd` leaves unaligned, and the length comes by itself. Targets without END; a target that
-    needs more positions than there are has loss 0 and is counted as `too_long`.
+    The sum aligns what `CutAtEnd` leaves unaligned, and yields the length. Targets have no END; a target that needs
+    more positions than there are has loss 0 and is counted as `too_long`.
 
     Glancing is over the likeliest alignment of the target.
 
@@ -60,7 +60,7 @@ class Ctc(Parallel):
 
     def own_loss(self, model: Seq2Seq, memory: Memory, batch: Batch, hidden: Tensor, mask: Tensor,
                  revealed: Tensor) -> Loss:
-        """-log p(y | x), whatever was revealed, and what is expected to differ."""
+        """-log p(y | x), and the expected disagreement, whatever was revealed."""
         lengths, target = symbols_before_end(batch), _without_end(batch)
         scores, _, _ = gather_log_probs(model, hidden, memory, _written(target), mask)
         total = path_loss(scores, mask.sum(1), target, lengths)
@@ -106,7 +106,7 @@ def ranked(found: list[tuple[tuple[int, ...], float]], options: SearchOptions, l
 
     Args:
         found: outputs without END and their log-probabilities.
-        options: the penalty and how many are asked for.
+        options: the penalty and the number of hypotheses.
         limit: longest output, END included.
     """
     scored = [Hypothesis(symbols[: limit - 1], float(options.normalise(torch.tensor(score), len(symbols) + 1)),
@@ -121,7 +121,7 @@ def _without_end(batch: Batch) -> Tensor:
 
 
 def _written(target: Tensor) -> Tensor:
-    """(B,1+U) what paths of a target (B,U) are made of: the blank, then its symbols."""
+    """(B,1+U) the symbols on the paths of a target (B,U): the blank, then its symbols."""
     return functional.pad(target, (1, 0), value=BLANK)
 
 

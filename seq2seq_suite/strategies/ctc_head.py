@@ -8,7 +8,7 @@ from torch.nn import functional
 
 from seq2seq_suite.types import PAD, States
 
-BLANK = PAD  # padding is never written, so its place is free
+BLANK = PAD  # padding is never predicted, so its id is free
 
 
 class CtcHead(nn.Module):

@@ -1,4 +1,4 @@
-"""Reading symbols out of a CTC head: the best path, and prefix probabilities for beam search."""
+"""Decoding of a CTC head: the best path, and prefix probabilities for beam search."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def ctc_greedy(scores: Tensor) -> list[tuple[list[int], float]]:
 
 
 def collapse(path: Tensor, gained: Tensor) -> list[tuple[list[int], float]]:
-    """What each path (B,S) says once repetitions are merged and blanks dropped, and the sum of `gained` (B,S)."""
+    """Each path (B,S) with repetitions merged and blanks dropped, and the sum of `gained` (B,S)."""
     fresh = torch.ones_like(path, dtype=torch.bool)
     fresh[:, 1:] = path[:, 1:] != path[:, :-1]
     kept = fresh & (path != BLANK)
@@ -41,14 +41,14 @@ def collapse(path: Tensor, gained: Tensor) -> list[tuple[list[int], float]]:
 
 
 def ctc_beam(scores: Tensor, width: int) -> list[tuple[tuple[int, ...], float]]:
-    """The likeliest outputs of one item with their log-probabilities, each summed over the paths that say it.
+    """The likeliest outputs of one item with their log-probabilities, each summed over its paths.
 
-    The best path says less than the likeliest output where a symbol's mass lies on several positions, a blank ahead
-    on each of them.
+    The best path differs from the likeliest output if a symbol's mass is spread over several positions, on each of
+    which the blank is likelier.
 
     Args:
         scores: (S,V) log-probabilities.
-        width: outputs kept after each position, and symbols tried there besides an output's last.
+        width: outputs kept after each position, and symbols tried there besides an output's last one.
 
     Source: Hannun et al. 2014, Algorithm 1, without a language model.
 
@@ -122,7 +122,7 @@ class Prefixes:
         symbols = self.scores.size(2)
         same = torch.arange(symbols, device=self.last.device) == self.last.unsqueeze(1)
         before, before_same = self._before()
-        # A symbol like the last one starts anew only after a blank.
+        # Repeating the last symbol needs a blank in between.
         starts = torch.where(same.unsqueeze(1), before_same.unsqueeze(2), before.unsqueeze(2)) + self._scores()
         total = starts.logsumexp(1)
         total[:, END] = torch.logaddexp(self.ending[:, -1, 0], self.ending[:, -1, 1])
@@ -130,7 +130,7 @@ class Prefixes:
         return (total - self.total.unsqueeze(1)).nan_to_num(nan=NEVER, neginf=NEVER)
 
     def advance(self, symbols: Tensor) -> Prefixes:
-        """The prefixes with `symbols` (N,) int64 behind them."""
+        """The prefixes with `symbols` (N,) int64 appended."""
         scores = self._scores()
         of_symbol = scores.gather(2, symbols.view(-1, 1, 1).expand(-1, scores.size(1), 1)).squeeze(2)
         before, before_same = self._before()
@@ -149,7 +149,7 @@ class Prefixes:
 
     def _before(self) -> tuple[Tensor, Tensor]:
         """(N,S) of all paths of the prefix that end before each position, and of those among them that end in a blank;
-        before the first position lies the empty path of the empty prefix."""
+        before the first position there is the empty path of the empty prefix."""
         in_symbol, in_blank = self.ending.unbind(-1)
         nothing = torch.where(self.last == BLANK, 0.0, NEVER).unsqueeze(1)
         either = torch.cat((nothing, torch.logaddexp(in_symbol, in_blank)[:, :-1]), 1)

@@ -1,4 +1,4 @@
-"""A long output in parallel, of which all that follows the first END is ignored."""
+"""A long output in parallel; everything after the first END is ignored."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from seq2seq_suite.types import END, Batch, Constraint, Hypothesis, Loss, States
 
 
 class CutAtEndOptions(ParallelOptions):
-    """A long output in parallel, of which all that follows the first END is ignored."""
+    """A long output in parallel; everything after the first END is ignored."""
 
     kind: Literal["cut_at_end"] = "cut_at_end"
     label_smoothing: Fraction = 0.0
-    factor: PositiveFloat = 1.5  # decoder positions = factor * encoder positions; of a longer target the rest is lost
+    factor: PositiveFloat = 1.5  # decoder positions = factor * encoder positions; longer targets are cut
     extra: NotNegative = 8  # + extra
     end_weight: NotNegativeFloat = 0.1  # of END after the first one
 
@@ -32,17 +32,17 @@ class CutAtEndOptions(ParallelOptions):
 
 
 class CutAtEnd(Parallel):
-    """A long canvas, of which all that follows the first END is ignored.
+    """A long output; everything after the first END is ignored.
 
-    Nothing aligns the symbols: one too many or too few near the beginning, and all later positions are wrong. That is
-    the multi-modality problem at its plainest, and the reason for the other strategies.
+    Nothing aligns the symbols: after one too many or too few, all later positions are wrong. This is the
+    multi-modality problem in its simplest form, and the reason for the other strategies.
     """
 
     Options = CutAtEndOptions
     writes = ("text", "trees", "tags", "labels")
 
     def own_counts(self, batch: Batch) -> dict[str, int]:
-        """Symbols with END; what comes after counts as much as they."""
+        """Symbols with END; the positions after it count as much in all."""
         count = int(batch.target_mask.sum())
         return {"cross_entropy": count, "after_end": count}
 
@@ -63,12 +63,12 @@ class CutAtEnd(Parallel):
 
     def alignment(self, model: Seq2Seq, memory: Memory, batch: Batch, hidden: Tensor, mask: Tensor
                   ) -> tuple[Tensor, Tensor]:
-        """Position t has symbol t, END from the end on."""
+        """Position t has symbol t, then END."""
         return _with_ends(batch, mask), likeliest(model, memory, batch, hidden, mask)
 
     def predict(self, model: Seq2Seq, batch: Batch, states: States, memory: Memory, *, options: SearchOptions,
                 limit: Tensor, constraint: Constraint | None) -> list[list[Hypothesis]]:
-        """The likeliest symbol of each position, up to END; no END is an output cut short."""
+        """The likeliest symbol of each position, up to END; without END the output is truncated."""
         vectors, mask = uniform_copy(states, torch.minimum(self._positions(states), limit))
         hidden = self.hidden(model, memory, vectors, mask, None, torch.zeros_like(mask))
         scores, lengths = self.writing(model, memory, hidden), mask.sum(1)

@@ -1,4 +1,4 @@
-"""The decoder's positions as vertices of a graph: a path through it is an output, and training sums over all paths.
+"""The decoder's positions as vertices of a graph: a path is an output, and training sums over all paths.
 
 Shape suffixes in this module: B rows, C vertices, H heads, T target symbols, D width, V symbols.
 """
@@ -24,19 +24,19 @@ from seq2seq_suite.strategies.parallel import Parallel, ParallelOptions, uniform
 from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.types import END, Batch, Constraint, Hypothesis, Loss, States
 
-NEVER = -1e30  # log-probability of what cannot be; finite, so that no gradient becomes NaN
+NEVER = -1e30  # log-probability of the impossible; finite, so that no gradient becomes NaN
 
 
 class DagOptions(ParallelOptions):
-    """A graph whose vertices write symbols: every path is an output (Directed Acyclic Transformer)."""
+    """A graph whose vertices emit symbols: every path is an output (Directed Acyclic Transformer)."""
 
     kind: Literal["dag"] = "dag"
-    factor: PositiveFloat = 4.0  # vertices for an encoder position, lambda
+    factor: PositiveFloat = 4.0  # lambda, vertices per encoder position
     link_heads: Positive = 4
-    agreement: Ratios = (0.0, 0.0)  # as of ctc
+    agreement: Ratios = (0.0, 0.0)  # as in ctc
 
     def check(self, config: Any) -> None:
-        """Heads share out the width."""
+        """The heads split the width."""
         if config.backbone.width % self.link_heads:
             raise ValueError(f"backbone.width {config.backbone.width} is not a multiple of strategy.link_heads "
                              f"{self.link_heads}")
@@ -80,11 +80,11 @@ class Links(nn.Module):
 class Dag(Parallel):
     """p(y | x) = sum over paths a of prod_t P(y_t | a_t) E_(a_t, a_t+1), from the first vertex to the last.
 
-    Targets end in END, which the last vertex writes. Different paths are different translations, so that the positions
-    need not average over them. A target with more symbols than there are vertices has loss 0 and is counted as
+    Targets end in END, which the last vertex emits. Different paths are different translations, so that positions need
+    not average over them. A target with more symbols than there are vertices has loss 0 and is counted as
     `too_long`.
 
-    Glancing is over the likeliest path of the target.
+    Glancing uses the likeliest path of the target.
 
     Source: Huang et al. 2022 (Directed Acyclic Transformer), section 3; the beam sums over the paths of a prefix, as
     CTC's does, where theirs keeps the best.
@@ -110,7 +110,7 @@ class Dag(Parallel):
 
     def own_loss(self, model: Seq2Seq, memory: Memory, batch: Batch, hidden: Tensor, mask: Tensor,
                  revealed: Tensor) -> Loss:
-        """-log p(y | x), whatever was revealed, and what is expected to differ."""
+        """-log p(y | x), and the expected disagreement, whatever was revealed."""
         scores, _, _ = gather_log_probs(model, hidden, memory, batch.target, mask)
         links, lengths = self.links(hidden, mask), batch.target_mask.sum(1)
         found = path_log_likelihood(scores.transpose(1, 2), links, lengths, mask.sum(1))
@@ -127,14 +127,14 @@ class Dag(Parallel):
         """The symbols at the vertices of the target's likeliest path."""
         scores, likeliest, _ = gather_log_probs(model, hidden, memory, batch.target, mask)
         path = likeliest_path(scores.transpose(1, 2), self.links(hidden, mask), batch.target_mask.sum(1), mask.sum(1))
-        # A column more than there are vertices takes what lies on no path.
+        # An extra column takes what is on no path.
         symbols = torch.full((path.size(0), mask.size(1) + 1), -1, dtype=torch.int64, device=path.device)
         place = torch.where(path >= 0, path, mask.size(1))
         return symbols.scatter(1, place, batch.target)[:, :-1], likeliest
 
     def predict(self, model: Seq2Seq, batch: Batch, states: States, memory: Memory, *, options: SearchOptions,
                 limit: Tensor, constraint: Constraint | None) -> list[list[Hypothesis]]:
-        """A walk over the likeliest links and symbols, or a beam over the outputs."""
+        """Greedy decoding over links and symbols, or beam search over outputs."""
         vectors, mask = uniform_copy(states, self._vertices(states))
         hidden = self.hidden(model, memory, vectors, mask, None, torch.zeros_like(mask))
         emissions, links = self.writing(model, memory, hidden), self.links(hidden, mask)
@@ -188,14 +188,14 @@ def likeliest_path(emissions_BTC: Tensor, links_BCC: Tensor, lengths: Tensor, ve
 
 def dag_greedy(emissions: Tensor, links: Tensor, vertices: Tensor, limit: Tensor, *, lookahead: bool
          ) -> list[list[Hypothesis]]:
-    """From vertex to vertex by the likeliest link, or by link and best symbol together.
+    """Greedy decoding by the likeliest link, or by link and best symbol together.
 
     Args:
         emissions: (B,C,V) log-probabilities.
         links: (B,C,C) log-probabilities.
         vertices: (B,) how many of the C are a row's own.
         limit: (B,) longest output, END included.
-        lookahead: weigh what the next vertex would write.
+        lookahead: score a link together with the next vertex's best symbol.
 
     Source: Huang et al. 2022, section 3.4 (greedy and lookahead decoding).
     """
@@ -219,21 +219,20 @@ def dag_greedy(emissions: Tensor, links: Tensor, vertices: Tensor, limit: Tensor
 
 def dag_beam(emissions: Tensor, links: Tensor, vertices: Tensor, limit: Tensor, *, options: SearchOptions
                 ) -> list[list[Hypothesis]]:
-    """The outputs of highest probability, each summed over the paths that write it, as far as a beam keeps them.
+    """Beam search for the outputs of highest probability, each summed over its paths.
 
-    A prefix has a probability at each vertex, that a path has written it and now stands there, scaled to a sum of 1:
-    what may follow it is one matrix product with the vertices' distributions, and where it then stands another one.
-    Tried are the 2k likeliest symbols of each vertex, of V.
+    A prefix has a distribution over the vertices at which its paths end: the next symbol is one matrix product with the
+    vertices' distributions, and the next distribution another. Only the 2k likeliest symbols of each vertex are tried.
 
     Args:
         emissions, links, vertices, limit: see `dag_greedy`.
-        options: beam size, length penalty and how many outputs are asked for.
+        options: beam size, length penalty and number of outputs.
     """
     sentences, beams = limit.size(0), max(options.beam_size, options.num_hypotheses)
     rows, last = torch.arange(sentences, device=limit.device), vertices - 1
     ending = emissions[rows, last, END].unsqueeze(1)
     inner = emissions.index_fill(2, torch.tensor([END], device=limit.device), float("-inf"))
-    inner[rows, last] = float("-inf")  # END is the last vertex's, and it writes nothing else
+    inner[rows, last] = float("-inf")  # only the last vertex emits END, and nothing else
     tried = inner.topk(min(2 * beams, inner.size(2)), 2).indices.flatten(1).sort(1).values  # (B,K)
     written = inner.gather(2, tried.unsqueeze(1).expand(-1, inner.size(1), -1)).exp()  # (B,C,K)
     written[:, :, 1:].masked_fill_((tried[:, 1:] == tried[:, :-1]).unsqueeze(1), 0.0)
@@ -249,7 +248,7 @@ def dag_beam(emissions: Tensor, links: Tensor, vertices: Tensor, limit: Tensor, 
         at_end = standing[rows, :, last].log() + totals + ending
         found = options.normalise(at_end, step + 1).masked_fill((step >= longest).unsqueeze(1), float("-inf"))
         finished = finished.merge(found, history, torch.ones_like(found, dtype=torch.bool))
-        largest = totals.amax(1, keepdim=True).clamp(min=NEVER)  # finite where a row's prefixes have come to an end
+        largest = totals.amax(1, keepdim=True).clamp(min=NEVER)  # finite if all of a row's prefixes have ended
         mass = (totals - largest).exp().unsqueeze(2) * (standing @ written)  # (B,k,K)
         place = mass.flatten(1).topk(beams, 1).indices
         beam, column = place // mass.size(2), place % mass.size(2)

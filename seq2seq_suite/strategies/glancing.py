@@ -1,4 +1,4 @@
-"""Glancing: a part of the target is shown to a parallel decoder while it learns."""
+"""Glancing: training reveals a part of the target to a parallel decoder."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
     from seq2seq_suite.strategies.parallel import Parallel
 
-Ratios = tuple[ShareOrNone, ShareOrNone]  # at the training's beginning and at its end
+Ratios = tuple[ShareOrNone, ShareOrNone]  # at the start and at the end of training
 
 
 def ratio_at(ratios: Ratios, fraction_done: float) -> float:
@@ -38,7 +38,7 @@ def glance(strategy: Parallel, model: Seq2Seq, memory: Memory, batch: Batch, vec
     """
     if not any(strategy.options.glancing) or not strategy.training:
         return None, torch.zeros_like(mask)
-    # The same dropout in both passes: what comes after this block begins with the same random state.
+    # The same dropout in both passes: the code after this block starts with the same random state.
     devices = [vectors.device] if vectors.device.type == "cuda" else []
     with torch.no_grad(), torch.random.fork_rng(devices):
         hidden = strategy.hidden(model, memory, vectors, mask, None, torch.zeros_like(mask))

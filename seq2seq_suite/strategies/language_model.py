@@ -1,4 +1,4 @@
-"""A language model: texts are judged where they are given, and continued where only their beginning is."""
+"""A language model: scores texts, and continues prefixes."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class LanguageModel(Autoregressive):
     @torch.inference_mode()
     def generate(self, model: Seq2Seq, batch: Batch, *, options: SearchOptions, limit: Tensor,
                  constraint: Constraint | None = None) -> list[list[Hypothesis]]:
-        """The targets themselves with their log-probabilities, or, where all of them is given, what may follow.
+        """The targets with their log-probabilities, or continuations of those that are given as a whole.
 
-        A hypothesis that continues holds the new symbols alone, of which there are at most `limit`.
+        A continuation has only the new symbols, at most `limit`.
         """
         asked = batch.target_mask & ~batch.given
         if bool(asked.any()):
             return self._judged(model, batch, asked)
-        # Beginnings of one length go together, so that no search has to step over padding.
+        # Prefixes of one length are batched, so that no search has padding.
         lengths, found = batch.target_mask.sum(1), [[] for _ in range(limit.size(0))]
         for length in lengths.unique().tolist():
             rows = (lengths == length).nonzero().squeeze(1)

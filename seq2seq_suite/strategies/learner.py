@@ -1,4 +1,4 @@
-"""A model with its strategy: what is trained, saved, averaged and initialised from."""
+"""A model with its strategy: trained, saved, averaged and initialised as one module."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _Value = TypeVar("_Value")
 
 
 class Trained(nn.Module):
-    """What has parameters to train, some of them in the core."""
+    """A module with parameters to train, some of them in the core."""
 
     def core_parameters(self) -> Iterator[nn.Parameter]:
-        """Those of encoder and decoder stack, which any task could share."""
+        """The parameters of encoder and decoder stack, which tasks can share."""
         raise NotImplementedError
 
     def num_parameters(self) -> int:
-        """Trained numbers, shared ones counted once."""
+        """The number of parameters, shared ones counted once."""
         return sum(parameter.numel() for parameter in self.parameters())
 
     def num_core_parameters(self) -> int:
@@ -62,18 +62,18 @@ class Learner(Trained):
                     {**loss.weights, "balance": self.balance_weight})
 
     def counts(self, batch: Batch) -> dict[str, int]:
-        """The counts that the loss will have, known before any computation."""
+        """The counts of the loss, known in advance."""
         counts = self.strategy.counts(batch)
         balances = self.has_experts and torch.is_grad_enabled()
         return {**counts, "balance": int(batch.target_mask.sum())} if balances else counts
 
     def generate(self, batch: Batch, *, options: SearchOptions, limit: Tensor, constraint: Constraint | None = None
                  ) -> list[list[Hypothesis]]:
-        """For each item its hypotheses, best first; see `Strategy.generate`."""
+        """The hypotheses of each item, best first; see `Strategy.generate`."""
         return self.strategy.generate(self.model, batch, options=options, limit=limit, constraint=constraint)
 
     def set_fraction_done(self, share: float) -> None:
-        """Say how much of the training is over."""
+        """Set the share of the training that is done."""
         self.strategy.fraction_done = share
 
     def core_parameters(self) -> Iterator[nn.Parameter]:
@@ -82,7 +82,7 @@ class Learner(Trained):
 
 
 class JointLearner(Trained):
-    """Learners of several tasks that share encoder and decoder stack, and front-ends where their sources are alike.
+    """Learners of several tasks that share encoder and decoder stack, and front-ends of equal kind.
 
     The losses are those of `Batch.task`, named `task/loss`.
 
@@ -94,7 +94,7 @@ class JointLearner(Trained):
     def __init__(self, parts: Mapping[str, Learner], weights: Mapping[str, float]):
         super().__init__()
         first = next(iter(parts.values())).model
-        self.encoder, self.decoder = first.encoder, first.decoder  # first, so that checkpoints call them so
+        self.encoder, self.decoder = first.encoder, first.decoder  # first, so that checkpoints use these names
         self.parts, self.weights = nn.ModuleDict(parts), dict(weights)
 
     def forward(self, batch: Batch) -> Loss:
@@ -108,12 +108,12 @@ class JointLearner(Trained):
         return _named(batch.task, self.parts[batch.task].counts(batch))
 
     def set_fraction_done(self, share: float) -> None:
-        """Say how much of the training is over."""
+        """Set the share of the training that is done."""
         for part in self.parts.values():
             part.set_fraction_done(share)
 
     def core_parameters(self) -> Iterator[nn.Parameter]:
-        """Those of the first part, which are everyone's."""
+        """The first part's, which all share."""
         return next(iter(self.parts.values())).core_parameters()
 
 

@@ -26,8 +26,8 @@ class LengthHeadOptions(ParallelOptions):
 
     kind: Literal["length_head"] = "length_head"
     label_smoothing: Fraction = 0.0
-    length_ratio: NotNegativeFloat = 1.0  # target symbols for an encoder position, about: what is
-    # predicted is the difference from it; 0 where targets are not longer for longer sources
+    length_ratio: NotNegativeFloat = 1.0  # target symbols per encoder position, about: the model
+    # predicts the difference from it; 0 if targets are not longer for longer sources
     length_weight: NotNegativeFloat = 0.1  # of the length in the loss
 
 
@@ -38,7 +38,7 @@ class LengthClassifier(nn.Module):
 
     Args:
         width: D.
-        ratio: r, about how many target symbols there are for an encoder position.
+        ratio: r, about how many target symbols there are per encoder position.
     """
 
     def __init__(self, width: int, ratio: float):
@@ -53,7 +53,7 @@ class LengthClassifier(nn.Module):
         return self.linear(mean).float().log_softmax(-1)
 
     def loss(self, states: States, lengths: Tensor) -> Tensor:
-        """Summed cross-entropy, float32, of lengths (B,); those too far from r S' count as the farthest class."""
+        """Summed cross-entropy, float32, of lengths (B,); those too far from r S' are in the farthest class."""
         classes = (lengths - self._expected(states) + MIDDLE).clamp(0, CLASSES - 1)
         return functional.nll_loss(self(states), classes, reduction="sum")
 
@@ -71,7 +71,7 @@ class LengthClassifier(nn.Module):
 class LengthHead(Parallel):
     """p(y | x) = p(T | x) prod_t p(y_t | x, T): the length, then all symbols.
 
-    In decoding the `beam_size` likeliest lengths are tried, and the output of the highest mean log-probability wins.
+    Decoding tries the `beam_size` likeliest lengths and takes the output of the highest mean log-probability.
 
     Source: Gu et al. 2018; Lee et al. 2018 (length prediction); Ghazvininejad et al. 2019 (several lengths).
     """

@@ -21,7 +21,7 @@ from seq2seq_suite.types import SPECIALS, Batch, Constraint, Hypothesis, Loss, S
 
 
 class SlotsOptions(StrategyOptions):
-    """All objects of a picture in parallel, each by one of many slots that lie over it (detection)."""
+    """All objects of a picture in parallel, each by one of many slots on a grid over it (detection)."""
 
     kind: Literal["slots"] = "slots"
     grid: tuple[Few, Few] = (8, 8)  # rows and columns of slots: no fewer than objects, and some to spare
@@ -29,7 +29,7 @@ class SlotsOptions(StrategyOptions):
 
 
 class SlotGrid(nn.Module):
-    """One vector for each slot, out of the part of the picture that it lies over; one for each symbol out of each.
+    """One vector for each slot, from its part of the picture; one for each of its symbols, from that.
 
         in:  mean of the encoder's vectors in the slot's rectangle + position in the plane
         out: h_j = W_j h + b_j for the symbols j of a group
@@ -64,7 +64,7 @@ class Slots(Strategy):
 
         -log p_s(o) + anchor_weight |centre(o) - centre(s)|^2
 
-    is least, distances in slots; the other slots are to write noise. The second term settles from the first update on
+    is least, distances in slots; the other slots are to write noise. From the first update on, the second term decides
     which slot is whose.
 
     Source: Carion et al. 2020 (DETR), eq. 1, for matching; Du et al. 2021 (order-agnostic cross-entropy), eq. 4, for

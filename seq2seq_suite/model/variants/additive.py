@@ -13,7 +13,7 @@ def additive_attention(query_BHTE: Tensor, key_BHSE: Tensor, value_BHSE: Tensor,
                        bias_HTS: Tensor | None = None, *, weight_HE: Tensor, dropout_rate: float = 0.0) -> Tensor:
     """sum_s softmax_s(v . tanh(q + k_s)) value_s.
 
-    Of the paper's v^T tanh(W s + U h) the products W s and U h are made already: they are the queries and keys.
+    The products W s and U h of the paper's v^T tanh(W s + U h) are the queries and keys.
     Every pair of query and key has a vector of its own, so that training keeps O(B H T S E) numbers, E times those of
     an unfused dot product; without gradients a head's B T S E are held at a time.
 

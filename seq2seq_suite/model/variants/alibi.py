@@ -1,4 +1,4 @@
-"""ALiBi: attention with linear biases, positions that are nothing but a penalty on distance."""
+"""ALiBi: attention with linear biases, positions as a penalty on distance alone."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from seq2seq_suite.model.positions import RelativePositions
 class AlibiPositions(RelativePositions):
     """score(i, j) = q_i . k_j / sqrt(E) - m_h |i - j|, with the slope m_h = 2^(-8 h / H) of head h = 1 ... H.
 
-    It has no table and no end: a model may read sequences longer than it has learned from. Encoders, and decoders that
-    decode in parallel, are penalised on both sides alike.
+    It has no table: a model may read longer sequences than in training. Encoders and parallel decoders have the same
+    penalty on both sides.
 
     Source: Press et al. 2022, section 3; both sides as in its authors' repository.
     Differs: the same formula where H is no power of two, for which the authors interpolate.

@@ -23,7 +23,7 @@ class GatedConvolution(nn.Module):
         self.convolution = nn.Conv1d(width, 2 * width, kernel, padding=dilation * (kernel // 2), dilation=dilation)
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
-        """x (B,S,D), mask (B,S) -> (B,S,D); padding counts as zeros, as what lies beyond the ends does."""
+        """x (B,S,D), mask (B,S) -> (B,S,D); padding counts as zeros, as positions beyond the ends do."""
         real = x.masked_fill(~mask.unsqueeze(2), 0.0)
         return functional.glu(self.convolution(real.transpose(1, 2)), dim=1).transpose(1, 2)
 
@@ -31,7 +31,7 @@ class GatedConvolution(nn.Module):
 class ConvolutionalEncoder(nn.Module):
     """N gated convolutions with residual connections; pre-norm stacks end in one more norm.
 
-    A position sees as far as the windows of all layers reach together.
+    A position sees as far as the windows of all layers together.
 
     Source: Gehring et al. 2017 (ConvS2S), sections 3.2 and 3.3.
     Differs: norms of the stack's kind in place of the scaling by sqrt(1/2).

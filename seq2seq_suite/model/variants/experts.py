@@ -1,4 +1,4 @@
-"""Conditional computation: each position is worked on by a few of many feed-forward networks.
+"""Conditional computation: each position is processed by a few of many feed-forward networks.
 
 Letters in this module: R real positions of a batch, N experts, k of them for a position, D width.
 """
@@ -34,20 +34,20 @@ class MixtureOfExperts(nn.Module):
     5); for k = 1 that would be 1 and teach the router nothing, so that g = p (Fedus et al. 2021, eq. 2).
 
     In training an expert takes at most C = ceil(capacity k R / N) positions (Fedus et al. 2021, eq. 3, here for any k):
-    first choices before second ones, then earlier rows and positions before later ones. What finds no room gets nothing
-    from that expert: without any expert the residual connection alone carries it on. In evaluation nothing is dropped,
-    so that an output depends neither on its batch nor on later positions. Padding is never routed: it takes no room,
+    first choices before second ones, then earlier rows and positions before later ones. A position beyond the capacity
+    gets nothing from that expert; without any, the residual connection alone passes it on. Evaluation drops nothing, so
+    that an output depends neither on its batch nor on later positions. Padding is never routed: it takes no room,
     does not count in R, and its output is zero.
 
     The load-balance loss is N sum_i f_i P_i (Fedus et al. 2021, eqs. 4 to 6, without the weight): P_i is the mean of
-    p_i, f_i the share of the k R choices that fall on expert i before any is dropped. It is 1 where all are used alike.
+    p_i, f_i the share of the k R choices that fall on expert i before any is dropped. It is 1 if all are used equally.
     Both are means over one batch, so that several batches have the mean of their losses, not the loss of their union.
 
     Differs: no noise on the logits (Shazeer et al. 2017, eq. 4) or the input; the router computes in float32 whatever
     the precision of the rest, as Fedus et al. 2021, section 2.4, advise.
 
-    Positions are sorted by expert, so that each expert is called once, on all that is its own; on a GPU the sizes of
-    these parts are waited for.
+    Positions are sorted by expert, so that each expert is called once, on all its positions; on a GPU the sizes of
+    these parts need a synchronisation.
 
     Args:
         experts: N networks (...,D) -> (...,D).
@@ -80,7 +80,7 @@ class MixtureOfExperts(nn.Module):
         if self.experts_per_token > 1:
             gates_Rk = gates_Rk / gates_Rk.sum(1, keepdim=True)
 
-        # All first choices stand before all second ones, and sorting by expert leaves that order as it is.
+        # All first choices come before all second ones, and sorting by expert is stable.
         choices = chosen_Rk.t().flatten()
         sizes = choices.bincount(minlength=len(self.experts))
         balances = _balances.get()
@@ -103,7 +103,7 @@ class MixtureOfExperts(nn.Module):
             return functional.linear(tokens_RD.float(), self.router.weight.float()).softmax(-1)
 
     def _with_room(self, order: Tensor, choices: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
-        """Of the choices in their `order` by expert those that find room, and how many each expert takes."""
+        """The choices in their `order` by expert that are within capacity, and the number of each expert."""
         room = math.ceil(self.capacity * choices.numel() / len(self.experts))
         first = sizes.cumsum(0) - sizes
         rank = torch.arange(order.numel(), device=order.device) - first[choices.index_select(0, order)]

@@ -24,7 +24,7 @@ class FactorisedEmbedding(nn.Module):
         super().__init__()
         self.embedding_dim = width
         self.table = nn.Embedding(size, narrow_width, padding_idx=padding_idx)
-        # A bare parameter: no matrix between hidden states, it goes with the embedding wherever those are told apart.
+        # A bare parameter: it belongs to the embedding, not to the matrices between hidden states.
         self.projection = nn.Parameter(nn.init.normal_(self.table.weight.new_empty(width, narrow_width),
                                                        std=width**-0.5))
 

@@ -39,7 +39,7 @@ class StepSignal(nn.Module):
         self.positions = positions
 
     def forward(self, x: Tensor, step: int, offset: int = 0) -> Tensor:
-        """x (N,T,D), whose first column stands at `offset`, as the layers see it the `step`-th time, from 0."""
+        """x (N,T,D), whose first column is at position `offset`, as the layers see it the `step`-th time, from 0."""
         places = self.positions(torch.zeros_like(x[:1]), offset)
         return x + (self.gains[step] * places + self.vectors[step]).to(x.dtype)
 
