@@ -202,15 +202,12 @@ def _read(path: Path) -> str:
 
 
 def _nearest_file(path: Path) -> str:
-    folders = [path.parent, Path("tasks")] if path.parent != Path("tasks") else [path.parent]
-    files = [file for folder in folders if folder.is_dir() for file in sorted(folder.glob("*.y*ml"))]
+    files = [file for folder in dict.fromkeys((path.parent, Path("tasks"))) for file in sorted(folder.glob("*.y*ml"))]
     stems = {file.stem: file for file in reversed(files)}
     near = difflib.get_close_matches(path.stem, stems, n=1, cutoff=0.5)
     if near:
         return f"did you mean {stems[near[0]]}?"
-    if files:
-        return f"choose one of: {', '.join(str(file) for file in files[:8])}"
-    return f"there are no YAML files in {path.parent}" if path.parent.is_dir() else f"there is no folder {path.parent}"
+    return f"choose one of: {', '.join(map(str, files[:8]))}" if files else f"there are no YAML files in {path.parent}"
 
 
 def _apply(override: str, given: dict[str, Any], places: dict[Keys, Place]) -> None:

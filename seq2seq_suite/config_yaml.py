@@ -154,9 +154,7 @@ class Reader:
                 case "int":
                     return int(text.replace("_", ""))
                 case "float":
-                    return float(text.replace("_", "").replace(".inf", "inf").replace(".nan", "nan")
-                                 .replace(".Inf", "inf").replace(".NaN", "nan")
-                                 .replace(".INF", "inf").replace(".NAN", "nan"))
+                    return float(re.sub(r"\.(?=[in])", "", text.replace("_", "").lower()))
                 case "bool":
                     return text.lower() == "true"
                 case "null":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -38,8 +38,8 @@ class Vocabulary:
     [4, 3, 7]
     >>> vocabulary.decode([4, 3, 7, 2])
     ['the', '<unknown>', 'saw', '<end>']
-    >>> len(vocabulary), "cow" in vocabulary, vocabulary.unknown_rate(["the", "cow"])
-    (8, False, 0.5)
+    >>> len(vocabulary), "cow" in vocabulary
+    (8, False)
     """
 
     symbols: tuple[str, ...]
@@ -125,10 +125,6 @@ class Vocabulary:
         if not 0 <= number < len(self):
             raise ValueError(f"id {number} is outside a vocabulary of {len(self)}")
         return SPECIALS[number] if number < len(SPECIALS) else self.symbols[number - len(SPECIALS)]
-
-    def unknown_rate(self, symbols: Sequence[str]) -> float:
-        """The share of the symbols that are not in the vocabulary, from 0 to 1; 0 for no symbols."""
-        return sum(symbol not in self._ids for symbol in symbols) / len(symbols) if symbols else 0.0
 
     def save(self, path: str | Path) -> None:
         """Write JSON, one symbol with its count on each line; atomically."""

@@ -130,9 +130,10 @@ def build_trainer(config: Config, run_directory: RunDirectory, parts: Sequence[P
     note_origin(config, run_directory, {f"{part.name}/{split}" if config.tasks else split: items for part in parts
                                         for split, items in part.encoded.items()}, ranks, resume=resume,
                 command=command)
+    first = parts[0].task
     trainer = Trainer(
         run_directory, options, learner, stream, _validation(config, parts, predictors),
-        Metric(MEAN, True) if config.tasks else metric_of(parts[0].task), device, precision,
+        Metric(MEAN, True) if config.tasks else Metric(first.primary_metric, first.higher_is_better), device, precision,
         [example.origin for part in parts for example in part.examples["train"]], ranks,
         _balance(config, learner))
     return trainer, predictors
@@ -152,11 +153,6 @@ def _validation(config: Config, parts: Sequence[Part], predictors: Mapping[str, 
         return joined(figures, {part.name: part.task for part in parts}) if config.tasks else figures[parts[0].name]
 
     return validate
-
-
-def metric_of(task: Task) -> Metric:
-    """The metric that chooses the best checkpoint."""
-    return Metric(task.primary_metric, task.higher_is_better)
 
 
 def joined(figures: Mapping[str, Mapping[str, float]], tasks: Mapping[str, Task]) -> dict[str, float]:

@@ -65,7 +65,6 @@ def note_origin(config: Config, run_directory: RunDirectory, encoded: Mapping[st
     hashes = {split: resuming.fingerprint(items) for split, items in encoded.items()}
     if resume:
         resuming.check_data(run_directory, hashes, config.data.path)
-        resuming.mention_processes(run_directory, ranks.world)
     if ranks.first(hashes) != hashes:
         raise DataError(f"process {ranks.rank} reads other examples than the first one", file=config.data.path,
                         expected="the same data on every machine", remedy="copy the data of the first machine")

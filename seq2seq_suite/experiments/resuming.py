@@ -104,16 +104,6 @@ def check_data(run_directory: RunDirectory, hashes: dict[str, str], path: str) -
                         remedy="restore the data, or start from scratch with --output or --overwrite")
 
 
-def mention_processes(run_directory: RunDirectory, processes: int) -> None:
-    """Print a note if a run is resumed in another number of processes."""
-    if not os.path.lexists(run_directory.provenance):
-        return
-    before = read_provenance(run_directory.path).processes
-    if before != processes:
-        print(f"resuming in {processes} process{'es' if processes > 1 else ''} (was {before}): the same batches; "
-              "losses differ by rounding and dropout, and are equal bit for bit only with the same number")
-
-
 def _changed(run_directory: RunDirectory, config: Config) -> tuple[dict[str, Any], dict[str, Any], list[str]]:
     """The settings that a run was started with, those of now, and the keys whose values differ."""
     before, after = (

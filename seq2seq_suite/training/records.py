@@ -63,7 +63,6 @@ class Provenance(_Record):
     seed: int
     commit: str
     data: dict[str, str]
-    processes: int = 1
     earlier: list[dict[str, Fact]] = []
 
 

@@ -86,12 +86,6 @@ def test_repeated_symbols_and_missing_counts_are_refused():
         Vocabulary(("a", "b"), (1,))
 
 
-def test_the_unknown_rate_is_a_share():
-    vocabulary = Vocabulary.build("ab")
-    assert vocabulary.unknown_rate(list("abcd")) == 0.5
-    assert vocabulary.unknown_rate([]) == 0.0
-
-
 @settings(max_examples=60)
 @given(st.lists(words))
 def test_decoding_inverts_encoding(symbols):

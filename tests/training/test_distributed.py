@@ -118,7 +118,7 @@ def test_a_mistake_that_all_make_is_told_once(tmp_path):
         assert "".join(errors for _, _, errors in ends).count(answer) == 1
 
 
-def test_two_machines_run_the_command_of_the_readme_like_one_process_and_one_goes_on(folder, tmp_path, capsys):
+def test_two_machines_run_the_command_of_the_readme_like_one_process_and_one_goes_on(folder, tmp_path):
     """Two of torchrun's agents on one machine, each with a process of its own."""
     config, longer = (without_chance(small_config(folder, accumulate=2, max_updates=updates, validate_every=4))
                       for updates in (8, 12))
@@ -139,9 +139,7 @@ def test_two_machines_run_the_command_of_the_readme_like_one_process_and_one_goe
     assert one["splits"] == two["splits"] and one["tokens"] == two["tokens"]
     assert json.loads((tmp_path / "two/provenance.json").read_text())["processes"] == 2
     start(longer, tmp_path / "one", resume=True)
-    assert "resuming in" not in capsys.readouterr().out
     start(longer, tmp_path / "two", resume=True)
-    assert "resuming in 1 process (was 2)" in capsys.readouterr().out
     assert_same_course(tmp_path / "two", tmp_path / "one")
 
 
