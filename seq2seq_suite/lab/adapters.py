@@ -159,6 +159,11 @@ def cross_attention(multi_head: Function, _: Function) -> Function:
     return cross
 
 
+def no_cross_attention(_: Function, __: Function) -> Function:
+    """Cross-attention that says nothing: the decoder sees no source."""
+    return lambda part, x, memory, visible: torch.zeros_like(x)
+
+
 def memory_alone(_: Function, __: Function) -> Function:
     return lambda part, memory: Remembered(memory)
 

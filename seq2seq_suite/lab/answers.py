@@ -16,7 +16,7 @@ import torch
 import yaml
 
 from seq2seq_suite.files import read_json, read_rows
-from seq2seq_suite.lab.experiment import SPLIT, Experiment, Question, read_experiment
+from seq2seq_suite.lab.experiment import SPLIT, Question, read_experiment
 from seq2seq_suite.lab.verifying import Run, verify
 from seq2seq_suite.metrics.significance import FORMULAS, compare
 from seq2seq_suite.training.records import read_predictions
@@ -156,16 +156,6 @@ def runs_of(expression: str, names: Sequence[str]) -> list[str]:
 
 
 # -- answers --------------------------------------------------------------------------------------------------------
-
-def template(experiment: Experiment, language: str = "en") -> str:
-    """`answers.yaml` without answers: each question as a comment above its key."""
-    lines = []
-    for name, question in experiment.given.questions.items():
-        ask = question.ask_zh if language == "zh" and question.ask_zh else question.ask
-        choices = f" ({', '.join(question.choices)})" if question.choices else ""
-        lines += [f"# {ask}{choices} [{question.points:g}]", f"{name}:", ""]
-    return "\n".join(lines)
-
 
 def read_answers(file: Path) -> dict[str, Any]:
     """What a student answered, by question; empty answers are left out. Raises DataError."""

@@ -13,11 +13,12 @@ from pydantic import BaseModel, ConfigDict
 from seq2seq_suite import config_file
 from seq2seq_suite.config import Config
 from seq2seq_suite.lab.folder import Folder
-from seq2seq_suite.lab.plug import SLOTS
+from seq2seq_suite.lab.plug import CHANGES, SLOTS
 from seq2seq_suite.library import overrides
 from seq2seq_suite.training.records import shaped
 from seq2seq_suite.types import ConfigError, DataError
 
+OF_A_RUN = ("plug", "also", "from", "sentences")  # all other keys of a run are settings
 EXPERIMENTS = Path(__file__).parent / "experiments"
 SPLIT = "validation"
 # What all experiments have in common: nothing that depends on the machine or the clock.
@@ -47,8 +48,8 @@ class File(BaseModel):
         base: a YAML of `experiments/base`, or beside the file, or what would stand in it.
         settings: of all runs, on top of it and of `COMMON`.
         plug: slots for the student's functions.
-        runs: name -> settings of its own; `plug`; and for a run that only searches `from`, the run whose weights it
-            takes, and `sentences` of the validation split.
+        runs: name -> settings of its own; `plug`; `also`; and for a run that only searches `from`, the run whose
+            weights it takes, and `sentences` of the validation split.
         points: of the runs together; questions have their own.
     """
 
@@ -68,6 +69,7 @@ class Plan:
     Args:
         config: what is trained, or with what is searched.
         plug: slots for the student's functions.
+        also: further changes, of `plug.CHANGES`.
         source: the run whose weights search; empty for one that is trained.
         sentences: of the validation split; 0 for all.
     """
@@ -75,12 +77,18 @@ class Plan:
     name: str
     config: Config
     plug: tuple[str, ...]
+    also: tuple[str, ...] = ()
     source: str = ""
     sentences: int = 0
 
+    @property
+    def alike(self) -> bool:
+        """Whether right functions give the suite's own losses."""
+        return not self.also and all(SLOTS[name].alike for name in self.plug)
+
     def digest(self) -> str:
         """Of all that the run was told, but for paths."""
-        told = {**self.config.model_dump(mode="json"), "plug": self.plug, "source": self.source, "device": ""}
+        told = {**self.config.model_dump(mode="json"), "plug": self.plug, "also": self.also, "source": self.source}
         return hashlib.sha256(json.dumps(told, sort_keys=True, default=str).encode()).hexdigest()
 
 
@@ -128,7 +136,7 @@ def _plans(given: File, file: Path, seed: int) -> dict[str, Plan]:
         base = config_file.parse(found if found.is_file() else EXPERIMENTS / "base" / base)
     plans: dict[str, Plan] = {}
     for name, run in given.runs.items():
-        own = {key: value for key, value in run.items() if key not in ("plug", "from", "sentences")}
+        own = {key: value for key, value in run.items() if key not in OF_A_RUN}
         source = str(run.get("from", ""))
         if source and source not in plans:
             raise ConfigError(f"runs.{name}: from: there is no run {source} above it", file=str(file))
@@ -136,12 +144,13 @@ def _plans(given: File, file: Path, seed: int) -> dict[str, Plan]:
         settings = {**COMMON, **given.settings, "seed": seed,
                     **{key: value for key, value in above.items() if "." in key}, **own}
         slots = tuple(run.get("plug", given.plug))
-        for slot in slots:
-            if slot not in SLOTS:
+        also = tuple(run.get("also", ()))
+        for slot in (*slots, *also):
+            if slot not in SLOTS and slot not in CHANGES:
                 raise ConfigError(f"plug: {slot} has no place in the core", file=str(file),
                                   expected=f"one of {', '.join(SLOTS)}")
         config = config_file.from_mapping(json.loads(json.dumps(base)), overrides(settings))
-        plans[name] = Plan(name, config, slots, source, int(run.get("sentences", 0)))
+        plans[name] = Plan(name, config, slots, also, source, int(run.get("sentences", 0)))
     return plans
 
 

