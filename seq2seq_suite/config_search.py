@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field, model_validator
 
 from seq2seq_suite.config_section import Few, NotNegative, Positive, PositiveFloat, Section, Share, ShareOrNone
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 class Search(Section):
@@ -33,3 +36,14 @@ class Search(Section):
         if self.num_hypotheses > 1 and not self.sampling and self.num_hypotheses > self.beam_size:
             raise ValueError(f"search.num_hypotheses {self.num_hypotheses} exceeds search.beam_size {self.beam_size}")
         return self
+
+    def changed(self, **changes: Any) -> Search:
+        """With other values of some fields."""
+        return self.model_copy(update=changes)
+
+    def normalise(self, log_probability: Tensor, length: Tensor | int) -> Tensor:
+        """score = log p(y) / ((5 + T) / 6)^alpha, T counting END.
+
+        Source: Wu et al. 2016, eq. 14, without the coverage term.
+        """
+        return log_probability / ((5.0 + length) / 6.0) ** self.length_penalty

@@ -26,7 +26,7 @@ MAY_IMPORT = {
                "tasks"},
     "kernels": {"model", "strategies"},  # its modules; what chooses among them knows names alone
     "model": {"kernels"},
-    "strategies": {"kernels", "model", "config_section"},
+    "strategies": {"kernels", "model", "config_section", "config_search"},
     "miniworld": set(),
     "data": {"miniworld", "config_section"},  # one source of rows among others, behind one door
     "metrics": set(),
@@ -47,7 +47,7 @@ STUDENTS_PATH = ("model/attention.py", "model/layers.py", "model/encoder.py", "m
 STUDENTS_LINES = 1285
 OPEN_TO_ALL = {"types", "shapes", "trees", "files", "run_format", "user_code", "lazy"}
 MOST_LINES = 405
-MOST_CODE = 10_816  # lines of the whole package without miniworld and the lab: may fall, not rise
+MOST_CODE = 10_803  # lines of the whole package without miniworld and the lab: may fall, not rise
 MOST_CODE_OF_LAB = 6_500  # solutions, laws and faults counted
 
 

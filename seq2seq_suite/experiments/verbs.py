@@ -129,8 +129,8 @@ class LoadedRun:
 
     def predict(self, examples: Sequence[Example], *, num_hypotheses: int = 1) -> Iterator[list[tuple[Any, float]]]:
         """For each example its predictions with their scores, best first, a batch of examples at a time."""
-        options = replace(self.predictor.options, num_hypotheses=num_hypotheses,
-                          beam_size=max(num_hypotheses, self.predictor.options.beam_size))
+        options = self.predictor.options
+        options = options.changed(num_hypotheses=num_hypotheses, beam_size=max(num_hypotheses, options.beam_size))
         predictor = replace(self.predictor, options=options)
         for first in range(0, len(examples), predictor.batch_sentences):
             chunk = examples[first : first + predictor.batch_sentences]

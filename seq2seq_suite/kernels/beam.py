@@ -6,8 +6,6 @@ width 128, one thread).
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import torch
 from torch import Tensor
 
@@ -26,7 +24,7 @@ def greedy_or_sample(model: Seq2Seq, batch: Batch, memory: Memory, *, options: S
                      constraint: Constraint | None = None, prefixes: Prefixes | None = None) -> list[list[Hypothesis]]:
     """Greedy search or sampling. Finished rows leave the batch, so that the long ones do not pay for the short."""
     if options.sampling and options.num_hypotheses > 1:
-        draws = [greedy_or_sample(model, batch, memory, options=replace(options, num_hypotheses=1), limit=limit,
+        draws = [greedy_or_sample(model, batch, memory, options=options.changed(num_hypotheses=1), limit=limit,
                                   constraint=constraint, prefixes=prefixes) for _ in range(options.num_hypotheses)]
         return [sorted((draw[item][0] for draw in draws), key=lambda h: -h.score) for item in range(limit.size(0))]
     stepper = Stepper(model, constraint, options)

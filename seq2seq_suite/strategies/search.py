@@ -7,35 +7,12 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from seq2seq_suite.config_search import Search as SearchOptions
 from seq2seq_suite.model.decoder import Cache
 from seq2seq_suite.model.layers import causal
 from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
 from seq2seq_suite.strategies.ctc_prefixes import NEVER, Prefixes
 from seq2seq_suite.types import BEGIN, END, PAD, UNKNOWN, Batch, Constraint, ConstraintState
-
-
-@dataclass(frozen=True)
-class SearchOptions:
-    """How to search; the fields are those of the configuration's `search`."""
-
-    beam_size: int = 1
-    length_penalty: float = 0.6
-    num_hypotheses: int = 1
-    sampling: bool = False
-    temperature: float = 1.0
-    top_k: int = 0
-    top_p: float = 1.0
-    constraint: bool = True
-    ctc_weight: float = 0.0
-    iterations: int = 10
-    lookahead: bool = True
-
-    def normalise(self, log_probability: Tensor, length: Tensor | int) -> Tensor:
-        """score = log p(y) / ((5 + T) / 6)^alpha, T counting END.
-
-        Source: Wu et al. 2016, eq. 14, without the coverage term.
-        """
-        return log_probability / ((5.0 + length) / 6.0) ** self.length_penalty
 
 
 @dataclass(frozen=True)

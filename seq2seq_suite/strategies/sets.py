@@ -160,7 +160,7 @@ class Sets(Autoregressive):
         if options.sampling or not (self.sets.head_mixture or self.sets.marginals):
             return super().generate(model, batch, options=options, limit=limit, constraint=constraint)
         # Without a length penalty, so that a score is a log-probability.
-        wide = replace(options, num_hypotheses=options.beam_size, length_penalty=0.0)
+        wide = options.changed(num_hypotheses=options.beam_size, length_penalty=0.0)
         memory, view = self._read(model, batch)
         found = self.beam(model, batch, memory, options=wide, limit=limit, constraint=constraint)
         verdicts = view.logits.cpu().double() if view is not None and self.sets.head_mixture else None

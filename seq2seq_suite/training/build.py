@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
 from typing import TYPE_CHECKING
 
 import torch
@@ -21,7 +20,6 @@ from seq2seq_suite.strategies.auxiliary import Auxiliaries, Auxiliary, Labels, L
 from seq2seq_suite.strategies.base import Strategy
 from seq2seq_suite.strategies.ctc_head import CtcHead
 from seq2seq_suite.strategies.learner import Learner
-from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.training.distributed import ALONE, Ranks
 from seq2seq_suite.training.evaluate import Predictor
 from seq2seq_suite.types import ConfigError
@@ -29,7 +27,6 @@ from seq2seq_suite.types import ConfigError
 if TYPE_CHECKING:
     from seq2seq_suite.tasks.base import Task
 
-_SEARCH = {field.name for field in fields(SearchOptions)}
 
 
 def build_predictor(config: Config, task: Task, *, device: torch.device, like: Sequence[tuple[Shape, Seq2Seq]] = ()
@@ -43,7 +40,7 @@ def build_predictor(config: Config, task: Task, *, device: torch.device, like: S
         model = build_model(config.backbone, shape, like=like)
         learner = Learner(model, build_strategy(config, shape, model),
                           balance_weight=config.backbone.balance_weight).to(device)
-    return Predictor(task, learner, SearchOptions(**config.search.model_dump(include=_SEARCH)), device,
+    return Predictor(task, learner, config.search, device,
                    (config.search.max_length_factor, config.search.max_length_extra), config.search.batch_sentences)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -85,7 +85,7 @@ class Predictor:
     def _generate(self, batch: Batch, constraint: Constraint | None) -> list[list[Hypothesis]]:
         asked = self.options.num_hypotheses
         wide = asked if self.rescorer is None else max(self.options.beam_size, asked)
-        options = replace(self.options, num_hypotheses=wide)
+        options = self.options.changed(num_hypotheses=wide)
         found = self.learner.generate(batch, options=options, limit=self.limits(batch), constraint=constraint)
         if self.rescorer is not None:
             found = [hypotheses[:asked] for hypotheses in rescore(self.rescorer, batch, found, options=options)]

@@ -25,7 +25,7 @@ LETTERS, ANY_LIMIT, NARROW = (4, 5, 6), [20, 20, 20], [4, 3, 2]
 
 
 def written(strategy, model, batch, limit, **options):
-    return strategy.generate(model, batch, options=SearchOptions(**options), limit=torch.tensor(limit))
+    return strategy.generate(model, batch, options=SearchOptions().changed(**options), limit=torch.tensor(limit))
 
 
 def assert_outputs(found, expected):

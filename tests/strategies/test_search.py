@@ -20,8 +20,8 @@ NEVER_WRITTEN = [PAD, BEGIN, UNKNOWN]
 
 def generate(model, batch: Batch, limit: list[int], constraint=None, auxiliaries=None, **options
              ) -> list[list[Hypothesis]]:
-    return strategy_of(Autoregressive, auxiliaries=auxiliaries).generate(model, batch, options=SearchOptions(**options),
-                                                limit=torch.tensor(limit), constraint=constraint)
+    return strategy_of(Autoregressive, auxiliaries=auxiliaries).generate(
+        model, batch, options=SearchOptions().changed(**options), limit=torch.tensor(limit), constraint=constraint)
 
 
 def log_probability(model, batch: Batch, row: int, symbols: tuple[int, ...], *, steps: int = 99) -> float:

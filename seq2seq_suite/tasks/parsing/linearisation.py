@@ -8,25 +8,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Protocol
 
 from seq2seq_suite.trees import ROOT_LABELS, Tree, too_deep
 
 ROOT = "TOP"
-
-
-class Linearisation(Protocol):
-    """A way to write a tree."""
-
-    def takes_word(self, symbol: str) -> bool:
-        """Whether a symbol stands for a word."""
-
-    def write(self, tree: Tree) -> list[str]:
-        """The symbols of a tree."""
-
-    def read(self, symbols: Sequence[str], words: Sequence[str], tags: Sequence[str]) -> Tree | None:
-        """The tree over `words`; None if the symbols do not make one tree over exactly these words, or too deep a
-        one."""
 
 
 class Bracketing(ABC):
@@ -52,6 +37,11 @@ class Bracketing(ABC):
             yield self.shift
         else:
             yield from self._bracket(tree)
+
+    @abstractmethod
+    def read(self, symbols: Sequence[str], words: Sequence[str], tags: Sequence[str]) -> Tree | None:
+        """The tree over `words`; None if the symbols do not make one tree over exactly these words, or too deep a
+        one."""
 
     @abstractmethod
     def _bracket(self, tree: Tree) -> Iterator[str]:
@@ -86,7 +76,6 @@ class Brackets(Bracketing):
         yield self.close
 
     def read(self, symbols: Sequence[str], words: Sequence[str], tags: Sequence[str]) -> Tree | None:
-        """The tree over `words`; None if the symbols do not make one tree over exactly these words."""
         leaves = _leaves(words, tags)
         stack: list[tuple[str, list[Tree | str]]] = [("", [])]
         for symbol in symbols:
@@ -139,7 +128,6 @@ class InOrder(Bracketing):
         yield self.close
 
     def read(self, symbols: Sequence[str], words: Sequence[str], tags: Sequence[str]) -> Tree | None:
-        """The tree over `words`; None if the symbols do not make one tree over exactly these words."""
         leaves = _leaves(words, tags)
         done: list[Tree | str] = []  # finished nodes, those inside an open bracket after those outside
         opened: list[tuple[str, int]] = []  # label, and where in `done` the bracket's first child stands

@@ -23,7 +23,7 @@ from seq2seq_suite.tasks.base import Task
 from seq2seq_suite.tasks.fields import Symbols, Words
 from seq2seq_suite.tasks.options import NO_TRANSCRIPT, TaskOptions
 from seq2seq_suite.tasks.parsing import drawing
-from seq2seq_suite.tasks.parsing.linearisation import Bracketing, Brackets, InOrder, Linearisation
+from seq2seq_suite.tasks.parsing.linearisation import Bracketing, Brackets, InOrder
 from seq2seq_suite.tasks.parsing.tetra_tags import TetraTags
 from seq2seq_suite.tasks.reading import columns
 from seq2seq_suite.trees import Tree, clean, read_trees
@@ -75,7 +75,7 @@ class Trees(Symbols):
     def __init__(self, options: ParsingOptions):
         super().__init__()
         self.options = options
-        self.linearisation: Linearisation = _LINEARISATIONS[options.linearisation]()
+        self.linearisation: Bracketing | TetraTags = _LINEARISATIONS[options.linearisation]()
         self.tags = self.moves = Vocabulary.build([])
         weights = {"tags": options.tag_loss, "moves": options.move_loss}
         self.label_weights = {kind: weight for kind, weight in weights.items() if weight}
