@@ -47,7 +47,7 @@ STUDENTS_PATH = ("model/attention.py", "model/layers.py", "model/encoder.py", "m
 STUDENTS_LINES = 1285
 OPEN_TO_ALL = {"types", "shapes", "trees", "files", "run_format", "user_code", "lazy"}
 MOST_LINES = 405
-MOST_CODE = 10_803  # lines of the whole package without miniworld and the lab: may fall, not rise
+MOST_CODE = 10_792  # lines of the whole package without miniworld and the lab: may fall, not rise
 MOST_CODE_OF_LAB = 6_500  # solutions, laws and faults counted
 
 

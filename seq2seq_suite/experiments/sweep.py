@@ -24,14 +24,8 @@ def choices(setting: str) -> list[str]:
     (['backbone.norm=layer', 'backbone.norm=rms'], ['seed=1'], ['a=[b, c]', 'a=[b]'])
     """
     key, _, values = setting.partition("=")
-    parts, start, depth, quoted = [], 0, 0, False
-    for place, sign in enumerate(values):
-        quoted ^= sign == '"'
-        depth += (sign in "[{") - (sign in "]}")
-        if sign == "," and not depth and not quoted:
-            parts.append(values[start:place])
-            start = place + 1
-    return [f"{key}={part.strip()}" for part in [*parts, values[start:]]]
+    parts = re.findall(r'(?:\[[^]]*\]|\{[^}]*\}|"[^"]*"|[^,])+', values) or [""]
+    return [f"{key}={part.strip()}" for part in parts]
 
 
 def directories(settings: Sequence[str], output: Path) -> dict[Path, tuple[str, ...]]:
