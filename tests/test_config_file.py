@@ -254,7 +254,7 @@ def test_the_kind_of_decoder_alone_can_be_changed(folder):
     assert "set parsing.guide=false" in error_of("task: parsing\n", "strategy.kind=length_head")
     assert "multilabel.order free has none" in error_of("task: multilabel\n", "strategy.kind=length_head",
                                                         "multilabel.order=free")
-    assert "strategy.kind length_head weighs no sets" in error_of(
+    assert "strategy.kind length_head scores no sets" in error_of(
         "task: multilabel\n", "strategy.kind=length_head", "multilabel.head=pooled")
     assert "slots writes objects; the outputs of task qa are text" in error_of("task: qa\n", "strategy.kind=slots")
     assert "are continuations: choose strategy.kind autoregressive" in error_of("task: language_model\n",

@@ -36,7 +36,7 @@ from seq2seq_suite.training import checkpoint
 from seq2seq_suite.training.balance import GradientBalance
 from seq2seq_suite.training.build import build_predictor, choose_device, choose_precision
 from seq2seq_suite.training.distributed import ALONE, Ranks
-from seq2seq_suite.training.evaluate import Metric, Predictor, evaluate_splits, settle
+from seq2seq_suite.training.evaluate import Metric, Predictor, evaluate_splits, tune
 from seq2seq_suite.training.run_directory import RunDirectory
 from seq2seq_suite.training.trainer import Trainer
 from seq2seq_suite.types import Encoded, Example
@@ -188,7 +188,7 @@ def evaluate_parts(config: Config, parts: Sequence[Part], predictors: Mapping[st
 
 
 def _evaluate(part: Part, predictor: Predictor, trainer: Trainer) -> dict[str, Any]:
-    settle(predictor, part.examples["validation"], part.run)
+    tune(predictor, part.examples["validation"], part.run)
     tested = {split: part.examples[split] for split in part.config.data.test_splits}
     return {**evaluate_splits(part.run, predictor, tested), **trainer.cost()}
 

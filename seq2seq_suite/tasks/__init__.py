@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from seq2seq_suite.config import Config
     from seq2seq_suite.tasks.base import Task
 
-# The one list of tasks. A row is a class, looked up when it is needed: no command waits for tasks that it does not use.
+# The list of tasks. Classes are imported when they are needed: commands do not wait for tasks that they do not use.
 TASKS = {
     "parsing": "seq2seq_suite.tasks.parsing.task:ParsingTask",
     "translation": "seq2seq_suite.tasks.translation:TranslationTask",
@@ -52,7 +52,7 @@ def find_task(name: str) -> Any:
 
 @cache
 def _own_task(reference: str) -> Any:
-    """A task of the user's own; its code is run once, so that there is one class of it."""
+    """A user's own task; its code is run once, so that there is one class."""
     from seq2seq_suite.tasks.base import Task
 
     found = load_code(reference, key="task")

@@ -1,4 +1,4 @@
-"""Speech recognition: sound in, its words out, word error rate as the metric."""
+"""Speech recognition: from sound to words, scored by word error rate."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from seq2seq_suite.tasks.reading import place_of, text_in
 from seq2seq_suite.tasks.sound import Audio, SoundOptions, SoundTask, Spoken, spoken_words
 from seq2seq_suite.types import Example, Score
 
-COMPOSED = "composed"  # the split made of the test split's recordings
+COMPOSED = "composed"  # the split made from the test split's recordings
 _GAP = 0.1  # seconds between the parts of a composed sequence
 
 
@@ -31,14 +31,14 @@ class ASROptions(SoundOptions):
     text_column: str = "text"
     subwords: Literal["characters", "bpe", "unigram"] = "characters"
     vocabulary_size: Symbols = 500  # of bpe and unigram, at most
-    leave_out_speaker: str = ""  # train and validate without this one, test on it alone (column `speaker`)
+    leave_out_speaker: str = ""  # train and validate without this speaker, test on it alone (column `speaker`)
     composed: Annotated[int, Field(ge=0, le=10**7)] = 0  # sequences of one speaker's recordings, added to training
     composed_parts: tuple[Few, Few] = (3, 7)  # fewest and most recordings in one
 
     @model_validator(mode="after")
     def _some_parts(self) -> ASROptions:
         if self.composed_parts[0] > self.composed_parts[1]:
-            raise ValueError(f"asr.composed_parts {list(self.composed_parts)}: the fewest are more than the most")
+            raise ValueError(f"asr.composed_parts {list(self.composed_parts)}: the first is above the second")
         return self
 
 
@@ -63,7 +63,7 @@ class SpeechRecognitionTask(SoundTask):
     # -- data ---------------------------------------------------------------------------------------------------
 
     def read(self, split: str) -> list[Example]:
-        """The recordings of a split, or sequences composed of the test split's where it is called `composed`."""
+        """The recordings of a split; `composed` has sequences of the test split's recordings."""
         if split == COMPOSED:
             return self._compose(self._recordings("test"), split, count=0)
         examples = self._recordings(split)
@@ -80,7 +80,7 @@ class SpeechRecognitionTask(SoundTask):
         return examples
 
     def keep(self, row: Row, split: str) -> bool:
-        """Whether the speaker is one of this split."""
+        """Whether the speaker belongs to this split."""
         alone = self.options.leave_out_speaker
         unwanted = bool(alone) and (row.fields.get("speaker") == alone) == (split in ("train", "validation"))
         self._left_out += unwanted
@@ -92,7 +92,7 @@ class SpeechRecognitionTask(SoundTask):
         return spoken_words(text_in(row, self.options.text_column, "asr.text_column"), row)
 
     def _compose(self, examples: Sequence[Example], split: str, *, count: int) -> list[Example]:
-        """Sequences of one speaker's recordings; as many as there are recordings where `count` is 0."""
+        """Sequences of one speaker's recordings; if `count` is 0, as many as there are recordings."""
         by_speaker: Mapping[str, list[Example]] = defaultdict(list)
         for example in examples:
             by_speaker[self._speakers[example.origin]].append(example)
@@ -102,7 +102,7 @@ class SpeechRecognitionTask(SoundTask):
             parts = rng.choices(by_speaker[rng.choice(sorted(by_speaker))], k=rng.randint(fewest, most))
             sound = Composed(tuple(part.source for part in parts), _GAP)
             made.append(Example(sound, " ".join(part.reference for part in parts), f"{split}/composed:{number + 1}"))
-        self.source.heard([example.source for example in made])
+        self.source.features_of([example.source for example in made])
         for example in made:
             self.source.check(example.source, place_of(example.origin))
         return made

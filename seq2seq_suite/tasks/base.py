@@ -1,4 +1,4 @@
-"""What a task is made of, and all that is the same for every one of them."""
+"""The parts of a task, and what all tasks share."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ Place = Mapping[str, Any]  # file and line, as a DataError takes them
 
 
 class Field:
-    """One side of a task: what its values are, how they become numbers, and what is kept of the training data."""
+    """One side of a task: its values, their encoding, and what is saved of the training data."""
 
-    varies = False  # whether `draw` gives something else in each epoch
+    varies = False  # whether `draw` depends on the epoch
 
     def read(self, row: Row) -> Any:
-        """The value in a row; raises DataError. For tasks whose two sides stand in columns of their own."""
+        """The value in a row; raises DataError. For tasks whose two sides are separate columns."""
         raise NotImplementedError
 
     def fit(self, values: Sequence[Any]) -> None:
@@ -41,43 +41,43 @@ class Field:
 
 
 class Source(Field, ABC):
-    """What a task reads."""
+    """The source of a task."""
 
     @abstractmethod
     def shape(self) -> SourceShape:
-        """What it asks of the front-end."""
+        """The shape that the front-end needs."""
 
     def from_text(self, text: str, place: Place) -> Any:
-        """A value out of a line that a user typed; raises DataError."""
+        """A value from a line of user input; raises DataError."""
         raise NotImplementedError
 
     @abstractmethod
     def encode(self, value: Any, place: Place) -> np.ndarray:
-        """(S,...) its numbers; raises DataError where they are too many."""
+        """(S,...) its encoding; raises DataError if it is too long."""
 
     def draw(self, value: Any, seed: int) -> np.ndarray:
-        """The same, as an epoch reads it."""
+        """Its encoding in an epoch."""
         return self.encode(value, {})
 
     def to_text(self, value: Any) -> str:
-        """The value on one line: words, a text, or the name of what is no text."""
+        """The value on one line: words, a text, or the name of a file."""
         return " ".join(value) if isinstance(value, tuple) else str(value)
 
     def columns(self, value: Any) -> dict[str, Any]:
-        """The columns of a row that `read` makes this value of."""
+        """The columns of a row from which `read` makes this value."""
         raise NotImplementedError
 
 
 class Target(Field, ABC):
-    """What a task writes."""
+    """The target of a task."""
 
     @abstractmethod
     def shape(self) -> TargetShape:
-        """What it asks of decoder and strategy."""
+        """The shape that decoder and strategy need."""
 
     @abstractmethod
     def symbols(self, reference: Any) -> list[str]:
-        """What the decoder learns to write, without END."""
+        """The symbols that the decoder learns to predict, without END."""
 
     @abstractmethod
     def encode(self, reference: Any, place: Place) -> list[int]:
@@ -92,11 +92,11 @@ class Target(Field, ABC):
         """The same for ids."""
 
     def draw(self, reference: Any, seed: int) -> list[int]:
-        """The ids as an epoch reads them."""
+        """The ids in an epoch."""
         return self.encode(reference, {})
 
     def constraint(self) -> Constraint | None:
-        """The automaton that keeps outputs well formed, None where any output is."""
+        """The automaton that keeps outputs well-formed, None if any output is."""
         return None
 
     def to_text(self, prediction: Any | None) -> str:
@@ -104,7 +104,7 @@ class Target(Field, ABC):
         return prediction or ""
 
     def from_line(self, line: str, place: Place) -> Any | None:
-        """A reference or a prediction out of a line of a file."""
+        """A reference or a prediction from a line of a file."""
         return line
 
     def show(self, prediction: Any | None) -> str:
@@ -116,30 +116,30 @@ class Target(Field, ABC):
         return None
 
     def columns(self, text: str) -> dict[str, Any]:
-        """The columns of a row whose reference `to_text` writes so."""
+        """The columns of a row for a reference in the form of `to_text`."""
         raise NotImplementedError
 
 
 class Task(ABC):
-    """A source, a target, and what is said of the two together. It knows no model.
+    """A source and a target, with their data and metrics. It is independent of the model.
 
     A subclass makes `source` and `target`, says how a row becomes an example, if not by `read` of the two, and scores.
 
     Args:
         options: the section of the configuration that has the task's name.
         data: the configuration's `data`.
-        seed: of everything that is drawn.
-        pieces_from: a run whose subwords are used, those of the weights that training begins with; empty to learn them.
+        seed: of everything random.
+        pieces_from: a run whose subwords are used, because training starts from its weights; empty to learn them.
     """
 
     name: ClassVar[str]
     sections: ClassVar[Mapping[str, type[Section]]] = {}  # of the configuration, its own first
     primary_metric: ClassVar[str]
     higher_is_better: ClassVar[bool] = True
-    rewritable: ClassVar[bool] = False  # whether another model may write the targets anew, see `row`
-    paints: ClassVar[bool] = False  # whether predictions are seen best in a picture, see `paint`
-    view: ClassVar[str] = ""  # what it sees of the embedded data
-    item: ClassVar[str] = "example"  # what an empty split lacks
+    rewritable: ClassVar[bool] = False  # whether `distill` may replace the targets, see `row`
+    paints: ClassVar[bool] = False  # whether predictions can be drawn, see `paint`
+    view: ClassVar[str] = ""  # of the embedded data
+    item: ClassVar[str] = "example"  # an example's name in messages
     expected: ClassVar[str] = "rows"  # what rows should be
     source: Source
     target: Target
@@ -162,11 +162,11 @@ class Task(ABC):
         return Example(self.source.read(row), self.target.read(row), f"{row.file}:{row.line}")
 
     def from_text(self, text: str, *, origin: str = "") -> Example:
-        """An example to predict from, out of a line that a user typed; raises DataError."""
+        """An example to predict from, from a line of user input; raises DataError."""
         return Example(self.source.from_text(text, place_of(origin)), None, origin)
 
     def row(self, example: Example, text: str) -> dict[str, Any]:
-        """A row as `read` takes it: the example with `text`, as `to_text` gives it, in the reference's place."""
+        """A row as `read` takes it: the example with `text`, in the form of `to_text`, as its reference."""
         return {**self.source.columns(example.source), **self.target.columns(text)}
 
     def read_references(self, path: Path) -> list[Any]:
@@ -175,7 +175,7 @@ class Task(ABC):
                 for number, line in enumerate(read_lines(path), 1)]
 
     def inspect(self, split: str, examples: Sequence[Example]) -> list[str]:
-        """A line for each thing that looks wrong in a split, for `check`."""
+        """Warnings about a split, for `check`."""
         return []
 
     # -- numbers ------------------------------------------------------------------------------------------------
@@ -197,11 +197,11 @@ class Task(ABC):
         self.target.load(folder)
 
     def shape(self) -> Shape:
-        """What source and target ask of a model."""
+        """The shapes that source and target need."""
         return Shape(self.source.shape(), self.target.shape())
 
     def encode(self, examples: Sequence[Example]) -> list[Encoded]:
-        """Examples as numbers; `fit` or `load` came first."""
+        """Encoded examples; `fit` or `load` must be called first."""
         return [self._encoded(index, self.source.encode(example.source, place_of(example.origin)),
                               None if example.reference is None else
                               self.target.encode(example.reference, place_of(example.origin)))
@@ -209,13 +209,13 @@ class Task(ABC):
 
     @property
     def varies(self) -> bool:
-        """Whether training examples read differently in each epoch."""
+        """Whether training examples differ between epochs."""
         return self.source.varies or self.target.varies
 
     def encode_epoch(self, examples: Sequence[Example], epoch: int) -> Sequence[Encoded]:
-        """The training examples as an epoch reads them, all at once or drawn as they are asked for.
+        """The encoded training examples of an epoch, as a list or made on demand.
 
-        A function of the run's seed, the epoch and each example's place alone, so that a resumed run reads the same.
+        They depend only on the run's seed, the epoch and each example's index, so that a resumed run reads the same.
         """
         def seed(index: int, side: int) -> int:
             return zlib.crc32(f"{self.seed}/{epoch}/{index}/{side}".encode())
@@ -232,7 +232,7 @@ class Task(ABC):
     # -- outputs ------------------------------------------------------------------------------------------------
 
     def linearise(self, reference: Any) -> list[str]:
-        """The symbols that the decoder learns to write."""
+        """The symbols that the decoder learns to predict."""
         return self.target.symbols(reference)
 
     def parse(self, symbols: Sequence[str], example: Example) -> Any | None:
@@ -244,18 +244,18 @@ class Task(ABC):
         return self.target.predicted(hypothesis.symbols, example)
 
     def constraint(self) -> Constraint | None:
-        """The automaton that keeps outputs well formed, None if the task has none."""
+        """The automaton that keeps outputs well-formed, or None."""
         return self.target.constraint()
 
     def tune(self, examples: Sequence[Example], decode: Callable[[Sequence[Example]], list[list[Hypothesis]]]) -> str:
-        """Settle on the validation split what is settled after training, a threshold say.
+        """Tune options on the validation split after training, such as a threshold.
 
         Args:
             examples: of the validation split.
-            decode: gives the hypotheses of each.
+            decode: returns the hypotheses of each.
 
         Returns:
-            What was found, for the log; empty if there is nothing to settle.
+            A message for the log; empty if there is nothing to tune.
         """
         return ""
 
@@ -272,11 +272,11 @@ class Task(ABC):
         return self.target.show(prediction)
 
     def paint(self, example: Example, prediction: Any | None, path: Path) -> None:
-        """Write the example's picture with the prediction in it; the name's ending chooses the format."""
+        """Draw the prediction into the example's picture; the file's extension determines the format."""
         raise NotImplementedError
 
 
 def refuse_long(length: int, most: int, what: str, place: Place, *, remedy: str) -> None:
-    """Raises DataError where a value is longer than the configuration lets it be."""
+    """Raises DataError for a value that is longer than the configuration allows."""
     if length > most:
         raise DataError(what, **place, expected=f"at most {most}", remedy=remedy)

@@ -1,4 +1,4 @@
-"""Sources and targets that several tasks are made of: words, pieces of words, free text, symbols of a vocabulary."""
+"""Sources and targets that several tasks share: words, subwords, free text, symbols of a vocabulary."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _LONGER = "raise data.max_length (and backbone.max_positions), or "
 
 
 class Words(Source):
-    """Words between two sentinels, each read by its type and, if wanted, by its letters.
+    """Words between two sentinels, each read by its type and optionally by its letters.
 
     Args:
         longest: most words; a longer sentence is a bad row.
-        kept: words of a longer one that are read, the first ones; 0 reads all.
+        kept: number of words to read, the first ones; 0 reads all.
         min_count: rarer words are <unknown>.
         max_characters: letters kept of a word; 0 reads words by their types alone.
         dropped: a word type's number in the training data -> chance to be <unknown> in training.
@@ -42,7 +42,7 @@ class Words(Source):
         self.words = self.characters = Vocabulary.build([])
 
     def check(self, words: Sequence[str], place: Place, *, what: str = "sentence") -> tuple[str, ...]:
-        """Words that are there and not too many; raises DataError."""
+        """The words; raises DataError if there are none or too many."""
         if not words:
             raise DataError(f"an empty {what}", **place, expected="words separated by spaces", remedy="remove it")
         if len(words) > self.longest:
@@ -82,18 +82,18 @@ class Words(Source):
 
 
 class Pieces(Field):
-    """Texts in pieces, learned from the training split or taken from another run.
+    """Texts in pieces, learned from the training split or loaded from another run.
 
     Args:
-        name: of the file they are kept in.
+        name: of their file.
         kind: bpe, unigram or characters.
         size: most pieces.
         longest: most pieces of a text, and most words (or characters, where they are the pieces); 0 for no limit.
-        column: of a row, where the task does not read rows itself.
+        column: of a row, unless the task reads rows itself.
         key: the option that names the column.
-        lower_case: whether texts are read and written so.
+        lower_case: whether texts are lower-cased.
         taken_from: a run whose pieces are used; empty to learn them.
-        what: a text in messages.
+        what: a text's name in messages.
     """
 
     def __init__(self, name: str, kind: str, size: int, *, longest: int = 0, column: str = "", key: str = "",
@@ -114,7 +114,7 @@ class Pieces(Field):
         return self.check(text, place)
 
     def check(self, text: str, place: Place) -> str:
-        """The text without blanks around; what is empty or too long, whatever the pieces, raises DataError."""
+        """The stripped text; raises DataError if it is empty or too long, whatever the pieces."""
         text = clean_text(text)
         if not text:
             raise DataError(f"an empty {self.what}", **place, expected=f"a {self.what} on each line",
@@ -129,11 +129,11 @@ class Pieces(Field):
                         remedy=f"{_LONGER}split the {self.what}")
 
     def written(self, text: str) -> str:
-        """A text as it is cut into pieces."""
+        """The text that is split into pieces."""
         return text.lower() if self.lower_case else text
 
     def fit(self, values: Iterable[str]) -> None:
-        """Learn the pieces, or take the other run's; raises DataError if that has none."""
+        """Learn the pieces, or load the other run's; raises DataError if it has none."""
         if not self.taken_from:
             self.pieces = train_subwords(self.kind, map(self.written, values), size=self.size)
             return
@@ -160,10 +160,10 @@ class Pieces(Field):
 
 
 class Subwords(Pieces, Source):
-    """A text in pieces, END behind it.
+    """A text in pieces, followed by END.
 
     Args:
-        shared: they are the target's, too.
+        shared: the target has the same pieces.
         others: see `Pieces`.
     """
 
@@ -187,7 +187,7 @@ class Text(Pieces, Target):
     """Free text in pieces: no output is malformed, but it may be empty.
 
     Args:
-        nothing: what a person is shown for an empty one.
+        nothing: how an empty one is shown to a person.
         others: see `Pieces`.
     """
 
@@ -196,7 +196,7 @@ class Text(Pieces, Target):
         self.nothing = nothing
 
     def symbols(self, reference: Any) -> list[str]:
-        """The pieces of what is to be written."""
+        """The pieces of the target."""
         return self.pieces.pieces(self.written(reference))
 
     def encode(self, reference: Any, place: Place) -> list[int]:
@@ -245,7 +245,7 @@ class Parts(Pieces, Source):
         self.parts = parts
 
     def fit(self, values: Iterable[Any]) -> None:
-        """Learn the pieces of all parts, or take the other run's."""
+        """Learn the pieces of all parts, or load the other run's."""
         super().fit(part for value in values for part in self.parts(value))
 
     def load(self, folder: Path) -> None:
@@ -270,7 +270,7 @@ class Symbols(Target):
     """Symbols of a vocabulary.
 
     Args:
-        name: of the file that it is kept in.
+        name: of its file.
         min_count: rarer symbols are <unknown>.
     """
 
@@ -302,7 +302,7 @@ class Symbols(Target):
         return self.vocabulary.decode(ids)
 
     def predicted(self, ids: Sequence[int], example: Example) -> Any | None:
-        """What symbols of these ids say."""
+        """The symbols of these ids."""
         return self.parse(self.decode(ids), example)
 
     def shape(self) -> TargetShape:

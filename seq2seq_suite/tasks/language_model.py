@@ -1,4 +1,4 @@
-"""Language modelling: texts are predicted symbol by symbol, and prompts continued."""
+"""Language modelling: predicts texts symbol by symbol, and continues prompts."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ Judged = str | float  # a continuation, or a text's log-probability
 
 
 class LanguageModelOptions(TaskOptions):
-    """Options of language modelling: a decoder alone."""
+    """Options of language modelling, by a decoder-only model."""
 
     text_column: str = "text"
     subwords: Literal["bpe", "unigram", "characters"] = "bpe"
     vocabulary_size: Symbols = 4000  # at most
-    lowercase: bool = False  # figures are of lower-cased texts then
-    window: Positive = 1000  # characters that are read together; longer texts are cut at spaces
+    lowercase: bool = False  # metrics are then of lower-cased texts
+    window: Positive = 1000  # context in characters; longer texts are cut at spaces
 
     target: ClassVar[str] = "continuations"
     reads_symbols: ClassVar[bool] = False
@@ -38,7 +38,7 @@ class LanguageModelOptions(TaskOptions):
                                                               "one with a source"))
 
     def check(self, config: Any) -> None:
-        """There is no source: what reads one has nothing to do."""
+        """There is no source: options of an encoder must be unset."""
         backbone = config.backbone
         if backbone.decoder == "rnn":
             raise ValueError("task language_model needs backbone.decoder=transformer")
@@ -61,7 +61,7 @@ class LanguageModelOptions(TaskOptions):
 
 
 class Nothing(Source):
-    """No source: the decoder alone reads and writes."""
+    """No source: a decoder-only model."""
 
     def encode(self, value: Any, place: Place) -> np.ndarray:
         """(0,)."""
@@ -80,10 +80,10 @@ class Windows(Text):
 
 
 class LanguageModelTask(Task):
-    """Texts, the longer ones cut into windows that are read apart from one another.
+    """Texts, the longer ones cut into windows that are read independently.
 
-    There is no source. A window without a reference is a beginning, which the model continues; one with a reference
-    is judged by its probability, that of the END behind it included.
+    There is no source. A window without a reference is a prompt, which the model continues; one with a reference is
+    scored by its probability, including that of its END.
     """
 
     name = "language_model"
@@ -136,17 +136,17 @@ class LanguageModelTask(Task):
         return [*parts, text]
 
     def from_text(self, text: str, *, origin: str = "") -> Example:
-        """A beginning to be continued; an empty one may become any text."""
+        """A prompt to continue; after an empty one any text may follow."""
         beginning = self._clean(text)
         if len(beginning) > self.options.window:
-            raise DataError(f"a beginning of {len(beginning)} characters", **place_of(origin),
-                            expected=f"at most {self.options.window}", remedy="give its last part alone")
+            raise DataError(f"a prompt of {len(beginning)} characters", **place_of(origin),
+                            expected=f"at most {self.options.window}", remedy="give only its last part")
         return Example(beginning, None, origin)
 
     # -- symbols ------------------------------------------------------------------------------------------------
 
     def encode(self, examples: Sequence[Example]) -> list[Encoded]:
-        """Windows as targets without a source; a beginning is given, and has no END."""
+        """Windows as targets without a source; a prompt is given, and has no END."""
         encoded = []
         for index, example in enumerate(examples):
             ids = self.target.pieces.encode(example.source)
@@ -156,7 +156,7 @@ class LanguageModelTask(Task):
         return encoded
 
     def read_hypothesis(self, hypothesis: Hypothesis, example: Example) -> Judged:
-        """A text's log-probability, or a beginning with what follows."""
+        """A text's log-probability, or a prompt with its continuation."""
         if example.reference is not None:
             return hypothesis.score
         return self.target.pieces.decode([*self.target.pieces.encode(example.source), *hypothesis.symbols])

@@ -1,4 +1,4 @@
-"""What the options of every task can say of the rest of a configuration."""
+"""The base of all tasks' options, and their effect on the rest of a configuration."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ Zoom = Annotated[float, Field(ge=0.1, le=10.0)]
 
 
 class TaskOptions(Section):
-    """A task's own section of a configuration, and what follows from it for the rest."""
+    """A task's own section of a configuration, and its consequences for the rest."""
 
-    target: ClassVar[str] = "text"  # what a strategy must be able to write: see `strategies.targets_of`
-    constrained: ClassVar[bool] = False  # not any output is well formed: an automaton keeps them so
+    target: ClassVar[str] = "text"  # what a strategy must be able to predict: see `strategies.targets_of`
+    constrained: ClassVar[bool] = False  # an automaton keeps outputs well-formed
     reads_symbols: ClassVar[bool] = True  # the source is a row of words or pieces
 
     uses: ClassVar[tuple[Use, ...]] = NO_TRANSCRIPT  # what the rest's keys need, to have an effect in this task
@@ -27,9 +27,9 @@ class TaskOptions(Section):
 
     def source_positions(self, config: Any) -> int:
         """Most positions that the encoder reads; 0 where they are not numbered, and need no room."""
-        return config.data.max_length + 2  # two sentinels stand around a sentence
+        return config.data.max_length + 2  # with a sentinel at each end
 
     def target_symbols(self, config: Any) -> int:
-        """Most symbols that are written, END included."""
+        """The longest output, END included."""
         longest = int((config.data.max_length + 2) * config.search.max_length_factor)
         return longest + config.search.max_length_extra

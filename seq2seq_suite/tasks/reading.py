@@ -1,4 +1,4 @@
-"""What all tasks do to get examples out of rows, or out of a user's line."""
+"""Reads examples from rows, or from a user's line, for all tasks."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _LONGEST_NAME = 4096  # characters of a path
 def read_examples(data: Data, split: str, make: Callable[[Row], Example | None], *, view: str, item: str,
                   expected: str, remedy: str = "check data.path and data.splits",
                   open_rows: Callable[[BadRows], Iterator[Row]] | None = None) -> list[Example]:
-    """The examples of a split; broken rows are listed and left out while `data.max_bad_rows` allows.
+    """The examples of a split; up to `data.max_bad_rows` broken rows are listed and left out.
 
     Args:
         data: the configuration's `data`.
         split: our name of the split.
-        make: an example of a row; None leaves the row out; DataError calls it broken.
+        make: row -> example; None leaves the row out, DataError marks it as broken.
         view: see `open_split`.
-        item, expected, remedy: what an empty split lacks, what its rows should be, what to do.
-        open_rows: the rows where they are not simply those of `data.path`; passes broken ones on.
+        item, expected, remedy: for the message about an empty split.
+        open_rows: gives the rows, if they are not just those of `data.path`; collects broken ones.
 
     Raises:
         DataError: a file is missing, the split is empty, or more rows than `data.max_bad_rows` are broken.
@@ -53,7 +53,7 @@ def open_split(data: Data, split: str, bad: BadRows, *, view: str) -> Iterator[R
 
 
 def place_of(origin: str) -> dict[str, Any]:
-    """An example's origin as a DataError takes it.
+    """An example's origin as arguments of a DataError.
 
     >>> place_of("questions.txt:7"), place_of("")
     ({'file': 'questions.txt', 'line': 7}, {'file': '', 'line': 0})
@@ -78,12 +78,12 @@ def text_in(row: Row, column: str, key: str = "") -> str:
 
 
 def file_of(row: Row, column: str) -> tuple[str, bytes] | None:
-    """The file that a row describes, its name and its bytes where the row holds them; None if there is none.
+    """The file that a row describes: its name, and its bytes if the row has them; None if there is none.
 
     A path in `column`, what the Hub keeps there (bytes and path), or `file_name` beside the file of rows.
 
     Raises:
-        DataError: the column holds something else.
+        DataError: the column has something else.
     """
     value = row.fields.get(column, row.fields.get("file_name"))
     if isinstance(value, Mapping) and isinstance(value.get("bytes"), bytes) and value["bytes"]:

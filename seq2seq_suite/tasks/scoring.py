@@ -1,4 +1,4 @@
-"""Scoring files: predictions that anything wrote, against references in a task's own format."""
+"""Scores files of predictions of any system against references in a task's format."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from pathlib import Path
 from seq2seq_suite.tasks.base import Task
 from seq2seq_suite.types import SPECIALS, DataError, Score
 
-_UNKNOWN = re.compile("|".join(map(re.escape, ("<unk>", *SPECIALS))))  # as vocabularies call what no text holds
+_UNKNOWN = re.compile("|".join(map(re.escape, ("<unk>", *SPECIALS))))  # names of specials, which no text has
 
 
 def score_files(task: Task, references: Path, predictions: Path) -> tuple[Score, str]:
-    """The score of a file of predictions, and what looks wrong with the references; empty for nothing.
+    """The score of a file of predictions, and a warning about the references, or an empty text.
 
     Raises:
-        DataError: a file cannot be read, is empty or has something missing in it, or they have not as many entries.
+        DataError: a file cannot be read, is empty or has something missing in it, or their numbers of entries differ.
     """
     right, given = task.read_references(references), task.read_references(predictions)
     if len(right) != len(given):
@@ -29,7 +29,7 @@ def score_files(task: Task, references: Path, predictions: Path) -> tuple[Score,
                         file=str(references), expected="a right answer in each place", remedy="fill it in")
     found = [(number, match.group()) for number, text in enumerate(map(task.to_text, right), 1)
              if (match := _UNKNOWN.search(text))]
-    warning = f"{references}: '{found[0][1]}' stands in reference {found[0][0]}" \
-              f"{f' and such in {len(found) - 1} others' if found[1:] else ''}: references should be what people " \
-              "wrote, not what a vocabulary knows of it" if found else ""
+    warning = f"{references}: '{found[0][1]}' is in reference {found[0][0]}" \
+              f"{f' and the like in {len(found) - 1} others' if found[1:] else ''}: references should be what people " \
+              "wrote, not decoded by a vocabulary" if found else ""
     return task.score(given, right), warning

@@ -1,4 +1,4 @@
-"""What audio tasks have in common: recordings, their features and the transcript that CTC spells."""
+"""What audio tasks share: recordings, their features and the transcript for CTC."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from seq2seq_suite.tasks.options import TaskOptions, Zoom
 from seq2seq_suite.tasks.reading import columns, file_of, open_split, place_of, read_examples
 from seq2seq_suite.types import DataError, Encoded, Example
 
-_LEAST_DEVIATION = 0.1  # of a bin's log energy: bands above what a recording holds are constant
+_LEAST_DEVIATION = 0.1  # of a bin's log energy: bands above a recording's range are constant
 
 
 class Audio(Section):
@@ -35,14 +35,14 @@ class Audio(Section):
 
     bins: Few = 80  # of the mel scale
     subsampling: Literal[2, 4] = 4  # frames of 10 ms that become one vector
-    speeds: Annotated[tuple[Zoom, ...], Field(min_length=1)] = (1.0,)  # in training each sound is played at one of
-    # these, drawn each epoch
+    speeds: Annotated[tuple[Zoom, ...], Field(min_length=1)] = (1.0,)  # speed perturbation: one of these
+    # for each sound and epoch
     pad_seconds: Annotated[float, Field(ge=0.0, le=600.0)] = 0.0  # shorter sounds get silence on both sides
-    frequency_bars: FewOrNone = 2  # SpecAugment, in training: bands of mel bins silenced
+    frequency_bars: FewOrNone = 2  # SpecAugment: masked bands of mel bins
     frequency_width: NotNegative = 27  # the widest, in bins
-    time_bars: FewOrNone = 5  # and spans of time
+    time_bars: FewOrNone = 5  # and masked spans of time
     time_share: Fraction = 0.05  # the longest, as a share of the sound
-    cache: str = ""  # folder where features are kept; empty: seq2seq_suite/features in the user's folder for caches
+    cache: str = ""  # folder for features; empty: seq2seq_suite/features in the user's folder for caches
 
 
 class SoundOptions(TaskOptions):
@@ -88,8 +88,8 @@ class Sounds(Source):
         return value.name
 
     def check(self, sound: Sound, place: Place) -> Sound:
-        """Refuse what cannot be heard or is too long."""
-        features = self.heard([sound])[0]
+        """Refuse sounds that cannot be read or are too long."""
+        features = self.features_of([sound])[0]
         if isinstance(features, DataError):
             raise DataError(f"{sound.name}: {features.got}", **place, expected=features.expected,
                             remedy=features.remedy)
@@ -99,15 +99,15 @@ class Sounds(Source):
                             remedy="raise data.max_length (and backbone.max_positions), or cut the recording")
         return sound
 
-    def heard(self, sounds: Sequence[Sound]) -> list[Stored | DataError]:
-        """Their features, or what is wrong with them; each is computed once, new ones by several threads."""
+    def features_of(self, sounds: Sequence[Sound]) -> list[Stored | DataError]:
+        """Their features, or what is wrong with them; cached, new ones computed by several threads."""
         new = [sound for sound in dict.fromkeys(sounds) if sound not in self._known]
         self._known.update(zip(new, self.features.of(new), strict=True))
         return [self._known[sound] for sound in sounds]
 
     @property
     def features(self) -> Features:
-        """Where features are computed and kept."""
+        """Computes and caches features."""
         if self._features is None:
             self._features = Features(self.audio.bins, pad=self.audio.pad_seconds, folder=self.audio.cache)
         return self._features
@@ -115,7 +115,7 @@ class Sounds(Source):
     def fit(self, values: Sequence[Sound]) -> None:
         """Mean and deviation of each mel bin over the training split."""
         count, total, squares = 0, np.zeros(self.audio.bins), np.zeros(self.audio.bins)
-        for features in self.heard(values):
+        for features in self.features_of(values):
             frames = np.asarray(features, dtype=np.float64)
             count, total, squares = count + len(frames), total + frames.sum(0), squares + np.square(frames).sum(0)
         mean = total / count
@@ -144,14 +144,14 @@ class Sounds(Source):
 
     def encode(self, value: Sound, place: Place) -> Stored:
         """(S,F) features."""
-        features = self.heard([value])[0]
+        features = self.features_of([value])[0]
         if isinstance(features, DataError):
             raise features
         return features
 
 
 class Spoken(Text):
-    """What is said, as it is learned: words in lower case without punctuation."""
+    """The transcript in the form that is learned: lower case, without punctuation."""
 
     def written(self, reference: str) -> str:
         """The words."""
@@ -159,9 +159,9 @@ class Spoken(Text):
 
 
 class SoundTask(Task):
-    """Sound -> text; the source is log-mel features, and CTC spells `transcript`.
+    """Sound -> text; the source is log-mel features, and CTC predicts `transcript`.
 
-    A task says what a row's reference is; `target` and `transcript` say what is written and what is spoken of it.
+    A task defines a row's reference; `target` and `transcript` derive the translation and the words from it.
 
     Args:
         options: the task's own section.
@@ -186,7 +186,7 @@ class SoundTask(Task):
         """A row's reference; raises DataError."""
 
     def keep(self, row: Row, split: str) -> bool:
-        """Whether a row is not to be left out of a split."""
+        """Whether a row belongs to a split."""
         return True
 
     # -- data ---------------------------------------------------------------------------------------------------
@@ -195,7 +195,7 @@ class SoundTask(Task):
         """The recordings of a split; features of many are computed together."""
         def rows(bad: BadRows) -> Iterator[Row]:
             found = [row for row in open_split(self.data, split, bad, view=self.view) if self.keep(row, split)]
-            self.source.heard([sound for row in found if (sound := sound_of(row)) is not None])
+            self.source.features_of([sound for row in found if (sound := sound_of(row)) is not None])
             return iter(found)
 
         return read_examples(self.data, split, self.example, view=self.view, open_rows=rows, item=self.item,
@@ -208,29 +208,29 @@ class SoundTask(Task):
         return Example(sound, reference, f"{row.file}:{row.line}")
 
     def report_short(self, split: str, examples: Sequence[Example]) -> None:
-        """Say which recordings have fewer vectors than CTC needs to spell them."""
+        """Print which recordings have fewer vectors than CTC needs."""
         short = []
-        for example, features in zip(examples, self.source.heard([item.source for item in examples]), strict=True):
+        for example, features in zip(examples, self.source.features_of([one.source for one in examples]), strict=True):
             pieces = self.transcript.symbols(example.reference)
             needed = len(pieces) + sum(one == other for one, other in pairwise(pieces))
             if -(-len(features) // self.audio.subsampling) < needed:
                 short.append(example.origin)
         if short:
-            print(f"{split}: {len(short)} recordings are too short for CTC to spell their text (their CTC loss is 0; "
+            print(f"{split}: {len(short)} recordings are too short for CTC (their CTC loss is 0; "
                   f"audio.subsampling=2 or audio.pad_seconds helps): {', '.join(short[:5])}"
                   f"{', ...' if len(short) > 5 else ''}")
 
     def sound_row(self, example: Example) -> dict[str, str]:
-        """The part of a row that names the sound file; raises DataError for a sound that is none."""
+        """The columns of a row that name the sound file; raises DataError for other sounds."""
         if not isinstance(example.source, Recording) or example.source.content:
-            raise DataError("the sounds are no files", **place_of(example.origin), expected="data of sound files",
-                            remedy="embedded speech and sounds inside a table cannot be written out as rows")
+            raise DataError("the sounds are not files", **place_of(example.origin), expected="data of sound files",
+                            remedy="embedded speech and sounds inside a table cannot be written as rows")
         return {"audio": str(Path(example.source.name).resolve())}
 
     # -- numbers ------------------------------------------------------------------------------------------------
 
     def fit(self, examples: Sequence[Example]) -> None:
-        """Symbols, and the features' statistics; says what is too short for CTC."""
+        """Symbols, and the features' statistics; prints what is too short for CTC."""
         super().fit(examples)
         if self.transcript is not self.target:
             self.transcript.fit([example.reference for example in examples])
@@ -253,7 +253,7 @@ class SoundTask(Task):
 
     def encode(self, examples: Sequence[Example]) -> list[Encoded]:
         """Examples as numbers."""
-        self.source.heard([example.source for example in examples])
+        self.source.features_of([example.source for example in examples])
         return self._with_transcripts(super().encode(examples), examples)
 
     def encode_epoch(self, examples: Sequence[Example], epoch: int) -> list[Encoded]:

@@ -1,4 +1,4 @@
-"""Speech translation: sound in one language in, text in another out, BLEU as the metric."""
+"""Speech translation: from sound to text in another language, scored by BLEU."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from seq2seq_suite.types import Example, Score
 
 @dataclass(frozen=True)
 class Translated:
-    """A translation and, where it is known, what was said."""
+    """A translation and, if known, the transcript."""
 
     text: str
     transcript: str = ""
@@ -58,7 +58,7 @@ class _Transcripts(Spoken):
 class SpeechTranslationTask(SoundTask):
     """Sound -> text in another language.
 
-    The target is characters or subwords of the translation; CTC spells the transcript in characters.
+    The target is characters or subwords of the translation; CTC predicts the transcript's characters.
     """
 
     name = "speech_translation"
@@ -78,7 +78,7 @@ class SpeechTranslationTask(SoundTask):
         return Translated(clean_text(text), spoken_words(said, row))
 
     def row(self, example: Example, text: str) -> dict[str, str]:
-        """The sound file, what is said, and the translation."""
+        """The sound file, its transcript and the translation."""
         said = {self.options.text_column: example.reference.transcript} if example.reference is not None else {}
         return {**self.sound_row(example), **said, self.options.translation_column: text}
 

@@ -1,4 +1,4 @@
-"""Summarisation: a text in, a shorter one that says what matters out, ROUGE as the metric."""
+"""Summarisation: from a text to a summary, scored by ROUGE."""
 
 from __future__ import annotations
 

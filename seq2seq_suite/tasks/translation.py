@@ -1,4 +1,4 @@
-"""Translation: a sentence in one language in, the sentence in another out, BLEU as the metric."""
+"""Translation: from a sentence to one in another language, scored by BLEU."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from seq2seq_suite.tasks.options import TaskOptions
 from seq2seq_suite.tasks.reading import open_split, read_examples
 from seq2seq_suite.types import DataError, Example, Score, brief
 
-_COLUMNS = (("src", "tgt"), ("source", "target"))  # read where no column is named by its language
+_COLUMNS = (("src", "tgt"), ("source", "target"))  # used if no column is named by its language
 _MANY_TOKENISED = 0.2
 
 
@@ -32,9 +32,9 @@ class TranslationOptions(TaskOptions):
     target_subwords: Literal["bpe", "unigram", "characters"] = "bpe"
     vocabulary_size: Symbols = 4000  # of each side, or of both together; at most
     joint: bool = True  # one vocabulary for both languages: source, target and output share an embedding
-    lowercase: Literal["none", "source", "both"] = "none"  # with `both` the figures disregard case, too
+    lowercase: Literal["none", "source", "both"] = "none"  # with `both` metrics ignore case, too
     metric_tokenizer: Literal["13a", "zh", "none"] = "13a"  # of sacreBLEU; none only for text tokenised already
-    tokenised_lowercase_bleu: bool = False  # as many papers print it, besides
+    tokenised_lowercase_bleu: bool = False  # additionally, as many papers report it
 
     @model_validator(mode="after")
     def _sides_agree(self) -> TranslationOptions:
@@ -54,7 +54,7 @@ class TranslationOptions(TaskOptions):
 class TranslationTask(Task):
     """Sentence -> sentence.
 
-    Source and target are subwords, both end in END. Texts are kept as they are but for their blanks.
+    Source and target are subwords, both end in END. Texts are unchanged except for blanks.
     """
 
     name = "translation"
@@ -95,12 +95,12 @@ class TranslationTask(Task):
         return Example(self.source.check(texts[0], place), self.target.check(texts[1], place), f"{row.file}:{row.line}")
 
     def inspect(self, split: str, examples: Sequence[Example]) -> list[str]:
-        """What looks wrong in a split: tokenised text, empty or untranslated targets."""
+        """Warnings about a split: tokenised text, empty or untranslated targets."""
         sources = [example.source for example in examples]
         targets = [example.reference for example in examples]
         found = complaints(targets, tokenizer=self.options.metric_tokenizer)
         if not found and tokenised_share(sources) > _MANY_TOKENISED:
-            found.append("the sources look tokenised already: sentences to translate must then be, too")
+            found.append("the sources look tokenised: sentences to translate must be tokenised, too")
         same = sum(source == target for source, target in zip(sources, targets, strict=True))
         if same > _MANY_TOKENISED * len(examples):
             found.append(f"{same} of {len(examples)} targets are their sources: untranslated, or the wrong columns")
@@ -117,7 +117,7 @@ class TranslationTask(Task):
             self.source.kind, texts, size=self.source.size)
 
     def score(self, predictions: Sequence[str | None], references: Sequence[str]) -> Score:
-        """BLEU and chrF with sacreBLEU's signatures, and what else the options ask for."""
+        """BLEU and chrF with sacreBLEU's signatures, and optional metrics."""
         options = self.options
         return score_translations(
             predictions, references, tokenizer=options.metric_tokenizer, lowercase=options.lowercase == "both",

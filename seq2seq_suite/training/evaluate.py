@@ -108,7 +108,7 @@ class Predictor:
         return (batch.source_mask.sum(1) * factor).long() + extra
 
 
-def settle(decoder: Predictor, validation: Sequence[Example], run_directory: RunDirectory) -> None:
+def tune(decoder: Predictor, validation: Sequence[Example], run_directory: RunDirectory) -> None:
     """Let the task tune its options on the validation split, such as a threshold, and save them."""
     task = decoder.task
     found = task.tune(validation, lambda chosen: decoder.hypotheses(task.encode(chosen)))

@@ -52,7 +52,7 @@ def test_rows_are_read_and_broken_ones_named(tmp_path):
     (tmp_path / "train.jsonl").write_text('{"text": 3}\n')
     with pytest.raises(DataError, match="text is 3"):
         task_tools.make_task("language_model", data__path=folder).read("train")
-    with pytest.raises(DataError, match="a beginning of 4 characters"):
+    with pytest.raises(DataError, match="a prompt of 4 characters"):
         task_tools.make_task("language_model", language_model__window=3).from_text("abcd")
 
 
@@ -63,7 +63,7 @@ def test_figures_are_those_of_the_definition():
     assert score.counts == ((pytest.approx(2 / math.log(2)), 5), (pytest.approx(3 / math.log(2)), 1))
     assert score_likelihood([None], ["a"], context="x").figures["bits_per_character"] == math.inf
     assert score_likelihood([-1000.0], ["a"], context="x").figures["word_perplexity"] == math.inf
-    with pytest.raises(ValueError, match="1 log-probabilities for 2 texts"):
+    with pytest.raises(ValueError, match="longer"):
         score_likelihood([-1.0], ["a", "b"], context="x")
     for logs, texts in (([-1.0], [" "]), ([], [])):
         with pytest.raises(DataError, match="have no word"):

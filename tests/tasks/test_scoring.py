@@ -117,6 +117,6 @@ def test_trees_beyond_the_bound_are_refused(score):
 def test_what_a_vocabulary_left_of_a_reference_is_named(score, task):
     gold = GOLD[task].replace("cats", "<unk>", 1)
     code, _, complaint = score(task, f"{GOLD[task]}\n{gold}\n{gold}\n", f"{GOLD[task]}\n" * 3)
-    assert code == 0 and "'<unk>' stands in reference 2 and such in 1 others" in complaint
+    assert code == 0 and "'<unk>' is in reference 2 and the like in 1 others" in complaint
     _, _, complaint = score(task, f"{GOLD[task]}\n{gold}\n", f"{GOLD[task]}\n" * 2)
-    assert "'<unk>' stands in reference 2: references should be what people wrote" in complaint
+    assert "'<unk>' is in reference 2: references should be what people wrote" in complaint

@@ -17,7 +17,7 @@ from seq2seq_suite.types import SPECIALS, UNKNOWN, DataError, Example
 if TYPE_CHECKING:
     from seq2seq_suite.tasks.detection.task import DetectionOptions
 
-_LIKELY = 0.5  # what is shown to a person
+_LIKELY = 0.5  # the least confidence of objects that are shown
 
 
 class Boxes(Target):
@@ -45,7 +45,7 @@ class Boxes(Target):
         self.labels = tuple(labels)
 
     def shape(self) -> BoxShape:
-        """An output for each bin and class, and what the strategy must know of them."""
+        """An output for each bin and class, and the options of the strategy."""
         options, count = self.options, len(self.labels)
         height, width, patch = (side / self.size * options.bins
                                 for side in (options.height, options.width, options.stride))
@@ -65,7 +65,7 @@ class Boxes(Target):
         return [*(len(SPECIALS) + value for value in bins), known]
 
     def symbols(self, reference: Objects) -> list[str]:
-        """Bins and classes by name, of boxes in the size that pictures are fitted into."""
+        """Bins and classes by name, for boxes in a picture of the model's size."""
         return [self.name(symbol) for box, label in zip(reference.boxes, reference.labels, strict=True)
                 for symbol in self.group(box, label)]
 
@@ -75,14 +75,14 @@ class Boxes(Target):
         return [symbol for place in order for symbol in self.group(reference.boxes[place], reference.labels[place])]
 
     def name(self, symbol: int) -> str:
-        """What an id says."""
+        """The symbol of an id."""
         number = symbol - len(SPECIALS)
         if number < 0:
             return SPECIALS[symbol]
         return str(number) if number < self.options.bins else (*self.labels, NOISE)[number - self.options.bins]
 
     def parse(self, symbols: Sequence[str], example: Example) -> Objects | None:
-        """The objects that symbols write, noise left out; None if they are no groups of five."""
+        """The objects of symbols, without noise; None if they are no groups of five."""
         if len(symbols) % GROUP:
             return None
         boxes, labels = [], []
@@ -115,7 +115,7 @@ class Boxes(Target):
         return json.dumps(row, ensure_ascii=False)
 
     def show(self, prediction: Objects | None) -> str:
-        """The objects that are more likely there than not, a line each."""
+        """The objects of probability above a half, one per line."""
         objects = likely(prediction)
         lines = [f"{label} {score:.0%} at {box[0]:.0f},{box[1]:.0f} to {box[2]:.0f},{box[3]:.0f}" for box, label, score
                  in zip(objects.boxes, objects.labels, objects.scores, strict=True)]
@@ -123,7 +123,7 @@ class Boxes(Target):
 
 
 def likely(prediction: Objects | None) -> Objects:
-    """The objects that are more likely there than not."""
+    """The objects of probability above a half."""
     objects = prediction or Objects()
     chosen = [place for place, score in enumerate(objects.scores) if score >= _LIKELY]
     return Objects(*(tuple(values[place] for place in chosen)

@@ -1,4 +1,4 @@
-"""Objects in pictures as rows and lines of JSON give them, read strictly: a wrong box is never taken for another."""
+"""Reads objects in pictures from rows and lines of JSON, strictly."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from seq2seq_suite.data.pictures import Objects
 from seq2seq_suite.files import parse_json
 from seq2seq_suite.types import DataError, shown
 
-NOISE = "noise"  # the class of what is no object, which no object may have
+NOISE = "noise"  # the class of no object, reserved
 _EXAMPLE = '{"boxes": [[x1, y1, x2, y2]], "labels": ["dog"], "scores": [0.9]}'
 
 
@@ -65,7 +65,7 @@ def read_objects(line: str, place: Mapping[str, Any]) -> Objects:
 
 
 def _numbers(values: Any, count: int) -> tuple[float, ...] | None:
-    """So many finite numbers; None for anything else, truth values among them.
+    """A list of `count` finite numbers; None for anything else, including truth values.
 
     >>> _numbers([1, 2.5], 2), _numbers([1, True], 2), _numbers("12", 2), _numbers([1, 10**400], 2)
     ((1.0, 2.5), None, None, None)

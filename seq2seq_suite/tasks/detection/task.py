@@ -1,4 +1,4 @@
-"""Detection as a sequence: a picture in, y1 x1 y2 x2 class of each object out, average precision as the metric."""
+"""Detection as a sequence: from a picture to y1 x1 y2 x2 class of each object, scored by average precision."""
 
 from __future__ import annotations
 
@@ -51,18 +51,18 @@ class DetectionOptions(TaskOptions):
          "strategy.scheduled_sampling"),
         "other than detection, whose outputs have detection.instances objects each, the likeliest"))
 
-    height: Pixels = 240  # every picture is fitted into these, in pixels
+    height: Pixels = 240  # of the model's input, in pixels; pictures are scaled to fit
     width: Pixels = 320
-    stride: Literal[4, 8, 16, 32] = 16  # pixels along each side of what becomes one vector
-    channels: Annotated[int, Field(ge=8, le=8000, multiple_of=8)] = 32  # first; doubled with each halving
+    stride: Literal[4, 8, 16, 32] = 16  # pixels along each side of a patch
+    channels: Annotated[int, Field(ge=8, le=8000, multiple_of=8)] = 32  # of the first convolution; doubled by each
     bins: Annotated[int, Field(ge=2, le=100_000)] = 200  # of coordinates, along the longer side
-    instances: Positive = 40  # objects written of each picture, noise included; a picture with more is a bad row
+    instances: Positive = 40  # objects predicted for each picture, noise included; a picture with more is a bad row
     smoothing: NotNegativeFloat = 1.0  # deviation of coordinates' soft targets, in bins; 0 for hard ones
-    order: Literal["random", "place"] = "random"  # in which objects are learned; place: from above, then from the left
+    order: Literal["random", "place"] = "random"  # of objects in the target; place: top to bottom, then left to right
     noise_weight: PositiveFloat = 1.0  # of noise's class in the loss
-    patch_loss: NotNegativeFloat = 0.0  # weight of naming what has its centre in an encoded patch
-    max_overlap: Share = 1.0  # of two boxes of a class, the surer is kept beyond this
-    flip: bool = True  # in training, sideways and upside down
+    patch_loss: NotNegativeFloat = 0.0  # weight of predicting the class of the object centred in a patch
+    max_overlap: Share = 1.0  # IoU for non-maximum suppression; 1: none
+    flip: bool = True  # in training, horizontally and vertically
     scales: tuple[Zoom, Zoom] = (1.0, 1.0)  # smallest and largest zoom in training
     colour: Fraction = 0.0  # change of brightness, contrast and saturation in training
 
@@ -90,7 +90,7 @@ class DetectionOptions(TaskOptions):
                              f"backbone.max_positions is {config.backbone.max_positions}")
 
     def patches(self) -> tuple[int, int]:
-        """Rows and columns of what the encoder reads."""
+        """Rows and columns of the encoder's positions."""
         return -(-self.height // self.stride), -(-self.width // self.stride)
 
     def source_positions(self, config: Any) -> int:
@@ -103,7 +103,7 @@ class DetectionOptions(TaskOptions):
 
 
 class Pictures(Source):
-    """Pictures fitted into one size."""
+    """Pictures scaled to one size."""
 
     def __init__(self, options: DetectionOptions):
         self.options = options
@@ -127,7 +127,7 @@ class Pictures(Source):
         return value.name
 
     def check(self, picture: Picture, place: Place) -> Picture:
-        """Refuse what cannot be seen."""
+        """Refuse pictures that cannot be read."""
         try:
             picture.pixels()
         except DataError as error:
@@ -136,7 +136,7 @@ class Pictures(Source):
         return picture
 
     def fitted(self, picture: Picture) -> tuple[np.ndarray, float]:
-        """(H,W,3) pixels and what they were scaled by."""
+        """(H,W,3) pixels and their scale."""
         return fit(picture.pixels(), self.options.height, self.options.width)
 
     def encode(self, value: Picture, place: Place) -> np.ndarray:
@@ -150,8 +150,8 @@ class Pictures(Source):
 class DetectionTask(Task):
     """Picture -> objects.
 
-    The source is the picture fitted into one size, the target five symbols for each object: four bins and a class.
-    Training pictures are changed anew in each epoch, their objects shuffled and followed by noise.
+The source is the scaled picture, the target five symbols for each object: four bins and a class.
+    Training pictures are augmented in each epoch, their objects shuffled and followed by noise.
     """
 
     name = "detection"
@@ -179,7 +179,7 @@ class DetectionTask(Task):
     # -- numbers ------------------------------------------------------------------------------------------------
 
     def encode(self, examples: Sequence[Example]) -> list[Encoded]:
-        """Pictures as they are, and their objects."""
+        """Pictures without augmentation, and their objects."""
         encoded = []
         for index, example in enumerate(examples):
             pixels, scale = self.source.fitted(example.source)
@@ -188,16 +188,16 @@ class DetectionTask(Task):
         return encoded
 
     def encode_epoch(self, examples: Sequence[Example], epoch: int) -> Drawn:
-        """Pictures changed, objects shuffled (or sorted) and followed by noise, as an epoch sees them.
+        """An epoch's augmented pictures, with objects shuffled (or sorted) and followed by noise.
 
-        Each is drawn when it is asked for: a whole epoch of pictures would take as much memory as the data.
+        Each is made on demand: a whole epoch of pictures would take as much memory as the data.
         """
         return Drawn(lambda index: self._draw(index, examples[index], Random(f"{self.seed}/{epoch}/{index}")),
                      source_lengths=[self.options.height] * len(examples),
                      target_lengths=[GROUP * self._groups(example) + 1 for example in examples])
 
     def _groups(self, example: Example) -> int:
-        """Groups of symbols that are learned of a picture, noise included."""
+        """Groups of symbols in a picture's target, noise included."""
         return max(self.options.instances, len(example.reference.boxes))
 
     def _draw(self, index: int, example: Example, random: Random) -> Encoded:
@@ -217,7 +217,7 @@ class DetectionTask(Task):
                        index=index, given=np.array([*given, True]), auxiliary=self._patch_labels(objects))
 
     def _patch_labels(self, objects: Objects) -> dict[str, np.ndarray]:
-        """(S,) the class of the object whose centre lies in each patch, the smallest of several; else noise."""
+        """(S,) the class of the object whose centre is in each patch, the smallest of several; else noise."""
         if not self.options.patch_loss:
             return {}
         rows, columns = self.options.patches()
@@ -230,7 +230,7 @@ class DetectionTask(Task):
         return {"patches": labels.reshape(-1)}
 
     def _noise_box(self, objects: Objects, random: Random) -> tuple[float, ...]:
-        """A box anywhere, or a true one shifted a little or far."""
+        """A random box, or a true one with a small or large shift."""
         height, width = self.options.height, self.options.width
         kind = random.randrange(3) if objects.boxes else 0
         if kind == 0:
@@ -249,7 +249,7 @@ class DetectionTask(Task):
             (width, height) * 2, strict=True))
 
     def read_hypothesis(self, hypothesis: Hypothesis, example: Example) -> Objects | None:
-        """A search's output in the pixels of the picture as it came."""
+        """A search's output in the original picture's pixels."""
         objects = self.target.predicted(hypothesis.symbols, example)
         if objects is None:
             return None
@@ -262,13 +262,13 @@ class DetectionTask(Task):
     # -- judging and showing ------------------------------------------------------------------------------------
 
     def score(self, predictions: Sequence[Objects | None], references: Sequence[Objects]) -> Score:
-        """COCO's average precision; classes that training has not are missed, and count."""
+        """COCO's average precision; classes that are not in training count as missed."""
         seen = {label for one in references for label in one.labels}
         known = self.target.labels
         return average_precision(predictions, references, labels=(*known, *sorted(seen - set(known))))
 
     def paint(self, example: Example, prediction: Objects | None, path: Path) -> None:
-        """Write the picture with the objects that are more likely there than not."""
+        """Draw the objects of probability above a half into the picture."""
         paint(example.source.pixels(), likely(prediction), path, labels=self.target.labels)
 
 

@@ -36,16 +36,16 @@ class LabelAutomaton:
         self.num_symbols, self.allow_empty = num_symbols, allow_empty
 
     def start(self, batch: Batch, limit: Tensor) -> LabelState:
-        """Nothing is written yet; specials count as used, since no output holds them."""
+        """No label yet; specials count as used, since no output has them."""
         used = torch.zeros(limit.size(0), self.num_symbols, dtype=torch.bool, device=limit.device)
         used[:, : len(SPECIALS)] = True
         return LabelState(used)
 
     def allowed(self, state: LabelState) -> Tensor:
-        """(N,V): labels not written yet, and END behind a label."""
+        """(N,V): labels not used yet, and END after a label."""
         allowed = ~state.used
         written = state.used[:, len(SPECIALS) :].any(1)
-        # Where there is no label to write, END is the only way out.
+        # If there is no label left, only END may follow.
         allowed[:, END] = written | self.allow_empty | (self.num_symbols == len(SPECIALS))
         return allowed
 

@@ -1,4 +1,4 @@
-"""Labels as users have them: lists of names or of numbers, or text with commas; and a set of labels on one line."""
+"""Labels in users' formats: lists of names or numbers, or text with commas; and sets of labels on one line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from seq2seq_suite.types import DataError, shown
 
 FILE = "labels.txt"
 INVALID = "(invalid)"
-_DIGITS = 10  # fewer have numbers of labels
+_DIGITS = 10  # most digits of a label's number
 
 
 def read_names(path: str, subset: str = "") -> tuple[str, ...]:
@@ -61,7 +61,7 @@ def read_labels(row: Row, names: tuple[str, ...], *, allow_empty: bool) -> tuple
                         remedy="remove the repetition")
     if not labels and not allow_empty:
         raise DataError("the text has no label", **place, expected="at least one label",
-                        remedy="set multilabel.allow_empty=true if texts without a label are meant")
+                        remedy="set multilabel.allow_empty=true if texts may have no label")
     return labels
 
 

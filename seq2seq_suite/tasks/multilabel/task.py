@@ -1,4 +1,4 @@
-"""Multi-label classification as a sequence: a text in, its labels one after another out."""
+"""Multi-label classification as a sequence: from a text to its labels, one after another."""
 
 from __future__ import annotations
 
@@ -60,26 +60,26 @@ class MultilabelOptions(TaskOptions):
         Use(("search.length_penalty", "search.rescorer"), "multilabel.head_mixture", "0.0",
             lambda share: share == 0.0, _left_to_right))
 
-    order: Literal["frequency", "given", "random", "free"] = "frequency"  # of labels in the target; random: drawn anew
-    # each time an example is seen; free: any order is right, a loss over the set of labels not yet written
-    encoding: Literal["words", "pieces"] = "words"  # pieces: of the text as it stands, as a language model reads it
-    pieces: Size = 4000  # of encoding `pieces`, at most; those of init_from where it is given
-    max_words: NotNegative = 0  # the network reads the first so many words of a longer text; 0 reads all
+    order: Literal["frequency", "given", "random", "free"] = "frequency"  # of labels in the target; random: in each
+    # epoch; free: any order is right, by a loss over the set of labels not yet predicted
+    encoding: Literal["words", "pieces"] = "words"  # pieces: subwords of the raw text, as a language model reads it
+    pieces: Size = 4000  # of encoding `pieces`, at most; init_from's, if given
+    max_words: NotNegative = 0  # most words that the network reads of a text, the first ones; 0: all
     lower_case: bool = True
     min_count: Positive = 2  # rarer words are <unknown>
-    characters: bool = False  # words are read by their letters too
+    characters: bool = False  # words are also read letter by letter
     max_characters: Positive = 20  # of a word: the first and last halves of a longer one are kept
     word_dropout: Fraction = 0.1  # chance of each word to be <unknown> in training
     allow_empty: bool = False  # texts without a label are examples, and outputs may be empty; otherwise bad rows
     head: Literal["none", "pooled", "label_wise"] = "none"  # classifier of each label on the encoder
     head_weight: PositiveFloat = 0.5  # of its binary cross-entropy in the loss
     head_mixture: NotNegativeFloat = 0.0  # mu: a set's score = log p(sequence) + mu * log p(head)
-    pointer: bool = False  # the decoder's logits see what label-wise attention found
+    pointer: bool = False  # the decoder's logits see the label-wise head's predictions
     decision: Literal["best", "marginals"] = "best"  # best: the likeliest set; marginals: every label whose
     # probability, summed over the sets in the beam and mixed with the head's by mu, exceeds the threshold
     threshold: Share = 0.5  # of `marginals`
-    tune_threshold: bool = True  # put the threshold where micro-F1 on the validation split is highest
-    prior_adjustment: NotNegativeFloat = 0.0  # of `marginals`: lambda * log prior off a label's log-odds
+    tune_threshold: bool = True  # choose the threshold of highest micro-F1 on the validation split
+    prior_adjustment: NotNegativeFloat = 0.0  # of `marginals`: subtracts lambda * log prior from a label's log-odds
 
     @model_validator(mode="after")
     def _parts_are_there(self) -> MultilabelOptions:
@@ -92,24 +92,24 @@ class MultilabelOptions(TaskOptions):
         return self
 
     def check(self, config: Any) -> None:
-        """Sets are weighed, and orders left open, from left to right alone."""
+        """Only the autoregressive strategy scores sets and has no fixed order."""
         kind = config.strategy.kind
         if config.in_parallel and (self.head, self.decision) != ("none", "best"):
-            raise ValueError(f"strategy.kind {kind} weighs no sets: set multilabel.head=none, "
+            raise ValueError(f"strategy.kind {kind} scores no sets: set multilabel.head=none, "
                              "multilabel.pointer=false, multilabel.head_mixture=0.0 and multilabel.decision=best")
         if config.in_parallel and self.order in ("random", "free"):
             raise ValueError(f"strategy.kind {kind} gives each label a place: multilabel.order {self.order} has none")
 
 
 class LabelSets(Symbols):
-    """Labels, each one symbol, in an order that is an option; that of a prediction means nothing."""
+    """Labels, each one symbol, in an order that is an option; that of a prediction has no meaning."""
 
     def __init__(self, options: MultilabelOptions):
         super().__init__("labels")
         self.options = options
 
     def symbols(self, reference: Labels) -> list[str]:
-        """The labels in the order that the decoder learns, by falling frequency unless it is the given one.
+        """The labels in the order that the decoder learns, by descending frequency or as given.
 
         For a random or a free order the strategy rearranges them as it trains.
         """
@@ -119,7 +119,7 @@ class LabelSets(Symbols):
         return sorted(reference, key=lambda label: (label not in self.vocabulary, number[label], label))
 
     def parse(self, symbols: Sequence[str], example: Example) -> Labels | None:
-        """The labels; None where one is repeated or no label, or where there is none though there must be."""
+        """The labels; None if one is repeated or unknown, or if there must be one but is none."""
         labels = tuple(symbols)
         if len(set(labels)) < len(labels) or set(labels) & set(SPECIALS):
             return None
@@ -158,7 +158,7 @@ class MultilabelTask(Task):
     """Text -> labels.
 
     The source is words between two sentinels, the target a sequence of labels; every label is one symbol. The order of
-    the target's labels is an option, that of a prediction means nothing.
+    the target's labels is an option, that of a prediction has no meaning.
 
     Source: sequence generation for multi-label classification: Yang et al. 2018 (SGM), labels by falling frequency.
     """
@@ -183,7 +183,7 @@ class MultilabelTask(Task):
     # -- data ---------------------------------------------------------------------------------------------------
 
     def read(self, split: str) -> list[Example]:
-        """The texts of a split with their labels; says how many are cut to `multilabel.max_words`.
+        """The texts of a split with their labels; prints how many are cut to `multilabel.max_words`.
 
         Raises:
             DataError: a file is missing, the split is empty, or more rows than `data.max_bad_rows` are broken.
@@ -217,11 +217,11 @@ class MultilabelTask(Task):
         return words
 
     def _seen(self, words: tuple[str, ...]) -> tuple[str, ...]:
-        """What the network reads of a text."""
+        """The part of a text that the network reads."""
         return words[: self.options.max_words] if self.options.max_words else words
 
     def from_text(self, text: str, *, origin: str = "") -> Example:
-        """A text as it is; its words are told apart here."""
+        """A text, to be split into words."""
         return Example(self._words(text, **place_of(origin)), None, origin)
 
     def read_references(self, path: Path) -> list[Labels | None]:
@@ -277,14 +277,14 @@ class MultilabelTask(Task):
         return self.options.decision == "marginals" and self.options.tune_threshold
 
     def tune(self, examples: Sequence[Example], decode: Callable[[Sequence[Example]], list[list[Hypothesis]]]) -> str:
-        """Settle what is decided on the validation split: the threshold of highest micro-F1.
+        """Tune the threshold for the highest micro-F1 on the validation split.
 
         Args:
             examples: of the validation split.
-            decode: gives the hypotheses of each.
+            decode: returns the hypotheses of each.
 
         Returns:
-            What was found, for the log; empty if there is nothing to tune.
+            A message for the log; empty if there is nothing to tune.
         """
         if not self._tunes():
             return ""

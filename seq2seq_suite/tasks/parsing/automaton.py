@@ -1,6 +1,6 @@
 """The parser's automaton: which symbols may come next, and what the decoder should look at.
 
-Whatever a model's figures are, outputs under this automaton are one tree over exactly the sentence's words, within
+Whatever the model predicts, outputs under this automaton are one tree over exactly the sentence's words, within
 the length limit. All rows are run at once; the stack is kept only as far as decisions need it: the open brackets
 with their labels and left edges, and the node that was finished last.
 
@@ -74,7 +74,7 @@ class ParserAutomaton:
         self.is_open = torch.zeros(num_symbols, dtype=torch.bool)
         self.is_open[opens] = True
         self.acts_as_open = self.is_open.clone()
-        self.acts_as_open[UNKNOWN] = True  # a label never seen in training opens a bracket too
+        self.acts_as_open[UNKNOWN] = True  # an unseen label opens a bracket, too
 
     def start(self, batch: Batch, limit: Tensor) -> ParserState:
         """Parsers before the first symbol; the source has a sentinel at each end."""
@@ -84,7 +84,7 @@ class ParserAutomaton:
         return ParserState(words, limit.clone(), zero, zero, zero, zero, zero, zero, stack, stack)
 
     def allowed(self, state: ParserState) -> Tensor:
-        """(N,V): the next symbols that keep one tree over exactly the words within reach."""
+        """(N,V): the next symbols from which one tree over exactly the words can be completed."""
         left = state.words - state.shifted
         open_ok, close_ok = self._top_down_moves(state, left) if self.top_down else self._in_order_moves(state, left)
         budget = state.remaining - 1
@@ -94,15 +94,15 @@ class ParserAutomaton:
         end_ok = (left == 0) & (state.depth == 0) & (state.last != NOTHING)
         allowed = open_ok.unsqueeze(1) & self.is_open.to(open_ok.device)
         if not self.top_down:
-            # With no word left only REDUCE can follow, and X over X alone is no tree we write.
+            # With no word left only REDUCE can follow, and X over X alone is not allowed.
             allowed &= ~self._same_as_top(state, allowed.size(1)) | (left > 0).unsqueeze(1)
         allowed[:, self.shift] = shift_ok
         allowed[:, self.close] = close_ok
-        allowed[:, END] = end_ok | ~allowed.any(1)  # a state of no meaning may end
+        allowed[:, END] = end_ok | ~allowed.any(1)  # an invalid state may end
         return allowed
 
     def advance(self, state: ParserState, symbols: Tensor) -> ParserState:
-        """Parsers after `symbols`; symbols that are not allowed leave a state of no meaning, but never fail."""
+        """Parsers after `symbols`; symbols that are not allowed lead to an invalid state, but do not fail."""
         shifts, closes = symbols == self.shift, symbols == self.close
         opens = self.acts_as_open.to(symbols.device)[symbols]
         shifted = torch.minimum(state.shifted + shifts, state.words)

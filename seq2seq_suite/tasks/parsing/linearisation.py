@@ -1,6 +1,6 @@
 """Trees as sequences of symbols, and back.
 
-Words are never written: each is one terminal symbol, so that the output vocabulary is a few dozen symbols and an
+Words are not predicted: each is one terminal symbol, so that the output vocabulary is a few dozen symbols and an
 output's words are always the sentence's.
 """
 
@@ -15,7 +15,7 @@ ROOT = "TOP"
 
 
 class Bracketing(ABC):
-    """What both ways of writing brackets share: words are one symbol, and a tree's root is left out over one node.
+    """What both bracket linearisations share: a word is one symbol, and a root over one node is left out.
 
     `top_down` says whether a bracket opens before or after its first child.
     """
@@ -25,11 +25,11 @@ class Bracketing(ABC):
     top_down: bool
 
     def takes_word(self, symbol: str) -> bool:
-        """Whether a symbol stands for a word."""
+        """Whether a symbol represents a word."""
         return symbol == self.shift
 
     def write(self, tree: Tree) -> list[str]:
-        """The symbols of a tree, its root node left out if it stands over one constituent."""
+        """The symbols of a tree, its root node left out if it has one child."""
         return list(self._write(without_root(tree)))
 
     def _write(self, tree: Tree | str) -> Iterator[str]:
@@ -158,7 +158,7 @@ def _leaves(words: Sequence[str], tags: Sequence[str]) -> list[Tree]:
 
 
 def without_root(tree: Tree) -> Tree:
-    """A tree without its root node, where that stands over one constituent."""
+    """A tree without its root node, if that has one child."""
     child = tree.children[0]
     if tree.label in ROOT_LABELS and len(tree.children) == 1 and isinstance(child, Tree):
         return child

@@ -1,4 +1,4 @@
-"""Constituency parsing: a sentence in, a linearised tree out, EVALB's F1 as the metric."""
+"""Constituency parsing: from a sentence to a linearised tree, scored by EVALB's F1."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from seq2seq_suite.types import END, SPECIALS, UNKNOWN, Constraint, DataError, E
 
 _TRACE_ROWS = 1024  # examples whose automata are run together
 TAG_WITHOUT_MODEL = "XX"
-_MIN_MOVE_COUNT = 5  # rarer ones teach little; GENIA's 425 others are 99.6 % of all
+_MIN_MOVE_COUNT = 5  # rarer ones hardly matter; GENIA's 425 others cover 99.6 %
 _START = "START"
 _LINEARISATIONS = {"in_order": InOrder, "brackets": Brackets, "tetra_tags": TetraTags}
 
@@ -40,13 +40,13 @@ class ParsingOptions(TaskOptions):
     """Options of the parsing task."""
 
     linearisation: Literal["in_order", "brackets", "tetra_tags"] = "in_order"  # tetra_tags: of known length, unguided
-    guide: bool = True  # the decoder's input holds the parser's state: focus words and open labels
-    characters: bool = True  # words are read by their letters too
+    guide: bool = True  # the decoder's input includes the parser's state: focus words and open labels
+    characters: bool = True  # words are also read letter by letter
     max_characters: Positive = 20  # of a word: the first and last halves of a longer one are kept
     min_count: Positive = 2  # rarer words are <unknown>, read by their letters
     unknown_rate: ShareOrNone = 0.5  # word dropped to <unknown> with rate * min(1, 2/count)
     tag_loss: NotNegativeFloat = 0.5  # weight of predicting part-of-speech tags from the encoder
-    move_loss: NotNegativeFloat = 0.5  # the same for what the parser does between a word and the next
+    move_loss: NotNegativeFloat = 0.5  # the same for the parser's moves after each word
     max_unary: Few = 3  # longest chain of nodes with one child
 
     target: ClassVar[str] = "trees"
@@ -63,14 +63,14 @@ class ParsingOptions(TaskOptions):
         return self
 
     def check(self, config: Any) -> None:
-        """Only a decoder that goes from left to right has a parser's state."""
+        """Only left-to-right decoding has a parser's state."""
         if self.guide and config.in_parallel:
-            raise ValueError(f"strategy.kind {config.strategy.kind} writes all symbols in parallel, so there is no "
+            raise ValueError(f"strategy.kind {config.strategy.kind} predicts all symbols in parallel, so there is no "
                              "parser's state to guide it: set parsing.guide=false")
 
 
 class Trees(Symbols):
-    """A linearised tree whose words are all one symbol; what the encoder learns of it besides."""
+    """A linearised tree whose words are one symbol, and the encoder's auxiliary labels."""
 
     def __init__(self, options: ParsingOptions):
         super().__init__()
@@ -81,7 +81,7 @@ class Trees(Symbols):
         self.label_weights = {kind: weight for kind, weight in weights.items() if weight}
 
     def fit(self, values: Sequence[Tree]) -> None:
-        """Symbols, tags, and what the parser does between two words."""
+        """Symbols, tags, and the parser's moves between words."""
         super().fit(values)
         self.tags = Vocabulary.build(Counter(tag for tree in values for tag in tree.tags()))
         self.moves = Vocabulary.build(Counter(move for tree in values for move in self._moves(tree)),
@@ -99,7 +99,7 @@ class Trees(Symbols):
         self.tags, self.moves = (Vocabulary.load(folder / f"{name}.json") for name in ("tags", "moves"))
 
     def shape(self) -> TargetShape:
-        """An output for each symbol, classifiers of tags and moves, and the guide that tells the parser's state."""
+        """An output for each symbol, classifiers of tags and moves, and the guide with the parser's state."""
         labels = {"tags": len(self.tags), "moves": len(self.moves)}
         taught = tuple((kind, labels[kind], weight) for kind, weight in self.label_weights.items())
         if not self.options.guide:
@@ -112,13 +112,13 @@ class Trees(Symbols):
         return self.linearisation.write(reference)
 
     def parse(self, symbols: Sequence[str], example: Example) -> Tree | None:
-        """The tree that symbols write over the example's words, with its gold tags where it has any."""
+        """The tree of symbols over the example's words, with its gold tags if it has any."""
         tags = example.reference.tags() if example.reference is not None else [TAG_WITHOUT_MODEL] * len(example.source)
         return self.linearisation.read(symbols, example.source, tags)
 
     def with_tags(self, hypothesis: Hypothesis, example: Example) -> Tree | None:
         """A search's output as a tree, the tags that the model predicts over its words."""
-        likeliest = self.tags.symbols[0]  # for the specials, which are never taught, but a new model may name
+        likeliest = self.tags.symbols[0]  # for specials, which only an untrained model predicts
         tags = [likeliest if tag in SPECIALS else tag for tag in self.tags.decode(hypothesis.details["tags"][1:-1])]
         return self.linearisation.read(self.decode(hypothesis.symbols), example.source, tags)
 
@@ -145,10 +145,10 @@ class Trees(Symbols):
         return {kind: np.array(columns[kind], dtype=np.int64) for kind in self.label_weights}
 
     def _moves(self, reference: Tree) -> list[str]:
-        """What the parser writes before the first word and after each word, the SHIFT that takes it included.
+        """The parser's symbols before the first word and after each word, including the word's SHIFT.
 
-        A student of these symbols alone must see the tree from the words: the encoder learns structure that the
-        decoder could otherwise guess from its own past, and greedy search can rely on.
+        Predicting them needs the tree's structure from the words alone: the encoder learns what the decoder could
+        otherwise guess from its own past, and greedy search can rely on it.
         """
         moves: list[list[str]] = [[_START]]
         for symbol in self.symbols(reference):

@@ -34,11 +34,11 @@ class TetraTags:
     """
 
     def takes_word(self, symbol: str) -> bool:
-        """Whether a symbol stands for a word."""
+        """Whether a symbol represents a word."""
         return symbol[:1] in (LEAF_LEFT, LEAF_RIGHT)
 
     def write(self, tree: Tree) -> list[str]:
-        """The tags of a tree, its root node left out if it stands over one constituent."""
+        """The tags of a tree, its root node left out if it has one child."""
         return list(self._write([without_root(tree)], "l"))
 
     def _write(self, nodes: Sequence[Tree | str], side: str) -> Iterator[str]:

@@ -60,7 +60,7 @@ def sentences_of(text: str) -> list[str]:
     return [sentence for sentence in _SENTENCE_END.split(text.strip()) if sentence]
 
 
-@lru_cache(maxsize=200_000)  # stories are told in few different sentences: each is kept once
+@lru_cache(maxsize=200_000)  # stories have few different sentences: each is kept once
 def words_of(text: str) -> tuple[str, ...]:
     """Words, numbers and single other signs.
 

@@ -33,10 +33,10 @@ class QAOptions(TaskOptions):
 
     encoding: Literal["tokens", "sentences", "pieces"] = "tokens"  # the source's positions are words with the distance
     # of their sentence, or whole sentences, or pieces of context and question, as a language model reads them
-    pieces: Size = 4000  # of encoding `pieces`, at most; those of init_from where it is given
+    pieces: Size = 4000  # of encoding `pieces`, at most; init_from's, if given
     lowercase: bool = False  # questions, contexts and answers are read and written in lower case
     min_count: Positive = 1  # rarer words are <unknown>
-    segments: Positive = 64  # distances from the question that are told apart, in sentences
+    segments: Positive = 64  # distances from the question that are distinguished, in sentences
     segment_jitter: Fraction = 0.0  # in training, chance of each distance that it and all beyond grow by one
     crop: Literal["refuse", "first", "last", "overlap"] = "refuse"  # contexts beyond data.max_length: a bad row, or
     # keep the first or the last sentences, or those that share most words with the question
@@ -63,7 +63,7 @@ class QAOptions(TaskOptions):
         return self.encoding != "sentences"
 
     def source_positions(self, config: Any) -> int:
-        """Sentences are told apart by their distance instead."""
+        """Sentences have their distance instead."""
         return 0 if self.encoding == "sentences" else super().source_positions(config)
 
 
@@ -272,7 +272,7 @@ class QuestionAnsweringTask(Task):
 
 
 def _holds(passage: Passage, gold: Gold) -> bool:
-    """Whether a right answer stands in the context word for word.
+    """Whether a right answer occurs in the context word for word.
 
     >>> _holds(Passage.of("Where?", "Tom sat. He left."), Gold(("sat there", "Sat . he")))
     True

@@ -23,7 +23,7 @@ class TagState:
 
 
 class OnePerWord:
-    """As many symbols as words; the source has a sentinel at each end. The decoder is told which word is next.
+    """As many symbols as words; the source has a sentinel at each end. The decoder sees which word is next.
 
     Args:
         num_symbols: V, the specials included.

@@ -32,7 +32,7 @@ class TaggingOptions(TaskOptions):
     words_column: str = "words"  # a list, or text with spaces; the words of `tree` where a row has that instead
     tags_column: str = "tags"  # the same; upos or xpos of CoNLL-U
     spans: bool = False  # tags such as B-PER, I-PER and O mark spans, whose F1 is the metric then
-    characters: bool = True  # words are read by their letters too
+    characters: bool = True  # words are also read letter by letter
     max_characters: Positive = 20  # of a word: the first and last halves of a longer one are kept
     min_count: Positive = 2  # rarer words are <unknown>, read by their letters
     unknown_rate: ShareOrNone = 0.5  # word dropped to <unknown> with rate * min(1, 2/count)
