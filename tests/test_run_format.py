@@ -12,6 +12,7 @@ import seq2seq_suite as s2s
 from seq2seq_suite import cli, config_file, run_format
 
 ROOT = Path(__file__).parents[1]
+FIXTURES = Path(__file__).parent / "fixtures"
 OLD, NEW = "older than 0.1.0, which can no longer be read", "written by a newer seq2seq_suite: format 2"
 
 
@@ -113,3 +114,17 @@ def test_the_version_is_the_same_everywhere(capsys):
     newest = re.search(r"^## (\d\S*) \(20\d\d-\d\d-\d\d\)$", (ROOT / "CHANGELOG.md").read_text(), re.M)[1]
     assert s2s.__version__ == cited == newest == capsys.readouterr().out.split()[-1]
     assert 'version = { attr = "seq2seq_suite.__version__" }' in (ROOT / "pyproject.toml").read_text()
+
+
+@pytest.mark.parametrize("version", [path.name for path in sorted(FIXTURES.glob("run-*"))])
+def test_a_run_of_an_earlier_release_predicts_and_scores_as_it_did(version, tmp_path):
+    old = s2s.load(shutil.copytree(FIXTURES / version, tmp_path / version))
+    wanted = json.loads((old.path / "expected.json").read_text())
+    found = old.predict(wanted["sentences"])
+    assert [one.text for one in found] == wanted["trees"]
+    assert [one.score for one in found] == pytest.approx(wanted["scores"], abs=1e-3)
+    assert old.evaluate("test", data=old.path / "data") == pytest.approx(wanted["figures"])
+
+
+def test_the_first_release_is_among_the_runs_that_are_kept():
+    assert (FIXTURES / "run-0.1.0" / "checkpoints" / "best" / "model.safetensors").stat().st_size < 150_000
