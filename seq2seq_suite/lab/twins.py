@@ -12,6 +12,7 @@ from torch import Tensor
 from seq2seq_suite.lab import wire
 from seq2seq_suite.lab.assignment import Assignment, Failed, Fault, load
 from seq2seq_suite.lab.checking import InProcess, Verdict, judge
+from seq2seq_suite.lab.probes import Probe
 
 TOLERANCE = 1e-4
 
@@ -49,6 +50,8 @@ def same(one: Any, other: Any) -> bool:
     """
     if isinstance(one, wire.Kept) or isinstance(other, wire.Kept):
         return True  # of a class of the student's: what it does is seen elsewhere
+    if isinstance(one, Probe) or isinstance(other, Probe):
+        return True  # the law's own, handed back as it was
     if isinstance(one, Failed) or isinstance(other, Failed):
         return isinstance(one, Failed) and isinstance(other, Failed) and (one.error, one.text) == (
             other.error, other.text)
