@@ -7,8 +7,8 @@ M context symbols. Masks are bool and True means real or visible, everywhere.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
 if TYPE_CHECKING:  # torch and numpy stay out of the command line's import time
     import numpy as np
@@ -166,8 +166,27 @@ class Batch:
         return Batch(*tensors, self.task, self.indices, auxiliary)
 
 
+class PerRow:
+    """A dataclass of what each of N rows has: tensors (N,...), others of this kind, and tuples of them.
+
+    What is none of these is the same for all rows.
+    """
+
+    def select(self, rows: Tensor) -> Self:
+        """The given rows, (N',) int64, in that order; rows may repeat."""
+        return type(self)(*(_rows_of(getattr(self, one.name), rows) for one in fields(self)))
+
+
+def _rows_of(value: Any, rows: Tensor) -> Any:
+    if isinstance(value, tuple):
+        return tuple(_rows_of(one, rows) for one in value)
+    if hasattr(value, "index_select"):
+        return value.index_select(0, rows)
+    return value.select(rows) if hasattr(value, "select") else value
+
+
 @dataclass(frozen=True)
-class States:
+class States(PerRow):
     """What every front-end and every encoder returns: values (B,S',D) and mask (B,S').
 
     `symbols` (B,S') are the target symbols at the positions, where outputs may be copied from there; or None.
@@ -176,11 +195,6 @@ class States:
     values: Tensor
     mask: Tensor
     symbols: Tensor | None = None
-
-    def select(self, rows: Tensor) -> States:
-        """The given rows, (B',) int64."""
-        return States(*(None if tensor is None else tensor.index_select(0, rows)
-                        for tensor in (self.values, self.mask, self.symbols)))
 
 
 @dataclass(frozen=True)

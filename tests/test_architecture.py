@@ -44,10 +44,10 @@ FOR_TYPES_ONLY = {"model": {"config_backbone"}, "config_uses": {"config"}, "task
 STUDENTS_PATH = ("model/attention.py", "model/layers.py", "model/encoder.py", "model/decoder.py", "model/seq2seq.py",
                  "strategies/autoregressive.py", "strategies/search.py", "strategies/beam.py",
                  "strategies/parallel.py", "strategies/length_head.py")
-STUDENTS_LINES = 1285
+STUDENTS_LINES = 1240
 OPEN_TO_ALL = {"types", "shapes", "trees", "files", "run_format", "user_code", "lazy"}
-MOST_LINES = 405
-MOST_CODE = 10_792  # lines of the whole package without miniworld and the lab: may fall, not rise
+MOST_LINES = 350
+MOST_CODE = 10_772  # lines of the whole package without miniworld and the lab: may fall, not rise
 MOST_CODE_OF_LAB = 6_500  # solutions, laws and faults counted
 
 

@@ -14,6 +14,7 @@ from torch.nn import functional
 
 from seq2seq_suite import kernels
 from seq2seq_suite.model.positions import RelativePositions
+from seq2seq_suite.types import PerRow
 
 
 def attention(query_BHTE: Tensor, key_BHSE: Tensor, value_BHSE: Tensor, visible_BHTS: Tensor | None = None,
@@ -46,7 +47,7 @@ def weighted_mean(scores_BHTS: Tensor, value_BHSE: Tensor, visible_BHTS: Tensor 
 
 
 @dataclass(frozen=True)
-class KeysValues:
+class KeysValues(PerRow):
     """Keys and values (B,H,S,E)."""
 
     keys: Tensor
@@ -65,10 +66,6 @@ class KeysValues:
     def append(self, keys_BHTE: Tensor, values_BHTE: Tensor) -> KeysValues:
         """With further positions appended; to continue one past in two ways, `select` from it first."""
         return KeysValues(torch.cat((self.keys, keys_BHTE), 2), torch.cat((self.values, values_BHTE), 2))
-
-    def select(self, rows: Tensor) -> KeysValues:
-        """The given rows, (B',) int64, in that order."""
-        return KeysValues(self.keys.index_select(0, rows), self.values.index_select(0, rows))
 
 
 class MultiHeadAttention(nn.Module):

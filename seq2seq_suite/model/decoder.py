@@ -11,25 +11,20 @@ from seq2seq_suite.model.attention import KeysValues
 from seq2seq_suite.model.layers import LayerShape, TransformerLayer
 from seq2seq_suite.model.norms import build_norm
 from seq2seq_suite.model.positions import RelativePositions
-from seq2seq_suite.types import States
+from seq2seq_suite.types import PerRow, States
 
 
 @dataclass(frozen=True)
-class CrossKeysValues:
+class CrossKeysValues(PerRow):
     """The encoder's output as keys and values for each decoder layer, computed once."""
 
     layers: tuple[KeysValues, ...]
     visible: Tensor  # (B,1,S)
 
-    def select(self, sentences: Tensor) -> CrossKeysValues:
-        """The given sentences, (B',) int64."""
-        return CrossKeysValues(tuple(layer.select(sentences) for layer in self.layers),
-                               self.visible.index_select(0, sentences))
-
 
 @dataclass(frozen=True)
-class Cache:
-    """Keys and values of the positions decoded so far, one for each layer."""
+class Cache(PerRow):
+    """Keys and values of the positions decoded so far, one for each layer; beam search reorders them by `select`."""
 
     layers: tuple[KeysValues, ...]
 
@@ -37,10 +32,6 @@ class Cache:
     def length(self) -> int:
         """Positions decoded so far."""
         return self.layers[0].length if self.layers else 0
-
-    def select(self, rows: Tensor) -> Cache:
-        """The given rows, (N',) int64; a beam search reorders its past with it."""
-        return Cache(tuple(layer.select(rows) for layer in self.layers))
 
 
 class TransformerDecoder(nn.Module):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -18,6 +18,9 @@ class PrefixStates(States):
     """The decoder's states of the source, with keys and values; `select` leaves the latter to the cache."""
 
     past: Cache | None = None
+
+    def select(self, rows: Tensor) -> PrefixStates:
+        return States.select(replace(self, past=None), rows)
 
 
 class PrefixSeq2Seq(Seq2Seq):

@@ -17,11 +17,11 @@ from seq2seq_suite.model.layers import causal
 from seq2seq_suite.model.output import LogitTerm, OutputLayer
 from seq2seq_suite.model.pointer import Pointer, smoothed_cross_entropy
 from seq2seq_suite.model.variants.factorised import FactorisedEmbedding
-from seq2seq_suite.types import Batch, States
+from seq2seq_suite.types import Batch, PerRow, States
 
 
 @dataclass(frozen=True)
-class Memory:
+class Memory(PerRow):
     """What decoding needs of a batch of sources, computed once."""
 
     cross: CrossKeysValues | None
@@ -29,13 +29,6 @@ class Memory:
     states: States
     added: LogitTerm | None = None  # by the strategy
     output: Callable[[Tensor], Tensor] | None = None  # the output layer, prepared for many steps
-
-    def select(self, sentences: Tensor) -> Memory:
-        """The given sentences, (B',) int64."""
-        added = self.added.select(sentences) if self.added is not None else None
-        guide = self.guide.index_select(0, sentences) if self.guide is not None else None
-        cross = self.cross.select(sentences) if self.cross is not None else None
-        return Memory(cross, guide, self.states.select(sentences), added, self.output)
 
 
 class Seq2Seq(nn.Module):

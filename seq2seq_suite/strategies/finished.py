@@ -8,11 +8,11 @@ import torch
 from torch import Tensor
 
 from seq2seq_suite.strategies.search import NEVER
-from seq2seq_suite.types import END, Hypothesis
+from seq2seq_suite.types import END, Hypothesis, PerRow
 
 
 @dataclass(frozen=True)
-class Finished:
+class Finished(PerRow):
     """The best complete outputs of each sentence: scores (B,k), symbols (B,k,L), lengths (B,k), uncut (B,k)."""
 
     scores: Tensor
@@ -38,10 +38,6 @@ class Finished:
         flags = torch.cat((self.complete, complete), 1)
         return Finished(best, symbols.gather(1, place.unsqueeze(2).expand(-1, -1, symbols.size(2))),
                          lengths.gather(1, place), flags.gather(1, place))
-
-    def select(self, sentences: Tensor) -> Finished:
-        return Finished(self.scores[sentences], self.symbols[sentences], self.lengths[sentences],
-                         self.complete[sentences])
 
     def hypotheses(self, sentence: int, count: int) -> list[Hypothesis]:
         """The best of one sentence."""

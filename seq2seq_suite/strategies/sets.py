@@ -15,14 +15,14 @@ from seq2seq_suite.shapes import SetShape
 from seq2seq_suite.strategies.autoregressive import Autoregressive, AutoregressiveOptions, shift_right
 from seq2seq_suite.strategies.auxiliary import Auxiliaries
 from seq2seq_suite.strategies.search import SearchOptions
-from seq2seq_suite.types import BEGIN, END, PAD, SPECIALS, UNKNOWN, Batch, Constraint, Hypothesis, Loss, States
+from seq2seq_suite.types import BEGIN, END, PAD, SPECIALS, UNKNOWN, Batch, Constraint, Hypothesis, Loss, PerRow, States
 
 _RARE = -4.0  # the bias of a fresh head: most labels do not hold
 _EXTRA_STEPS = 1  # of a rollout beyond each target's length, to be seen after a mistake
 
 
 @dataclass(frozen=True)
-class LabelView:
+class LabelView(PerRow):
     """What the head found in B sources: logits (B,V), and with label-wise attention vectors (B,V,D)."""
 
     logits: Tensor
@@ -89,7 +89,7 @@ class LabelHead(nn.Module):
 
 
 @dataclass(frozen=True)
-class LabelPointing:
+class LabelPointing(PerRow):
     """What the decoder's logits gain from what a head has found in B sources."""
 
     head: LabelHead
@@ -101,11 +101,6 @@ class LabelPointing:
         vectors, logits = (part.repeat_interleave(beams, 0) for part in (self.view.vectors, self.view.logits))
         added = torch.matmul(self.head.project(hidden), vectors.transpose(1, 2)) * self.head.scale
         return added + self.head.gain * logits.unsqueeze(1)
-
-    def select(self, sentences: Tensor) -> LabelPointing:
-        """That of the given sentences, (B',) int64."""
-        return replace(self, view=LabelView(self.view.logits.index_select(0, sentences),
-                                            self.view.vectors.index_select(0, sentences)))
 
 
 class Sets(Autoregressive):

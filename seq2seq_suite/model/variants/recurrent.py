@@ -18,7 +18,7 @@ from seq2seq_suite.model.dropout import Dropout
 from seq2seq_suite.model.layers import LayerShape
 from seq2seq_suite.model.norms import build_norm
 from seq2seq_suite.model.variants.additive import additive_attention
-from seq2seq_suite.types import States
+from seq2seq_suite.types import PerRow, States
 
 
 class RecurrentEncoder(nn.Module):
@@ -58,16 +58,12 @@ class RecurrentEncoder(nn.Module):
 
 
 @dataclass(frozen=True)
-class CellStates:
+class CellStates(PerRow):
     """Hidden states and cells (N,layers,D) after `length` symbols."""
 
     hidden: Tensor
     cells: Tensor
     length: int = 0
-
-    def select(self, rows: Tensor) -> CellStates:
-        """The given rows, (N',) int64, in that order."""
-        return CellStates(self.hidden.index_select(0, rows), self.cells.index_select(0, rows), self.length)
 
 
 class RecurrentDecoder(nn.Module):

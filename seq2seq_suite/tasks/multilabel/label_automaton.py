@@ -7,18 +7,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from seq2seq_suite.types import END, SPECIALS, Batch
+from seq2seq_suite.types import END, SPECIALS, Batch, PerRow
 
 
 @dataclass(frozen=True)
-class LabelState:
+class LabelState(PerRow):
     """N partial label sequences: which symbols were written, (N,V) bool."""
 
     used: Tensor
-
-    def select(self, rows: Tensor) -> LabelState:
-        """The given rows, in that order."""
-        return LabelState(self.used.index_select(0, rows))
 
 
 class LabelAutomaton:

@@ -9,19 +9,19 @@ Source positions: 0 is the sentinel before the sentence, i the i-th word (from 1
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from seq2seq_suite.types import END, UNKNOWN, Batch
+from seq2seq_suite.types import END, UNKNOWN, Batch, PerRow
 
 NOTHING, SHIFTED, OPENED, CLOSED = range(4)
 MAX_DEPTH = 64
 
 
 @dataclass(frozen=True)
-class ParserState:
+class ParserState(PerRow):
     """N parsers.
 
     Args:
@@ -48,10 +48,6 @@ class ParserState:
     top_left: Tensor
     open_symbols: Tensor
     open_left: Tensor
-
-    def select(self, rows: Tensor) -> ParserState:
-        """The given rows, in that order."""
-        return ParserState(*(getattr(self, field.name).index_select(0, rows) for field in fields(self)))
 
 
 class ParserAutomaton:

@@ -9,13 +9,13 @@ import torch
 from torch import Tensor
 
 from seq2seq_suite.tasks.parsing.tetra_tags import KINDS
-from seq2seq_suite.types import END, SPECIALS, Batch
+from seq2seq_suite.types import END, SPECIALS, Batch, PerRow
 
 _NEVER = float("-inf")
 
 
 @dataclass(frozen=True)
-class TetraState:
+class TetraState(PerRow):
     """N sentences.
 
     Args:
@@ -29,10 +29,6 @@ class TetraState:
     taken: Tensor
     depth: Tensor
     inner: Tensor
-
-    def select(self, rows: Tensor) -> TetraState:
-        """The given rows, in that order."""
-        return TetraState(*(part.index_select(0, rows) for part in (self.words, self.taken, self.depth, self.inner)))
 
 
 class TetraAutomaton:

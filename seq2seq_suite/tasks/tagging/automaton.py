@@ -7,19 +7,15 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from seq2seq_suite.types import END, SPECIALS, Batch
+from seq2seq_suite.types import END, SPECIALS, Batch, PerRow
 
 
 @dataclass(frozen=True)
-class TagState:
+class TagState(PerRow):
     """N sentences: how many words each has, and how many of them have their tag, (N,) int64."""
 
     words: Tensor
     tagged: Tensor
-
-    def select(self, rows: Tensor) -> TagState:
-        """The given rows, in that order."""
-        return TagState(self.words.index_select(0, rows), self.tagged.index_select(0, rows))
 
 
 class OnePerWord:
