@@ -1,1 +1,1 @@
-"""Speed measured beside other toolkits; run as `python -m benchmarks.training_speed`."""
+"""Speed compared with other toolkits, baselines and studies; run as `python -m benchmarks.training_speed`."""

@@ -1,11 +1,11 @@
-"""What decoding all at once buys and costs: quality beside latency and throughput, for runs of one task.
+"""Quality, latency and throughput of parallel decoding, for runs of one task.
 
     python -m benchmarks.at_vs_nat runs/at:search.beam_size=5 greedy=runs/at:search.beam_size=1 runs/ctc runs/dag \\
         --output nat.md --plot nat.png
 
-A run is a directory, a name for it before an equals sign if wanted, then changes to its search after colons. Times go
-from text to text, encoder, search over lengths and rewriting included, the device's queue emptied; runs take turns, and
-figures are medians over rounds. Speed-ups are against the first run.
+A run is a directory, optionally with NAME= before it and changes to its search after colons. Times are from text to
+text, including the encoder, the search over lengths and rescoring, after synchronising the device; runs take turns, and
+results are medians over rounds. Speed-ups are relative to the first run.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ LARGEST = 512  # sentences in a batch at most
 
 @dataclass
 class Contestant:
-    """A run with its search, and what was measured of it."""
+    """A run with its search, and its measurements."""
 
     name: str
     kind: str
@@ -107,7 +107,7 @@ def throughput(one: Contestant, size: int, sentences: int) -> float:
 
 
 def measure(contestants: Sequence[Contestant], *, rounds: int, sentences: int) -> None:
-    """Latency and throughput, the contestants taking turns."""
+    """Latency and throughput; runs take turns."""
     for one in contestants:
         one.latencies, one.throughput = [], []
         decode(one.predictor, one.examples[:2])
@@ -173,7 +173,7 @@ def main(given: Sequence[str] | None = None) -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runs", nargs="+", metavar="[NAME=]RUN[:KEY=VALUE]",
-                        help="the first is what others are faster than")
+                        help="speed-ups are relative to the first")
     parser.add_argument("--split", default="test")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--sentences", type=int, default=100, help="timed one by one; four times as many in batches")

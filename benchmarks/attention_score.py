@@ -1,9 +1,9 @@
-"""What additive attention costs beside the scaled dot product: tokens per second and peak memory of one layer.
+"""The cost of additive attention compared with the scaled dot product: tokens per second and peak memory of one layer.
 
     python -m benchmarks.attention_score --lengths 32 128 512 --threads 2 --output benchmarks/results/attention.md
 
 Self-attention of the suite's own layer with its four projections, everything visible, no dropout, float32. Each score
-and length lives in a process of its own, whose peak is the growth of its resident memory (on CUDA, of what is
+and length has its own process, whose peak is the growth of its resident memory (on CUDA, of what is
 allocated) over the first forward and backward pass.
 """
 
@@ -96,7 +96,7 @@ def _wait(device: str) -> None:
 
 
 def _memory(device: str) -> int:
-    """The most bytes held so far."""
+    """The peak memory so far, in bytes."""
     if device == "cuda":
         import torch
 
@@ -106,7 +106,7 @@ def _memory(device: str) -> int:
 
 
 def _rate(run: Callable[[], None], tokens: int, seconds: float) -> float:
-    """Tokens per second of as many runs as fit into the time, one at least."""
+    """Tokens per second of as many runs as fit into the time, at least one."""
     runs, start = 0, time.perf_counter()
     while not runs or time.perf_counter() - start < seconds:
         run()

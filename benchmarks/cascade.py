@@ -1,11 +1,11 @@
-"""Speech translation in two steps, as the baseline of doing it in one: a recogniser writes, a translator reads that.
+"""A cascade as the baseline of direct speech translation: a recogniser, then a translator.
 
     python -m benchmarks.cascade texts tasks/speech_translation.yaml --output texts
     python -m seq2seq_suite run tasks/translation-zh.yaml data.path=texts data.test_splits=[test] --output runs/written
     python -m benchmarks.cascade translate runs/asr runs/written --like runs/speech_translation --output runs/cascade
     python -m seq2seq_suite compare runs/speech_translation runs/cascade
 
-`texts` writes what is said and its translation, a row {src, tgt} for each recording, for the translator to learn from.
+`texts` writes the transcript and translation of each recording as a row {src, tgt}, to train the translator.
 `translate` decodes the test splits of the run given by `--like` and leaves a directory that `compare` reads.
 """
 
@@ -42,13 +42,13 @@ def write_texts(yaml: Path, overrides: Sequence[str], folder: Path) -> None:
 
 
 def translate(hearing: LoadedRun, writing: LoadedRun, direct: LoadedRun, directory: RunDirectory) -> dict[str, Any]:
-    """Decode the direct run's test splits in two steps; returns the summary that is written."""
+    """Decode the direct run's test splits by the cascade; returns the summary that is written."""
     task, scores, failed, begun = direct.task, {}, {}, time.monotonic()
     for split in direct.config.data.test_splits:
         examples = task.read(split)
         sounds = [replace(example, reference=None) for example in examples]
         heard = [best[0][0] if best else "" for best in hearing.predict(sounds)]
-        # A recogniser may write nothing, which is nothing to translate.
+        # An empty transcript is not translated.
         texts = [writing.task.from_text(text or ".", origin=example.origin)
                  for text, example in zip(heard, examples, strict=True)]
         hypotheses = writing.predictor.hypotheses(writing.task.encode(texts))
@@ -92,7 +92,7 @@ def parse(given: Sequence[str] | None) -> argparse.Namespace:
 
 
 def main(given: Sequence[str] | None = None) -> None:
-    """Do what the command line says."""
+    """Run the command line."""
     arguments = parse(given)
     try:
         if arguments.verb == "texts":

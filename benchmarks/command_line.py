@@ -1,4 +1,4 @@
-"""What the speed benchmarks' command lines have in common."""
+"""The common part of the speed benchmarks' command lines."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ def measuring_options(description: str | None, *, seconds: float) -> argparse.Ar
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--output", type=Path, help="Markdown file")
     parser.add_argument("--append", action="store_true", help="add to the file instead of replacing it")
-    parser.add_argument("--smoke", action="store_true", help="the suite alone on a few made-up data, seconds of work")
+    parser.add_argument("--smoke", action="store_true", help="only the suite, on a little synthetic data, in seconds")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     return parser
 
 
 def common_options(description: str | None, systems: Mapping[str, str], *, seconds: float) -> argparse.ArgumentParser:
-    """A parser with the options of the speed benchmarks that put systems side by side on a corpus."""
+    """A parser with the options of the speed benchmarks that compare systems on a corpus."""
     parser = measuring_options(description, seconds=seconds)
-    parser.add_argument("--data", help="folder with train and test of rows {src, tgt}; made-up pairs without it")
+    parser.add_argument("--data", help="folder with train and test of rows {src, tgt}; by default synthetic pairs")
     parser.add_argument("--cache", type=Path, default=Path(tempfile.gettempdir()) / "seq2seq_suite-benchmarks",
-                        help="where learned pieces and weights are kept")
+                        help="folder for learned pieces and weights")
     parser.add_argument("--systems", nargs="+", choices=systems, default=list(systems))
     return parser
 
 
 def chosen_systems(arguments: argparse.Namespace, names: Mapping[str, str], needs: Mapping[str, str]) -> list[str]:
-    """The systems asked for whose package is installed, the suite first; says which are left out."""
+    """The requested systems whose package is installed, the suite first; prints which are skipped."""
     if arguments.smoke:
         return [SUITE]
     others = [system for system in arguments.systems if system != SUITE]
@@ -51,14 +51,14 @@ def chosen_systems(arguments: argparse.Namespace, names: Mapping[str, str], need
 
 
 def chosen_corpus(arguments: argparse.Namespace) -> Corpus:
-    """The data set named, or made-up pairs."""
+    """The named data set, or synthetic pairs."""
     if arguments.smoke:
         return synthetic(arguments.seed, train=300, test=10)
     return from_folder(arguments.data, arguments.cache) if arguments.data else synthetic(arguments.seed)
 
 
 def publish(report: list[str], arguments: argparse.Namespace) -> None:
-    """Print the report, and write it where `--output` says."""
+    """Print the report, and write it to `--output`."""
     text = "\n".join(report) + "\n"
     print(text, end="")
     if arguments.output:

@@ -1,4 +1,4 @@
-"""What the speed benchmarks translate: a data set of yours cut into pieces, or made-up numbers of the same lengths."""
+"""The data of the speed benchmarks: a data set split into pieces, or synthetic pairs of similar lengths."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Corpus:
     pieces: list[str]
 
     def encoded(self, pairs: Sequence[tuple[list[int], list[int]]]) -> list[Encoded]:
-        """The pairs as the suite's batching wants them."""
+        """The pairs in the form that the suite's batching needs."""
         import numpy as np
 
         from seq2seq_suite.types import Encoded
@@ -52,7 +52,7 @@ class Corpus:
 
 
 def synthetic(seed: int, *, train: int = 29_000, test: int = 1_000) -> Corpus:
-    """Made-up pairs with the lengths of Multi30k English-German in 8,000 joint pieces and frequencies after Zipf.
+    """Synthetic pairs with the lengths of Multi30k English-German in 8,000 joint pieces and frequencies after Zipf.
 
     A target repeats its source in reverse order, shifted by half the vocabulary, so that there is something to
     learn. Lengths are log-normal: source mean 14.2, deviation 4.7; the target has 1.03 of them, deviation 2.7.

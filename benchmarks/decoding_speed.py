@@ -2,14 +2,14 @@
 
     python -m benchmarks.decoding_speed --data path/to/multi30k --threads 2 --output benchmarks/results/decoding.md
 
-The suite trains a model for a while; the others get its weights, converted, so that all compute the same function
-and write outputs of like length. The share of greedy outputs equal to the suite's is in the table. Greedy and beam
+The suite trains a model for a while; the others get its converted weights, so that all compute the same function and
+outputs have similar lengths. The share of greedy outputs equal to the suite's is in the table. Greedy and beam
 search run over 1,000 sentences sorted by length, 64 at a time, and over 100 sentences one at a time; outputs end at 64
-symbols. Every system is also timed as its own users run it fastest: CTranslate2 with all sentences in hand, a worker
-on each thread, and in int8; Hugging Face with its static cache.
+symbols. Every system is also timed in its fastest mode: CTranslate2 with all sentences together, a worker per
+thread, and in int8; Hugging Face with its static cache.
 
 In each round each system is measured in a new process, alone on the machine, in which no other library has threads
-(`benchmarks.rounds` says why); the table names the libraries that the process had loaded.
+(`benchmarks.rounds` explains why); the table names the libraries that the process had loaded.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from benchmarks.systems import SHAPES, DecodingSystem
 
 NAMES = {"suite": "seq2seq_suite", "marian": "Hugging Face generate (Marian)",
          "marian-static": "the same, static cache", "ctranslate": "CTranslate2 float32",
-         "ctranslate-int8": "CTranslate2 int8", "ctranslate-bulk": "CTranslate2 float32, all sentences at once",
-         "ctranslate-bulk-int8": "CTranslate2 int8, all sentences at once"}
+         "ctranslate-int8": "CTranslate2 int8", "ctranslate-bulk": "CTranslate2 float32, all sentences together",
+         "ctranslate-bulk-int8": "CTranslate2 int8, all sentences together"}
 OPTIONS: dict[str, dict[str, Any]] = {
     "marian-static": {"cache": "static"}, "ctranslate-int8": {"compute_type": "int8"}, "ctranslate-bulk": {"bulk": 16},
     "ctranslate-bulk-int8": {"bulk": 16, "compute_type": "int8"}}
@@ -98,7 +98,7 @@ def _weights(arguments: argparse.Namespace, corpus: Corpus, corpus_file: Path) -
 
 
 def work(task: dict[str, Any]) -> None:
-    """The measuring process, and those that make the weights ready before."""
+    """The measuring process, and those that convert the weights before."""
     corpus, weights, shape = Corpus.load(Path(task["corpus"])), Path(task["weights"]), SHAPES[task["size"]]
     name = task["system"]
     if name in ("train", "convert"):
@@ -143,7 +143,7 @@ def parse() -> argparse.Namespace:
     parser = common_options(__doc__, NAMES, seconds=4.0)
     parser.add_argument("--size", choices=SHAPES, default="tiny")
     parser.add_argument("--sentences", type=int, default=1000, help="in batches; a tenth of them one at a time")
-    parser.add_argument("--train-seconds", type=float, default=200.0, help="0 for one update, whose outputs run long")
+    parser.add_argument("--train-seconds", type=float, default=200.0, help="0 for one update (outputs are long)")
     arguments = parser.parse_args()
     if arguments.smoke:
         arguments.rounds, arguments.seconds, arguments.train_seconds, arguments.sentences = 1, 0.0, 0.0, 10
@@ -162,7 +162,7 @@ def main() -> None:
                                            for size, beam in CASES), "libraries", "rounds"]
     publish([f"# Decoding speed: {corpus.name}, {arguments.size}, float32", "",
              *provenance(arguments.seed, arguments.threads), "", *markdown_table(header, rows), "",
-             "Sentences per second; in brackets the suite's rate by this one. Weights: the suite's after "
+             "Sentences per second; in brackets, the suite's rate by it. Weights: the suite's after "
              f"{arguments.train_seconds:g} seconds of training."], arguments)
 
 

@@ -1,11 +1,11 @@
-"""Detectors that anything learned as a sequence should beat: the average boxes, and a dense detector on the same stem.
+"""Baselines of detection as a sequence: the average boxes, and a dense detector on the same stem.
 
     python -m benchmarks.detection_baselines tasks/detection-nat.yaml
     python -m benchmarks.detection_baselines tasks/detection-bccd.yaml data.path=path/to/bccd
 
-Both take data, sizes, batches, optimiser and time from the YAML. The dense detector says at each patch whether an
-object's centre lies there, of which class, and where its sides are (FCOS on one scale, with the encoder left out);
-boxes that overlap a surer one of their class are left out.
+Both take data, sizes, batches, optimiser and time from the YAML. The dense detector predicts for each patch whether
+an object's centre is there, its class, and its sides (FCOS on one scale, without the encoder), followed by non-maximum
+suppression.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def train_dense(task: DetectionTask, examples: Sequence[Example], *, width: int,
         for example in rng.sample(list(examples), count):
             pixels, scale = fit(example.source.pixels(), options.height, options.width)
             pixels, seen = change(pixels, scaled(example.reference, scale), rng)
-            pictures.append(torch.from_numpy(np.array(pixels)))  # a copy: what is drawn is not to be written to
+            pictures.append(torch.from_numpy(np.array(pixels)))  # a copy, because the array is read-only
             objects.append(seen)
         logits, distances = model(torch.stack(pictures))
         label, distance, weight = targets(task, objects, rows, columns)
@@ -121,7 +121,7 @@ def train_dense(task: DetectionTask, examples: Sequence[Example], *, width: int,
 
 @torch.inference_mode()
 def detect(task: DetectionTask, model: Dense, example: Example) -> Objects:
-    """Boxes of one picture by falling score, after non-maximum suppression within each class."""
+    """Boxes of one picture by descending score, after non-maximum suppression within each class."""
     original = example.source.pixels()
     pixels, scale = fit(original, task.options.height, task.options.width)
     logits, distances = model(torch.from_numpy(pixels)[None])

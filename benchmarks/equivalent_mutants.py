@@ -1,9 +1,9 @@
-"""Mutants that change nothing anyone can see.
+"""Mutants that are equivalent to the original.
 
 By name the change, so that an entry ends with the code it is about, and the reason.
 """
 
-_NO_OFFSET = "nothing is added to the input, so it does not matter where it stands"
+_NO_OFFSET = "nothing is added to the input, so its position does not matter"
 
 EQUIVALENT: dict[str, tuple[str, str]] = {
     "seq2seq_suite/model/attention.py::attention::and-or::2": (

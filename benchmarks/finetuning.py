@@ -1,12 +1,12 @@
-"""What a language model's weights are worth to a classifier: a grid of shares of the labels, with and without them.
+"""The gain of a language model's weights for a classifier: a grid of shares of the labels, with and without them.
 
     python -m seq2seq_suite run tasks/language_model-reuters.yaml data.path=path/to/reuters
     python -m benchmarks.finetuning tasks/multilabel-reuters-gpt.yaml data.path=path/to/reuters \\
         --pretrained runs/language_model-reuters --output gpt.md --plot gpt.png
 
-Each cell is a run of its own (`runs/finetuning/ARM-SHARE-SEED`); finished ones are kept, so that an interrupted study
-goes on. The seed draws the share of the training split, which all arms of one seed have in common; so has the linear
-classifier, an SVM for each category on TF-IDF of the same words, which says what the share is worth without a network.
+Each cell is a run (`runs/finetuning/ARM-SHARE-SEED`); finished ones are kept, so that an interrupted study resumes. The
+seed draws the share of the training split, which is the same in all arms of one seed. The baseline without a network is
+a linear classifier, an SVM for each category on TF-IDF of the same words.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def main(given: Sequence[str] | None = None) -> None:
     parser.add_argument("--append", action="store_true", help="add to the file instead of replacing it")
     arguments = parser.parse_args(given)
     chosen = arms(arguments.pretrained.resolve())
-    # A wrong key is told at once.
+    # Wrong keys are reported before the first run.
     config = config_file.load(Path(arguments.yaml), [*arguments.override, *chosen[BOTH]])
     names = [LINEAR, *chosen]
     figures = {(name, share): [] for name in names for share in arguments.shares}

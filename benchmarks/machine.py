@@ -1,4 +1,4 @@
-"""What a figure was measured on, and how fast that machine multiplies matrices."""
+"""The machine of a measurement, and its speed of matrix products."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _GEMMS = ((2048, 2048, 2048), (4096, 512, 2048), (4096, 2048, 512))
 
 
 def provenance(seed: int | str, threads: int) -> list[str]:
-    """Lines that say where, when and how: machine, versions, command, seed and commit."""
+    """Lines with the provenance: machine, versions, command, seed and commit."""
     import torch
 
-    # Of a path its last part: no folder of this machine belongs into a report.
+    # Only the last part of a path: reports name no folders of this machine.
     given = [_without_folder(word) for word in sys.argv[1:]]
     program = Path(sys.argv[0])
     name = program.parent.name if program.stem == "__main__" else program.stem

@@ -4,8 +4,8 @@
     python benchmarks/multilabel_baselines.py --data path/to/goemotions --ngrams 2 --svm-c 0.3 --logistic-c 5
     python benchmarks/multilabel_baselines.py --data miniworld --ngrams 1
 
-Trained on train and validation together, judged on test. Without a fallback a text may get no label; `top-1` gives it
-the label of the highest score, which is fair where every text has one. `--title` adds a TF-IDF of the title (what
+Trained on train and validation together, scored on test. Without a fallback a text may get no label; `top-1` gives it
+the label of the highest score, which is fair if every text has one. `--title` adds a TF-IDF of the title (what
 stands before the first " . "), with half the weight. Thresholds are options, never chosen on test.
 """
 
@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-if __package__ in (None, ""):  # run as a file: the package lies beside this folder
+if __package__ in (None, ""):  # run as a file: the package is beside this folder
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.machine import markdown_table, provenance

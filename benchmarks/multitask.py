@@ -1,12 +1,12 @@
-"""What one set of weights costs or gives: each task alone, jointly, and jointly and then by itself.
+"""The cost and gain of joint training: each task alone, jointly, and fine-tuned after joint training.
 
     python -m seq2seq_suite run tasks/multitask.yaml
     python -m benchmarks.multitask runs/multitask --jobs 2 --threads 1 --output multitask.md --plot multitask.png
 
-A task alone has the joint run's sizes and settings and as many updates as the joint run has read batches of it; the
-tuned one begins with the joint weights and learns a part of that number more. Both lie in `runs/multitask-parts`;
-finished ones are kept, so that an interrupted study goes on. Several joint runs that differ in the seed make one table
-of their means.
+A single-task run has the joint run's sizes and settings and one update for each of the task's batches in the joint run;
+the fine-tuned one starts from the joint weights and trains for a part of that number. Both are in
+`runs/multitask-parts`; finished ones are kept, so that an interrupted study resumes. Several joint runs that differ in
+the seed make one table of their means.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Places = Mapping[str, Mapping[str, Path]]  # task -> kind -> directory
 
 @dataclass(frozen=True)
 class Study:
-    """A joint run and those that it is put beside.
+    """A joint run and the runs that it is compared with.
 
     Args:
         places: task -> kind -> directory.
@@ -58,7 +58,7 @@ class Study:
         return {task: {kind: next(rows) for kind in runs} for task, runs in self.places.items()}
 
     def changes(self) -> dict[str, dict[str, float]]:
-        """Task -> kind other than alone -> its figure minus that of the run alone."""
+        """Task -> kind other than alone -> its metric minus the single-task run's."""
         return {task: {kind: row.figure - of_kind[ALONE].figure for kind, row in of_kind.items() if kind != ALONE}
                 for task, of_kind in self.rows().items()}
 
@@ -105,7 +105,7 @@ def planned(joint: Path, output: Path, *, share: float, rate: float, overrides: 
 
 
 def _updates(number: int) -> list[str]:
-    """So many updates, with four looks at the validation split."""
+    """A number of updates, with four validations."""
     return [f"training.max_updates={number}", f"training.validate_every={max(number // 4, 1)}"]
 
 
@@ -173,7 +173,7 @@ def _with_interval(figure: float, low: float, high: float, *, sign: str = "") ->
 
 
 def plot(studies: Sequence[Study], path: Path) -> None:
-    """For each task, by how many points the joint run and the tuned one are better than the run alone.
+    """For each task, the gain of the joint run and of the fine-tuned one over the single-task run.
 
     Bars are means over the studies, each of which has a point.
     """
@@ -206,7 +206,7 @@ def plot(studies: Sequence[Study], path: Path) -> None:
 
 
 def main(given: Sequence[str] | None = None) -> None:
-    """Run what is missing, print the table, draw what was gained."""
+    """Run what is missing, print the table, plot the gains."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("joint", nargs="+", type=Path, help="finished joint runs, of one or of several seeds")
     parser.add_argument("--override", nargs="+", default=[], metavar="KEY=VALUE", help="for every run")

@@ -1,4 +1,4 @@
-"""Plant single plausible bugs in the package, run the tests that reach them, and name those that no test notices.
+"""Plant single plausible bugs in the package, run the tests that reach them, and list those that no test catches.
 
     python -m benchmarks.mutation --mutants 300 --seed 1 --output benchmarks/results/mutation.md
     python -m benchmarks.mutation --files "seq2seq_suite/strategies/*" --mutants 50
@@ -6,10 +6,10 @@
 
 Once, and again for what has changed, every test file runs under coverage to learn which tests run which lines. A mutant
 is then tried on the tests that run its line: those of its own test file first, at most `--budget` seconds of them.
-Results go to a file as they come; after an interruption `--resume` goes on from it, and repeats only survivors whose
+Results go to a file as they come; after an interruption `--resume` continues from it, and repeats only survivors whose
 tests have changed or who ran out of a smaller budget.
 
-cosmic-ray starts one command anew for every mutant, in place in the checkout; mutmut leaves module and class bodies,
+cosmic-ray starts a new command for every mutant, in place in the checkout; mutmut leaves module and class bodies,
 axes, arguments and calls alone and puts every function behind a switch. Neither draws by stratum: so neither is used.
 """
 
@@ -153,7 +153,7 @@ def report(mutants: Sequence[Mutant], known: Mapping[str, Mapping[str, Any]], ro
         lines += ["", f"`python -m benchmarks.mutation --only \"{mutant.name}\"` ({tests})", "", "```diff",
                   *_difference(mutant, _text(root, mutant.file)), "```"]
     same = [mutant for mutant in mutants if rows[mutant.name]["outcome"] == IS_EQUIVALENT]
-    lines += ["", f"## Equivalent: {len(same)}", "", *markdown_table(["mutant", "change", "why nobody can see it"], [
+    lines += ["", f"## Equivalent: {len(same)}", "", *markdown_table(["mutant", "change", "why it is equivalent"], [
         [f"`{mutant.name}`", f"`{_cell(_change(mutant))}`", _cell(EQUIVALENT[mutant.name][1])] for mutant in same])]
     return lines
 
@@ -188,7 +188,7 @@ def parse(given: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--files", nargs="+", default=["*"], metavar="GLOB", help="draw from these files only")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="these mutants, with what their tests print")
-    parser.add_argument("--list", action="store_true", help="name what is drawn and run nothing")
+    parser.add_argument("--list", action="store_true", help="list the mutants drawn and run nothing")
     parser.add_argument("--prepare", action="store_true", help="only learn which tests run which lines")
     parser.add_argument("--jobs", type=int, default=2, help="processes of one thread each")
     parser.add_argument("--tests", nargs="+", metavar="FILE", help="try these test files alone, on survivors say")
@@ -198,7 +198,7 @@ def parse(given: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--cache", type=Path, default=Path(tempfile.gettempdir()) / "seq2seq_suite-benchmarks/mutation",
                         help="where it is kept which tests run which lines")
     parser.add_argument("--results", type=Path, help="JSON lines; results.jsonl in the cache by default")
-    parser.add_argument("--resume", action="store_true", help="go on with the file of results")
+    parser.add_argument("--resume", action="store_true", help="continue with the file of results")
     parser.add_argument("--output", type=Path, help="Markdown file")
     parser.add_argument("--append", action="store_true", help="add to the file instead of replacing it")
     arguments = parser.parse_args(given)
@@ -208,7 +208,7 @@ def parse(given: Sequence[str] | None) -> argparse.Namespace:
 
 
 def main(given: Sequence[str] | None = None) -> None:
-    """Draw, try and tell."""
+    """Draw mutants, try them and report."""
     arguments = parse(given)
     os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
     if arguments.list:
@@ -220,7 +220,7 @@ def main(given: Sequence[str] | None = None) -> None:
         with tempfile.TemporaryDirectory(prefix="mutation-") as folder:
             _run(arguments, Project(arguments.root, arguments.package, Path(folder).resolve()))
     except KeyboardInterrupt:
-        print(f"interrupted; --resume goes on with {arguments.results}", file=sys.stderr)
+        print(f"interrupted; --resume continues with {arguments.results}", file=sys.stderr)
         sys.exit(130)
     finally:
         signal.signal(signal.SIGTERM, usual)
@@ -233,7 +233,7 @@ def _run(arguments: argparse.Namespace, project: Project) -> None:
     reach.fill(arguments.jobs)
     if arguments.prepare:
         return
-    # From here on the copy is what counts: the project may change meanwhile.
+    # From here on only the copy is used: the project may change meanwhile.
     mutants = choose(project.clean, arguments)
     known: dict[str, dict[str, Any]] = {}
     arguments.results.parent.mkdir(parents=True, exist_ok=True)
@@ -252,7 +252,7 @@ def _run(arguments: argparse.Namespace, project: Project) -> None:
 
     rows = {mutant.name: known[mutant.name] for mutant in tried}
     bad = unsound(list(rows.values()), reach, project, arguments.jobs)
-    publish(["# What the tests notice", "", *provenance(arguments.seed, arguments.jobs), "",
+    publish(["# Mutation score of the tests", "", *provenance(arguments.seed, arguments.jobs), "",
              *report(mutants, rows, project.clean, bad)], arguments)
 
 

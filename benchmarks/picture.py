@@ -1,4 +1,4 @@
-"""How the benchmarks' plots begin and end."""
+"""The common part of the benchmarks' plots."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What question answering gives away to those who do not read: three baselines on the data of a YAML.
+"""Baselines of question answering without word order, on the data of a YAML.
 
     python -m benchmarks.qa_baselines tasks/qa.yaml [data.path=...] [--split test]
 
@@ -7,7 +7,7 @@
   answer to such questions that occurs in it, but not in the question; else the frequent answer;
 - bag of words: softmax regression on counts of the question's and of the context's words.
 
-None of them knows order, so what they reach is what a task asks without asking for understanding.
+None of them knows word order: they show how far a task can be solved without understanding.
 """
 
 from __future__ import annotations

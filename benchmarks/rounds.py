@@ -1,7 +1,7 @@
-"""Interleaved measurement: systems take turns, A B C A B C, each alone on the machine in a new process every turn.
+"""Interleaved measurement: systems take turns, A B C A B C, each in a new process and alone on the machine.
 
-A process that merely waits for its next turn falsifies the others' figures where its OpenMP threads spin, and so does
-a second library with a thread pool in the same process: after PyTorch's first product in it CTranslate2 translates at
+A process that waits for its next turn distorts the others' measurements if its OpenMP threads spin, and so does a
+second library with a thread pool in the same process: after PyTorch's first product in it CTranslate2 translates at
 a fifth of its speed. So a process holds one system, ends with its turn, and says which libraries it has loaded.
 
 A round of a system is a few blocks of the same work. A round was disturbed if its blocks differ by more than 15 %, or

@@ -2,8 +2,8 @@
 
     python -m benchmarks.studies tasks/studies/norms.yaml --jobs 2 --threads 1 --output variants.md --plot norms.png
 
-What is run is what `python -m seq2seq_suite sweep` runs, in the same directories; finished runs are kept, so that an
-interrupted study goes on.
+It runs what `python -m seq2seq_suite sweep` runs, in the same directories; finished runs are kept, so that an
+interrupted study resumes.
 """
 
 from __future__ import annotations

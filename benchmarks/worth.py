@@ -4,7 +4,7 @@
     python -m benchmarks.worth tasks/multilabel-goemotions.yaml data.path=path/to/goemotions --seeds 1 2 3
 
 Each variant and seed is a run of its own (`runs/worth/YAML/VARIANT-SEED`); finished ones are kept, so that an
-interrupted study goes on. Figures are of the validation split: nothing is chosen on the test split.
+interrupted study resumes. Metrics are on the validation split: nothing is chosen on the test split.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ def _translations(split: str, sizes: dict[str, int]) -> Iterator[dict[str, Any]]
     from seq2seq_suite.miniworld.sentences import scenes
     from seq2seq_suite.miniworld.text import english_text
 
-    # The grammar of two languages takes more examples than brackets do: 6,000 pairs were learnt by heart.
+    # The grammar of two languages takes more examples than brackets do: 6,000 pairs were overfitted.
     for scene in scenes(split, sizes={"train": 20_000} | sizes):
         yield {"en": english_text(scene), "de": german_text(scene), "zh": chinese(scene)}
 

@@ -39,7 +39,7 @@ class Thing:
 
 @dataclass(frozen=True)
 class Drawn:
-    """A picture that is drawn when it is first looked at; later things stand in front."""
+    """A picture that is drawn when it is first read; later things are in front."""
 
     name: str
     things: tuple[Thing, ...]

@@ -60,5 +60,5 @@ def scenes(split: str, *, seed: int = 0, sizes: dict[str, int] | None = None) ->
 
 
 def belongs(sentence: str, split: str) -> bool:
-    """Whether a sentence may stand in a split; every one may in `compositional`."""
+    """Whether a sentence may be in a split; every one may in `compositional`."""
     return split == "compositional" or falls_in(sentence, _SHARES[split])

@@ -1,7 +1,7 @@
 """The miniworld's sentences spoken by eSpeak NG: many voices, rates, pitches and noise, all seeded.
 
 eSpeak NG is free software under the GPL and comes as the optional package `espeakng-loader`; what it speaks is sound,
-not code. Voices of validation and test are never heard in training.
+not code. Voices of validation and test do not occur in training.
 """
 
 from __future__ import annotations

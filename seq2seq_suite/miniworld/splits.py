@@ -1,4 +1,4 @@
-"""How the embedded data are divided: a text's own CRC-32 says where it may stand, so that splits share none."""
+"""How the embedded data are divided: a text's CRC-32 determines its split, so that splits share none."""
 
 from __future__ import annotations
 

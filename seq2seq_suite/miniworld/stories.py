@@ -1,4 +1,4 @@
-"""Short stories of people who move, take, leave and give things, with questions about how matters stand.
+"""Short stories of people who move, take, leave and give things, with questions about the resulting state.
 
 The answers need the story's state: who moved last where, who holds what and where that one is, whom a pronoun means,
 what did not happen. Most sentences of a story do not bear on its question.
@@ -53,7 +53,7 @@ class Asked:
 
 @dataclass
 class _World:
-    """How matters stand, and what was told of it."""
+    """The state of a story, and its sentences so far."""
 
     people: list[str]
     places: list[str]
@@ -67,7 +67,7 @@ class _World:
     mentioned: tuple[str, ...] = ()  # people and things in the last sentence
 
     def place_of(self, person: str) -> str:
-        """Where a person is, empty if that was not told."""
+        """Where a person is, empty if the story has not said so."""
         return self.where[person][-1] if person in self.where else ""
 
     def held_by(self, person: str) -> list[str]:
@@ -182,7 +182,7 @@ def _move(rng: Random, world: _World) -> None:
     goals = [place for place in world.places if all(world.place_of(person) != place for person in subject)]
     if not goals:
         return
-    # Company makes gifts possible.
+    # Gifts need two people in one place.
     peopled = [place for place in goals if place in map(world.place_of, world.people)]
     goal = rng.choice(peopled if peopled and rng.random() < 0.5 else goals)
     for person in subject:

@@ -1,7 +1,7 @@
 """What a scene is made of: entities, their relations, events, time and place. No language in it.
 
 Every string is the key of a concept in `lexicon`; each language has its own words for the keys. Where a language has
-a choice of wording, the scene holds what settles it: what the sentence is about, what is new, what is known.
+a choice of wording, the scene has what decides it: what the sentence is about, what is new, what is known.
 """
 
 from __future__ import annotations
