@@ -41,7 +41,7 @@ def attend_masked(student: Student) -> None:
          functional.scaled_dot_product_attention(query, key, value, visible), "under a mask", "有 mask 时")
 
 
-@law("attend.leak", part="attend", note="003", says="what a query may not see changes nothing for it",
+@law("attend.leak", part="attend", kind=EDGE, note="003", says="what a query may not see changes nothing for it",
      says_zh="看不到的 key 和 value 对 query 毫无影响")
 def attend_leak(student: Student) -> None:
     query, key, value = torch.randn(2, 3, 5, 8), torch.randn(2, 3, 5, 8), torch.randn(2, 3, 5, 6)

@@ -107,7 +107,7 @@ def _mixing() -> tuple[Tensor, Tensor, Tensor]:
     return previous, torch.randint(10, 19, (3, 6)), torch.rand(3, 6)
 
 
-@law("mix_inputs.none", part="mix_inputs", note="003", says="rate 0 is teacher forcing",
+@law("mix_inputs.none", part="mix_inputs", kind=EDGE, note="003", says="rate 0 is teacher forcing",
      says_zh="rate 为 0 就是 teacher forcing")
 def mix_inputs_none(student: Student) -> None:
     previous, predicted, uniform = _mixing()

@@ -100,7 +100,8 @@ def residual_pure(student: Student) -> None:
         unchanged(student, ("x",), (x,))
 
 
-@law("dropout.eval", part="dropout", note="004", says="outside training nothing changes", says_zh="训练之外什么都不变")
+@law("dropout.eval", part="dropout", kind=EDGE, note="004", says="outside training nothing changes",
+     says_zh="训练之外什么都不变")
 def dropout_eval(student: Student) -> None:
     x = torch.randn(20, 20)
     near(student.call("dropout", x, 0.3, False), x, "outside training", "训练之外")
@@ -121,6 +122,8 @@ def dropout_share(student: Student) -> None:
 def dropout_scale(student: Student) -> None:
     x = torch.rand(40, 40) + 1
     got = student.call("dropout", x, 0.3, True)
+    if (got == 0).all():
+        raise Broken("nothing stays", "什么都没有留下")
     near(got[got != 0], x[got != 0] / 0.7, "what stays must be divided by 1 - rate", "留下的元素应除以 1 - rate")
 
 

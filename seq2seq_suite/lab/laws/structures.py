@@ -103,7 +103,8 @@ def _allowed(student: Student, state: Any, most: int) -> dict[str, bool]:
     return {kind: bool(may) for kind, may in student.call("allowed", state, most).items()}
 
 
-@law("automaton.gold", part="automaton", note="003", says="every tree can be written", says_zh="每棵树都写得出来")
+@law("automaton.gold", part="automaton", kind=EDGE, note="003", says="every tree can be written",
+     says_zh="每棵树都写得出来")
 def automaton_gold(student: Student) -> None:
     for _ in range(8):
         tree = drawn_tree()
