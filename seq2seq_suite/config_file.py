@@ -19,7 +19,7 @@ from seq2seq_suite.run_format import FORMAT, upgrade
 from seq2seq_suite.types import COMMAND_LINE, ConfigError, DataError, brief
 from seq2seq_suite.user_code import absolute, is_code
 
-if TYPE_CHECKING:  # what is wrong with a file itself is told without the model's code, whose import takes a second
+if TYPE_CHECKING:  # errors in a file itself are reported without importing the model's code, which takes a second
     from pydantic import BaseModel
 
     from seq2seq_suite.config import Config

@@ -12,7 +12,7 @@ GROUP = 5  # symbols of an object
 
 @dataclass(frozen=True)
 class SourceShape:
-    """What a source asks of the front-end; as it stands, that there is no source (a language model)."""
+    """The shape that a source needs of the front-end; this base is for no source (a language model)."""
 
     symbols: int = 0  # token or word types; 0 where they are none
 
@@ -83,14 +83,14 @@ class PictureShape(SourceShape):
 
 @dataclass(frozen=True)
 class TargetShape:
-    """What a target asks of decoder and strategy.
+    """The shape that a target needs of decoder and strategy.
 
     Args:
         symbols: V.
         num_focus: K of the guide; 0 without one.
         num_context: M of the guide.
-        source_labels: (kind, classes, weight in the loss) of the labels of each source position that the encoder
-            learns besides.
+        source_labels: (kind, classes, weight in the loss) of the labels that the encoder predicts for each source
+            position.
     """
 
     symbols: int
@@ -104,11 +104,11 @@ class SetShape(TargetShape):
     """Targets that are sets of symbols.
 
     Args:
-        order: fixed: as encoded; random: drawn anew each time; free: a loss over the symbols not yet written.
+        order: fixed: as encoded; random: in each epoch; free: a loss over the symbols not yet predicted.
         head: pooled or label_wise, a classifier of each target symbol on the encoder; empty for none.
         head_weight: of its binary cross-entropy in the loss; 0 for none.
         head_mixture: mu, share of its verdict in decoding; 0 for none.
-        pointer: the decoder's logits see what the label-wise head found.
+        pointer: the decoder's logits see the label-wise head's predictions.
         marginals: give each hypothesis the probability of every symbol, from the beam's sets.
     """
 

@@ -18,7 +18,7 @@ from seq2seq_suite.types import COMMAND_LINE, ConfigError, DataError, RunError
 
 
 def choices(setting: str) -> list[str]:
-    """The overrides that `key=a,b,c` stands for; commas inside brackets or quotes do not count.
+    """The overrides of `key=a,b,c`; commas inside brackets or quotes do not count.
 
     >>> choices("backbone.norm=layer,rms"), choices("seed=1"), choices("a=[b, c],[b]")
     (['backbone.norm=layer', 'backbone.norm=rms'], ['seed=1'], ['a=[b, c]', 'a=[b]'])

@@ -276,6 +276,6 @@ def check(config: Config) -> list[tuple[str, str]]:
     predictor = build_predictor(config, task, device=torch.device("cpu"))
     order = Bucketed(encoded["train"], task.name, batch_tokens=config.training.batch_tokens, seed=config.seed).epoch(0)
     largest = max(order, key=lambda rows: len(rows) * max(len(encoded["train"][row].target) for row in rows))
-    anew = renewing(task, [splits["train"][row] for row in largest])
-    items = [encoded["train"][row] for row in largest] if anew is None else anew(0)
+    draw = renewing(task, [splits["train"][row] for row in largest])
+    items = [encoded["train"][row] for row in largest] if draw is None else draw(0)
     return examine(config, splits, encoded, predictor, largest=items, batches=len(order))

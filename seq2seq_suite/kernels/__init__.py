@@ -1,7 +1,7 @@
-"""Which code computes: the plain one of `model` and `strategies`, its fast twin in this package, or one of your own.
+"""Chooses the code that computes: the plain one of `model` and `strategies`, its fast twin here, or your own.
 
 Each slot has one signature, that of the plain function or class, and two implementations that are equal in value and
-gradient. What is chosen when a model is built stays chosen for that model:
+gradient. The choice when a model is built stays with that model:
 
     with kernels.use("plain", {"attention": "my_lab.py:attend"}):
         model = build_model(...)
@@ -46,7 +46,7 @@ _chosen: ContextVar[tuple[str, Mapping[str, Any]]] = ContextVar("kernels", defau
 
 @contextmanager
 def use(kind: str, components: Mapping[str, Any] | None = None) -> Iterator[None]:
-    """Models that are built inside the `with` block compute with these implementations.
+    """Models that are built inside the `with` block use these implementations.
 
     Args:
         kind: fast or plain.
@@ -54,7 +54,7 @@ def use(kind: str, components: Mapping[str, Any] | None = None) -> Iterator[None
             around this one hold where none is given.
 
     Raises:
-        ConfigError: a kind or slot that there is not, or a component that cannot be loaded.
+        ConfigError: an unknown kind or slot, or a component that cannot be loaded.
     """
     given = dict(components or {})
     check(kind, given)
@@ -79,7 +79,7 @@ def implementation(slot: str, kind: str) -> Callable[..., Any]:
 
 
 def check(kind: str, components: Mapping[str, Any]) -> None:
-    """Raises ConfigError for a kind or a slot that there is not."""
+    """Raises ConfigError for an unknown kind or slot."""
     if kind not in KINDS:
         raise ConfigError(f"kernels: got {kind}", expected=f"one of {', '.join(KINDS)}")
     for slot in components:

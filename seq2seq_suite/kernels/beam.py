@@ -22,7 +22,7 @@ _BLOCK = 64  # symbols, in `top_k`
 @torch.inference_mode()
 def greedy_or_sample(model: Seq2Seq, batch: Batch, memory: Memory, *, options: SearchOptions, limit: Tensor,
                      constraint: Constraint | None = None, prefixes: Prefixes | None = None) -> list[list[Hypothesis]]:
-    """Greedy search or sampling. Finished rows leave the batch, so that the long ones do not pay for the short."""
+    """Greedy search or sampling. Finished rows leave the batch, so that short ones cost nothing more."""
     if options.sampling and options.num_hypotheses > 1:
         draws = [greedy_or_sample(model, batch, memory, options=options.changed(num_hypotheses=1), limit=limit,
                                   constraint=constraint, prefixes=prefixes) for _ in range(options.num_hypotheses)]
@@ -82,8 +82,8 @@ def beam_search(model: Seq2Seq, batch: Batch, memory: Memory, *, options: Search
                 constraint: Constraint | None = None, prefixes: Prefixes | None = None) -> list[list[Hypothesis]]:
     """Beam search over all sentences and beams together; `memory` is of the batch's sources.
 
-    A sentence is finished when nothing still open can beat the complete outputs that are asked for, were all its
-    remaining symbols certain; finished sentences leave the batch.
+    A sentence is finished when no open output could beat the requested complete ones even if all its
+    remaining symbols were certain; finished sentences leave the batch.
     """
     stepper = Stepper(model, constraint, options)
     rows, previous = stepper.start(batch, memory, limit, prefixes)
@@ -100,7 +100,7 @@ def beam_search(model: Seq2Seq, batch: Batch, memory: Memory, *, options: Search
     for step in range(int(limit.max())):
         last_step = limit[alive] == step + 1
         log_probabilities, rows = stepper.log_probabilities(rows, previous, last_step.repeat_interleave(beams))
-        # 2k candidates hold at least k that do not end, since each beam can end in one way only.
+        # At least k of 2k candidates do not end, since each beam can end in only one way.
         likeliest, symbols = (found.view(alive.size(0), beams, -1) for found in top_k(log_probabilities, 2 * beams))
         totals = (scores.unsqueeze(2) + likeliest).flatten(1)
         best, place = totals.topk(min(2 * beams, totals.size(1)), 1)

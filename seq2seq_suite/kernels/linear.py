@@ -20,7 +20,7 @@ def linear(weight: Tensor, bias: Tensor) -> Callable[[Tensor], Tensor]:
     """`model.output.linear`, with the weight packed where that pays.
 
     PyTorch's own float32 product of few rows reads a large weight at half the speed, above all on AMD. Packing costs as
-    much as a few steps gain, so that it is done for each batch anew and can never be out of date.
+    much as a few steps gain, so that it is done for each batch and cannot be out of date.
     """
     if (weight.size(0) < _PACKED_SYMBOLS or weight.device.type != "cpu" or weight.dtype != torch.float32
             or not torch.is_inference_mode_enabled() or torch.is_autocast_enabled("cpu")):

@@ -19,10 +19,10 @@ _WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 @dataclass(frozen=True)
 class Gold:
-    """The right answers to a question, any of which will do.
+    """The right answers to a question, any of which counts.
 
     Args:
-        answers: at least one; the first is the one that a model learns to write.
+        answers: at least one; a model learns the first.
         category: what kind of question it is, empty for none.
     """
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from sacrebleu.metrics import BLEU
 
 TOKENIZERS = ("13a", "zh", "none")
-_FEWEST = 10  # texts from which on something can be said of all of them
+_FEWEST = 10  # texts that a warning needs
 _SUSPICIOUS = 0.2
 _CHINESE = "\u3400-\u4dbf\u4e00-\u9fff"
 # Blanks before . and , ; hyphens, quotes and brackets as Moses' tokenizer writes them. No ! ? : ; for French, which
@@ -24,14 +24,14 @@ _TOKENISED = re.compile(rf" [.,](?: |$)|@-@|&(?:apos|quot|#9[13]|#124);|[{_CHINE
 
 def score_translations(predictions: Sequence[str | None], references: Sequence[str], *, tokenizer: str = "13a",
                        lowercase: bool = False, tokenised_lowercase: str = "") -> Score:
-    """Corpus figures of translations with a reference each; a missing prediction counts as an empty one.
+    """Corpus metrics of translations with one reference each; a missing prediction counts as an empty one.
 
     Args:
         predictions, references: plain text, neither tokenised nor lower-cased.
         tokenizer: one of `TOKENIZERS`; `none` only for text that is tokenised already.
         lowercase: compare without regard to case.
         tokenised_lowercase: a language code, for BLEU of the lower-cased text as Moses tokenises that language
-            besides, which many papers print; empty leaves it out.
+            also, which many papers report; empty leaves it out.
 
     Returns:
         Figures bleu, chrf, tokenised_lowercase_bleu where asked for, exact_match and empty_rate (all in percent) and
@@ -88,7 +88,7 @@ def _counts(bleu: BLEU, outputs: Sequence[str], references: Sequence[str]) -> tu
 
 
 def complaints(texts: Sequence[str], *, tokenizer: str) -> list[str]:
-    """What is wrong with scoring these references by that tokenizer; of a few texts nothing is said.
+    """Warnings about scoring these references with that tokenizer; none for few texts.
 
     >>> complaints(["Ein Hund bellt ."] * 10, tokenizer="13a")[0].partition(":")[0]
     'the references look tokenised already'
@@ -107,7 +107,7 @@ def complaints(texts: Sequence[str], *, tokenizer: str) -> list[str]:
 
 
 def tokenised_share(texts: Sequence[str]) -> float:
-    """The share of texts that look as if a tokenizer had been over them, 0 to 1.
+    """The share of texts that look tokenised, 0 to 1.
 
     >>> tokenised_share(["a well @-@ known dog", "it &apos;s me", "He sat , then stood.", "我 是 学 生", "Fine."])
     0.8

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def average_precision(predictions: Sequence[Objects | None], references: Sequence[Objects], *,
                       labels: Sequence[str]) -> Score:
-    """COCO's figures; a missing prediction has found nothing.
+    """COCO's metrics; a missing prediction counts as no boxes.
 
     Args:
         predictions: objects with scores, of each picture.

@@ -23,7 +23,7 @@ def normalise(text: str) -> str:
 
 
 def error_rates(predictions: Sequence[str | None], references: Sequence[str]) -> Score:
-    """Corpus figures of transcripts; a missing prediction counts as an empty one.
+    """Corpus metrics of transcripts; a missing prediction counts as an empty one.
 
     WER = 100 (S + D + I) / N over words, CER the same over characters, spaces among them, after `normalise`.
 
@@ -46,7 +46,7 @@ def error_rates(predictions: Sequence[str | None], references: Sequence[str]) ->
     gold, found = [normalise(text) for text in references], [normalise(text or "") for text in predictions]
     for number, text in enumerate(gold, 1):
         if not text:
-            raise DataError(f"reference {number} has no word", expected="what is said", remedy="fill it in")
+            raise DataError(f"reference {number} has no word", expected="the spoken words", remedy="fill it in")
     words, characters = jiwer.process_words(gold, found), jiwer.process_characters(gold, found)
     total = words.hits + words.substitutions + words.deletions
     errors = [sum(max(chunk.ref_end_idx - chunk.ref_start_idx, chunk.hyp_end_idx - chunk.hyp_start_idx)

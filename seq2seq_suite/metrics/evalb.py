@@ -154,7 +154,7 @@ def _collect(node: Tree, scorable: _Scorable) -> None:
 
 
 def _figures(sentences: Sequence[_Sentence]) -> dict[str, float]:
-    """The corpus figures, `invalid_rate` excepted."""
+    """The corpus metrics except `invalid_rate`."""
     matched = sum(sentence.matched.total() for sentence in sentences)
     gold = sum(len(sentence.gold) for sentence in sentences)
     predicted = sum(len(sentence.predicted) for sentence in sentences)

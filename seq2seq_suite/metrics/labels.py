@@ -1,4 +1,4 @@
-"""How well sets of labels were predicted: F1 in three averages, Hamming loss and subset accuracy, by scikit-learn."""
+"""Metrics of predicted sets of labels: three averages of F1, Hamming loss and subset accuracy, by scikit-learn."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _AVERAGES = ("micro", "samples")
 
 def score_labels(references: Sequence[Iterable[str]], predictions: Sequence[Iterable[str] | None], *,
                  labels: Sequence[str]) -> Score:
-    """The usual figures of multi-label classification.
+    """The usual metrics of multi-label classification.
 
     A label that is never predicted, or an example without any label on both sides, has an F1 of 0 (scikit-learn's
     `zero_division=0`), so the macro average falls with every label that is never found.

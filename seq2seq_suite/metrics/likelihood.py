@@ -1,4 +1,4 @@
-"""How well a language model predicts texts, in metrics that do not depend on its subwords."""
+"""Metrics of language models that do not depend on their subwords."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from seq2seq_suite.types import DataError, Score
 
 
 def score_likelihood(log_probabilities: Sequence[float | None], texts: Sequence[str], *, context: str) -> Score:
-    """Corpus figures of texts under a model.
+    """Corpus metrics of texts under a model.
 
     bits_per_character = -sum log2 p(text) / characters       word_perplexity = exp(-sum log p(text) / words)
 
-    Words are what stands between spaces. Ends of texts have their probability in the sums, but are no characters.
+    Words are separated by spaces. Ends of texts have their probability in the sums, but are no characters.
 
     Args:
         log_probabilities: natural logarithm of each text's probability; one that is missing makes the figures infinite.
         texts: the same texts.
-        context: how much a model sees of what comes before, for the signature.
+        context: how much of the preceding text a model sees, for the signature.
 
     Raises:
         DataError: the texts have no word.

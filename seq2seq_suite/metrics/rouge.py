@@ -1,4 +1,4 @@
-"""ROUGE: how many n-grams a summary shares with the reference."""
+"""ROUGE: the n-grams that a summary shares with the reference."""
 
 from __future__ import annotations
 

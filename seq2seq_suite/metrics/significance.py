@@ -1,4 +1,4 @@
-"""How sure a figure is: bootstrap intervals, and paired tests of two systems on the same items.
+"""Statistical significance: bootstrap intervals, and paired tests of two systems on the same items.
 
 A corpus figure is a formula over sums of counts that each item contributes: matched, gold and predicted brackets for
 F1, say. Resampling the items resamples the counts, so that any task's figure can be tested without scoring again.
@@ -36,7 +36,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Difference:
-    """Two systems on the same items: their figures, and how likely so large a difference is by chance."""
+    """Two systems on the same items: their metrics, and the p-value of the difference."""
 
     first: float
     second: float
@@ -86,7 +86,7 @@ def figures_of_items(score: Score) -> list[float]:
 
 
 def interval(counts: Counts, formula: Formula, *, samples: int = INTERVAL_SAMPLES, seed: int = SEED) -> Interval:
-    """The figure with its bootstrap interval.
+    """The metric with its bootstrap interval.
 
     Args:
         counts: (N,K), a row for each item.
@@ -121,7 +121,7 @@ def compare(first: Counts, second: Counts, formula: Formula, *,
         seed: of the draws.
 
     Raises:
-        ValueError: the items differ in number.
+        ValueError: the numbers of items differ.
 
     Source: Koehn 2004; Riezler & Maxwell 2005, section 3.
     """

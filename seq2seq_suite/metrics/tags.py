@@ -1,4 +1,4 @@
-"""Figures of tags: accuracy of each word's, and precision, recall and F1 of the spans that they mark."""
+"""Metrics of tags: accuracy by word, and precision, recall and F1 of the spans that they mark."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def score_tags(references: Sequence[Sequence[str]], predictions: Sequence[Sequen
     Args:
         references: the tags of each sentence.
         predictions: None where the output was malformed.
-        spans: B-X, I-X and O (or IOE, IOBES) mark spans, which are right where kind and both ends are.
+        spans: B-X, I-X and O (or IOE, IOBES) mark spans, which are right if kind and both ends are.
 
     Raises:
         DataError: seqeval is not installed, which finds spans.

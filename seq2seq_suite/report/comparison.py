@@ -40,7 +40,7 @@ def print_comparison(rows: Rows, pairs: Rows) -> None:
 
 def write_comparison(rows: Rows, pairs: Rows, *, html: Path | None = None, table: Path | None = None,
                      json: Path | None = None) -> None:
-    """Write the comparison as a page, as CSV with a line for each run, as JSON with the pairs besides."""
+    """Write the comparison as a page, as CSV with a line for each run, as JSON with the pairs, too."""
     if html is not None:
         atomic_write_text(html, _page(rows, pairs))
     if table is not None:

@@ -18,7 +18,7 @@ def curve(title: str, series: dict[str, Series], *, x_label: str, y_label: str) 
     """A line chart.
 
     Args:
-        title: stands above.
+        title: above the chart.
         series: name -> (x, y) points in order of x; those that are not finite are left out.
         x_label, y_label: what the axes are.
 

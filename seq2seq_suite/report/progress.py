@@ -54,7 +54,7 @@ class Progress:
 
     def update(self, update: int, *, fraction: float, loss: float, tokens_per_second: float,
                learning_rate: float) -> None:
-        """Show where training stands; away from a terminal each call prints a line.
+        """Show the progress of training; without a terminal each call prints a line.
 
         Args:
             update: updates done.

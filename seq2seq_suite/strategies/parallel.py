@@ -82,7 +82,7 @@ class Parallel(Strategy):
         return self.own_counts(batch) | self.auxiliaries.counts(batch)
 
     def loss(self, model: Seq2Seq, batch: Batch) -> Loss:
-        """The strategy's own loss, and what the encoder learns besides."""
+        """The strategy's own loss, and the auxiliary ones."""
         states = model.encode(batch)
         memory = model.prepare(states)
         vectors, mask = uniform_copy(states, self.decoder_length(states, batch))

@@ -1,7 +1,7 @@
 """The parser's automaton: which symbols may come next, and what the decoder should look at.
 
 Whatever the model predicts, outputs under this automaton are one tree over exactly the sentence's words, within
-the length limit. All rows are run at once; the stack is kept only as far as decisions need it: the open brackets
+the length limit. All rows run together; the stack is kept only as far as decisions need it: the open brackets
 with their labels and left edges, and the node that was finished last.
 
 Source positions: 0 is the sentinel before the sentence, i the i-th word (from 1), N + 1 the sentinel behind it.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
 
-JOINER = "\N{HALFWIDTH BLACK SQUARE}"  # before a symbol that stands without a space after the one before it
+JOINER = "\N{HALFWIDTH BLACK SQUARE}"  # before a symbol that follows another without a space
 SEPARATOR = "|||"
 _WORD = re.compile(r"[0-9]+(?:[.,:][0-9]+)*|\w+(?:['’.-]\w+)*|[^\w\s]")
 _BEFORE_CLOSING, _AFTER_OPENING = re.compile(r" (?=[.,;:!?)\]}%’”])"), re.compile(r"(?<=[(\[{“]) ")
