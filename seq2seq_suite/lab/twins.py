@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from seq2seq_suite.lab import wire
-from seq2seq_suite.lab.assignment import Assignment, Failed, Fault, load
+from seq2seq_suite.lab.assignment import Assignment, Failed, Fault, Law, load
 from seq2seq_suite.lab.checking import InProcess, Verdict, judge
 from seq2seq_suite.lab.probes import Probe
 
@@ -23,23 +23,42 @@ def twins(assignment: Assignment, part: str, verdicts: Sequence[Verdict], seed: 
     Where one of them breaks more laws than another, the other is left out.
     """
     given = {verdict.law.name: verdict for verdict in verdicts}
+    # The laws that fail come first: most bugs answer otherwise on the first of them.
+    laws = sorted((verdict.law for verdict in verdicts), key=lambda law: given[law.name].holds)
     found: list[tuple[Fault, frozenset[str]]] = []
-    for fault, traces in _traces(assignment, part, seed):
-        broken = frozenset(name for name, trace in traces.items() if not trace.holds)
-        if broken and all(name in given and not given[name].holds and same(given[name].answers, traces[name].answers)
-                          for name in broken):
-            found.append((fault, broken))
+    for fault in assignment.faults(part):
+        broken = set()
+        for law in laws:
+            trace = _trace(assignment, fault, law, seed)
+            if trace.holds:
+                continue
+            if given[law.name].holds or not same(given[law.name].answers, trace.answers):
+                break
+            broken.add(law.name)
+        else:
+            if broken:
+                found.append((fault, frozenset(broken)))
     return [fault for fault, broken in found if not any(broken < other for _, other in found)]
 
 
-@lru_cache(maxsize=64)
-def _traces(assignment: Assignment, part: str, seed: int) -> list[tuple[Fault, Mapping[str, Verdict]]]:
-    laws, text = assignment.laws(part), assignment.text(part)
-    found = []
-    for fault in assignment.faults(part):
-        student = InProcess(load(fault.text(text), part))
-        found.append((fault, {law.name: judge(law, student, seed) for law in laws}))
-    return found
+def warm(assignment: Assignment, seed: int) -> None:
+    """Import and compute beforehand what the first mistake would otherwise wait for."""
+    for part in assignment.parts:
+        laws, reference = assignment.laws(part.name), InProcess(load(assignment.text(part.name), part.name))
+        for law in laws:
+            judge(law, reference, seed)
+        for fault in assignment.faults(part.name) if laws else ():
+            _trace(assignment, fault, laws[0], seed)
+
+
+@lru_cache(maxsize=5000)
+def _trace(assignment: Assignment, fault: Fault, law: Law, seed: int) -> Verdict:
+    return judge(law, _student(assignment, fault), seed)
+
+
+@lru_cache(maxsize=1000)
+def _student(assignment: Assignment, fault: Fault) -> InProcess:
+    return InProcess(load(fault.text(assignment.text(fault.part)), fault.part))
 
 
 def same(one: Any, other: Any) -> bool:

@@ -14,6 +14,7 @@ from seq2seq_suite.lab.parts import Checked, check_part
 from seq2seq_suite.lab.remote import Workers
 from seq2seq_suite.lab.starting import named
 from seq2seq_suite.lab.telling import part_lines, score, title, word
+from seq2seq_suite.lab.twins import warm
 from seq2seq_suite.types import COMMAND_LINE, ConfigError
 
 _POLL = 0.25  # seconds between two looks at the files
@@ -81,6 +82,7 @@ def watch(directory: Path, part: str | None, launched: Launched | None = None, *
         code = _check(folder, part, workers, seed=seed, hint=hint)
         keys = _Keys()
         _waiting(folder)
+        warm(named(folder.assignment), folder.seed if seed is None else seed)
         seen = {one.name: digest(folder.files, one.name) for one in named(folder.assignment).parts}
         while True:
             key = keys.pressed(_POLL)

@@ -1,0 +1,219 @@
+"""`lab grade`: the laws, the runs and the answers of one submission, or of a class."""
+
+from __future__ import annotations
+
+import atexit
+import csv as tables
+import secrets
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+from seq2seq_suite.files import atomic_write_text, to_json
+from seq2seq_suite.lab import class_report, gradescope
+from seq2seq_suite.lab.assignment import Assignment, Fault
+from seq2seq_suite.lab.folder import Folder
+from seq2seq_suite.lab.parts import Checked, check_part
+from seq2seq_suite.lab.remote import Workers
+from seq2seq_suite.lab.starting import named
+from seq2seq_suite.lab.submitting import Submission, submissions
+from seq2seq_suite.types import RunError, UserError
+
+
+@dataclass(frozen=True)
+class Grade:
+    """What was found of a submission.
+
+    Args:
+        name: of the file or folder handed in.
+        parts: those checked so far, in the assignment's order.
+        questions: runs and answers, as `answers.grade` gives them.
+        problem: why the teacher must look at it; empty where he need not.
+    """
+
+    name: str
+    seed: int
+    assignment: Assignment | None = None
+    folder: Folder | None = None
+    parts: Sequence[Checked] = ()
+    questions: Sequence[Any] = ()
+    problem: str = ""
+    seconds: float = 0.0
+    holds: Sequence[str] = ()
+
+    @property
+    def student(self) -> str:
+        return (self.folder.student if self.folder else "") or self.name
+
+    @property
+    def points(self) -> float:
+        """The sum, rounded to halves."""
+        return round(2 * (sum(part.points for part in self.parts) + sum(one.points for one in self.questions))) / 2
+
+    @property
+    def faults(self) -> list[Fault]:
+        return [fault for part in self.parts for fault in part.faults[:1]]
+
+
+def grade(path: Path, *, json: Path | None, csv: Path | None, html: Path | None, seed: int | None, jobs: int) -> int:
+    """Grade what lies there and print and write what was found.
+
+    Returns:
+        1 where a submission could not be graded, else 0.
+    """
+    seed = secrets.randbelow(10**6) if seed is None else seed
+    with tempfile.TemporaryDirectory(prefix="lab-") as scratch:
+        found = submissions(path, Path(scratch))
+        single = len(found) == 1 and (not path.is_dir() or found[0].folder == path)
+        begun = time.perf_counter()
+        tell = None
+        if single and json is not None:
+            def tell(partial_grade: Grade) -> None:
+                atomic_write_text(json, to_json(gradescope.results(partial_grade), indent=1))
+        grades = []
+        with _mapped(jobs if len(found) > 1 else 1) as each:
+            for one in each(partial(grade_one, seed=seed, tell=tell), found):
+                grades.append(one)
+                print(_line(one), flush=True)
+        pairs = class_report.pairs(grades) if len(grades) > 1 else []
+        if single:
+            _print_single(grades[0])
+        else:
+            _print_class(grades, pairs, time.perf_counter() - begun)
+        if json is not None:
+            whole = gradescope.results(grades[0]) if single else [plain(one) for one in grades]
+            atomic_write_text(json, to_json(whole, indent=1))
+        if csv is not None:
+            _write_csv(csv, grades)
+        if html is not None:
+            atomic_write_text(html, class_report.page(grades, pairs, seed))
+        print(f"seed {seed}: the same numbers again by --seed {seed}")
+    return int(any(one.problem for one in grades))
+
+
+def grade_one(submission: Submission, *, seed: int, tell: Callable[[Grade], None] | None = None,
+              assignment: str = "") -> Grade:
+    """Grade a submission.
+
+    Args:
+        tell: is given what is known after each part, first of all nothing.
+        assignment: that it must be of; by default the one that its lab.yaml names.
+    """
+    begun, found = time.perf_counter(), Grade(submission.name, seed, problem=submission.problem)
+    if submission.folder is None or submission.problem:
+        return found
+    try:
+        folder = Folder.read(submission.folder)
+        row = named(folder.assignment)
+        if assignment and row.name != named(assignment).name:
+            return replace(found, problem=f"it is of the assignment {row.name}")
+    except UserError as error:
+        return replace(found, problem=error.got)
+    found = replace(found, assignment=row, folder=folder)
+    workers = _workers()
+    workers.start()
+    found = replace(found, holds=tuple(workers.holds))
+    for part in row.parts:
+        if tell is not None:
+            tell(found)
+        checked = check_part(row, part, folder.files, workers, seed)
+        found = replace(found, parts=(*found.parts, checked), seconds=time.perf_counter() - begun)
+    if tell is not None:
+        tell(found)
+    questions, problem = _questions(folder, seed)
+    return replace(found, questions=questions, problem=problem, seconds=time.perf_counter() - begun)
+
+
+@cache
+def _workers() -> Workers:
+    """For all submissions that this process grades: no code of theirs runs but in forks of it."""
+    workers = Workers()
+    atexit.register(workers.close)
+    return workers
+
+
+def _questions(folder: Folder, seed: int) -> tuple[Sequence[Any], str]:
+    """Runs and answers; nothing where neither is there."""
+    if not (folder.path / "answers.yaml").is_file() and not (folder.path / "runs").is_dir():
+        return (), ""
+    try:
+        from seq2seq_suite.lab import answers
+
+        return answers.grade(folder.path, seed), ""
+    except (UserError, RunError) as error:
+        return (), str(error).splitlines()[0]
+    except Exception as error:  # a submission may hold anything; the others go on
+        return (), f"runs and answers: {type(error).__name__}: {error}"
+
+
+def plain(one: Grade) -> dict[str, Any]:
+    """As JSON and CSV have it."""
+    return {"submission": one.name, "student": one.student,
+            "assignment": one.assignment.name if one.assignment else "", "points": one.points,
+            **{part.part.name: round(part.points, 2) for part in one.parts},
+            "experiment": round(sum(each.points for each in one.questions if each.question.startswith("runs.")), 2),
+            "questions": round(sum(each.points for each in one.questions if not each.question.startswith("runs.")), 2),
+            "faults": " ".join(fault.id for fault in one.faults), "problem": one.problem, "seed": one.seed}
+
+
+def _write_csv(path: Path, grades: Sequence[Grade]) -> None:
+    rows = [plain(one) for one in grades]
+    last = ("experiment", "questions", "faults", "problem", "seed")
+    names = list(dict.fromkeys(name for row in rows for name in row if name not in last)) + list(last)
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = tables.DictWriter(file, names, restval="")
+        writer.writeheader()
+        writer.writerows({name: _harmless(value) for name, value in row.items()} for row in rows)
+
+
+def _harmless(value: Any) -> Any:
+    """A text that no spreadsheet takes for a formula."""
+    return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@") else value
+
+
+def _line(one: Grade) -> str:
+    if one.assignment is None:
+        return f"{one.student:<16} not graded: {one.problem}"
+    parts = "  ".join(f"{part.part.name} {part.points:.3g}/{part.part.points:g}" for part in one.parts)
+    asked = sum(each.points for each in one.questions)
+    return (f"{one.student:<16} {one.points:>5g}  {parts}  runs and answers {asked:.3g}"
+            + (f"  {one.problem}" if one.problem else ""))
+
+
+def _print_single(one: Grade) -> None:
+    if one.assignment is None:
+        return
+    for part in one.parts:
+        for law, said in gradescope.failures(part):
+            print(f"  {law}: {said}")
+    for each in one.questions:
+        print(f"  {each.question}: {each.points:g} of {each.most:g}  {each.verdict}"
+              + (f"  got {each.got}, expected {each.expected}" if each.points < each.most and each.expected else ""))
+    print(f"{one.points:g} of {one.assignment.points:g} points; sandbox: {', '.join(one.holds) or 'time limit alone'}")
+
+
+def _print_class(grades: Sequence[Grade], pairs: Sequence[str], seconds: float) -> None:
+    open_ = [one for one in grades if one.problem]
+    print(f"\n{len(grades)} submissions, {len(grades) - len(open_)} graded"
+          + (f", {len(open_)} need you" if open_ else "") + f", {seconds:.0f} s")
+    for line in pairs:
+        print(f"  {line}")
+    faults = class_report.frequencies(grades)
+    if faults:
+        print("most frequent faults   " + "   ".join(f"{name} {count}" for name, count in faults[:6]))
+
+
+@contextmanager
+def _mapped(jobs: int) -> Iterator[Callable[..., Any]]:
+    if jobs == 1:
+        yield map
+        return
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        yield pool.map
