@@ -191,11 +191,13 @@ def _print_single(one: Grade) -> None:
     if one.assignment is None:
         return
     for part in one.parts:
-        for law, said in gradescope.failures(part):
+        if not part.begun:
+            print(f"  {part.part.name}.py: not begun")
+        for law, said in gradescope.failures(part) if part.begun else ():
             print(f"  {law}: {said}")
     for each in one.questions:
         print(f"  {each.question}: {each.points:g} of {each.most:g}  {each.verdict}"
-              + (f"  got {each.got}, expected {each.expected}" if each.points < each.most and each.expected else ""))
+              + (f"  got {each.got}, expected {each.expected}" if each.points < each.most and each.got else ""))
     print(f"{one.points:g} of {one.assignment.points:g} points; sandbox: {', '.join(one.holds) or 'time limit alone'}")
 
 

@@ -117,7 +117,7 @@ def dropout_share(student: Student) -> None:
                      got=share, expected=0.3)
 
 
-@law("dropout.scale", part="dropout", note="004", says="what stays is divided by 1 - rate",
+@law("dropout.scale", part="dropout", kind=EDGE, note="004", says="what stays is divided by 1 - rate",
      says_zh="留下的元素除以 1 - rate")
 def dropout_scale(student: Student) -> None:
     x = torch.rand(40, 40) + 1

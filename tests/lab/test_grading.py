@@ -1,0 +1,156 @@
+"""`lab submit`, `grade` and `pack`: every shape of submission, whatever is in it."""
+
+import csv
+import json
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import seq2seq_suite
+from seq2seq_suite import cli
+from seq2seq_suite.lab import class_report, grading, starting, submitting
+from seq2seq_suite.lab.assignments import ATTENTION
+from seq2seq_suite.lab.remote import FORKS
+from seq2seq_suite.types import DataError
+
+pytestmark = pytest.mark.skipif(not FORKS, reason="needs fork")
+TESTS_KEYS = {"number", "name", "score", "max_score", "status", "output", "output_format", "visibility", "tags",
+              "extra_data"}
+TOP_KEYS = {"score", "execution_time", "output", "output_format", "stdout_visibility", "tests", "extra_data"}
+
+
+def folder(path: Path, student: str, **files: str) -> Path:
+    starting.start(ATTENTION, path, student=student, language="en")
+    (path / "answers.yaml").unlink(missing_ok=True)  # what it costs is tested with the runs
+    for name, text in files.items():
+        (path / f"{name}.py").write_text(text)
+    return path
+
+
+def references(*names: str) -> dict[str, str]:
+    return {name: ATTENTION.text(name) for name in names}
+
+
+def test_submissions_of_all_shapes_give_a_line_each_and_twice_the_same(tmp_path, capsys):
+    handed, made = tmp_path / "in", tmp_path / "made"
+    handed.mkdir()
+    right = folder(made / "1", "b1", **references("attend", "masks", "heads"))
+    submitting.submit(right, handed / "attention-b1.zip")
+    shutil.copytree(folder(made / "2", "b2", masks=ATTENTION.text("masks")), handed / "b2")
+    moodle = handed / "Ben_17_assignsubmission_file_"
+    moodle.mkdir()
+    submitting.submit(folder(made / "3", "b3", attend="import os\nos._exit(0)\n"), moodle / "mine.zip")
+    with zipfile.ZipFile(handed / "inside.zip", "w") as archive:
+        for file in sorted(right.iterdir()):
+            if file.is_file():
+                archive.write(file, f"attention/{file.name}")
+    (handed / "broken.zip").write_bytes(b"PK\x03\x04 nonsense")
+    (handed / "empty").mkdir()
+    outputs = []
+    for _ in range(2):
+        capsys.readouterr()
+        code = cli.main(["lab", "grade", str(handed), "--seed", "7", "--csv", str(tmp_path / "g.csv"),
+                         "--html", str(tmp_path / "g.html"), "--json", str(tmp_path / "g.json")])
+        outputs.append([(tmp_path / f"g.{kind}").read_bytes() for kind in ("csv", "html", "json")])
+        assert code == 1
+    assert outputs[0] == outputs[1]
+    out = capsys.readouterr().out
+    assert "6 submissions, 4 graded, 2 need you" in out
+    with (tmp_path / "g.csv").open(newline="") as file:
+        rows = {row["submission"]: row for row in csv.DictReader(file)}
+    assert {name: float(row["points"]) for name, row in rows.items()} == {
+        "attention-b1": 65, "b2": 10, "Ben_17_assignsubmission_file_": 0, "inside": 65, "broken": 0, "empty": 0}
+    assert rows["empty"]["problem"] == "no lab.yaml in it" and "BadZipFile" in rows["broken"]["problem"]
+    assert float(rows["attention-b1"]["heads"]) == 30
+
+
+def test_one_submission_gives_gradescopes_json_and_its_scores_add_up(tmp_path, capsys):
+    fault = next(one for one in ATTENTION.faults("attend") if one.id == "att-scale-d")
+    one = folder(tmp_path / "b1", "b1", attend=fault.text(ATTENTION.text("attend")), masks="def f(:\n")
+    assert cli.main(["lab", "grade", str(one), "--seed", "7", "--json", str(tmp_path / "r.json")]) == 0
+    found = json.loads((tmp_path / "r.json").read_text())
+    assert set(found) == TOP_KEYS
+    for test in found["tests"]:
+        assert set(test) <= TESTS_KEYS and test["status"] in ("passed", "failed")
+        assert 0 <= test["score"] <= test["max_score"] and isinstance(test["output"], str) and test["output"]
+    assert abs(sum(test["score"] for test in found["tests"]) - found["score"]) < 0.5
+    assert abs(sum(test["max_score"] for test in found["tests"]) - 65) < 0.01
+    failed = next(test for test in found["tests"] if test["status"] == "failed")
+    assert failed["tags"] == ["att-scale-d"] and fault.says in failed["output"]
+    assert "masks.py:1 no Python" in next(test["output"] for test in found["tests"] if "masks" in test["name"])
+
+
+@pytest.mark.parametrize("name", ["../evil.py", "/etc/evil", "a/../../b"])
+def test_a_zip_reaches_nothing_outside(tmp_path, name):
+    with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
+        archive.writestr(name, "x")
+    with pytest.raises(DataError, match="outside"):
+        submitting.unpack(tmp_path / "x.zip", tmp_path / "into")
+    assert [file.name for file in tmp_path.iterdir()] in (["x.zip", "into"], ["into", "x.zip"])
+
+
+def test_links_and_bombs_in_a_zip_are_refused(tmp_path):
+    link = zipfile.ZipInfo("link")
+    link.external_attr = (stat.S_IFLNK | 0o777) << 16
+    with zipfile.ZipFile(tmp_path / "link.zip", "w") as archive:
+        archive.writestr(link, "/etc/passwd")
+    with zipfile.ZipFile(tmp_path / "bomb.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("lab.yaml", bytes(70 * 2**20))
+    for name, said in (("link", "a link"), ("bomb", "too large")):
+        with pytest.raises(DataError, match=said):
+            submitting.unpack(tmp_path / f"{name}.zip", tmp_path / name)
+
+
+def test_shared_runs_and_equal_syntax_trees_are_told_and_cost_nothing(tmp_path):
+    long = "def multi_head(a, b):\n" + "".join(f"    a = a @ b + {n} * b[{n}]\n" for n in range(12)) + "    return a\n"
+    other = long.replace("a", "x").replace("b", "y").replace("dexf", "def").replace("multi_hexd", "multi_head")
+    grades = []
+    for student, text in (("b1", long), ("b2", other), ("b3", long.replace("+", "-"))):
+        path = folder(tmp_path / student, student, heads=text)
+        (path / "runs" / "one").mkdir(parents=True)
+        (path / "runs" / "one" / "lab.json").write_text(json.dumps({"losses": [1.5, 1.25 + (student == "b1")]}))
+        grades.append(grading.Grade(student, 1, assignment=ATTENTION, folder=grading.Folder.read(path)))
+    assert class_report.pairs(grades) == ["b1, b2 have the same syntax tree of multi_head", "b2, b3 share a run"]
+
+
+def test_a_submission_leaves_out_what_is_not_graded(tmp_path, capsys):
+    path = folder(tmp_path / "a", "b1", **references("attend"))
+    run = path / "runs" / "heads4" / "checkpoints"
+    run.mkdir(parents=True)
+    for name in ("model.safetensors", "training.safetensors"):
+        (run / name).write_bytes(b"x")
+    (run.parent / "lab.json").write_text("{}")
+    (path / "link.py").symlink_to(__file__)
+    assert cli.main(["lab", "submit", str(path)]) == 0
+    with zipfile.ZipFile(tmp_path / "attention-b1.zip") as archive:
+        names = set(archive.namelist())
+    assert "runs/heads4/checkpoints/model.safetensors" in names and "lab.yaml" in names
+    assert not names & {"runs/heads4/checkpoints/training.safetensors", "lab_given.py", "link.py"}
+    assert "not all laws hold" in (out := capsys.readouterr().out) or "not checked: attend.py" in out
+
+
+def test_gradescope_runs_the_pack_and_finds_results(tmp_path):
+    """The zip unpacked as that platform does; `run_autograder` called there."""
+    assert cli.main(["lab", "pack", "attention", "--output", str(tmp_path / "a.zip")]) == 0
+    root = tmp_path / "autograder"
+    source = root / "source"
+    with zipfile.ZipFile(tmp_path / "a.zip") as archive:
+        archive.extractall(source)
+        assert {"setup.sh", "run_autograder", "suite/pyproject.toml", "suite/seq2seq_suite/lab/worker.py",
+                "suite/seq2seq_suite/lab/solutions/attention/attend.py"} <= set(archive.namelist())
+    shutil.copy(source / "run_autograder", root / "run_autograder")
+    folder(root / "submission", "b1", **references("attend", "masks"))
+    (root / "submission" / "lab.yaml").unlink()  # single files uploaded
+    (root / "submission_metadata.json").write_text(json.dumps({"id": 123456, "users": [{"name": "A"}]}))
+    done = subprocess.run(["bash", str(root / "run_autograder")], capture_output=True, text=True, env={
+        **os.environ, "AUTOGRADER": str(root), "PYTHON": sys.executable, "PYTHONPATH": str(source / "suite")})
+    assert done.returncode == 0, done.stderr
+    found = json.loads((root / "results" / "results.json").read_text())
+    assert found["score"] == 35 and found["extra_data"]["seed"] == 123456 and set(found) == TOP_KEYS
+    assert found["extra_data"]["suite"] == seq2seq_suite.__version__

@@ -1,0 +1,64 @@
+"""Nothing is had for nothing: code that does not do the work gets no points, whatever it says of itself."""
+
+import pytest
+
+from seq2seq_suite.lab.assignments import ASSIGNMENTS
+from seq2seq_suite.lab.checking import InProcess, judge, points
+from seq2seq_suite.lab.parts import check_part
+from seq2seq_suite.lab.remote import FORKS, Workers
+from seq2seq_suite.lab.starting import starter
+
+PARTS = [(assignment, part) for assignment in ASSIGNMENTS for part in assignment.parts]
+each_part = pytest.mark.parametrize(("assignment", "part"), PARTS, ids=[f"{a.name}.{p.name}" for a, p in PARTS])
+ATTEND = next(one for one in ASSIGNMENTS if one.name == "attention")
+
+
+@pytest.fixture(scope="module")
+def workers():
+    if not FORKS:
+        pytest.skip("needs fork")
+    with Workers() as workers:
+        yield workers
+
+
+@each_part
+@pytest.mark.parametrize("lazy", [lambda *_: None, lambda *a: a[0], lambda *a: 0, lambda *a: a[0] * 0, lambda *_: []],
+                         ids=["none", "identity", "zero", "zeros", "empty"])
+def test_lazy_functions_get_no_points(assignment, part, lazy):
+    student = InProcess(dict.fromkeys(part.functions, lazy))
+    verdicts = [judge(law, student, 5) for law in assignment.laws(part.name)]
+    assert points(part, verdicts) == 0, [verdict.law.name for verdict in verdicts if verdict.holds]
+
+
+@pytest.mark.parametrize("assignment", ASSIGNMENTS, ids=lambda one: one.name)
+def test_a_starter_gets_nothing(assignment, workers):
+    part = assignment.parts[0]
+    checked = check_part(assignment, part, {f"{part.name}.py": starter(assignment.text(part.name))}, workers, 3)
+    assert checked.points == 0 and not checked.begun
+
+
+@pytest.mark.parametrize("text", [
+    "def attend(*_):\n    print('passed')\n    return True",
+    "def attend(query, *_):\n    query.__class__.__eq__ = lambda *_: True\n    return query",
+    "import torch\ntorch.isclose = torch.equal = lambda *_, **__: torch.ones(1).bool()\ndef attend(*a): return a[2]",
+    "from torch.nn.functional import scaled_dot_product_attention as attend",
+    "import torch\ndef attend(*a): return torch.nn.functional.scaled_dot_product_attention(*a)",
+    "from lab_given import attend", "import gc\ndef attend(*_): return [o for o in gc.get_objects() if 0]",
+    "raise SystemExit"])
+def test_no_trick_gets_points(text, workers):
+    checked = check_part(ATTEND, ATTEND.part("attend"), {"attend.py": text}, workers, 3)
+    assert checked.points == 0, [verdict.law.name for verdict in checked.verdicts if verdict.holds]
+
+
+def test_an_error_put_into_the_student_s_file_fails_the_part(workers):
+    text = ATTEND.text("attend").replace("    # BEGIN SOLUTION", "    raise ValueError('mine')")
+    checked = check_part(ATTEND, ATTEND.part("attend"), {"attend.py": text}, workers, 3)
+    assert checked.points == 0 and "mine" in checked.verdicts[0].broken.message
+
+
+def test_one_endless_law_costs_itself_alone(workers):
+    text = ATTEND.text("attend").replace("    # BEGIN SOLUTION", "    while visible is not None and "
+                                         "not visible.any(-1).all():\n        pass")
+    checked = check_part(ATTEND, ATTEND.part("attend"), {"attend.py": text}, workers, 3)
+    assert [verdict.law.name for verdict in checked.verdicts if not verdict.holds] == ["attend.blind"]
+    assert checked.points == pytest.approx(25 * (0.5 + 0.5 * 5 / 6))
