@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 import yaml
@@ -82,16 +83,24 @@ def start(assignment: Assignment, folder: Path, *, student: str, language: str) 
     if file.is_file():
         text = file.read_text(encoding="utf-8")
         files["experiment.yaml"] = re.split(r"(?m)^questions:", text)[0]
+        files["answers.yaml"] = answers(yaml.safe_load(text).get("questions", {}), language)
     folder.mkdir(parents=True, exist_ok=True)
     files = {name: text for name, text in files.items() if text}
     for name, text in files.items():
         (folder / name).write_text(text, encoding="utf-8")
-    if file.is_file():
-        from seq2seq_suite.lab import answers, experiment
-
-        files[answers.ANSWERS] = answers.template(experiment.read_experiment(folder, own=False), language)
-        (folder / answers.ANSWERS).write_text(files[answers.ANSWERS], encoding="utf-8")
     return list(files)
+
+
+def answers(questions: Mapping[str, Mapping[str, object]], language: str) -> str:
+    """The file that a student fills in."""
+    lines = ["# 在每个冒号后面填写答案。" if language == "zh" else "# Write each answer behind its colon."]
+    for name, question in questions.items():
+        ask = question.get("ask_zh") if language == "zh" else None
+        choices = question.get("choices")
+        worth = f"{question.get('points', 0):g} " + ("分" if language == "zh" else "points")
+        lines += ["", f"# {ask or question['ask']}" + (f" [{' | '.join(map(str, choices))}]" if choices else "")
+                  + f"  ({worth})", f"{name}:"]
+    return "\n".join(lines) + "\n"
 
 
 def given_file(assignment: Assignment) -> str:
