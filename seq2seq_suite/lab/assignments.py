@@ -94,9 +94,10 @@ PARALLEL = Assignment(
 STRUCTURES = Assignment(
     9, "structures", "Trees and sets of labels", "树与标签集合",
     parts=(
-        Part("tree", ("linearise", "parse"), 25),
-        Part("automaton", ("start", "allowed", "advance"), 30),
-        Part("labels", ("allowed_labels", "set_loss", "micro_macro_f1"), 20),
+        Part("tree", ("linearise", "parse"), 20),
+        Part("automaton", ("start", "allowed", "advance"), 20),
+        Part("labels", ("allowed_labels", "set_loss", "micro_macro_f1"), 15),
+        Part("task", ("own_examples", "write_answer", "read_answer", "score_answers"), 20),
     ),
     experiment=15, questions=10, notes=("003",))
 

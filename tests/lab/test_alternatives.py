@@ -33,6 +33,66 @@ def test_a_right_solution_obeys_every_law(assignment, part, function, own, a_thi
 
 def test_every_function_is_written_in_two_other_ways_or_more():
     ways = [function for _, _, function, _ in ALTERNATIVES]
-    single = {"start", "allowed", "advance", "decode_step", "fine_tuning_loss"}
+    single = {"start", "allowed", "advance", "decode_step", "fine_tuning_loss", "own_examples", "write_answer",
+              "read_answer", "score_answers"}
     functions = {name for assignment in ASSIGNMENTS for part in assignment.parts for name in part.functions}
     assert {function for function in functions - single if ways.count(function) < 2} == set()
+
+
+class Dates:
+    """A task whose answers are tuples."""
+
+    def own_examples(self):
+        return [(f"the {day}th of {month} {year}", (year, month, day)) for day in range(4, 14)
+                for month, year in (("May", 1999), ("June", 2001), ("July", 2010))]
+
+    def write_answer(self, answer):
+        return tuple(map(str, answer))
+
+    def read_answer(self, symbols):
+        try:
+            year, month, day = symbols
+            return int(year), month, int(day)
+        except ValueError:
+            return None
+
+    def score_answers(self, gold, predicted):
+        return 100.0 * sum(found is not None and tuple(found) == tuple(right)
+                           for right, found in zip(gold, predicted, strict=True)) / len(gold)
+
+
+class Formulas:
+    """A task whose answers are nested lists."""
+
+    def own_examples(self):
+        return [(f"{one} plus {other} times two", ["+", str(one), ["*", str(other), "2"]])
+                for one in range(2, 8) for other in range(3, 9)]
+
+    def write_answer(self, answer):
+        return [answer] if isinstance(answer, str) else [one for part in answer for one in self.write_answer(part)]
+
+    def read_answer(self, symbols):
+        def one(rest):
+            first, *rest = rest
+            if first not in "+*":
+                return first, rest
+            left, rest = one(rest)
+            right, rest = one(rest)
+            return [first, left, right], rest
+
+        try:
+            answer, rest = one(symbols)
+        except ValueError:
+            return None
+        return None if rest else answer
+
+    def score_answers(self, gold, predicted):
+        return torch.tensor([float(right == found) for right, found in zip(gold, predicted, strict=True)]).mean() * 100
+
+
+@pytest.mark.parametrize("task", [Dates(), Formulas()], ids=["dates", "formulas"])
+def test_a_task_of_one_s_own_obeys_every_law(task):
+    assignment = next(one for one in ASSIGNMENTS if one.name == "structures")
+    own = {name: getattr(task, name) for name in assignment.part("task").functions}
+    for seed in range(5):
+        assert not broken(assignment.laws("task"), student(assignment, "task", **own), seed)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import random
+import re
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from seq2seq_suite.lab.assignment import EDGE, Broken, Student, law, near
-from seq2seq_suite.lab.laws.common import only, unchanged
+from seq2seq_suite.lab.assignment import EDGE, Broken, Student, law, near, number
+from seq2seq_suite.lab.laws.common import only, plain, shown, unchanged
 
 Tree = str | tuple[str, list]
 NOTE = ("S", [("NP", ["Deep", "learning"]), ("VP", ["is"]), ("ADJV", ["very", "powerful"])])
@@ -157,13 +158,13 @@ def _walk(student: Student, words: int, most: int) -> list[str]:
      says_zh="连续打开的结点不超过上限")
 def automaton_bound(student: Student) -> None:
     state = student.call("start", 3)
-    for number in range(3):
+    for opened in range(3):
         may = _allowed(student, state, 2)
-        if may["open"] != (number < 2):
-            raise Broken(f"{number} nodes were opened in a row, the bound is 2: \"open\" is "
+        if may["open"] != (opened < 2):
+            raise Broken(f"{opened} nodes were opened in a row, the bound is 2: \"open\" is "
                          f"{'allowed' if may['open'] else 'forbidden'}",
-                         f"已连续打开 {number} 个结点，上限为 2：\"open\" {'被允许' if may['open'] else '被禁止'}")
-        state = student.call("advance", state, "open" if number < 2 else "shift")
+                         f"已连续打开 {opened} 个结点，上限为 2：\"open\" {'被允许' if may['open'] else '被禁止'}")
+        state = student.call("advance", state, "open" if opened < 2 else "shift")
     if not _allowed(student, state, 2)["open"]:
         raise Broken("behind a word nodes may be opened again: the count in a row begins anew",
                      "写了单词之后可以再打开结点：连续计数应重新开始")
@@ -258,3 +259,90 @@ def labels_pure(student: Student) -> None:
     used = _used()
     student.call("allowed_labels", used, 2)
     unchanged(student, ("used",), (used,))
+
+
+def _examples(student: Student) -> tuple[list[str], list[Any]]:
+    """Sources and answers of the student's own task."""
+    pairs = [(source, answer) for source, answer in student.call("own_examples")]
+    if len(pairs) < 20:
+        raise Broken(f"there are {len(pairs)} examples; expected at least 20",
+        f"只有 {len(pairs)} 个例子；至少要 20 个")
+    return [source for source, _ in pairs], [answer for _, answer in pairs]
+
+
+@law("task.examples", part="task", note="003", says="20 sources or more, 5 answers or more",
+     says_zh="至少 20 个源，至少 5 种答案")
+def task_examples(student: Student) -> None:
+    sources, answers = _examples(student)
+    if len(set(sources)) < len(sources) or not all(isinstance(one, str) and one.strip() for one in sources):
+        raise Broken("a source stands there twice, or is no text", "有的源重复出现，或者不是文本")
+    if (kinds := len({str(plain(answer)) for answer in answers})) < 5:
+        raise Broken(f"there are {kinds} different answers; expected at least 5", f"只有 {kinds} 种答案；至少要 5 种")
+
+
+@law("task.inverse", part="task", note="003", says="what is written reads back as the answer",
+     says_zh="写出的符号能读回原来的答案")
+def task_inverse(student: Student) -> None:
+    for answer in random.sample(_examples(student)[1], 12):
+        only(student.call("read_answer", list(student.call("write_answer", answer))), answer,
+             f"read_answer(write_answer({shown(answer)}))", f"read_answer(write_answer({shown(answer)}))")
+
+
+@law("task.symbols", part="task", note="003", says="symbols are words, and other answers have others",
+     says_zh="符号是单词，不同的答案有不同的符号")
+def task_symbols(student: Student) -> None:
+    seen: dict[str, str] = {}
+    for answer in _examples(student)[1]:
+        symbols = list(student.call("write_answer", answer))
+        if not symbols or not all(isinstance(one, str) and one and not re.search(r"\s", one) for one in symbols):
+            raise Broken(f"write_answer({shown(answer)}) gives {shown(symbols)}: expected strings without blanks",
+                         f"write_answer({shown(answer)}) 给出 {shown(symbols)}：应为不含空白的字符串")
+        if {"BEGIN", "END", "PAD"} & set(symbols):
+            raise Broken("BEGIN, END and PAD are added by the suite", "BEGIN、END、PAD 由本套件添加")
+        if seen.setdefault(" ".join(symbols), shown(answer)) != shown(answer):
+            raise Broken(f"{shown(answer)} and {seen[' '.join(symbols)]} have the same symbols",
+                         f"{shown(answer)} 与 {seen[' '.join(symbols)]} 的符号相同")
+
+
+@law("task.gold", part="task", note="003", says="right answers score 100", says_zh="全对得 100 分")
+def task_gold(student: Student) -> None:
+    answers = _examples(student)[1]
+    near(float(student.call("score_answers", answers, answers)), 100.0, "the score of the right answers",
+         "全对时的得分")
+
+
+@law("task.malformed", part="task", kind=EDGE, note="003", says="whatever is written, reading raises nothing",
+     says_zh="无论写了什么，读取都不抛异常")
+def task_malformed(student: Student) -> None:
+    student.call("read_answer", [])
+    for answer in random.sample(_examples(student)[1], 6):
+        symbols = list(student.call("write_answer", answer))
+        for other in (symbols[:-1], symbols[1:], symbols + symbols, symbols[::-1], [*symbols, "?"], ["?"] * 3,
+                      random.sample(symbols, len(symbols))):
+            student.call("read_answer", other)
+
+
+@law("task.wrong", part="task", kind=EDGE, note="003", says="wrong answers score less, none at all 0",
+     says_zh="答错得分更低，什么都没答得 0 分")
+def task_wrong(student: Student) -> None:
+    answers = _examples(student)[1]
+    half = len(answers) // 2
+    near(float(student.call("score_answers", answers, [None] * len(answers))), 0.0, "the score of None alone",
+         "全是 None 时的得分")
+    for what, what_zh, predicted in (("half of them None",
+    "一半是 None", answers[:half] + [None] * (len(answers) - half)),
+                                     ("answers of other sources", "张冠李戴", answers[1:] + answers[:1])):
+        score = float(student.call("score_answers", answers, predicted))
+        if not 0 <= score < 100 or (what.startswith("half") and score == 0):
+            raise Broken(f"{what}: the score is {number(score)}; expected more than 0 and less than 100",
+                         f"{what_zh}：得分为 {number(score)}；应大于 0 且小于 100")
+
+
+@law("task.pure", part="task", kind=EDGE, note="003", says="answers and symbols stay as they are",
+     says_zh="答案与符号保持原样")
+def task_pure(student: Student) -> None:
+    answer = random.choice(_examples(student)[1])
+    symbols = list(student.call("write_answer", answer))
+    unchanged(student, ("answer",), (answer,))
+    student.call("read_answer", symbols)
+    unchanged(student, ("symbols",), (symbols,))
