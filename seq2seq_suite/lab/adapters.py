@@ -6,6 +6,7 @@ that the function is not for (a cache, a gate, a convolution), what was there be
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -15,6 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from seq2seq_suite.model import layers
 from seq2seq_suite.model.attention import KeysValues, MultiHeadAttention
 from seq2seq_suite.model.frontends import tokens_of
 from seq2seq_suite.strategies.ctc_head import BLANK, positions_needed
@@ -61,9 +63,19 @@ def set_loss(loss: Function, _: Function) -> Function:
     return summed
 
 
-def path_loss(loss: Function, _: Function) -> Function:
-    """`loss(log_p, target, blank)` of a row, from the log-probabilities of the target's own symbols."""
+_OWN = 20  # updates in which a loss of loops over positions is the student's: each takes a second and more
+
+
+def path_loss(loss: Function, before: Function) -> Function:
+    """`loss(log_p, target, blank)` of a row, from the log-probabilities of the target's own symbols.
+
+    In the first updates only, then what was there before goes on.
+    """
+    updates = itertools.count()
+
     def summed(scores: Tensor, positions: Tensor, target: Tensor, lengths: Tensor) -> Tensor:
+        if next(updates) >= _OWN:
+            return before(scores, positions, target, lengths)
         total = scores.new_zeros(())
         for row, count, symbols, fits in zip(scores, positions.tolist(), _lists(target, lengths),
                                              positions_needed(target) <= positions, strict=True):
@@ -74,9 +86,13 @@ def path_loss(loss: Function, _: Function) -> Function:
     return summed
 
 
-def transcript_loss(loss: Function, _: Function) -> Function:
-    """`loss(log_p, target, blank)` of each recording."""
+def transcript_loss(loss: Function, before: Function) -> Function:
+    """`loss(log_p, target, blank)` of each recording, in the first updates."""
+    updates = itertools.count()
+
     def summed(head: Any, states: Any, transcript: Tensor) -> Tensor:
+        if next(updates) >= _OWN:
+            return before(head, states, transcript)
         scores, positions = head.linear(states.values).log_softmax(-1), states.mask.sum(1)
         fits = positions_needed(transcript) <= positions
         return sum((loss(row[:count], symbols, BLANK) for row, count, symbols, possible in zip(
@@ -162,6 +178,37 @@ def cross_attention(multi_head: Function, _: Function) -> Function:
 def no_cross_attention(_: Function, __: Function) -> Function:
     """Cross-attention that says nothing: the decoder sees no source."""
     return lambda part, x, memory, visible: torch.zeros_like(x)
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """All inputs (N,T,D) of a decoder so far, in the place of keys and values."""
+
+    x: Tensor
+
+    @property
+    def length(self) -> int:
+        """T."""
+        return self.x.size(1)
+
+    def select(self, rows: Tensor) -> Inputs:
+        """The given rows, (N',) int64."""
+        return Inputs(self.x.index_select(0, rows))
+
+
+def keep_inputs(_: Function, __: Function) -> Function:
+    return lambda part, like: Inputs(like.new_empty(like.size(0), 0, like.size(-1)))
+
+
+def read_all_again(_: Function, before: Function) -> Function:
+    """A decoder without a cache: each step reads all that was written so far."""
+    def forward(part: Any, x: Tensor, visible: Tensor | None, memory: Any, cache: Any = None, **others: Any) -> Any:
+        if not isinstance(cache, Inputs):
+            return before(part, x, visible, memory, cache, **others)
+        inputs = torch.cat((cache.x, x), 1)
+        hidden, _ = before(part, inputs, layers.causal(inputs.size(1)), memory, **others)
+        return hidden[:, -x.size(1):], Inputs(inputs)
+    return forward
 
 
 def memory_alone(_: Function, __: Function) -> Function:

@@ -16,6 +16,7 @@ import torch
 import yaml
 
 from seq2seq_suite.files import read_json, read_rows
+from seq2seq_suite.lab import given
 from seq2seq_suite.lab.experiment import SPLIT, Question, read_experiment
 from seq2seq_suite.lab.verifying import Run, verify
 from seq2seq_suite.metrics.significance import FORMULAS, compare
@@ -93,6 +94,16 @@ def gradient_at(logits: Sequence[float], target: int, loss: str) -> float:
     return float(leaf.grad.abs().max())
 
 
+def interval_low(values: Sequence[float]) -> float:
+    """The lower end of the 95 % interval of a mean over seeds."""
+    return given.GIVEN.mean_interval(values)[0]
+
+
+def interval_high(values: Sequence[float]) -> float:
+    """The upper end."""
+    return given.GIVEN.mean_interval(values)[1]
+
+
 def parameters(run: Measured) -> float:
     """How many numbers a run trained."""
     return float(read_json(run.directory / "summary.json")["parameters"])
@@ -100,7 +111,8 @@ def parameters(run: Measured) -> float:
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "apart": apart, "same": same, "words": words, "loss": loss, "row_entropy": row_entropy,
-    "gradient_at": gradient_at, "parameters": parameters, "abs": abs, "min": min, "max": max, "round": round}
+    "gradient_at": gradient_at, "interval_low": interval_low, "interval_high": interval_high,
+    "parameters": parameters, "abs": abs, "min": min, "max": max, "round": round}
 _OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
     ast.USub: operator.neg, ast.Gt: operator.gt, ast.Lt: operator.lt, ast.GtE: operator.ge, ast.LtE: operator.le,

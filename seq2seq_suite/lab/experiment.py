@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from seq2seq_suite.library import overrides
 from seq2seq_suite.training.records import shaped
 from seq2seq_suite.types import ConfigError, DataError
 
-OF_A_RUN = ("plug", "also", "from", "sentences")  # all other keys of a run are settings
+OF_A_RUN = ("base", "plug", "also", "from", "sentences", "begin", "again")  # all other keys of a run are settings
 EXPERIMENTS = Path(__file__).parent / "experiments"
 SPLIT = "validation"
 # What all experiments have in common: nothing that depends on the machine or the clock.
@@ -48,8 +49,9 @@ class File(BaseModel):
         base: a YAML of `experiments/base`, or beside the file, or what would stand in it.
         settings: of all runs, on top of it and of `COMMON`.
         plug: slots for the student's functions.
-        runs: name -> settings of its own; `plug`; `also`; and for a run that only searches `from`, the run whose
-            weights it takes, and `sentences` of the validation split.
+        runs: name -> settings of its own; `base`, `plug`, `also`; `again`, which is added to the seed; `begin`, the
+            run whose weights it begins with; and for a run that only searches `from`, the run whose weights it takes,
+            and `sentences` of the validation split.
         points: of the runs together; questions have their own.
     """
 
@@ -72,6 +74,7 @@ class Plan:
         also: further changes, of `plug.CHANGES`.
         source: the run whose weights search; empty for one that is trained.
         sentences: of the validation split; 0 for all.
+        begin: the run whose weights it begins with; empty for fresh ones.
     """
 
     name: str
@@ -80,6 +83,7 @@ class Plan:
     also: tuple[str, ...] = ()
     source: str = ""
     sentences: int = 0
+    begin: str = ""
 
     @property
     def alike(self) -> bool:
@@ -88,7 +92,8 @@ class Plan:
 
     def digest(self) -> str:
         """Of all that the run was told, but for paths."""
-        told = {**self.config.model_dump(mode="json"), "plug": self.plug, "also": self.also, "source": self.source}
+        told = {**self.config.model_dump(mode="json"), "plug": self.plug, "also": self.also, "source": self.source,
+                "init_from": self.begin}
         return hashlib.sha256(json.dumps(told, sort_keys=True, default=str).encode()).hexdigest()
 
 
@@ -126,32 +131,37 @@ def read_experiment(directory: Path, *, own: bool = True, file: Path | None = No
                         expected=f"one of {', '.join(sorted(one.stem for one in EXPERIMENTS.glob('*.yaml')))}")
     given = shaped(config_file.parse(file), File, file, remedy="correct it, or copy it again with `lab start`",
                    expected="base, settings, plug, runs and questions")
-    return Experiment(folder, file, _plans(given, file, folder.seed), given)
+    return Experiment(folder, file, _plans(given, file, folder), given)
 
 
-def _plans(given: File, file: Path, seed: int) -> dict[str, Plan]:
-    base = given.base
-    if isinstance(base, str):
-        found = file.parent / base
-        base = config_file.parse(found if found.is_file() else EXPERIMENTS / "base" / base)
+def _plans(given: File, file: Path, folder: Folder) -> dict[str, Plan]:
     plans: dict[str, Plan] = {}
     for name, run in given.runs.items():
-        own = {key: value for key, value in run.items() if key not in OF_A_RUN}
-        source = str(run.get("from", ""))
-        if source and source not in plans:
-            raise ConfigError(f"runs.{name}: from: there is no run {source} above it", file=str(file))
-        above = given.runs[source] if source else {}
-        settings = {**COMMON, **given.settings, "seed": seed,
-                    **{key: value for key, value in above.items() if "." in key}, **own}
-        slots = tuple(run.get("plug", given.plug))
-        also = tuple(run.get("also", ()))
+        source, begin = (str(run.get(key, "")) for key in ("from", "begin"))
+        for key, other in (("from", source), ("begin", begin)):
+            if other and other not in plans:
+                raise ConfigError(f"runs.{name}: {key}: there is no run {other} above it", file=str(file))
+        slots, also = tuple(run.get("plug", given.plug)), tuple(run.get("also", ()))
         for slot in (*slots, *also):
             if slot not in SLOTS and slot not in CHANGES:
                 raise ConfigError(f"plug: {slot} has no place in the core", file=str(file),
                                   expected=f"one of {', '.join(SLOTS)}")
-        config = config_file.from_mapping(json.loads(json.dumps(base)), overrides(settings))
-        plans[name] = Plan(name, config, slots, also, source, int(run.get("sentences", 0)))
+        settings = {**COMMON, **given.settings, "seed": folder.seed + int(run.get("again", 0))}
+        for told in (given.runs[source] if source else {}, run):
+            settings |= {key: value for key, value in told.items() if key not in OF_A_RUN}
+        if begin:
+            settings["init_from"] = str(folder.path.resolve() / "runs" / begin)
+        base = _base(run.get("base") or given.runs.get(source, {}).get("base") or given.base, file)
+        config = config_file.from_mapping(base, overrides(settings))
+        plans[name] = Plan(name, config, slots, also, source, int(run.get("sentences", 0)), begin)
     return plans
+
+
+def _base(given: str | dict[str, Any], file: Path) -> dict[str, Any]:
+    if isinstance(given, str):
+        beside = file.parent / given
+        return config_file.parse(beside if beside.is_file() else EXPERIMENTS / "base" / given)
+    return copy.deepcopy(given)
 
 
 def search_settings(plan: Plan) -> list[str]:

@@ -85,7 +85,9 @@ SLOTS: dict[str, Slot] = {
     "language_loss": Slot({"strategies.auxiliary:Language.loss": adapters.language_loss}),
 }
 # What an experiment changes of the suite besides, `also`, where no key of the configuration does.
-CHANGES = {"no_cross_attention": Slot({f"{_ATTENTION}.cross": adapters.no_cross_attention}, alike=False)}
+CHANGES = {"no_cross_attention": Slot({f"{_ATTENTION}.cross": adapters.no_cross_attention}, alike=False),
+           "no_cache": Slot({"model.decoder:TransformerDecoder.new_cache": adapters.keep_inputs,
+                             "model.decoder:TransformerDecoder.forward": adapters.read_all_again}, when="search")}
 
 
 @contextmanager

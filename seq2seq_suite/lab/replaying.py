@@ -27,7 +27,7 @@ def answer(directory: Path, file: Path, name: str, fresh: list[str], own: list[s
     losses, data = ([], {}) if plan.source else beginning(plan.config, functions, plan.also)
     with quiet(functions), plugged(functions, plan.also):
         run = Run(experiment.run_directory(plan.source or name), settings=search_settings(plan), trust_code=True)
-        texts = [one.text for one in run.predict([*own, *fresh])]
+        texts = [one.text for one in run.predict([*own, *fresh])] if own else []
     return {"losses": losses, "data": data, "again": texts[: len(own)], "fresh": texts[len(own) :]}
 
 

@@ -32,7 +32,6 @@ def experiments(tmp_path_factory):
     patch = pytest.MonkeyPatch()
     patch.setattr(experiment, "EXPERIMENTS", folder)
     patch.setattr(verifying, "FRESH", 20)
-    patch.setattr(verifying, "DRAWN_FROM", 30)
     yield folder
     patch.undo()
 

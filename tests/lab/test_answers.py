@@ -97,8 +97,9 @@ def test_the_weights_of_somebody_else_are_refused(handed_in, begun):
 
 
 def test_other_code_than_that_of_the_run_is_refused(handed_in):
-    text = (handed_in / "attend.py").read_text()
-    (handed_in / "attend.py").write_text(text.replace("math.sqrt(query.size(-1))", "query.size(-1)"))
+    (handed_in / "masks.py").write_text("import torch\n\ndef causal_mask(length, past=0):\n"
+                                        "    return torch.ones(length, past + length) > 0\n")
+    (handed_in / "attend.py").unlink()
     assert verified(handed_in)["one"].problem.startswith("replay: the first 20 losses")
 
 

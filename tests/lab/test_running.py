@@ -22,7 +22,7 @@ def test_a_run_leaves_behind_what_a_grader_needs(finished):
     assert (record.assignment, record.student, record.seed) == ("tiny", "ada", seed_of("ada"))
     assert set(record.files) == {"attend.py", "masks.py", "greedy.py"} and set(record.data) == {"train", "validation"}
     assert record.calls["attend"] > 60 and len(record.losses) == running.COMPARED
-    assert running.farthest(record.losses, record.own_losses) < running.SAME
+    assert running.is_alike(record.losses, record.own_losses)
     assert {"bleu", "repeated", "invalid"} <= set(record.figures)
 
 
