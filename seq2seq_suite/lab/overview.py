@@ -9,7 +9,7 @@ from seq2seq_suite.lab.assignments import ASSIGNMENTS
 from seq2seq_suite.lab.folder import LANGUAGES, Folder
 from seq2seq_suite.lab.starting import handout, named
 from seq2seq_suite.lab.starting import start as write
-from seq2seq_suite.lab.telling import shown
+from seq2seq_suite.lab.telling import score, shown
 from seq2seq_suite.types import COMMAND_LINE, ConfigError, UserError
 
 
@@ -37,7 +37,7 @@ def _state(folder: Folder | None) -> str:
         return "-"
     points = {part.name: folder.known(part.name) for part in named(folder.assignment).parts}
     done = sum(bool(facts.get("done")) for facts in points.values())
-    return f"{done} of {len(points)} files, {sum(facts.get('points', 0) for facts in points.values()):g} points"
+    return f"{done} of {len(points)} files, {score(sum(facts.get('points', 0) for facts in points.values()))} points"
 
 
 def begin(name: str, directory: Path, *, student: str, language: str, html: bool) -> None:

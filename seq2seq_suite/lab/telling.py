@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 import textwrap
@@ -145,7 +146,7 @@ def _wrapped(text: str, indent: int, *, hang: int = 0, colour: str = "") -> list
             lines += textwrap.wrap(whole, width, subsequent_indent=" " * hang, break_on_hyphens=False) or [""]
             continue
         line = ""
-        for sign in whole:
+        for sign in re.findall(r"\[[^\]]{0,40}\]|[!-Z^-~]+|.", whole):
             if cell_len(line) + cell_len(sign) > width:
                 lines.append(line)
                 line = " " * hang

@@ -84,7 +84,8 @@ def attend_gradient(student: Student) -> None:
     leaves = [x.requires_grad_() for x in inputs()]
     visible, cotangent = some_visible(), torch.randn(2, 3, 4, 6)
     _, found = student.call("attend", *(x.detach() for x in leaves), visible, gradient=(0, 1, 2), cotangent=cotangent)
-    right = torch.autograd.grad(functional.scaled_dot_product_attention(*leaves, visible), leaves, cotangent)
+    output = functional.scaled_dot_product_attention(*leaves, visible)
+    right = torch.autograd.grad((output * cotangent).sum(), leaves)
     for name, one, other in zip(("query", "key", "value"), found, right, strict=True):
         if one is None:
             raise Broken(f"no gradient reaches `{name}`: something is detached",
