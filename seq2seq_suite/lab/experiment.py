@@ -18,6 +18,7 @@ from seq2seq_suite.lab.plug import CHANGES, SLOTS
 from seq2seq_suite.library import overrides
 from seq2seq_suite.training.records import shaped
 from seq2seq_suite.types import ConfigError, DataError
+from seq2seq_suite.user_code import absolute, is_code
 
 OF_A_RUN = ("base", "plug", "also", "from", "sentences", "begin", "again")  # all other keys of a run are settings
 EXPERIMENTS = Path(__file__).parent / "experiments"
@@ -93,7 +94,7 @@ class Plan:
     def digest(self) -> str:
         """Of all that the run was told, but for paths."""
         told = {**self.config.model_dump(mode="json"), "plug": self.plug, "also": self.also, "source": self.source,
-                "init_from": self.begin}
+                "init_from": self.begin, "task": self.config.task.rpartition("/")[2]}
         return hashlib.sha256(json.dumps(told, sort_keys=True, default=str).encode()).hexdigest()
 
 
@@ -161,7 +162,10 @@ def _base(given: str | dict[str, Any], file: Path) -> dict[str, Any]:
     if isinstance(given, str):
         beside = file.parent / given
         return config_file.parse(beside if beside.is_file() else EXPERIMENTS / "base" / given)
-    return copy.deepcopy(given)
+    found = copy.deepcopy(given)
+    if is_code(found.get("task")):
+        found["task"] = absolute(found["task"], Path(__file__).parent)
+    return found
 
 
 def search_settings(plan: Plan) -> list[str]:

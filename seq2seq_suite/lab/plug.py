@@ -82,6 +82,8 @@ SLOTS: dict[str, Slot] = {
     "spec_augment": Slot({"model.audio:Masking.__call__": output.spec_augment}),
     "ctc_loss": Slot({"strategies.ctc:path_loss": adapters.path_loss,
                       "strategies.ctc_head:CtcHead.loss": adapters.transcript_loss}),
+    **{name: Slot({f"lab.task:{name}": adapters.as_it_is}, when="build", alike=False)
+       for name in ("own_examples", "write_answer", "read_answer", "score_answers")},
     "language_loss": Slot({"strategies.auxiliary:Language.loss": adapters.language_loss}),
 }
 # What an experiment changes of the suite besides, `also`, where no key of the configuration does.

@@ -215,8 +215,9 @@ def _share(plan: Plan, record: Record) -> float:
 
 
 def _in_text(plan: Plan) -> bool:
-    """Whether inputs and outputs are lines of text, which can be handed to another process."""
-    return plan.config.target != "continuations" and not hasattr(plan.config, "audio")
+    """Whether inputs and outputs are lines of text, which can be handed to another process and scored without his code.
+    """
+    return not (plan.config.target == "continuations" or hasattr(plan.config, "audio") or is_code(plan.config.task))
 
 
 def in_child(experiment: Experiment, plan: Plan, fresh: Sequence[str], own: Sequence[str]) -> dict[str, Any]:

@@ -1,0 +1,98 @@
+"""A student's own task in the suite: examples, symbols, answers and a score are four functions of his.
+
+The functions of this module stand for them: `plug` puts his in their places.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from seq2seq_suite.config_section import Section
+from seq2seq_suite.data.options import Data
+from seq2seq_suite.lab.given import GIVEN
+from seq2seq_suite.tasks.base import Place, Task
+from seq2seq_suite.tasks.fields import Symbols, Words
+from seq2seq_suite.tasks.options import TaskOptions
+from seq2seq_suite.types import DataError, Example, Score
+
+HELD_OUT = 5  # every so many-th example is not trained on
+
+
+def own_examples() -> list[tuple[str, Any]]:
+    """Pairs of a source and its answer."""
+    return GIVEN.own_examples()
+
+
+def write_answer(answer: Any) -> list[str]:
+    """The symbols of an answer."""
+    return GIVEN.write_answer(answer)
+
+
+def read_answer(symbols: list[str]) -> Any | None:
+    """What symbols say; None for nothing."""
+    return GIVEN.read_answer(symbols)
+
+
+def score_answers(gold: list[Any], predicted: list[Any | None]) -> float:
+    """From 0 to 100."""
+    return GIVEN.score_answers(gold, predicted)
+
+
+def _own(name: str, *arguments: Any) -> Any:
+    """What stands in this module now: a configuration that names this file loads another copy of it."""
+    return getattr(importlib.import_module("seq2seq_suite.lab.task"), name)(*arguments)
+
+
+class OwnOptions(TaskOptions):
+    """No options."""
+
+
+class Answers(Symbols):
+    """An answer by its symbols."""
+
+    def symbols(self, reference: Any) -> list[str]:
+        """As the student writes them."""
+        return list(_own("write_answer", reference))
+
+    def parse(self, symbols: Sequence[str], example: Example) -> Any | None:
+        """As the student reads them."""
+        return _own("read_answer", list(symbols))
+
+    def to_text(self, prediction: Any | None) -> str:
+        """The symbols on a line."""
+        return "" if prediction is None else " ".join(self.symbols(prediction))
+
+    def from_line(self, line: str, place: Place) -> Any | None:
+        """The inverse."""
+        return _own("read_answer", line.split())
+
+
+class OwnTask(Task):
+    """Words -> a student's answers; every fifth example is for validation and test."""
+
+    name = "own"
+    sections: ClassVar[Mapping[str, type[Section]]] = {"own": OwnOptions}
+    primary_metric = "score"
+
+    def __init__(self, options: OwnOptions, data: Data, **others: Any):
+        super().__init__(options, data, **others)
+        self.source, self.target = Words(longest=data.max_length), Answers()
+
+    def read(self, split: str) -> list[Example]:
+        """The examples of a split."""
+        pairs = list(_own("own_examples"))
+        if len(pairs) < HELD_OUT:
+            raise DataError(f"{len(pairs)} examples", file="own_examples", expected="at least 20",
+                            remedy="`lab check` says more")
+        return [Example(self.source.from_text(source, {"file": "own_examples", "line": number}), answer,
+                        f"own_examples:{number}") for number, (source, answer) in enumerate(pairs, 1)
+                if (number % HELD_OUT == 0) != (split == "train")]
+
+    def score(self, predictions: Sequence[Any | None], references: Sequence[Any]) -> Score:
+        """As the student scores, all together and each alone."""
+        pairs = zip(references, predictions, strict=True)
+        return Score({"score": float(_own("score_answers", list(references), list(predictions)))}, "own score",
+                     counts=tuple((float(_own("score_answers", [right], [found])) / 100.0, 1.0)
+                                  for right, found in pairs))

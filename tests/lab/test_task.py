@@ -1,0 +1,51 @@
+"""A student's own task of four functions is a task of the suite."""
+
+from collections import Counter
+
+from seq2seq_suite import config_file
+from seq2seq_suite.lab import task as module
+from seq2seq_suite.lab.code import Code
+from seq2seq_suite.lab.plug import plugged
+from seq2seq_suite.lab.running import COMPARED, first_losses
+from seq2seq_suite.library import overrides
+from seq2seq_suite.tasks import open_task
+from tests.lab.experiments import COMMON
+
+NAMES = ("own_examples", "write_answer", "read_answer", "score_answers")
+MINE = '''
+def own_examples():
+    return [(f"count to {n}", list(range(n))) for n in range(1, 26)]
+def write_answer(answer):
+    return [f"n{one}" for one in answer]
+def read_answer(symbols):
+    return [int(one[1:]) for one in symbols] if all(one.startswith("n") for one in symbols) else None
+def score_answers(gold, predicted):
+    return 100 * sum(one == other for one, other in zip(gold, predicted)) / len(gold)
+'''
+
+
+def own_config():
+    return config_file.from_mapping({"task": f"{module.__file__}:OwnTask"}, overrides({
+        **COMMON, "backbone.width": 16, "backbone.feed_forward_width": 16, "backbone.num_heads": 2,
+        "backbone.encoder_layers": 1, "backbone.decoder_layers": 1, "training.max_updates": 25}))
+
+
+def test_his_functions_make_the_task(tmp_path):
+    (tmp_path / "task.py").write_text(MINE)
+    calls = Counter()
+    config, functions = own_config(), Code(tmp_path, calls).functions(NAMES)
+    with plugged(functions):
+        task = open_task(config.task, config)
+        train, held_out = task.read("train"), task.read("validation")
+        assert len(train) == 20 and [len(one.reference) for one in held_out] == [5, 10, 15, 20, 25]
+        assert task.target.from_line(task.to_text([0, 1, 2]), {}) == [0, 1, 2] and task.to_text(None) == ""
+        score = task.score([[0, 1, 2, 3, 4], None], [[0, 1, 2, 3, 4], [0]])
+        assert score.figures == {"score": 50.0} and score.counts == ((1.0, 1.0), (0.0, 1.0))
+    assert set(calls) == set(NAMES)
+    losses = first_losses(config, functions)
+    assert len(losses) == COMPARED and losses[-1] < losses[0]
+
+
+def test_without_his_functions_the_reference_is_the_task():
+    config = own_config()
+    assert open_task(config.task, config).read("train")[0].reference == {"apple": 2, "pear": 3}
