@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -130,7 +131,8 @@ def _look(experiment: Experiment, plan: Plan, record: Record, seed: int, replay:
     answer = replay(experiment, plan, [task.source.to_text(one.source) for one in fresh],
                     [task.source.to_text(one.source) for one in own[:AGAIN]])
     _look_at_replay(plan, record, answer)
-    agreeing = sum(one == other for one, other in zip(answer["again"], written, strict=False)) / len(answer["again"])
+    agreeing = sum(_without_tags(one) == _without_tags(other)
+                   for one, other in zip(answer["again"], written, strict=False)) / len(answer["again"])
     if agreeing < AS_BEFORE:
         raise Refused(f"weights: they write {100 * agreeing:.0f} % of the first predictions as the run has them")
     return _on_fresh(task, record, claimed, fresh, answer["fresh"], plan)
@@ -183,7 +185,23 @@ def _scored(task: Task, texts: Sequence[str], examples: Sequence[Example]) -> An
         with contextlib.suppress(DataError):
             return task.target.from_line(text, {"file": "prediction", "line": 0}) if text else None
 
-    return task.score([value(text) for text in texts], [one.reference for one in examples])
+    if task.options.target == "trees":  # which may span lines: a task reads them from a file
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "predictions.txt"
+            file.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
+            values = task.read_references(file)
+    else:
+        values = [value(text) for text in texts]
+    return task.score(values, [one.reference for one in examples])
+
+
+def _without_tags(text: str) -> str:
+    """A tree without its words' tags, which a run takes from the data where it has them.
+
+    >>> _without_tags("(S (NP (DT the) (NN dog)) (VBZ barks))"), _without_tags("a dog")
+    ('(S (NP (_ the) (_ dog)) (_ barks))', 'a dog')
+    """
+    return re.sub(r"\([^\s()]+ ([^\s()]+)\)", r"(_ \1)", text)
 
 
 def _on_fresh(task: Task, record: Record, claimed: float, fresh: Sequence[Example], texts: Sequence[str], plan: Plan

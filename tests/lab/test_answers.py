@@ -5,9 +5,11 @@ import shutil
 
 import pytest
 
+from seq2seq_suite import config_file
 from seq2seq_suite.lab import answers, replaying, verifying
 from seq2seq_suite.lab.experiment import read_experiment
 from seq2seq_suite.lab.running import run
+from seq2seq_suite.tasks import open_task
 from seq2seq_suite.types import RunError
 
 
@@ -139,3 +141,12 @@ def test_functions_of_expressions():
     assert answers.evaluate("round(row_entropy(64, scaled=1 > 0) - 3, 1)", {}) == 0.0
     assert answers.evaluate("gradient_at([20, 0, 0], 1, 'cross_entropy')", {}) == pytest.approx(1.0)
     assert answers.evaluate("gradient_at([20, 0, 0], 1, 'squared_error')", {}) < 1e-7
+
+
+def test_trees_are_scored_from_lines_of_which_some_are_none():
+    config = config_file.from_mapping({"task": "parsing"}, ["data.size=4"])
+    task = open_task("parsing", config)
+    examples = task.read("validation")[:3]
+    texts = [task.to_text(example.reference) for example in examples]
+    assert verifying._scored(task, texts, examples).figures["f1"] == 100.0
+    assert 0.0 < verifying._scored(task, [*texts[:2], task.to_text(None)], examples).figures["f1"] < 100.0
