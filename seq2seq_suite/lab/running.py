@@ -27,6 +27,7 @@ from seq2seq_suite.lab.experiment import SPLIT, Experiment, Plan, read_experimen
 from seq2seq_suite.lab.plug import plugged
 from seq2seq_suite.report.tables import aligned, figure
 from seq2seq_suite.strategies import autoregressive
+from seq2seq_suite.training import weights
 from seq2seq_suite.training.evaluate import evaluate_splits
 from seq2seq_suite.training.records import read_provenance, read_record, read_summary
 from seq2seq_suite.training.run_directory import RunDirectory
@@ -106,6 +107,7 @@ def _carry_out(experiment: Experiment, plan: Plan, own: list[float], say: Say) -
             figures = _search(experiment, plan, directory)
         else:
             _train(plan.config, directory, [_noting(losses), tell])
+            _keep_weights_alone(directory)
             summary = read_summary(directory)
             figures = {**summary.splits[SPLIT], **dict(summary.failures[SPLIT]),
                        **forced_accuracy(directory, plan.config)}
@@ -126,6 +128,16 @@ def _carry_out(experiment: Experiment, plan: Plan, own: list[float], say: Say) -
 
 def _train(config: Config, directory: Path, callbacks: Sequence[Callable[[dict[str, Any]], object]]) -> None:
     verbs.run(config, directory, resume=False, overwrite=True, command=["lab", "run"], callbacks=callbacks)
+
+
+def _keep_weights_alone(directory: Path) -> None:
+    """The best checkpoint's weights in a folder `best` that is no link, which a zip would leave out; nothing else."""
+    checkpoints, kept = directory / "checkpoints", directory / "kept"
+    weights.best(directory).resolve().rename(kept)
+    shutil.rmtree(checkpoints)
+    checkpoints.mkdir()
+    kept.rename(checkpoints / "best")
+    (checkpoints / "best" / "training.safetensors").unlink(missing_ok=True)
 
 
 def _search(experiment: Experiment, plan: Plan, directory: Path) -> dict[str, float]:

@@ -35,7 +35,7 @@ from seq2seq_suite.lab.running import (
 from seq2seq_suite.metrics.significance import FORMULAS, interval
 from seq2seq_suite.tasks import open_task
 from seq2seq_suite.tasks.base import Task
-from seq2seq_suite.types import DataError, Example, UserError
+from seq2seq_suite.types import DataError, Example
 from seq2seq_suite.user_code import is_code
 
 FRESH = 200  # sentences that a run must do as well on
@@ -90,7 +90,7 @@ def verify(experiment: Experiment, seed: int, replay: Replay | None = None) -> d
             found[name] = _look(experiment, plan, record, seed, replay or in_child)
         except Refused as refused:
             found[name] = Run(record, str(refused))
-        except (UserError, OSError, ValueError, KeyError, TypeError) as error:
+        except Exception as error:  # whatever broken files may raise: others must still be graded
             found[name] = Run(record, f"it cannot be read: {getattr(error, 'got', error)}")
     return found
 

@@ -26,6 +26,13 @@ def test_a_run_leaves_behind_what_a_grader_needs(finished):
     assert {"bleu", "repeated", "invalid"} <= set(record.figures)
 
 
+def test_a_run_keeps_its_weights_alone_and_no_links(finished):
+    checkpoints = finished[0] / "runs" / "one" / "checkpoints"
+    assert {str(file.relative_to(checkpoints)) for file in checkpoints.rglob("*") if file.is_file()} == {
+        "best/model.safetensors", "best/state.json"}
+    assert not [file for file in finished[0].rglob("*") if file.is_symlink()]
+
+
 def test_a_run_from_another_searches_with_its_weights(finished):
     record = running.read_lab_record(finished[0] / "runs" / "again")
     assert not record.losses and record.calls == {"greedy": 8} and "decoding_seconds" in record.figures
