@@ -97,7 +97,7 @@ def seeded(seed: int) -> Any:
     """Draw from torch's and Python's global generators as if afresh, and leave them as they were."""
     state = random.getstate()
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+        torch.default_generator.manual_seed(seed)  # torch.manual_seed looks at every kind of device
         random.seed(seed)
         try:
             yield

@@ -189,7 +189,7 @@ def serve(read: BinaryIO, write: BinaryIO, wire: types.ModuleType, calling: type
 
         def work(asked: dict[str, Any] = asked) -> dict[str, Any]:
             function = getattr(sys.modules[job["part"]], asked["call"])
-            torch.manual_seed(0)
+            torch.default_generator.manual_seed(0)
             sys.modules["random"].seed(0)
             output, after, heard = calling.answer(function, asked["arguments"], asked["gradient"], asked["cotangent"])
             return {"output": output, "after": after, "heard": heard}
