@@ -42,7 +42,7 @@ FRESH = 200  # sentences that a run must do as well on
 AGAIN, AS_BEFORE = 40, 0.9  # sentences of the run's own that its weights write again, and the share that must agree
 REPLAYED = 1e-2  # how far later losses may be away: on another kind of CPU rounding grows
 SECONDS = 240
-_CHILD = Path(__file__).with_name("replaying.py")
+_WORD = re.compile(r"\([^\s()]+ ([^\s()]+)\)")  # of a tree, with its tag
 
 
 @dataclass(frozen=True)
@@ -188,11 +188,19 @@ def _scored(task: Task, texts: Sequence[str], examples: Sequence[Example]) -> An
     if task.options.target == "trees":  # which may span lines: a task reads them from a file
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "predictions.txt"
-            file.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
+            file.write_text("".join(f"{_with_tags(text, one.reference.tags())}\n"
+                                    for text, one in zip(texts, examples, strict=True)), encoding="utf-8")
             values = task.read_references(file)
     else:
         values = [value(text) for text in texts]
     return task.score(values, [one.reference for one in examples])
+
+
+def _with_tags(text: str, tags: Sequence[str]) -> str:
+    """A tree with the right tags over its words, by which punctuation is told: a sentence handed over has none."""
+    left = iter(tags)
+    fits = len(_WORD.findall(text)) == len(tags)
+    return _WORD.sub(lambda found: f"({next(left)} {found[1]})", text) if fits else text
 
 
 def _without_tags(text: str) -> str:
@@ -201,7 +209,7 @@ def _without_tags(text: str) -> str:
     >>> _without_tags("(S (NP (DT the) (NN dog)) (VBZ barks))"), _without_tags("a dog")
     ('(S (NP (_ the) (_ dog)) (_ barks))', 'a dog')
     """
-    return re.sub(r"\([^\s()]+ ([^\s()]+)\)", r"(_ \1)", text)
+    return _WORD.sub(r"(_ \1)", text)
 
 
 def _on_fresh(task: Task, record: Record, claimed: float, fresh: Sequence[Example], texts: Sequence[str], plan: Plan
