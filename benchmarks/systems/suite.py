@@ -56,7 +56,7 @@ def training(shape: Shape, precision: str, corpus: Corpus, seed: int) -> Trainin
         batch = collate(corpus.encoded(pairs), "translation", few_shapes=few_shapes)
         model.train()
         strategy.train()
-        count = strategy.counts(model, batch)["cross_entropy"]
+        count = strategy.counts(batch)["cross_entropy"]
         with torch.autocast("cpu", torch.bfloat16, enabled=few_shapes):
             total = strategy.loss(model, batch).sums["cross_entropy"]
         (total / count).backward()

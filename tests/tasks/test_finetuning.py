@@ -120,7 +120,7 @@ def test_what_does_not_fit_is_said(pretrained, tmp_path):
     for wrong, message in (
             ({"backbone": {"encoder": "none", "positions": "rotary"}}, "directly follows each source"),
             ({"strategy": {"language_weight": 0.5}}, "backbone.encoder must be none"),
-            ({"backbone": {"encoder": "none", "max_positions": 300}}, "follows a source of"),
+            ({"backbone": {"encoder": "none", "max_positions": 300}}, "behind a source of"),
             ({"backbone": {"encoder": "none"}, "strategy": {"kind": "length_head"}}, "backbone.encoder=self_attention"),
             ({"backbone": {"encoder": "none"}, "task": "asr", "strategy": {"language_weight": 0.1}}, "words or pieces"),
             ({"qa": {"encoding": "pieces", "pointer": True}}, "use tokens")):
