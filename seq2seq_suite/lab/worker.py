@@ -229,7 +229,10 @@ def main(arguments: list[str]) -> None:
     for name in USUAL:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
-    sys.modules["torch"].set_num_threads(1)
+    torch = sys.modules["torch"]
+    torch.set_num_threads(1)
+    frame = io.BytesIO(wire.pack({"any": torch.zeros(1)}))
+    wire.unpack(frame.read)  # a first frame, since safetensors imports a part of numpy when it packs its first tensor
     if not arguments:
         with os.fdopen(os.dup(1), "wb") as write:
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

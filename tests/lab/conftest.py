@@ -18,6 +18,12 @@ QUESTIONS = {
     "why": {"ask": "Why?", "points": 4}}
 
 
+@pytest.fixture(autouse=True)
+def terminal(monkeypatch):
+    """A hundred columns wide, wherever the tests run: processes of pytest-xdist say 80."""
+    monkeypatch.setenv("COLUMNS", "100")
+
+
 @pytest.fixture(scope="session")
 def experiments(tmp_path_factory):
     """A folder in the place of the package's experiments, with one that takes a second."""
