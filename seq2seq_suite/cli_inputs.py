@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from seq2seq_suite import __version__
-from seq2seq_suite.files import naming, read_text
+from seq2seq_suite.files import decoded, naming, read_text
 from seq2seq_suite.types import COMMAND_LINE, ConfigError, Example, brief
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def read_inputs(texts: Sequence[str], source: str | None) -> list[tuple[str, tup
         raise ConfigError("nothing to predict from", file=COMMAND_LINE, expected="TEXT, --input FILE or a pipe",
                           remedy=f'for example {PROGRAM} predict runs/parsing "the cat sleeps"')
     name = "standard input" if source in (None, "-") else str(source)
-    content = read_text(Path("/dev/stdin") if name == "standard input" else Path(name), expected="a text file")
+    content = read_text(Path(source)) if source not in (None, "-") else decoded(sys.stdin.buffer.read(), name)
     return [(line.rstrip("\r"), (name, number)) for number, line in enumerate(content.rstrip().split("\n"), 1)]
 
 
@@ -112,9 +112,8 @@ def check_targets(targets: Mapping[str, Path | None]) -> None:
             os.stat(path.parent)  # reports what is wrong with a name, unlike `exists`
             with suppress(FileNotFoundError):
                 os.stat(path)
-            got = "this is a folder" if path.is_dir() else ""
-            if not got and not os.access(path if path.exists() else path.parent, os.W_OK):
-                got = "it may not be written"
+            writable = os.access(path if path.exists() else path.parent, os.W_OK)
+            got = "this is a folder" if path.is_dir() else "" if writable else "it may not be written"
         except OSError as error:
             got = error.strerror
         if got:

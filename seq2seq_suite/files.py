@@ -38,12 +38,16 @@ def read_text(path: Path, *, expected: str = "a text file in UTF-8", remedy: str
     Raises:
         DataError: there is no such file, it is a folder, not UTF-8, too large, or cannot be read.
     """
-    content = read_bytes(path, expected=expected, remedy=remedy, largest=largest)
+    return decoded(read_bytes(path, expected=expected, remedy=remedy, largest=largest), str(path), remedy, errors)
+
+
+def decoded(content: bytes, file: str, remedy: str = "", errors: str = "strict") -> str:
+    """The text of bytes that came from a file or from standard input; raises DataError where they are not UTF-8."""
     try:
         return content.decode("utf-8-sig", errors=errors)
     except UnicodeDecodeError as error:
-        raise DataError(f"byte {error.start:,} is not UTF-8", file=str(path), expected=expected,
-                        line=error.object.count(b"\n", 0, error.start) + 1,
+        raise DataError(f"byte {error.start:,} is not UTF-8", file=file, expected="a text file in UTF-8",
+                        line=content.count(b"\n", 0, error.start) + 1,
                         remedy=remedy or "save the file as UTF-8") from None
 
 

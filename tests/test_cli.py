@@ -1,6 +1,7 @@
 import json
 import os
 import pty
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -150,6 +151,12 @@ def test_inputs_come_from_arguments_a_file_or_a_pipe_with_their_lines():
     for source in (None, "-"):
         done = start(code=f"from seq2seq_suite import cli; print(cli.read_inputs([], {source!r}))", input=b"a\nb\n")
         assert done.stdout == b"[('a', ('standard input', 1)), ('b', ('standard input', 2))]\n"
+    ours, theirs = socket.socketpair()  # as Node.js and some servers start a program
+    with ours, theirs:
+        ours.sendall(b"\xff\n")
+        ours.shutdown(socket.SHUT_WR)
+        done = start("predict", "runs/x", stdin=theirs)
+    assert done.returncode == 2 and b"standard input:1: byte 0 is not UTF-8" in done.stderr
 
 
 def test_inputs_that_cannot_be_read_are_named(capsys):

@@ -113,7 +113,7 @@ def judge(law: Law, student: Student, seed: int) -> Verdict:
             law(kept)
         except Broken as broken:
             return Verdict(law, broken, kept.answers, kept.asked)
-        except Exception as error:  # an answer of a form that the law does not foresee, such as None for a pair
+        except Exception as error:  # an answer of a form that the law does not expect, such as None for a pair
             said = f"{type(error).__name__}: {error}"
             return Verdict(law, Broken(f"your answer has another form than the docstring says ({said})",
                                        f"返回值的形式与说明不符（{said}）"), kept.answers, kept.asked)

@@ -1,16 +1,19 @@
 """The process in which a submission computes: its first losses once more, and what its weights predict.
 
 `python -m seq2seq_suite.lab.replaying ANSWER` reads a request from standard input and writes the answer, both JSON. It
-is given sentences, never what is right for them.
+is given sentences, never what is right for them. Where the kernel has Landlock it may read Python, the suite and the
+submission, and write beside the answer and to the features of sounds that are kept.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
 
+from seq2seq_suite.lab import sandbox
 from seq2seq_suite.lab.code import Code
 from seq2seq_suite.lab.experiment import read_experiment, search_settings
 from seq2seq_suite.lab.plug import plugged
@@ -33,7 +36,12 @@ def answer(directory: Path, file: Path, name: str, fresh: list[str], own: list[s
 
 def main() -> None:
     """Answer the request."""
-    request, file = json.load(sys.stdin), Path(sys.argv[1])
+    request, file = json.load(sys.stdin), Path(sys.argv[1]).resolve()
+    features = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "seq2seq_suite" / "features"
+    features.mkdir(parents=True, exist_ok=True)
+    sandbox.cut_network()
+    sandbox.enter_folder(str(file.parent), reads=[request["directory"], request["file"], *filter(None, sys.path),
+                                                  str(Path(__file__).parents[1])], writes=[str(features)])
     try:
         found = answer(Path(request["directory"]), Path(request["file"]), request["run"], request["fresh"],
                        request["own"])

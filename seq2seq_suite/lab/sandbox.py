@@ -11,6 +11,7 @@ import os
 import site
 import struct
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 MEMORY = 4 * 2**30  # bytes of address space; importing torch takes half of it
@@ -47,7 +48,7 @@ def enter(seconds: float) -> list[str]:
     libc = _libc()
     if libc is not None:
         libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
-        found += _landlock(libc)
+        found += _landlock(libc, readable())
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         with contextlib.suppress(OSError):
             os.setgroups([])
@@ -57,6 +58,22 @@ def enter(seconds: float) -> list[str]:
     if libc is not None:  # what a user namespace gives to its maker
         libc.capset(struct.pack("Ii", 0x20080522, 0), bytes(24))
     return found
+
+
+def enter_folder(folder: str, *, reads: list[str], writes: list[str]) -> list[str]:
+    """Give up writing outside of some folders, and reading what is neither Python's nor named; for this process and
+    its children, where the kernel has Landlock.
+
+    Args:
+        folder: for temporary files and the answer.
+        reads: what may be read beside Python and torch.
+        writes: what may be written, too.
+    """
+    libc = _libc()
+    if libc is None:
+        return []
+    libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
+    return _landlock(libc, [*readable(), *reads], [folder, *writes])
 
 
 def _libc() -> ctypes.CDLL | None:
@@ -80,8 +97,18 @@ def _limits(seconds: float) -> list[str]:
     return [f"{MEMORY >> 30} GiB"]
 
 
-def _landlock(libc: ctypes.CDLL) -> list[str]:
-    version = libc.syscall(_CREATE, None, ctypes.c_size_t(0), 1)
+def has_landlock() -> bool:
+    """Whether this kernel keeps files from a process that asks for it."""
+    libc = _libc()
+    return libc is not None and _version(libc) > 0
+
+
+def _version(libc: ctypes.CDLL) -> int:
+    return libc.syscall(_CREATE, None, ctypes.c_size_t(0), 1)
+
+
+def _landlock(libc: ctypes.CDLL, reads: list[str], writes: Sequence[str] = ()) -> list[str]:
+    version = _version(libc)
     if version < 1:
         return []
     files = (1 << (13 if version < 2 else 14 if version < 3 else 15 if version < 5 else 16)) - 1
@@ -89,10 +116,10 @@ def _landlock(libc: ctypes.CDLL) -> list[str]:
     ruleset = libc.syscall(_CREATE, rules, ctypes.c_size_t(len(rules)), 0)
     if ruleset < 0:
         return []
-    for path in readable():
+    for path, inside in [*((path, _READ) for path in reads), *((path, files) for path in writes)]:
         with contextlib.suppress(OSError):
             descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
-            access = _READ if os.path.isdir(path) else 1 << 2
+            access = inside if os.path.isdir(path) else 1 << 2
             libc.syscall(_ADD, ruleset, 1, struct.pack("=Qi", access, descriptor), 0)
             os.close(descriptor)
     done = libc.syscall(_RESTRICT, ruleset, 0) == 0

@@ -163,7 +163,6 @@ def _look_at_replay(plan: Plan, record: Record, answer: dict[str, Any]) -> None:
         raise Refused(f"replay: the first {COMPARED} losses of the code handed in differ by {apart:.1e}")
 
 
-
 def _own_predictions(task: Task, directory: Path, plan: Plan) -> tuple[list[Example], list[str]]:
     """The validation sentences with their right answers, from the suite; and what the run wrote for them."""
     examples = task.read(SPLIT)[: plan.sentences or None]
@@ -256,9 +255,9 @@ def in_child(experiment: Experiment, plan: Plan, fresh: Sequence[str], own: Sequ
                "run": plan.name, "fresh": list(fresh), "own": list(own)}
     with tempfile.TemporaryDirectory() as folder:
         answer = Path(folder) / "answer.json"
-        environment = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT", "LANG", "HOME", "TMPDIR", "PYTHONPATH",
+        environment = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT", "LANG", "HOME", "PYTHONPATH",
                                                            "XDG_CACHE_HOME") if name in os.environ}
-        environment |= {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", "HF_HUB_OFFLINE": "1"}
+        environment |= {"TMPDIR": folder, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", "HF_HUB_OFFLINE": "1"}
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, [
             str(Path(__file__).parents[2]), environment.get("PYTHONPATH", "")]))
         try:

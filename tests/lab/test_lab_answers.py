@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from seq2seq_suite import config_file
-from seq2seq_suite.lab import answers, replaying, verifying
+from seq2seq_suite.lab import answers, replaying, sandbox, verifying
 from seq2seq_suite.lab.experiment import read_experiment
 from seq2seq_suite.lab.running import run
 from seq2seq_suite.tasks import open_task
@@ -42,6 +42,18 @@ def test_another_process_replays_as_this_one_does(finished):
     plan, sentences = experiment.plans["one"], ["the dog sees the cat .", "a bird sings ."]
     assert verifying.in_child(experiment, plan, sentences, sentences[:1]) == here(
         experiment, plan, sentences, sentences[:1])
+
+
+@pytest.mark.skipif(not sandbox.has_landlock(), reason="this kernel has no Landlock")
+@pytest.mark.parametrize("mode", ["r", "w"])
+def test_a_replay_neither_reads_nor_changes_what_is_not_its_own(handed_in, tmp_path, mode):
+    file = tmp_path / "grades.csv"
+    file.write_text("ada 3")
+    (handed_in / "greedy.py").write_text(f"open({str(file)!r}, {mode!r})\n{(handed_in / 'greedy.py').read_text()}")
+    experiment = read_experiment(handed_in, own=False)
+    with pytest.raises(verifying.Refused, match="PermissionError"):
+        verifying.in_child(experiment, experiment.plans["again"], ["a bird sings ."], [])
+    assert file.read_text() == "ada 3"
 
 
 def test_what_was_never_run_is_refused_without_a_look_at_the_rest(begun):

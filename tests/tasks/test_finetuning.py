@@ -61,15 +61,15 @@ def test_training_begins_with_what_the_language_model_knows(pretrained, tmp_path
     batch = collate(tuned.task.encode([tuned.task.from_text(text)]), "multilabel")
     with torch.no_grad():
         model = tuned.predictor.model
-        foreseen = float(tuned.predictor.learner.strategy.auxiliaries["language"].loss(model.encode(batch), batch))
-        # A language model foresees the text's END, too.
+        predicted = float(tuned.predictor.learner.strategy.auxiliaries["language"].loss(model.encode(batch), batch))
+        # A language model predicts the text's END, too.
         whole = collate(teacher.task.encode([Example(text, text)]), "language_model")
         memory = ended.prepare(ended.encode(whole))
         previous = torch.cat((torch.ones(1, 1, dtype=torch.int64), whole.target[:, :-1]), 1)
         visible = torch.ones(previous.size(1), previous.size(1)).tril().bool().unsqueeze(0)
         hidden, _ = ended.decode(ended.embed(previous, memory), visible, memory)
         last = float(ended.logits(hidden, memory).log_softmax(-1)[0, -1, END])
-    assert -foreseen == pytest.approx(hypothesis.score - last, abs=1e-3)
+    assert -predicted == pytest.approx(hypothesis.score - last, abs=1e-3)
 
 
 @pytest.mark.parametrize("task", ["multilabel", "qa"])

@@ -81,7 +81,7 @@ FAULTS = [
     Fault("causal-upper", "masks", ".tril(past)", ".triu(past)", "masks.causal",
           "the triangle is upside down: position 0 sees the future", "三角形上下颠倒：位置 0 看到了未来"),
     Fault("causal-one-ahead", "masks", ".tril(past)", ".tril(past + 1)", "masks.causal",
-          "each position sees the one after it, the very symbol that it is to foresee",
+          "each position sees the one after it, the very symbol that it is to predict",
           "每个位置都看到了下一个位置，正是它要预测的符号"),
     Fault("causal-no-past", "masks", ".tril(past)", ".tril()", "masks.past",
           "with 3 cached positions the first new one must see 4 keys; here it sees 1",

@@ -62,7 +62,7 @@ def language_loss_padding(student: Student) -> None:
 
 
 @law("language_loss.gradient", part="language_loss", kind=EDGE, note="001",
-     says="the last logits of a row foresee nothing", says_zh="一行最后的 logits 不预测任何符号")
+     says="the last logits of a row predict nothing", says_zh="一行最后的 logits 不预测任何符号")
 def language_loss_gradient(student: Student) -> None:
     logits, tokens, mask = _batch()
     _, (found,) = student.call("language_loss", logits, tokens, mask, gradient=(0,))
@@ -96,21 +96,21 @@ def layout_answered(student: Student) -> None:
          f"what L2 counts of layout({source}, {target}, 1, 2)", f"layout({source}, {target}, 1, 2) 中 L2 计入的")
 
 
-@law("layout.foreseen", part="layout", note="001", says="L1 foresees the source's symbols but the first",
+@law("layout.predicted", part="layout", note="001", says="L1 predicts the source's symbols but the first",
      says_zh="L1 预测源中除第一个外的符号")
-def layout_foreseen(student: Student) -> None:
+def layout_predicted(student: Student) -> None:
     source, target = _pair()
-    _, foreseen, _ = student.call("layout", source, target, 1, 2)
-    only([bool(one) for one in foreseen], [False] + [True] * (len(source) - 1) + [False] * (len(target) + 2),
+    _, predicted, _ = student.call("layout", source, target, 1, 2)
+    only([bool(one) for one in predicted], [False] + [True] * (len(source) - 1) + [False] * (len(target) + 2),
          f"what L1 counts of layout({source}, {target}, 1, 2)", f"layout({source}, {target}, 1, 2) 中 L1 计入的")
 
 
 @law("layout.short", part="layout", kind=EDGE, note="001", says="a source of one symbol, an empty target",
      says_zh="只有一个符号的源，空的目标")
 def layout_short(student: Student) -> None:
-    tokens, foreseen, answered = student.call("layout", [5], [], 1, 2)
+    tokens, predicted, answered = student.call("layout", [5], [], 1, 2)
     only(tokens, [5, 1, 2], "layout([5], [], 1, 2)", "layout([5], [], 1, 2)")
-    only([bool(one) for one in foreseen], [False, False, False], "what L1 counts of it", "其中 L1 计入的")
+    only([bool(one) for one in predicted], [False, False, False], "what L1 counts of it", "其中 L1 计入的")
     only([bool(one) for one in answered], [False, False, True], "what L2 counts of it", "其中 L2 计入的")
 
 

@@ -30,9 +30,9 @@ def layout_by_lengths(source, target, begin, end):
     tokens = [*source, begin]
     tokens.extend(target)
     tokens.append(end)
-    foreseen = [False] + [True] * (len(source) - 1) + [False] * (len(target) + 2)
+    predicted = [False] + [True] * (len(source) - 1) + [False] * (len(target) + 2)
     answered = [False] * (len(source) + 1) + [True] * (len(target) + 1)
-    return tokens, foreseen, answered
+    return tokens, predicted, answered
 
 
 def layout_as_tensors(source, target, begin, end):
@@ -42,5 +42,5 @@ def layout_as_tensors(source, target, begin, end):
 
 
 def fine_tuning_loss_by_names(target, language, weight):
-    (answers, asked), (sources, foreseen) = target, language
-    return answers / asked + weight * (sources / foreseen)
+    (answers, asked), (sources, predicted) = target, language
+    return answers / asked + weight * (sources / predicted)

@@ -343,5 +343,5 @@ BUGS = [
     ("language_loss", "[tokens[b, t + 1]]", "[tokens[b, t]]", "unshifted"),
     ("layout", "tokens.append(begin)\n    l1.append(False)\n    l2.append(False)",
      "tokens.append(begin)\n    l1.append(False)\n    l2.append(True)", "BEGIN is asked for"),
-    ("layout", "l1.append(i > 0)", "l1.append(True)", "the first symbol is foreseen"),
+    ("layout", "l1.append(i > 0)", "l1.append(True)", "the first symbol is predicted"),
 ]

@@ -1,4 +1,4 @@
-"""L1: to foresee each symbol from those before it."""
+"""L1: to predict each symbol from those before it."""
 
 import torch
 from torch import Tensor
@@ -8,12 +8,12 @@ def language_loss(logits: Tensor, tokens: Tensor, mask: Tensor) -> tuple[Tensor,
     """-sum log p(u_i | u_1, ..., u_{i-1}) over all real symbols but the first of each row.
 
     Args:
-        logits: (B,T,V) float; those at position t foresee the symbol at t + 1.
+        logits: (B,T,V) float; those at position t predict the symbol at t + 1.
         tokens: (B,T) int64.
-        mask: (B,T) bool, True = a symbol that is to be foreseen if it is not the first.
+        mask: (B,T) bool, True = a symbol that is to be predicted if it is not the first.
 
     Returns:
-        The sum, a scalar, and the number of symbols that were foreseen.
+        The sum, a scalar, and the number of symbols that were predicted.
 
     Example: two symbols, equally likely; of three tokens two have one before them.
         >>> total, count = language_loss(torch.zeros(1, 3, 2), torch.tensor([[1, 0, 1]]), torch.ones(1, 3).bool())
