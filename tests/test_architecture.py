@@ -32,6 +32,7 @@ MAY_IMPORT = {
     "metrics": set(),
     "tasks": {"data", "metrics", "config_section"},
     "report": set(),
+    "serve": {"report", "experiments", "library", "config", "tasks", "data", "metrics"},  # the live page
     "training": {"model", "strategies", "data", "metrics", "config", "config_section", "report", "kernels"},
     "experiments": {"training", "model", "strategies", "data", "metrics", "tasks", "report", "config", "config_section",
                     "config_file", "kernels"},
@@ -47,8 +48,9 @@ STUDENTS_PATH = ("model/attention.py", "model/layers.py", "model/encoder.py", "m
 STUDENTS_LINES = 1240
 OPEN_TO_ALL = {"types", "shapes", "trees", "files", "run_format", "user_code", "lazy"}
 MOST_LINES = 350
-MOST_CODE = 10_772  # lines of the whole package without miniworld and the lab: may fall, not rise
-MOST_CODE_OF_LAB = 6_500  # solutions, laws and faults counted
+# Lines of code may fall; to rise they need a reason. The lab's include solutions, laws and faults.
+MOST_CODE = {"house": 10_359, "pages": 413, "lab": 6_451}
+ROOM_OF = {"report": "pages", "serve": "pages", "lab": "lab"}
 
 
 def part_of(path: Path) -> str:
@@ -113,10 +115,11 @@ def test_lines_of_code_are_counted_as_said():
 
 
 def test_the_package_does_not_grow_without_a_word():
-    lines = dict.fromkeys(("house", "lab", "miniworld"), 0)
+    lines = dict.fromkeys(MOST_CODE, 0)
     for path in PACKAGE.rglob("*.py"):
-        lines[part if (part := part_of(path)) in lines else "house"] += lines_of_code(path.read_text())
-    assert lines["house"] <= MOST_CODE and lines["lab"] <= MOST_CODE_OF_LAB, lines
+        if part_of(path) != "miniworld":
+            lines[ROOM_OF.get(part_of(path), "house")] += lines_of_code(path.read_text())
+    assert all(lines[room] <= most for room, most in MOST_CODE.items()), lines
 
 
 def test_files_stay_small_enough_to_read():
