@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -19,6 +20,19 @@ from seq2seq_suite.tasks.reading import place_of, read_examples
 from seq2seq_suite.types import END, Constraint, DataError, Encoded, Example, Hypothesis, Score
 
 Place = Mapping[str, Any]  # file and line, as a DataError takes them
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """One output beside its reference.
+
+    Args:
+        equal: whether they are the same to the task: sets of labels, trees, answers without articles; never raw lines.
+        kinds: of the errors, in words that a reader knows; empty where the output is right.
+    """
+
+    equal: bool
+    kinds: tuple[str, ...] = ()
 
 
 class Field:
@@ -139,6 +153,8 @@ class Task(ABC):
     rewritable: ClassVar[bool] = False  # whether `distill` may replace the targets, see `row`
     paints: ClassVar[bool] = False  # whether predictions can be drawn, see `paint`
     view: ClassVar[str] = ""  # of the embedded data
+    drawing: ClassVar[str] = "text"  # shows an output on a page: text, tree, answer, labels, sound, boxes or surprise
+    length_unit: ClassVar[str] = "words"  # of `length`
     item: ClassVar[str] = "example"  # an example's name in messages
     expected: ClassVar[str] = "rows"  # what rows should be
     source: Source
@@ -262,6 +278,36 @@ class Task(ABC):
     @abstractmethod
     def score(self, predictions: Sequence[Any | None], references: Sequence[Any]) -> Score:
         """The task's metrics."""
+
+    # -- pages --------------------------------------------------------------------------------------------------
+
+    def judge(self, prediction: Any | None, reference: Any, example: Example) -> Judgement:
+        """Whether an output is right, and if not, how it is wrong."""
+        if prediction is None:
+            return Judgement(False, ("malformed",))
+        return Judgement(self.to_text(prediction) == self.to_text(reference))
+
+    def length(self, example: Example) -> float:
+        """The length of the source in `length_unit`."""
+        return float(len(self.source.to_text(example.source).split()))
+
+    def facts(self, example: Example) -> dict[str, str | float]:
+        """What else is known of an example, by names that a reader knows: the speaker, the kind of question."""
+        return {}
+
+    def shown_source(self, example: Example) -> dict[str, Any]:
+        """The source as plain data for `drawing`."""
+        return {"text": self.source.to_text(example.source)}
+
+    def shown(self, example: Example, prediction: Any | None) -> dict[str, Any]:
+        """An output or a reference as plain data for `drawing`."""
+        return {"text": self.to_text(prediction)}
+
+    def panels(self, examples: Sequence[Example], predictions: Sequence[Any | None]) -> list[dict[str, Any]]:
+        """Charts of a split that only this task has, as `tasks.panels` makes them."""
+        return []
+
+    # -- text ---------------------------------------------------------------------------------------------------
 
     def to_text(self, prediction: Any | None) -> str:
         """A prediction on one line, as `read_references` reads it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,9 @@ from seq2seq_suite.types import Batch, Constraint, Encoded, Example, Hypothesis,
 
 if TYPE_CHECKING:
     from seq2seq_suite.tasks.base import Task
+
+MOST_SHOWN = 200  # examples of a split whose pictures are stored
+_FEW = 40
 
 
 @dataclass(frozen=True)
@@ -133,19 +137,50 @@ def evaluate_splits(run_directory: RunDirectory, decoder: Predictor, splits: dic
 
 def record(run_directory: RunDirectory, task: Task, name: str, examples: Sequence[Example],
            predictions: Sequence[Any | None]) -> Score:
-    """Score predictions, and write them and the score's details to `predictions/NAME.*`."""
+    """Score and judge predictions; write them, the score's details and what a page draws to `predictions/NAME.*`."""
     score = task.score(predictions, [example.reference for example in examples])
     own = figures_of_items(score) or [None] * len(examples)
-    run_directory.write_predictions(name, [
-        {"source": task.source.to_text(example.source), "reference": task.to_text(example.reference),
-         "prediction": task.to_text(prediction), "origin": example.origin, "counts": counts,
-         "figures": {} if figure is None else {task.primary_metric: figure}}
-        for example, prediction, counts, figure in zip(examples, predictions,
-                                                       score.counts or [()] * len(examples), own, strict=True)])
-    run_directory.write_details(name, score.details)
+    rows = []
+    for example, prediction, counts, figure in zip(examples, predictions, score.counts or [()] * len(examples), own,
+                                                   strict=True):
+        judged = task.judge(prediction, example.reference, example)
+        rows.append({"source": task.source.to_text(example.source), "reference": task.to_text(example.reference),
+                     "prediction": task.to_text(prediction), "origin": example.origin, "counts": counts,
+                     "figures": {} if figure is None else {task.primary_metric: figure}, "equal": judged.equal,
+                     "kinds": judged.kinds, "length": task.length(example), "facts": task.facts(example)})
+    run_directory.write_predictions(name, rows)
+    run_directory.write_details(name, {**score.details, "drawing": task.drawing, "length_unit": task.length_unit,
+                                       "panels": task.panels(examples, predictions)})
+    run_directory.write_shown(name, {
+        str(row): {"source": task.shown_source(examples[row]),
+                   "reference": task.shown(examples[row], examples[row].reference),
+                   "prediction": task.shown(examples[row], predictions[row])}
+        for row in choose(rows, own, higher_is_better=task.higher_is_better)})
     run_directory.log(f"{name}: " + "  ".join(f"{metric} {value:.4g}" for metric, value in score.figures.items())
                       + f"  [{score.signature}]")
     return score
+
+
+def choose(rows: Sequence[Mapping[str, Any]], figures: Sequence[float | None], *, higher_is_better: bool) -> list[int]:
+    """The rows that a page draws, in order: the worst, some of each kind of error, the longest, and some at random.
+
+    >>> rows = [{"equal": True, "kinds": (), "length": length} for length in range(1000)]
+    >>> rows[3] = {"equal": False, "kinds": ("order",), "length": 3}
+    >>> found = choose(rows, [0.0] * 1000, higher_is_better=True)
+    >>> len(found) <= MOST_SHOWN, 3 in found, 999 in found
+    (True, True, True)
+    """
+    def badness(row: int) -> tuple[bool, float]:
+        figure = figures[row]
+        return rows[row]["equal"], 0.0 if figure is None else figure if higher_is_better else -figure
+
+    worst = sorted(range(len(rows)), key=badness)
+    chosen = dict.fromkeys(worst[:_FEW])
+    for kind in dict.fromkeys(kind for row in rows for kind in row["kinds"]):
+        chosen |= dict.fromkeys([row for row in worst if kind in rows[row]["kinds"]][:_FEW // 4])
+    chosen |= dict.fromkeys(sorted(range(len(rows)), key=lambda row: -rows[row]["length"])[:_FEW // 2])
+    chosen |= dict.fromkeys(random.Random(len(rows)).sample(range(len(rows)), min(MOST_SHOWN, len(rows))))
+    return sorted(list(chosen)[:MOST_SHOWN])
 
 
 def outcome(task: Task, scores: Mapping[str, Score], failed: Mapping[str, Mapping[str, float]]) -> dict[str, Any]:

@@ -204,6 +204,11 @@ class RunDirectory:
         self.predictions.mkdir(exist_ok=True)
         atomic_write_text(self.predictions / f"{name}.details.json", to_json(details))
 
+    def write_shown(self, name: str, shown: Mapping[str, Any]) -> None:
+        """Write predictions/<name>.shown.json: for some rows, by number, what a page draws of them."""
+        self.predictions.mkdir(exist_ok=True)
+        atomic_write_text(self.predictions / f"{name}.shown.json", to_json(shown))
+
 
 def provenance(command: list[str], seed: int, data_hashes: dict[str, str], *, processes: int = 1,
                kernels: str = "fast", components: Mapping[str, str] | None = None) -> dict[str, Any]:
