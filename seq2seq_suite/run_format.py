@@ -9,11 +9,14 @@ from functools import reduce
 from operator import getitem
 from typing import Any
 
-from seq2seq_suite.types import DataError
+from seq2seq_suite.types import ConfigError, DataError, brief
 
 FORMAT = 1  # increased when an older version would misread what this one writes
 # (last format with the key, its dotted name, its name since then; "" if the key was removed)
 RENAMED: tuple[tuple[int, str, str], ...] = ()
+# Keys that are gone, and the value that the code now has for each: a configuration may still say so.
+FIXED = {"parsing.max_unary": 3, "strategy.end_weight": 0.1, "strategy.link_heads": 4,
+         "asr.composed_parts": (3, 7), "multilabel.threshold": 0.5, "multilabel.tune_threshold": True}
 
 
 class FormatError(DataError):
@@ -32,7 +35,7 @@ def check_format(number: Any, *, file: str) -> None:
 
 
 def upgrade(given: dict[str, Any], *, file: str, of_run: bool = False) -> None:
-    """Take the format number out of a configuration, and give keys of an older format their present names.
+    """Take format number and keys that are gone out of a configuration; give keys of older formats their present names.
 
     Args:
         given: the configuration as plain data, changed in place.
@@ -41,21 +44,27 @@ def upgrade(given: dict[str, Any], *, file: str, of_run: bool = False) -> None:
 
     Raises:
         FormatError: this version cannot read the format.
+        ConfigError: a key that is gone has another value than the code.
     """
     number = given.pop("format", 0 if of_run else FORMAT)
     check_format(number, file=file)
     parts = given.get("tasks")
-    for last, old, new in RENAMED:
-        for part in (given, *(parts.values() if isinstance(parts, dict) else ())) if number <= last else ():
-            _move(part, old, new)
+    for part in (given, *(parts.values() if isinstance(parts, dict) else ())):
+        for last, old, new in RENAMED:
+            if number <= last and (value := _taken(part, old)) is not None and new:
+                *sections, key = new.split(".")
+                reduce(lambda section, name: section.setdefault(name, {}), sections, part)[key] = value
+        for key, only in FIXED.items():
+            if (value := _taken(part, key)) not in (None, only):
+                raise ConfigError(f"{key} {brief(str(value))}: this key is gone", file=file,
+                                  expected=f"what the code does now: {only}",
+                                  remedy="remove it, or use seq2seq_suite 0.1.0")
 
 
-def _move(part: Any, old: str, new: str) -> None:
-    *sections, key = old.split(".")
+def _taken(part: Any, dotted: str) -> Any:
+    """The value of a key, which is removed; None where there is none."""
+    *sections, key = dotted.split(".")
     try:
-        value = reduce(getitem, sections, part).pop(key)
-    except (AttributeError, KeyError, TypeError):  # the part has no such key
-        return
-    if new:
-        *sections, key = new.split(".")
-        reduce(lambda section, name: section.setdefault(name, {}), sections, part)[key] = value
+        return reduce(getitem, sections, part).pop(key)
+    except (AttributeError, KeyError, TypeError):
+        return None

@@ -27,22 +27,14 @@ def brief(text: str, most: int = 60) -> str:
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
-_SHOWN = 80  # characters of a value that messages repeat
-
-
-def cut(text: str) -> str:
-    """A text for messages, cut if it is long."""
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]} ..."
-
-
 def shown(value: Any) -> str:
     """A value for messages, cut if it is long.
 
     >>> shown("a dog"), len(shown(["a dog"] * 1000))
-    ("'a dog'", 84)
+    ("'a dog'", 80)
     """
     try:
-        return cut(repr(value))
+        return brief(repr(value), 80)
     except (RecursionError, ValueError):  # nested deep, or a number of thousands of digits
         return f"a {type(value).__name__} too large to show"
 

@@ -70,8 +70,6 @@ def test_infinity_is_no_limit_where_there_may_be_none():
     ("detection", "detection.width=16 detection.stride=32", "a side is shorter than detection.stride 32"),
     ("detection", "backbone.width=4", "no group of 8 channels to the convolutions over pictures"),
     ("detection", "detection.instances=100000", "500001 symbols long (5 * detection.instances + 1)"),
-    ("asr", "asr.composed_parts=[7,3]", "the first is above the second"),
-    ("translation", "strategy.kind=dag strategy.link_heads=3", "not a multiple of strategy.link_heads 3"),
     ("translation", "seed=18446744073709551616", "below 9,223,372,036,854,775,808"),
     ("translation", "training.threads=1099511627776", "of at most 1,000"),
     ("translation", "backbone.width=3200000", "make 4.9e+14 parameters, too many for any memory"),

@@ -10,6 +10,7 @@ from small_run import small_config, start, write_trees
 
 import seq2seq_suite as s2s
 from seq2seq_suite import cli, config_file, run_format
+from seq2seq_suite.tasks import TASKS
 
 ROOT = Path(__file__).parents[1]
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -96,6 +97,26 @@ def test_keys_of_older_formats_are_renamed_or_left_out(monkeypatch):
     joint = config_file.from_mapping({"format": 2, "task": "multitask", "tasks": {
         "a": {"task": "parsing", "beam": 4}, "b": {"task": "multilabel"}}})
     assert joint.tasks["a"].search.beam_size == 4
+
+
+@pytest.mark.parametrize(("key", "only"), run_format.FIXED.items())
+def test_a_key_that_is_gone_may_say_what_the_code_does_and_nothing_else(key, only):
+    section, _, name = key.partition(".")
+    part = {"task": section if section in TASKS else "translation"}
+    assert config_file.from_mapping({**part, section: {name: only}}) == config_file.from_mapping(part)
+    joint = {"task": "multitask", "tasks": {"a": {**part, section: {name: [only]}}, "b": {"task": "qa"}}}
+    for given in ({**part, section: {name: [only]}}, joint):
+        with pytest.raises(s2s.ConfigError, match=f"{key} .*: this key is gone"):
+            config_file.from_mapping(given)
+
+
+def test_a_run_of_format_1_with_keys_that_are_gone_loads(tmp_path):
+    run = shutil.copytree(FIXTURES / "run-0.1.0", tmp_path / "run", symlinks=True)
+    text = (run / "config.yaml").read_text()
+    assert "max_unary: 3" in text and s2s.load(run).config.task == "parsing"
+    (run / "config.yaml").write_text(text.replace("max_unary: 3", "max_unary: 5"))
+    with pytest.raises(s2s.ConfigError, match=r"config\.yaml: parsing\.max_unary 5: this key is gone"):
+        s2s.load(run)
 
 
 def test_a_users_own_file_needs_no_number_but_may_have_it(tmp_path):

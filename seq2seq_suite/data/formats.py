@@ -18,7 +18,7 @@ from typing import Any
 from seq2seq_suite.data.class_labels import with_names
 from seq2seq_suite.files import parse_json
 from seq2seq_suite.trees import read_trees
-from seq2seq_suite.types import DataError, cut, shown
+from seq2seq_suite.types import DataError, brief, shown
 
 _UNPACKED, _EXPANSION = 2**22, 200  # bytes that any archive may unpack to; a larger one's largest ratio
 _BLANK = 1_000_000  # empty lines in a row
@@ -38,6 +38,16 @@ class Row:
     fields: dict[str, Any]
     file: str
     line: int
+
+    @property
+    def place(self) -> dict[str, Any]:
+        """File and line, as a DataError takes them."""
+        return {"file": self.file, "line": self.line}
+
+    @property
+    def origin(self) -> str:
+        """The same as `Example.origin`."""
+        return f"{self.file}:{self.line}"
 
 
 class BadRows:
@@ -172,7 +182,7 @@ def _read_table(file: Path, bad: BadRows) -> Iterator[Row]:
     if len(set(columns)) < len(columns) or not any(columns) or lines.undecodable:
         raise DataError(f"the first line does not name the columns: {shown(columns)}", file=str(file), line=1,
                         expected="different column names, in UTF-8", remedy="put a line of column names on top")
-    expected = f"{len(columns)} columns: {cut(', '.join(columns))}, in UTF-8"
+    expected = f"{len(columns)} columns: {brief(', '.join(columns))}, in UTF-8"
     while True:
         start = lines.number + 1
         try:

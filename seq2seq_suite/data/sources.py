@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from seq2seq_suite.data.formats import READERS, BadRows, Row, kind, load_rows
-from seq2seq_suite.types import DataError, cut
+from seq2seq_suite.types import DataError, brief
 
 EMBEDDED = "miniworld"  # what `data.path` calls the embedded data
 VALIDATION_NAMES = ("validation", "dev", "valid", "val")
@@ -86,7 +86,7 @@ def local(path: str, subset: str = "") -> Path:
         place = Path(path).expanduser()
         (place / subset).exists()
     except (OSError, RuntimeError) as error:  # too long, not readable, or `~nobody`
-        raise DataError(f"not a usable path: {getattr(error, 'strerror', None) or error}", file=cut(path),
+        raise DataError(f"not a usable path: {getattr(error, 'strerror', None) or error}", file=brief(path),
                         expected="a file, a folder, or the name of a data set of the Hub",
                         remedy="correct data.path or data.subset") from None
     return place

@@ -193,12 +193,6 @@ class SentencePieces:
         """The ids of the best segmentation."""
         return self._processor.encode(text)
 
-    def sample(self, text: str, seed: int) -> list[int]:
-        """The ids of a segmentation sampled with `dropout`; the seed determines it in every process."""
-        if self._sampler is None:
-            return self.encode(text)
-        return self._sampler.sample(text.split(" ") if text else [], seed)
-
     def decode(self, ids: Sequence[int]) -> str:
         """The text of ids; specials are left out, an unknown piece becomes U+FFFD."""
         return clean_text(self._processor.decode([int(number) for number in ids]))

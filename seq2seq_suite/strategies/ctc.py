@@ -56,7 +56,7 @@ class Ctc(Parallel):
 
     def decoder_length(self, states: States, batch: Batch) -> Tensor:
         """factor * S'."""
-        return self._positions(states)
+        return (states.mask.sum(1) * self.options.factor).ceil().long().clamp(min=1)
 
     def own_loss(self, model: Seq2Seq, memory: Memory, batch: Batch, hidden: Tensor, mask: Tensor,
                  revealed: Tensor) -> Loss:
@@ -81,7 +81,7 @@ class Ctc(Parallel):
     def predict(self, model: Seq2Seq, batch: Batch, states: States, memory: Memory, *, options: SearchOptions,
                 limit: Tensor, constraint: Constraint | None) -> list[list[Hypothesis]]:
         """The best path, collapsed, or a beam over the outputs; no more symbols than the limit allows."""
-        vectors, mask = uniform_copy(states, self._positions(states))
+        vectors, mask = uniform_copy(states, self.decoder_length(states, batch))
         hidden = self.hidden(model, memory, vectors, mask, None, torch.zeros_like(mask))
         never = (*(symbol for symbol in UNREADABLE if symbol != BLANK), END)
         width = max(options.beam_size, options.num_hypotheses)
@@ -96,9 +96,6 @@ class Ctc(Parallel):
         found = collapse(path, gained)
         return [[Hypothesis(tuple(symbols[: most - 1]), score, complete=len(symbols) < most)]
                 for (symbols, score), most in zip(found, limit.tolist(), strict=True)]
-
-    def _positions(self, states: States) -> Tensor:
-        return (states.mask.sum(1) * self.options.factor).ceil().long().clamp(min=1)
 
 
 def ranked(found: list[tuple[tuple[int, ...], float]], options: SearchOptions, limit: int) -> list[Hypothesis]:

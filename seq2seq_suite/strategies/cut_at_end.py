@@ -8,13 +8,15 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from seq2seq_suite.config_section import Fraction, NotNegative, NotNegativeFloat, PositiveFloat
+from seq2seq_suite.config_section import Fraction, NotNegative, PositiveFloat
 from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
 from seq2seq_suite.strategies.constrained import constrained_argmax
 from seq2seq_suite.strategies.log_probs import likeliest
 from seq2seq_suite.strategies.parallel import Parallel, ParallelOptions, uniform_copy
 from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.types import END, Batch, Constraint, Hypothesis, Loss, States
+
+_END_WEIGHT = 0.1  # in the loss, of END after the first one
 
 
 class CutAtEndOptions(ParallelOptions):
@@ -24,7 +26,6 @@ class CutAtEndOptions(ParallelOptions):
     label_smoothing: Fraction = 0.0
     factor: PositiveFloat = 1.5  # decoder positions = factor * encoder positions; longer targets are cut
     extra: NotNegative = 8  # + extra
-    end_weight: NotNegativeFloat = 0.1  # of END after the first one
 
     def most_positions(self, source_length: int) -> int:
         """`factor` times the source, and `extra`."""
@@ -48,7 +49,7 @@ class CutAtEnd(Parallel):
 
     def decoder_length(self, states: States, batch: Batch) -> Tensor:
         """C of each row."""
-        return self._positions(states)
+        return (states.mask.sum(1) * self.options.factor).long() + self.options.extra
 
     def own_loss(self, model: Seq2Seq, memory: Memory, batch: Batch, hidden: Tensor, mask: Tensor,
                  revealed: Tensor) -> Loss:
@@ -59,7 +60,7 @@ class CutAtEnd(Parallel):
         symbols, smoothing = target.clamp(min=0), self.options.label_smoothing
         sums = {"cross_entropy": model.cross_entropy(hidden, memory, symbols, inside & ~revealed, smoothing),
                 "after_end": model.cross_entropy(hidden, memory, symbols, mask & ~inside & ~revealed)}
-        return Loss(sums, self.own_counts(batch), {"cross_entropy": 1.0, "after_end": self.options.end_weight})
+        return Loss(sums, self.own_counts(batch), {"cross_entropy": 1.0, "after_end": _END_WEIGHT})
 
     def alignment(self, model: Seq2Seq, memory: Memory, batch: Batch, hidden: Tensor, mask: Tensor
                   ) -> tuple[Tensor, Tensor]:
@@ -69,15 +70,12 @@ class CutAtEnd(Parallel):
     def predict(self, model: Seq2Seq, batch: Batch, states: States, memory: Memory, *, options: SearchOptions,
                 limit: Tensor, constraint: Constraint | None) -> list[list[Hypothesis]]:
         """The likeliest symbol of each position, up to END; without END the output is truncated."""
-        vectors, mask = uniform_copy(states, torch.minimum(self._positions(states), limit))
+        vectors, mask = uniform_copy(states, torch.minimum(self.decoder_length(states, batch), limit))
         hidden = self.hidden(model, memory, vectors, mask, None, torch.zeros_like(mask))
         scores, lengths = self.writing(model, memory, hidden), mask.sum(1)
         found = constrained_argmax(constraint, batch, scores, lengths, limit)
         return [[Hypothesis(symbols[: most - 1], score, complete)]
                 for (symbols, score, complete), most in zip(found, limit.tolist(), strict=True)]
-
-    def _positions(self, states: States) -> Tensor:
-        return (states.mask.sum(1) * self.options.factor).long() + self.options.extra
 
 
 def _with_ends(batch: Batch, mask: Tensor) -> Tensor:

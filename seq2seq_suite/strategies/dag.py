@@ -6,12 +6,12 @@ Shape suffixes in this module: B rows, C vertices, H heads, T target symbols, D 
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
-from seq2seq_suite.config_section import Positive, PositiveFloat
+from seq2seq_suite.config_section import PositiveFloat
 from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
 from seq2seq_suite.shapes import TargetShape
 from seq2seq_suite.strategies.agreement import agreement_weights, graph_disagreement
@@ -25,6 +25,7 @@ from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.types import END, Batch, Constraint, Hypothesis, Loss, States
 
 NEVER = -1e30  # log-probability of the impossible; finite, so that no gradient becomes NaN
+_LINK_HEADS = 4  # if they split the width
 
 
 class DagOptions(ParallelOptions):
@@ -32,14 +33,7 @@ class DagOptions(ParallelOptions):
 
     kind: Literal["dag"] = "dag"
     factor: PositiveFloat = 4.0  # lambda, vertices per encoder position
-    link_heads: Positive = 4
     agreement: Ratios = (0.0, 0.0)  # as in ctc
-
-    def check(self, config: Any) -> None:
-        """The heads split the width."""
-        if config.backbone.width % self.link_heads:
-            raise ValueError(f"backbone.width {config.backbone.width} is not a multiple of strategy.link_heads "
-                             f"{self.link_heads}")
 
     def most_positions(self, source_length: int) -> int:
         """`factor` times the source."""
@@ -96,7 +90,7 @@ class Dag(Parallel):
 
     def __init__(self, options: DagOptions, target: TargetShape, width: int, auxiliaries: Auxiliaries | None = None):
         super().__init__(options, target, width, auxiliaries)
-        self.links = Links(width, options.link_heads)
+        self.links = Links(width, math.gcd(width, _LINK_HEADS))
 
     def own_counts(self, batch: Batch) -> dict[str, int]:
         """Symbols with END, and rows."""
@@ -106,7 +100,7 @@ class Dag(Parallel):
 
     def decoder_length(self, states: States, batch: Batch) -> Tensor:
         """factor * S' vertices."""
-        return self._vertices(states)
+        return (states.mask.sum(1) * self.options.factor).ceil().long().clamp(min=2)
 
     def own_loss(self, model: Seq2Seq, memory: Memory, batch: Batch, hidden: Tensor, mask: Tensor,
                  revealed: Tensor) -> Loss:
@@ -135,15 +129,12 @@ class Dag(Parallel):
     def predict(self, model: Seq2Seq, batch: Batch, states: States, memory: Memory, *, options: SearchOptions,
                 limit: Tensor, constraint: Constraint | None) -> list[list[Hypothesis]]:
         """Greedy decoding over links and symbols, or beam search over outputs."""
-        vectors, mask = uniform_copy(states, self._vertices(states))
+        vectors, mask = uniform_copy(states, self.decoder_length(states, batch))
         hidden = self.hidden(model, memory, vectors, mask, None, torch.zeros_like(mask))
         emissions, links = self.writing(model, memory, hidden), self.links(hidden, mask)
         if max(options.beam_size, options.num_hypotheses) == 1:
             return dag_greedy(emissions, links, mask.sum(1), limit, lookahead=options.lookahead)
         return dag_beam(emissions, links, mask.sum(1), limit, options=options)
-
-    def _vertices(self, states: States) -> Tensor:
-        return (states.mask.sum(1) * self.options.factor).ceil().long().clamp(min=2)
 
 
 def path_log_likelihood(emissions_BTC: Tensor, links_BCC: Tensor, lengths: Tensor, vertices: Tensor, *,

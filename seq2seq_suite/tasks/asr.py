@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from seq2seq_suite.config_section import Few, Section, Symbols, Use
+from seq2seq_suite.config_section import Section, Symbols, Use
 from seq2seq_suite.data.audio import Composed
 from seq2seq_suite.data.formats import Row
 from seq2seq_suite.data.options import Data
@@ -19,7 +19,7 @@ from seq2seq_suite.tasks.sound import Audio, SoundOptions, SoundTask, Spoken, sp
 from seq2seq_suite.types import Example, Score
 
 COMPOSED = "composed"  # the split made from the test split's recordings
-_GAP = 0.1  # seconds between the parts of a composed sequence
+_GAP, _PARTS = 0.1, (3, 7)  # of a composed sequence: seconds between its parts, and fewest and most of them
 
 
 class ASROptions(SoundOptions):
@@ -33,13 +33,6 @@ class ASROptions(SoundOptions):
     vocabulary_size: Symbols = 500  # of bpe and unigram, at most
     leave_out_speaker: str = ""  # train and validate without this speaker, test on it alone (column `speaker`)
     composed: Annotated[int, Field(ge=0, le=10**7)] = 0  # sequences of one speaker's recordings, added to training
-    composed_parts: tuple[Few, Few] = (3, 7)  # fewest and most recordings in one
-
-    @model_validator(mode="after")
-    def _some_parts(self) -> ASROptions:
-        if self.composed_parts[0] > self.composed_parts[1]:
-            raise ValueError(f"asr.composed_parts {list(self.composed_parts)}: the first is above the second")
-        return self
 
 
 class SpeechRecognitionTask(SoundTask):
@@ -88,7 +81,7 @@ class SpeechRecognitionTask(SoundTask):
 
     def reference(self, row: Row) -> str:
         """The transcript."""
-        self._speakers[f"{row.file}:{row.line}"] = str(row.fields.get("speaker", ""))
+        self._speakers[row.origin] = str(row.fields.get("speaker", ""))
         return spoken_words(text_in(row, self.options.text_column, "asr.text_column"), row)
 
     def _compose(self, examples: Sequence[Example], split: str, *, count: int) -> list[Example]:
@@ -96,10 +89,10 @@ class SpeechRecognitionTask(SoundTask):
         by_speaker: Mapping[str, list[Example]] = defaultdict(list)
         for example in examples:
             by_speaker[self._speakers[example.origin]].append(example)
-        rng, (fewest, most) = Random(f"composed/{self.seed}/{split}"), self.options.composed_parts
+        rng = Random(f"composed/{self.seed}/{split}")
         made = []
         for number in range(count or len(examples)):
-            parts = rng.choices(by_speaker[rng.choice(sorted(by_speaker))], k=rng.randint(fewest, most))
+            parts = rng.choices(by_speaker[rng.choice(sorted(by_speaker))], k=rng.randint(*_PARTS))
             sound = Composed(tuple(part.source for part in parts), _GAP)
             made.append(Example(sound, " ".join(part.reference for part in parts), f"{split}/composed:{number + 1}"))
         self.source.features_of([example.source for example in made])

@@ -175,7 +175,7 @@ class Task(ABC):
 
     def example(self, row: Row) -> Example | None:
         """The example in a row, None to leave it out; raises DataError for a broken one."""
-        return Example(self.source.read(row), self.target.read(row), f"{row.file}:{row.line}")
+        return Example(self.source.read(row), self.target.read(row), row.origin)
 
     def from_text(self, text: str, *, origin: str = "") -> Example:
         """An example to predict from, from a line of user input; raises DataError."""

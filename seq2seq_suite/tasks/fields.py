@@ -107,7 +107,7 @@ class Pieces(Field):
 
     def read(self, row: Row) -> str:
         """The text in the column, which must not be empty."""
-        return self.check(text_in(row, self.column, self.key), {"file": row.file, "line": row.line})
+        return self.check(text_in(row, self.column, self.key), row.place)
 
     def from_text(self, text: str, place: Place) -> str:
         """The text itself."""

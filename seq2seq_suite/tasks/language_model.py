@@ -17,7 +17,7 @@ from seq2seq_suite.shapes import SourceShape
 from seq2seq_suite.tasks.base import Place, Source, Task
 from seq2seq_suite.tasks.fields import Text
 from seq2seq_suite.tasks.options import NO_TRANSCRIPT, TaskOptions
-from seq2seq_suite.tasks.reading import columns, place_of, read_examples
+from seq2seq_suite.tasks.reading import place_of, read_examples, text_in
 from seq2seq_suite.types import END, DataError, Encoded, Example, Hypothesis, Score, shown
 
 Judged = str | float  # a continuation, or a text's log-probability
@@ -94,7 +94,7 @@ class LanguageModelTask(Task):
 
     def __init__(self, options: LanguageModelOptions, data: Data, **others: Any):
         super().__init__(options, data, **others)
-        self.source, self.target = Nothing(), Windows("pieces", options.subwords, options.vocabulary_size,
+        self.source, self.target = Nothing(), Windows("pieces", options.subwords, options.vocabulary_size, what="text",
                                                        nothing="")
 
     # -- data ---------------------------------------------------------------------------------------------------
@@ -110,18 +110,8 @@ class LanguageModelTask(Task):
         return [Example(window, window, text.origin) for text in texts for window in self.windows(text.source)]
 
     def _whole(self, row: Row) -> Example:
-        text, place = row.fields.get(self.options.text_column), {"file": row.file, "line": row.line}
-        if text is not None and not isinstance(text, str):
-            raise DataError(f"{self.options.text_column} is {shown(text)}", **place, expected="a text",
-                            remedy="put it in quotes, or remove the row")
-        if text is None:
-            raise DataError(columns(row), **place,
-                            expected=f"a text in the column {self.options.text_column}",
-                            remedy="name the column by language_model.text_column")
-        text = self._clean(text)
-        if not text:
-            raise DataError("the text is empty", **place, expected="at least one word", remedy="remove the row")
-        return Example(text, None, f"{row.file}:{row.line}")
+        text = text_in(row, self.options.text_column, "language_model.text_column")
+        return Example(self._clean(self.target.check(text, row.place)), None, row.origin)
 
     def _clean(self, text: str) -> str:
         return clean_text(text.lower() if self.options.lowercase else text)

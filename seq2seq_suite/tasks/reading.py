@@ -9,7 +9,7 @@ from typing import Any
 from seq2seq_suite.config import Data
 from seq2seq_suite.data.formats import BadRows, Row
 from seq2seq_suite.data.sources import EMBEDDED, read_rows
-from seq2seq_suite.types import DataError, Example, cut, shown
+from seq2seq_suite.types import DataError, Example, brief, shown
 
 _LONGEST_NAME = 4096  # characters of a path
 
@@ -64,16 +64,15 @@ def place_of(origin: str) -> dict[str, Any]:
 
 def columns(row: Row) -> str:
     """The names of a row's columns, for a message."""
-    return f"the columns are {cut(', '.join(map(str, row.fields)))}"
+    return f"the columns are {brief(', '.join(map(str, row.fields)))}"
 
 
-def text_in(row: Row, column: str, key: str = "") -> str:
+def text_in(row: Row, column: str, key: str = "", *, remedy: str = "fill it in, or remove the row") -> str:
     """The text in a column of a row; raises DataError, `key` being the option that names the column."""
     text = row.fields.get(column)
     if not isinstance(text, str) or not text.strip():
-        raise DataError(f"no text in column '{column}'; {columns(row)}", file=row.file, line=row.line,
-                        expected=f"a text in '{column}'",
-                        remedy="fill it in, or remove the row" + (f", or set {key}" if key else ""))
+        raise DataError(f"no text in column '{column}'; {columns(row)}", **row.place, expected=f"a text in '{column}'",
+                        remedy=remedy + (f", or set {key}" if key else ""))
     return text
 
 
@@ -87,11 +86,11 @@ def file_of(row: Row, column: str) -> tuple[str, bytes] | None:
     """
     value = row.fields.get(column, row.fields.get("file_name"))
     if isinstance(value, Mapping) and isinstance(value.get("bytes"), bytes) and value["bytes"]:
-        return str(value.get("path") or f"{row.file}:{row.line}"), value["bytes"]
+        return str(value.get("path") or row.origin), value["bytes"]
     name = value.get("path") if isinstance(value, Mapping) and not value.get("bytes") else value
     if name is None:
         return None
     if not isinstance(name, str) or not 0 < len(name) <= _LONGEST_NAME:
-        raise DataError(f"{column} is {shown(value)}", file=row.file, line=row.line,
-                        expected="the name of a file, or an object with its bytes", remedy="correct the row")
+        raise DataError(f"{column} is {shown(value)}", **row.place, remedy="correct the row",
+                        expected="the name of a file, or an object with its bytes")
     return str(Path(row.file).parent / name), b""

@@ -73,7 +73,7 @@ class Sounds(Source):
 
     def read(self, row: Row) -> Sound:
         """The sound of a row."""
-        place, sound = {"file": row.file, "line": row.line}, sound_of(row)
+        place, sound = row.place, sound_of(row)
         if sound is None:
             raise DataError(columns(row), **place, expected="audio (or file_name beside the sound files)",
                             remedy='write rows like {"file_name": "a.wav", "text": "hello"}')
@@ -204,8 +204,8 @@ class SoundTask(Task):
     def example(self, row: Row) -> Example:
         """A recording and its reference."""
         sound, reference = self.source.read(row), self.reference(row)
-        self.source.check(sound, {"file": row.file, "line": row.line})
-        return Example(sound, reference, f"{row.file}:{row.line}")
+        self.source.check(sound, row.place)
+        return Example(sound, reference, row.origin)
 
     def report_short(self, split: str, examples: Sequence[Example]) -> None:
         """Print which recordings have fewer vectors than CTC needs."""
@@ -287,5 +287,5 @@ def sound_of(row: Row) -> Sound | None:
 def spoken_words(text: str, row: Row) -> str:
     """A transcript that has at least one word; raises DataError."""
     if not normalise(text):
-        raise DataError("the transcript has no word", file=row.file, line=row.line, remedy="remove the row")
+        raise DataError("the transcript has no word", **row.place, remedy="remove the row")
     return text

@@ -87,12 +87,12 @@ class TranslationTask(Task):
 
     def example(self, row: Row) -> Example:
         """Both sentences, neither empty nor too long."""
-        place, texts = {"file": row.file, "line": row.line}, [clean_text(text) for text in _pair(row, self.languages)]
+        place, texts = row.place, [clean_text(text) for text in _pair(row, self.languages)]
         for text, language in zip(texts, self.languages, strict=True):
             if not text:
                 raise DataError(f"the {language} side is empty", **place, expected="a sentence in each language",
                                 remedy="remove the pair")
-        return Example(self.source.check(texts[0], place), self.target.check(texts[1], place), f"{row.file}:{row.line}")
+        return Example(self.source.check(texts[0], place), self.target.check(texts[1], place), row.origin)
 
     def inspect(self, split: str, examples: Sequence[Example]) -> list[str]:
         """Warnings about a split: tokenised text, empty or untranslated targets."""
@@ -142,7 +142,7 @@ def _pair(row: Row, languages: tuple[str, str]) -> tuple[str, str]:
     there = ", ".join(map(str, inner if isinstance(inner, dict) else fields))
     where = "languages under 'translation'" if isinstance(inner, dict) else "columns"
     first, second = languages
-    raise DataError(f"no text in {first} and {second}; the {where} are {there}", file=row.file, line=row.line,
+    raise DataError(f"no text in {first} and {second}; the {where} are {there}", **row.place,
                     expected=f"columns {first} and {second}, src and tgt, or source and target, or a column "
                              f'translation with {{"{first}": ..., "{second}": ...}}',
                     remedy="name the columns so, or set translation.source_language and target_language to theirs")

@@ -54,8 +54,8 @@ class WithLength:
 class LongCanvas:
     """Symbols, END and more ENDs behind it; of the second row the last symbols find no place."""
 
-    kind, options = CutAtEnd, {"factor": 1.75, "extra": 1, "end_weight": 0.2, "label_smoothing": 0.1}
-    weights, targets = {"cross_entropy": 1.0, "after_end": 0.2}, [4, 7, 1, 3]
+    kind, options = CutAtEnd, {"factor": 1.75, "extra": 1, "label_smoothing": 0.1}
+    weights, targets = {"cross_entropy": 1.0, "after_end": 0.1}, [4, 7, 1, 3]
 
     def count(self, sentence):
         return int(1.75 * sentence.length) + 1
@@ -107,7 +107,7 @@ class Collapsed:
 class Graph(Collapsed):
     """All paths over as many vertices as there are symbols; the last row has two for four."""
 
-    kind, options = Dag, {"factor": 1.6, "link_heads": 2}
+    kind, options = Dag, {"factor": 1.6}
     weights, targets = {"paths": 1.0}, [4, 3, 2, 4]
 
     def paths(self, sentence, hidden):

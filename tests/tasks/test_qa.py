@@ -74,8 +74,9 @@ def test_a_list_of_answers_and_another_category_column_are_taken(tmp_path):
 
 @pytest.mark.parametrize(("change", "got"), [
     ({"answer": ""}, "no answer"), ({"answer": []}, "no answer"), ({"answer": 3}, "the answer is 3"),
-    ({"answer": {"text": None}}, "the answer is None"), ({"question": None}, "'question' holds None"),
-    ({"context": " "}, "'context' holds ' '"), ({"context": "word " * 40}, "44 words, 4 of them in the question")])
+    ({"answer": {"text": None}}, "the answer is None"), ({"question": None}, "no text in column 'question'"),
+    ({"context": " "}, "no text in column 'context'"),
+    ({"context": "word " * 40}, "44 words, 4 of them in the question")])
 def test_a_broken_row_is_refused_with_its_place_and_a_remedy(tmp_path, change, got):
     write_rows(tmp_path, [ROW, {**ROW, **change}])
     with pytest.raises(DataError) as caught:

@@ -112,11 +112,11 @@ class Pictures(Source):
         """The picture of a row."""
         image = picture_of(row)
         if image is None or not isinstance(row.fields.get("objects"), Mapping):
-            raise DataError(columns(row), file=row.file, line=row.line,
+            raise DataError(columns(row), **row.place,
                             expected="image (or file_name beside the pictures) and objects {bbox, categories}",
                             remedy='write rows like {"file_name": "a.png", "objects": {"bbox": [[0, 0, 20, 10]], '
                                    '"categories": ["dog"]}}')
-        return self.check(image, {"file": row.file, "line": row.line})
+        return self.check(image, row.place)
 
     def from_text(self, text: str, place: Place) -> Picture:
         """The path of an image file."""
@@ -168,13 +168,13 @@ The source is the scaled picture, the target five symbols for each object: four 
 
     def example(self, row: Row) -> Example:
         """A picture with the objects in it, in its own pixels."""
-        image, place = self.source.read(row), {"file": row.file, "line": row.line}
+        image, place = self.source.read(row), row.place
         height, width = image.pixels().shape[:2]
         found = objects_of(row.fields["objects"], height, width, place)
         if len(found.boxes) > self.options.instances:
             raise DataError(f"a picture with {len(found.boxes)} objects", **place,
                             expected=f"at most {self.options.instances}", remedy="raise detection.instances")
-        return Example(image, found, f"{row.file}:{row.line}")
+        return Example(image, found, row.origin)
 
     # -- numbers ------------------------------------------------------------------------------------------------
 

@@ -44,7 +44,7 @@ def read_labels(row: Row, names: tuple[str, ...], *, allow_empty: bool) -> tuple
     >>> read_labels(Row({"labels": 'joy, "fear, or dread"'}, "train.csv", 2), (), allow_empty=False)
     ('joy', 'fear, or dread')
     """
-    place = {"file": row.file, "line": row.line}
+    place = row.place
     if "labels" not in row.fields:
         raise DataError(f"no column 'labels'; {columns(row)}", **place,
                         expected="columns 'text' and 'labels'", remedy='write rows like {"text": "...", "labels": '

@@ -18,7 +18,6 @@ from seq2seq_suite.config_section import (
     Positive,
     PositiveFloat,
     Section,
-    Share,
     Use,
     among,
 )
@@ -35,11 +34,11 @@ from seq2seq_suite.tasks.base import Place, Task
 from seq2seq_suite.tasks.fields import Parts, Symbols, Words
 from seq2seq_suite.tasks.multilabel.label_names import INVALID, from_line, read_labels, read_names, to_line
 from seq2seq_suite.tasks.options import NO_TRANSCRIPT, TaskOptions
-from seq2seq_suite.tasks.reading import columns, place_of, read_examples
+from seq2seq_suite.tasks.reading import place_of, read_examples, text_in
 from seq2seq_suite.types import SPECIALS, Constraint, DataError, Example, Hypothesis, Score, shown
 
 Labels = tuple[str, ...]
-_THRESHOLD = "threshold.json"
+_THRESHOLD, _UNTUNED = "threshold.json", 0.5
 _THRESHOLDS = tuple(1.0 / (1.0 + math.exp(-step / 4)) for step in range(-24, 13))  # from 0.002 to 0.95
 
 
@@ -77,8 +76,6 @@ class MultilabelOptions(TaskOptions):
     pointer: bool = False  # the decoder's logits see the label-wise head's predictions
     decision: Literal["best", "marginals"] = "best"  # best: the likeliest set; marginals: every label whose
     # probability, summed over the sets in the beam and mixed with the head's by mu, exceeds the threshold
-    threshold: Share = 0.5  # of `marginals`
-    tune_threshold: bool = True  # choose the threshold of highest micro-F1 on the validation split
     prior_adjustment: NotNegativeFloat = 0.0  # of `marginals`: subtracts lambda * log prior from a label's log-odds
 
     @model_validator(mode="after")
@@ -178,7 +175,7 @@ class MultilabelTask(Task):
                                 dropped=lambda count: options.word_dropout,
                                 max_characters=options.max_characters if options.characters else 0)
         self.target = LabelSets(options)
-        self.threshold = options.threshold
+        self.threshold = _UNTUNED
 
     # -- data ---------------------------------------------------------------------------------------------------
 
@@ -192,7 +189,7 @@ class MultilabelTask(Task):
 
         def make(row: Row) -> Example:
             labels = read_labels(row, names, allow_empty=self.options.allow_empty)
-            return Example(self._words(_text(row), row.file, row.line), labels, f"{row.file}:{row.line}")
+            return Example(self._words(text_in(row, "text"), **row.place), labels, row.origin)
 
         examples = read_examples(self.data, split, make, view=self.view, item=self.item, expected=self.expected)
         cut = sum(len(self._seen(example.source)) < len(example.source) for example in examples)
@@ -242,13 +239,13 @@ class MultilabelTask(Task):
     def save(self, folder: Path) -> None:
         """Write the vocabularies, and the threshold once it is tuned."""
         super().save(folder)
-        if self.threshold != self.options.threshold:
+        if self.threshold != _UNTUNED:
             atomic_write_text(folder / _THRESHOLD, json.dumps({"threshold": self.threshold}) + "\n")
 
     def load(self, folder: Path) -> None:
         """Read what `save` wrote."""
         super().load(folder)
-        if self._tunes() and (folder / _THRESHOLD).is_file():
+        if self.options.decision == "marginals" and (folder / _THRESHOLD).is_file():
             found = read_json(folder / _THRESHOLD)
             self.threshold = found.get("threshold") if isinstance(found, dict) else None
             if type(self.threshold) is not float or not 0 < self.threshold < 1:
@@ -273,9 +270,6 @@ class MultilabelTask(Task):
         prior = np.log(np.array(self.target.vocabulary.symbol_counts))
         return 1 / (1 + np.exp(share * (prior - prior.mean()) - odds))
 
-    def _tunes(self) -> bool:
-        return self.options.decision == "marginals" and self.options.tune_threshold
-
     def tune(self, examples: Sequence[Example], decode: Callable[[Sequence[Example]], list[list[Hypothesis]]]) -> str:
         """Tune the threshold for the highest micro-F1 on the validation split.
 
@@ -286,7 +280,7 @@ class MultilabelTask(Task):
         Returns:
             A message for the log; empty if there is nothing to tune.
         """
-        if not self._tunes():
+        if self.options.decision != "marginals":
             return ""
         scores = np.array([self._adjusted(hypotheses[0]) for hypotheses in decode(examples)])
         true = [example.reference for example in examples]
@@ -316,12 +310,3 @@ def above(names: Sequence[str], scores: np.ndarray, threshold: float, *, allow_e
     order = np.argsort(-scores, kind="stable")
     chosen = tuple(names[place] for place in order if scores[place] > threshold)
     return chosen or (() if allow_empty else (names[order[0]],))
-
-
-def _text(row: Row) -> str:
-    text: Any = row.fields.get("text")
-    if not isinstance(text, str):
-        raise DataError(f"no text in a column 'text'; {columns(row)}", file=row.file, line=row.line,
-                        expected="columns 'text' and 'labels'",
-                        remedy='write rows like {"text": "...", "labels": ["name", "name"]}')
-    return text

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from pydantic import model_validator
 
-from seq2seq_suite.config_section import Few, NotNegativeFloat, Positive, Section, ShareOrNone, Use
+from seq2seq_suite.config_section import NotNegativeFloat, Positive, Section, ShareOrNone, Use
 from seq2seq_suite.data.formats import Row
 from seq2seq_suite.data.options import Data
 from seq2seq_suite.data.vocabulary import Vocabulary
@@ -25,7 +25,7 @@ from seq2seq_suite.tasks.options import NO_TRANSCRIPT, TaskOptions
 from seq2seq_suite.tasks.parsing import drawing
 from seq2seq_suite.tasks.parsing.linearisation import Bracketing, Brackets, InOrder
 from seq2seq_suite.tasks.parsing.tetra_tags import TetraTags
-from seq2seq_suite.tasks.reading import columns
+from seq2seq_suite.tasks.reading import text_in
 from seq2seq_suite.trees import Tree, clean, read_trees
 from seq2seq_suite.types import END, SPECIALS, UNKNOWN, Constraint, DataError, Encoded, Example, Hypothesis, Score
 
@@ -33,6 +33,7 @@ _TRACE_ROWS = 1024  # examples whose automata are run together
 TAG_WITHOUT_MODEL = "XX"
 _MIN_MOVE_COUNT = 5  # rarer ones hardly matter; GENIA's 425 others cover 99.6 %
 _START = "START"
+_MAX_UNARY = 3  # longest chain of nodes with one child
 _LINEARISATIONS = {"in_order": InOrder, "brackets": Brackets, "tetra_tags": TetraTags}
 
 
@@ -47,7 +48,6 @@ class ParsingOptions(TaskOptions):
     unknown_rate: ShareOrNone = 0.5  # word dropped to <unknown> with rate * min(1, 2/count)
     tag_loss: NotNegativeFloat = 0.5  # weight of predicting part-of-speech tags from the encoder
     move_loss: NotNegativeFloat = 0.5  # the same for the parser's moves after each word
-    max_unary: Few = 3  # longest chain of nodes with one child
 
     target: ClassVar[str] = "trees"
     constrained: ClassVar[bool] = True
@@ -133,7 +133,7 @@ class Trees(Symbols):
         shift, close = self.vocabulary.encode([write.shift, write.close])
         opens = [index for index, name in enumerate(names)
                  if index >= len(SPECIALS) and name not in (write.shift, write.close)]
-        longest = self.options.max_unary if not write.top_down else 2 * self.options.max_unary + 2
+        longest = 2 * _MAX_UNARY + 2 if write.top_down else _MAX_UNARY
         return ParserAutomaton(top_down=write.top_down, shift=shift, close=close, opens=opens,
                                num_symbols=len(self), max_run=longest)
 
@@ -196,16 +196,12 @@ class ParsingTask(Task):
 
     def example(self, row: Row) -> Example:
         """The tree of a row, cleaned, and its words."""
-        place, text = {"file": row.file, "line": row.line}, row.fields.get("tree")
-        if not isinstance(text, str):
-            raise DataError(f"no text in a column 'tree'; {columns(row)}", **place,
-                            expected="a column 'tree' with a bracketed tree",
-                            remedy='write rows like {"tree": "(S (NP ...) (VP ...))"}, or a bracketed treebank file')
-        tree = _one_tree(text, row.file, row.line)
+        remedy = 'write rows like {"tree": "(S (NP ...) (VP ...))"}, or a bracketed treebank file'
+        tree = _one_tree(text_in(row, "tree", remedy=remedy), row.file, row.line)
         if tree is None or tree.is_preterminal():
-            raise DataError("the tree has no bracket over a word", **place, expected="(LABEL (TAG word) ...)",
+            raise DataError("the tree has no bracket over a word", **row.place, expected="(LABEL (TAG word) ...)",
                             remedy="remove the row")
-        return Example(self.source.check(tree.words(), place), tree, f"{row.file}:{row.line}")
+        return Example(self.source.check(tree.words(), row.place), tree, row.origin)
 
     def read_references(self, path: Path) -> list[Tree | None]:
         """Bracketed trees, one or several lines each; an empty pair of brackets is a prediction that failed."""

@@ -21,7 +21,7 @@ from seq2seq_suite.tasks.base import Place, Source, Task
 from seq2seq_suite.tasks.fields import Parts, Symbols
 from seq2seq_suite.tasks.options import TaskOptions
 from seq2seq_suite.tasks.qa.passages import SEPARATOR, Passage, crop, symbols_of, text_of, words_of
-from seq2seq_suite.tasks.reading import columns, place_of, read_examples
+from seq2seq_suite.tasks.reading import columns, place_of, read_examples, text_in
 from seq2seq_suite.types import DataError, Example, Score, shown
 
 CONTEXT_COLUMNS = ("context", "passage", "story")
@@ -189,20 +189,16 @@ class QuestionAnsweringTask(Task):
         return next((str(fields[name]) for name in self.options.category_columns if fields.get(name) is not None), "")
 
     def _example(self, row: Row, category: str) -> tuple[Example, bool]:
-        place = {"file": row.file, "line": row.line}
+        place = row.place
         context = next((name for name in CONTEXT_COLUMNS if name in row.fields), None)
         answer = next((name for name in ANSWER_COLUMNS if name in row.fields), None)
         if "question" not in row.fields or context is None or answer is None:
             raise DataError(columns(row), **place,
                             expected="question, context (or passage) and answer (or answers)",
                             remedy='write rows like {"question": "...", "context": "...", "answer": "..."}')
-        for name in ("question", context):
-            if not isinstance(row.fields[name], str) or not row.fields[name].strip():
-                raise DataError(f"the column '{name}' holds {shown(row.fields[name])}", **place, expected="text",
-                                remedy="fill it in, or remove the row")
         answers = self._answers(row.fields[answer], place)
-        passage, shortened = self._passage(row.fields["question"], row.fields[context], place)
-        return Example(passage, Gold(answers, category), f"{row.file}:{row.line}"), shortened
+        passage, shortened = self._passage(text_in(row, "question"), text_in(row, context), place)
+        return Example(passage, Gold(answers, category), row.origin), shortened
 
     def _answers(self, value: Any, place: dict[str, Any]) -> tuple[str, ...]:
         """The right answers, each once: text, a list of texts, or `text` of SQuAD's `answers`."""

@@ -87,7 +87,7 @@ class TaggingTask(Task):
 
     def example(self, row: Row) -> Example:
         """The words and tags of a row, or of its tree."""
-        place, fields = {"file": row.file, "line": row.line}, dict(row.fields)
+        place, fields = row.place, dict(row.fields)
         names = (self.options.words_column, self.options.tags_column)
         if isinstance(fields.get("tree"), str) and names[0] not in fields:
             tree = clean(next(read_trees(fields["tree"], file=row.file, first_line=row.line))[1])
@@ -98,7 +98,7 @@ class TaggingTask(Task):
             raise DataError(f"{' and '.join(names)} are no words with a tag each; {columns(row)}", **place,
                             expected="two lists of the same length, or texts with spaces",
                             remedy="set tagging.words_column and tagging.tags_column, or remove the row")
-        return Example(self.source.check(values[0], place), tuple(values[1]), f"{row.file}:{row.line}")
+        return Example(self.source.check(values[0], place), tuple(values[1]), row.origin)
 
     def encode(self, examples: Sequence[Example]) -> list[Encoded]:
         """Examples as numbers, with the word that each tag belongs to."""
