@@ -15,6 +15,7 @@ from seq2seq_suite.config_section import (
     Positive,
     PositiveFloat,
     Section,
+    refuse_if,
 )
 
 # Vaswani et al. 2017, Table 3, rows "base" and "big"; `tiny` is Wu et al. 2021 (Multi30k), `small` is in between.
@@ -91,43 +92,42 @@ class Backbone(Section):
 
     @model_validator(mode="after")
     def _is_possible(self) -> Backbone:
-        if self.width % self.num_heads:
-            raise ValueError(f"backbone.width {self.width} is not a multiple of backbone.num_heads {self.num_heads}")
-        if self.positions == "rotary" and (self.width // self.num_heads) % 2:
-            raise ValueError("rotary positions need an even backbone.width / backbone.num_heads")
-        if self.experts and self.experts_per_token >= self.experts:
-            raise ValueError(f"backbone.experts {self.experts} leaves no choice with backbone.experts_per_token "
-                             f"{self.experts_per_token}: set a larger backbone.experts, a smaller "
-                             "backbone.experts_per_token, or backbone.experts=0 for one network")
-        if self.experts and self.encoder != "self_attention" and self.decoder == "rnn":
-            raise ValueError(f"backbone.experts are the feed-forward networks of Transformer layers, of which "
-                             f"backbone.encoder {self.encoder} and backbone.decoder rnn have none: set "
-                             "backbone.experts=0")
-        if self.embedding_width >= self.width:
-            raise ValueError(f"backbone.embedding_width {self.embedding_width} is not below backbone.width "
-                             f"{self.width}: set it to 0 for vectors as wide as the model")
-        if self.attention_score == "additive" and self.positions == "rotary":
-            raise ValueError("backbone.positions rotary encodes distances in the product of queries and keys, but "
-                             "backbone.attention_score additive has no product: set backbone.positions=sinusoidal")
-        if self.attention_score == "additive" and self.encoder != "self_attention" and self.decoder == "rnn":
-            raise ValueError(f"backbone.attention_score additive changes Transformer layers, of which "
-                             f"backbone.encoder {self.encoder} and backbone.decoder rnn have none (decoder rnn is "
-                             "additive already): set backbone.attention_score=dot")
-        if self.encoder == "conv" and not (self.encoder_kernel and self.encoder_dilations):
-            raise ValueError("backbone.encoder conv needs backbone.encoder_kernel, such as 3, and "
-                             "backbone.encoder_dilations, such as [1]")
-        if self.encoder == "rnn" and (self.encoder_kernel or self.width % 2):
-            raise ValueError("backbone.encoder rnn needs an even backbone.width and backbone.encoder_kernel=0")
-        if self.encoder == "none" and (self.encoder_kernel or self.decoder == "rnn" or self.decoder_steps > 1
-                                       or self.positions in ("rotary", "alibi")):
-            raise ValueError("backbone.encoder none needs backbone.encoder_kernel=0, backbone.decoder=transformer, "
-                             "backbone.decoder_steps=1 and backbone.positions other than rotary and alibi: the target "
-                             "directly follows each source, and the sources of a batch differ in length")
-        if self.encoder != "self_attention" and self.encoder_steps > 1:
-            raise ValueError("backbone.encoder_steps repeats the layers of backbone.encoder=self_attention alone")
-        if self.decoder == "rnn" and self.decoder_steps > 1:
-            raise ValueError("backbone.decoder_steps repeats the layers of backbone.decoder=transformer alone")
-        for name, kernel in (("encoder_kernel", self.encoder_kernel), ("decoder_kernel", self.decoder_kernel)):
-            if kernel and kernel % 2 == 0:
-                raise ValueError(f"backbone.{name} {kernel} is even, but must be odd")
+        recurrent, additive = self.decoder == "rnn", self.attention_score == "additive"
+        no_layers = recurrent and self.encoder != "self_attention"
+        have_none = f"backbone.encoder {self.encoder} and backbone.decoder rnn have none"
+        refuse_if(
+            (self.width % self.num_heads,
+             f"backbone.width {self.width} is not a multiple of backbone.num_heads {self.num_heads}"),
+            (self.positions == "rotary" and self.width // self.num_heads % 2,
+             "rotary positions need an even backbone.width / backbone.num_heads"),
+            (self.experts and self.experts_per_token >= self.experts,
+             f"backbone.experts {self.experts} leaves no choice with backbone.experts_per_token "
+             f"{self.experts_per_token}: set a larger backbone.experts, or backbone.experts=0 for one network"),
+            (self.experts and no_layers,
+             f"backbone.experts are in Transformer layers, of which {have_none}: set backbone.experts=0"),
+            (self.embedding_width >= self.width,
+             f"backbone.embedding_width {self.embedding_width} is not below backbone.width {self.width}: set it to 0 "
+             "for vectors as wide as the model"),
+            (additive and self.positions == "rotary",
+             "backbone.positions rotary encodes distances in the product of queries and keys, but "
+             "backbone.attention_score additive has no product: set backbone.positions=sinusoidal"),
+            (additive and no_layers,
+             f"backbone.attention_score additive changes Transformer layers, of which {have_none} (decoder rnn is "
+             "additive already): set backbone.attention_score=dot"),
+            (self.encoder == "conv" and not (self.encoder_kernel and self.encoder_dilations),
+             "backbone.encoder conv needs backbone.encoder_kernel, such as 3, and backbone.encoder_dilations, such as "
+             "[1]"),
+            (self.encoder == "rnn" and (self.encoder_kernel or self.width % 2),
+             "backbone.encoder rnn needs an even backbone.width and backbone.encoder_kernel=0"),
+            (self.encoder == "none" and (self.encoder_kernel or recurrent or self.decoder_steps > 1
+                                         or self.positions in ("rotary", "alibi")),
+             "backbone.encoder none needs backbone.encoder_kernel=0, backbone.decoder=transformer, "
+             "backbone.decoder_steps=1 and backbone.positions other than rotary and alibi: the target directly "
+             "follows each source, and the sources of a batch differ in length"),
+            (self.encoder != "self_attention" and self.encoder_steps > 1,
+             "backbone.encoder_steps repeats the layers of backbone.encoder=self_attention alone"),
+            (recurrent and self.decoder_steps > 1,
+             "backbone.decoder_steps repeats the layers of backbone.decoder=transformer alone"),
+            *((kernel and kernel % 2 == 0, f"backbone.{name} {kernel} is even, but must be odd") for name, kernel in
+              (("encoder_kernel", self.encoder_kernel), ("decoder_kernel", self.decoder_kernel))))
         return self

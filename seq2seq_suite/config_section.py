@@ -48,6 +48,13 @@ class Section(BaseModel):
         return given
 
 
+def refuse_if(*rules: tuple[Any, str]) -> None:
+    """Raises ValueError with the message of the first rule whose condition holds; messages name keys by dots."""
+    for holds, message in rules:
+        if holds:
+            raise ValueError(message)
+
+
 @dataclass(frozen=True)
 class Use:
     """What some keys need in order to have an effect.

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 
@@ -24,3 +26,13 @@ def exports(package: str, places: Mapping[str, str]) -> tuple[Callable[[str], An
         return sorted({*vars(import_module(package)), *places})
 
     return get, names
+
+
+def classes_in(folder: Path) -> dict[str, str]:
+    """Each public class of a package's modules, and its module, without importing any.
+
+    Args:
+        folder: the package's.
+    """
+    return {name: ".".join(path.relative_to(folder).with_suffix("").parts) for path in sorted(folder.rglob("*.py"))
+            for name in re.findall(r"^class ([A-Z]\w*)", path.read_text(encoding="utf-8"), re.MULTILINE)}

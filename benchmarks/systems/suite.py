@@ -50,14 +50,14 @@ def training(shape: Shape, precision: str, corpus: Corpus, seed: int) -> Trainin
     """As `training.trainer` trains, without its logs and checkpoints."""
     model, options = build(shape), Training(**TRAINING_OPTIONS)
     strategy, optimizer = _strategy(LABEL_SMOOTHING), build_optimizer(model, options)
-    few_shapes, updates = precision == "bfloat16", itertools.count()
+    round_lengths, updates = precision == "bfloat16", itertools.count()
 
     def update(pairs: list[Pair]) -> float:
-        batch = collate(corpus.encoded(pairs), "translation", few_shapes=few_shapes)
+        batch = collate(corpus.encoded(pairs), "translation", round_lengths=round_lengths)
         model.train()
         strategy.train()
         count = strategy.counts(batch)["cross_entropy"]
-        with torch.autocast("cpu", torch.bfloat16, enabled=few_shapes):
+        with torch.autocast("cpu", torch.bfloat16, enabled=round_lengths):
             total = strategy.loss(model, batch).sums["cross_entropy"]
         (total / count).backward()
         norm = torch.nn.utils.clip_grad_norm_(model.parameters(), options.clip_norm)
@@ -69,14 +69,14 @@ def training(shape: Shape, precision: str, corpus: Corpus, seed: int) -> Trainin
         optimizer.zero_grad()
         return loss
 
-    batches = buckets(corpus, seed, few_shapes=few_shapes)
+    batches = buckets(corpus, seed, round_lengths=round_lengths)
     return TrainingSystem(seq2seq_suite.__version__, model, batches, update)
 
 
-def buckets(corpus: Corpus, seed: int, *, few_shapes: bool) -> list[list[Pair]]:
+def buckets(corpus: Corpus, seed: int, *, round_lengths: bool) -> list[list[Pair]]:
     """An epoch in batches of like length."""
     bucketed = Bucketed(corpus.encoded(corpus.train), "translation", batch_tokens=BATCH_TOKENS, seed=seed,
-                        few_shapes=few_shapes)
+                        round_lengths=round_lengths)
     return [[corpus.train[index] for index in batch] for batch in bucketed.epoch(0)]
 
 

@@ -12,10 +12,10 @@ from seq2seq_suite.data.drawn import Drawn
 from seq2seq_suite.types import Batch, Encoded
 
 
-def collate(items: Sequence[Encoded], task: str, *, few_shapes: bool = False) -> Batch:
-    """Pad examples to a batch; padding is 0, and -1 in labels and focus. `few_shapes` pads lengths to `on_grid`."""
+def collate(items: Sequence[Encoded], task: str, *, round_lengths: bool = False) -> Batch:
+    """Pad examples to a batch; padding is 0, and -1 in labels and focus. `round_lengths` pads lengths to `on_grid`."""
     items = list(items)  # those of `Drawn` are made once
-    grid = on_grid if few_shapes else int
+    grid = on_grid if round_lengths else int
     source_lengths = torch.tensor([len(item.source) for item in items])
     target_lengths = torch.tensor([len(item.target) for item in items])
     is_picture = items[0].source.ndim == 3  # of one size already
@@ -60,23 +60,23 @@ class Bucketed:
         task: the task's name.
         batch_tokens: most padded target symbols (or source positions, where they are more) in a batch.
         seed: of the order.
-        few_shapes: pad lengths to a coarse grid and fill batches to one size for each length, so that a few dozen
+        round_lengths: pad lengths to a coarse grid and fill batches to one size for each length, so that a few dozen
             shapes recur. Worth its padding where a kernel is compiled for each new shape: oneDNN's bfloat16 on a
             CPU spent more time on compiling than on multiplying.
-        renew: gives the examples as an epoch reads them, where that differs from epoch to epoch (`Task.varies`).
+        encode_epoch: gives the examples as an epoch reads them, where that differs from epoch to epoch (`Task.varies`).
             The new lengths of all examples are needed first, because batches are formed by length; the examples are
             made batch by batch.
     """
 
-    def __init__(self, items: Sequence[Encoded], task: str, *, batch_tokens: int, seed: int, few_shapes: bool = False,
-                 renew: Callable[[int], Sequence[Encoded]] | None = None):
+    def __init__(self, items: Sequence[Encoded], task: str, *, batch_tokens: int, seed: int,
+                 round_lengths: bool = False, encode_epoch: Callable[[int], Sequence[Encoded]] | None = None):
         self.items, self.task, self.batch_tokens, self.seed = items, task, batch_tokens, seed
-        self.few_shapes, self.renew = few_shapes, renew
+        self.round_lengths, self.encode_epoch = round_lengths, encode_epoch
         drawn = isinstance(items, Drawn)
         self._target_lengths = items.target_lengths if drawn else np.array([len(item.target) for item in items])
         self._source_lengths = items.source_lengths if drawn else np.array([len(item.source) for item in items])
         self._widths = np.maximum(self._target_lengths, self._source_lengths)
-        if few_shapes:
+        if round_lengths:
             self._widths = np.array([on_grid(width) for width in self._widths])
 
     def epoch(self, epoch: int) -> list[np.ndarray]:
@@ -104,10 +104,10 @@ class Bucketed:
 
     def _read(self, epoch: int) -> Bucketed:
         """The examples as this epoch reads them."""
-        if self.renew is None:
+        if self.encode_epoch is None:
             return self
-        return Bucketed(self.renew(epoch), self.task, batch_tokens=self.batch_tokens, seed=self.seed,
-                        few_shapes=self.few_shapes)
+        return Bucketed(self.encode_epoch(epoch), self.task, batch_tokens=self.batch_tokens, seed=self.seed,
+                        round_lengths=self.round_lengths)
 
     def batches(self, epoch: int, position: int = 0) -> Iterator[tuple[int, int, Batch]]:
         """Endless batches from a position in an epoch: (epoch, position after this batch, batch)."""
@@ -116,7 +116,7 @@ class Bucketed:
             order = current.epoch(epoch)
             for place in range(position, len(order)):
                 items = [current.items[index] for index in order[place]]
-                yield epoch, place + 1, collate(items, self.task, few_shapes=self.few_shapes)
+                yield epoch, place + 1, collate(items, self.task, round_lengths=self.round_lengths)
             epoch, position = epoch + 1, 0
 
 

@@ -17,14 +17,14 @@ from seq2seq_suite.config import Config
 from seq2seq_suite.data.batching import Bucketed
 from seq2seq_suite.data.mixture import Mixture, shares
 from seq2seq_suite.experiments.prepare import (
-    begin_as,
     encode,
-    few_shapes,
-    note_origin,
+    epoch_encoder,
+    initialise_from,
     prepare_vocabulary,
     read_splits,
-    renewing,
+    round_lengths,
     subset,
+    write_provenance,
 )
 from seq2seq_suite.files import atomic_write_text
 from seq2seq_suite.model.seq2seq import Seq2Seq
@@ -36,7 +36,7 @@ from seq2seq_suite.training import checkpoint
 from seq2seq_suite.training.balance import GradientBalance
 from seq2seq_suite.training.build import build_predictor, choose_device, choose_precision
 from seq2seq_suite.training.distributed import ALONE, Ranks
-from seq2seq_suite.training.evaluate import Metric, Predictor, evaluate_splits, tune
+from seq2seq_suite.training.evaluate import Metric, Predictor, evaluate_splits
 from seq2seq_suite.training.run_directory import RunDirectory
 from seq2seq_suite.training.trainer import Trainer
 from seq2seq_suite.types import Encoded, Example
@@ -113,21 +113,21 @@ def build_trainer(config: Config, run_directory: RunDirectory, parts: Sequence[P
     device = choose_device(config.device, ranks)
     learner, predictors = build_predictors(config, {part.name: part.task for part in parts}, ranks=ranks, device=device)
     if config.init_from and not resume and ranks.is_first:
-        taken = begin_as(config, learner)
+        taken = initialise_from(config, learner)
         print(taken)
         run_directory.log(taken)
     # Batches depend on it, so that processes on different machines must agree.
     precision = ranks.first(choose_precision(options.precision, device))
     batches = {part.name: Bucketed(part.encoded["train"], part.name, batch_tokens=part.config.training.batch_tokens,
-                                   seed=config.seed, few_shapes=few_shapes(precision, device),
-                                   renew=renewing(part.task, part.examples["train"])) for part in parts}
+                                   seed=config.seed, round_lengths=round_lengths(precision, device),
+                                   encode_epoch=epoch_encoder(part.task, part.examples["train"])) for part in parts}
     stream: Bucketed | Mixture = batches[parts[0].name]
     if config.tasks:
         stream = Mixture(batches, chosen := _shares(config, batches))
         found = "shares of the batches: " + ", ".join(f"{name} {100 * share:.1f} %" for name, share in chosen.items())
         print(found)
         run_directory.log(found)
-    note_origin(config, run_directory, {f"{part.name}/{split}" if config.tasks else split: items for part in parts
+    write_provenance(config, run_directory, {f"{part.name}/{split}" if config.tasks else split: items for part in parts
                                         for split, items in part.encoded.items()}, ranks, resume=resume,
                 command=command)
     first = parts[0].task
@@ -188,7 +188,10 @@ def evaluate_parts(config: Config, parts: Sequence[Part], predictors: Mapping[st
 
 
 def _evaluate(part: Part, predictor: Predictor, trainer: Trainer) -> dict[str, Any]:
-    tune(predictor, part.examples["validation"], part.run)
+    found = part.task.tune(part.examples["validation"], lambda some: predictor.hypotheses(part.task.encode(some)))
+    if found:
+        part.task.save(part.run.vocabulary)
+        part.run.log(found)
     tested = {split: part.examples[split] for split in part.config.data.test_splits}
     return {**evaluate_splits(part.run, predictor, tested), **trainer.cost()}
 

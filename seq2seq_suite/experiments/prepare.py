@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -53,8 +52,8 @@ def encode(config: Config, task: Task, examples: Sequence[Example]) -> list[Enco
     return encoded
 
 
-def note_origin(config: Config, run_directory: RunDirectory, encoded: Mapping[str, Sequence[Encoded]], ranks: Ranks, *,
-                resume: bool, command: list[str]) -> None:
+def write_provenance(config: Config, run_directory: RunDirectory, encoded: Mapping[str, Sequence[Encoded]],
+                     ranks: Ranks, *, resume: bool, command: list[str]) -> None:
     """Write configuration and provenance, after all checks.
 
     The data must be the same in all processes, and unchanged if the run is resumed.
@@ -75,12 +74,8 @@ def note_origin(config: Config, run_directory: RunDirectory, encoded: Mapping[st
         command, config.seed, hashes, processes=ranks.world, kernels=config.kernels, components=own_code))
 
 
-def few_shapes(precision: torch.dtype, device: torch.device) -> bool:
-    """Whether to pad batches to few shapes: oneDNN compiles a bfloat16 kernel for each.
-
-    Its cache must have room for all shapes of all layers.
-    """
-    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "4096")
+def round_lengths(precision: torch.dtype, device: torch.device) -> bool:
+    """Whether to pad batches to few shapes: oneDNN compiles a bfloat16 kernel for each."""
     return precision == torch.bfloat16 and device.type == "cpu"
 
 
@@ -101,7 +96,7 @@ def prepare_vocabulary(config: Config, task: Task, train: Sequence[Example], fol
         task.load(folder)
 
 
-def begin_as(config: Config, learner: Learner) -> str:
+def initialise_from(config: Config, learner: Learner) -> str:
     """Load the weights that `init_from` names into a learner; a message that says what was loaded.
 
     Raises:
@@ -113,7 +108,7 @@ def begin_as(config: Config, learner: Learner) -> str:
     return f"everything starts from {path}: {weights.load_weights(path, learner, grown=True)}"
 
 
-def renewing(task: Task, train: Sequence[Example]) -> Callable[[int], list[Encoded]] | None:
+def epoch_encoder(task: Task, train: Sequence[Example]) -> Callable[[int], list[Encoded]] | None:
     """Encodes the training data for an epoch; None if it is the same in every epoch."""
     return partial(task.encode_epoch, train) if task.varies else None
 

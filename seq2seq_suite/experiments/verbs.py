@@ -19,8 +19,8 @@ from seq2seq_suite.experiments.distill import is_distilled
 from seq2seq_suite.experiments.parts import build_trainer, directory_of, evaluate_parts, parts_of, read_parts
 from seq2seq_suite.experiments.prepare import (
     encode,
+    epoch_encoder,
     read_splits,
-    renewing,
 )
 from seq2seq_suite.report.html import write_report
 from seq2seq_suite.tasks import open_task
@@ -33,8 +33,6 @@ from seq2seq_suite.training.run_directory import CONFIG, RunDirectory
 from seq2seq_suite.training.trainer import finished, limit_reached
 from seq2seq_suite.types import ConfigError, DataError, Example
 from seq2seq_suite.user_code import absolute, is_code
-
-__all__ = ["LoadedRun", "check", "choose_task", "config_of", "evaluate", "open_run", "run"]
 
 
 def run(config: Config, directory: Path, *, resume: bool, overwrite: bool, command: list[str],
@@ -276,6 +274,6 @@ def check(config: Config) -> list[tuple[str, str]]:
     predictor = build_predictor(config, task, device=torch.device("cpu"))
     order = Bucketed(encoded["train"], task.name, batch_tokens=config.training.batch_tokens, seed=config.seed).epoch(0)
     largest = max(order, key=lambda rows: len(rows) * max(len(encoded["train"][row].target) for row in rows))
-    draw = renewing(task, [splits["train"][row] for row in largest])
+    draw = epoch_encoder(task, [splits["train"][row] for row in largest])
     items = [encoded["train"][row] for row in largest] if draw is None else draw(0)
     return examine(config, splits, encoded, predictor, largest=items, batches=len(order))

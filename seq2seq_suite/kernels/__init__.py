@@ -13,31 +13,22 @@ import importlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Any
 
 from seq2seq_suite.types import ConfigError
 from seq2seq_suite.user_code import load_code
 
-
-@dataclass(frozen=True)
-class Slot:
-    """Where the two implementations of a slot are, as module:name within the package."""
-
-    plain: str
-    fast: str
-
-
+# What a slot's implementation is called, and the modules of the plain and of the fast one.
 SLOTS = {
-    "greedy": Slot("strategies.beam:greedy_or_sample", "kernels.beam:greedy_or_sample"),
-    "beam": Slot("strategies.beam:beam_search", "kernels.beam:beam_search"),
-    "attention": Slot("model.attention:attention", "kernels.attention:attention"),
-    "cache": Slot("model.attention:KeysValues", "kernels.cache:KeysValues"),
-    "depthwise": Slot("model.convolution:depthwise", "kernels.convolution:depthwise"),
-    "dropout": Slot("model.dropout:dropout", "kernels.dropout:dropout"),
-    "linear": Slot("model.output:linear", "kernels.linear:linear"),
-    "cross_entropy": Slot("model.output:cross_entropy", "kernels.output:cross_entropy"),
-    "gather_log_probs": Slot("model.output:gather_log_probs", "kernels.output:gather_log_probs"),
+    "greedy": ("greedy_or_sample", "strategies.beam", "kernels.beam"),
+    "beam": ("beam_search", "strategies.beam", "kernels.beam"),
+    "attention": ("attention", "model.attention", "kernels.attention"),
+    "cache": ("KeysValues", "model.attention", "kernels.cache"),
+    "depthwise": ("depthwise", "model.convolution", "kernels.convolution"),
+    "dropout": ("dropout", "model.dropout", "kernels.dropout"),
+    "linear": ("linear", "model.output", "kernels.linear"),
+    "cross_entropy": ("cross_entropy", "model.output", "kernels.output"),
+    "gather_log_probs": ("gather_log_probs", "model.output", "kernels.output"),
 }
 KINDS = ("fast", "plain")
 
@@ -74,8 +65,8 @@ def chosen(slot: str) -> Callable[..., Any]:
 
 def implementation(slot: str, kind: str) -> Callable[..., Any]:
     """The fast or the plain implementation of a slot."""
-    module, _, name = getattr(SLOTS[slot], kind).partition(":")
-    return getattr(importlib.import_module(f"seq2seq_suite.{module}"), name)
+    name, plain, fast = SLOTS[slot]
+    return getattr(importlib.import_module(f"seq2seq_suite.{plain if kind == 'plain' else fast}"), name)
 
 
 def check(kind: str, components: Mapping[str, Any]) -> None:

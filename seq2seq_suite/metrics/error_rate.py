@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Sequence
+from importlib.metadata import version
 
 from seq2seq_suite import __version__
 from seq2seq_suite.types import DataError, Score
@@ -59,7 +60,7 @@ def error_rates(predictions: Sequence[str | None], references: Sequence[str]) ->
     worst = sorted(range(len(errors)), key=lambda item: (-errors[item] / lengths[item], -errors[item]))[:_WORST]
     details = {"worst": [{"item": item, "errors": errors[item], "words": lengths[item],
                           "alignment": aligned(gold[item], found[item])} for item in worst if errors[item]]}
-    signature = f"wer|unit:word|cer:with_spaces|norm:lower+punctuation|jiwer:{_version()}|version:{__version__}"
+    signature = f"wer|unit:word|cer:with_spaces|norm:lower+punctuation|jiwer:{version('jiwer')}|version:{__version__}"
     return Score(figures, signature, details, formula="mean",
                  counts=tuple(zip(map(float, errors), map(float, lengths), strict=True)))
 
@@ -76,9 +77,3 @@ def aligned(reference: str, prediction: str) -> str:
 
     drawn = jiwer.visualize_alignment(jiwer.process_words([reference], [prediction]), show_measures=False)
     return "\n".join(line for line in drawn.splitlines() if line.strip() and not line.startswith("==="))
-
-
-def _version() -> str:
-    from importlib.metadata import version
-
-    return version("jiwer")

@@ -109,7 +109,7 @@ class Strategy(nn.Module, ABC):
     def __init__(self, options: StrategyOptions, target: TargetShape, width: int,
                  auxiliaries: Auxiliaries | None = None):
         super().__init__()
-        self.options, self.auxiliaries = options, auxiliaries or Auxiliaries()
+        self.options, self.target, self.auxiliaries = options, target, auxiliaries or Auxiliaries()
         self.fraction_done = 0.0  # share of the training that is done; the trainer sets it before each update
 
     @abstractmethod

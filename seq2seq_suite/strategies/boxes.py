@@ -10,8 +10,7 @@ from seq2seq_suite.model.layers import causal
 from seq2seq_suite.model.picture import plane_at
 from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
 from seq2seq_suite.shapes import GROUP, BoxShape
-from seq2seq_suite.strategies.autoregressive import Autoregressive, AutoregressiveOptions, shift_right
-from seq2seq_suite.strategies.auxiliary import Auxiliaries
+from seq2seq_suite.strategies.autoregressive import Autoregressive, shift_right
 from seq2seq_suite.strategies.search import NEVER, SearchOptions
 from seq2seq_suite.types import BEGIN, SPECIALS, Batch, Constraint, Hypothesis, Loss
 
@@ -32,14 +31,11 @@ class Boxes(Autoregressive):
     writes = ("objects",)
     uses = ()
 
-    def __init__(self, options: AutoregressiveOptions, target: BoxShape, width: int,
-                 auxiliaries: Auxiliaries | None = None):
-        super().__init__(options, target, width, auxiliaries)
-        self.boxes = target
+    target: BoxShape
 
     def counts(self, batch: Batch) -> dict[str, int]:
         """The counts that `loss` will return: coordinates and classes."""
-        asked = (batch.target_mask & ~batch.given)[:, : GROUP * self.boxes.instances]
+        asked = (batch.target_mask & ~batch.given)[:, : GROUP * self.target.instances]
         classes = asked[:, GROUP - 1 :: GROUP].sum()
         counts = {"coordinates": max(1, int(asked.sum() - classes)), "classes": int(classes)}
         return counts | self.auxiliaries.counts(batch)
@@ -48,17 +44,17 @@ class Boxes(Autoregressive):
         """Summed cross-entropy of coordinates and of classes."""
         memory = model.prepare(model.encode(batch))
         hidden = self._hidden(model, batch, memory, shift_right(batch.target))
-        length = GROUP * self.boxes.instances
+        length = GROUP * self.target.instances
         logits = model.logits(hidden, memory)[:, :length].float().unflatten(1, (-1, GROUP))
         target = batch.target[:, :length].unflatten(1, (-1, GROUP))
         asked = (batch.target_mask & ~batch.given)[:, :length].unflatten(1, (-1, GROUP))
-        first_bin, first_label = len(SPECIALS), len(SPECIALS) + self.boxes.bins
+        first_bin, first_label = len(SPECIALS), len(SPECIALS) + self.target.bins
         places = (target[:, :, :-1] - first_bin).clamp(min=0)
         scores = logits[:, :, :-1, first_bin:first_label].log_softmax(-1)
-        missed = -(gaussian_targets(places, self.boxes) * scores).sum(-1)
+        missed = -(gaussian_targets(places, self.target) * scores).sum(-1)
         labels = (target[:, :, -1] - first_label).clamp(min=0)
         wrong = -logits[:, :, -1, first_label:].log_softmax(-1).gather(-1, labels.unsqueeze(-1)).squeeze(-1)
-        wrong = torch.where(labels == self.boxes.labels, self.boxes.noise_weight * wrong, wrong)
+        wrong = torch.where(labels == self.target.labels, self.target.noise_weight * wrong, wrong)
         sums = {"coordinates": missed[asked[:, :, :-1]].sum(), "classes": wrong[asked[:, :, -1]].sum()}
         own = Loss(sums, self.counts(batch), {"coordinates": 1.0, "classes": 1.0})
         return self.auxiliaries.added(own, batch, memory.states)
@@ -71,12 +67,12 @@ class Boxes(Autoregressive):
         cache = model.new_cache(memory)
         rows, device = limit.size(0), limit.device
         previous, outputs, certain = torch.full((rows,), BEGIN, device=device), [], []
-        first_bin, first_label = len(SPECIALS), len(SPECIALS) + self.boxes.bins
-        bins, written = torch.arange(self.boxes.bins, device=device), previous.new_zeros(rows, GROUP)
-        for step in range(GROUP * self.boxes.instances):
+        first_bin, first_label = len(SPECIALS), len(SPECIALS) + self.target.bins
+        bins, written = torch.arange(self.target.bins, device=device), previous.new_zeros(rows, GROUP)
+        for step in range(GROUP * self.target.instances):
             place = step % GROUP
             x = model.embed(previous.unsqueeze(1), memory, offset=step)
-            x = x + box_position(written, self.boxes, x.size(2))[:, place : place + 1].to(x.dtype)
+            x = x + box_position(written, self.target, x.size(2))[:, place : place + 1].to(x.dtype)
             hidden, cache = model.decode(x, None, memory, cache)
             logits = model.logits(hidden, memory).squeeze(1).float()
             if place == GROUP - 1:
@@ -84,13 +80,13 @@ class Boxes(Autoregressive):
                 certainty, label = probabilities[:, :-1].max(-1)
                 certain.append(certainty)
                 # The next input is noise's class if this was no object, as in training.
-                noise = probabilities.argmax(-1) == self.boxes.labels
+                noise = probabilities.argmax(-1) == self.target.labels
                 outputs.append(first_label + label)
-                previous = torch.where(noise, first_label + self.boxes.labels, first_label + label)
+                previous = torch.where(noise, first_label + self.target.labels, first_label + label)
                 continue
             scores = logits[:, first_bin:first_label]
             if place < 2:  # the lower right corner needs a bin further
-                scores = scores.masked_fill(bins == self.boxes.bins - 1, NEVER)
+                scores = scores.masked_fill(bins == self.target.bins - 1, NEVER)
             else:
                 scores = scores.masked_fill(bins <= (outputs[-2] - first_bin).unsqueeze(1), NEVER)
             previous = first_bin + scores.argmax(-1)
@@ -104,7 +100,7 @@ class Boxes(Autoregressive):
         x = model.embed(previous, memory)
         whole = (previous.size(1) - 1) // GROUP * GROUP  # END and padding follow the groups
         groups = previous[:, 1 : 1 + whole].unflatten(1, (-1, GROUP))
-        seen = box_position(groups, self.boxes, x.size(2)).flatten(1, 2).to(x.dtype)
+        seen = box_position(groups, self.target, x.size(2)).flatten(1, 2).to(x.dtype)
         x = torch.cat((x[:, :whole] + seen, x[:, whole:]), 1)
         return model.decode(x, causal(previous.size(1), device=previous.device), memory, mask=batch.target_mask)[0]
 

@@ -228,9 +228,10 @@ class Sets(Autoregressive):
         by_set: dict[frozenset[int], list[Hypothesis]] = defaultdict(list)
         for hypothesis in hypotheses:
             by_set[frozenset(hypothesis.symbols)].append(hypothesis)
-        mixture, merged = self.sets.head_mixture, []
+        mixture, merged, logs = self.sets.head_mixture, [], []
         for members, same in by_set.items():
             score = torch.tensor([one.score for one in same], dtype=torch.float64).logsumexp(0)
+            logs.append(score)
             if verdict is not None:
                 holds = torch.zeros(symbols, dtype=torch.bool)
                 holds[list(members)] = True
@@ -241,9 +242,7 @@ class Sets(Autoregressive):
         if not self.sets.marginals:
             return merged
         sequence = torch.zeros(symbols, dtype=torch.float64)
-        logs = torch.tensor([torch.tensor([one.score for one in same], dtype=torch.float64).logsumexp(0)
-                             for same in by_set.values()], dtype=torch.float64)
-        for share, members in zip(logs.softmax(0), by_set, strict=True):
+        for share, members in zip(torch.stack(logs).softmax(0), by_set, strict=True):
             sequence[list(members)] += share
         if verdict is not None:
             sequence = (sequence + mixture * verdict.sigmoid()) / (1.0 + mixture)

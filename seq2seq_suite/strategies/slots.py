@@ -75,16 +75,17 @@ class Slots(Strategy):
     Options = SlotsOptions
     writes = ("objects",)
     needs = (*IN_PARALLEL, NO_WINDOW)
+    target: BoxShape
 
     def __init__(self, options: SlotsOptions, target: BoxShape, width: int, auxiliaries: Auxiliaries | None = None):
         super().__init__(options, target, width, auxiliaries)
-        self.boxes, self.first_label = target, len(SPECIALS) + target.bins
+        self.first_label = len(SPECIALS) + target.bins
         self.head = SlotGrid(width, options.grid, target.rows)
 
     def counts(self, batch: Batch) -> dict[str, int]:
         """The counts that `loss` will give: coordinates of objects, and classes, noise by its weight."""
         objects = int(self._targets(batch)[1].sum())
-        noise = self.boxes.noise_weight * (batch.target.size(0) * math.prod(self.options.grid) - objects)
+        noise = self.target.noise_weight * (batch.target.size(0) * math.prod(self.options.grid) - objects)
         counts = {"coordinates": max(1, (GROUP - 1) * objects), "classes": max(1, objects + round(noise))}
         return counts | self.auxiliaries.counts(batch)
 
@@ -97,12 +98,12 @@ class Slots(Strategy):
         classes = logits[:, :, -1, self.first_label :].log_softmax(-1)
         places = (target[:, :, :-1] - len(SPECIALS)).clamp(min=0)
         labels = (target[:, :, -1] - self.first_label).clamp(min=0)
-        missed_BNK = -torch.einsum("bnjv,bkjv->bnk", bins, gaussian_targets(places, self.boxes))
+        missed_BNK = -torch.einsum("bnjv,bkjv->bnk", bins, gaussian_targets(places, self.target))
         wrong_BNK = -classes.gather(2, labels.unsqueeze(1).expand(-1, classes.size(1), -1))
         slots = self._match(missed_BNK.detach() + wrong_BNK.detach() + self._distances(places), real)
         rows, numbers = real.nonzero(as_tuple=True)
         chosen = rows, slots[rows, numbers], numbers
-        noise = -self.boxes.noise_weight * classes[:, :, self.boxes.labels]
+        noise = -self.target.noise_weight * classes[:, :, self.target.labels]
         taken = torch.zeros_like(noise, dtype=torch.bool)
         taken[chosen[:2]] = True
         sums = {"coordinates": missed_BNK[chosen].sum(),
@@ -121,7 +122,7 @@ class Slots(Strategy):
         count = batch.target.size(1) // GROUP * GROUP
         groups = batch.target[:, :count].unflatten(1, (-1, GROUP))
         there = batch.target_mask[:, :count].unflatten(1, (-1, GROUP)).all(2)
-        return groups, there & (groups[:, :, -1] != self.first_label + self.boxes.labels)
+        return groups, there & (groups[:, :, -1] != self.first_label + self.target.labels)
 
     def _distances(self, places: Tensor) -> Tensor:
         """(B,N,K): `anchor_weight` times the squared distance between slots and bins (B,K,4), in slots."""
@@ -134,7 +135,7 @@ class Slots(Strategy):
 
     def _span(self, device: torch.device) -> Tensor:
         """(2,) bins from a slot to the next, down and across."""
-        height, width = self.boxes.extent
+        height, width = self.target.extent
         return torch.tensor((height / self.options.grid[0], width / self.options.grid[1]), device=device)
 
     @staticmethod
@@ -155,11 +156,11 @@ class Slots(Strategy):
         """One hypothesis of each picture: a group of each slot, and the certainty of its class; no box is empty."""
         logits = self._logits(model, model.encode(batch))
         certainty, label = logits[:, :, -1, self.first_label :].softmax(-1)[..., :-1].max(-1)
-        numbers = torch.arange(self.boxes.bins, device=logits.device)
+        numbers = torch.arange(self.target.bins, device=logits.device)
         corners: list[Tensor] = []
         for place in range(GROUP - 1):
             scores = logits[:, :, place, len(SPECIALS) : self.first_label]
-            never = numbers == self.boxes.bins - 1 if place < 2 else numbers <= corners[-2].unsqueeze(2)
+            never = numbers == self.target.bins - 1 if place < 2 else numbers <= corners[-2].unsqueeze(2)
             corners.append(scores.masked_fill(never, NEVER).argmax(-1))
         symbols = torch.stack((*(len(SPECIALS) + corner for corner in corners), self.first_label + label), 2)
         return [[Hypothesis(tuple(row), score, True, details={"certainties": tuple(sure)})] for row, score, sure

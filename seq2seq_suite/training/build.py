@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -102,6 +103,7 @@ def choose_precision(wanted: str, device: torch.device) -> torch.dtype:
 
 
 def use_threads(threads: int) -> None:
-    """Set the number of CPU threads; 0 is torch's default."""
+    """Set the number of CPU threads, 0 for torch's default, and make room for the kernels of all layers and shapes."""
+    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "4096")
     if threads:
         torch.set_num_threads(threads)

@@ -112,15 +112,6 @@ class Predictor:
         return (batch.source_mask.sum(1) * factor).long() + extra
 
 
-def tune(decoder: Predictor, validation: Sequence[Example], run_directory: RunDirectory) -> None:
-    """Let the task tune its options on the validation split, such as a threshold, and save them."""
-    task = decoder.task
-    found = task.tune(validation, lambda chosen: decoder.hypotheses(task.encode(chosen)))
-    if found:
-        task.save(run_directory.vocabulary)
-        run_directory.log(found)
-
-
 def evaluate_splits(run_directory: RunDirectory, decoder: Predictor, splits: dict[str, list[Example]], *,
                      suffix: str = "") -> dict[str, Any]:
     """Decode and score splits; predictions and details go to `predictions/<split><suffix>.*`."""

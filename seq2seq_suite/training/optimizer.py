@@ -119,8 +119,7 @@ class MovingAverage:
     def update(self, model: nn.Module, updates: int) -> None:
         """Update the averages with the weights after `updates` updates."""
         decay = min(self.decay, (1 + updates) / (10 + updates))
-        current = [parameter for _, parameter in model.named_parameters()]
-        foreach("lerp_", list(self.weights.values()), current, 1.0 - decay)
+        foreach("lerp_", list(self.weights.values()), list(model.parameters()), 1.0 - decay)
 
     @torch.no_grad()
     def swap(self, model: nn.Module) -> None:

@@ -247,13 +247,10 @@ def _digest_of(component: str) -> str:
 
 def _check_deletable(path: Path, names: set[str]) -> None:
     foreign = sorted(name for name in names - OURS if not (name.startswith(".") and name.endswith(".partial")))
-    if foreign:
-        shown = ", ".join(foreign[:5]) + (f" and {len(foreign) - 5} more" if len(foreign) > 5 else "")
-        raise ConfigError(f"not deleted: it has files that no run wrote: {shown}", file=str(path),
-                          expected="the directory of an earlier run, or an empty one",
-                          remedy="choose another directory with --output, or empty this one yourself")
-    if CONFIG not in names and not names & OURS <= _BEFORE_CONFIG:
-        raise ConfigError(f"not deleted: it does not look like a run: no {CONFIG}", file=str(path),
+    shown = ", ".join(foreign[:5]) + (f" and {len(foreign) - 5} more" if len(foreign) > 5 else "")
+    if foreign or (CONFIG not in names and not names & OURS <= _BEFORE_CONFIG):
+        got = f"it has files that no run wrote: {shown}" if foreign else f"it does not look like a run: no {CONFIG}"
+        raise ConfigError(f"not deleted: {got}", file=str(path),
                           expected="the directory of an earlier run, or an empty one",
                           remedy="choose another directory with --output, or empty this one yourself")
 

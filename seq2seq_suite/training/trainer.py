@@ -155,7 +155,7 @@ class Trainer:
         names = dict.fromkeys(name for count in counts for name in count)  # tasks have different losses
         totals = {name: max(1, sum(count.get(name, 0) for count in counts)) for name in names}
         self.learner.train()
-        self.learner.set_fraction_done(self._fraction())
+        self.learner.set_fraction_done(_fraction(self.options, progress))
         self.ranks.reseed(self.batches.seed, progress.update)
         means: dict[str, Tensor] = {}
         groups = by_task(batches)
@@ -174,7 +174,7 @@ class Trainer:
                     means |= {name: means.get(name, 0.0) + value.detach() for name, value in mean.items()}
         means = self.ranks.summed(means)
         norm = torch.nn.utils.clip_grad_norm_(self.learner.parameters(), self.options.clip_norm)
-        rate = learning_rate(self.options, progress.update, self._fraction())
+        rate = learning_rate(self.options, progress.update, _fraction(self.options, progress))
         set_rate(self.optimizer, rate)
         rows = tuple(index for batch in batches for index in batch.indices)
         self._unchecked.append((progress.update + 1, rows, norm + sum(means.values())))
@@ -236,9 +236,6 @@ class Trainer:
         """Seconds trained, the same in all processes, because the learning rate may depend on it."""
         return self.ranks.highest(time.monotonic() - self._started)
 
-    def _fraction(self) -> float:
-        return _fraction(self.options, self.progress)
-
     def _check_finite(self) -> None:
         """Raise RunError with the rows of the first update whose loss or gradient is not finite."""
         for update, rows, value in self._unchecked:
@@ -259,8 +256,8 @@ class Trainer:
                                  "seconds": progress.seconds, "tokens": progress.tokens, "learning_rate": rate,
                                  "tokens_per_second": speed, **{f"loss_{name}": mean for name, mean in means.items()}})
         own = {name.rpartition("/")[0]: mean for name, mean in reversed(means.items())}  # of each task the first loss
-        self._display.update(progress.update, fraction=self._fraction(), loss=sum(own.values()) / len(own),
-                             tokens_per_second=speed, learning_rate=rate)
+        self._display.update(progress.update, fraction=_fraction(self.options, progress),
+                             loss=sum(own.values()) / len(own), tokens_per_second=speed, learning_rate=rate)
         progress.since_logged = {}
         self._interval = _Interval(progress)
 

@@ -17,35 +17,36 @@ def make_items(count: int = 200, *, longest: int = 60) -> list[Encoded]:
                     random.integers(4, 9, random.integers(1, longest)), index=index) for index in range(count)]
 
 
-def make_batches(items: list[Encoded], *, seed: int = 1, few_shapes: bool = False, batch_tokens: int = 256) -> Bucketed:
-    return Bucketed(items, "test", batch_tokens=batch_tokens, seed=seed, few_shapes=few_shapes)
+def make_batches(items: list[Encoded], *, seed: int = 1, round_lengths: bool = False, batch_tokens: int = 256
+                 ) -> Bucketed:
+    return Bucketed(items, "test", batch_tokens=batch_tokens, seed=seed, round_lengths=round_lengths)
 
 
-@pytest.mark.parametrize("few_shapes", [False, True])
-def test_an_epoch_holds_every_example_once(few_shapes):
-    batches = make_batches(make_items(), few_shapes=few_shapes)
+@pytest.mark.parametrize("round_lengths", [False, True])
+def test_an_epoch_holds_every_example_once(round_lengths):
+    batches = make_batches(make_items(), round_lengths=round_lengths)
     for epoch in range(3):
         assert sorted(np.concatenate(batches.epoch(epoch)).tolist()) == list(range(200))
 
 
-@pytest.mark.parametrize("few_shapes", [False, True])
-def test_the_order_is_a_function_of_seed_and_epoch(few_shapes):
+@pytest.mark.parametrize("round_lengths", [False, True])
+def test_the_order_is_a_function_of_seed_and_epoch(round_lengths):
     def order(seed: int, epoch: int) -> list[list[int]]:
-        batches = make_batches(make_items(), seed=seed, few_shapes=few_shapes)
+        batches = make_batches(make_items(), seed=seed, round_lengths=round_lengths)
         np.random.seed(epoch)
         torch.manual_seed(seed + epoch)
         return [batch.tolist() for batch in batches.epoch(epoch)]
 
     assert order(1, 0) == order(1, 0)
     assert order(1, 0) != order(2, 0) and order(1, 0) != order(1, 1)
-    batches = make_batches(make_items(), few_shapes=few_shapes)
+    batches = make_batches(make_items(), round_lengths=round_lengths)
     batches.epoch(7)  # asking for another epoch first changes nothing
     assert [batch.tolist() for batch in batches.epoch(0)] == order(1, 0)
 
 
-@pytest.mark.parametrize("few_shapes", [False, True])
-def test_batches_stay_within_the_budget_padding_included(few_shapes):
-    batches = make_batches(make_items(), few_shapes=few_shapes)
+@pytest.mark.parametrize("round_lengths", [False, True])
+def test_batches_stay_within_the_budget_padding_included(round_lengths):
+    batches = make_batches(make_items(), round_lengths=round_lengths)
     for _, _, batch in islice(batches.batches(0), len(batches.epoch(0))):
         assert batch.target.numel() <= 256 and batch.source.numel() <= 256
 
@@ -67,13 +68,13 @@ def test_batches_fill_their_budget_with_examples_of_like_length():
     assert len(batches.epoch(0)) < 1.4 * widths.sum() / 512
 
 
-@pytest.mark.parametrize("few_shapes", [False, True])
-def test_no_batch_had_room_for_the_first_example_of_the_next(few_shapes):
+@pytest.mark.parametrize("round_lengths", [False, True])
+def test_no_batch_had_room_for_the_first_example_of_the_next(round_lengths):
     items = make_items(1000)
     widths = [max(len(item.target), len(item.source)) for item in items]
-    widths = [on_grid(width) for width in widths] if few_shapes else widths
+    widths = [on_grid(width) for width in widths] if round_lengths else widths
     batches = [sorted(widths[index] for index in batch)
-               for batch in make_batches(items, few_shapes=few_shapes).epoch(0)]
+               for batch in make_batches(items, round_lengths=round_lengths).epoch(0)]
     for batch, following in pairwise(sorted(batches, key=lambda batch: (batch[0], batch[-1], -len(batch)))):
         assert batch[-1] <= following[0]
         assert (len(batch) + 1) * following[0] > 256 >= len(batch) * batch[-1]
@@ -83,19 +84,19 @@ def test_few_shapes_recur():
     items = make_items(2000)
     exact, coarse = ({tuple(batch.source.shape) + tuple(batch.target.shape) for _, _, batch
                       in islice(batches.batches(0), len(batches.epoch(0)))}
-                     for batches in (make_batches(items), make_batches(items, few_shapes=True)))
+                     for batches in (make_batches(items), make_batches(items, round_lengths=True)))
     assert len(coarse) < 0.5 * len(exact)
     assert all(length == on_grid(length) for _, source, _, target in coarse for length in (source, target))
 
 
-@pytest.mark.parametrize("few_shapes", [False, True])
-def test_resuming_from_a_position_gives_the_same_batches(few_shapes):
+@pytest.mark.parametrize("round_lengths", [False, True])
+def test_resuming_from_a_position_gives_the_same_batches(round_lengths):
     items = make_items()
-    whole = list(islice(make_batches(items, few_shapes=few_shapes).batches(0), 120))
+    whole = list(islice(make_batches(items, round_lengths=round_lengths).batches(0), 120))
     assert whole[-1][0] > 0, "the stream should cross an epoch"
     for done in (0, 1, 17, 119):
         epoch, position = whole[done][:2]
-        rest = islice(make_batches(items, few_shapes=few_shapes).batches(epoch, position), 120 - done - 1)
+        rest = islice(make_batches(items, round_lengths=round_lengths).batches(epoch, position), 120 - done - 1)
         for got, expected in zip(rest, whole[done + 1 :], strict=True):
             assert got[:2] == expected[:2] and got[2].indices == expected[2].indices
             assert torch.equal(got[2].source, expected[2].source)
@@ -146,8 +147,8 @@ def test_examples_that_are_drawn_give_the_batches_of_those_that_lie_ready_and_on
         return Drawn(make, source_lengths=[len(item.source) for item in epochs[epoch]],
                      target_lengths=[len(item.target) for item in epochs[epoch]])
 
-    ready, drawn = (Bucketed(epochs[0], "test", batch_tokens=64, seed=1, renew=renew)
-                    for renew in (epochs.__getitem__, draw))
+    ready, drawn = (Bucketed(epochs[0], "test", batch_tokens=64, seed=1, encode_epoch=encode_epoch)
+                    for encode_epoch in (epochs.__getitem__, draw))
     number = sum(len(ready._read(epoch).epoch(epoch)) for epoch in range(2)) + 3
     assert drawn.place_of(number) == ready.place_of(number) == (2, 3)
     assert not made, "to find a place draws nothing"

@@ -60,7 +60,7 @@ def test_each_epoch_is_cut_by_the_lengths_it_has(folder):
     examples = task.read("train")
     task.fit(examples)
     bucketed = Bucketed(task.encode(examples), task.name, batch_tokens=96, seed=1,
-                        renew=lambda epoch: task.encode_epoch(examples, epoch))
+                        encode_epoch=lambda epoch: task.encode_epoch(examples, epoch))
     stream, sizes, seen = bucketed.batches(0), [], {0: [], 1: []}
     while (item := next(stream))[0] < 2:
         epoch, _, batch = item
