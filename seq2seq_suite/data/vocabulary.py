@@ -55,8 +55,6 @@ class Vocabulary:
         ids = {symbol: number for number, symbol in enumerate(self.symbols, start=len(SPECIALS))}
         if len(ids) < len(self.symbols):
             raise ValueError("a symbol appears twice")
-        if len(self.symbol_counts) != len(self.symbols):
-            raise ValueError(f"{len(self.symbol_counts)} counts for {len(self.symbols)} symbols")
         object.__setattr__(self, "_ids", ids)
 
     @classmethod
@@ -65,25 +63,19 @@ class Vocabulary:
 
         Args:
             counts: symbol -> count, or the symbols themselves.
-            min_count: symbols that occur less often become unknown, at least 1.
-            max_size: largest size, the four specials included; 0 for no limit.
+            min_count: symbols that occur less often become unknown.
+            max_size: largest size, above that of the four specials, which are included; 0 for no limit.
 
         Raises:
             DataError: a symbol has the name of a special.
-            ValueError: `min_count` is below 1, or `max_size` leaves no room for a symbol.
 
         >>> Vocabulary.build(Counter(a=5, b=1, c=2, d=2), min_count=2, max_size=6).symbols
         ('a', 'c')
         """
-        if min_count < 1:
-            raise ValueError(f"min_count is {min_count}, expected at least 1")
-        if max_size and max_size <= len(SPECIALS):
-            raise ValueError(f"max_size is {max_size}, expected 0 or more than {len(SPECIALS)}")
         counted = counts if isinstance(counts, Counter) else Counter(counts)
         ranked = sorted(((symbol, count) for symbol, count in counted.items() if count >= min_count),
                         key=lambda item: (-item[1], item[0]))
-        if max_size:
-            ranked = ranked[: max_size - len(SPECIALS)]
+        ranked = ranked[: max_size - len(SPECIALS) if max_size else None]
         return cls(tuple(symbol for symbol, _ in ranked), tuple(count for _, count in ranked))
 
     def __len__(self) -> int:

@@ -322,7 +322,8 @@ class Task(ABC):
         raise NotImplementedError
 
 
-def refuse_long(length: int, most: int, what: str, place: Place, *, remedy: str) -> None:
-    """Raises DataError for a value that is longer than the configuration allows."""
+def refuse_long(length: int, most: int, what: str, place: Place, *, otherwise: str) -> None:
+    """Raises DataError for a value that is longer than the configuration allows; `otherwise` is what else helps."""
     if length > most:
-        raise DataError(what, **place, expected=f"at most {most}", remedy=remedy)
+        raise DataError(what, **place, expected=f"at most {most}",
+                        remedy=f"raise data.max_length (and backbone.max_positions), or {otherwise}")

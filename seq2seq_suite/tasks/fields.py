@@ -19,8 +19,6 @@ from seq2seq_suite.tasks.base import Field, Place, Source, Target, refuse_long
 from seq2seq_suite.tasks.reading import text_in
 from seq2seq_suite.types import BEGIN, END, SPECIALS, DataError, Example
 
-_LONGER = "raise data.max_length (and backbone.max_positions), or "
-
 
 class Words(Source):
     """Words between two sentinels, each read by its type and optionally by its letters.
@@ -36,18 +34,16 @@ class Words(Source):
 
     def __init__(self, *, longest: int, kept: int = 0, min_count: int = 1, max_characters: int = 0,
                  dropped: Callable[[int], float] = lambda count: 0.0,
-                 split: Callable[[str], Sequence[str]] = str.split, remedy: str = "split the sentence"):
+                 split: Callable[[str], Sequence[str]] = str.split):
         self.longest, self.kept, self.min_count = longest, kept or None, min_count
-        self.max_characters, self.dropped, self.split, self.remedy = max_characters, dropped, split, remedy
+        self.max_characters, self.dropped, self.split = max_characters, dropped, split
         self.words = self.characters = Vocabulary.build([])
 
-    def check(self, words: Sequence[str], place: Place, *, what: str = "sentence") -> tuple[str, ...]:
+    def check(self, words: Sequence[str], place: Place) -> tuple[str, ...]:
         """The words; raises DataError if there are none or too many."""
         if not words:
-            raise DataError(f"an empty {what}", **place, expected="words separated by spaces", remedy="remove it")
-        if len(words) > self.longest:
-            raise DataError(f"a {what} of {len(words)} words", **place, expected=f"at most {self.longest} words",
-                            remedy=_LONGER + self.remedy)
+            raise DataError("an empty sentence", **place, expected="words separated by spaces", remedy="remove it")
+        refuse_long(len(words), self.longest, f"a sentence of {len(words)} words", place, otherwise="split it")
         return tuple(words)
 
     def from_text(self, text: str, place: Place) -> tuple[str, ...]:
@@ -126,7 +122,7 @@ class Pieces(Field):
     def _refuse_long(self, length: int, unit: str, place: Place) -> None:
         if self.longest:
             refuse_long(length, self.longest, f"a {self.what} of {length} {unit}", place,
-                        remedy=f"{_LONGER}split the {self.what}")
+                        otherwise=f"split the {self.what}")
 
     def written(self, text: str) -> str:
         """The text that is split into pieces."""
@@ -259,7 +255,7 @@ class Parts(Pieces, Source):
         for number, part in enumerate(self.parts(value)):
             ids += [END] * (number > 0) + self.pieces.encode(part)
         refuse_long(len(ids), self.longest, f"a text of {len(ids)} pieces", place,
-                    remedy=f"{_LONGER}have texts cut to fewer words")
+                    otherwise="have texts cut to fewer words")
         return np.array(ids, dtype=np.int64)
 
     def shape(self) -> TokenShape:

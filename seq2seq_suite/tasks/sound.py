@@ -21,7 +21,7 @@ from seq2seq_suite.data.options import Data
 from seq2seq_suite.files import read_arrays
 from seq2seq_suite.metrics.error_rate import normalise
 from seq2seq_suite.shapes import Shape, SoundShape
-from seq2seq_suite.tasks.base import Place, Source, Task
+from seq2seq_suite.tasks.base import Place, Source, Task, refuse_long
 from seq2seq_suite.tasks.fields import Text
 from seq2seq_suite.tasks.options import TaskOptions, Zoom
 from seq2seq_suite.tasks.reading import columns, file_of, open_split, place_of, read_examples
@@ -93,10 +93,8 @@ class Sounds(Source):
         if isinstance(features, DataError):
             raise DataError(f"{sound.name}: {features.got}", **place, expected=features.expected,
                             remedy=features.remedy)
-        if len(features) > self.longest:
-            raise DataError(f"a recording of {len(features) / 100:.1f} seconds", **place,
-                            expected=f"at most {self.longest / 100:.1f} (data.max_length counts 10 ms)",
-                            remedy="raise data.max_length (and backbone.max_positions), or cut the recording")
+        refuse_long(len(features), self.longest, f"a recording of {len(features) / 100:.1f} seconds, {len(features)} "
+                    "frames of 10 ms", place, otherwise="cut the recording")
         return sound
 
     def features_of(self, sounds: Sequence[Sound]) -> list[Stored | DataError]:

@@ -40,12 +40,6 @@ def test_max_size_counts_the_specials():
     assert len(Vocabulary.build("abc", max_size=0)) == 7
 
 
-@pytest.mark.parametrize("options", [{"min_count": 0}, {"max_size": 4}, {"max_size": -1}])
-def test_sizes_that_make_no_sense_are_refused(options):
-    with pytest.raises(ValueError, match="expected"):
-        Vocabulary.build("abc", **options)
-
-
 def test_counts_are_zero_for_specials():
     assert Vocabulary.build("abb").counts == [0, 0, 0, 0, 2, 1]
 
@@ -82,8 +76,6 @@ def test_a_vocabulary_does_not_change():
 def test_repeated_symbols_and_missing_counts_are_refused():
     with pytest.raises(ValueError, match="twice"):
         Vocabulary(("a", "a"), (1, 1))
-    with pytest.raises(ValueError, match="1 counts for 2 symbols"):
-        Vocabulary(("a", "b"), (1,))
 
 
 @settings(max_examples=60)

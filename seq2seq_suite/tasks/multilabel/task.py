@@ -30,7 +30,7 @@ from seq2seq_suite.data.words import split_words
 from seq2seq_suite.files import atomic_write_text, read_json
 from seq2seq_suite.metrics.labels import score_labels
 from seq2seq_suite.shapes import SetShape
-from seq2seq_suite.tasks.base import Place, Task
+from seq2seq_suite.tasks.base import Place, Task, refuse_long
 from seq2seq_suite.tasks.fields import Parts, Symbols, Words
 from seq2seq_suite.tasks.multilabel.label_names import INVALID, from_line, read_labels, read_names, to_line
 from seq2seq_suite.tasks.options import NO_TRANSCRIPT, TaskOptions
@@ -207,10 +207,8 @@ class MultilabelTask(Task):
             raise DataError("the text is empty", file=file, line=line, expected="at least one word",
                             remedy="remove the row")
         read = len(self._seen(words))
-        if read > self.data.max_length:
-            raise DataError(f"a text of {read} words", file=file, line=line,
-                            expected=f"at most {self.data.max_length} words", remedy="raise data.max_length (and "
-                            "backbone.max_positions), or let multilabel.max_words cut long texts")
+        refuse_long(read, self.data.max_length, f"a text of {read} words", {"file": file, "line": line},
+                    otherwise="let multilabel.max_words cut long texts")
         return words
 
     def _seen(self, words: tuple[str, ...]) -> tuple[str, ...]:

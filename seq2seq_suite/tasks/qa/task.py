@@ -17,7 +17,7 @@ from seq2seq_suite.data.options import Data
 from seq2seq_suite.data.vocabulary import Vocabulary
 from seq2seq_suite.metrics.answers import Gold, answer_scores
 from seq2seq_suite.shapes import SentenceShape, TokenShape
-from seq2seq_suite.tasks.base import Place, Source, Task
+from seq2seq_suite.tasks.base import Place, Source, Task, refuse_long
 from seq2seq_suite.tasks.fields import Parts, Symbols
 from seq2seq_suite.tasks.options import TaskOptions
 from seq2seq_suite.tasks.qa.passages import SEPARATOR, Passage, crop, symbols_of, text_of, words_of
@@ -210,9 +210,7 @@ class QuestionAnsweringTask(Task):
                             expected="text, a list of texts, or an object whose `text` is one")
         answers = tuple(dict.fromkeys(self._plain(answer) for answer in found if symbols_of(answer)))
         longest = max((len(symbols_of(answer)) for answer in answers), default=0)
-        if longest > self.data.max_length:
-            raise DataError(f"an answer of {longest} words", **place, expected=f"at most {self.data.max_length}",
-                            remedy="raise data.max_length (and backbone.max_positions), or shorten it")
+        refuse_long(longest, self.data.max_length, f"an answer of {longest} words", place, otherwise="shorten it")
         if not answers:
             raise DataError("the question has no answer", **place, expected="at least one answer with a word in it",
                             remedy="remove the row: questions that cannot be answered need an answer that says so")
@@ -232,10 +230,8 @@ class QuestionAnsweringTask(Task):
         if len(passage) <= longest:
             return passage, False
         if self.options.crop == "refuse" or len(passage.question) >= longest:
-            raise DataError(f"{len(passage)} words, {len(passage.question)} of them in the question", **place,
-                            expected=f"at most {longest}",
-                            remedy="raise data.max_length (and backbone.max_positions), or set qa.crop to first, last "
-                                   "or overlap")
+            refuse_long(len(passage), longest, f"{len(passage)} words, {len(passage.question)} of them in the question",
+                        place, otherwise="set qa.crop to first, last or overlap")
         return crop(passage, longest, keep=self.options.crop), True
 
     def from_text(self, text: str, *, origin: str = "") -> Example:
