@@ -113,9 +113,7 @@ def build_trainer(config: Config, run_directory: RunDirectory, parts: Sequence[P
     device = choose_device(config.device, ranks)
     learner, predictors = build_predictors(config, {part.name: part.task for part in parts}, ranks=ranks, device=device)
     if config.init_from and not resume and ranks.is_first:
-        taken = initialise_from(config, learner)
-        print(taken)
-        run_directory.log(taken)
+        run_directory.say(initialise_from(config, learner))
     # Batches depend on it, so that processes on different machines must agree.
     precision = ranks.first(choose_precision(options.precision, device))
     batches = {part.name: Bucketed(part.encoded["train"], part.name, batch_tokens=part.config.training.batch_tokens,
@@ -124,12 +122,11 @@ def build_trainer(config: Config, run_directory: RunDirectory, parts: Sequence[P
     stream: Bucketed | Mixture = batches[parts[0].name]
     if config.tasks:
         stream = Mixture(batches, chosen := _shares(config, batches))
-        found = "shares of the batches: " + ", ".join(f"{name} {100 * share:.1f} %" for name, share in chosen.items())
-        print(found)
-        run_directory.log(found)
-    write_provenance(config, run_directory, {f"{part.name}/{split}" if config.tasks else split: items for part in parts
-                                        for split, items in part.encoded.items()}, ranks, resume=resume,
-                command=command)
+        run_directory.say("shares of the batches: "
+                          + ", ".join(f"{name} {100 * share:.1f} %" for name, share in chosen.items()))
+    encoded = {f"{part.name}/{split}" if config.tasks else split: items for part in parts
+               for split, items in part.encoded.items()}
+    write_provenance(config, run_directory, encoded, ranks, resume=resume, command=command)
     first = parts[0].task
     trainer = Trainer(
         run_directory, options, learner, stream, _validation(config, parts, predictors),

@@ -48,8 +48,7 @@ class SpeechRecognitionTask(SoundTask):
 
     def __init__(self, options: ASROptions, audio: Audio, data: Data, **others: Any):
         super().__init__(options, audio, data, **others)
-        self.target = self.transcript = Spoken("symbols", options.subwords, options.vocabulary_size,
-                                               nothing="(silence)")
+        self.target = self.transcript = Spoken("symbols", options.subwords, options.vocabulary_size)
         self._speakers: dict[str, str] = {}
         self._left_out = 0
 

@@ -85,6 +85,8 @@ class Source(Field, ABC):
 class Target(Field, ABC):
     """The target of a task."""
 
+    nothing: ClassVar[str] = "(nothing)"  # an empty output, as `show` writes it
+
     @abstractmethod
     def shape(self) -> TargetShape:
         """The shape that decoder and strategy need."""
@@ -123,7 +125,7 @@ class Target(Field, ABC):
 
     def show(self, prediction: Any | None) -> str:
         """A prediction for a person at a terminal; may span lines."""
-        return self.to_text(prediction) or "(nothing)"
+        return self.to_text(prediction) or self.nothing
 
     def marked(self, reference: str, prediction: str) -> tuple[str, str] | None:
         """Two outputs, as `to_text` gives them, as HTML with what differs marked; None: word by word."""

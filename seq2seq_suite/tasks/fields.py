@@ -180,16 +180,7 @@ class Subwords(Pieces, Source):
 
 
 class Text(Pieces, Target):
-    """Free text in pieces: no output is malformed, but it may be empty.
-
-    Args:
-        nothing: how an empty one is shown to a person.
-        others: see `Pieces`.
-    """
-
-    def __init__(self, name: str, kind: str, size: int, *, nothing: str = "(nothing)", **others: Any):
-        super().__init__(name, kind, size, **others)
-        self.nothing = nothing
+    """Free text in pieces: no output is malformed, but it may be empty."""
 
     def symbols(self, reference: Any) -> list[str]:
         """The pieces of the target."""
@@ -210,10 +201,6 @@ class Text(Pieces, Target):
     def from_line(self, line: str, place: Place) -> str:
         """A text; an empty line is an empty one."""
         return clean_text(line)
-
-    def show(self, prediction: str | None) -> str:
-        """The text."""
-        return self.to_text(prediction) or self.nothing
 
     def columns(self, text: str) -> dict[str, str]:
         """The text in its column."""

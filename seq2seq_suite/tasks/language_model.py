@@ -74,6 +74,8 @@ class Nothing(Source):
 class Windows(Text):
     """Windows of texts, and log-probabilities of them."""
 
+    nothing = ""
+
     def to_text(self, prediction: Judged | None) -> str:
         """A text on one line, or a log-probability."""
         return f"{prediction:.6f}" if isinstance(prediction, float) else prediction or ""
@@ -94,8 +96,7 @@ class LanguageModelTask(Task):
 
     def __init__(self, options: LanguageModelOptions, data: Data, **others: Any):
         super().__init__(options, data, **others)
-        self.source, self.target = Nothing(), Windows("pieces", options.subwords, options.vocabulary_size, what="text",
-                                                       nothing="")
+        self.source, self.target = Nothing(), Windows("pieces", options.subwords, options.vocabulary_size, what="text")
 
     # -- data ---------------------------------------------------------------------------------------------------
 

@@ -151,6 +151,8 @@ class Sounds(Source):
 class Spoken(Text):
     """The transcript in the form that is learned: lower case, without punctuation."""
 
+    nothing = "(silence)"
+
     def written(self, reference: str) -> str:
         """The words."""
         return normalise(reference)

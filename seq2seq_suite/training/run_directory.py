@@ -185,6 +185,11 @@ class RunDirectory:
         """Append a line to log.txt, with the time."""
         self._append(self.path / "log.txt", f"{datetime.now():%Y-%m-%d %H:%M:%S}  {line}")
 
+    def say(self, line: str) -> None:
+        """Print a line, and append it to log.txt."""
+        self.log(line)
+        print(line, flush=True)
+
     @staticmethod
     def _append(path: Path, line: str) -> None:
         with naming(path), path.open("a", encoding="utf-8") as file:

@@ -97,16 +97,16 @@ class Trainer:
                 checkpoint.load_newest(self.run.checkpoints, *parts)
                 shutil.rmtree(self.run.checkpoints)
         for complaint in complaints:
-            self._say(complaint)
+            self.run.say(complaint)
         if found is None:
-            self._say("nothing to resume: no checkpoint yet, starting from the beginning")
+            self.run.say("nothing to resume: no checkpoint yet, starting from the beginning")
             self.run.truncate_metrics(0, validated=0)
             return
         self.progress = found
         if self.balance is not None:
             self.balance.norms = dict(found.gradient_norms)
         self.run.truncate_metrics(found.update, validated=found.validated_update)
-        self._say(f"resuming at update {found.update} of {self.options.max_updates} "
+        self.run.say(f"resuming at update {found.update} of {self.options.max_updates} "
                   f"(epoch {found.epoch + 1}, {found.seconds / 60:.1f} minutes trained); limits count from the start")
 
     def train(self) -> None:
@@ -139,7 +139,7 @@ class Trainer:
                         self._save()
                 if self.progress.validated_update != progress.update:
                     self._validate(stop)
-                self._say(f"training ends at update {progress.update}: {self.limit_reached()}")
+                self.run.say(f"training ends at update {progress.update}: {self.limit_reached()}")
                 progress.finished = True
                 self._save()
                 stop.raise_if_set()
@@ -260,10 +260,6 @@ class Trainer:
                              loss=sum(own.values()) / len(own), tokens_per_second=speed, learning_rate=rate)
         progress.since_logged = {}
         self._interval = _Interval(progress)
-
-    def _say(self, text: str) -> None:
-        self.run.log(text)
-        print(text, flush=True)
 
 
 def limit_reached(options: Training, progress: checkpoint.Progress, metric: str) -> str:

@@ -118,6 +118,8 @@ class Sentences(Source):
 class Answers(Symbols):
     """The words of the first right answer, those that follow without a space marked."""
 
+    nothing = "(no answer)"
+
     def symbols(self, reference: Gold) -> list[str]:
         """The symbols of the first right answer."""
         return symbols_of(reference.answers[0])
@@ -134,10 +136,6 @@ class Answers(Symbols):
     def to_text(self, prediction: str | Gold | None) -> str:
         """The answer on one line, right answers separated by `|||`; empty for none."""
         return f" {SEPARATOR} ".join(prediction.answers) if isinstance(prediction, Gold) else prediction or ""
-
-    def show(self, prediction: str | None) -> str:
-        """The answer."""
-        return self.to_text(prediction) or "(no answer)"
 
 
 class QuestionAnsweringTask(Task):
