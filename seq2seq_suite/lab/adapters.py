@@ -20,6 +20,7 @@ from seq2seq_suite.model import layers
 from seq2seq_suite.model.attention import KeysValues, MultiHeadAttention
 from seq2seq_suite.model.frontends import tokens_of
 from seq2seq_suite.strategies.ctc_head import BLANK, positions_needed
+from seq2seq_suite.types import Loss
 
 Function = Callable[..., Any]
 
@@ -52,6 +53,19 @@ def language_loss(loss: Function, _: Function) -> Function:
         total, count = loss(part.head(states.values), tokens_of(batch.source), batch.source_mask)
         return total * (part.count(batch) / max(1, int(count)))
     return summed
+
+
+def fine_tuning_loss(combine: Function, before: Function) -> Function:
+    """`loss((sum, count), (sum, count), weight) -> L3`, of updates of one batch; L1 is then reported alone."""
+    def added(parts: Any, loss: Loss, batch: Any, states: Any) -> Loss:
+        found = before(parts, loss, batch, states)
+        if set(found.sums) != {"cross_entropy", "language"}:
+            return found
+        target, language = ((found.sums[name], max(1, found.counts[name])) for name in ("cross_entropy", "language"))
+        weight, beside = found.weights["language"], language[0].detach()
+        own = (combine(target, language, weight) - weight * beside / language[1]) * target[1]
+        return Loss({"cross_entropy": own, "language": beside}, found.counts, {"cross_entropy": 1.0})
+    return added
 
 
 def set_loss(loss: Function, _: Function) -> Function:

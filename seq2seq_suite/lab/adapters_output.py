@@ -1,7 +1,10 @@
-"""Adapters of what is written and searched for, and of speech; see `adapters`."""
+"""Adapters of positions, of what is written and searched for, and of speech; see `adapters`."""
 
 from __future__ import annotations
 
+import atexit
+import shutil
+import tempfile
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,11 +20,23 @@ from seq2seq_suite.strategies.search import NEVER, Stepper
 from seq2seq_suite.types import BEGIN, END, SPECIALS, Hypothesis
 
 Function = Callable[..., Any]
+_GIVEN = 4  # positions that are not shifted from others
 
 
 def rotate(rotate: Function, _: Function) -> Function:
     """`rotate(x, offset)`."""
     return lambda positions, x, offset=0: rotate(x, offset)
+
+
+def shifted_positions(shift_matrix: Function, before: Function) -> Function:
+    """`shift_matrix(width, distance)`: all positions but the first few are shifted from those before them."""
+    def sinusoids(length: int, width: int) -> Tensor:
+        table = before(min(length, _GIVEN), width)
+        while len(table) < length:
+            further = table @ shift_matrix(width, len(table)).to(table).T
+            table = torch.cat((table, further))[:length]
+        return table
+    return sinusoids
 
 
 def shift_right(shift: Function, _: Function) -> Function:
@@ -147,6 +162,16 @@ def log_mel(features: Function, _: Function) -> Function:
         with torch.inference_mode():
             return features(samples, part._transform.mel_scale.fb).numpy()
     return of_samples
+
+
+def own_features(_: Function, before: Function) -> Function:
+    """Features in a folder of this process: those that are kept for all runs were computed by the suite."""
+    own = tempfile.mkdtemp(prefix="lab-features-")
+    atexit.register(shutil.rmtree, own, ignore_errors=True)
+
+    def begin(part: Any, bins: int, *, pad: float = 0.0, folder: str = "") -> None:
+        before(part, bins, pad=pad, folder=own)
+    return begin
 
 
 def spec_augment(augment: Function, _: Function) -> Function:

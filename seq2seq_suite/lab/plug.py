@@ -56,6 +56,7 @@ SLOTS: dict[str, Slot] = {
                         f"{_ATTENTION}.memory_keys_values": adapters.memory_alone,
                         f"{_ATTENTION}.cross": adapters.cross_attention}),
     "sinusoids": Slot({"model.positions:sinusoids": adapters.as_it_is}, when="build"),
+    "shift_matrix": Slot({"model.positions:sinusoids": output.shifted_positions}, when="build"),
     "rotate": Slot({"model.positions:RotaryPositions.rotate": output.rotate}),
     "layer_norm": Slot({"model.norms:LayerNorm.forward": adapters.layer_norm}),
     "residual": Slot({f"{_LAYER}.forward": adapters.residual}),
@@ -78,13 +79,15 @@ SLOTS: dict[str, Slot] = {
     "allowed_labels": Slot({"tasks.multilabel.label_automaton:LabelAutomaton.allowed": output.allowed_labels},
                            when="search"),
     "set_loss": Slot({"strategies.sets:Sets._set_loss": adapters.set_loss}),
-    "log_mel": Slot({"data.audio:LogMel.__call__": output.log_mel}, when="build"),
+    "log_mel": Slot({"data.audio:LogMel.__call__": output.log_mel,
+                     "data.audio:Features.__init__": output.own_features}, when="build"),
     "spec_augment": Slot({"model.audio:Masking.__call__": output.spec_augment}),
     "ctc_loss": Slot({"strategies.ctc:path_loss": adapters.path_loss,
                       "strategies.ctc_head:CtcHead.loss": adapters.transcript_loss}),
     **{name: Slot({f"lab.task:{name}": adapters.as_it_is}, when="build", alike=False)
        for name in ("own_examples", "write_answer", "read_answer", "score_answers")},
     "language_loss": Slot({"strategies.auxiliary:Language.loss": adapters.language_loss}),
+    "fine_tuning_loss": Slot({"strategies.auxiliary:Auxiliaries.added": adapters.fine_tuning_loss}),
 }
 # What an experiment changes of the suite besides, `also`, where no key of the configuration does.
 CHANGES = {"no_cross_attention": Slot({f"{_ATTENTION}.cross": adapters.no_cross_attention}, alike=False),

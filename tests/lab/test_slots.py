@@ -23,6 +23,7 @@ BUGS = {
     "causal_mask": ({}, (".tril(past)", "")),
     "multi_head": ({}, ("weights.wv, weights.bv", "weights.wk, weights.bk")),
     "sinusoids": ({}, ("torch.sin", "torch.cos")),
+    "shift_matrix": ({}, ("-sine, cosine", "sine, cosine")),
     "rotate": ({"backbone.positions": "rotary"}, None),
     "layer_norm": ({}, ("+ bias", "")),
     "residual": ({}, ("x + sublayer(norm(x))", "sublayer(norm(x))")),
@@ -34,7 +35,12 @@ BUGS = {
     "smoothed_cross_entropy": ({"strategy.label_smoothing": 0.1}, None),
     "mix_inputs": ({"strategy.scheduled_sampling": 0.3}, None),
     "language_loss": ({"backbone.encoder": "none", "strategy.language_weight": 0.5}, None),
+    "fine_tuning_loss": ({"backbone.encoder": "none", "strategy.language_weight": 0.5}, ("weight * ", "")),
     "ctc_loss": ({"task": "qa", "strategy.kind": "ctc", "training.batch_tokens": 32}, None),
+    "log_mel": ({"task": "asr", "strategy.kind": "ctc", "data.size": 8, "audio.bins": 20, "training.max_updates": 20,
+                 "training.batch_tokens": 4096, "data.max_length": 1500,
+                 "search.max_length_factor": 0.4, "backbone.max_positions": 2048},
+                ("torch.hann_window(window)", "torch.ones(window)")),
     "set_loss": ({"task": "multilabel", "multilabel.order": "free"}, None),
 }
 
