@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from seq2seq_suite.files import atomic_write_text, to_json
-from seq2seq_suite.report.html import STYLE, html_table
+from seq2seq_suite.report.html import html_table
+from seq2seq_suite.report.page import render
 from seq2seq_suite.report.tables import print_table
 
 Rows = Sequence[Mapping[str, Any]]
@@ -87,9 +88,6 @@ def _page(rows: Rows, pairs: Rows) -> str:
     sections = [("Figures", html_table(QUALITY, _quality(rows))), ("Cost", html_table(COST, _cost(rows)))]
     if pairs:
         sections.append(("Differences", html_table(PAIRS, _pairs(pairs))))
-    body = "".join(f"<h2>{title}</h2>{table}" for title, table in sections)
-    notes = "".join(f'<p class="muted">{escape(note)}</p>' for note in NOTES[: 2 if pairs else 1])
-    return (f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-            f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>Comparison of runs</title>\n'
-            f"<style>{STYLE}</style>\n</head>\n<body>\n<h1>Comparison of {len(rows)} runs</h1>\n{body}{notes}\n"
-            "</body>\n</html>\n")
+    parts = [f"<h2>{title}</h2>{table}" for title, table in sections]
+    parts += [f'<p class="muted">{escape(note)}</p>' for note in NOTES[: 2 if pairs else 1]]
+    return render("plain.html", title=f"Comparison of {len(rows)} runs", parts=parts)

@@ -11,10 +11,9 @@ from typing import Any
 from seq2seq_suite.files import atomic_write_text, read_json, read_rows, read_text
 from seq2seq_suite.report.curves import curve
 from seq2seq_suite.report.examples import Marker, choose, example
+from seq2seq_suite.report.page import render
 from seq2seq_suite.report.tables import figure, is_number
 from seq2seq_suite.types import DataError
-
-STYLE = (Path(__file__).parent / "style.css").read_text(encoding="utf-8")
 
 
 def write_report(run_directory_path: Path, mark: Marker = lambda gold, predicted: None) -> Path:
@@ -42,10 +41,7 @@ def _page(directory: Path, mark: Marker) -> str:
     sections = [_headline(summary, metric), _curves(metrics, metric),
                 _predictions(directory, metric, mark, higher_is_better=higher_is_better),
                 _configuration(directory / "config.yaml"), _origin(provenance)]
-    return (f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-            f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-            f"<title>{escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<h1>{escape(title)}</h1>\n"
-            + "\n".join(section for section in sections if section) + "\n</body>\n</html>\n")
+    return render("plain.html", title=title, parts=[section for section in sections if section])
 
 
 def _headline(summary: dict[str, Any], metric: str) -> str:
@@ -145,7 +141,7 @@ def _origin(provenance: dict[str, Any]) -> str:
     for place, start in enumerate(starts):
         rows = "".join(f"<tr><td>{escape(key.replace('_', ' '))}</td><td>{escape(_fact(value))}</td></tr>"
                        for key, value in start.items())
-        table = f'<div class="scroll"><table class="facts">{rows}</table></div>'
+        table = f'<div class="scroll"><table class="plain">{rows}</table></div>'
         parts.append(table if not place else f"<details><summary>earlier start, {escape(str(start.get('time', '')))}"
                                              f"</summary>{table}</details>")
     return "".join(parts)
