@@ -169,6 +169,14 @@ class Law:
     def __call__(self, student: Student) -> None:
         self.holds(student)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """To another process goes where it stands: its function has given its name to the law."""
+        return _standing_at, (self.holds.__module__, self.holds.__name__)
+
+
+def _standing_at(module: str, name: str) -> Law:
+    return getattr(importlib.import_module(module), name)
+
 
 def law(name: str, *, part: str, kind: str = VALUE, note: str = "", says: str = "", says_zh: str = "") -> Callable[
         [Callable[[Student], None]], Law]:

@@ -45,9 +45,15 @@ def results(grade: Grade) -> dict[str, Any]:
     output = f"{name}: {sum_of}. The laws are those of `lab check`, with other numbers."
     return {"score": grade.points, "execution_time": round(grade.seconds, 1),
             "output": output + (f" {grade.problem}" if grade.problem else ""), "output_format": "md",
-            "stdout_visibility": "hidden", "tests": tests,
+            "stdout_visibility": "hidden", "tests": tests, "leaderboard": _leaderboard(grade),
             "extra_data": {"suite": seq2seq_suite.__version__, "assignment": name, "seed": grade.seed,
                            "sandbox": list(grade.holds)}}
+
+
+def _leaderboard(grade: Grade) -> list[dict[str, Any]]:
+    """The figure of each run that was accepted."""
+    return [{"name": one.question.removeprefix("runs."), "value": float(one.got)} for one in grade.questions
+            if one.question.startswith("runs.") and one.points and one.got]
 
 
 def _tests(assignment: Assignment, part: Part, checked: Checked | None, number: int, language: str, seed: int

@@ -31,7 +31,7 @@ def experiments(tmp_path_factory):
     settings = {key: value for key, value in TINY.items() if key != "task"}
     (folder / "tiny.yaml").write_text(yaml.safe_dump({
         "base": {"task": "translation"},
-        "settings": {**settings, "training.max_updates": 60, "data.size": 300, "backbone.width": 32,
+        "settings": {**settings, "training.max_updates": 40, "data.size": 300, "backbone.width": 32,
                      "training.optimizer": "muon", "training.learning_rate": 1e-2},
         "plug": ["attend", "causal_mask"], "points": 10, "questions": QUESTIONS,
         "runs": {"one": {}, "again": {"from": "one", "plug": ["greedy"], "sentences": 8}}}, sort_keys=False))

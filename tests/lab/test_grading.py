@@ -14,7 +14,7 @@ import pytest
 
 import seq2seq_suite
 from seq2seq_suite import cli
-from seq2seq_suite.lab import class_report, grading, starting, submitting
+from seq2seq_suite.lab import answers, class_report, gradescope, grading, starting, submitting
 from seq2seq_suite.lab.assignments import ATTENTION
 from seq2seq_suite.lab.remote import FORKS
 from seq2seq_suite.types import DataError
@@ -22,7 +22,8 @@ from seq2seq_suite.types import DataError
 pytestmark = pytest.mark.skipif(not FORKS, reason="needs fork")
 TESTS_KEYS = {"number", "name", "score", "max_score", "status", "output", "output_format", "visibility", "tags",
               "extra_data"}
-TOP_KEYS = {"score", "execution_time", "output", "output_format", "stdout_visibility", "tests", "extra_data"}
+TOP_KEYS = {"score", "execution_time", "output", "output_format", "stdout_visibility", "tests", "extra_data",
+            "leaderboard"}
 
 
 def folder(path: Path, student: str, **files: str) -> Path:
@@ -37,7 +38,7 @@ def references(*names: str) -> dict[str, str]:
     return {name: ATTENTION.text(name) for name in names}
 
 
-def test_submissions_of_all_shapes_give_a_line_each_and_twice_the_same(tmp_path, capsys):
+def test_submissions_of_all_shapes_give_a_line_each_and_the_same_by_two_processes(tmp_path, capsys):
     handed, made = tmp_path / "in", tmp_path / "made"
     handed.mkdir()
     right = folder(made / "1", "b1", **references("attend", "masks", "heads"))
@@ -53,9 +54,9 @@ def test_submissions_of_all_shapes_give_a_line_each_and_twice_the_same(tmp_path,
     (handed / "broken.zip").write_bytes(b"PK\x03\x04 nonsense")
     (handed / "empty").mkdir()
     outputs = []
-    for _ in range(2):
+    for jobs in ("1", "2"):
         capsys.readouterr()
-        code = cli.main(["lab", "grade", str(handed), "--seed", "7", "--csv", str(tmp_path / "g.csv"),
+        code = cli.main(["lab", "grade", str(handed), "--seed", "7", "--jobs", jobs, "--csv", str(tmp_path / "g.csv"),
                          "--html", str(tmp_path / "g.html"), "--json", str(tmp_path / "g.json")])
         outputs.append([(tmp_path / f"g.{kind}").read_bytes() for kind in ("csv", "html", "json")])
         assert code == 1
@@ -84,6 +85,14 @@ def test_one_submission_gives_gradescopes_json_and_its_scores_add_up(tmp_path, c
     failed = next(test for test in found["tests"] if test["status"] == "failed")
     assert failed["tags"] == ["att-scale-d"] and fault.says in failed["output"]
     assert "masks.py:1 no Python" in next(test["output"] for test in found["tests"] if "masks" in test["name"])
+
+
+def test_the_leaderboard_has_the_figures_of_accepted_runs():
+    rows = [answers.Graded("runs.heads4", 10, "24.10", "20.0 to 30.0", "", 10),
+            answers.Graded("runs.heads1", 0, "99.00", "20.0 to 30.0", "figures", 10),
+            answers.Graded("four", 3, "24.1", "24.1", "right", 3)]
+    found = gradescope.results(grading.Grade("b1", 1, assignment=ATTENTION, questions=rows))
+    assert found["leaderboard"] == [{"name": "heads4", "value": 24.1}]
 
 
 @pytest.mark.parametrize("name", ["../evil.py", "/etc/evil", "a/../../b"])

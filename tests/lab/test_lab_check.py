@@ -1,8 +1,10 @@
 """`lab start`, `check`, `next` and the scripts of what fails, as a student meets them."""
 
 import re
+import runpy
 import subprocess
 import sys
+from unittest.mock import patch
 
 import pytest
 
@@ -117,8 +119,17 @@ def test_a_twin_is_the_bug_that_answers_alike_on_all_that_it_breaks():
         assert fault.id in {one.id for one in twins(ATTENTION, "attend", verdicts, 3)}
 
 
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_start_makes_a_page_of_the_handout_that_loads_nothing(tmp_path, language, capsys):
+    assert cli.main(["lab", "start", "2", str(tmp_path / "a"), "--language", language, "--html"]) == 0
+    page = (tmp_path / "a" / "README.html").read_text(encoding="utf-8")
+    assert "README.html" in capsys.readouterr().out and page.startswith(f"<!doctype html><html lang='{language}'>")
+    assert "<code>attend.parity</code>" in page and "<details>" in page and "$" not in page
+    assert not re.search(r"<script|<link|src=|url\(", page)
+
+
 @pytest.mark.parametrize("assignment", ASSIGNMENTS, ids=lambda one: one.name)
-def test_what_start_writes_is_python_without_solutions(assignment, tmp_path):
+def test_what_start_writes_is_python_without_solutions(assignment, tmp_path, monkeypatch):
     files = starting.start(assignment, tmp_path / "new", student="", language="zh")
     assert {f"{part.name}.py" for part in assignment.parts} | {"lab.yaml"} <= set(files)
     for part in assignment.parts:
@@ -127,8 +138,9 @@ def test_what_start_writes_is_python_without_solutions(assignment, tmp_path):
         assert "SOLUTION" not in text and text.count("NotImplementedError") >= len(part.functions)
     given = tmp_path / "new" / "lab_given.py"
     if given.exists():
-        done = subprocess.run([sys.executable, "-c", "import lab_given"], cwd=given.parent, capture_output=True)
-        assert done.returncode == 0, done.stderr
+        monkeypatch.syspath_prepend(given.parent)
+        with patch.dict(sys.modules):
+            runpy.run_path(str(given))
 
 
 @pytest.mark.parametrize(("arguments", "said"), [

@@ -2,6 +2,7 @@
 
 import pytest
 
+from seq2seq_suite.lab import parts
 from seq2seq_suite.lab.assignments import ASSIGNMENTS
 from seq2seq_suite.lab.checking import InProcess, judge, points
 from seq2seq_suite.lab.parts import check_part
@@ -56,7 +57,8 @@ def test_an_error_put_into_the_student_s_file_fails_the_part(workers):
     assert checked.points == 0 and "mine" in checked.verdicts[0].broken.message
 
 
-def test_one_endless_law_costs_itself_alone(workers):
+def test_one_endless_law_costs_itself_alone(workers, monkeypatch):
+    monkeypatch.setattr(parts, "SECONDS", 1.0)
     text = ATTEND.text("attend").replace("    # BEGIN SOLUTION", "    while visible is not None and "
                                          "not visible.any(-1).all():\n        pass")
     checked = check_part(ATTEND, ATTEND.part("attend"), {"attend.py": text}, workers, 3)

@@ -21,7 +21,7 @@ def test_a_run_leaves_behind_what_a_grader_needs(finished):
     record = running.read_lab_record(finished[0] / "runs" / "one")
     assert (record.assignment, record.student, record.seed) == ("tiny", "ada", seed_of("ada"))
     assert set(record.files) == {"attend.py", "masks.py", "greedy.py"} and set(record.data) == {"train", "validation"}
-    assert record.calls["attend"] > 60 and len(record.losses) == running.COMPARED
+    assert record.calls["attend"] > 40 and len(record.losses) == running.COMPARED
     assert running.is_alike(record.losses, record.own_losses)
     assert {"bleu", "repeated", "invalid"} <= set(record.figures)
 

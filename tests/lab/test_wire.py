@@ -26,7 +26,8 @@ def test_a_reference_gets_all_points(assignment, part, workers):
         checked.refused, [verdict.broken.message for verdict in checked.verdicts if verdict.broken])
 
 
-@each_part
+@pytest.mark.parametrize(("assignment", "part"), [(one, one.parts[0]) for one in ASSIGNMENTS],
+                         ids=[one.name for one in ASSIGNMENTS])
 def test_a_planted_bug_breaks_the_same_laws_as_in_process_and_is_named(assignment, part, workers):
     fault = assignment.faults(part.name)[0]
     text = fault.text(assignment.text(part.name))
