@@ -110,6 +110,7 @@ def evaluate(directory: Path, *, split: str, data: str | None, overrides: list[s
     suffix = "" if data is None else "-" + re.sub(r"\W+", "_", Path(data).name.partition(".")[0])
     summary = evaluate_splits(RunDirectory(directory), loaded.predictor, {split: loaded.task.read(split)},
                               suffix=suffix)
+    write_report(directory, loaded.task.target.marked)
     return {**summary, "parameters": loaded.predictor.learner.num_parameters()}
 
 

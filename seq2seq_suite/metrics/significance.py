@@ -104,6 +104,18 @@ def interval(counts: Counts, formula: Formula, *, samples: int = INTERVAL_SAMPLE
     return Interval(float(formula(counts.sum(0, keepdims=True))[0]), float(values[edge]), float(values[-edge - 1]))
 
 
+def interval_of(score: Score) -> list[float]:
+    """The bounds of the primary metric's bootstrap interval; empty for a score without counts.
+
+    >>> interval_of(Score({}, "", formula="mean", counts=((1.0, 1.0),) * 10)), interval_of(Score({}, ""))
+    ([100.0, 100.0], [])
+    """
+    if not score.counts or not score.formula:
+        return []
+    found = interval(np.array(score.counts, dtype=float), FORMULAS[score.formula])
+    return [found.low, found.high]
+
+
 def compare(first: Counts, second: Counts, formula: Formula, *,
             test: Literal["bootstrap", "randomisation"] = "bootstrap", samples: int = 0, seed: int = SEED
             ) -> Difference:

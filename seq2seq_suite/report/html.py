@@ -50,16 +50,26 @@ def _headline(summary: dict[str, Any], metric: str) -> str:
               if isinstance(figures, dict)}
     if not splits:
         return '<p class="muted">No summary yet: the run has not come to its end.</p>'
-    cards = [(f"{metric}, {split}", figure(figures.get(metric))) for split, figures in splits.items()]
-    cards += [(what, f"{summary[key]:,.0f}") for key, what in (
+    cards = [(f"{metric}, {split}", figure(figures.get(metric)), _interval(summary, split, metric))
+             for split, figures in splits.items()]
+    cards += [(what, f"{summary[key]:,.0f}", "") for key, what in (
         ("parameters", "parameters"), ("updates", "updates"), ("best_update", "best at update"), ("seconds", "seconds"),
         ("tokens_per_second", "tokens/s")) if is_number(summary.get(key))]
-    drawn = "".join(f"<div><h4>{escape(what)}</h4><b>{escape(value)}</b></div>" for what, value in cards)
+    drawn = "".join(f"<div><h4>{escape(what)}</h4><b>{escape(value)}</b>{note}</div>"
+                    for what, value, note in cards)
     names = list(dict.fromkeys(name for figures in splits.values() for name in figures))
     table = html_table(["metric", *splits], [[name, *(figure(figures.get(name)) for figures in splits.values())]
                                          for name in names])
     return (f'<div class="cards">{drawn}</div><h2>Figures</h2>{table}'
             f'<p class="muted">{escape(str(summary.get("signature", "")))}</p>')
+
+
+def _interval(summary: dict[str, Any], split: str, metric: str) -> str:
+    """The 95 % interval of a figure as HTML; empty if it was not recorded."""
+    bounds = _mapping(_mapping(summary.get("intervals")).get(split)).get(metric)
+    if not (isinstance(bounds, list) and len(bounds) == 2 and all(map(is_number, bounds))):
+        return ""
+    return f'<span class="small">95 %: {figure(bounds[0])} to {figure(bounds[1])}</span>'
 
 
 def _curves(metrics: Sequence[dict[str, Any]], metric: str) -> str:
@@ -85,9 +95,10 @@ def _predictions(directory: Path, metric: str, mark: Marker, *, higher_is_better
         if not rows:
             continue
         worst, some = choose(rows, metric, higher_is_better=higher_is_better)
-        right = sum(row.get("reference") == row.get("prediction") for row in rows)
-        parts.append(f'<h2>Outputs on {escape(path.stem)}</h2><p class="muted">{right:,} of {len(rows):,} outputs '
-                     'equal their reference. Marked: <span class="missed">only in the reference</span> '
+        judged = [row["equal"] for row in rows if isinstance(row.get("equal"), bool)]
+        equal = f"{sum(judged):,} of {len(judged):,} outputs equal their reference. " if judged else ""
+        parts.append(f'<h2>Outputs on {escape(path.stem)}</h2><p class="muted">{equal}'
+                     'Marked: <span class="missed">only in the reference</span> '
                      '<span class="wrong">only in the prediction</span>.</p>')
         if worst:
             parts.append("<h3>Worst</h3>" + "".join(example(row, metric, mark) for row in worst))

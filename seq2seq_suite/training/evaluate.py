@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from seq2seq_suite.data.batching import in_sorted_batches
-from seq2seq_suite.metrics.significance import figures_of_items
+from seq2seq_suite.metrics.significance import figures_of_items, interval_of
 from seq2seq_suite.model.seq2seq import Seq2Seq
 from seq2seq_suite.strategies.learner import Learner
 from seq2seq_suite.strategies.rescoring import rescore
@@ -179,6 +179,8 @@ def outcome(task: Task, scores: Mapping[str, Score], failed: Mapping[str, Mappin
     last = next(reversed(scores.values()), None)  # there may be no test split
     return {"task": task.name, "primary_metric": task.primary_metric, "higher_is_better": task.higher_is_better,
             "splits": {split: score.figures for split, score in scores.items()}, "failures": dict(failed),
+            "intervals": {split: {task.primary_metric: bounds} for split, score in scores.items()
+                          if (bounds := interval_of(score))},
             "signature": last.signature if last else "", "formula": last.formula if last else ""}
 
 

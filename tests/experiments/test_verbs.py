@@ -46,7 +46,7 @@ def test_a_run_leaves_everything_it_promises(run):
 def test_the_summary_has_its_keys(run):
     summary = json.loads((run / "summary.json").read_text())
     assert summary.keys() == {"task", "primary_metric", "higher_is_better", "splits", "signature", "formula",
-                              "failures", "seconds", "updates", "best_update", "tokens", "parameters",
+                              "failures", "intervals", "seconds", "updates", "best_update", "tokens", "parameters",
                               "core_parameters", "tokens_per_second"}
     assert 0 < summary["core_parameters"] < summary["parameters"] and summary["tokens"] > 0
     assert summary["failures"]["test"].keys() == {"invalid", "empty", "repeated", "truncated"}
@@ -110,7 +110,8 @@ def test_rows_of_predictions_carry_their_own_figures(run):
     rows = [json.loads(line) for line in (run / "predictions" / "test.jsonl").read_text().splitlines()]
     assert len(rows) == 8
     for row in rows:
-        assert row.keys() == {"source", "reference", "prediction", "origin", "counts", "figures"}
+        assert row.keys() == {"source", "reference", "prediction", "origin", "counts", "figures", "equal", "kinds",
+                                  "length", "facts"}
         assert 0.0 <= row["figures"]["f1"] <= 100.0
         assert row["prediction"] != row["reference"] or row["figures"]["f1"] == 100.0
     details = json.loads((run / "predictions" / "test.details.json").read_text())

@@ -21,7 +21,8 @@ def run(tmp_path):
     (directory / "predictions").mkdir(parents=True)
     (directory / "summary.json").write_text(json.dumps({
         "task": "parsing", "primary_metric": "f1", "higher_is_better": True, "signature": "evalb|x<y", "updates": 20,
-        "parameters": 12345, "seconds": 61.0, "best_update": 20, "tokens_per_second": 10.5,
+        "parameters": 12345, "seconds": 61.0, "best_update": 20,
+        "intervals": {"test": {"f1": [85.0, 90.5]}}, "tokens_per_second": 10.5,
         "splits": {"test": {"f1": 87.654, "invalid_rate": None}, "validation": {"f1": 88.5}}}))
     rows = [{"update": update, "split": "train", "loss_cross_entropy": 3.0 / update if update != 4 else None,
              "learning_rate": 1e-3 * update} for update in range(2, 21, 2)]
@@ -29,9 +30,11 @@ def run(tmp_path):
              {"update": 20, "split": "validation", "seconds": 6.0, "f1": 88.5}]
     (directory / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows) + '{"update": 22, "spl')
     outputs = [{"source": "the cat sees <b>fish</b> & water", "reference": GOLD, "prediction": FLAT, "origin": "t:1",
-                "figures": {"f1": 60.0}},
-               {"source": "same", "reference": GOLD, "prediction": GOLD, "origin": "t:2", "figures": {"f1": 100.0}},
-               {"source": "none", "reference": GOLD, "prediction": "(())", "origin": "t:3", "figures": {"f1": 0.0}}]
+                "figures": {"f1": 60.0}, "equal": False},
+               {"source": "same", "reference": GOLD, "prediction": GOLD, "origin": "t:2", "figures": {"f1": 100.0},
+                "equal": True},
+               {"source": "none", "reference": GOLD, "prediction": "(())", "origin": "t:3", "figures": {"f1": 0.0},
+                "equal": False}]
     (directory / "predictions" / "test.jsonl").write_text("".join(json.dumps(row) + "\n" for row in outputs))
     (directory / "predictions" / "test.details.json").write_text(json.dumps(
         {"labels": {"NP": [30, 31, 28], "QP<": [1, 0, 0]}, "sentences": [[1, 2, 3]]}))
@@ -45,7 +48,8 @@ def run(tmp_path):
 def test_the_page_is_whole_and_shows_figures_curves_examples_and_origin(run):
     page = read(write_report(run, marked))
     for shown in ("87.65", "88.50", "evalb|x<y", "12,345", "my run – parsing", "training loss", "validation f1",
-                  "learning rate", "1 of 3 outputs equal", "'a b.yaml'", "earlier start, 2026-01-01", "task: parsing"):
+                  "learning rate", "1 of 3 outputs equal", "95 %: 85.00 to 90.50",
+                  "'a b.yaml'", "earlier start, 2026-01-01", "task: parsing"):
         assert shown in page.text, shown
     assert page.tags.count("svg") == 3
     assert not list(run.glob(".*"))
