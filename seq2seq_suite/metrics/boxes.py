@@ -76,6 +76,43 @@ def average_precision(predictions: Sequence[Objects | None], references: Sequenc
     return Score(figures, signature, {"per_label": table}, formula="", counts=())
 
 
+def overlap(first: Sequence[float], second: Sequence[float]) -> float:
+    """Intersection over union of two boxes x1, y1, x2, y2.
+
+    >>> overlap((0, 0, 2, 2), (0, 1, 2, 3)), overlap((0, 0, 1, 1), (2, 2, 3, 3))
+    (0.3333333333333333, 0.0)
+    """
+    wide, high = (max(0.0, min(first[axis + 2], second[axis + 2]) - max(first[axis], second[axis])) for axis in (0, 1))
+    areas = sum((box[2] - box[0]) * (box[3] - box[1]) for box in (first, second))
+    return wide * high / (areas - wide * high) if wide * high else 0.0
+
+
+def match(predicted: Objects, gold: Objects) -> list[tuple[str, int, int]]:
+    """What became of each box: (kind, gold box, predicted box), -1 where there is none.
+
+    Pairs are made greedily, in four rounds: the same class at IoU 0.5 ("right"), another class at IoU 0.5 ("wrong
+    class"), the same class at IoU 0.1 ("poorly placed"); what is left over is "missed" or "added".
+
+    >>> from seq2seq_suite.data.pictures import Objects
+    >>> gold = Objects(((0, 0, 10, 10), (20, 20, 30, 30)), ("cat", "dog"))
+    >>> match(Objects(((0, 0, 10, 9), (50, 50, 60, 60)), ("dog", "cat"), (0.9, 0.8)), gold)
+    [('wrong class', 0, 0), ('missed', 1, -1), ('added', -1, 1)]
+    """
+    left = set(range(len(gold.boxes))), set(range(len(predicted.boxes)))
+    pairs = sorted(((overlap(box, other), theirs, ours) for ours, other in enumerate(gold.boxes)
+                    for theirs, box in enumerate(predicted.boxes)), reverse=True)
+    found = []
+    for kind, least, same in (("right", 0.5, True), ("wrong class", 0.5, False), ("poorly placed", 0.1, True)):
+        for shared, theirs, ours in pairs:
+            if ours in left[0] and theirs in left[1] and shared >= least \
+                    and (gold.labels[ours] == predicted.labels[theirs]) == same:
+                found.append((kind, ours, theirs))
+                left[0].remove(ours)
+                left[1].remove(theirs)
+    return [*found, *(("missed", ours, -1) for ours in sorted(left[0])),
+            *(("added", -1, theirs) for theirs in sorted(left[1]))]
+
+
 def _annotation(picture: int, box: Sequence[float], category: int) -> dict:
     x1, y1, x2, y2 = box
     return {"image_id": picture, "bbox": [x1, y1, x2 - x1, y2 - y1], "category_id": category,

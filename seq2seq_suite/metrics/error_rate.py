@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Sequence
 from importlib.metadata import version
+from itertools import zip_longest
 
 from seq2seq_suite import __version__
 from seq2seq_suite.types import DataError, Score
@@ -63,6 +64,27 @@ def error_rates(predictions: Sequence[str | None], references: Sequence[str]) ->
     signature = f"wer|unit:word|cer:with_spaces|norm:lower+punctuation|jiwer:{version('jiwer')}|version:{__version__}"
     return Score(figures, signature, details, formula="mean",
                  counts=tuple(zip(map(float, errors), map(float, lengths), strict=True)))
+
+
+def word_errors(reference: str, prediction: str) -> list[tuple[str, str, str]]:
+    """The errors of one transcript after `normalise`: (kind, word said, word heard), in order.
+
+    >>> word_errors("Go to the town.", "go two the")
+    [('substitution', 'to', 'two'), ('deletion', 'town', '')]
+    """
+    import jiwer
+
+    gold, found = normalise(reference), normalise(prediction)
+    if not gold:
+        return [("insertion", "", word) for word in found.split()]
+    errors = []
+    for chunk in jiwer.process_words([gold], [found]).alignments[0]:
+        said = gold.split()[chunk.ref_start_idx : chunk.ref_end_idx]
+        heard = found.split()[chunk.hyp_start_idx : chunk.hyp_end_idx]
+        kind = {"substitute": "substitution", "delete": "deletion", "insert": "insertion"}.get(chunk.type)
+        if kind:
+            errors += [(kind, *pair) for pair in zip_longest(said, heard, fillvalue="")]
+    return errors
 
 
 def aligned(reference: str, prediction: str) -> str:

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Annotated, Any, ClassVar, Literal
 
+import numpy as np
 from pydantic import Field
 
 from seq2seq_suite.config_section import Section, Symbols, Use
 from seq2seq_suite.data.audio import Composed
 from seq2seq_suite.data.formats import Row
 from seq2seq_suite.data.options import Data
-from seq2seq_suite.metrics.error_rate import error_rates
+from seq2seq_suite.metrics.error_rate import error_rates, normalise, word_errors
+from seq2seq_suite.metrics.significance import FORMULAS, interval
+from seq2seq_suite.tasks.base import Judgement
 from seq2seq_suite.tasks.reading import place_of, text_in
 from seq2seq_suite.tasks.sound import Audio, SoundOptions, SoundTask, Spoken, spoken_words
 from seq2seq_suite.types import Example, Score
 
 COMPOSED = "composed"  # the split made from the test split's recordings
+_MISHEARD = 12  # pairs of words in the table
 _GAP, _PARTS = 0.1, (3, 7)  # of a composed sequence: seconds between its parts, and fewest and most of them
 
 
@@ -106,3 +110,57 @@ class SpeechRecognitionTask(SoundTask):
     def score(self, predictions: Sequence[str | None], references: Sequence[str]) -> Score:
         """Error rates."""
         return error_rates(predictions, references)
+
+    # -- pages --------------------------------------------------------------------------------------------------
+
+    def judge(self, prediction: str | None, reference: str, example: Example) -> Judgement:
+        """Words as the error rate compares them, without case and punctuation."""
+        errors = word_errors(reference, prediction or "")
+        return Judgement(not errors, tuple(dict.fromkeys(kind for kind, _, _ in errors)))
+
+    def facts(self, example: Example) -> dict[str, str | float]:
+        """With the speaker of a recording, if its row named one."""
+        speaker = self._speakers.get(example.origin)
+        return super().facts(example) | ({"speaker": speaker} if speaker else {})
+
+    def panels(self, examples: Sequence[Example], predictions: Sequence[str | None]) -> list[dict[str, Any]]:
+        """Word error rate by speaker, speaking rate and noise, and the words misheard most."""
+        errors = [word_errors(example.reference, found or "")
+                  for example, found in zip(examples, predictions, strict=True)]
+        counts = np.array([(len(found), len(normalise(example.reference).split()))
+                           for found, example in zip(errors, examples, strict=True)], dtype=float)
+        facts = [self.facts(example) for example in examples]
+        return [*_by_fact(facts, counts), *_misheard(errors)]
+
+
+def _by_fact(facts: Sequence[Mapping[str, str | float]], counts: np.ndarray) -> list[dict[str, Any]]:
+    """Charts of the word error rate with its interval; `counts` (N,2) are errors and words of each recording."""
+    panels = []
+    for fact, x, step in (("speaker", "speaker", 0), ("rate", "words a minute", 20), ("noise", "dB over the noise", 5)):
+        groups: dict[Any, list[int]] = defaultdict(list)
+        for row, known in enumerate(facts):
+            if fact in known:
+                groups[known[fact] if not step else int(known[fact] // step * step)].append(row)
+        if len(groups) < 2:
+            continue
+        points = []
+        for name, rows in sorted(groups.items()):
+            found = interval(counts[rows], FORMULAS["mean"])
+            shown = f"{name}\u2013{name + step - 1}" if step else name
+            points.append([shown, found.figure, found.low, found.high, len(rows)])
+        if not step:
+            points.sort(key=lambda point: -point[1])
+        panels.append({"title": f"Word error rate by {fact}", "question": "Who, and when, is misheard?", "kind": "dots",
+                       "x": x, "y": "WER, % \u2193", "series": [{"name": "", "role": "predicted", "points": points}],
+                       "note": "Lines are 95 % bootstrap intervals over recordings."})
+    return panels
+
+
+def _misheard(errors: Sequence[Sequence[tuple[str, str, str]]]) -> list[dict[str, Any]]:
+    """A table of the most frequent substitutions."""
+    pairs = Counter((said, heard) for found in errors for kind, said, heard in found if kind == "substitution")
+    if not pairs:
+        return []
+    return [{"title": "Words misheard most", "question": "Which words are taken for others?", "kind": "table",
+             "columns": ["said", "heard", "times"],
+             "rows": [[said, heard, times] for (said, heard), times in pairs.most_common(_MISHEARD)]}]

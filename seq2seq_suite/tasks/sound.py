@@ -172,6 +172,7 @@ class SoundTask(Task):
 
     higher_is_better = True
     rewritable = True
+    length_unit = "seconds"
     view, item, expected = "speech", "recording", "rows with audio (or file_name) and a text"
     source: Sounds
     target: Text
@@ -226,6 +227,18 @@ class SoundTask(Task):
             raise DataError("the sounds are not files", **place_of(example.origin), expected="data of sound files",
                             remedy="embedded speech and sounds inside a table cannot be written as rows")
         return {"audio": str(Path(example.source.name).resolve())}
+
+    # -- pages --------------------------------------------------------------------------------------------------
+
+    def length(self, example: Example) -> float:
+        """Seconds."""
+        features = self.source.features_of([example.source])[0]
+        return 0.0 if isinstance(features, DataError) else (len(features) - 1) / 100
+
+    def facts(self, example: Example) -> dict[str, str | float]:
+        """Of embedded speech its voice, words a minute, pitch and decibels over the noise."""
+        names = {"speaker": "voice", "rate": "rate", "pitch": "pitch", "noise": "noise"}
+        return {fact: getattr(example.source, name) for fact, name in names.items() if hasattr(example.source, name)}
 
     # -- numbers ------------------------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -26,9 +27,9 @@ from seq2seq_suite.data.drawn import Drawn
 from seq2seq_suite.data.formats import Row
 from seq2seq_suite.data.options import Data
 from seq2seq_suite.data.pictures import Augmentation, ImageFile, Objects, Picture, fit, nms, paint, scaled
-from seq2seq_suite.metrics.boxes import average_precision
+from seq2seq_suite.metrics.boxes import average_precision, match
 from seq2seq_suite.shapes import GROUP, PictureShape
-from seq2seq_suite.tasks.base import Place, Source, Task
+from seq2seq_suite.tasks.base import Judgement, Place, Source, Task
 from seq2seq_suite.tasks.detection.boxes import Boxes, area, likely
 from seq2seq_suite.tasks.detection.object_rows import NOISE, objects_of
 from seq2seq_suite.tasks.options import NO_TRANSCRIPT, TaskOptions, Zoom
@@ -36,6 +37,7 @@ from seq2seq_suite.tasks.reading import columns, file_of
 from seq2seq_suite.types import END, DataError, Encoded, Example, Hypothesis, Score
 
 _LARGEST_NOISE, _JITTER = 0.4, 0.1  # sides of random boxes, as a share of the picture; of shifted ones, of their own
+_LEAST_SHOWN = 0.05  # probability of boxes that a page gets
 
 
 Pixels = Annotated[int, Field(ge=16, le=10_000)]
@@ -158,6 +160,7 @@ The source is the scaled picture, the target five symbols for each object: four 
     sections: ClassVar[Mapping[str, type[Section]]] = {"detection": DetectionOptions}
     primary_metric = "ap50"
     varies = paints = True
+    drawing, length_unit = "boxes", "objects"
     view, item = "pictures", "picture"
     expected = "rows with image (or file_name) and objects {bbox, categories}"
 
@@ -266,6 +269,37 @@ The source is the scaled picture, the target five symbols for each object: four 
         seen = {label for one in references for label in one.labels}
         known = self.target.labels
         return average_precision(predictions, references, labels=(*known, *sorted(seen - set(known))))
+
+    def judge(self, prediction: Objects | None, reference: Objects, example: Example) -> Judgement:
+        """Right if the objects of probability above a half are the true ones, at IoU 0.5."""
+        kinds = dict.fromkeys(kind for kind, _, _ in match(likely(prediction), reference) if kind != "right")
+        return Judgement(not kinds, tuple(kinds))
+
+    def length(self, example: Example) -> float:
+        """Objects in the picture; 0 where they are not known."""
+        return float(len(example.reference.boxes)) if example.reference is not None else 0.0
+
+    def shown(self, example: Example, prediction: Objects | None) -> dict[str, Any]:
+        """Boxes in the picture's pixels, without those of almost no probability."""
+        objects = prediction or Objects()
+        scores = objects.scores or (1.0,) * len(objects.boxes)
+        return {"boxes": [{"box": [round(value, 1) for value in box], "label": label, "score": round(score, 3)}
+                          for box, label, score in zip(objects.boxes, objects.labels, scores, strict=True)
+                          if score >= _LEAST_SHOWN]}
+
+    def panels(self, examples: Sequence[Example], predictions: Sequence[Objects | None]) -> list[dict[str, Any]]:
+        """Which classes are taken for which, among objects of probability above a half."""
+        taken: Counter[tuple[str, str]] = Counter()
+        for example, prediction in zip(examples, predictions, strict=True):
+            gold, found = example.reference, likely(prediction)
+            taken.update((gold.labels[ours] if ours >= 0 else "(nothing)",
+                          found.labels[theirs] if theirs >= 0 else "(nothing)")
+                         for _, ours, theirs in match(found, gold))
+        names = [*sorted({name for pair in taken for name in pair} - {"(nothing)"}), "(nothing)"]
+        return [{"title": "Classes taken for others", "question": "Which classes are confused, missed or added?",
+                 "kind": "matrix", "x": "predicted", "y": "gold", "rows": names, "columns": names,
+                 "cells": [[taken[gold, found] for found in names] for gold in names],
+                 "note": "Boxes of probability above 0.5, paired at IoU 0.5; poorly placed ones from 0.1 on."}]
 
     def paint(self, example: Example, prediction: Objects | None, path: Path) -> None:
         """Draw the objects of probability above a half into the picture."""

@@ -1,0 +1,45 @@
+"""What detection says of its outputs: boxes matched, kinds of errors, what a page gets, confusions."""
+
+import pytest
+import task_tools
+
+pytest.importorskip("pycocotools", reason="comes with the extra `vision`")
+
+from seq2seq_suite.data.pictures import Objects
+from seq2seq_suite.types import Example
+
+CAT, DOG = (0.0, 0.0, 10.0, 10.0), (20.0, 20.0, 30.0, 30.0)
+GOLD = Objects((CAT, DOG), ("cat", "dog"))
+
+
+@pytest.fixture
+def task():
+    return task_tools.make_task("detection")
+
+
+def judged(task, *found):
+    boxes, labels, scores = zip(*found, strict=True) if found else ((), (), ())
+    return task.judge(Objects(boxes, labels, scores), GOLD, Example(None, GOLD))
+
+
+def test_weak_boxes_and_small_shifts_make_no_error(task):
+    assert judged(task, (CAT, "cat", 0.9), ((20.0, 20.0, 30.0, 29.0), "dog", 0.8), (CAT, "dog", 0.1)).equal
+
+
+def test_errors_are_named_by_kind(task):
+    assert judged(task, (CAT, "dog", 0.9), (DOG, "dog", 0.9)).kinds == ("wrong class",)
+    assert judged(task, ((0.0, 0.0, 10.0, 4.0), "cat", 0.9), (DOG, "dog", 0.9)).kinds == ("poorly placed",)
+    assert judged(task, (CAT, "cat", 0.9), ((50.0, 50.0, 60.0, 60.0), "cat", 0.9)).kinds == ("missed", "added")
+    assert task.judge(None, GOLD, Example(None, GOLD)).kinds == ("missed",)
+
+
+def test_a_page_gets_no_box_of_almost_no_probability(task):
+    found = task.shown(Example(None), Objects((CAT, DOG), ("cat", "dog"), (0.9, 0.0)))
+    assert found == {"boxes": [{"box": [0.0, 0.0, 10.0, 10.0], "label": "cat", "score": 0.9}]}
+
+
+def test_confusions_are_counted_by_class(task):
+    found = Objects((CAT,), ("dog",), (0.9,))
+    panel, = task.panels([Example(None, GOLD)], [found])
+    assert panel["rows"] == ["cat", "dog", "(nothing)"]
+    assert panel["cells"] == [[0, 1, 0], [0, 0, 1], [0, 0, 0]]
