@@ -55,9 +55,13 @@ def starter(text: str) -> str:
 
 
 def handout(assignment: Assignment, language: str) -> str:
-    """The handout's Markdown; empty where none is written."""
+    """The handout's Markdown with the questions of the experiment; empty where none is written."""
     found = sorted((HERE / "handouts" / language).glob(f"*{assignment.name}.md"))
-    return found[0].read_text(encoding="utf-8") if found else ""
+    text = found[0].read_text(encoding="utf-8") if found else ""
+    file = HERE / "experiments" / f"{assignment.name}.yaml"
+    questions = yaml.safe_load(file.read_text(encoding="utf-8")).get("questions", {}) if file.is_file() else {}
+    asked = "".join(f"{number}. {asking(one, language)}\n" for number, one in enumerate(questions.values(), 1))
+    return re.sub(r"(?m)^(## (?:Questions|问题)\n\n.*\n)", lambda found: f"{found[1]}\n{asked}", text)
 
 
 def start(assignment: Assignment, folder: Path, *, student: str, language: str) -> list[str]:
@@ -95,12 +99,16 @@ def answers(questions: Mapping[str, Mapping[str, object]], language: str) -> str
     """The file that a student fills in."""
     lines = ["# 在每个冒号后面填写答案。" if language == "zh" else "# Write each answer behind its colon."]
     for name, question in questions.items():
-        ask = question.get("ask_zh") if language == "zh" else None
-        choices = question.get("choices")
-        worth = f"{question.get('points', 0):g} " + ("分" if language == "zh" else "points")
-        lines += ["", f"# {ask or question['ask']}" + (f" [{' | '.join(map(str, choices))}]" if choices else "")
-                  + f"  ({worth})", f"{name}:"]
+        lines += ["", f"# {asking(question, language)}", f"{name}:"]
     return "\n".join(lines) + "\n"
+
+
+def asking(question: Mapping[str, object], language: str) -> str:
+    """A question in one line, with its choices and points."""
+    choices = question.get("choices")
+    worth = f"{question.get('points', 0):g} " + ("分" if language == "zh" else "points")
+    ask = (question.get("ask_zh") if language == "zh" else None) or question["ask"]
+    return f"{ask}" + (f" [{' | '.join(map(str, choices))}]" if choices else "") + f"  ({worth})"
 
 
 def given_file(assignment: Assignment) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from seq2seq_suite.lab import assignment as lab
+from seq2seq_suite.lab import starting
 from tests.lab.course import each_assignment
 
 HANDOUTS = Path(lab.__file__).parent / "handouts"
@@ -59,6 +60,15 @@ def test_a_handout_names_every_file_function_and_point(assignment):
         assert f"{assignment.points:g}" in text.splitlines()[-1]
         assert (assignment.title if language == "en" else assignment.title_zh) in text.splitlines()[0]
         assert len(text.splitlines()) <= 90
+
+
+@each_assignment
+def test_what_is_handed_out_asks_what_the_answers_file_asks(assignment, tmp_path):
+    for language in ("en", "zh"):
+        starting.start(assignment, tmp_path / language, student="", language=language)
+        asked = re.findall(r"(?m)^# (.*\)$)", (tmp_path / language / "answers.yaml").read_text(encoding="utf-8"))
+        text = (tmp_path / language / "README.md").read_text(encoding="utf-8")
+        assert asked and re.findall(r"(?m)^\d+\. (.*)$", text) == asked
 
 
 @each_assignment
