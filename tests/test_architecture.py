@@ -31,7 +31,7 @@ MAY_IMPORT = {
     "data": {"miniworld", "config_section"},  # one source of rows among others, behind one door
     "metrics": set(),
     "tasks": {"data", "metrics", "config_section"},
-    "report": set(),
+    "report": {"metrics"},  # their names
     "serve": {"report", "experiments", "library", "config", "tasks", "data", "metrics"},  # the live page
     "training": {"model", "strategies", "data", "metrics", "config", "config_section", "report", "kernels"},
     "experiments": {"training", "model", "strategies", "data", "metrics", "tasks", "report", "config", "config_section",
@@ -49,7 +49,7 @@ STUDENTS_LINES = 1240
 OPEN_TO_ALL = {"types", "shapes", "trees", "files", "run_format", "user_code", "lazy"}
 MOST_LINES = 350
 # Lines of code may fall; to rise they need a reason. The lab's include solutions, laws and faults.
-MOST_CODE = {"house": 10_408, "pages": 429, "lab": 6_491}
+MOST_CODE = {"house": 10_425, "pages": 429, "lab": 6_491}
 ROOM_OF = {"report": "pages", "serve": "pages", "lab": "lab"}
 
 

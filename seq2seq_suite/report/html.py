@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from seq2seq_suite.files import atomic_write_text, read_json, read_rows, read_text
+from seq2seq_suite.metrics.names import metric_name
 from seq2seq_suite.report.curves import curve
 from seq2seq_suite.report.examples import Marker, choose, example
 from seq2seq_suite.report.page import render
@@ -50,7 +51,7 @@ def _headline(summary: dict[str, Any], metric: str) -> str:
               if isinstance(figures, dict)}
     if not splits:
         return '<p class="muted">No summary yet: the run has not come to its end.</p>'
-    cards = [(f"{metric}, {split}", figure(figures.get(metric)), _interval(summary, split, metric))
+    cards = [(f"{metric_name(metric)}, {split}", figure(figures.get(metric)), _interval(summary, split, metric))
              for split, figures in splits.items()]
     cards += [(what, f"{summary[key]:,.0f}", "") for key, what in (
         ("parameters", "parameters"), ("updates", "updates"), ("best_update", "best at update"), ("seconds", "seconds"),
@@ -58,8 +59,8 @@ def _headline(summary: dict[str, Any], metric: str) -> str:
     drawn = "".join(f"<div><h4>{escape(what)}</h4><b>{escape(value)}</b>{note}</div>"
                     for what, value, note in cards)
     names = list(dict.fromkeys(name for figures in splits.values() for name in figures))
-    table = html_table(["metric", *splits], [[name, *(figure(figures.get(name)) for figures in splits.values())]
-                                         for name in names])
+    table = html_table(["metric", *splits], [
+        [metric_name(name), *(figure(figures.get(name)) for figures in splits.values())] for name in names])
     return (f'<div class="cards">{drawn}</div><h2>Figures</h2>{table}'
             f'<p class="muted">{escape(str(summary.get("signature", "")))}</p>')
 

@@ -79,8 +79,8 @@ def test_categories_are_shown_in_their_order_with_every_figure(run):
 def test_each_figure_stands_under_its_split(run):
     write_report(run, marked)
     text = (run / "report.html").read_text().replace("<h2>Figures</h2>", "<h3>Figures</h3>")
-    assert rows_of(text, "Figures") == [["metric", "test", "validation"], ["f1", "87.65", "88.50"],
-                                        ["invalid_rate", "-", "-"]]
+    assert rows_of(text, "Figures") == [["metric", "test", "validation"], ["F1 ↑", "87.65", "88.50"],
+                                        ["invalid, % ↓", "-", "-"]]
 
 
 def test_curves_are_those_of_the_figures_over_updates(run):

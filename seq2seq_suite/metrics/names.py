@@ -1,0 +1,28 @@
+"""What figures are called on pages: name, unit and which way is better."""
+
+from __future__ import annotations
+
+_NAMES = {  # key -> name and unit, then what is better
+    "f1": "F1 ↑", "precision": "precision ↑", "recall": "recall ↑", "exact_match": "exact match, % ↑",
+    "average_crossing": "crossing brackets a sentence ↓", "no_crossing": "no crossing, % ↑",
+    "two_or_less_crossing": "at most two crossings, % ↑", "tagging_accuracy": "tags right, % ↑",
+    "invalid_rate": "invalid, % ↓", "empty_rate": "empty, % ↓", "bleu": "BLEU ↑", "chrf": "chrF ↑",
+    "length_ratio": "length ratio → 1", "wer": "word error rate, % ↓", "cer": "character error rate, % ↓",
+    "sentence_error_rate": "sentences with an error, % ↓", "substitutions": "substitutions, % ↓",
+    "deletions": "deletions, % ↓", "insertions": "insertions, % ↓", "accuracy": "accuracy, % ↑",
+    "sentence_accuracy": "sentences right, % ↑", "span_f1": "F1 of spans ↑", "span_precision": "precision of spans ↑",
+    "span_recall": "recall of spans ↑", "micro_f1": "micro F1 ↑", "macro_f1": "macro F1 ↑",
+    "hamming_loss": "Hamming loss ↓", "bits_per_character": "bits per character ↓",
+    "word_perplexity": "perplexity of a word ↓", "rouge1": "ROUGE-1 ↑", "rouge2": "ROUGE-2 ↑", "rougeL": "ROUGE-L ↑",
+    "ap": "AP ↑", "ap50": "AP50 ↑", "ap75": "AP75 ↑"}
+
+
+def metric_name(key: str) -> str:
+    """A metric as a reader knows it; `task/metric` of a joint run keeps its task, an unknown key its words.
+
+    >>> metric_name("exact_match"), metric_name("parsing/f1"), metric_name("my_own")
+    ('exact match, % ↑', 'parsing: F1 ↑', 'my own')
+    """
+    task, slash, metric = key.rpartition("/")
+    known = _NAMES.get(metric)
+    return key.replace("_", " ") if known is None else f"{task}: {known}" if slash else known
