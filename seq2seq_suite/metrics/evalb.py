@@ -25,8 +25,8 @@ Bracket = tuple[int, int, str]
 
 
 @dataclass(frozen=True)
-class _Scorable:
-    """What EVALB sees of a tree: the words it keeps, their tags, and the brackets over them."""
+class Scorable:
+    """What EVALB sees of a tree: the words it keeps, their tags, and the brackets over them, children first."""
 
     words: list[str]
     tags: list[str]
@@ -108,8 +108,8 @@ def evalb(gold: Sequence[Tree], predicted: Sequence[Tree | None]) -> Score:
 
 def _compare(gold: Tree, predicted: Tree | None) -> _Sentence:
     """The counts of one sentence."""
-    wanted = _scorable(gold)
-    found = None if predicted is None else _scorable(predicted)
+    wanted = scorable(gold)
+    found = None if predicted is None else scorable(predicted)
     if found is None or found.words != wanted.words:
         return _Sentence("invalid", Counter(), wanted.brackets, [], words=len(wanted.words))
     if not wanted.words:
@@ -129,28 +129,28 @@ def _cross(start: int, end: int, other_start: int, other_end: int) -> bool:
     return start < other_start < end < other_end or other_start < start < other_end < end
 
 
-def _scorable(tree: Tree) -> _Scorable:
+def scorable(tree: Tree) -> Scorable:
     """A tree without the words and brackets that COLLINS.prm deletes."""
-    scorable = _Scorable([], [], [])
-    _collect(tree, scorable)
-    return scorable
+    seen = Scorable([], [], [])
+    _collect(tree, seen)
+    return seen
 
 
-def _collect(node: Tree, scorable: _Scorable) -> None:
+def _collect(node: Tree, seen: Scorable) -> None:
     """Append the words, tags and brackets under `node`."""
     if node.is_preterminal():
         if node.label not in DELETED:
-            scorable.words.append(node.children[0])  # type: ignore[arg-type]
-            scorable.tags.append(node.label)
+            seen.words.append(node.children[0])  # type: ignore[arg-type]
+            seen.tags.append(node.label)
         return
-    start = len(scorable.words)
+    start = len(seen.words)
     for child in node.children:
-        _collect(Tree("XX", (child,)) if isinstance(child, str) else child, scorable)
+        _collect(Tree("XX", (child,)) if isinstance(child, str) else child, seen)
 
     label = node.label.partition("-")[0].partition("=")[0]
-    emptied = start == len(scorable.words)
+    emptied = start == len(seen.words)
     if label and not emptied and label not in DELETED:
-        scorable.brackets.append((start, len(scorable.words), EQUAL_LABELS.get(label, label)))
+        seen.brackets.append((start, len(seen.words), EQUAL_LABELS.get(label, label)))
 
 
 def _figures(sentences: Sequence[_Sentence]) -> dict[str, float]:

@@ -8,9 +8,10 @@ from typing import Any, ClassVar, Literal
 from seq2seq_suite.config_section import Section, Symbols
 from seq2seq_suite.data.options import Data
 from seq2seq_suite.metrics.rouge import rouge
-from seq2seq_suite.tasks.base import Task
+from seq2seq_suite.tasks.base import Judgement, Task
 from seq2seq_suite.tasks.fields import Subwords, Text
 from seq2seq_suite.tasks.options import TaskOptions
+from seq2seq_suite.tasks.wording import judge_words, lengths
 from seq2seq_suite.types import Example, Score
 
 
@@ -50,3 +51,11 @@ class SummarisationTask(Task):
     def score(self, predictions: Sequence[str | None], references: Sequence[str]) -> Score:
         """ROUGE-1, -2 and -L."""
         return rouge(predictions, references)
+
+    def judge(self, prediction: str | None, reference: str, example: Example) -> Judgement:
+        """By words, see `judge_words`; without case where texts are lower-cased."""
+        return judge_words(prediction, reference, lower_case=self.options.lowercase)
+
+    def panels(self, examples: Sequence[Example], predictions: Sequence[str | None]) -> list[dict[str, Any]]:
+        """Lengths of outputs."""
+        return [lengths([example.reference for example in examples], predictions)]

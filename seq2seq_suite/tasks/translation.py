@@ -13,10 +13,11 @@ from seq2seq_suite.data.options import Data
 from seq2seq_suite.data.parallel import find_parallel, read_parallel
 from seq2seq_suite.data.subwords import clean_text, train_subwords
 from seq2seq_suite.metrics.bleu import complaints, score_translations, tokenised_share
-from seq2seq_suite.tasks.base import Task
+from seq2seq_suite.tasks.base import Judgement, Task
 from seq2seq_suite.tasks.fields import Subwords, Text
 from seq2seq_suite.tasks.options import TaskOptions
 from seq2seq_suite.tasks.reading import open_split, read_examples
+from seq2seq_suite.tasks.wording import judge_words, lengths, words_of
 from seq2seq_suite.types import DataError, Example, Score, brief
 
 _COLUMNS = (("src", "tgt"), ("source", "target"))  # used if no column is named by its language
@@ -122,6 +123,18 @@ class TranslationTask(Task):
         return score_translations(
             predictions, references, tokenizer=options.metric_tokenizer, lowercase=options.lowercase == "both",
             tokenised_lowercase=options.target_language if options.tokenised_lowercase_bleu else "")
+
+    def judge(self, prediction: str | None, reference: str, example: Example) -> Judgement:
+        """By words, see `judge_words`; without case where both languages are lower-cased."""
+        return judge_words(prediction, reference, lower_case=self.options.lowercase == "both")
+
+    def length(self, example: Example) -> float:
+        """Words and signs; characters of Chinese."""
+        return float(len(words_of(example.source)))
+
+    def panels(self, examples: Sequence[Example], predictions: Sequence[str | None]) -> list[dict[str, Any]]:
+        """Lengths of outputs."""
+        return [lengths([example.reference for example in examples], predictions)]
 
 
 def _pair(row: Row, languages: tuple[str, str]) -> tuple[str, str]:

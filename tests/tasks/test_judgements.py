@@ -7,6 +7,7 @@ from task_tools import make_task
 
 from seq2seq_suite.training.evaluate import MOST_SHOWN, choose, record
 from seq2seq_suite.training.run_directory import RunDirectory
+from seq2seq_suite.trees import read_trees
 from seq2seq_suite.types import Example
 
 
@@ -51,3 +52,27 @@ def test_at_most_so_many_rows_are_chosen_with_the_worst_the_longest_and_each_kin
 def test_without_figures_of_examples_the_wrong_ones_come_first():
     rows = [{"equal": number != 5, "kinds": (), "length": 1} for number in range(1000)]
     assert 5 in choose(rows, [None] * 1000, higher_is_better=True)
+
+
+def judged(name, prediction, reference, source="a b"):
+    return make_task(name).judge(prediction, reference, Example(source, reference))
+
+
+def test_texts_are_equal_whatever_their_blanks():
+    assert judged("translation", "der Hund .", "der Hund.").equal
+    assert judged("translation", "ein Hund.", "der Hund.").kinds == ("substituted",)
+
+
+def test_a_wrong_tag_is_named_with_the_right_one():
+    found = judged("tagging", ("DT", "VB"), ("DT", "NN"), ("the", "dog"))
+    assert not found.equal and found.kinds == ("NN as VB",)
+    assert judged("tagging", ("DT", "NN"), ("DT", "NN"), ("the", "dog")).equal
+
+
+def test_trees_are_equal_where_evalb_sees_the_same_brackets():
+    trees = [next(read_trees(text))[1] for text in (
+        "(TOP (S (NP (NN it)) (VP (VBZ is)) (. .)))", "(S (NP (NN it)) (VP (VBZ is) (. .)))",
+        "(S (ADJP (NN it)) (VP (VBZ is)) (. .))")]
+    assert judged("parsing", trees[1], trees[0]).equal
+    assert judged("parsing", trees[2], trees[0]).kinds == ("label",)
+    assert judged("parsing", None, trees[0]).kinds == ("malformed",)

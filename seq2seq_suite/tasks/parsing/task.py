@@ -19,10 +19,10 @@ from seq2seq_suite.data.vocabulary import Vocabulary
 from seq2seq_suite.files import read_lines
 from seq2seq_suite.metrics.evalb import evalb
 from seq2seq_suite.shapes import TargetShape
-from seq2seq_suite.tasks.base import Task
+from seq2seq_suite.tasks.base import Judgement, Task
 from seq2seq_suite.tasks.fields import Symbols, Words
 from seq2seq_suite.tasks.options import NO_TRANSCRIPT, TaskOptions
-from seq2seq_suite.tasks.parsing import drawing
+from seq2seq_suite.tasks.parsing import drawing, errors
 from seq2seq_suite.tasks.parsing.linearisation import Bracketing, Brackets, InOrder
 from seq2seq_suite.tasks.parsing.tetra_tags import TetraTags
 from seq2seq_suite.tasks.reading import text_in
@@ -185,6 +185,7 @@ class ParsingTask(Task):
     name = "parsing"
     sections: ClassVar[Mapping[str, type[Section]]] = {"parsing": ParsingOptions}
     primary_metric = "f1"
+    drawing = "tree"
     view, item, expected = "trees", "tree", "rows with a bracketed tree"
 
     def __init__(self, options: ParsingOptions, data: Data, **others: Any):
@@ -237,6 +238,19 @@ class ParsingTask(Task):
     def score(self, predictions: Sequence[Tree | None], references: Sequence[Tree]) -> Score:
         """EVALB's figures."""
         return evalb(references, predictions)
+
+    def judge(self, prediction: Tree | None, reference: Tree, example: Example) -> Judgement:
+        """Equal where EVALB sees the same brackets over the same words."""
+        kinds = ("malformed",) if prediction is None else errors.kinds_of(reference, prediction)
+        return Judgement(kinds == (), ("other words",) if kinds is None else kinds)
+
+    def shown(self, example: Example, prediction: Tree | None) -> dict[str, Any]:
+        """The tree, its text where there is none."""
+        return {"text": self.to_text(prediction), "tree": errors.drawn(prediction)}
+
+    def panels(self, examples: Sequence[Example], predictions: Sequence[Tree | None]) -> list[dict[str, Any]]:
+        """Brackets by length and by label."""
+        return errors.charts([example.reference for example in examples], predictions)
 
 
 def _split(text: str) -> list[str]:

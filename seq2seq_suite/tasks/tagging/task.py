@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -13,14 +14,16 @@ from seq2seq_suite.data.formats import Row
 from seq2seq_suite.data.options import Data
 from seq2seq_suite.metrics.tags import score_tags
 from seq2seq_suite.shapes import TargetShape
-from seq2seq_suite.tasks.base import Place, Task
+from seq2seq_suite.tasks.base import Judgement, Place, Task
 from seq2seq_suite.tasks.fields import Symbols, Words
 from seq2seq_suite.tasks.options import TaskOptions
+from seq2seq_suite.tasks.panels import confusion, panel, rates
 from seq2seq_suite.tasks.reading import columns
 from seq2seq_suite.trees import clean, read_trees
 from seq2seq_suite.types import SPECIALS, Constraint, DataError, Encoded, Example, Score
 
 Tags = tuple[str, ...]
+_TAGS_SHOWN = 24
 
 
 class TaggingOptions(TaskOptions):
@@ -110,3 +113,35 @@ class TaggingTask(Task):
     def score(self, predictions: Sequence[Tags | None], references: Sequence[Tags]) -> Score:
         """Accuracy, and the figures of spans."""
         return score_tags(references, predictions, spans=self.options.spans)
+
+    def judge(self, prediction: Tags | None, reference: Tags, example: Example) -> Judgement:
+        """Each wrong tag is a kind of error: `NN as VB`."""
+        if prediction is None:
+            return Judgement(False, ("malformed",))
+        return Judgement(prediction == reference, tuple(f"{right} as {given}" for (right, given), _ in Counter(
+            _wrong(reference, prediction)).most_common()))
+
+    def shown(self, example: Example, prediction: Tags | None) -> dict[str, Any]:
+        """Words and their tags."""
+        return {"text": self.to_text(prediction), "words": list(example.source), "tags": list(prediction or ())}
+
+    def panels(self, examples: Sequence[Example], predictions: Sequence[Tags | None]) -> list[dict[str, Any]]:
+        """Accuracy by tag, and which tag is given instead of which."""
+        shares, errors, frequent = [], [], Counter[str]()
+        for example, given in zip(examples, predictions, strict=True):
+            right, whole = Counter[str](), Counter(example.reference)
+            if given is not None:
+                right.update(tag for tag, guess in zip(example.reference, given, strict=True) if tag == guess)
+                errors += _wrong(example.reference, given)
+            shares.append({tag: (right[tag], count) for tag, count in whole.items()})
+            frequent += whole
+        names = [tag for tag, _ in frequent.most_common(_TAGS_SHOWN)]
+        note = f"The {_TAGS_SHOWN} most frequent of {len(frequent)}." if len(frequent) > _TAGS_SHOWN else ""
+        return [panel("dots", "Accuracy by tag", "Which tags fail?", x="tag", y="% ↑", note=note,
+                      series=[{"name": "", "role": "", "points": rates(shares, names)}]),
+                *confusion(errors, "Wrong tags", "Which tag is given instead of which?", x="given", y="right")]
+
+
+def _wrong(reference: Tags, prediction: Tags) -> list[tuple[str, str]]:
+    """(right, given) where they differ."""
+    return [(right, given) for right, given in zip(reference, prediction, strict=True) if right != given]
