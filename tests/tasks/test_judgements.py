@@ -5,6 +5,7 @@ import json
 import pytest
 from task_tools import make_task
 
+from seq2seq_suite.metrics.answers import Gold
 from seq2seq_suite.training.evaluate import MOST_SHOWN, choose, record
 from seq2seq_suite.training.run_directory import RunDirectory
 from seq2seq_suite.trees import read_trees
@@ -76,3 +77,10 @@ def test_trees_are_equal_where_evalb_sees_the_same_brackets():
     assert judged("parsing", trees[1], trees[0]).equal
     assert judged("parsing", trees[2], trees[0]).kinds == ("label",)
     assert judged("parsing", None, trees[0]).kinds == ("malformed",)
+
+
+def test_labels_are_judged_as_sets_and_answers_as_exact_match_does():
+    assert judged("multilabel", ("b", "a"), ("a", "b")).equal
+    assert judged("multilabel", ("a", "c"), ("a", "b")).kinds == ("missing", "added")
+    assert judged("qa", "The Kitchen.", Gold(("kitchen",))).equal
+    assert judged("qa", "big kitchen", Gold(("kitchen",))).kinds == ("partly right",)

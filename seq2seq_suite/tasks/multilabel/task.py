@@ -30,7 +30,7 @@ from seq2seq_suite.data.words import split_words
 from seq2seq_suite.files import atomic_write_text, read_json
 from seq2seq_suite.metrics.labels import score_labels
 from seq2seq_suite.shapes import SetShape
-from seq2seq_suite.tasks.base import Place, Task, refuse_long
+from seq2seq_suite.tasks.base import Judgement, Place, Task, refuse_long
 from seq2seq_suite.tasks.fields import Parts, Symbols, Words
 from seq2seq_suite.tasks.multilabel.label_names import INVALID, from_line, read_labels, read_names, to_line
 from seq2seq_suite.tasks.options import NO_TRANSCRIPT, TaskOptions
@@ -297,6 +297,13 @@ class MultilabelTask(Task):
     def score(self, predictions: Sequence[Labels | None], references: Sequence[Labels]) -> Score:
         """F1 in three averages, Hamming loss and subset accuracy over all labels of the training split."""
         return score_labels(references, predictions, labels=self.names)
+
+    def judge(self, prediction: Labels | None, reference: Labels, example: Example) -> Judgement:
+        """Equal as sets."""
+        if prediction is None:
+            return Judgement(False, ("malformed",))
+        missed, added = set(reference) - set(prediction), set(prediction) - set(reference)
+        return Judgement(not missed | added, ("missing",) * bool(missed) + ("added",) * bool(added))
 
 
 def above(names: Sequence[str], scores: np.ndarray, threshold: float, *, allow_empty: bool = False) -> Labels:

@@ -17,7 +17,7 @@ from seq2seq_suite.data.options import Data
 from seq2seq_suite.data.vocabulary import Vocabulary
 from seq2seq_suite.metrics.answers import Gold, answer_scores
 from seq2seq_suite.shapes import SentenceShape, TokenShape
-from seq2seq_suite.tasks.base import Place, Source, Task, refuse_long
+from seq2seq_suite.tasks.base import Judgement, Place, Source, Task, refuse_long
 from seq2seq_suite.tasks.fields import Parts, Symbols
 from seq2seq_suite.tasks.options import TaskOptions
 from seq2seq_suite.tasks.qa.passages import SEPARATOR, Passage, crop, symbols_of, text_of, words_of
@@ -259,6 +259,14 @@ class QuestionAnsweringTask(Task):
         """SQuAD's figures, over all and by category."""
         answers = [given.answers[0] if isinstance(given, Gold) else given for given in predictions]
         return answer_scores(answers, references)
+
+    def judge(self, prediction: str | None, reference: Gold, example: Example) -> Judgement:
+        """Equal as exact match has it: any right answer, without case, articles and punctuation."""
+        if prediction is None:
+            return Judgement(False, ("malformed",))
+        score = answer_scores([prediction], [reference]).figures
+        equal = score["exact_match"] > 0
+        return Judgement(equal, () if equal else ("partly right",) if score["f1"] > 0 else ("another answer",))
 
 
 def _holds(passage: Passage, gold: Gold) -> bool:
