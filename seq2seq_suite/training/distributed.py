@@ -207,6 +207,7 @@ def together(command: Callable[[], tuple[int, str]]) -> tuple[int, str]:
         try:
             backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
             distributed.init_process_group(backend, store=store, rank=rank, world_size=world, timeout=_PATIENCE)
+            ranks().highest(0.0)  # a process that ended here would break connections that others still make
             code, complaint = command()
         except KeyboardInterrupt:  # before the command, which handles its own
             code, complaint = 130, "interrupted"
