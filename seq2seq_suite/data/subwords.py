@@ -38,6 +38,9 @@ class Subwords(Protocol):
     def decode(self, ids: Sequence[int]) -> str:
         """The text of ids."""
 
+    def names(self, ids: Sequence[int]) -> list[str]:
+        """Each id's piece, the specials by their names."""
+
     def save(self, folder: Path, name: str) -> None:
         """Write to `folder/name.*`."""
 
@@ -115,6 +118,10 @@ class Characters:
         known = [number for number in ids if number >= len(SPECIALS) or number == UNKNOWN]
         return self.join(["\ufffd" if number == UNKNOWN else symbol
                           for number, symbol in zip(known, self.vocabulary.decode(known), strict=True)])
+
+    def names(self, ids: Sequence[int]) -> list[str]:
+        """The characters."""
+        return self.vocabulary.decode(ids)
 
     def save(self, folder: Path, name: str) -> None:
         """Write `folder/name.json`."""
@@ -196,6 +203,10 @@ class SentencePieces:
     def decode(self, ids: Sequence[int]) -> str:
         """The text of ids; specials are left out, an unknown piece becomes U+FFFD."""
         return clean_text(self._processor.decode([int(number) for number in ids]))
+
+    def names(self, ids: Sequence[int]) -> list[str]:
+        """The pieces, a space written as U+2581."""
+        return self._processor.id_to_piece([int(number) for number in ids])
 
 
 def _processor(model: bytes) -> SentencePieceProcessor:

@@ -77,6 +77,9 @@ class Source(Field, ABC):
         """The value on one line: words, a text, or the name of a file."""
         return " ".join(value) if isinstance(value, tuple) else str(value)
 
+    def forget(self) -> None:
+        """Drop what is kept in memory of the values encoded so far."""
+
     def columns(self, value: Any) -> dict[str, Any]:
         """The columns of a row from which `read` makes this value."""
         raise NotImplementedError
@@ -106,6 +109,10 @@ class Target(Field, ABC):
     @abstractmethod
     def predicted(self, ids: Sequence[int], example: Example) -> Any | None:
         """The same for ids."""
+
+    def names(self, ids: Sequence[int]) -> list[str]:
+        """The symbols of ids, one by one, the specials by their names."""
+        return [str(number) for number in ids]
 
     def draw(self, reference: Any, seed: int) -> list[int]:
         """The ids in an epoch."""

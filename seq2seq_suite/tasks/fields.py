@@ -190,6 +190,9 @@ class Text(Pieces, Target):
         """Their ids."""
         return self._ids(reference, place)
 
+    def names(self, ids: Sequence[int]) -> list[str]:
+        return self.pieces.names(ids)
+
     def predicted(self, ids: Sequence[int], example: Example) -> str:
         """The text of ids."""
         return self.pieces.decode(ids)
@@ -283,6 +286,8 @@ class Symbols(Target):
     def decode(self, ids: Sequence[int]) -> list[str]:
         """Their names."""
         return self.vocabulary.decode(ids)
+
+    names = decode
 
     def predicted(self, ids: Sequence[int], example: Example) -> Any | None:
         """The symbols of these ids."""

@@ -97,6 +97,9 @@ class Sounds(Source):
                     "frames of 10 ms", place, otherwise="cut the recording")
         return sound
 
+    def forget(self) -> None:
+        self._known.clear()
+
     def features_of(self, sounds: Sequence[Sound]) -> list[Stored | DataError]:
         """Their features, or what is wrong with them; cached, new ones computed by several threads."""
         new = [sound for sound in dict.fromkeys(sounds) if sound not in self._known]

@@ -74,6 +74,9 @@ class Boxes(Target):
         order = sorted(range(len(reference.boxes)), key=lambda place: -area(reference.boxes[place]))
         return [symbol for place in order for symbol in self.group(reference.boxes[place], reference.labels[place])]
 
+    def names(self, ids: Sequence[int]) -> list[str]:
+        return [self.name(number) for number in ids]
+
     def name(self, symbol: int) -> str:
         """The symbol of an id."""
         number = symbol - len(SPECIALS)

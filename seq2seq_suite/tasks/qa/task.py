@@ -109,6 +109,9 @@ class Sentences(Source):
         rows = [self._ids(value.question), *map(self._ids, value.sentences)]
         return _as_sentences(rows) if self.options.encoding == "sentences" else _as_tokens(rows)
 
+    def forget(self) -> None:
+        self._known.clear()
+
     def _ids(self, sentence: tuple[str, ...]) -> np.ndarray:
         if sentence not in self._known:
             self._known[sentence] = np.array(self.words.encode(sentence), dtype=np.int64)

@@ -1,0 +1,67 @@
+"""A trace tells how the output came about that `predict` gives."""
+
+from functools import cache
+
+import pytest
+from serving import train
+
+from seq2seq_suite.experiments.tracing import trace
+from seq2seq_suite.experiments.verbs import open_run
+from seq2seq_suite.types import Example
+
+SOURCE = "The dog sees a cat ."
+
+
+@pytest.fixture(scope="module")
+def traced(tmp_path_factory):
+    """A function: kind of strategy -> (trace, prediction) of one sentence."""
+    folder = tmp_path_factory.mktemp("traced")
+
+    @cache
+    def of(kind):
+        train(folder / kind, task="translation", strategy={"kind": kind})
+        settings = ["search.beam_size=1", *(["search.iterations=4"] if kind == "mask_predict" else [])]
+        loaded, example = open_run(folder / kind, settings), Example(SOURCE, None, "")
+        return trace(loaded, example), next(loaded.predict([example]))[0][0]
+
+    return of
+
+
+def text_of(symbols):
+    return " ".join("".join(symbols).replace("\u2581", " ").split())
+
+
+@pytest.mark.parametrize("kind", ["length_head", "mask_predict", "cut_at_end"])
+def test_the_last_pass_has_the_prediction(traced, kind):
+    told, prediction = traced(kind)
+    last, times = told["passes"][-1], [one["milliseconds"] for one in told["passes"]]
+    assert told["kind"] == kind and text_of(last["symbols"]) == prediction
+    assert times == sorted(times) and times[-1] <= told["milliseconds"]
+    assert ("foretold" in told) == (kind != "cut_at_end")
+
+
+def test_a_pass_of_mask_predict_writes_what_is_not_yet_known(traced):
+    told, _ = traced("mask_predict")
+    assert len(told["passes"]) == 4 and all(told["passes"][0]["written"])
+    written = [sum(one["written"]) for one in told["passes"]]
+    assert written == sorted(written, reverse=True)
+
+
+def test_left_to_right_each_pass_writes_one_symbol(traced):
+    told, prediction = traced("autoregressive")
+    symbols = [one["symbols"] for one in told["passes"]]
+    assert all(len(one) == 1 for one in symbols)
+    assert text_of([one for [one] in symbols if one != "<end>"]) == prediction
+
+
+def test_frames_of_ctc_collapse_to_the_prediction(traced):
+    told, prediction = traced("ctc")
+    names = [name for name, _ in told["frames"]]
+    kept = [name for before, name in zip(["", *names], names, strict=False) if name and name != before]
+    assert text_of(kept) == prediction and all(0 <= p <= 1 for _, p in told["frames"])
+
+
+def test_the_path_through_a_graph_visits_the_symbols_of_the_prediction(traced):
+    told, prediction = traced("dag")
+    names = [name for name, _ in told["graph"]["vertices"]]
+    assert text_of([names[place] for place in told["graph"]["path"]]).removesuffix("<end>") == prediction
