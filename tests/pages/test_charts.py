@@ -1,0 +1,111 @@
+"""What a browser makes of the charts."""
+
+import pytest
+
+from seq2seq_suite.report.page import render
+
+LABELS = ["NP", "VP", "a label whose name is much too long for the room that a chart has for names"]
+PANELS = {
+    "lines": {"x": "updates", "y": "loss ↓", "log": True, "series": [
+        {"name": "training", "points": [[update, 3 / update] for update in range(1, 90)]},
+        {"name": "validation", "dashed": True, "marks": True, "ring": 80, "points": [[40, 0.2], [80, 0.1]]}]},
+    "dots": {"x": "words", "y": "F1 ↑", "series": [{"name": "", "points": [
+        ["1–5", 99.9, 99.7, 100, 73], ["6+", 99.2, 20, 99.4, 5], ["none", 99.5, None, None, 1]]}]},
+    "rows": {"kind": "dots", "x": "label", "y": "% ↑", "series": [
+        {"name": name, "points": [[label, 95.5, 93, 97, 10] for label in LABELS]} for name in ("precision", "recall")]},
+    "axis": {"kind": "dots", "x": "probability", "y": "right", "diagonal": True, "series": [
+        {"name": "", "points": [[0.1, 0.2, 0.1, 0.3, 9], [0.9, 0.8, 0.7, 0.9, 9]]}]},
+    "bars": {"x": "", "y": "outputs", "series": [{"name": name, "points": [["order", 14], ["missing", 2.5]]}
+                                                 for name in ("test", "<img src=x onerror=alert(1)>")]},
+    "scatter": {"x": "a", "y": "b", "series": [{"name": "", "points": [[3, 4, None, None, 9], [5, 5, None, None, 1]]}]},
+    "matrix": {"x": "predicted", "y": "gold", "rows": LABELS, "columns": LABELS * 4,
+               "cells": [[1, 0, None, 250] * 3] * 3},
+    "strip": {"x": "", "y": "s", "series": [{"name": name, "points": [["", 3]]} for name in ("data", "training")]},
+    "table": {"columns": ["said", "heard"], "cells": [["<b>knew</b>", None]]},
+}
+
+
+@pytest.fixture(scope="module")
+def gallery(tmp_path_factory):
+    path = tmp_path_factory.mktemp("charts") / "charts.html"
+    path.write_text(render("plain.html", title="Charts", parts=[], scripts=["charts.js"], data={"panels": [
+        {"kind": name, "title": name, "question": "Why?", "note": "Because.", **panel}
+        for name, panel in PANELS.items()]}))
+    return path
+
+
+def drawn(opened, gallery, **options):
+    page = opened(gallery, **options)
+    page.evaluate("for (const one of page.data('panels')) charts.panel(document.querySelector('main'), one)")
+    return page
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [400, 1400])
+def test_every_chart_fits_the_width_it_has(opened, gallery, width, theme):
+    page = drawn(opened, gallery, width=width, theme=theme)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    boxes = page.evaluate("""() => [...document.querySelectorAll('.panel')].map((one) => {
+        const {width, height} = one.getBoundingClientRect();
+        return [one.querySelector('h3').textContent, width, height]; })""")
+    assert [name for name, *_ in boxes] == list(PANELS) and all(min(box[1:]) > 40 for box in boxes), boxes
+    outside = page.evaluate("""() => [...document.querySelectorAll('.chart > svg text')].filter((one) => {
+        const box = one.getBoundingClientRect(), around = one.closest('.chart').getBoundingClientRect();
+        return box.left < around.left - 1 || box.right > around.right + 1; }).map((one) => one.textContent)""")
+    assert not outside, outside
+
+
+def test_charts_are_drawn_again_when_the_window_changes_and_their_type_keeps_its_size(opened, gallery):
+    page = drawn(opened, gallery)
+    widths = []
+    for width in (1400, 500):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.wait_for_function("document.querySelector('.chart svg').getBoundingClientRect().width <= innerWidth")
+        widths.append(page.evaluate("Number(document.querySelector('.chart svg').getAttribute('width'))"))
+        assert page.evaluate("getComputedStyle(document.querySelector('svg text')).fontSize") == "12px"
+    assert widths[0] > 1000 and widths[1] < 500
+
+
+def test_arrow_keys_tell_the_exact_values_of_each_chart(opened, gallery):
+    page = drawn(opened, gallery)
+    told = []
+    for chart in page.locator(".chart svg[role=img]").all():
+        chart.focus()
+        page.keyboard.press("ArrowRight")
+        told.append(page.locator("#tip").text_content())
+    assert len(told) == len(PANELS) - 1 and all(told)
+    assert "words 1–5\nF1 99.90\n95 %: 99.70 to 100\nn 73" in told
+    page.keyboard.press("Escape")
+    assert page.evaluate("getComputedStyle(document.getElementById('tip')).visibility") == "hidden"
+
+
+def test_a_pointer_near_a_mark_tells_its_value(opened, gallery):
+    page = drawn(opened, gallery)
+    page.locator(".panel:nth-of-type(2) .chart circle").first.hover()
+    assert "F1 99.90" in page.locator("#tip").text_content()
+
+
+def test_names_are_text_and_never_markup(opened, gallery):
+    page = drawn(opened, gallery)
+    assert page.locator("main img, td b").count() == 0
+    assert page.get_by_text("<b>knew</b>").count() == 1
+
+
+@pytest.mark.parametrize("panel, said", [
+    ({"kind": "odd"}, "This chart is not known."), ({"kind": "dots", "series": []}, "There are no values to draw."),
+    ({"kind": "lines", "series": [{"name": "", "points": [[1, None]]}]}, "There are no values to draw.")])
+def test_a_panel_without_anything_to_draw_says_so(opened, gallery, panel, said):
+    page = opened(gallery)
+    page.evaluate("(panel) => charts.panel(document.querySelector('main'), panel)", panel)
+    assert said in page.locator(".panel").text_content()
+
+
+@pytest.mark.parametrize("points", [
+    [[1, 5]], [[1, 0], [2, 0]], [[1, -3], [2, -3]], [["a", 0]], [["a", 1e9], ["b", 1e-9]]])
+@pytest.mark.parametrize("kind", ["lines", "dots", "bars", "scatter"])
+def test_odd_values_never_make_a_coordinate_that_is_no_number(opened, gallery, kind, points):
+    page = opened(gallery)
+    page.evaluate("(panel) => charts.panel(document.querySelector('main'), panel)",
+                  {"kind": kind, "x": "x", "y": "y", "series": [{"name": "", "points": points}]})
+    drawn = page.locator(".panel").inner_html()
+    assert "NaN" not in drawn and "Infinity" not in drawn
