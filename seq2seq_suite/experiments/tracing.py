@@ -8,15 +8,17 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
 from seq2seq_suite.data.batching import in_sorted_batches
-from seq2seq_suite.experiments.verbs import LoadedRun
 from seq2seq_suite.strategies.parallel import UNREADABLE
 from seq2seq_suite.types import END, PAD, Batch, Example, Hypothesis
+
+if TYPE_CHECKING:
+    from seq2seq_suite.experiments.verbs import LoadedRun
 
 _DIGITS = 3  # of milliseconds
 
@@ -63,7 +65,7 @@ def trace(loaded: LoadedRun, example: Example) -> dict[str, Any]:
     predictor, task = loaded.predictor, loaded.task
     learner, strategy = predictor.learner, predictor.learner.strategy
     batch = next(iter(in_sorted_batches(task.encode([example]), task.name, 1))).to(predictor.device)
-    constraint = task.constraint() if predictor.options.constraint or learner.model.guide is not None else None
+    constraint = predictor.constraint()
     model, limit = Watched(learner.model), predictor.limits(batch)
     began = time.perf_counter()
     found = strategy.generate(model, batch, options=predictor.options, limit=limit, constraint=constraint)[0]
@@ -93,12 +95,13 @@ def trace(loaded: LoadedRun, example: Example) -> dict[str, Any]:
                  for symbol, gain in zip(likeliest, gained, strict=True)]
         if kind == "ctc":
             return {**told, "frames": cells}
-        written, _ = strategy.alignment(learner.model, last.memory, _with_target(batch, best), last.hidden, last.mask)
+        written, _ = strategy.alignment(learner.model, last.memory, with_target(batch, best), last.hidden, last.mask)
         path = (written[0] >= 0).nonzero().flatten().tolist()
         return {**told, "graph": {"vertices": cells, "path": path}}
     lengths = last.mask.sum(1).tolist()
     row = lengths.index(len(best.symbols)) if len(best.symbols) in lengths else 0
-    passes = _rewritten(learner.model, model.passes, row, end=kind == "cut_at_end")
+    passes = [(scores.argmax(-1).tolist(), new.tolist()) for scores, new
+              in rewritten(learner.model, model.passes, row, end=kind == "cut_at_end")]
     if len(passes) == 1:  # what a constraint or the first END made of it
         passes = [(list(best.symbols), [True] * len(best.symbols))]
     told["passes"] = [{"milliseconds": at, "symbols": names(symbols), "written": written}
@@ -113,21 +116,22 @@ def log_probs(model: Any, one: Pass, row: int, *, blank: bool = False, end: bool
     return logits.index_fill(1, torch.tensor(never, device=logits.device), float("-inf")).log_softmax(-1)
 
 
-def _rewritten(model: Any, passes: list[Pass], row: int, *, end: bool) -> list[tuple[list[int], list[bool]]]:
-    """The symbols after each pass and which of them it wrote, as `MaskPredict.predict_symbols` chooses them."""
+def rewritten(model: Any, passes: list[Pass], row: int, *, blank: bool = False, end: bool = False
+              ) -> list[tuple[Tensor, Tensor]]:
+    """(C,V) scores after each pass and (C,) which positions it wrote, as `MaskPredict.predict_symbols` chooses them."""
     found, known, scores = [], torch.zeros(int(passes[0].mask[row].sum()), dtype=torch.bool), None
     for number, one in enumerate(passes, 1):
-        new = log_probs(model, one, row, end=end)
+        new = log_probs(model, one, row, blank=blank, end=end)
         known = known.to(new.device)
         scores = new if scores is None else torch.where(known.unsqueeze(1), scores, new)
-        gained, symbols = scores.max(-1)
-        found.append((symbols.tolist(), (~known).tolist()))
-        known = gained.argsort().argsort() >= len(gained) * (len(passes) - number) // len(passes)
+        found.append((scores, ~known))
+        known = scores.amax(-1).argsort().argsort() >= len(scores) * (len(passes) - number) // len(passes)
     return found
 
 
-def _with_target(batch: Batch, best: Hypothesis) -> Batch:
-    """The batch with an output as its target."""
-    target = batch.target.new_tensor([[*best.symbols, END]])
-    return replace(batch, target=target, target_mask=torch.ones_like(target, dtype=torch.bool),
-                   given=torch.zeros_like(target, dtype=torch.bool))
+def with_target(batch: Batch, best: Hypothesis, length: int = 0) -> Batch:
+    """The batch with an output as its target, padded to `length`."""
+    symbols = [*best.symbols, END]
+    target = batch.target.new_tensor([[*symbols, *[PAD] * (length - len(symbols))]])
+    return replace(batch, target=target, target_mask=torch.arange(target.size(1), device=target.device)[None]
+                   < len(symbols), given=torch.zeros_like(target, dtype=torch.bool))

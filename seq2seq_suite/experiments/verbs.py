@@ -16,6 +16,7 @@ from seq2seq_suite.config import Config
 from seq2seq_suite.data.batching import Bucketed
 from seq2seq_suite.experiments import resuming
 from seq2seq_suite.experiments.distill import is_distilled
+from seq2seq_suite.experiments.inspecting import inspect_split
 from seq2seq_suite.experiments.parts import build_trainer, directory_of, evaluate_parts, parts_of, read_parts
 from seq2seq_suite.experiments.prepare import (
     encode,
@@ -86,6 +87,9 @@ def _run(config: Config, run_directory: RunDirectory, ranks: Ranks, *, resume: b
     summary = evaluate_parts(config, parts, chosen, trainer)
     run_directory.write_summary(summary)
     if ranks.is_first:
+        for part in parts:
+            for split in part.config.data.test_splits:
+                inspect_split(part.run, LoadedRun(part.config, chosen[part.name]), split, part.examples[split])
         write_report(run_directory.path, parts[0].task.target.marked)
     return summary
 
@@ -108,8 +112,9 @@ def evaluate(directory: Path, *, split: str, data: str | None, overrides: list[s
     loaded = open_run(directory, overrides, data=data, trust_code=trust_code)
     # Predictions for other data do not overwrite those for the run's own data.
     suffix = "" if data is None else "-" + re.sub(r"\W+", "_", Path(data).name.partition(".")[0])
-    summary = evaluate_splits(RunDirectory(directory), loaded.predictor, {split: loaded.task.read(split)},
-                              suffix=suffix)
+    run_directory, examples = RunDirectory(directory), loaded.task.read(split)
+    summary = evaluate_splits(run_directory, loaded.predictor, {split: examples}, suffix=suffix)
+    inspect_split(run_directory, loaded, split + suffix, examples)
     write_report(directory, loaded.task.target.marked)
     return {**summary, "parameters": loaded.predictor.learner.num_parameters()}
 

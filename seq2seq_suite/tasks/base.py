@@ -57,6 +57,8 @@ class Field:
 class Source(Field, ABC):
     """The source of a task."""
 
+    unit: ClassVar[str] = "position"  # what a position of the encoder is
+
     @abstractmethod
     def shape(self) -> SourceShape:
         """The shape that the front-end needs."""
@@ -79,6 +81,10 @@ class Source(Field, ABC):
 
     def forget(self) -> None:
         """Drop what is kept in memory of the values encoded so far."""
+
+    def names(self, value: Any, count: int) -> list[str]:
+        """A name for each of the encoder's `count` positions; numbers where there are no words."""
+        return [str(number) for number in range(1, count + 1)]
 
     def columns(self, value: Any) -> dict[str, Any]:
         """The columns of a row from which `read` makes this value."""

@@ -32,6 +32,8 @@ class Words(Source):
         split: a line as words.
     """
 
+    unit = "word"
+
     def __init__(self, *, longest: int, kept: int = 0, min_count: int = 1, max_characters: int = 0,
                  dropped: Callable[[int], float] = lambda count: 0.0,
                  split: Callable[[str], Sequence[str]] = str.split):
@@ -70,6 +72,9 @@ class Words(Source):
         dropped = [0.0 if index < len(SPECIALS) else self.dropped(count)
                    for index, count in enumerate(self.words.counts)]
         return WordShape(len(self.words), len(self.characters) if self.max_characters else 0, tuple(dropped))
+
+    def names(self, value: Sequence[str], count: int) -> list[str]:
+        return [SPECIALS[BEGIN], *value[: self.kept], SPECIALS[END]]
 
     def encode(self, value: Sequence[str], place: Place) -> np.ndarray:
         """(S+2, 1+C): see `data.words.encode_words`."""
@@ -167,6 +172,11 @@ class Subwords(Pieces, Source):
         super().__init__(name, kind, size, **others)
         self.shared = shared
 
+    unit = "piece"
+
+    def names(self, value: str, count: int) -> list[str]:
+        return self.pieces.names(self.encode(value, {}))
+
     def encode(self, value: str, place: Place) -> np.ndarray:
         """(S,) ids, END last."""
         return np.array([*self._ids(value, place), END], dtype=np.int64)
@@ -238,6 +248,11 @@ class Parts(Pieces, Source):
         """Read what `save` wrote, of whatever kind."""
         self.pieces = load_subwords("characters" if (folder / f"{self.name}.json").is_file() else "bpe", folder,
                                     self.name)
+
+    unit = "piece"
+
+    def names(self, value: Any, count: int) -> list[str]:
+        return self.pieces.names(self.encode(value, {}))
 
     def encode(self, value: Any, place: Place) -> np.ndarray:
         """(S,) ids of the parts."""

@@ -143,6 +143,12 @@ class Sounds(Source):
                           subsampling=audio.subsampling,
                           masking=(audio.frequency_bars, audio.frequency_width, audio.time_bars, audio.time_share))
 
+    unit = "frame"
+
+    def names(self, value: Sound, count: int) -> list[str]:
+        """Where each vector begins, in seconds."""
+        return [f"{number * self.audio.subsampling / 100:.2f} s" for number in range(count)]
+
     def encode(self, value: Sound, place: Place) -> Stored:
         """(S,F) features."""
         features = self.features_of([value])[0]

@@ -62,11 +62,14 @@ class Predictor:
         """The learner's model."""
         return self.learner.model
 
+    def constraint(self) -> Constraint | None:
+        """The task's automaton; a guided model needs it even if the search may break its rules."""
+        return self.task.constraint() if self.options.constraint or self.model.guide is not None else None
+
     def hypotheses(self, encoded: Sequence[Encoded], *, between: Callable[[], None] = lambda: None
                    ) -> list[list[Hypothesis]]:
         """The hypotheses of each example, in the given order; `between` is called before each batch."""
-        # A guided model needs the automaton even if the search may break its rules.
-        constraint = self.task.constraint() if self.options.constraint or self.model.guide is not None else None
+        constraint = self.constraint()
         found: dict[int, list[Hypothesis]] = {}
         place = {item.index: position for position, item in enumerate(encoded)}
         was_training = self.learner.training

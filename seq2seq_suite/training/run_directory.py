@@ -23,7 +23,7 @@ from seq2seq_suite.types import ConfigError, DataError, RunError
 CONFIG = "config.yaml"
 # Everything a run writes. `--overwrite` deletes no directory that holds anything else.
 OURS = frozenset({CONFIG, "provenance.json", "metrics.jsonl", "log.txt", "summary.json", "checkpoints", "vocabulary",
-                  "predictions", "report.html", "tasks"})
+                  "predictions", "inspection", "report.html", "tasks"})
 _BEFORE_CONFIG = frozenset({"log.txt", "vocabulary", "tasks"})  # what a run that failed early may have written
 _REPLACED = ".replaced.partial"  # where a run waits until the one that is to replace it begins to train
 

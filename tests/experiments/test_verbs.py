@@ -34,7 +34,7 @@ def evaluate(directory, *overrides, split="test", data=None):
 def test_a_run_leaves_everything_it_promises(run):
     assert {path.name for path in run.iterdir()} == {
         "config.yaml", "provenance.json", "metrics.jsonl", "log.txt", "summary.json", "checkpoints", "vocabulary",
-        "predictions", "report.html"}
+        "predictions", "inspection", "report.html"}
     assert {path.name for path in (run / "checkpoints").iterdir()} >= {"best", "last"}
     for name in ("best", "last"):
         with safe_open(run / "checkpoints" / name / "model.safetensors", "pt") as file:

@@ -141,6 +141,13 @@ class Pictures(Source):
         """(H,W,3) pixels and their scale."""
         return fit(picture.pixels(), self.options.height, self.options.width)
 
+    unit = "patch"
+
+    def names(self, value: Picture, count: int) -> list[str]:
+        """Row and column of each patch."""
+        rows, _ = self.options.patches()
+        return [f"{number // (count // rows) + 1}, {number % (count // rows) + 1}" for number in range(count)]
+
     def encode(self, value: Picture, place: Place) -> np.ndarray:
         """(H,W,3) pixels."""
         return self.fitted(value)[0]

@@ -63,6 +63,8 @@ class ParserAutomaton:
     """
 
     num_focus = 5
+    focus_names = ("the next word", "the last word taken", "the beginning of the last node",
+                   "the beginning of the open bracket", "the beginning of the bracket around that")
     num_context = 3
 
     def __init__(self, *, top_down: bool, shift: int, close: int, opens: list[int], num_symbols: int, max_run: int):

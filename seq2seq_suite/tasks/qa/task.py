@@ -112,6 +112,17 @@ class Sentences(Source):
     def forget(self) -> None:
         self._known.clear()
 
+    @property
+    def unit(self) -> str:
+        """What a position of the encoder is."""
+        return "sentence" if self.options.encoding == "sentences" else "word"
+
+    def names(self, value: Passage, count: int) -> list[str]:
+        """Words, or whole sentences as they are read: the question, then from the last to the first."""
+        if self.options.encoding == "sentences":
+            return [" ".join(sentence) for sentence in (value.question, *reversed(value.sentences))][:count]
+        return list(value.words())
+
     def _ids(self, sentence: tuple[str, ...]) -> np.ndarray:
         if sentence not in self._known:
             self._known[sentence] = np.array(self.words.encode(sentence), dtype=np.int64)

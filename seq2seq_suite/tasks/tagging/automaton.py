@@ -26,6 +26,7 @@ class OnePerWord:
     """
 
     num_focus, num_context = 1, 0
+    focus_names = ("the word to be tagged",)
 
     def __init__(self, num_symbols: int):
         self.num_symbols = num_symbols

@@ -1,0 +1,134 @@
+"""Outputs as their decoder saw them: symbols, log-probabilities and attention at each of its positions.
+
+Shape suffixes in this module: T decoder positions, S encoder positions, V symbols.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import groupby
+
+import torch
+from torch import Tensor, nn
+
+from seq2seq_suite.data.batching import collate
+from seq2seq_suite.experiments.attending import Attending
+from seq2seq_suite.experiments.tracing import rewritten, with_target
+from seq2seq_suite.shapes import GROUP
+from seq2seq_suite.strategies.autoregressive import shift_right
+from seq2seq_suite.strategies.ctc_head import BLANK
+from seq2seq_suite.strategies.ctc_prefixes import Prefixes
+from seq2seq_suite.strategies.search import Stepper
+from seq2seq_suite.training.evaluate import Predictor
+from seq2seq_suite.types import END, Batch, Encoded, Hypothesis
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One output as the decoder sees it.
+
+    Args:
+        symbols: at the decoder's T positions.
+        sources: S.
+        weights: part -> (layers,H,T,S) attention; in the decoder of a decoder-only model S + T for the last.
+        pieces: each symbol of the output with (V,) log-probabilities of what may stand in its place; none where the
+            strategy has none of its own.
+    """
+
+    symbols: tuple[int, ...]
+    sources: int
+    weights: Mapping[str, Tensor]
+    pieces: tuple[tuple[int, Tensor], ...] = ()
+
+
+@contextmanager
+def evaluating(module: nn.Module) -> Iterator[None]:
+    """In evaluation mode, without gradients; paths are found by derivatives, which inference mode forbids."""
+    was_training = module.training
+    module.eval()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        module.train(was_training)
+
+
+def read(predictor: Predictor, item: Encoded, best: Hypothesis) -> Reading:
+    """How the decoder sees the best hypothesis of an item; the model is in evaluation mode."""
+    strategy, options, model = predictor.learner.strategy, predictor.options, Attending(predictor.model)
+    batch = collate([item], predictor.task.name).to(predictor.device)
+    written: Sequence[int] = ()
+    pieces: Sequence[tuple[int, Tensor]] = ()
+    with model.watched():
+        if strategy.in_parallel or "objects" in strategy.writes:
+            strategy.generate(model, batch, options=options, limit=predictor.limits(batch),
+                              constraint=predictor.constraint())
+        elif options.ctc_weight == 1.0:  # the decoder says nothing
+            strategy.remember(model, batch)
+        elif "continuations" in strategy.writes and not batch.given.all():
+            written, pieces = _read_text(predictor, model, batch)
+        else:
+            written, pieces = _read_steps(predictor, model, batch, best)
+    row, length = 0, None
+    if strategy.in_parallel and model.passes[-1].mask is not None:
+        row, length, written, pieces = _read_parallel(predictor, model, batch, best)
+    elif "objects" in strategy.writes:  # of each slot the class
+        written = best.symbols[GROUP - 1 :: GROUP] if strategy.in_parallel else best.symbols
+    return Reading(tuple(written), int(model.states.mask.sum()), model.of_sentence(
+        last=strategy.in_parallel, row=row, length=length), tuple(pieces))
+
+
+def _read_text(predictor: Predictor, model: Attending, batch: Batch
+               ) -> tuple[Sequence[int], Sequence[tuple[int, Tensor]]]:
+    """A text that a language model has judged, in one pass."""
+    strategy = predictor.learner.strategy
+    memory = strategy.remember(model, batch)
+    scores = model.logits(strategy._hidden(model, batch, memory, shift_right(batch.target)), memory)[0]
+    symbols = batch.target[0].tolist()
+    return symbols, [(symbol, one) for symbol, one, given
+                     in zip(symbols, scores.float().log_softmax(-1), batch.given[0].tolist(), strict=True) if not given]
+
+
+def _read_steps(predictor: Predictor, model: Attending, batch: Batch, best: Hypothesis
+                ) -> tuple[Sequence[int], Sequence[tuple[int, Tensor]]]:
+    """What the search wrote, step by step as it went, a prompt before it."""
+    strategy, options = predictor.learner.strategy, predictor.options
+    memory = strategy.remember(model, batch)
+    prefixes = Prefixes.empty(strategy.auxiliaries["ctc"].head(memory.states)) if options.ctc_weight else None
+    stepper = Stepper(model, predictor.constraint(), options)
+    rows, previous = stepper.start(batch, memory, predictor.limits(batch), prefixes)
+    symbols, pieces = [*best.symbols, END], []
+    for place, symbol in enumerate(symbols, 1):
+        cut = previous.new_full((1,), place == len(symbols) and not best.complete, dtype=torch.bool)
+        scores, rows = stepper.log_probabilities(rows, previous, cut)
+        pieces.append((symbol, scores[0]))
+        previous = torch.full_like(previous, symbol)
+        rows = stepper.advance(rows, previous) if symbol != END else rows
+    return [*batch.target[0, batch.given[0]].tolist(), *symbols], pieces
+
+
+def _read_parallel(predictor: Predictor, model: Attending, batch: Batch, best: Hypothesis
+                   ) -> tuple[int, int, Sequence[int], Sequence[tuple[int, Tensor]]]:
+    """Of several lengths that were tried the row of the one that won, its positions, symbols and pieces.
+
+    CTC and graphs have the output on its likeliest path.
+    """
+    strategy, last = predictor.learner.strategy, model.passes[-1]
+    lengths = last.mask.sum(1).tolist()
+    row = lengths.index(len(best.symbols)) if len(best.symbols) in lengths else 0
+    length, kind = lengths[row], strategy.options.kind
+    scores, _ = rewritten(predictor.model, model.passes, row, blank=kind == "ctc",
+                          end=kind in ("dag", "cut_at_end"))[-1]
+    own = slice(row, row + 1)
+    path, _ = strategy.alignment(predictor.model, last.memory, with_target(batch, best, length),
+                                 last.hidden[own, :length], last.mask[own, :length])
+    places = list(enumerate(path[0].tolist()))
+    symbols = [symbol if symbol >= 0 else likeliest for (_, symbol), likeliest
+               in zip(places, scores.argmax(1).tolist(), strict=True)]
+    written = [(place, symbol) for place, symbol in places if symbol >= 0]
+    if kind == "ctc":  # of each run of one symbol the surest place
+        runs = [(symbol, list(run)) for symbol, run in groupby(written, key=lambda one: one[1]) if symbol != BLANK]
+        written = [max(run, key=lambda one: float(scores[one[0], one[1]])) for _, run in runs]
+    return row, length, symbols, [(symbol, scores[place]) for place, symbol in written]

@@ -1,0 +1,153 @@
+"""What is recorded of a few examples agrees with the model and with the search."""
+
+import base64
+import json
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+from small_run import small_config, start, write_trees
+
+from seq2seq_suite.config import Config
+from seq2seq_suite.data.batching import collate
+from seq2seq_suite.experiments.attending import Attending, attentions
+from seq2seq_suite.experiments.habits import habits
+from seq2seq_suite.experiments.inspecting import inspect
+from seq2seq_suite.experiments.verbs import LoadedRun
+from seq2seq_suite.tasks import open_task
+from seq2seq_suite.training.build import build_predictor
+from seq2seq_suite.types import Example
+
+BACKBONE = {"width": 16, "feed_forward_width": 16, "num_heads": 2, "encoder_layers": 2, "decoder_layers": 1,
+            "dropout": 0.0}
+PAIRS = [("The dog sees a cat .", "Der Hund sieht eine Katze ."), ("A bird sings .", "Ein Vogel singt ."),
+         ("The cat sees the dog .", "Die Katze sieht den Hund .")]
+
+
+@pytest.fixture
+def loaded(roughen):
+    """A function: an untrained run of translation with its examples."""
+    def make(strategy="autoregressive", *, kernels="fast", backbone=None, beam_size=1, **search):
+        torch.manual_seed(1)
+        config = Config.model_validate({
+            "task": "translation", "device": "cpu", "kernels": kernels, "backbone": {**BACKBONE, **(backbone or {})},
+            "strategy": {"kind": strategy}, "search": {"beam_size": beam_size, **search},
+            "translation": {"source_subwords": "characters", "target_subwords": "characters"},
+            "training": {"precision": "float32"}})
+        task = open_task(config.task, config)
+        examples = [Example(source, target) for source, target in PAIRS]
+        task.fit(examples)
+        predictor = build_predictor(config, task, device=torch.device("cpu"))
+        roughen(predictor.learner)
+        predictor.learner.eval()
+        return LoadedRun(config, replace(predictor, limit=(1.0, 5))), examples
+    return make
+
+
+def weights_of(packed):
+    shape = [packed[name] for name in ("layers", "heads", "rows", "columns")]
+    return torch.frombuffer(bytearray(base64.b64decode(packed["values"])), dtype=torch.uint8).view(shape).float() / 255
+
+
+@pytest.mark.parametrize("kernels", ["fast", "plain"])
+@pytest.mark.parametrize("backbone", [{}, {"encoder": "none"}, {"attention_score": "additive"},
+                                      {"positions": "rotary"}])
+def test_weights_sum_to_one_and_give_the_output_of_their_module(loaded, kernels, backbone):
+    run, examples = loaded(kernels=kernels, backbone=backbone)
+    predictor, items = run.predictor, run.task.encode(examples)
+    batch, model = collate(items, run.task.name), Attending(run.predictor.model)
+    heard = []
+    for _, module in attentions(model.model):
+        plain = module._attend
+        module._attend = lambda *given, plain=plain: heard.append((given[2], plain(*given))) or heard[-1][1]
+    with torch.no_grad(), model.watched():
+        strategy = predictor.learner.strategy
+        strategy._hidden(model, batch, strategy.remember(model, batch), batch.target)
+    seen = [weights for one in model.seen for part in ("encoder", "decoder", "cross") for weights in one[part]]
+    values = [(value, out) for value, out in heard if value.size(-1) == 8]  # not of the identity matrix
+    assert len(seen) == len(values) > 1
+    for weights in seen:
+        assert torch.allclose(weights.sum(-1), torch.ones_like(weights[..., 0]), atol=1e-5)
+    left = list(seen)
+    for value, out in values:
+        place = next(number for number, weights in enumerate(left) if weights.size(3) == value.size(2)
+                     and torch.allclose(weights @ value, out, atol=1e-5))
+        del left[place]
+
+
+@pytest.mark.parametrize("strategy", ["autoregressive", "length_head", "mask_predict", "cut_at_end", "ctc", "dag"])
+def test_watching_changes_no_output_and_leaves_no_trace_in_the_model(loaded, strategy):
+    run, examples = loaded(strategy, beam_size=1 if strategy in ("dag", "cut_at_end") else 2)
+    items = run.task.encode(examples)
+    before = run.predictor.hypotheses(items)
+    found = inspect(run, examples)
+    assert run.predictor.hypotheses(items) == before
+    assert not any("_attend" in vars(module) for _, module in attentions(run.predictor.model))
+    for one, hypotheses in zip(found, before, strict=True):
+        written = [piece[0] for piece in one["pieces"] if piece[0] != "<end>"]
+        assert written == run.task.target.names(hypotheses[0].symbols)
+        for part, packed in one["attention"].items():
+            assert packed["rows"] == len(one["source" if part == "encoder" else "target"])
+            assert packed["columns"] == len(one["target" if part == "decoder" else "source"])
+            assert (weights_of(packed).sum(-1) - 1).abs().max() < 0.1
+
+
+@pytest.mark.parametrize("search", [{}, {"beam_size": 3, "length_penalty": 0.6}])
+@pytest.mark.parametrize("backbone", [{}, {"encoder": "none"}])
+def test_the_probabilities_of_pieces_multiply_to_the_score(loaded, search, backbone):
+    run, examples = loaded(backbone=backbone, **search)
+    best = [found[0] for found in run.predictor.hypotheses(run.task.encode(examples))]
+    for one, hypothesis in zip(inspect(run, examples), best, strict=True):
+        total = sum(math.log(share) for _, share, _ in one["pieces"])
+        length = len(hypothesis.symbols) + 1
+        assert run.predictor.options.normalise(total, length) == pytest.approx(hypothesis.score, rel=1e-2)
+        assert all(share + sum(other for _, other in others) <= 1.001 for _, share, others in one["pieces"])
+
+
+def test_a_length_head_scores_by_the_mean_of_its_pieces(loaded):
+    run, examples = loaded("length_head", beam_size=3)
+    best = [found[0] for found in run.predictor.hypotheses(run.task.encode(examples))]
+    for one, hypothesis in zip(inspect(run, examples), best, strict=True):
+        mean = sum(math.log(share) for _, share, _ in one["pieces"]) / len(hypothesis.symbols)
+        assert mean == pytest.approx(hypothesis.score, rel=1e-2)
+        assert one["trace"]["foretold"] == len(hypothesis.symbols) and one["trace"]["true"] > 0
+
+
+@pytest.mark.parametrize(("offset", "name"), [(-1, "the previous piece"), (0, "the piece itself"),
+                                              (1, "the next piece")])
+def test_a_head_with_a_habit_is_found_and_named(loaded, offset, name):
+    run, examples = loaded()
+    module = dict(enumerate(module for _, module in attentions(run.predictor.model)))[1]  # the encoder's second layer
+    plain = module._attend
+
+    def attend(query, key, value, visible, bias):
+        rows = torch.arange(key.size(2))
+        planted = torch.zeros(key.size(2), key.size(2))
+        planted[rows, (rows + offset).clamp(0, key.size(2) - 1)] = 1.0
+        out = plain(query, key, value, visible, bias)
+        return torch.cat((out[:, :1], (planted @ value[:, 1:])), 1)
+
+    module._attend = attend
+    found = [one for one in habits(run.predictor, examples) if one["part"] == "encoder" and one["layer"] == 2
+             and one["head"] == 2]
+    assert [one["habit"] for one in found] == [name] and found[0]["share"] == pytest.approx(1.0)
+
+
+def test_a_run_keeps_what_was_inspected(tmp_path):
+    write_trees(tmp_path / "data")
+    start(small_config(tmp_path / "data", max_updates=2, validate_every=2), tmp_path / "run")
+    found = json.loads((tmp_path / "run" / "inspection" / "test.json").read_text())
+    rows = (tmp_path / "run" / "predictions" / "test.jsonl").read_text().splitlines()
+    assert len(found["examples"]) == len(rows) == 8 and found["measured"] == 8
+    for one in found["examples"]:
+        row = json.loads(rows[one["row"]])
+        assert one["source"][1:-1] == row["source"].split() and len(one["target"]) == len(one["pieces"])
+
+
+def test_an_attention_that_cannot_be_watched_does_not_stop_a_run(tmp_path, monkeypatch):
+    monkeypatch.setattr("seq2seq_suite.experiments.inspecting.read", lambda *given: 1 / 0)
+    write_trees(tmp_path / "data")
+    start(small_config(tmp_path / "data", max_updates=2, validate_every=2), tmp_path / "run")
+    assert "not written, ZeroDivisionError" in (tmp_path / "run" / "log.txt").read_text()
+    assert not (tmp_path / "run" / "inspection").exists()
