@@ -1,4 +1,4 @@
-"""The command line: run, evaluate, predict, compare, check and score.
+"""The command line: run, evaluate, predict, serve, compare, check and score.
 
 Exit codes: 0 done, 2 the user's input is wrong, 1 something failed while running, 130 interrupted. Heavy
 modules are imported inside the verbs, so that help and error messages appear without delay.
@@ -28,6 +28,7 @@ from seq2seq_suite.cli_inputs import (
     texts_and_overrides,
     yamls_and_overrides,
 )
+from seq2seq_suite.cli_serve import TrustCode, serve
 from seq2seq_suite.report.tables import figure, print_json, print_summary, print_table
 from seq2seq_suite.types import COMMAND_LINE, ConfigError
 
@@ -38,7 +39,6 @@ Overrides = Annotated[list[str] | None, typer.Argument(metavar="KEY=VALUE", show
     "Changes to the configuration, such as search.beam_size=4."))]
 RunPath = Annotated[Path, typer.Argument(metavar="RUN", show_default=False, help="The directory that `run` wrote.")]
 OneTask = Annotated[str | None, typer.Option(metavar="NAME", show_default=False, help="One task of a joint run.")]
-TrustCode = Annotated[bool, typer.Option("--trust-code", help="Run code that is in the run directory.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 
@@ -193,9 +193,7 @@ def predict(
     task: OneTask = None,
     trust_code: TrustCode = False,
 ) -> None:
-    """Predict with a run's best checkpoint.
-
-    Writes one line for each input; on a terminal the output is drawn.
+    """Predict with a run's best checkpoint: a line for each input; on a terminal the output is drawn.
 
     \b
     Examples:
@@ -221,6 +219,9 @@ def predict(
                 print(f"{prediction.score:.6g}\t{text}" if n_best > 1 else text, file=file, flush=file.isatty())
             if draw is not None:
                 loaded.task.paint(examples[0], predictions[0].value, draw)
+
+
+app.command()(serve)
 
 
 @app.command()
@@ -275,8 +276,7 @@ def distill(
     print(f"{output}: {facts['rows']:,} targets ({facts['empty']:,} empty ones kept as they were)\n"
           f"against the references: {agreement}")
     for name, added in facts["more_sources"].items():
-        print(f"{name}: {added['rows']:,} more ({added['known']:,} were known already, {added['empty']:,} had an "
-              "empty output: left out)")
+        print(f"{name}: {added['rows']:,} more (left out: {added['known']:,} known, {added['empty']:,} empty outputs)")
 
 
 @app.command()
@@ -299,8 +299,7 @@ def check(yaml: Yaml, overrides: Overrides = None) -> None:
 def score(
     task: Annotated[str, typer.Argument(metavar="TASK", show_default=False, help="The task, such as parsing.")],
     references: Annotated[Path, typer.Argument(metavar="REFERENCES", show_default=False, help="The references.")],
-    predictions: Annotated[Path, typer.Argument(metavar="PREDICTIONS", show_default=False, help=(
-        "What to score, in the same order."))],
+    predictions: Annotated[Path, typer.Argument(metavar="PREDICTIONS", show_default=False, help="In the same order.")],
     overrides: Overrides = None,
     json: Json = False,
 ) -> None:

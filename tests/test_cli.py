@@ -14,7 +14,7 @@ from seq2seq_suite.report import tables
 from seq2seq_suite.types import DataError
 
 ROOT = Path(__file__).resolve().parents[1]
-VERBS = ("run", "sweep", "evaluate", "predict", "compare", "distill", "check", "score", "lab")
+VERBS = ("run", "sweep", "evaluate", "predict", "serve", "compare", "distill", "check", "score", "lab")
 
 
 @pytest.fixture(autouse=True)

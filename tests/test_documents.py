@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -92,6 +93,7 @@ def test_every_command_of_the_readme_runs(treebank, tmp_path, monkeypatch):
     The suite's own commands run in this process: two dozen imports of torch would take a minute.
     """
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("seq2seq_suite.serve.server.server_of", lambda app: SimpleNamespace(run=lambda sockets: None))
     shutil.copytree(ROOT / "tasks", tmp_path / "tasks")
     shutil.copytree(treebank, tmp_path / "path/to/genia")
     trees = (treebank / "test.jsonl").read_text().splitlines()
@@ -107,7 +109,7 @@ def test_every_command_of_the_readme_runs(treebank, tmp_path, monkeypatch):
             data = [] if "data.path=" in line else [f"{section}data.path={treebank}" for section in sections]
             updates = ["training.max_updates=3"] if "--resume" in line else []
             line += " " + " ".join([*data, *SMALL, *updates])
-        words = shlex.split(line)
+        words = shlex.split(line) + (["--port", "0"] if " serve " in line else [])
         if words[1:3] == ["-m", "seq2seq_suite"]:
             assert cli.main(words[3:]) == 0, line
             continue

@@ -36,6 +36,11 @@ def static(name: str) -> str:
     return (_HERE / "static" / name).read_text(encoding="utf-8")
 
 
+def drawings() -> list[str]:
+    """The scripts that draw outputs."""
+    return sorted(path.name for path in (_HERE / "static").glob("draw_*.js"))
+
+
 def script_json(value: Any) -> str:
     """JSON that can stand in a `<script>` element: nothing in it can end the element or begin a comment.
 

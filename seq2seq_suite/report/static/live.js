@@ -1,0 +1,228 @@
+// The live page: type, speak or drop a picture, and see what each open run makes of it.
+sections.live = (element, state) => {
+  const h = page.h, verbs = {translation: "Translate", parsing: "Parse", multilabel: "Label", qa: "Answer", asr: "Transcribe",
+    speech_translation: "Translate speech", detection: "Detect", tagging: "Tag", summarisation: "Summarise", language_model: "Continue"};
+  const tasks = [...new Set(state.runs.map((run) => run.task))], of = (task) => state.runs.filter((run) => run.task === task);
+  const takes = () => of(task)[0].takes, spoken = () => takes() === "sound", file = () => spoken() || takes() === "picture";
+  let task = tasks[0], given = null, slower = 40, stop = () => {}, turn = 0, recording = null;
+
+  // -- the parts of the page
+  const status = h("span", {class: "small", role: "status"}), place = h("div"), tries = h("div", {class: "row tries"});
+  const speak = h("button", {type: "button", onclick: record}, "● Speak"), drop = h("button", {type: "button", onclick: () => chosen.click()}, "Choose a file");
+  const chosen = h("input", {type: "file", hidden: true, "aria-label": "file", onchange() { if (this.files[0]) take(this.files[0], this.files[0].name); this.value = ""; }});
+  const go = h("button", {type: "button", class: "primary", onclick: run}, "Run ⏎"), results = h("div", {id: "results"}), others = h("div", {id: "others"});
+  const controls = h("div", {class: "row"}, go,
+    tasks.length > 1 ? page.choice("task", tasks.map((one) => [one, verbs[one] ?? one]), task, (one) => { task = one; begin(); }) : null, speak, drop, chosen,
+    h("span", {class: "grow"}), page.select("speed", [["1", "as it was"], ["10", "1/10"], ["40", "1/40"], ["100", "1/100"], ["0", "end only"]], "40", (one) => {
+      slower = Number(one);
+      replay();
+    }));
+  const box = h("div", {class: "surface", ondragover(event) { event.preventDefault(); }, ondrop(event) {
+    event.preventDefault();
+    if (file() && event.dataTransfer.files[0]) take(event.dataTransfer.files[0], event.dataTransfer.files[0].name);
+  }}, place, controls);
+  const count = state.runs.length;
+  element.append(h("div", {class: "row title"}, h("h1", {}, "Try it"),
+    h("span", {class: "note"}, count === 1 ? "One run is open on this machine. Nothing leaves it." : `${count} runs are open on this machine. Nothing leaves it.`),
+    h("span", {class: "grow"}), status), box, tries, results, others);
+  let columns = [], replay = () => {};
+  begin();
+
+  function begin() {
+    given = null; turn += 1; stop();
+    speak.hidden = !spoken(); drop.hidden = !file();
+    const write = (label, name, rows) => h("label", {class: "typed"}, h("span", {class: "small"}, label),
+      h("textarea", {name, rows, maxlength: state.limits.text, onkeydown(event) {
+        if (event.key === "Enter" && !event.shiftKey && !event.isComposing) { event.preventDefault(); run(); }
+      }}));
+    if (takes() === "question") place.replaceChildren(write("question", "question", 1), write("context", "context", 2));
+    else if (!file()) place.replaceChildren(write(task === "language_model" ? "beginning" : "sentence", "text", 1));
+    else place.replaceChildren(h("p", {class: "note"}, spoken() ? "Speak, or drop a file of sound here." : "Drop a picture here."));
+    const first = of(task).find((one) => one.examples.length);
+    tries.replaceChildren(...(first ? [h("span", {class: "small"}, "try"), ...first.examples.map((text, number) =>
+      h("button", {type: "button", onclick: () => tryOut(first, text, number)}, text))] : []));
+    others.replaceChildren();
+    results.replaceChildren(page.missing(file() ? "Nothing to look at yet." : "Nothing typed yet.", file() ?
+      (spoken() ? "Speak, choose a file, or take an example." : "Choose a picture, drop one, or take an example.") : "Type a sentence and press Enter, or choose one above."));
+    say();
+  }
+
+  async function tryOut(one, text, number) {
+    if (!file()) {
+      const parts = takes() === "question" ? text.split("|||").map((part) => part.trim()) : [text];
+      [...place.querySelectorAll("textarea")].forEach((field, i) => { field.value = parts[i] ?? ""; });
+      return run();
+    }
+    const reply = await fetch("api/examples?" + new URLSearchParams({run: one.name, number})).catch(() => null);
+    if (reply?.ok) take(await reply.blob(), text);
+    else fail({what: "The example cannot be read.", expected: "", remedy: "Is the server still there?"});
+  }
+
+  /** A recording or a picture becomes the input. */
+  function take(blob, name) {
+    if (blob.size > state.limits.megabytes * 2 ** 20) return fail({what: `The file has ${page.number(blob.size / 2 ** 20, 1)} MB.`,
+      expected: `at most ${state.limits.megabytes} MB`, remedy: "choose a smaller one, or start the server with a larger --max-megabytes"});
+    if (given?.url) URL.revokeObjectURL(given.url);
+    given = {blob, url: URL.createObjectURL(blob)};
+    place.replaceChildren(h("p", {class: "note"}, name), spoken() ? h("audio", {controls: true, src: given.url})
+      : h("img", {src: given.url, alt: name, class: "preview"}));
+    run();
+  }
+
+  async function record() {
+    if (recording) {
+      const done = await recording;
+      recording = null;
+      speak.textContent = "● Speak";
+      if (done) take(await done(), "your recording");
+      return;
+    }
+    speak.textContent = "■ Stop";
+    recording = liveInput.record().catch(() => {
+      fail({what: "The microphone cannot be used.", expected: "a microphone, and your permission", remedy: "allow it in the browser, or choose a file"});
+      return null;
+    });
+    if (!await recording) { recording = null; speak.textContent = "● Speak"; }
+  }
+
+  function input() {
+    if (file()) return given?.blob;
+    const found = Object.fromEntries([...place.querySelectorAll("textarea")].map((field) => [field.name, field.value]));
+    return Object.values(found).every((text) => text.trim()) ? found : null;
+  }
+
+  function say(waiting) {
+    status.replaceChildren(h("span", {class: "light" + (waiting ? " busy" : "")}, "●"), waiting === undefined ? " ready" : ` working, ${waiting} waiting`);
+  }
+
+  function fail(error) {
+    turn += 1;
+    others.replaceChildren();
+    results.replaceChildren(wrong(error));
+    say();
+  }
+
+  function wrong(error) {
+    return h("div", {class: "state error", role: "alert"}, h("b", {}, error.what), " ", error.expected ? h("div", {}, "expected: ", error.expected) : null,
+      error.remedy ? h("div", {}, "remedy: ", error.remedy) : null);
+  }
+
+  async function run() {
+    const asked = input(), mine = ++turn, kind = takes(), own = of(task);
+    stop();
+    if (!asked) return begin();
+    others.replaceChildren();
+    results.replaceChildren(h("div", {class: "state working"}, h("b", {}, "Working…"), " ", h("span", {}), h("div", {class: "bar-of"}, h("i", {}))));
+    const watch = setInterval(async () => {
+      const now = await fetch("api/runs").then((reply) => reply.json()).catch(() => null);
+      if (mine !== turn || !now) return;
+      const before = Math.max(0, now.waiting - 1);
+      results.querySelector(".working span")?.replaceChildren(before ? `${before} before you.` : "");
+      say(now.waiting);
+    }, 400);
+    const found = [];
+    try {
+      for (const [number, one] of own.entries()) {  // one after the other: each has the machine to itself
+        const answer = await liveInput.ask(one.name, asked, {trace: true}).catch((error) => ({error}));
+        if (mine !== turn) return;
+        found.push({run: one, answer});
+        const bar = results.querySelector(".bar-of i");
+        if (bar) bar.style.width = `${100 * (number + 1) / own.length}%`;
+      }
+      show(found, asked);
+      const rest = state.runs.filter((one) => one.task !== task && one.takes === kind);
+      if (rest.length) await showOthers(rest, asked, mine);
+    } finally {
+      clearInterval(watch);
+      if (mine === turn) say();
+    }
+  }
+
+  /** The runs of the task, side by side. */
+  function show(found, asked) {
+    const traced = found.filter((one) => one.answer.trace);
+    columns = traced.map((one, number) => ({...one, trace: one.answer.trace, colour: liveReplay.colours[number % liveReplay.colours.length],
+      name: title(one.run, found)}));
+    const unknown = [...new Set(found.flatMap((one) => one.answer.unknown ?? []))];
+    const clock = h("div", {class: "chart"}), parts = h("div", {class: "grid"}), both = h("div", {}, clock, parts);
+    for (const one of found) {
+      const column = columns.find((other) => other.run === one.run);
+      parts.append(h("div", {class: found.length > 2 ? "third" : found.length === 2 ? "half" : "", style: `border-top: 3px solid var(${column?.colour ?? "--rule-2"}); padding-top: 12px`},
+        h("div", {class: "row"}, h("b", {}, title(one.run, found)), h("span", {class: "small"}, column ? liveReplay.passes(column.trace) : ""),
+          h("span", {class: "grow"}), column ? h("span", {class: "value"}, page.number(column.trace.milliseconds, 1), h("small", {}, " ms")) : null),
+        one.answer.error ? wrong(one.answer.error) : [column ? liveReplay.cells(column.trace, one.answer.outputs[0]?.text ?? "") : null,
+          output(one.run, one.answer), nBest(one.run, asked)]));
+    }
+    const several = columns.length > 1;
+    results.replaceChildren(unknown.length ? h("p", {class: "note", id: "unknown"}, h("b", {}, unknown.length === 1 ? "Unknown word: " : "Unknown words: "),
+      unknown.join(", "), ". The training data did not have ", unknown.length === 1 ? "it." : "them.") : "",
+      h("div", {class: "row heading"}, h("h2", {}, several ? "Side by side, on one clock" : "Step by step"), h("span", {class: "grow"}),
+        columns.length ? h("button", {type: "button", onclick: () => replay()}, "↻ Replay") : null),
+      columns.length ? h("p", {class: "note"}, several ? "The same input through each decoder. A piece appears when it was written." : "A piece appears when it was written.") : "", both);
+    const most = Math.max(0, ...columns.map((one) => one.trace.milliseconds));
+    if (columns.length) liveReplay.clock(clock, columns);
+    replay = () => { stop(); stop = liveReplay.play(both, most, slower); };
+    replay();
+  }
+
+  function title(run, found) {
+    const name = liveReplay.names[run.strategy] ?? run.strategy;
+    return found.filter((one) => one.run.strategy === run.strategy).length > 1 ? `${name}: ${run.name}` : name;
+  }
+
+  /** The best output, drawn as the task draws it. */
+  function output(one, answer) {
+    const best = answer.outputs[0], target = h("div", {class: "output"});
+    if (!best) return page.missing("No output.", "The run found none.");
+    if (drawings[one.drawing] && !file()) drawings[one.drawing](target, {source: answer.source.text, shown_source: answer.source, reference: null, prediction: best.shown}, {});
+    else if (best.shown.boxes) boxes(target, best.shown.boxes);
+    else target.append(best.drawn.includes("\n") ? h("div", {class: "scroll"}, h("pre", {}, best.drawn)) : h("p", {}, best.drawn));
+    return target;
+  }
+
+  function boxes(target, found) {
+    const image = h("img", {src: given.url, alt: "the picture", class: "whole"}), over = page.s("svg", {class: "over"}), least = 0.5;
+    const draw = () => {
+      over.setAttribute("viewBox", `0 0 ${image.naturalWidth} ${image.naturalHeight}`);
+      const unit = image.naturalWidth / Math.max(1, image.clientWidth);
+      over.replaceChildren(...found.filter((one) => one.score >= least).flatMap(({box: [x, y, right, bottom], label, score}) => [
+        page.s("rect", {x, y, width: right - x, height: bottom - y, fill: "none", stroke: "var(--predicted)", "stroke-width": 2 * unit}),
+        page.s("text", {x, y: Math.max(12 * unit, y - 3 * unit), style: `font-size:${12 * unit}px; fill:var(--predicted); paint-order:stroke; stroke:var(--paper); stroke-width:${3 * unit}px`},
+          `${label} ${page.number(100 * score, 0)} %`)]));
+    };
+    image.addEventListener("load", draw);
+    page.fitted(image, draw);
+    target.append(h("div", {class: "framed"}, image, over), h("p", {class: "small"},
+      `${found.filter((one) => one.score >= least).length} of ${found.length} boxes have a confidence of 50 % or more.`));
+  }
+
+  function nBest(one, asked) {
+    if (one.n_best < 2) return null;
+    const details = h("details", {ontoggle: async () => {
+      if (!details.open || details.children.length > 1) return;
+      const answer = await liveInput.ask(one.name, asked, {n_best: 5}).catch((error) => ({error}));
+      details.append(answer.error ? wrong(answer.error) : h("div", {class: "scroll"}, h("table", {}, h("tbody", {}, answer.outputs.map((found) =>
+        h("tr", {}, h("td", {}, found.text || "(nothing)"), h("td", {}, page.number(found.score, 2))))))));
+    }}, h("summary", {}, "Five best"));
+    return details;
+  }
+
+  /** What runs of other tasks make of the same input. */
+  async function showOthers(rest, asked, mine) {
+    const panel = h("div", {class: "surface"}), answers = new Map();
+    for (const one of rest) {
+      const answer = await liveInput.ask(one.name, asked, {}).catch((error) => ({error}));
+      if (mine !== turn) return;
+      answers.set(one.name, answer);
+    }
+    const pick = (name) => {
+      const one = rest.find((other) => other.name === name), answer = answers.get(name);
+      panel.replaceChildren(h("p", {class: "note"}, answer.error ? one.name : `${one.name}, ${page.number(answer.milliseconds, 1)} ms`),
+        answer.error ? wrong(answer.error) : output(one, answer));
+    };
+    const twice = (one) => rest.filter((other) => other.task === one.task).length > 1;
+    others.replaceChildren(h("div", {class: "row heading"}, h("h2", {}, "What other runs see in it"), h("span", {class: "grow"}),
+      page.choice("run", rest.map((one) => [one.name, twice(one) ? one.name : verbs[one.task] ?? one.task]), rest[0].name, pick)), panel);
+    pick(rest[0].name);
+  }
+};

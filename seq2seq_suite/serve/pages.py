@@ -1,0 +1,31 @@
+"""The pages of the server, each one file without outside resources."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from seq2seq_suite.report.page import drawings, render
+
+
+def live_page(state: dict[str, Any]) -> str:
+    """The page to type, speak or drop a picture into.
+
+    Args:
+        state: as GET /api/runs gives it.
+    """
+    return render("live.html", title="Try it", scripts=[*drawings(), "live_input.js", "live_replay.js", "live.js"],
+                  data={"live": state})
+
+
+def docs_page(schema: dict[str, Any], runs: Sequence[dict[str, Any]]) -> str:
+    """The JSON interface for a reader.
+
+    Args:
+        schema: OpenAPI.
+        runs: what is open, for the examples.
+    """
+    places = [{"path": path, "method": method.upper(), **one} for path, methods in schema["paths"].items()
+              for method, one in methods.items()]
+    return render("docs.html", title="JSON interface", places=places, schemas=schema["components"]["schemas"],
+                  run=runs[0]["name"] if runs else "RUN")

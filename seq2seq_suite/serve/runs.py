@@ -1,0 +1,242 @@
+"""Finished runs that answer requests."""
+
+from __future__ import annotations
+
+import io
+import shutil
+import tempfile
+import time
+import wave
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from seq2seq_suite import library
+from seq2seq_suite.data.audio import Recording
+from seq2seq_suite.data.formats import BadRows
+from seq2seq_suite.data.pictures import ImageFile
+from seq2seq_suite.data.sources import EMBEDDED
+from seq2seq_suite.experiments.parts import parts_of
+from seq2seq_suite.experiments.tracing import trace
+from seq2seq_suite.files import read_rows
+from seq2seq_suite.serve.limits import MOST_OUTPUTS, MOST_PIXELS, PICTURES, Refused
+from seq2seq_suite.shapes import PictureShape, SoundShape
+from seq2seq_suite.tasks.base import Task
+from seq2seq_suite.tasks.fields import Pieces, Words
+from seq2seq_suite.tasks.qa.passages import SEPARATOR
+from seq2seq_suite.tasks.qa.task import QuestionAnsweringTask, Sentences
+from seq2seq_suite.tasks.reading import open_split
+from seq2seq_suite.types import UNKNOWN, ConfigError, Example, UserError
+
+_EXAMPLES, _LONGEST_EXAMPLE = 3, 300  # inputs to try, and most characters of one
+
+
+class OpenRun:
+    """A run with its weights read, and what a page needs to know of it.
+
+    Args:
+        run: a finished run, not a joint one.
+        name: unlike those of the other open runs.
+        folder: our own, for features of recordings; emptied after each of them.
+    """
+
+    def __init__(self, run: library.Run, name: str, folder: Path):
+        self.run, self.name, self.folder, self.task = run, name, folder, run.task
+        shape = self.task.shape().source
+        self.takes = ("sound" if isinstance(shape, SoundShape) else "picture" if isinstance(shape, PictureShape)
+                      else "question" if isinstance(self.task, QuestionAnsweringTask) else "text")
+        self.examples: list[str] = []  # texts; of a question both parts, of other inputs what they are called
+        self.files: list[bytes] = []  # the same as files of sound or pictures
+        with suppress(UserError, OSError):  # without its data a run has none
+            self._find_examples()
+        with suppress(UserError, Refused):  # the first prediction takes longer than all others
+            if self.examples:
+                self.answer(self._file(self.files[0]) if self.files else self.run.example(self.examples[0]),
+                            n_best=1, traced=True)
+
+    def facts(self) -> dict[str, Any]:
+        """For the list of runs."""
+        config = self.run.config
+        with_several = True
+        try:
+            library.check_n_best(config, 2)
+        except ConfigError:
+            with_several = False
+        return {"name": self.name, "task": self.task.name, "takes": self.takes, "strategy": config.strategy.kind,
+                "drawing": self.task.drawing, "n_best": MOST_OUTPUTS if with_several else 1,
+                "examples": self.examples}
+
+    def example(self, *, text: str | None, question: str | None, context: str | None) -> Example:
+        """What a request in JSON asks about.
+
+        Raises:
+            Refused: the run takes something else.
+            DataError: the task does not take it.
+        """
+        if self.takes in ("sound", "picture"):  # a text would be the name of a file, which no request may open
+            raise Refused(415, f"{self.name} takes a {self.takes}, not text", expected=f"the bytes of a {self.takes}",
+                          remedy="POST /api/predict/file")
+        if question is not None or context is not None:
+            if self.takes != "question" or text is not None:
+                either = "question and context, or text" if self.takes == "question" else "text"
+                raise Refused(422, "question and context" + (" beside text" if text is not None else ""),
+                              expected=f"for {self.name}: {either}", remedy="leave the others out")
+            text = f"{question or ''} {SEPARATOR} {context or ''}"
+        if text is None:
+            raise Refused(422, "there is no text", expected="text, or question and context for questions",
+                          remedy="see /docs")
+        return self.run.example(text, file="request")
+
+    def from_bytes(self, content: bytes) -> Example:
+        """What a file of sound or a picture asks about; it is never written under a name that a request gives.
+
+        Raises:
+            Refused: the run takes no files, or the file is too large once it is unpacked.
+            DataError: it cannot be read.
+        """
+        if self.takes not in ("sound", "picture"):
+            raise Refused(415, f"{self.name} takes text, not a file", expected="text in JSON",
+                          remedy="POST /api/predict")
+        if not content:  # without bytes the name would be opened
+            raise Refused(422, "the file is empty", expected=f"the bytes of a {self.takes}", remedy="choose another")
+        return self._file(content)
+
+    def _file(self, content: bytes) -> Example:
+        look = self._recording if self.takes == "sound" else self._picture
+        return Example(self.task.source.check(look(content), {}), None, "request")
+
+    def _recording(self, content: bytes) -> Recording:
+        import soundfile
+
+        found = Recording("the recording", content)
+        with suppress(soundfile.LibsndfileError, RuntimeError, TypeError):  # its own message comes later
+            header = soundfile.info(io.BytesIO(content))
+            seconds, most = header.frames / header.samplerate, self.task.data.max_length / 100
+            if seconds > most + 0.1:
+                raise Refused(413, f"the recording is too long: {seconds:.1f} seconds",
+                              expected=f"at most {most:.1f} for {self.name}",
+                              remedy="cut it, or start the server with data.max_length=N, hundredths of a second")
+        return found
+
+    def _picture(self, content: bytes) -> ImageFile:
+        from PIL import Image
+
+        try:
+            with Image.open(io.BytesIO(content), formats=PICTURES) as image:
+                width, height = image.size
+        except Exception:  # each of Pillow's readers raises its own errors
+            raise Refused(422, "the picture cannot be read", expected=f"one of {', '.join(PICTURES)}",
+                          remedy="convert it") from None
+        if width * height > MOST_PIXELS:
+            raise Refused(413, f"the picture is too large: {width} x {height} pixels",
+                          expected=f"at most {MOST_PIXELS:,} pixels", remedy="make it smaller")
+        return ImageFile("the picture", content)
+
+    def answer(self, example: Example, *, n_best: int, traced: bool) -> dict[str, Any]:
+        """Outputs as `predict` gives them, and what a page shows beside them."""
+        try:
+            began = time.perf_counter()
+            found = next(self.run.predictions([example], n_best=n_best))
+            ended = time.perf_counter()
+            answer = {
+                "run": self.name, "task": self.task.name,
+                "outputs": [{"text": one.text, "score": one.score, "drawn": self.task.draw(one.value),
+                             "shown": self.task.shown(example, one.value)} for one in found],
+                "source": self.task.shown_source(example) if self.takes in ("text", "question") else {},
+                "unknown": unknown_words(self.task, example), "milliseconds": round(1000 * (ended - began), 3)}
+            return {**answer, "trace": trace(self.run.opened, example)} if traced else answer
+        finally:
+            self._forget()
+
+    def _forget(self) -> None:
+        """Keep no input: features of recordings are kept in files, and what was read in memory."""
+        self.task.source.forget()
+        for entry in self.folder.iterdir():
+            shutil.rmtree(entry, ignore_errors=True)
+
+    def _find_examples(self) -> None:
+        if self.takes in ("text", "question"):
+            rows = islice((row for file in sorted((self.run.path / "predictions").glob("*.jsonl"), key=_test_first)
+                           for _, row in read_rows(file)), 200)
+            texts = (str(row["source"]) for row in rows if row and row.get("source"))
+            if not self.task.shape().source.symbols:  # a language model continues what it is given
+                texts = (" ".join(text.split()[:4]) for text in texts)
+            self.examples = list(islice(dict.fromkeys(text for text in texts if len(text) <= _LONGEST_EXAMPLE),
+                                        _EXAMPLES))
+            return
+        data = self.task.data
+        if data.path == EMBEDDED or Path(data.path).expanduser().exists():  # not asking the Hub
+            made = (self.task.example(row) for row in open_split(data, "test", BadRows(0), view=self.task.view))
+            for example in islice((one for one in made if one is not None), _EXAMPLES):
+                self.files.append((wav if self.takes == "sound" else png)(example.source))
+                self.examples.append(self.task.source.to_text(example.source)[:_LONGEST_EXAMPLE])
+
+
+def open_runs(directories: Sequence[Path], settings: Sequence[str], *, trust_code: bool, folder: Path
+              ) -> dict[str, OpenRun]:
+    """Runs by their names; a joint run as one for each of its tasks.
+
+    Args:
+        directories: of runs.
+        settings: changes to their configurations.
+        trust_code: run code that is in the directories.
+        folder: our own, for what is kept while a request is answered.
+
+    Raises:
+        DataError: a directory is no run.
+        ConfigError: a setting is wrong.
+    """
+    found: dict[str, OpenRun] = {}
+    for path in dict.fromkeys(one for directory in directories for one in parts_of(directory) or [directory]):
+        name = path.name if path.parent.name != "tasks" else f"{path.parent.parent.name}/{path.name}"
+        if name in found:
+            name = f"{path.resolve().parent.name}/{path.name}"
+        if name in found:
+            name = f"{name} ({sum(other.startswith(name) for other in found) + 1})"
+        own = Path(tempfile.mkdtemp(dir=folder))
+        run = library.load(path, settings=settings, trust_code=trust_code)
+        if "audio" in run.config.own_sections:  # what is said to it is not kept in the folder for caches
+            run = library.load(path, settings=[*settings, f"audio.cache={own}"], trust_code=trust_code)
+        found[name] = OpenRun(run, name, own)
+    return found
+
+
+def unknown_words(task: Task, example: Example) -> list[str]:
+    """The words that the training data did not have; of a source in pieces, those with an unknown character."""
+    source, value = task.source, example.source
+    if isinstance(source, (Words, Sentences)):
+        words: Iterable[str] = value if isinstance(source, Words) else value.words()
+        return [word for word in dict.fromkeys(words) if word not in source.words]
+    pieces = source if isinstance(source, Pieces) else task.target if isinstance(task.target, Pieces) else None
+    if pieces is None or not isinstance(value, str):
+        return []
+    return [word for word in dict.fromkeys(value.split()) if UNKNOWN in pieces.pieces.encode(pieces.written(word))]
+
+
+def wav(sound: Any) -> bytes:
+    """A sound as a WAV file of 16 bits."""
+    samples, rate = sound.samples()
+    written = io.BytesIO()
+    with wave.open(written, "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(rate)
+        file.writeframes((np.clip(samples, -1, 1) * 32767).astype("<i2").tobytes())
+    return written.getvalue()
+
+
+def png(picture: Any) -> bytes:
+    """A picture as a PNG file."""
+    from PIL import Image
+
+    written = io.BytesIO()
+    Image.fromarray(picture.pixels()).save(written, "PNG")
+    return written.getvalue()
+
+
+def _test_first(path: Path) -> tuple[bool, str]:
+    return not path.name.startswith("test"), path.name

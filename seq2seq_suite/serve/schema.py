@@ -1,0 +1,158 @@
+"""The JSON interface: what is asked, what is answered, and the document that says so."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic.json_schema import models_json_schema
+
+from seq2seq_suite import __version__
+from seq2seq_suite.files import parse_json
+from seq2seq_suite.serve.limits import MOST_OUTPUTS, Limits, Refused
+from seq2seq_suite.types import DataError, brief
+
+
+class Asked(BaseModel):
+    """How to answer."""
+
+    model_config = ConfigDict(extra="forbid")
+    run: str | None = Field(None, description="A run's name; not needed where one run is open.")
+    task: str | None = Field(None, description="A task, in place of the run's name, where one run has it.")
+    n_best: int = Field(1, ge=1, le=MOST_OUTPUTS, description="How many outputs, best first.")
+    trace: bool = Field(False, description="Also tell how the output came about, step by step.")
+
+
+class Question(Asked):
+    """What to answer."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    text: str | None = Field(None, description="A sentence, or a question and its context as `predict` takes them.")
+    question: str | None = Field(None, description="A question.")
+    context: str | None = Field(None, description="The text that the question is about.")
+
+
+class Output(BaseModel):
+    """One output."""
+
+    text: str = Field(description="On one line, as `predict` prints it.")
+    score: float | None = Field(description="What it was ranked by, higher is better.")
+    drawn: str = Field(description="For a person at a terminal; may span lines.")
+    shown: dict[str, Any] = Field(description="The same for the drawing that the run names.")
+
+
+class Answer(BaseModel):
+    """What a run makes of an input."""
+
+    run: str
+    task: str
+    outputs: list[Output]
+    source: dict[str, Any] = Field(description="The input for the drawing; empty for files.")
+    unknown: list[str] = Field(description="Words of the input that the training data did not have.")
+    milliseconds: float = Field(description="Of the prediction, without waiting.")
+    trace: dict[str, Any] | None = Field(None, description=(
+        "`kind` and `milliseconds`; by kind `passes`, each with the milliseconds at its end, its symbols and which of "
+        "them it wrote; `frames` of CTC, [symbol, p]; `graph` with vertices and path; `foretold`, the length."))
+
+
+class RunFacts(BaseModel):
+    """An open run."""
+
+    name: str
+    task: str
+    takes: Literal["text", "question", "sound", "picture"]
+    strategy: str
+    drawing: str
+    n_best: int = Field(description="Most outputs of an input.")
+    examples: list[str] = Field(description="Inputs to try; for files GET /api/examples has them.")
+
+
+class Runs(BaseModel):
+    """What is open."""
+
+    runs: list[RunFacts]
+    waiting: int = Field(description="Requests that wait or are computed.")
+    limits: dict[str, float]
+
+
+class Message(BaseModel):
+    """What is wrong."""
+
+    what: str
+    expected: str
+    remedy: str
+
+
+class Failure(BaseModel):
+    """An answer that is none."""
+
+    error: Message
+
+
+def read_question(body: bytes) -> Question:
+    """A request in JSON; raises Refused."""
+    try:
+        return Question.model_validate(parse_json(body.decode("utf-8"), file=""))
+    except UnicodeDecodeError as error:
+        raise Refused(400, f"byte {error.start:,} is not UTF-8", expected="JSON in UTF-8") from None
+    except DataError as error:
+        raise Refused(400, error.got, expected="JSON", remedy="see /docs") from None
+    except ValidationError as error:
+        raise _refused(error) from None
+
+
+def read_options(given: dict[str, str]) -> Asked:
+    """The same of the options in an address; raises Refused."""
+    try:
+        return Asked.model_validate(given)
+    except ValidationError as error:
+        raise _refused(error) from None
+
+
+def _refused(error: ValidationError) -> Refused:
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    place = ".".join(brief(str(part)) for part in first["loc"])
+    return Refused(422, f"{place}: {first['msg']}" if place else first["msg"],
+                   expected=f"an object with {', '.join(Question.model_fields)}", remedy="see /docs")
+
+
+def document(limits: Limits) -> dict[str, Any]:
+    """The interface as OpenAPI 3.1."""
+    models = (Question, Answer, Runs, Failure)
+    refs, made = models_json_schema([(model, "validation") for model in models],
+                                    ref_template="#/components/schemas/{model}")
+    schema = {model: refs[model, "validation"] for model in models}
+
+    def content(model: type[BaseModel], text: str) -> dict[str, Any]:
+        return {"description": text, "content": {"application/json": {"schema": schema[model]}}}
+
+    failures = {str(status): content(Failure, text) for status, text in (
+        (400, "No JSON."), (403, "Not asked from this machine's own pages."), (404, "No such run."),
+        (413, f"More than {limits.body:,} bytes of JSON or {limits.file:,} of a file, or a recording or a picture too "
+              "large."),
+        (415, "The run takes something else."), (422, "The input is none for the run."),
+        (429, f"More than {limits.rate:g} requests a second."),
+        (503, f"More than {limits.queue} requests wait, or no answer within {limits.seconds:g} seconds."))}
+    answered = {"200": content(Answer, "The outputs, best first."), **failures}
+    options = [{"name": name, "in": "query", "required": False, "description": one.description or "",
+                "schema": {key: value for key, value in Asked.model_json_schema()["properties"][name].items()
+                           if key not in ("title", "description")}} for name, one in Asked.model_fields.items()]
+    return {
+        "openapi": "3.1.0", "info": {"title": "seq2seq_suite", "version": __version__},
+        "paths": {
+            "/api/predict": {"post": {
+                "summary": "Predict from text", "responses": answered,
+                "requestBody": {"required": True, "content": {"application/json": {"schema": schema[Question]}}}}},
+            "/api/predict/file": {"post": {
+                "summary": "Predict from a file of sound or a picture: its bytes are the body",
+                "parameters": options, "responses": answered,
+                "requestBody": {"required": True, "content": {"application/octet-stream": {}}}}},
+            "/api/runs": {"get": {"summary": "What is open", "responses": {"200": content(Runs, "The runs.")}}},
+            "/api/examples": {"get": {
+                "summary": "A file of sound or a picture to try",
+                "parameters": [{"name": "run", "in": "query", "required": True, "schema": {"type": "string"}},
+                               {"name": "number", "in": "query", "required": True,
+                                "schema": {"type": "integer", "minimum": 0}}],
+                "responses": {"200": {"description": "Its bytes.", "content": {"application/octet-stream": {}}},
+                              "404": failures["404"]}}}},
+        "components": {"schemas": made["$defs"]}}

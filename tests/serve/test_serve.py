@@ -1,0 +1,203 @@
+"""The server answers as `predict` does, and refuses what is broken in plain JSON, with a real client."""
+
+import json
+import socket
+import threading
+
+import pytest
+from serving import served, train
+from small_run import small_config, start, write_trees
+
+import seq2seq_suite as s2s
+from seq2seq_suite import cli
+
+SENTENCE = "The dog sees a cat ."
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """Directories: a parser, two translators left to right and in parallel, one that answers questions."""
+    folder = tmp_path_factory.mktemp("served")
+    start(small_config(write_trees(folder / "data"), max_updates=2, validate_every=2, log_every=2), folder / "parsing")
+    for kind in ("autoregressive", "mask_predict"):
+        train(folder / f"translation-{kind}", task="translation", strategy={"kind": kind})
+    train(folder / "qa", task="qa")
+    return [folder / name for name in ("parsing", "translation-autoregressive", "translation-mask_predict", "qa")]
+
+
+@pytest.fixture(scope="module")
+def client(runs, tmp_path_factory):
+    """A client of a server of these runs."""
+    with served(runs, tmp_path_factory.mktemp("own")) as found:
+        yield found
+
+
+def failed(reply, status):
+    """The three parts of an answer that is none."""
+    assert reply.status_code == status, reply.text
+    error = reply.json()["error"]
+    assert set(error) == {"what", "expected", "remedy"} and error["what"] and "Traceback" not in reply.text
+    return error
+
+
+def test_answers_equal_those_of_predict(client, runs):
+    for path in runs[:3]:
+        run = s2s.load(path)
+        for n_best in (1, 3) if path.name != "parsing" else (1,):
+            reply = client.post("/api/predict", json={"run": path.name, "text": SENTENCE, "n_best": n_best})
+            assert reply.status_code == 200, reply.text
+            expected = run.predict([SENTENCE], n_best=n_best)[0]
+            assert [(one["text"], one["score"]) for one in reply.json()["outputs"]] == [
+                (one.text, pytest.approx(one.score, rel=1e-5)) for one in expected]
+
+
+def test_a_question_has_two_parts_or_is_written_as_for_predict(client, runs):
+    both = [client.post("/api/predict", json=body).json()["outputs"] for body in (
+        {"task": "qa", "question": "Where is Mary?", "context": "Mary went home."},
+        {"task": "qa", "text": "Where is Mary? ||| Mary went home."})]
+    assert both[0] == both[1]
+    assert both[0][0]["text"] == s2s.load(runs[3]).predict(["Where is Mary? ||| Mary went home."])[0].text
+
+
+def test_unknown_words_are_said(client):
+    reply = client.post("/api/predict", json={"run": "parsing", "text": "the zyxw sees the zyxw"})
+    assert "zyxw" in reply.json()["unknown"]
+    assert len(reply.json()["unknown"]) == len(set(reply.json()["unknown"]))
+
+
+def test_a_trace_tells_how_each_decoder_wrote_the_output(client):
+    for kind in ("autoregressive", "mask_predict"):
+        found = client.post("/api/predict", json={"run": f"translation-{kind}", "text": SENTENCE, "trace": True}).json()
+        told = found["trace"]
+        times = [one["milliseconds"] for one in told["passes"]]
+        assert told["kind"] == kind and times == sorted(times) and times[-1] <= told["milliseconds"]
+
+
+def test_the_list_names_runs_with_inputs_to_try(client):
+    found = client.get("/api/runs").json()
+    assert [(one["name"], one["takes"]) for one in found["runs"]] == [
+        ("parsing", "text"), ("translation-autoregressive", "text"), ("translation-mask_predict", "text"),
+        ("qa", "question")]
+    assert found["runs"][0]["examples"] and found["waiting"] == 0
+
+
+@pytest.mark.parametrize(("body", "status"), [
+    (b"", 400), (b"{", 400), (b"\xff\xfe", 400), (b"[" * 100_000, 400), (b'{"n_best": ' + b"9" * 5000 + b"}", 400),
+    (b'{"run": "parsing", "text": "\\ud800"}', 400), (b"[1]", 422), (b"null", 422), (b'{"text": 3}', 422),
+    (b'{"run": "parsing", "txt": "a"}', 422), (b'{"run": "parsing", "text": "a", "n_best": 0}', 422),
+    (b'{"run": "parsing", "text": "a", "n_best": 10000}', 422),
+    (b'{"run": "parsing", "text": "a", "n_best": "2"}', 422),
+    (b'{"run": "parsing"}', 422), (b'{"run": "parsing", "text": " "}', 422), (b'{"text": "a"}', 422),
+    (b'{"run": "../parsing", "text": "a"}', 404), (b'{"task": "asr", "text": "a"}', 404),
+    (b'{"run": "parsing", "question": "a"}', 422), (b'{"run": "qa", "question": "Who?"}', 422),
+    (b'{"run": "qa", "text": "a ||| b", "question": "Who?"}', 422),
+])
+def test_broken_requests_are_refused_plainly(client, body, status):
+    failed(client.post("/api/predict", content=body, headers={"content-type": "application/json"}), status)
+
+
+def test_ten_thousand_words_and_a_huge_body_are_refused(client):
+    assert "words" in failed(client.post("/api/predict", json={"run": "parsing", "text": "a " * 9_999}), 422)["what"]
+    assert "at most 20,000" in failed(client.post("/api/predict", json={"run": "parsing", "text": "a" * 20_001}),
+                                      413)["expected"]
+    failed(client.post("/api/predict", content=b"x" * 3_000_000, headers={"content-type": "application/json"}), 413)
+    assert client.get("/api/runs").status_code == 200
+
+
+def test_other_addresses_methods_and_types_are_refused(client):
+    failed(client.get("/../../etc/passwd"), 404)
+    failed(client.get("/%2e%2e/etc/passwd"), 404)
+    failed(client.get("/api/predict"), 405)
+    failed(client.post("/api/predict", content=b"{}", headers={"content-type": "text/plain"}), 415)
+    failed(client.post("/api/predict/file", params={"run": "parsing"}, content=b"RIFF"), 415)
+    failed(client.get("/api/examples", params={"run": "parsing", "number": "0"}), 404)
+
+
+@pytest.mark.parametrize("headers", [
+    {"host": "evil.example"}, {"host": "127.0.0.1.evil.example:80"}, {"host": ""}, {"origin": "http://evil.example"},
+    {"origin": "http://127.0.0.1:1"}, {"origin": "null"}, {"sec-fetch-site": "cross-site"}])
+def test_pages_of_other_sites_are_refused(client, headers):
+    failed(client.post("/api/predict", json={"run": "parsing", "text": "a"}, headers=headers), 403)
+
+
+def test_answers_carry_headers_that_keep_them_in_this_machine(client):
+    reply = client.get("/")
+    assert "default-src 'none'" in reply.headers["content-security-policy"]
+    assert "access-control-allow-origin" not in reply.headers and reply.headers["x-content-type-options"] == "nosniff"
+    assert "http" not in reply.text.replace("http://www.w3.org/2000/svg", "")
+
+
+def test_the_interface_is_described_without_a_network(client):
+    schema = client.get("/openapi.json").json()
+    text = client.get("/docs").text
+    assert all(path in text for path in schema["paths"]) and "<script src" not in text and "<link" not in text
+    for failure in ("413", "429", "503"):
+        assert failure in schema["paths"]["/api/predict"]["post"]["responses"]
+
+
+def test_too_many_requests_are_told_to_wait(runs, tmp_path):
+    with served(runs[:1], tmp_path, rate=0.5) as client:
+        body = {"text": "the dog sleeps"}
+        assert client.post("/api/predict", json=body).status_code == 200
+        reply = client.post("/api/predict", json=body)
+        failed(reply, 429)
+        assert int(reply.headers["retry-after"]) == 2
+
+
+def test_a_full_queue_and_a_slow_answer_are_said(runs, tmp_path):
+    with served(runs[:1], tmp_path, queue=1, seconds=0.2) as client:
+        free, busy = threading.Event(), threading.Event()
+        blocked = client.worker._pool.submit(lambda: (busy.set(), free.wait(20)))
+        busy.wait(20)
+        slow = []
+        thread = threading.Thread(target=lambda: slow.append(client.post("/api/predict", json={"text": "a"})))
+        thread.start()
+        while client.get("/api/runs").json()["waiting"] < 1:
+            pass
+        assert "waiting" in failed(client.post("/api/predict", json={"text": "a"}), 503)["what"]
+        thread.join()
+        assert "no answer within" in failed(slow[0], 503)["what"]
+        free.set()
+        blocked.result()
+        while client.get("/api/runs").json()["waiting"]:
+            pass
+        assert client.worker.waiting == 0
+
+
+def test_a_client_that_goes_away_harms_nobody(client):
+    host, port = client.base_url.host, client.base_url.port
+    for sent in (b"POST /api/predict HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+                 b"Content-Length: 100\r\n\r\n{", b"\x00\xff\r\n\r\n", b"GET / HTTP/1.1\r\nHost: localhost\r\n"):
+        with socket.create_connection((host, port)) as gone:
+            gone.sendall(sent)
+    assert client.post("/api/predict", json={"run": "parsing", "text": "a"}).status_code == 200
+
+
+def test_inputs_name_no_file(client, tmp_path):
+    secret = tmp_path / "secret.txt"
+    secret.write_text("a very secret sentence", encoding="utf-8")
+    reply = client.post("/api/predict", json={"run": "parsing", "text": str(secret)})
+    assert "secret sentence" not in json.dumps(reply.json())
+
+
+def test_a_port_in_use_is_one_line_and_exit_code_2(capsys, runs):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        assert cli.main(["serve", str(runs[0]), "--port", str(taken.getsockname()[1])]) == 2
+    text = capsys.readouterr().err
+    assert "is in use" in text and text.count("\n") == 1
+
+
+def test_missing_packages_are_named_with_the_extra(capsys, monkeypatch, runs):
+    from seq2seq_suite.serve import server
+
+    monkeypatch.setattr(server.importlib.util, "find_spec", lambda name: None)
+    assert cli.main(["serve", str(runs[0])]) == 2
+    text = capsys.readouterr().err
+    assert 'pip install "seq2seq-suite[serve]"' in text and text.count("\n") == 1
+
+
+def test_what_is_no_run_is_refused_before_the_server_starts(capsys, tmp_path):
+    assert cli.main(["serve", str(tmp_path), "--port", "0"]) == 2
+    assert "not a run directory" in capsys.readouterr().err
