@@ -29,6 +29,7 @@ sections.live = (element, state) => {
   begin();
 
   function begin() {
+    const typed = [...place.querySelectorAll("textarea")].map((field) => [field.name, field.value]);
     given = null; turn += 1; stop();
     speak.hidden = !spoken(); drop.hidden = !file();
     const write = (label, name, rows) => h("label", {class: "typed"}, h("span", {class: "small"}, label),
@@ -37,10 +38,11 @@ sections.live = (element, state) => {
       }}));
     if (takes() === "question") place.replaceChildren(write("question", "question", 1), write("context", "context", 2));
     else if (!file()) place.replaceChildren(write(task === "language_model" ? "beginning" : "sentence", "text", 1));
-    else place.replaceChildren(h("p", {class: "note"}, spoken() ? "Speak, or drop a file of sound here." : "Drop a picture here."));
+    else place.replaceChildren(h("p", {class: "note prompt"}, spoken() ? "Speak, or drop a file of sound here." : "Drop a picture here."));
+    for (const [name, text] of typed) for (const field of place.querySelectorAll(`[name=${name}]`)) field.value = text;
     const first = of(task).find((one) => one.examples.length);
     tries.replaceChildren(...(first ? [h("span", {class: "small"}, "try"), ...first.examples.map((text, number) =>
-      h("button", {type: "button", onclick: () => tryOut(first, text, number)}, text))] : []));
+      h("button", {type: "button", onclick: () => tryOut(first, text, number)}, text.split("|||")[0]))] : []));
     others.replaceChildren();
     results.replaceChildren(page.missing(file() ? "Nothing to look at yet." : "Nothing typed yet.", file() ?
       (spoken() ? "Speak, choose a file, or take an example." : "Choose a picture, drop one, or take an example.") : "Type a sentence and press Enter, or choose one above."));
@@ -143,19 +145,17 @@ sections.live = (element, state) => {
     const traced = found.filter((one) => one.answer.trace);
     columns = traced.map((one, number) => ({...one, trace: one.answer.trace, colour: liveReplay.colours[number % liveReplay.colours.length],
       name: title(one.run, found)}));
-    const unknown = [...new Set(found.flatMap((one) => one.answer.unknown ?? []))];
     const clock = h("div", {class: "chart"}), parts = h("div", {class: "grid"}), both = h("div", {}, clock, parts);
     for (const one of found) {
       const column = columns.find((other) => other.run === one.run);
-      parts.append(h("div", {class: found.length > 2 ? "third" : found.length === 2 ? "half" : "", style: `border-top: 3px solid var(${column?.colour ?? "--rule-2"}); padding-top: 12px`},
+      parts.append(h("div", {class: found.length === 1 ? "" : found.length === 2 || found.length === 4 ? "half" : "third", style: `border-top: 3px solid var(${column?.colour ?? "--rule-2"}); padding-top: 12px`},
         h("div", {class: "row"}, h("b", {}, title(one.run, found)), h("span", {class: "small"}, column ? liveReplay.passes(column.trace) : ""),
           h("span", {class: "grow"}), column ? h("span", {class: "value"}, page.number(column.trace.milliseconds, 1), h("small", {}, " ms")) : null),
         one.answer.error ? wrong(one.answer.error) : [column ? liveReplay.cells(column.trace, one.answer.outputs[0]?.text ?? "") : null,
           output(one.run, one.answer), nBest(one.run, asked)]));
     }
     const several = columns.length > 1;
-    results.replaceChildren(unknown.length ? h("p", {class: "note", id: "unknown"}, h("b", {}, unknown.length === 1 ? "Unknown word: " : "Unknown words: "),
-      unknown.join(", "), ". The training data did not have ", unknown.length === 1 ? "it." : "them.") : "",
+    results.replaceChildren(strangers(found.flatMap((one) => one.answer.unknown ?? [])) ?? "",
       h("div", {class: "row heading"}, h("h2", {}, several ? "Side by side, on one clock" : "Step by step"), h("span", {class: "grow"}),
         columns.length ? h("button", {type: "button", onclick: () => replay()}, "↻ Replay") : null),
       columns.length ? h("p", {class: "note"}, several ? "The same input through each decoder. A piece appears when it was written." : "A piece appears when it was written.") : "", both);
@@ -163,6 +163,12 @@ sections.live = (element, state) => {
     if (columns.length) liveReplay.clock(clock, columns);
     replay = () => { stop(); stop = liveReplay.play(both, most, slower); };
     replay();
+  }
+
+  function strangers(words) {
+    const unknown = [...new Set(words)], one = unknown.length === 1;
+    return unknown.length ? h("p", {class: "note unknown"}, h("b", {}, one ? "Unknown word: " : "Unknown words: "), unknown.join(", "),
+      `. The training data did not have ${one ? "it" : "them"}.`) : null;
   }
 
   function title(run, found) {
@@ -181,19 +187,20 @@ sections.live = (element, state) => {
   }
 
   function boxes(target, found) {
-    const image = h("img", {src: given.url, alt: "the picture", class: "whole"}), over = page.s("svg", {class: "over"}), least = 0.5;
+    const image = h("img", {src: given.url, alt: "the picture", class: "whole"}), over = page.s("svg", {class: "over"}), said = h("span", {class: "small"});
     const draw = () => {
-      over.setAttribute("viewBox", `0 0 ${image.naturalWidth} ${image.naturalHeight}`);
-      const unit = image.naturalWidth / Math.max(1, image.clientWidth);
-      over.replaceChildren(...found.filter((one) => one.score >= least).flatMap(({box: [x, y, right, bottom], label, score}) => [
+      const sure = found.filter((one) => 100 * one.score >= slider.value), unit = image.naturalWidth / Math.max(1, image.clientWidth);
+      over.setAttribute("viewBox", `0 0 ${image.naturalWidth || 1} ${image.naturalHeight || 1}`);
+      over.replaceChildren(...sure.flatMap(({box: [x, y, right, bottom], label, score}) => [
         page.s("rect", {x, y, width: right - x, height: bottom - y, fill: "none", stroke: "var(--predicted)", "stroke-width": 2 * unit}),
         page.s("text", {x, y: Math.max(12 * unit, y - 3 * unit), style: `font-size:${12 * unit}px; fill:var(--predicted); paint-order:stroke; stroke:var(--paper); stroke-width:${3 * unit}px`},
           `${label} ${page.number(100 * score, 0)} %`)]));
+      said.textContent = `${sure.length} of ${found.length} boxes have a confidence of ${slider.value} % or more.`;
     };
+    const slider = h("input", {type: "range", min: 0, max: 100, value: 50, oninput: draw});
     image.addEventListener("load", draw);
+    target.append(h("div", {class: "framed"}, image, over), h("div", {class: "row"}, h("label", {}, "least confidence", slider), said));
     page.fitted(image, draw);
-    target.append(h("div", {class: "framed"}, image, over), h("p", {class: "small"},
-      `${found.filter((one) => one.score >= least).length} of ${found.length} boxes have a confidence of 50 % or more.`));
   }
 
   function nBest(one, asked) {
@@ -217,7 +224,7 @@ sections.live = (element, state) => {
     }
     const pick = (name) => {
       const one = rest.find((other) => other.name === name), answer = answers.get(name);
-      panel.replaceChildren(h("p", {class: "note"}, answer.error ? one.name : `${one.name}, ${page.number(answer.milliseconds, 1)} ms`),
+      panel.replaceChildren(h("p", {class: "note"}, answer.error ? one.name : `${one.name}, ${page.number(answer.milliseconds, 1)} ms`), strangers(answer.unknown ?? []) ?? "",
         answer.error ? wrong(answer.error) : output(one, answer));
     };
     const twice = (one) => rest.filter((other) => other.task === one.task).length > 1;

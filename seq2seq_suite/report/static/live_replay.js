@@ -13,7 +13,7 @@ const liveReplay = {
         ({text: shown(one.symbols[0]), begins: begins(one.symbols[0]), at: one.milliseconds, kind: "new"}))]];
     if (trace.passes) return trace.passes.map((one, number) => [trace.passes.length > 1 ? `pass ${number + 1}` : "at once", one.symbols.map((symbol, place) => {
       const again = trace.passes[number + 1]?.written[place];
-      return {text: again ? "" : shown(symbol), at: one.milliseconds, kind: again ? "empty" : one.written[place] ? "new" : "old"};
+      return {text: again ? "" : shown(symbol), at: one.milliseconds, begins: begins(symbol), kind: again ? "empty" : one.written[place] ? "new" : "old"};
     })]);
     const all = trace.milliseconds;
     if (trace.frames) return [["frames", trace.frames.map(([symbol]) => ({text: symbol ? shown(symbol) : "–", at: all, kind: symbol ? "new" : "blank"}))],
@@ -48,8 +48,10 @@ const liveReplay = {
       columns.forEach((one, number) => {
         const y = 12 + 20 * number, colour = `var(${one.colour})`;
         const label = page.s("text", {x: 0, y: y + 4, class: "ink"}, one.name);
-        const marks = liveReplay.moments(one.trace).map((at) => page.s("circle", {class: "moment", "data-at": at, cx: x(at), cy: y, r: 4, fill: colour}));
-        svg.append(label, page.s("line", {x1: x(0), x2: x(one.trace.milliseconds), y1: y, y2: y, stroke: colour, "stroke-width": 2, opacity: .4}), marks);
+        const marks = liveReplay.moments(one.trace).map((at) => one.trace.kind === "autoregressive"
+          ? page.s("circle", {"data-at": at, cx: x(at), cy: y, r: 4, fill: colour})
+          : page.s("rect", {"data-at": at, x: x(at) - 3.5, y: y - 3.5, width: 7, height: 7, fill: colour, transform: `rotate(45 ${x(at)} ${y})`}));
+        svg.append(label, page.s("line", {x1: x(0), x2: x(one.trace.milliseconds), y1: y, y2: y, stroke: colour, "stroke-width": 2, opacity: .4}), ...marks);
       });
       element.replaceChildren(svg);
     });

@@ -1,0 +1,91 @@
+"""What a browser makes of the live page, over a real server."""
+
+import pytest
+from serving import served, train
+from small_run import small_config, start, write_trees
+
+SENTENCE = "The dog sees a cat zyxw ."
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("live")
+    start(small_config(write_trees(folder / "data"), max_updates=2, validate_every=2, log_every=2), folder / "parsing")
+    kinds = [train(folder / kind, task="translation", strategy={"kind": kind})
+             for kind in ("autoregressive", "mask_predict", "ctc")]
+    with served([*kinds, folder / "parsing"], folder / "own") as client:
+        yield str(client.base_url)
+
+
+@pytest.fixture
+def opened_live(browser, address):
+    """A function that opens the page; at the end it may have logged no error."""
+    context, errors = browser.new_context(), []
+
+    def open_page(*, width=1400, theme="light"):
+        page = context.new_page()
+        # A refusal is an answer, of which Chromium logs the status.
+        page.on("console", lambda said: errors.append(said.text) if said.type == "error" and "status of 422" not in
+                said.text else None)
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.set_viewport_size({"width": width, "height": 900})
+        page.goto(f"{address}/#{theme}")
+        return page
+
+    yield open_page
+    context.close()
+    assert not errors, errors
+
+
+def run(page, text=SENTENCE):
+    page.locator("textarea").first.fill(text)
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#others .output, .error")
+
+
+@pytest.mark.parametrize(("width", "theme"), [(1400, "light"), (400, "dark")])
+def test_a_typed_sentence_is_answered_by_all_decoders_side_by_side(opened_live, width, theme):
+    page = opened_live(width=width, theme=theme)
+    assert "Nothing typed yet." in page.inner_text("#results")
+    run(page)
+    assert page.locator("#results .grid > div").count() == 3
+    assert "zyxw" in page.inner_text("#others .unknown")
+    assert page.locator("#others .output").count() == 1
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    wide = page.evaluate("""() => [...document.querySelectorAll("#results *, #others *")]
+        .filter((one) => !one.closest(".scroll") && one.checkVisibility() &&
+                         one.getBoundingClientRect().right > innerWidth + 1)
+        .map((one) => one.outerHTML.slice(0, 80))""")
+    assert not wide, wide
+
+
+def test_a_replay_shows_each_piece_at_its_moment_and_then_all(opened_live):
+    page = opened_live()
+    page.locator("select").select_option("100")
+    run(page)
+    page.get_by_role("button", name="Replay").click()
+    assert page.locator(".ahead").count() > 0
+    page.locator("select").select_option("0")
+    assert page.locator(".ahead").count() == 0
+
+
+def test_an_input_that_is_refused_says_why_in_three_parts(opened_live):
+    page = opened_live()
+    page.get_by_role("button", name="Parse", exact=True).click()
+    page.locator("textarea").first.fill("word " * 3000)
+    with page.expect_response("**/api/predict") as refused:
+        page.keyboard.press("Enter")
+    assert refused.value.status == 422
+    page.wait_for_selector(".error")
+    text = page.inner_text(".error")
+    assert "3000 words" in text and "expected:" in text and "remedy:" in text
+    page.close()
+
+
+def test_an_example_can_be_tried_and_markup_stays_text(opened_live):
+    page = opened_live()
+    page.locator(".tries button").first.click()
+    page.wait_for_selector("#others .output")
+    run(page, "<img src=x onerror=alert(1)> <b>bold</b>")
+    assert page.locator("#results img, #results b b").count() == 0
+    assert "<b>bold</b>" in page.inner_text("#others .unknown")
