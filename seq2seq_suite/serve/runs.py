@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import shutil
 import tempfile
 import time
@@ -127,13 +128,15 @@ class OpenRun:
 
         try:
             with Image.open(io.BytesIO(content), formats=PICTURES) as image:
-                width, height = image.size
+                pixels = math.prod(image.size)
+        except Image.DecompressionBombError:
+            pixels = MOST_PIXELS + 1
         except Exception:  # each of Pillow's readers raises its own errors
             raise Refused(422, "the picture cannot be read", expected=f"one of {', '.join(PICTURES)}",
                           remedy="convert it") from None
-        if width * height > MOST_PIXELS:
-            raise Refused(413, f"the picture is too large: {width} x {height} pixels",
-                          expected=f"at most {MOST_PIXELS:,} pixels", remedy="make it smaller")
+        if pixels > MOST_PIXELS:
+            raise Refused(413, "the picture is too large", expected=f"at most {MOST_PIXELS:,} pixels",
+                          remedy="make it smaller")
         return ImageFile("the picture", content)
 
     def answer(self, example: Example, *, n_best: int, traced: bool) -> dict[str, Any]:

@@ -1,8 +1,10 @@
 """The server answers as `predict` does, and refuses what is broken in plain JSON, with a real client."""
 
 import json
+import random
 import socket
 import threading
+import time
 
 import pytest
 from serving import served, train
@@ -10,6 +12,8 @@ from small_run import small_config, start, write_trees
 
 import seq2seq_suite as s2s
 from seq2seq_suite import cli
+
+httpx = pytest.importorskip("httpx", reason="comes with the extra `test`")
 
 SENTENCE = "The dog sees a cat ."
 
@@ -86,7 +90,10 @@ def test_the_list_names_runs_with_inputs_to_try(client):
     (b'{"run": "parsing", "text": "\\ud800"}', 400), (b"[1]", 422), (b"null", 422), (b'{"text": 3}', 422),
     (b'{"run": "parsing", "txt": "a"}', 422), (b'{"run": "parsing", "text": "a", "n_best": 0}', 422),
     (b'{"run": "parsing", "text": "a", "n_best": 10000}', 422),
-    (b'{"run": "parsing", "text": "a", "n_best": "2"}', 422),
+    (b'{"run": "parsing", "text": "a", "n_best": "2"}', 422), (b'{"run": "parsing", "text": NaN}', 422),
+    (b'{"run": "parsing", "text": "a", "n_best": NaN}', 422),
+    (b'{"run": "parsing", "text": "a", "n_best": 1e999}', 422),
+    (b'{"run": "parsing", "text": "a"', 400),
     (b'{"run": "parsing"}', 422), (b'{"run": "parsing", "text": " "}', 422), (b'{"text": "a"}', 422),
     (b'{"run": "../parsing", "text": "a"}', 404), (b'{"task": "asr", "text": "a"}', 404),
     (b'{"run": "parsing", "question": "a"}', 422), (b'{"run": "qa", "question": "Who?"}', 422),
@@ -201,3 +208,27 @@ def test_missing_packages_are_named_with_the_extra(capsys, monkeypatch, runs):
 def test_what_is_no_run_is_refused_before_the_server_starts(capsys, tmp_path):
     assert cli.main(["serve", str(tmp_path), "--port", "0"]) == 2
     assert "not a run directory" in capsys.readouterr().err
+
+
+def test_eight_clients_at_once_get_the_answers_of_predict(client, runs):
+    """For two seconds; benchmarks/serve_load.py does it for two minutes."""
+    texts = ["The dog sees a cat .", "A man sleeps .", "the young farmer sold the old horse"]
+    expected = {path.name: dict(zip(texts, s2s.load(path).predict(texts), strict=True)) for path in runs[:3]}
+    wrong, counted, ended = [], [], time.monotonic() + 2
+
+    def work(number):
+        chosen = random.Random(number)
+        with httpx.Client(base_url=client.base_url, timeout=30) as own:
+            while time.monotonic() < ended:
+                run, text = chosen.choice(list(expected)), chosen.choice(texts)
+                reply = own.post("/api/predict", json={"run": run, "text": text, "trace": chosen.random() < 0.25})
+                counted.append(number)
+                if reply.status_code != 200 or reply.json()["outputs"][0]["text"] != expected[run][text].text:
+                    wrong.append((run, text, reply.text))
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong and set(counted) == set(range(8)), wrong[:3]
