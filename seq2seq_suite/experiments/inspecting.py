@@ -37,8 +37,9 @@ def inspect(loaded: LoadedRun, examples: Sequence[Example]) -> list[dict[str, An
     Returns:
         for each of them, as far as its model has it:
         `source`: names of the encoder's positions; `target`: of the decoder's.
-        `hypotheses`: [text, score] of up to five, best first, where the strategy searches.
-        `pieces`: [symbol, p, [[other, p], ...]] of the output, with the four likeliest others.
+        `output`: as text. `hypotheses`: [text, score] of up to five, best first, where the strategy searches.
+        `pieces`: [symbol, p, [[other, p], ...]] of the output, with the four likeliest others; `places`: their numbers
+        in `target`. `reference`: as text.
         `attention`: part -> `layers`, `heads`, `rows`, `columns` with the columns' names in `names` where these are
         not the source, and `values`, base64 of a byte for each weight: 255 is 1.
         `trace`: see `tracing.trace`; with the `true` length beside the one foretold.
@@ -58,10 +59,13 @@ def inspect(loaded: LoadedRun, examples: Sequence[Example]) -> list[dict[str, An
             target = task.target.names(reading.symbols)
             one: dict[str, Any] = {
                 "source": source, "target": target,
+                "output": task.to_text(task.read_hypothesis(first[0], example) if first else None),
                 "hypotheses": [[task.to_text(task.read_hypothesis(other, example)), other.score] for other in others],
-                "pieces": _pieces(task.target.names, reading),
+                "pieces": _pieces(task.target.names, reading), "places": [place for place, _, _ in reading.pieces],
                 "attention": {part: _packed(weights, part, source, target, ahead=not strategy.in_parallel)
                               for part, weights in reading.weights.items()}}
+            if example.reference is not None:
+                one["reference"] = task.to_text(example.reference)
             if "continuations" not in strategy.writes:
                 one["trace"] = trace(loaded, example)
             if "foretold" in one.get("trace", {}) and len(item.target):
@@ -124,7 +128,7 @@ def choose(lengths: Mapping[int, int], equal: Mapping[int, bool]) -> list[int]:
 def _pieces(names: Callable[[Sequence[int]], list[str]], reading: Reading) -> list[list[Any]]:
     """[symbol, p, [[other, p], ...]] of each symbol of the output."""
     found = []
-    for symbol, scores in reading.pieces:
+    for _, symbol, scores in reading.pieces:
         shares = scores.exp()
         likely, others = shares.topk(min(NUM_OTHERS + 1, shares.numel()))
         rest = [(other, share) for other, share in zip(others.tolist(), likely.tolist(), strict=True)

@@ -24,6 +24,8 @@ from seq2seq_suite.strategies.search import Stepper
 from seq2seq_suite.training.evaluate import Predictor
 from seq2seq_suite.types import END, Batch, Encoded, Hypothesis
 
+Piece = tuple[int, int, Tensor]
+
 
 @dataclass(frozen=True)
 class Reading:
@@ -33,14 +35,14 @@ class Reading:
         symbols: at the decoder's T positions.
         sources: S.
         weights: part -> (layers,H,T,S) attention; in the decoder of a decoder-only model S + T for the last.
-        pieces: each symbol of the output with (V,) log-probabilities of what may stand in its place; none where the
-            strategy has none of its own.
+        pieces: of each symbol of the output its position, itself and (V,) log-probabilities of what may stand there;
+            none where the strategy has none of its own.
     """
 
     symbols: tuple[int, ...]
     sources: int
     weights: Mapping[str, Tensor]
-    pieces: tuple[tuple[int, Tensor], ...] = ()
+    pieces: tuple[Piece, ...] = ()
 
 
 @contextmanager
@@ -60,7 +62,7 @@ def read(predictor: Predictor, item: Encoded, best: Hypothesis) -> Reading:
     strategy, options, model = predictor.learner.strategy, predictor.options, Attending(predictor.model)
     batch = collate([item], predictor.task.name).to(predictor.device)
     written: Sequence[int] = ()
-    pieces: Sequence[tuple[int, Tensor]] = ()
+    pieces: Sequence[Piece] = ()
     with model.watched():
         if strategy.in_parallel or "objects" in strategy.writes:
             strategy.generate(model, batch, options=options, limit=predictor.limits(batch),
@@ -81,36 +83,37 @@ def read(predictor: Predictor, item: Encoded, best: Hypothesis) -> Reading:
 
 
 def _read_text(predictor: Predictor, model: Attending, batch: Batch
-               ) -> tuple[Sequence[int], Sequence[tuple[int, Tensor]]]:
+               ) -> tuple[Sequence[int], Sequence[Piece]]:
     """A text that a language model has judged, in one pass."""
     strategy = predictor.learner.strategy
     memory = strategy.remember(model, batch)
     scores = model.logits(strategy._hidden(model, batch, memory, shift_right(batch.target)), memory)[0]
     symbols = batch.target[0].tolist()
-    return symbols, [(symbol, one) for symbol, one, given
-                     in zip(symbols, scores.float().log_softmax(-1), batch.given[0].tolist(), strict=True) if not given]
+    return symbols, [(place, symbol, one) for place, (symbol, one, given) in enumerate(
+        zip(symbols, scores.float().log_softmax(-1), batch.given[0].tolist(), strict=True)) if not given]
 
 
 def _read_steps(predictor: Predictor, model: Attending, batch: Batch, best: Hypothesis
-                ) -> tuple[Sequence[int], Sequence[tuple[int, Tensor]]]:
+                ) -> tuple[Sequence[int], Sequence[Piece]]:
     """What the search wrote, step by step as it went, a prompt before it."""
     strategy, options = predictor.learner.strategy, predictor.options
     memory = strategy.remember(model, batch)
     prefixes = Prefixes.empty(strategy.auxiliaries["ctc"].head(memory.states)) if options.ctc_weight else None
     stepper = Stepper(model, predictor.constraint(), options)
     rows, previous = stepper.start(batch, memory, predictor.limits(batch), prefixes)
-    symbols, pieces = [*best.symbols, END], []
-    for place, symbol in enumerate(symbols, 1):
-        cut = previous.new_full((1,), place == len(symbols) and not best.complete, dtype=torch.bool)
+    given, pieces = batch.target[0, batch.given[0]].tolist(), []
+    symbols = [*given, *best.symbols, END]
+    for place, symbol in list(enumerate(symbols))[len(given):]:
+        cut = previous.new_full((1,), place == len(symbols) - 1 and not best.complete, dtype=torch.bool)
         scores, rows = stepper.log_probabilities(rows, previous, cut)
-        pieces.append((symbol, scores[0]))
+        pieces.append((place, symbol, scores[0]))
         previous = torch.full_like(previous, symbol)
         rows = stepper.advance(rows, previous) if symbol != END else rows
-    return [*batch.target[0, batch.given[0]].tolist(), *symbols], pieces
+    return symbols, pieces
 
 
 def _read_parallel(predictor: Predictor, model: Attending, batch: Batch, best: Hypothesis
-                   ) -> tuple[int, int, Sequence[int], Sequence[tuple[int, Tensor]]]:
+                   ) -> tuple[int, int, Sequence[int], Sequence[Piece]]:
     """Of several lengths that were tried the row of the one that won, its positions, symbols and pieces.
 
     CTC and graphs have the output on its likeliest path.
@@ -131,4 +134,4 @@ def _read_parallel(predictor: Predictor, model: Attending, batch: Batch, best: H
     if kind == "ctc":  # of each run of one symbol the surest place
         runs = [(symbol, list(run)) for symbol, run in groupby(written, key=lambda one: one[1]) if symbol != BLANK]
         written = [max(run, key=lambda one: float(scores[one[0], one[1]])) for _, run in runs]
-    return row, length, symbols, [(symbol, scores[place]) for place, symbol in written]
+    return row, length, symbols, [(place, symbol, scores[place]) for place, symbol in written]
