@@ -29,7 +29,6 @@ EQUIVALENT: dict[str, tuple[str, str]] = {
         "False -> True", "a bias of the keys adds the same to all scores of a query, and softmax takes it away"),
     "seq2seq_suite/model/positions.py::NoPositions.forward::constant+1::1": ("0 -> 1", _NO_OFFSET),
     "seq2seq_suite/model/positions.py::NoPositions.forward::constant-1::1": ("0 -> -1", _NO_OFFSET),
-    "seq2seq_suite/report/examples.py::_tree::constant-1::2": ("0 -> -1", "the only item is the last one, too"),
     "seq2seq_suite/tasks/parsing/tetra_tags.py::_Node.hang::truth::1": (
         "False -> True", "`read` puts nodes on open ones only, so there is always an open place"),
 }

@@ -23,7 +23,7 @@ from seq2seq_suite.experiments.prepare import (
     epoch_encoder,
     read_splits,
 )
-from seq2seq_suite.report.html import write_report
+from seq2seq_suite.report.run import write_report
 from seq2seq_suite.tasks import open_task
 from seq2seq_suite.tasks.base import Task
 from seq2seq_suite.training import distributed, weights
@@ -90,7 +90,7 @@ def _run(config: Config, run_directory: RunDirectory, ranks: Ranks, *, resume: b
         for part in parts:
             for split in part.config.data.test_splits:
                 inspect_split(part.run, LoadedRun(part.config, chosen[part.name]), split, part.examples[split])
-        write_report(run_directory.path, parts[0].task.target.marked)
+        write_report(run_directory.path)
     return summary
 
 
@@ -115,7 +115,7 @@ def evaluate(directory: Path, *, split: str, data: str | None, overrides: list[s
     run_directory, examples = RunDirectory(directory), loaded.task.read(split)
     summary = evaluate_splits(run_directory, loaded.predictor, {split: examples}, suffix=suffix)
     inspect_split(run_directory, loaded, split + suffix, examples)
-    write_report(directory, loaded.task.target.marked)
+    write_report(directory)
     return {**summary, "parameters": loaded.predictor.learner.num_parameters()}
 
 

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from seq2seq_suite.files import atomic_write_text, to_json
-from seq2seq_suite.report.html import html_table
 from seq2seq_suite.report.page import render
-from seq2seq_suite.report.tables import print_table
+from seq2seq_suite.report.tables import html_table, print_table
 
 Rows = Sequence[Mapping[str, Any]]
 

@@ -1,8 +1,16 @@
-"""Makes a page: one file without outside resources, from a template, the common style and the scripts it needs."""
+"""Makes a page: one file without outside resources, from a template, the common style and the scripts it needs.
+
+How scripts meet: each is a file of `static/`, embedded in the order in which it is named, behind `page.js`, which
+defines the registries. A script that draws outputs is called `draw_NAME.js` and registers `drawings.NAME = function
+(element, example, options)`, NAME being the `drawing` of a task; what several need stands in `draw_text.js`, which is
+always embedded first. `inspection.js` defines `const inspection = {show(element, record)}` for records of
+`inspection/SPLIT.json`. A script that fills `<div data-section="ID">` registers `sections.ID = function (element,
+data)`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,9 +44,17 @@ def static(name: str) -> str:
     return (_HERE / "static" / name).read_text(encoding="utf-8")
 
 
-def drawings() -> list[str]:
-    """The scripts that draw outputs."""
-    return sorted(path.name for path in (_HERE / "static").glob("draw_*.js"))
+def drawings(names: Iterable[str] | None = None) -> list[str]:
+    """The scripts that draw outputs, the common one first: all, or those of the named drawings."""
+    wanted = None if names is None else {f"draw_{name}.js" for name in ("text", *names)}
+    found = sorted((path.name for path in (_HERE / "static").glob("draw_*.js")), key=lambda name: (
+        name != "draw_text.js", name))
+    return [name for name in found if wanted is None or name in wanted]
+
+
+def is_static(name: str) -> bool:
+    """Whether there is such a script."""
+    return (_HERE / "static" / name).is_file()
 
 
 def script_json(value: Any) -> str:

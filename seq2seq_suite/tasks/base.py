@@ -140,10 +140,6 @@ class Target(Field, ABC):
         """A prediction for a person at a terminal; may span lines."""
         return self.to_text(prediction) or self.nothing
 
-    def marked(self, reference: str, prediction: str) -> tuple[str, str] | None:
-        """Two outputs, as `to_text` gives them, as HTML with what differs marked; None: word by word."""
-        return None
-
     def columns(self, text: str) -> dict[str, Any]:
         """The columns of a row for a reference in the form of `to_text`."""
         raise NotImplementedError

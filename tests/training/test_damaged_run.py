@@ -13,7 +13,7 @@ from torch import nn
 from seq2seq_suite import cli
 from seq2seq_suite.experiments import resuming, study, sweep
 from seq2seq_suite.experiments.compare import compare_runs
-from seq2seq_suite.report.html import write_report
+from seq2seq_suite.report.run import write_report
 from seq2seq_suite.training import checkpoint
 from seq2seq_suite.training import weights as stored
 from seq2seq_suite.training.run_directory import RunDirectory

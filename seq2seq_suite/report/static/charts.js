@@ -10,11 +10,13 @@
 //    log, logX, diagonal,               the axis of values, of x; a line x = y
 //    range, rangeX,                     [low, high] of an axis (both may be null)
 //    height, right,                     of the plot in pixels; room for the names at the lines' ends
+//    order,                             names on x in their order, where a series may lack some
 //    stacked,                           bars: the series one after the other in one bar
-//    rows, columns, cells, texts}       matrix and table: names, then cells[row][column]; null is empty; texts are shown in their place
+//    rows, columns, cells, texts}       matrix and table: names, then cells[row][column]; null is empty; texts are shown in their place;
+//                                       a table without cells has them in its rows
 //
 // dots with names on x stand in columns, or in rows where the names are long; dots with numbers on x stand on an axis.
-// strip: one bar of parts, a series each with the one point ["", value]; y is the unit. table: without `rows` the cells alone.
+// strip: one bar of parts, a series each with the one point ["", value]; y is the unit, texts[0] what is told of each.
 // Each chart takes the focus; arrow keys go from value to value and tell the exact figures, as hovering does.
 const charts = (() => {
   const {s, h} = page;
@@ -264,7 +266,7 @@ const charts = (() => {
         found.get(point[0]).push([place, point]);
       }
     });
-    return [...found];
+    return panel.order ? [...found].sort(([a], [b]) => panel.order.indexOf(a) - panel.order.indexOf(b)) : [...found];
   }
 
   /** The n of each group if all its points agree, else none at all. */
@@ -422,7 +424,8 @@ const charts = (() => {
     });
   }
 
-  function table(element, panel) {
+  function table(element, given) {
+    const panel = given.cells ? given : {...given, rows: null, cells: given.rows ?? []};
     const head = panel.columns?.length ? h("tr", {}, [...(panel.rows ? [panel.y ?? ""] : []), ...panel.columns].map((name) => h("th", {scope: "col"}, name))) : null;
     const body = panel.cells.map((cells, place) => h("tr", {}, panel.rows ? h("td", {}, String(panel.rows[place])) : null,
       cells.map((cell) => h("td", {}, cell === null || cell === undefined ? "–" : shown(cell)))));

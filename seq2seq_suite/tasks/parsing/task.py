@@ -22,7 +22,7 @@ from seq2seq_suite.shapes import TargetShape
 from seq2seq_suite.tasks.base import Judgement, Task
 from seq2seq_suite.tasks.fields import Symbols, Words
 from seq2seq_suite.tasks.options import NO_TRANSCRIPT, TaskOptions
-from seq2seq_suite.tasks.parsing import drawing, errors
+from seq2seq_suite.tasks.parsing import errors
 from seq2seq_suite.tasks.parsing.linearisation import Bracketing, Brackets, InOrder
 from seq2seq_suite.tasks.parsing.tetra_tags import TetraTags
 from seq2seq_suite.tasks.reading import text_in
@@ -170,9 +170,6 @@ class Trees(Symbols):
 
         return TreePrettyPrinter(DrawnTree.fromstring(str(prediction))).text(unicodelines=True)
 
-
-    def marked(self, reference: str, prediction: str) -> tuple[str, str] | None:
-        return drawing.marked(reference, prediction)
 
 
 class ParsingTask(Task):

@@ -1,0 +1,298 @@
+"""The page of a run: one file without outside resources, made from the files of the run directory alone."""
+
+from __future__ import annotations
+
+import math
+import re
+import shlex
+from bisect import bisect_left
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from seq2seq_suite.files import atomic_write_text, read_text, to_json
+from seq2seq_suite.metrics.names import metric_name
+from seq2seq_suite.report.outputs import (
+    Outputs,
+    by_kind,
+    by_length,
+    examples,
+    read_lines,
+    read_object,
+    read_outputs,
+    split_name,
+)
+from seq2seq_suite.report.page import drawings, is_static, render
+from seq2seq_suite.report.sentences import lede, on_training
+from seq2seq_suite.report.tables import figure, is_number
+from seq2seq_suite.types import DataError
+
+_MOST_POINTS = 400  # of a curve
+_ROOM = 2_300_000  # characters for examples and inspected examples: a page stays under 3 MB
+_FAILURES = {"invalid": "invalid: no output could be read", "empty": "empty: the end came first",
+             "repeated": "repeated: a piece three times in a row", "truncated": "cut off at the length limit"}
+_PHASES = {"data": "reading data", "train": "training", "validation": "validation", "test": "test"}
+
+
+def write_report(run_directory_path: Path) -> Path:
+    """Write `report.html` into a run directory, and into those of a joint run's tasks.
+
+    Args:
+        run_directory_path: the directory; parts that are missing or cut short are left out.
+
+    Returns:
+        The page's path.
+    """
+    directory = Path(run_directory_path)
+    parts = [path for path in sorted((directory / "tasks").glob("*")) if (path / "config.yaml").is_file()]
+    for part in parts:
+        write_report(part)
+    page = directory / "report.html"
+    atomic_write_text(page, _page(directory, parts))
+    return page
+
+
+def _page(directory: Path, parts: Sequence[Path]) -> str:
+    summary, provenance = read_object(directory / "summary.json"), read_object(directory / "provenance.json")
+    metrics = read_lines(directory / "metrics.jsonl")
+    metric = str(summary.get("primary_metric") or _first_metric(metrics))
+    splits = {str(split): figures for split, figures in _mapping(summary.get("splits")).items()
+              if isinstance(figures, dict)}
+    outputs = read_outputs(directory, list(splits), metric,
+                           higher_is_better=summary.get("higher_is_better") is not False)
+    lengths = by_length(outputs, str(summary.get("formula") or ""))
+    training = _training(metrics, metric, summary, directory)
+    inspected = _inspected(directory)
+    can_inspect = bool(inspected) and is_static("inspection.js")
+    name = directory.resolve().name
+    task = str(summary.get("task") or "run")
+    command = f"python -m seq2seq_suite evaluate {shlex.quote(str(directory))}"
+    data = {"training": training, "errors": {**_errors(outputs, lengths, summary), "command": command}}
+    if inspected:
+        data["inside"] = inspected
+    data["examples"] = examples(outputs, max(100_000, _ROOM - len(to_json(inspected)) - len(to_json(data["errors"]))))
+    scripts = [*drawings(one.drawing for one in outputs), *(["inspection.js"] if can_inspect else []), "run.js"]
+    cards = _cards(summary, splits, metric, outputs)
+    said = f"The {cards[0]['name']} is {cards[0]['value']}{' %' if cards[0]['unit'] else ''}." if cards else ""
+    return render(
+        "run.html", title=f"{name} – {task}", scripts=["charts.js", *scripts], data=data, name=name,
+        heading=task.upper() if len(task) <= 3 else task.replace("_", " ").capitalize(),
+        lede=lede(outputs, lengths, said), cards=cards[:4], facts=_facts(summary, provenance),
+        splits=[split_name(split) for split in splits], rows=_table(summary, splits),
+        signature=str(summary.get("signature") or ""), configuration=_configuration(directory / "config.yaml"),
+        starts=_starts(provenance), parts=[part.name for part in parts],
+        whole=directory.resolve().parent.name == "tasks", has_outputs=bool(outputs), inspected=can_inspect,
+        command=command)
+
+
+def _cards(summary: dict[str, Any], splits: dict[str, dict[str, Any]], metric: str, outputs: Sequence[Outputs]
+           ) -> list[dict[str, Any]]:
+    """The headline figures: the primary metric of each split, then others of the first; each with its interval."""
+    judged = {one.split: one for one in outputs}
+    wanted = [(split, metric) for split in splits if split != "validation"] + [
+        (split, metric) for split in splits if split == "validation"]
+    wanted += [(next(iter(splits)), other) for other in next(iter(splits.values()), {}) if other != metric]
+    cards: list[dict[str, Any]] = []
+    for split, one in wanted:
+        value = splits[split].get(one)
+        if not is_number(value):
+            continue
+        name, unit, arrow = named(one)
+        bounds = _mapping(_mapping(summary.get("intervals")).get(split)).get(one)
+        bounds = bounds if isinstance(bounds, list) and len(bounds) == 2 and all(map(is_number, bounds)) else None
+        notes = [f"95 %: {figure(float(bounds[0]))} to {figure(float(bounds[1]))}"] if bounds else []
+        if split in judged and one == metric:
+            same = sum(judged[split].equal)
+            notes += [f"n {len(judged[split].rows):,}", f"{same:,} equal"]
+        if split == "validation" and one == metric:
+            notes.append("chooses the checkpoint")
+        cards.append({"name": name, "unit": unit, "arrow": arrow, "split": split_name(split), "number": value,
+                      "value": figure(float(value)), "bounds": bounds, "notes": " · ".join(notes), "metric": one,
+                      "axis": None})
+    shown = [card for card in cards[:4] if card["metric"] == metric]
+    ends = [end for card in shown for end in (card["bounds"] or [card["number"]])]
+    if any(card["bounds"] for card in shown):
+        low, high = _around(min(ends), max(ends))
+        for card in shown:
+            places = [round(100 * (value - low) / (high - low), 2)
+                      for value in (card["number"], *(card["bounds"] or [card["number"]] * 2))]
+            card["axis"] = {"low": f"{low:g}", "high": f"{high:g}",
+                            **dict(zip(("at", "from", "to"), places, strict=True))}
+    return cards
+
+
+def _around(low: float, high: float) -> tuple[float, float]:
+    """Round ends of an axis around a range.
+
+    >>> _around(93.1, 97.6), _around(4.7, 5.8), _around(100.0, 100.0)
+    ((92.0, 98.0), (4.5, 6.0), (99.5, 100.0))
+    """
+    step = 10.0 ** math.floor(math.log10(max(high - low, 1.0)))
+    step = next(part * step for part in (0.5, 1, 2, 5, 10) if (high - low) / (part * step) <= 4)
+    first, last = math.floor(low / step) * step, math.ceil(high / step) * step
+    first, last = first - step * (first == low > 0), last + step * (last == high and high != 100.0)
+    return round(max(first, 0.0) if low >= 0 else first, 6), round(last, 6)
+
+
+def named(key: str) -> tuple[str, str, str]:
+    """A metric's name, unit and arrow.
+
+    >>> named("exact_match"), named("bleu"), named("my_own")
+    (('exact match', '%', '↑'), ('BLEU', '', '↑'), ('my own', '', ''))
+    """
+    found = re.fullmatch(r"(.*?)(, %)?( [↑↓]| → 1)?", metric_name(key))
+    return found[1], (found[2] or "").removeprefix(", "), (found[3] or "").strip()
+
+
+def _facts(summary: dict[str, Any], provenance: dict[str, Any]) -> list[tuple[str, str, str]]:
+    """What the run cost, as (before, figure, after)."""
+    known = {key: value for key, value in summary.items() if is_number(value)}
+    facts = []
+    if "parameters" in known:
+        core = f" weights, {_millions(known['core_parameters'])} of them shared core" if "core_parameters" in known \
+            else " weights"
+        facts.append(("", _millions(known["parameters"]), core))
+    if "seconds" in known:
+        updates = f", {known['updates']:,.0f} updates" if "updates" in known else ""
+        facts.append(("trained ", duration(known["seconds"]), updates))
+    elif "updates" in known:
+        facts.append(("", f"{known['updates']:,.0f}", " updates"))
+    if "best_update" in known:
+        facts.append(("best at update ", f"{known['best_update']:,.0f}", ""))
+    if "tokens_per_second" in known:
+        facts.append(("", f"{known['tokens_per_second']:,.0f}", " symbols/s"))
+    if "peak_memory_mb" in known:
+        facts.append(("memory ", f"{known['peak_memory_mb'] / 1000:.2f} GB", " at most"))
+    if is_number(provenance.get("seed")):
+        facts.append(("seed ", str(provenance["seed"]), ""))
+    return facts
+
+
+def _millions(value: float) -> str:
+    return f"{value / 1e6:.2f} M" if value >= 1e5 else f"{value:,.0f}"
+
+
+def duration(seconds: float) -> str:
+    """A time as a reader says it.
+
+    >>> duration(4.21), duration(99), duration(7384)
+    ('4.2 s', '1 min 39 s', '2 h 3 min')
+    """
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def _training(metrics: Sequence[dict[str, Any]], metric: str, summary: dict[str, Any], directory: Path
+              ) -> dict[str, Any]:
+    """Curves of the losses, of the metric and of the learning rate; points are (update, minutes, symbols, value)."""
+    rows = {split: [row for row in metrics if row.get("split") == split and is_number(row.get("update"))]
+            for split in ("train", "validation")}
+    trained = [(row["update"], row["tokens"]) for row in rows["train"] if is_number(row.get("tokens"))]
+
+    def points(split: str, key: str) -> list[list[Any]]:
+        found = []
+        for row in rows[split]:
+            if is_number(row.get(key)):
+                symbols = row.get("tokens") if is_number(row.get("tokens")) else _between(trained, row["update"])
+                seconds = row.get("seconds")
+                found.append([row["update"], seconds / 60 if is_number(seconds) else None, symbols, row[key]])
+        step = -(-len(found) // _MOST_POINTS) if found else 1
+        return found[::-step][::-1]  # the last one is always there
+
+    names = list(dict.fromkeys(key for split in rows.values() for row in split for key in row
+                               if key.startswith("loss_")))
+    losses = [{"name": _loss_name(key, split, names), "loss": _loss_name(key, "", []), "dashed": split == "validation",
+               "points": points(split, key)} for key in names for split in ("train", "validation")]
+    losses = [one for one in losses if one["points"]]
+    figures = [metric]
+    for part in sorted((directory / "tasks").glob("*")):
+        figures.append(f"{part.name}/{read_object(part / 'summary.json').get('primary_metric')}")
+    best = summary.get("best_update")
+    chosen = [{"name": metric_name(key).rstrip(" ↑↓"), "points": points("validation", key)} for key in figures]
+    seconds = _mapping(summary.get("phase_seconds"))
+    phases = [[name, seconds[key], duration(seconds[key])] for key, name in _PHASES.items()
+              if is_number(seconds.get(key)) and seconds[key] >= 0]
+    memory = summary.get("peak_memory_mb")
+    return {"losses": losses, "metric": metric_name(metric), "figures": [one for one in chosen if one["points"]],
+            "rate": points("train", "learning_rate"), "best": best if is_number(best) else None, "phases": phases,
+            "memory": memory if is_number(memory) else None,
+            "notes": on_training(losses, chosen[0]["points"], best)}
+
+
+def _loss_name(key: str, split: str, names: Sequence[str]) -> str:
+    name = key.removeprefix("loss_").replace("_", " ")
+    side = {"train": "training", "validation": "validation"}.get(split, "")
+    return name if not side else side if len(names) == 1 else f"{name}, {side}"
+
+
+def _between(trained: Sequence[tuple[float, float]], update: float) -> float | None:
+    """The symbols read up to an update, between those of the rows of training around it."""
+    if not trained:
+        return None
+    place = min(bisect_left(trained, (update, -math.inf)), len(trained) - 1)
+    (a, before), (b, after) = trained[place - 1] if place else (0, 0), trained[place]
+    return before + (after - before) * (update - a) / (b - a) if b > a else after
+
+
+def _errors(outputs: Sequence[Outputs], lengths: dict[str, Any] | None, summary: dict[str, Any]) -> dict[str, Any]:
+    """The charts of what fails: those of every task, then the task's own of each split."""
+    failures = {str(split): one for split, one in _mapping(summary.get("failures")).items() if isinstance(one, dict)}
+    failed = {"title": "Outputs that fail, %", "kind": "table", "y": "", "rows": list(_FAILURES.values()),
+              "columns": [split_name(split) for split in failures],
+              "cells": [[f"{one[key]:.1f}" if is_number(one.get(key)) else None for one in failures.values()]
+                        for key in _FAILURES]} if failures else None
+    return {"kinds": by_kind(outputs), "lengths": lengths, "failures": failed,
+            "splits": [{"name": split_name(one.split), "panels": one.panels} for one in outputs if one.panels]}
+
+
+def _inspected(directory: Path) -> dict[str, Any]:
+    """What `inspection/SPLIT.json` holds, by split."""
+    found = {path.stem: read_object(path) for path in sorted((directory / "inspection").glob("*.json"))}
+    return {split: one for split, one in found.items() if isinstance(one.get("examples"), list) and one["examples"]}
+
+
+def _table(summary: dict[str, Any], splits: dict[str, dict[str, Any]]) -> list[tuple[str, list[str]]]:
+    """All figures: a metric's name with its figure on each split."""
+    names = list(dict.fromkeys(name for figures in splits.values() for name in figures))
+    return [(metric_name(str(name)), [figure(figures.get(name)).replace("-", "−") if is_number(figures.get(name))
+                                      else "–" for figures in splits.values()]) for name in names]
+
+
+def _configuration(path: Path) -> str:
+    try:
+        return read_text(path, errors="replace")
+    except DataError:
+        return ""
+
+
+def _starts(provenance: dict[str, Any]) -> list[dict[str, Any]]:
+    """Command, machine, versions and data of the last start and of those before it, the last first."""
+    earlier = provenance.get("earlier")
+    earlier = [start for start in earlier if isinstance(start, dict)] if isinstance(earlier, list) else []
+    starts = [{key: value for key, value in provenance.items() if key != "earlier"}, *reversed(earlier)]
+    return [{"time": str(start.get("time", "")), "facts": [(key.replace("_", " "), _fact(value))
+                                                           for key, value in start.items()]}
+            for start in starts] if provenance else []
+
+
+def _fact(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {inner}" for key, inner in value.items()) or "–"
+    if isinstance(value, list):
+        return shlex.join(str(word) for word in value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "–" if value in ("", None) else str(value)
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _first_metric(metrics: Sequence[dict[str, Any]]) -> str:
+    """The first figure of a validation, for runs without a summary."""
+    row = next((row for row in metrics if row.get("split") == "validation"), {})
+    return next((name for name in row if name not in ("update", "split", "seconds", "tokens")
+                 and not name.startswith("loss_")), "")
