@@ -83,7 +83,7 @@ def build(runs: Mapping[str, OpenRun], worker: Worker, limits: Limits) -> ASGIAp
         return await answered(run, asked, lambda: run.from_bytes(content))
 
     async def answered(run: OpenRun, asked: Asked, example: Callable[[], Example]) -> Response:
-        return _json(await worker.result(lambda: run.answer(example(), n_best=asked.n_best, traced=asked.trace)))
+        return _json(await worker.result(lambda: run.answer(example(), asked)))
 
     facts = [run.facts() for run in runs.values()]
     schema, page = document(limits), live_page(state())

@@ -12,6 +12,7 @@ from typing import Any
 from seq2seq_suite.types import UserError
 
 MOST_OUTPUTS = 20  # of one input
+MOST_INSPECTED = {"text": 300, "question": 300, "picture": 1600, "sound": 1600}  # positions: attention has their square
 MOST_PIXELS = 25_000_000  # of a picture
 PICTURES = ("PNG", "JPEG", "WEBP", "GIF", "BMP")  # formats that are read; none of them runs anything
 

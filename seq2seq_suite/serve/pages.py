@@ -14,8 +14,8 @@ def live_page(state: dict[str, Any]) -> str:
     Args:
         state: as GET /api/runs gives it.
     """
-    return render("live.html", title="Try it", scripts=[*drawings(), "live_input.js", "live_replay.js", "live.js"],
-                  data={"live": state})
+    scripts = [*drawings(), "inspection.js", "live_input.js", "live_replay.js", "live.js"]
+    return render("live.html", title="Try it", scripts=scripts, data={"live": state})
 
 
 def docs_page(schema: dict[str, Any], runs: Sequence[dict[str, Any]]) -> str:

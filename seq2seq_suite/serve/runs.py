@@ -21,10 +21,12 @@ from seq2seq_suite.data.audio import Recording
 from seq2seq_suite.data.formats import BadRows
 from seq2seq_suite.data.pictures import ImageFile
 from seq2seq_suite.data.sources import EMBEDDED
+from seq2seq_suite.experiments.inspecting import inspect
 from seq2seq_suite.experiments.parts import parts_of
 from seq2seq_suite.experiments.tracing import trace
 from seq2seq_suite.files import read_rows
-from seq2seq_suite.serve.limits import MOST_OUTPUTS, MOST_PIXELS, PICTURES, Refused
+from seq2seq_suite.serve.limits import MOST_INSPECTED, MOST_OUTPUTS, MOST_PIXELS, PICTURES, Refused
+from seq2seq_suite.serve.schema import Asked
 from seq2seq_suite.shapes import PictureShape, SoundShape
 from seq2seq_suite.tasks.base import Task
 from seq2seq_suite.tasks.fields import Pieces, Words
@@ -57,7 +59,7 @@ class OpenRun:
         with suppress(UserError, Refused):  # the first prediction takes longer than all others
             if self.examples:
                 self.answer(self._file(self.files[0]) if self.files else self.run.example(self.examples[0]),
-                            n_best=1, traced=True)
+                            Asked(trace=True))
 
     def facts(self) -> dict[str, Any]:
         """For the list of runs."""
@@ -139,11 +141,11 @@ class OpenRun:
                           remedy="make it smaller")
         return ImageFile("the picture", content)
 
-    def answer(self, example: Example, *, n_best: int, traced: bool) -> dict[str, Any]:
+    def answer(self, example: Example, asked: Asked) -> dict[str, Any]:
         """Outputs as `predict` gives them, and what a page shows beside them."""
         try:
             began = time.perf_counter()
-            found = next(self.run.predictions([example], n_best=n_best))
+            found = next(self.run.predictions([example], n_best=asked.n_best))
             ended = time.perf_counter()
             answer = {
                 "run": self.name, "task": self.task.name,
@@ -151,9 +153,20 @@ class OpenRun:
                              "shown": self.task.shown(example, one.value)} for one in found],
                 "source": self.task.shown_source(example) if self.takes in ("text", "question") else {},
                 "unknown": unknown_words(self.task, example), "milliseconds": round(1000 * (ended - began), 3)}
-            return {**answer, "trace": trace(self.run.opened, example)} if traced else answer
+            if asked.trace:
+                answer["trace"] = trace(self.run.opened, example)
+            if asked.inspect:
+                answer["inspection"] = self._inspect(example)
+            return answer
         finally:
             self._forget()
+
+    def _inspect(self, example: Example) -> dict[str, Any]:
+        positions, most = len(self.task.encode([example])[0].source), MOST_INSPECTED[self.takes]
+        if positions > most:
+            raise Refused(413, f"{positions:,} positions are too many to be inspected", expected=f"at most {most:,}",
+                          remedy="cut the input, or ask without inspect")
+        return inspect(self.run.opened, [example])[0]
 
     def _forget(self) -> None:
         """Keep no input: features of recordings are kept in files, and what was read in memory."""

@@ -21,6 +21,7 @@ class Asked(BaseModel):
     task: str | None = Field(None, description="A task, in place of the run's name, where one run has it.")
     n_best: int = Field(1, ge=1, le=MOST_OUTPUTS, description="How many outputs, best first.")
     trace: bool = Field(False, description="Also tell how the output came about, step by step.")
+    inspect: bool = Field(False, description="Also tell what the model looked at, and how sure it was.")
 
 
 class Question(Asked):
@@ -53,6 +54,10 @@ class Answer(BaseModel):
     trace: dict[str, Any] | None = Field(None, description=(
         "`kind` and `milliseconds`; by kind `passes`, each with the milliseconds at its end, its symbols and which of "
         "them it wrote; `frames` of CTC, [symbol, p]; `graph` with vertices and path; `foretold`, the length."))
+    inspection: dict[str, Any] | None = Field(None, description=(
+        "`source` and `target`, names of positions; `pieces` of the output, [symbol, p, [[other, p], ...]]; "
+        "`hypotheses`, [text, score]; `attention` by part: layers, heads, rows, columns and `values`, base64 of a byte "
+        "for each weight."))
 
 
 class RunFacts(BaseModel):

@@ -59,6 +59,19 @@ def test_a_typed_sentence_is_answered_by_all_decoders_side_by_side(opened_live, 
     assert not wide, wide
 
 
+def test_what_each_run_looked_at_is_drawn_on_demand(opened_live):
+    page = opened_live(width=400)
+    run(page)
+    assert page.locator(".inspection").count() == 0
+    for summary in page.locator("#results summary").all():
+        summary.click()
+    for place in range(3):
+        page.locator("#results .inspection").nth(place).wait_for()
+    assert page.locator("#results .inspection svg").count() > 3
+    assert page.locator("#results .error").count() == 0
+    assert page.evaluate("document.documentElement.scrollWidth") <= 400
+
+
 def test_a_replay_shows_each_piece_at_its_moment_and_then_all(opened_live):
     page = opened_live()
     page.locator("select").select_option("100")

@@ -77,6 +77,17 @@ def test_a_trace_tells_how_each_decoder_wrote_the_output(client):
         assert told["kind"] == kind and times == sorted(times) and times[-1] <= told["milliseconds"]
 
 
+def test_an_inspection_tells_what_was_looked_at_and_how_sure_the_model_was(client):
+    for run in ("translation-autoregressive", "translation-mask_predict", "parsing", "qa"):
+        text = "Where is Mary ? ||| Mary went home ." if run == "qa" else SENTENCE
+        reply = client.post("/api/predict", json={"run": run, "text": text, "inspect": True})
+        found = reply.json()["inspection"]
+        assert reply.status_code == 200 and found["source"] and found["attention"]
+        assert all(0 <= p <= 1 for _, p, _ in found["pieces"])
+    long = client.post("/api/predict", json={"run": "parsing", "text": "a " * 301, "inspect": True})
+    assert long.status_code in (413, 422) and long.json()["error"]["what"]
+
+
 def test_the_list_names_runs_with_inputs_to_try(client):
     found = client.get("/api/runs").json()
     assert [(one["name"], one["takes"]) for one in found["runs"]] == [

@@ -152,7 +152,7 @@ sections.live = (element, state) => {
         h("div", {class: "row"}, h("b", {}, title(one.run, found)), h("span", {class: "small"}, column ? liveReplay.passes(column.trace) : ""),
           h("span", {class: "grow"}), column ? h("span", {class: "value"}, page.number(column.trace.milliseconds, 1), h("small", {}, " ms")) : null),
         one.answer.error ? wrong(one.answer.error) : [column ? liveReplay.cells(column.trace, one.answer.outputs[0]?.text ?? "") : null,
-          output(one.run, one.answer), nBest(one.run, asked)]));
+          output(one.run, one.answer), nBest(one.run, asked), inside(one.run, asked)]));
     }
     const several = columns.length > 1;
     results.replaceChildren(strangers(found.flatMap((one) => one.answer.unknown ?? [])) ?? "",
@@ -167,8 +167,8 @@ sections.live = (element, state) => {
 
   function strangers(words) {
     const unknown = [...new Set(words)], one = unknown.length === 1;
-    return unknown.length ? h("p", {class: "note unknown"}, h("b", {}, one ? "Unknown word: " : "Unknown words: "), unknown.join(", "),
-      `. The training data did not have ${one ? "it" : "them"}.`) : null;
+    return unknown.length ? h("p", {class: "note unknown"}, h("b", {}, one ? "Unknown word: " : "Unknown words: "), unknown.map((word) => `“${word}”`).join(", "),
+      `. The training data did not have ${one ? "it" : "them"}.`, unknown.some((word) => /\w[.,;:!?]$/.test(word)) ? " Write a blank before punctuation." : "") : null;
   }
 
   function title(run, found) {
@@ -203,16 +203,24 @@ sections.live = (element, state) => {
     page.fitted(image, draw);
   }
 
-  function nBest(one, asked) {
-    if (one.n_best < 2) return null;
-    const details = h("details", {ontoggle: async () => {
-      if (!details.open || details.children.length > 1) return;
-      const answer = await liveInput.ask(one.name, asked, {n_best: 5}).catch((error) => ({error}));
-      details.append(answer.error ? wrong(answer.error) : h("div", {class: "scroll"}, h("table", {}, h("tbody", {}, answer.outputs.map((found) =>
-        h("tr", {}, h("td", {}, found.text || "(nothing)"), h("td", {}, page.number(found.score, 2))))))));
-    }}, h("summary", {}, "Five best"));
+  /** What is asked of a run only when it is opened. */
+  function onDemand(name, one, asked, options, draw) {
+    const target = h("div", {}), details = h("details", {ontoggle: async () => {
+      if (!details.open || target.children.length) return;
+      target.append(h("p", {class: "small"}, "Working…"));
+      const answer = await liveInput.ask(one.name, asked, options).catch((error) => ({error}));
+      target.replaceChildren(answer.error ? wrong(answer.error) : "");
+      if (!answer.error) draw(target, answer);
+    }}, h("summary", {}, name), target);
     return details;
   }
+
+  const nBest = (one, asked) => one.n_best < 2 ? null : onDemand("Five best", one, asked, {n_best: 5}, (target, answer) =>
+    target.append(h("div", {class: "scroll"}, h("table", {}, h("tbody", {}, answer.outputs.map((found) =>
+      h("tr", {}, h("td", {}, found.text || "(nothing)"), h("td", {}, page.number(found.score, 2)))))))));
+
+  const inside = (one, asked) => onDemand("What it looked at, and how sure it was", one, asked, {inspect: true}, (target, answer) =>
+    inspection.show(target, {...answer.inspection, hypotheses: [], trace: undefined}));
 
   /** What runs of other tasks make of the same input. */
   async function showOthers(rest, asked, mine) {
