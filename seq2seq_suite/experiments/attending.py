@@ -18,6 +18,7 @@ from torch.nn import functional
 from seq2seq_suite.experiments.tracing import Watched
 from seq2seq_suite.model.attention import MultiHeadAttention
 from seq2seq_suite.model.seq2seq import Seq2Seq
+from seq2seq_suite.model.variants.recurrent import RecurrentDecoder
 from seq2seq_suite.types import Batch, States
 
 DECODING = ("decoder", "cross")
@@ -81,7 +82,7 @@ class Attending(Watched):
         passes = self.seen[-1:] if last else self.seen[1:]
         for part in DECODING if len(self.seen) > 1 else ():
             found[part] = []
-            for steps in zip(*(one[part] for one in passes), strict=True):
+            for steps in zip(*(one[part] for one in passes), strict=True):  # of one layer
                 whole = torch.cat([functional.pad(step, (0, steps[-1].size(3) - step.size(3))) for step in steps], 2)
                 if part == "cross":
                     whole = whole[0].unflatten(1, (self.passes[-1].hidden.size(0), -1)).transpose(0, 1)
@@ -92,9 +93,9 @@ class Attending(Watched):
         return {part: torch.stack(layers) for part, layers in found.items() if layers and layers[0].numel()}
 
 
-def attentions(model: Seq2Seq) -> list[tuple[str, MultiHeadAttention]]:
-    """(part, module) of every attention with heads, in the order of the layers."""
+def attentions(model: Seq2Seq) -> list[tuple[str, MultiHeadAttention | RecurrentDecoder]]:
+    """(part, module) of all that attends, in the order of the layers."""
     encoder = [] if model.encoder is None else model.encoder.named_modules()
     return [("encoder", module) for _, module in encoder if isinstance(module, MultiHeadAttention)] + [
-        ("cross" if name.endswith("cross_attention") else "decoder", module)
-        for name, module in model.decoder.named_modules() if isinstance(module, MultiHeadAttention)]
+        ("cross" if name.endswith("cross_attention") or isinstance(module, RecurrentDecoder) else "decoder", module)
+        for name, module in model.decoder.named_modules() if isinstance(module, MultiHeadAttention | RecurrentDecoder)]

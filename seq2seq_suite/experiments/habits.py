@@ -17,6 +17,7 @@ from torch import Tensor
 from seq2seq_suite.data.batching import collate
 from seq2seq_suite.experiments.attending import DECODING, Attending, attentions
 from seq2seq_suite.experiments.reading import evaluating
+from seq2seq_suite.model.variants.recurrent import RecurrentDecoder
 from seq2seq_suite.strategies.autoregressive import shift_right
 from seq2seq_suite.training.evaluate import Predictor
 from seq2seq_suite.types import BEGIN, END, SPECIALS, Batch, Example
@@ -56,6 +57,8 @@ def habits(predictor: Predictor, examples: Sequence[Example]) -> list[dict[str, 
     mask = seen.passes[-1].mask if parallel else batch.target_mask
     rows = {"encoder": seen.states.mask, "decoder": mask, "cross": mask}
     weights = {"encoder": seen.seen[0]["encoder"], **{part: seen.seen[-1][part] for part in DECODING}}
+    if isinstance(predictor.model.decoder, RecurrentDecoder):  # it attended for one symbol at a time
+        weights["cross"] = [torch.cat(weights["cross"], 2)]
     found = []
     for part, layers in weights.items():
         if not layers or rows[part] is None or layers[0].size(-1) == 0:

@@ -134,6 +134,20 @@ def test_a_head_with_a_habit_is_found_and_named(loaded, offset, name):
     assert [one["habit"] for one in found] == [name] and found[0]["share"] == pytest.approx(1.0)
 
 
+@pytest.mark.parametrize("backbone", [{"encoder": "rnn"}, {"encoder": "rnn", "decoder": "rnn"},
+                                      {"encoder": "conv", "encoder_kernel": 3}, {"encoder_steps": 2}])
+def test_other_encoders_and_decoders_show_the_attention_that_they_have(loaded, backbone):
+    run, examples = loaded(backbone=backbone)
+    one = inspect(run, examples)[0]
+    assert set(one["attention"]) == {"cross"} | ({"decoder"} if "decoder" not in backbone else set()) | (
+        {"encoder"} if "encoder" not in backbone else set())
+    for packed in one["attention"].values():
+        assert (weights_of(packed).sum(-1) - 1).abs().max() < 0.1
+    assert isinstance(habits(run.predictor, examples), list)
+    if "encoder_steps" in backbone:
+        assert one["attention"]["encoder"]["layers"] == 4
+
+
 def test_a_run_keeps_what_was_inspected(tmp_path):
     write_trees(tmp_path / "data")
     start(small_config(tmp_path / "data", max_updates=2, validate_every=2), tmp_path / "run")

@@ -81,6 +81,8 @@ class RecurrentDecoder(nn.Module):
         dropout_rate: between layers.
     """
 
+    num_heads = 1
+
     def __init__(self, width: int, num_layers: int, *, cell: str, dropout_rate: float):
         super().__init__()
         self.width, self.cell = width, cell
@@ -131,8 +133,7 @@ class RecurrentDecoder(nn.Module):
         outputs = []
         for symbol in x.unbind(1):
             query = self.query(hidden[0]).view(sentences, 1, -1, self.width)
-            context = additive_attention(query, attended.keys, attended.values, visible,
-                                         weight_HE=self.weight.to(query.dtype).unsqueeze(0))
+            context = self._attend(query, attended.keys, attended.values, visible)
             context = context.view(rows, self.width).to(symbol.dtype)
             below = torch.cat((symbol, context), 1)
             for number, cell in enumerate(self.cells):
@@ -148,3 +149,6 @@ class RecurrentDecoder(nn.Module):
             return out, None
         kept = (torch.stack(part, 1) for part in (hidden, cells))
         return out, Cache((CellStates(*kept, cache.length + x.size(1)),))
+
+    def _attend(self, query: Tensor, key: Tensor, value: Tensor, visible: Tensor) -> Tensor:
+        return additive_attention(query, key, value, visible, weight_HE=self.weight.to(query.dtype).unsqueeze(0))
