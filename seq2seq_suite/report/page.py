@@ -52,11 +52,6 @@ def drawings(names: Iterable[str] | None = None) -> list[str]:
     return [name for name in found if wanted is None or name in wanted]
 
 
-def is_static(name: str) -> bool:
-    """Whether there is such a script."""
-    return (_HERE / "static" / name).is_file()
-
-
 def script_json(value: Any) -> str:
     """JSON that can stand in a `<script>` element: nothing in it can end the element or begin a comment.
 

@@ -22,7 +22,7 @@ from seq2seq_suite.report.outputs import (
     read_outputs,
     split_name,
 )
-from seq2seq_suite.report.page import drawings, is_static, render
+from seq2seq_suite.report.page import drawings, render
 from seq2seq_suite.report.sentences import lede, on_training
 from seq2seq_suite.report.tables import figure, is_number
 from seq2seq_suite.types import DataError
@@ -62,8 +62,7 @@ def _page(directory: Path, parts: Sequence[Path]) -> str:
                            higher_is_better=summary.get("higher_is_better") is not False)
     lengths = by_length(outputs, str(summary.get("formula") or ""))
     training = _training(metrics, metric, summary, directory)
-    inspected = _inspected(directory)
-    can_inspect = bool(inspected) and is_static("inspection.js")
+    inspected = _inspected(directory, list(splits))
     name = directory.resolve().name
     task = str(summary.get("task") or "run")
     command = f"python -m seq2seq_suite evaluate {shlex.quote(str(directory))}"
@@ -71,7 +70,7 @@ def _page(directory: Path, parts: Sequence[Path]) -> str:
     if inspected:
         data["inside"] = inspected
     data["examples"] = examples(outputs, max(100_000, _ROOM - len(to_json(inspected)) - len(to_json(data["errors"]))))
-    scripts = [*drawings(one.drawing for one in outputs), *(["inspection.js"] if can_inspect else []), "run.js"]
+    scripts = [*drawings(one.drawing for one in outputs), *(["inspection.js"] if inspected else []), "run.js"]
     cards = _cards(summary, splits, metric, outputs)
     said = f"The {cards[0]['name']} is {cards[0]['value']}{' %' if cards[0]['unit'] else ''}." if cards else ""
     return render(
@@ -81,7 +80,7 @@ def _page(directory: Path, parts: Sequence[Path]) -> str:
         splits=[split_name(split) for split in splits], rows=_table(summary, splits),
         signature=str(summary.get("signature") or ""), configuration=_configuration(directory / "config.yaml"),
         starts=_starts(provenance), parts=[part.name for part in parts],
-        whole=directory.resolve().parent.name == "tasks", has_outputs=bool(outputs), inspected=can_inspect,
+        whole=directory.resolve().parent.name == "tasks", has_outputs=bool(outputs), inspected=bool(inspected),
         command=command)
 
 
@@ -247,10 +246,13 @@ def _errors(outputs: Sequence[Outputs], lengths: dict[str, Any] | None, summary:
             "splits": [{"name": split_name(one.split), "panels": one.panels} for one in outputs if one.panels]}
 
 
-def _inspected(directory: Path) -> dict[str, Any]:
-    """What `inspection/SPLIT.json` holds, by split."""
-    found = {path.stem: read_object(path) for path in sorted((directory / "inspection").glob("*.json"))}
-    return {split: one for split, one in found.items() if isinstance(one.get("examples"), list) and one["examples"]}
+def _inspected(directory: Path, splits: Sequence[str]) -> dict[str, Any]:
+    """What `inspection/SPLIT.json` holds, by split, those of the figures first."""
+    names = [path.stem for path in sorted((directory / "inspection").glob("*.json"))]
+    found = {split: read_object(directory / "inspection" / f"{split}.json") for split in dict.fromkeys(
+        [*(split for split in splits if split in names), *names])}
+    return {split: {**one, "name": split_name(split)} for split, one in found.items()
+            if isinstance(one.get("examples"), list) and one["examples"]}
 
 
 def _table(summary: dict[str, Any], splits: dict[str, dict[str, Any]]) -> list[tuple[str, list[str]]]:

@@ -1,5 +1,7 @@
 """What a browser makes of the inspection of an output."""
 
+import json
+
 import pytest
 import torch
 
@@ -7,6 +9,7 @@ from seq2seq_suite.config import Config
 from seq2seq_suite.experiments.inspecting import inspect
 from seq2seq_suite.experiments.verbs import LoadedRun
 from seq2seq_suite.report.page import render
+from seq2seq_suite.report.run import write_report
 from seq2seq_suite.tasks import open_task
 from seq2seq_suite.training.build import build_predictor
 from seq2seq_suite.types import Example
@@ -21,10 +24,13 @@ SHOW = """() => { for (const record of page.data("records")) {
   inspection.show(place.lastChild, record, {heads: page.data("heads")}); } }"""
 
 
+HARMFUL = "<img src=x onerror=\"document.title='taken'\"></script>"
+
+
 @pytest.fixture(scope="module")
-def inspected(tmp_path_factory):
-    """A page with a record of each kind of decoder."""
-    records = []
+def records():
+    """A record of each kind of decoder."""
+    found = []
     for kind in STRATEGIES:
         torch.manual_seed(1)
         config = Config.model_validate({
@@ -37,11 +43,36 @@ def inspected(tmp_path_factory):
         task.fit(examples)
         predictor = build_predictor(config, task, device=torch.device("cpu"))
         predictor.learner.eval()
-        records += inspect(LoadedRun(config, predictor), examples[:1])
+        found += inspect(LoadedRun(config, predictor), examples[:1])
+    return found
+
+
+@pytest.fixture(scope="module")
+def inspected(records, tmp_path_factory):
+    """A page with these records."""
     path = tmp_path_factory.mktemp("page") / "inspection.html"
     path.write_text(render("plain.html", title="Inspection", scripts=["inspection.js"], parts=[],
                            data={"records": records, "heads": HEADS}))
     return path
+
+
+@pytest.fixture(scope="module")
+def report(records, tmp_path_factory):
+    """The page of a run in which two outputs of three were inspected."""
+    run = tmp_path_factory.mktemp("runs") / "run"
+    for name in ("predictions", "inspection"):
+        (run / name).mkdir(parents=True)
+    (run / "summary.json").write_text(json.dumps({"task": "translation", "primary_metric": "bleu", "splits": {
+        "test": {"bleu": 50.0}, "compositional": {"bleu": 40.0}}}))
+    rows = [{"source": f"source {row}", "reference": "a", "prediction": "b", "equal": False, "kinds": [], "length": 2,
+             "counts": [0, 1], "figures": {"bleu": 0.0}, "origin": "", "facts": {}} for row in range(3)]
+    (run / "predictions" / "test.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    harmful = {**records[0], "row": 2, "source": [HARMFUL, "b"], "output": HARMFUL, "reference": HARMFUL}
+    (run / "inspection" / "test.json").write_text(json.dumps({
+        "examples": [{**records[1], "row": 0}, harmful], "heads": HEADS, "least_share": 0.4, "measured": 100}))
+    (run / "inspection" / "compositional.json").write_text(json.dumps({
+        "examples": [{"row": 0}], "heads": [], "least_share": 0.4, "measured": 100}))
+    return write_report(run)
 
 
 @pytest.fixture
@@ -125,3 +156,38 @@ def test_pieces_are_joined_to_words(shown):
     assert page.evaluate("inspection.words(['▁das', '▁Pf', 'erd', '<end>']).map((one) => one.text)") == [
         "das", "Pferd", "end"]
     assert page.evaluate("inspection.words(['a', 'b', ' ', 'c']).map((one) => one.places)") == [[0, 1], [3]]
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [400, 1400])
+def test_the_page_of_a_run_shows_what_was_inspected(opened, report, width, theme):
+    page = opened(report, width=width, theme=theme)
+    inside = page.locator("#inside")
+    assert "2 of 8 heads give at least 40 % of the weight" in inside.inner_text()
+    assert "the next <b>piece</b>" in inside.inner_text() and inside.locator(".maps button").count() == 8
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_an_output_in_the_list_leads_to_its_inspection(opened, report):
+    page = opened(report)
+    inside = page.locator("#inside")
+    buttons = page.locator("#examples .list button")
+    buttons.nth(1).click()
+    assert page.get_by_role("button", name="Look inside").count() == 0
+    buttons.nth(2).click()
+    page.get_by_role("button", name="Look inside").click()
+    assert inside.locator("select").first.input_value() == "1" and HARMFUL in inside.inner_text()
+    assert page.title().startswith("run")
+
+
+def test_records_with_nothing_in_them_are_drawn_as_nothing(opened, report):
+    page = opened(report)
+    page.locator("#inside").get_by_role("button", name="new combinations").click()
+    assert page.locator("#inside .maps").count() == page.locator(".state.error").count() == 0
+
+
+def test_a_run_without_an_inspection_names_the_command_that_adds_it(opened, report, tmp_path):
+    for name in ("summary.json", "predictions"):
+        (tmp_path / name).symlink_to(report.parent / name)
+    page = opened(write_report(tmp_path))
+    assert "seq2seq_suite evaluate" in page.locator("#inside .state").inner_text()

@@ -98,7 +98,7 @@ def test_every_section_has_a_box_and_its_charts_are_drawn(opened, report):
     page = opened(report)
     boxes = page.evaluate("""() => Object.fromEntries([...document.querySelectorAll("section")].map((one) =>
         [one.id, one.getBoundingClientRect().height]))""")
-    assert list(boxes) == ["training", "examples", "errors", "figures", "origin"] and min(boxes.values()) > 80
+    assert list(boxes) == ["training", "examples", "errors", "inside", "figures", "origin"] and min(boxes.values()) > 80
     assert page.locator("#training svg[role=img]").count() == 4  # losses, metric, learning rate (folded), times
     assert page.locator("#errors .panel").count() == 4
     assert "60 of 90" in page.locator(".lede").text_content()

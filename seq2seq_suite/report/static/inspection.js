@@ -1,5 +1,6 @@
 // How a model came to an output: which words it looked at, how sure it was, what else was near, and how the decoder got there.
 // inspection.show(element, record, options) draws a record of `inspection/SPLIT.json`; options.heads are the file's `heads`.
+// inspection.open(split, row) chooses a record in the section `inside`, which has the files by split.
 const inspection = (() => {
   const {h, s} = page;
   const PARTS = {cross: "From output to source", encoder: "Within the source", decoder: "Within the output"};
@@ -327,10 +328,10 @@ const inspection = (() => {
   }
 
   /** Draws a record; options.heads: heads with a habit, named in the maps. */
-  function show(element, record, options = {}) {
-    const box = h("div", {class: "inspection"});
+  function show(element, given, options = {}) {
+    const record = {source: [], target: [], pieces: [], places: [], hypotheses: [], attention: {}, ...given}, box = h("div", {class: "inspection"});
     element.append(box);
-    if (record.attention) alignment(box, record);
+    alignment(box, record);
     const text = (name, content) => content === undefined ? null : [h("h3", {}, name), h("p", {}, content || "(empty)")];
     box.append(h("div", {class: "pair"}, record.pieces.length ? pieces(record) : null, h("div", {}, text("Reference", record.reference),
       text("Output", record.reference === undefined || !record.output ? record.output : difference(record.reference, record.output)), record.hypotheses.length > 1 ? hypotheses(record) : null)));
@@ -339,5 +340,43 @@ const inspection = (() => {
     maps(box, record, options.heads ?? []);
   }
 
-  return {show, heads, words};
+  /** What was measured of the heads, as a sentence; with no attention there is none. */
+  function measured({examples, heads: found = [], least_share: least, measured: count}) {
+    const parts = Object.values(examples.find((one) => Object.keys(one.attention ?? {}).length)?.attention ?? {});
+    const all = sum(parts.map((one) => one.layers * one.heads));
+    if (!all || !Number.isFinite(least)) return null;
+    return h("p", {class: "note"}, found.length ? h("b", {}, `${found.length} of ${all} heads`) : `None of the ${all} heads`, found.length === 1 ? " gives" : found.length ? " give" : " gives",
+      ` at least ${page.number(100 * least, 0)} % of the weight to one kind of place, on average over up to ${page.number(count, 0)} inputs.`);
+  }
+
+  const self = {show, heads, words, open() {}};
+
+  sections.inside = (element, data) => {
+    const splits = Object.keys(data), outputs = page.data("examples") ?? {};
+    let split = splits[0], number = 0;
+    const bar = h("div", {class: "row"}), place = h("div", {}), habits = h("div", {});
+    element.append(bar, place, habits);
+    const title = (record) => {
+      const row = outputs[split]?.rows.find((one) => one.row === record.row);
+      return `${row ? row.equal ? "= " : "≠ " : ""}${row?.source || words(record.source ?? []).map((one) => one.text).join(" ") || record.output || `row ${record.row + 1}`}`.slice(0, 90);
+    };
+    const draw = () => {
+      const {examples, heads: found = []} = data[split];
+      bar.replaceChildren(splits.length > 1 ? page.choice("Split", splits.map((one) => [one, data[one].name ?? one]), split, (one) => { [split, number] = [one, 0]; draw(); }) : "",
+        page.select("Example", examples.map((one, place) => [String(place), title(one)]), String(number), (one) => { number = Number(one); draw(); }));
+      place.replaceChildren();
+      show(place, examples[number], {heads: found});
+      habits.replaceChildren(...[h("h3", {}, "Heads with a habit"), measured(data[split]), found.length ? heads(found) : null].filter(Boolean));
+      habits.hidden = habits.childElementCount < 2;
+    };
+    draw();
+    self.open = (one, row) => {
+      [split, number] = [one, Math.max(0, data[one].examples.findIndex((record) => record.row === row))];
+      draw();
+      element.closest("section").scrollIntoView();
+      bar.querySelector("select").focus({preventScroll: true});
+    };
+  };
+
+  return self;
 })();

@@ -178,6 +178,7 @@
       const figure = row.figure === null ? row.equal ? "equal" : "not equal" : `${metric.replace(/,? ?%? ?[↑↓]/g, "")} ${page.number(row.figure)}`;
       const place = h("div", {});
       shown.replaceChildren(h("p", {}, h("b", {}, figure), " ", row.kinds.map((kind) => h("span", {class: "small"}, `${kind} · `)), h("span", {class: "small"}, facts.filter(Boolean).join(" · "))), place);
+      if (inspected[state.split]?.examples.some((one) => one.row === row.row)) shown.firstChild.append(" ", h("button", {type: "button", onclick() { inspection.open(state.split, row.row); }}, "Look inside"));
       const example = {source: row.source, shown_source: row.shown?.source, reference: row.shown?.reference ?? {text: row.reference}, prediction: row.shown?.prediction ?? {text: row.prediction},
         raw: {reference: row.reference, prediction: row.prediction}, split: state.split, kinds: row.kinds, equal: row.equal, facts: row.facts,
         inspection: inspected[state.split]?.examples.find((one) => one.row === row.row)};
@@ -189,21 +190,6 @@
         place.replaceChildren();
         plain(place, example);
       }
-    }
-  };
-
-  sections.inside = (element, data) => {
-    const splits = Object.entries(data), all = splits.flatMap(([split, one]) => one.examples.map((record) => [split, record]));
-    const carried = page.data("examples");
-    const title = ([split, record]) => carried[split]?.rows.find((row) => row.row === record.row)?.source ?? (record.source ?? []).join(" ");
-    const place = h("div", {});
-    const show = (number) => { place.replaceChildren(); inspection.show(place, all[number][1]); };
-    element.append(h("div", {class: "row"}, page.select("Example", all.map((one, number) => [String(number), title(one).slice(0, 90)]), "0", show)), place);
-    show(0);
-    const heads = splits.flatMap(([, one]) => Array.isArray(one.heads) ? one.heads : []).slice(0, 12);
-    if (heads.length) {
-      charts.panel(element, {kind: "table", title: "Heads with a habit", columns: ["part", "layer", "head", "looks at", "share of its weight, %"],
-        cells: heads.map((one) => [one.part, one.layer, one.head, one.habit, Number((100 * one.share).toFixed(1))])});
     }
   };
 }
