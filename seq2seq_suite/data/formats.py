@@ -1,151 +1,22 @@
-"""The formats that rows are read from: JSON, text, tables, brackets, and what Hugging Face `datasets` reads."""
+"""The formats that rows are read from, by the extensions of their files: `READERS` is the table."""
 
 from __future__ import annotations
 
 import csv
 import dataclasses
 import gzip
-import io
+import os
 import re
-import zlib
-from bisect import bisect_left
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 from seq2seq_suite.data.class_labels import with_names
+from seq2seq_suite.data.lines import EXPANSION, REMEDY, UNPACKED, BadRows, Lines, Row, broken, kind
+from seq2seq_suite.data.nested import read_nested
 from seq2seq_suite.files import parse_json
 from seq2seq_suite.trees import read_trees
 from seq2seq_suite.types import DataError, brief, shown
-
-_UNPACKED, _EXPANSION = 2**22, 200  # bytes that any archive may unpack to; a larger one's largest ratio
-_BLANK = 1_000_000  # empty lines in a row
-_REMEDY = "correct the row, or convert the file to UTF-8 if it has another encoding"
-
-
-@dataclass(frozen=True)
-class Row:
-    """One row as it was read.
-
-    Args:
-        fields: column name -> value.
-        file: the file's path, or the name of a data set of the Hub.
-        line: the line where the row begins, from 1; for JSON, Parquet, Arrow and Hub data the number of the row.
-    """
-
-    fields: dict[str, Any]
-    file: str
-    line: int
-
-    @property
-    def place(self) -> dict[str, Any]:
-        """File and line, as a DataError takes them."""
-        return {"file": self.file, "line": self.line}
-
-    @property
-    def origin(self) -> str:
-        """The same as `Example.origin`."""
-        return f"{self.file}:{self.line}"
-
-
-class BadRows:
-    """Collects rows that could not be read, up to a limit.
-
-    Args:
-        limit: how many are tolerated, `data.max_bad_rows`.
-        longest: bytes of the longest line or cell that is read, `data.max_row_megabytes`.
-
-    >>> bad = BadRows(1)
-    >>> bad.add(DataError("invalid JSON", file="train.jsonl", line=3, remedy="correct the line"))
-    >>> bad.report()
-    ['train.jsonl:3: invalid JSON']
-    """
-
-    def __init__(self, limit: int, *, longest: int = 2**26):
-        self.limit, self.longest = limit, longest
-        self._errors: list[DataError] = []
-
-    def add(self, error: DataError) -> None:
-        """Note a broken row; raises DataError, naming the first few, once there are more than the limit."""
-        self._errors.append(error)
-        if len(self._errors) <= self.limit:
-            return
-        first = self._errors[0]
-        listed = "\n    ".join(["", *self.report()[:5], *["..."] * (len(self._errors) > 5)])
-        many = f"{len(self._errors)} broken row{'s' * (len(self._errors) > 1)}"
-        raise DataError(f"{many}, but data.max_bad_rows allows {self.limit}:{listed}",
-                        file=first.file, line=first.line, expected=first.expected,
-                        remedy=f"{first.remedy or 'correct the rows'}; or raise data.max_bad_rows to leave them out")
-
-    def report(self) -> list[str]:
-        """One line for each broken row: place and reason."""
-        return [str(error).partition("\n")[0] for error in self._errors]
-
-
-def kind(file: Path) -> str:
-    """The extension that determines the format: `.jsonl` for train.jsonl.gz."""
-    return Path(file.name.removesuffix(".gz")).suffix.lower()
-
-
-class Lines:
-    """The lines of a text file, plain or gzip; `number` is that of the last line given. Lines that are not UTF-8 come
-    with replacement characters and are remembered for `check`.
-
-    Args:
-        file: to read.
-        longest: bytes of the longest line that is read.
-
-    Raises:
-        DataError: the file cannot be read, a line is longer, there are too many empty lines, or an archive
-            unpacks to many times its size.
-    """
-
-    def __init__(self, file: Path, longest: int):
-        self.file, self.longest, self.number = file, longest, 0
-        self.undecodable: list[int] = []
-
-    def __iter__(self) -> Iterator[str]:
-        try:
-            # Buffers gzip, whose own `readline` takes ten times as long.
-            with io.BufferedReader(gzip.GzipFile(self.file) if self.file.suffix == ".gz" else io.FileIO(self.file)) \
-                    as stream:
-                yield from self._bounded(stream)
-        except (OSError, EOFError, zlib.error) as problem:
-            raise DataError(f"the file cannot be read: {problem}", file=str(self.file), line=self.number,
-                            remedy="check its permissions, or download or unpack it again") from None
-
-    def _bounded(self, stream: io.BufferedReader) -> Iterator[str]:
-        size, most, blank = 0, max(_UNPACKED, _EXPANSION * self.file.stat().st_size), 0
-        while raw := stream.readline(self.longest + 1):
-            self.number, size, blank = self.number + 1, size + len(raw), blank + 1 if raw.isspace() else 0
-            if len(raw) > self.longest:
-                raise DataError(f"a line of more than {self.longest / 2**20:g} megabytes", file=str(self.file),
-                                line=self.number, expected=f"at most {self.longest / 2**20:g} (data.max_row_megabytes)",
-                                remedy="break the line, or raise data.max_row_megabytes")
-            if blank > _BLANK:
-                raise DataError(f"more than {_BLANK:,} empty lines one after another", file=str(self.file),
-                                line=self.number, expected="text", remedy="remove them")
-            if size > most:
-                raise DataError(f"the archive unpacks to more than {_EXPANSION} times its size", file=str(self.file),
-                                line=self.number, expected="text", remedy="check it, and unpack it if it is right")
-            line = raw.decode("utf-8", errors="replace")
-            if "\ufffd" in line and line.encode("utf-8") != raw:
-                self.undecodable.append(self.number)
-            yield line.removeprefix("\ufeff") if self.number == 1 else line
-
-    def check(self, first: int, last: int) -> None:
-        """Raises ValueError if one of these lines could not be decoded."""
-        place = bisect_left(self.undecodable, first)
-        if self.undecodable[place : place + 1] and self.undecodable[place] <= last:
-            raise ValueError("the text is not UTF-8")
-
-
-def _broken(problem: Exception, file: Path, line: int, *, expected: str) -> DataError:
-    large = "field larger than" in str(problem)  # as `csv` says it
-    remedy = "cut the cell, or raise data.max_row_megabytes" if large else _REMEDY
-    return DataError(str(problem), file=str(file), line=line, expected=expected, remedy=remedy)
 
 
 def _read_lines(file: Path, bad: BadRows) -> Iterator[Row]:
@@ -158,13 +29,13 @@ def _read_lines(file: Path, bad: BadRows) -> Iterator[Row]:
         try:
             lines.check(lines.number, lines.number)
             fields = {"text": line.rstrip("\r\n")} if plain else parse_json(
-                line.rstrip(), file=str(file), line=lines.number, expected=expected, remedy=_REMEDY)
+                line.rstrip(), file=str(file), line=lines.number, expected=expected, remedy=REMEDY)
             if not isinstance(fields, dict):
                 raise ValueError(f"a JSON value of type {type(fields).__name__}, not an object")
         except DataError as problem:
             bad.add(problem)
         except ValueError as problem:
-            bad.add(_broken(problem, file, lines.number, expected=expected))
+            bad.add(broken(problem, file, lines.number, expected=expected))
         else:
             yield Row(fields, str(file), lines.number)
 
@@ -173,8 +44,15 @@ def _read_table(file: Path, bad: BadRows) -> Iterator[Row]:
     """CSV with the usual quotes; in TSV, quotes are ordinary characters."""
     lines = Lines(file, bad.longest)
     csv.field_size_limit(bad.longest)  # its default limit is 128 KB; the setting is global
-    options = {"delimiter": "\t", "quoting": csv.QUOTE_NONE} if kind(file) == ".tsv" else {"strict": True}
-    table = csv.reader(lines, **options)  # type: ignore[arg-type]
+    if kind(file) == ".tsv":
+        table = csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
+    else:
+        text = iter(lines)
+        header = next(text, "")
+        delimiter = _delimiter(header)
+        if delimiter != ",":
+            bad.notes.append(f"{file}: the columns are separated by {delimiter!r}")
+        table = csv.reader(chain([header] if header else [], text), strict=True, delimiter=delimiter)
     try:
         columns = next(table, ["no line"])
     except csv.Error:
@@ -191,15 +69,27 @@ def _read_table(file: Path, bad: BadRows) -> Iterator[Row]:
             if cells and len(cells) != len(columns):
                 raise ValueError(f"{len(cells)} columns")
         except (csv.Error, ValueError) as problem:
-            broken = _broken(problem, file, start, expected=expected)
-            if "end of data" in broken.got or "larger" in broken.got:  # an unclosed quote: the rest is lost
-                raise broken from None
-            bad.add(broken)
+            problematic = broken(problem, file, start, expected=expected)
+            if "end of data" in problematic.got or "larger" in problematic.got:  # an unclosed quote: the rest is lost
+                raise problematic from None
+            bad.add(problematic)
             continue
         if cells is None:
             return
         if cells:
             yield Row(dict(zip(columns, cells, strict=True)), str(file), start)
+
+
+def _delimiter(header: str) -> str:
+    """What separates the columns: names of columns rarely have a sign of that kind in them, as texts do.
+
+    >>> _delimiter("source;target"), _delimiter("source,target"), _delimiter("text")
+    (';', ',', ',')
+    """
+    try:
+        return csv.Sniffer().sniff(header, delimiters=",;\t|").delimiter
+    except csv.Error:
+        return ","
 
 
 def _read_treebank(file: Path, bad: BadRows) -> Iterator[Row]:
@@ -208,12 +98,12 @@ def _read_treebank(file: Path, bad: BadRows) -> Iterator[Row]:
     text = "".join(lines)
     trees = _split_trees(text)
     if trees is None and lines.undecodable:  # the trees cannot be split by lines
-        raise _broken(ValueError("the text is not UTF-8"), file, lines.undecodable[0], expected="brackets in UTF-8")
+        raise broken(ValueError("the text is not UTF-8"), file, lines.undecodable[0], expected="brackets in UTF-8")
     for line, tree in _recover_trees(text, str(file), bad) if trees is None else trees:
         try:
             lines.check(line, line + tree.count("\n"))
         except ValueError as problem:
-            bad.add(_broken(problem, file, line, expected="brackets in UTF-8"))
+            bad.add(broken(problem, file, line, expected="brackets in UTF-8"))
         else:
             yield Row({"tree": tree}, str(file), line)
 
@@ -272,12 +162,67 @@ def _read_columns(file: Path, bad: BadRows) -> Iterator[Row]:
                 if any(len(found) < (5 if conllu else 2) for found in cells):
                     raise ValueError("a line has too few columns")
             except ValueError as problem:
-                bad.add(_broken(problem, file, start, expected="a word and its tag on each line, in UTF-8"))
+                bad.add(broken(problem, file, start, expected="a word and its tag on each line, in UTF-8"))
             else:
                 columns = {"words": 1, "upos": 3, "xpos": 4} if conllu else {"words": 0, "tags": -1}
                 yield Row({name: [found[place] for found in cells] for name, place in columns.items()}, str(file),
                           start)
             cells = []
+
+
+def _read_recordings(file: Path, bad: BadRows) -> Iterator[Row]:
+    """Kaldi's `wav.scp`, with `text` and `utt2spk` beside it."""
+    remedy = "cut the recordings, and write one for each utterance"
+    if (file.parent / "segments").is_file():
+        raise DataError("the utterances are parts of recordings", file=str(file.parent / "segments"), line=1,
+                        expected="a recording for each utterance", remedy=remedy)
+    texts, speakers = (dict(_read_keyed(file.parent / name, bad)) for name in ("text", "utt2spk"))
+    roots = (file.parent, *file.parent.parents[:3])  # the paths are relative to where the recipe was run
+    root = None
+    for utterance, (line, path) in _read_keyed(file, bad):
+        place = {"file": str(file), "line": line}
+        if path.endswith("|"):
+            bad.add(DataError(f"{utterance} is a command: {brief(path)}", **place, expected="the path of a sound file",
+                              remedy="run the commands, and write the paths of what they make"))
+        elif utterance not in texts:
+            bad.add(DataError(f"{utterance} has no text", **place, expected=f"a line of {file.parent / 'text'}",
+                              remedy="add its text, or remove the recording"))
+        else:
+            root = root or next((one for one in roots if (one / path).is_file()), file.parent)
+            extra = {"speaker": speakers[utterance][1]} if utterance in speakers else {}
+            yield Row({"audio": os.path.relpath(root / path, file.parent), "text": texts[utterance][1],
+                       "id": utterance, **extra}, str(file), line)
+
+
+def _read_keyed(file: Path, bad: BadRows) -> Iterator[tuple[str, tuple[int, str]]]:
+    """(key, (line, value)) of each line of one of Kaldi's tables; nothing of `utt2spk` if there is none."""
+    if file.name == "utt2spk" and not file.is_file():
+        return
+    lines = Lines(file, bad.longest)
+    for line in lines:
+        key, _, value = line.strip().partition(" ")
+        try:
+            lines.check(lines.number, lines.number)
+            if not value.strip():
+                raise ValueError(f"nothing after {key!r}")
+        except ValueError as problem:
+            bad.add(broken(problem, file, lines.number, expected="an utterance, a space, and its value, in UTF-8"))
+        else:
+            yield key, (lines.number, value.strip())
+
+
+def _read_json(file: Path, bad: BadRows) -> Iterator[Row]:
+    """COCO's annotations, SQuAD's articles, and whatever else `datasets` reads."""
+    with (gzip.open if file.suffix == ".gz" else open)(file, "rt", encoding="utf-8-sig", errors="replace") as stream:
+        found = read_nested(stream.read(), file)
+    if found is None:
+        yield from _read_with_datasets(file, bad)
+        return
+    for number, row in found:
+        if isinstance(row, DataError):
+            bad.add(row)
+        else:
+            yield Row(row, str(file), number)
 
 
 def _read_with_datasets(file: Path, bad: BadRows) -> Iterator[Row]:
@@ -297,8 +242,8 @@ def _refuse_unpacking(file: Path) -> None:
         size = sum(found.row_group(number).total_byte_size for number in range(found.num_row_groups))
     except (ArrowException, OSError):  # reading it reports the error
         return
-    if size > max(_UNPACKED, _EXPANSION * file.stat().st_size):
-        raise DataError(f"the archive unpacks to more than {_EXPANSION} times its size", file=str(file),
+    if size > max(UNPACKED, EXPANSION * file.stat().st_size):
+        raise DataError(f"the archive unpacks to more than {EXPANSION} times its size", file=str(file),
                         expected="rows as they are", remedy="check it, and convert it to .jsonl if it is right")
 
 
@@ -323,5 +268,7 @@ READERS: dict[str, Callable[[Path, BadRows], Iterator[Row]]] = {
     **dict.fromkeys((".csv", ".tsv"), _read_table),
     **dict.fromkeys((".mrg", ".ptb", ".bracket", ".trees", ".parse"), _read_treebank),
     **dict.fromkeys((".conllu", ".conll", ".bio", ".iob"), _read_columns),
-    **dict.fromkeys((".json", ".parquet", ".arrow"), _read_with_datasets),
+    ".json": _read_json,
+    ".scp": _read_recordings,
+    **dict.fromkeys((".parquet", ".arrow"), _read_with_datasets),
 }

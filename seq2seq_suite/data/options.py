@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from seq2seq_suite.config_section import NotNegative, Positive, Section, Share
+from seq2seq_suite.config_section import Fraction, NotNegative, Positive, Section, Share
 
 
 class Data(Section):
@@ -16,8 +16,15 @@ class Data(Section):
     subset: str = ""  # configuration name of a Hub data set, or view of miniworld if not the task's own
     size: Annotated[int, Field(ge=0, le=10**7)] = 0  # rows of miniworld's training split; 0: the view's default
     splits: dict[str, str] = {}  # our split name -> file pattern in a folder, or split of a Hub data set
+    split: dict[str, Fraction] = {}  # splits cut off train, by a hash of each row, e.g. {validation: 0.1, test: 0.1}
     test_splits: tuple[str, ...] = ("test",)  # evaluated once, with the best checkpoint, at the end of a run
     share: Share = 1.0  # of the training split that is used, a random subset
     max_bad_rows: NotNegative = 0  # broken rows tolerated (and listed) before the run stops
     max_row_megabytes: Positive = 64  # longest line of a text file, and longest cell of a table, that is read
     max_length: Positive = 256  # longest source the model takes, in words; a longer one is a bad row
+
+    @model_validator(mode="after")
+    def _rows_are_left(self) -> Data:
+        if "train" in self.split or sum(self.split.values()) >= 1.0:
+            raise ValueError("data.split names shares of train that become other splits, less than 1 in all")
+        return self

@@ -7,20 +7,17 @@ from itertools import zip_longest
 from pathlib import Path
 
 from seq2seq_suite.data.formats import BadRows, Lines, Row
-from seq2seq_suite.data.sources import VALIDATION_NAMES, local
 from seq2seq_suite.types import DataError
 
+VALIDATION_NAMES = ("validation", "dev", "valid", "val")
 
-def find_parallel(path: str, split: str, languages: tuple[str, str], *, splits: dict[str, str], subset: str = ""
-                  ) -> tuple[Path, Path] | None:
+def find_parallel(place: Path, name: str, languages: tuple[str, str]) -> tuple[Path, Path] | None:
     """The two files of a split: `train.en` and `train.de`, plain or with `.gz` appended.
 
     Args:
-        path: a folder, or the path of both files without the language.
-        split: train, validation (or dev, valid, val) or any other.
+        place: a folder, or the path of both files without the language.
+        name: of the files, without the language; `validation` is also dev, valid or val.
         languages: what the files' names end in.
-        splits: split -> its files' name, without the language, if it is another.
-        subset: a subfolder.
 
     Returns:
         The files; None if there are none.
@@ -28,8 +25,6 @@ def find_parallel(path: str, split: str, languages: tuple[str, str], *, splits: 
     Raises:
         DataError: only one of the two exists.
     """
-    place = local(path, subset) / subset
-    name = splits.get(split, split)
     names = VALIDATION_NAMES if name == VALIDATION_NAMES[0] else (name,)
     stems = [place / each for each in names] if place.is_dir() else [place]
     for stem in stems:
@@ -60,7 +55,7 @@ def read_parallel(files: tuple[Path, Path], languages: tuple[str, str], *, bad: 
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     for name, text in {"train.en": "a dog\\n", "train.de": "ein Hund\\n"}.items():
     ...         _ = (Path(folder) / name).write_text(text, encoding="utf-8")
-    ...     found = find_parallel(folder, "train", ("en", "de"), splits={})
+    ...     found = find_parallel(Path(folder), "train", ("en", "de"))
     ...     [row.fields for row in read_parallel(found, ("en", "de"), bad=BadRows(0))]
     [{'en': 'a dog', 'de': 'ein Hund'}]
     """

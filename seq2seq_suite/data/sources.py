@@ -1,24 +1,29 @@
-"""Rows of local files and folders, of the Hugging Face Hub, or of the embedded data."""
+"""Rows of local files and folders, of the Hugging Face Hub, or of the embedded data.
+
+`formats.READERS` has the formats of files, `parallel` those that need two, and here is where files are looked for.
+"""
 
 from __future__ import annotations
 
 import difflib
+import hashlib
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 from seq2seq_suite.data.formats import READERS, BadRows, Row, kind, load_rows
+from seq2seq_suite.data.parallel import VALIDATION_NAMES, find_parallel, read_parallel
 from seq2seq_suite.types import DataError, brief
 
 EMBEDDED = "miniworld"  # what `data.path` calls the embedded data
-VALIDATION_NAMES = ("validation", "dev", "valid", "val")
-_BOOKKEEPING = frozenset({"dataset_info.json", "dataset_dict.json", "state.json"})  # what `save_to_disk` adds
+_BOOKKEEPING = frozenset({"dataset_info.json", "dataset_dict.json", "state.json",  # what `save_to_disk` adds
+                          "feats.scp", "cmvn.scp", "vad.scp"})  # and Kaldi
 
 
 def read_rows(path: str, split: str, *, splits: dict[str, str], subset: str = "", size: int = 0,
-              bad: BadRows | None = None) -> Iterator[Row]:
+              languages: tuple[str, str] | None = None, bad: BadRows | None = None) -> Iterator[Row]:
     """Read one split.
 
     Args:
@@ -32,6 +37,7 @@ def read_rows(path: str, split: str, *, splits: dict[str, str], subset: str = ""
         subset: subfolder of a folder, or configuration of a data set of the Hub. A folder with the split's files and no
             such subfolder counts as a local copy of that configuration. For embedded data, the view.
         size: rows of embedded data; 0 for the view's default.
+        languages: of parallel text, which may be a file for each, see `find_parallel`.
         bad: collects the rows that cannot be read; without it, the first of them raises.
 
     Returns:
@@ -55,6 +61,9 @@ def read_rows(path: str, split: str, *, splits: dict[str, str], subset: str = ""
         found = rows(subset, splits.get(split, split), size=size)
         return (Row(fields, f"{path}/{subset}/{split}", number) for number, fields in enumerate(found, 1))
     place, name = local(path, subset), splits.get(split, split)
+    sides = find_parallel(place / subset, name, languages) if languages else None
+    if languages and sides:
+        return _never_empty(read_parallel(sides, languages, bad=bad), str(sides[0]), split=split, bad=bad)
     if place.is_file():
         files = [place]
         if kind(place) not in READERS:
@@ -78,6 +87,34 @@ def read_rows(path: str, split: str, *, splits: dict[str, str], subset: str = ""
         return _never_empty(rows, path, split=split, bad=bad)
     rows = (row for file in files for row in READERS[kind(file)](file, bad))
     return _never_empty(rows, str(files[0]), split=split, bad=bad)
+
+
+def divided(rows: Iterable[Row], split: str, shares: Mapping[str, float], bad: BadRows) -> Iterator[Row]:
+    """The rows of train that belong to a split, each by a hash of what it holds, so that equal rows stay together.
+
+    Args:
+        rows: of train, as they are in the files.
+        split: train, or one of `shares`.
+        shares: split -> its share of the rows; train has the rest.
+        bad: takes a note of how many they are.
+
+    >>> rows = [Row({"text": str(number)}, "a.txt", number) for number in range(1000)]
+    >>> [len(list(divided(rows, split, {"validation": 0.1, "test": 0.2}, BadRows(0)))) for split in ("train", "test")]
+    [689, 215]
+    """
+    total = kept = 0
+    for row in rows:
+        total += 1
+        digest = hashlib.blake2b(repr(sorted(row.fields.items())).encode("utf-8", "replace"), digest_size=8).digest()
+        drawn, owner = int.from_bytes(digest) / 2**64, "train"
+        for name, share in shares.items():
+            if 0.0 <= drawn < share:
+                owner = name
+            drawn -= share
+        if owner == split:
+            kept += 1
+            yield row
+    bad.notes.append(f"{split}: {kept:,} of {total:,} rows, by a hash of each (data.split)")
 
 
 def local(path: str, subset: str = "") -> Path:
@@ -122,15 +159,12 @@ def _files_of_split(folder: Path, name: str) -> list[Path]:
                    and file.name not in _BOOKKEEPING and "/." not in f"/{file.relative_to(folder).as_posix()}")
     for candidate in VALIDATION_NAMES if name == VALIDATION_NAMES[0] else (name,):
         patterns = [pattern.strip().strip("/") for pattern in candidate.split(",")]
-        found = [file for file in files if any(_fits(file.relative_to(folder), pattern) for pattern in patterns)]
+        found = [file for file in files if any(_fits(file.relative_to(folder), pattern) for pattern in patterns)] or \
+            [file for file in files if file.name.startswith(f"instances_{candidate}")]  # as COCO calls them
         if found:
             break
     else:
-        there = [file.relative_to(folder).as_posix() for file in files[:10]] + ["..."] * (len(files) > 10)
-        raise DataError(f"no file of the split '{name}'; there is {', '.join(there) or 'nothing in a known format'}",
-                        file=str(folder),
-                        expected=f"{name}.*, {name}-*.* or {name}/ with one of {', '.join(READERS)}",
-                        remedy="rename the files, or give their names under data.splits")
+        raise _no_split(folder, name, files)
 
     described = {file.parent for file in found if _stem(file).name == "metadata"}  # by it: the files beside it
     found = [file for file in found if file.parent not in described or _stem(file).name == "metadata"]
@@ -139,6 +173,24 @@ def _files_of_split(folder: Path, name: str) -> list[Path]:
                         file=str(folder), expected="one format, compressed or not",
                         remedy=f"write the extension under data.splits, e.g. {found[0].name}, or remove the others")
     return found
+
+
+def _no_split(folder: Path, name: str, files: list[Path]) -> DataError:
+    """What there is instead of a split's files, and what to do."""
+    others = [] if files else sorted(file for file in folder.iterdir() if file.is_file() and file.name[0] != ".")
+    names = [file.relative_to(folder).as_posix() for file in files or others]
+    there = ", ".join(names[:10] + ["..."] * (len(names) > 10)) or "no file at all"
+    expected = f"{name}.*, {name}-*.* or {name}/ with one of {', '.join(READERS)}"
+    pairs = sorted({file.stem for file in others if sum(file.stem == other.stem for other in others) > 1})
+    remedy = "rename the files, or give their names under data.splits"
+    if pairs:
+        expected += f"; for parallel text {name}.en and {name}.de, by the languages of the translation"
+        remedy = f"set the languages to the files' endings, or give their names under data.splits ({{{name}: " \
+                 f"{pairs[0]}}})"
+    if name != "train":
+        remedy += f"; or cut the split off train by data.split={{{name}: 0.1}}"
+    return DataError(f"no file of the split '{name}'; there is {there}", file=str(folder), expected=expected,
+                     remedy=remedy)
 
 
 def _has_split(folder: Path, name: str) -> bool:

@@ -158,7 +158,7 @@ def open_run(directory: Path, overrides: list[str], *, data: str | None = None, 
                           expected=f"one of them: {', '.join(config.tasks)}",
                           remedy=f"--task NAME, or the directory {directory_of(directory, 'NAME')}")
     if data is not None:
-        config = config.model_copy(update={"data": config.data.model_copy(update={"path": data})})
+        config = config.model_copy(update={"data": config.data.model_copy(update={"path": data, "split": {}})})
     use_threads(config.training.threads)
     task = open_task(config.task, config)
     task.load(directory / "vocabulary")

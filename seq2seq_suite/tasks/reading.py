@@ -8,7 +8,7 @@ from typing import Any
 
 from seq2seq_suite.config import Data
 from seq2seq_suite.data.formats import BadRows, Row
-from seq2seq_suite.data.sources import EMBEDDED, read_rows
+from seq2seq_suite.data.sources import EMBEDDED, divided, read_rows
 from seq2seq_suite.types import DataError, Example, brief, shown
 
 _LONGEST_NAME = 4096  # characters of a path
@@ -38,18 +38,29 @@ def read_examples(data: Data, split: str, make: Callable[[Row], Example | None],
             bad.add(error)
         else:
             examples += [example] if example is not None else []
-    for line in bad.report():
+    for line in [*dict.fromkeys(bad.notes), *bad.report()]:
         print(line)
     if not examples:
         raise DataError(f"the split '{split}' has no usable {item}", file=data.path, expected=expected, remedy=remedy)
     return examples
 
 
-def open_split(data: Data, split: str, bad: BadRows, *, view: str) -> Iterator[Row]:
-    """The rows of a split of `data.path`; `view` is what a task sees of the embedded data if `data.subset` is empty."""
+def open_split(data: Data, split: str, bad: BadRows, *, view: str,
+               languages: tuple[str, str] | None = None) -> Iterator[Row]:
+    """The rows of a split of `data.path`, or its share of train's.
+
+    Args:
+        data: the configuration's `data`.
+        split: our name of the split.
+        bad: collects broken rows.
+        view: what a task sees of the embedded data if `data.subset` is empty.
+        languages: of parallel text, which may be in a file for each.
+    """
     subset = data.subset or (view if data.path == EMBEDDED else "")
-    return read_rows(data.path, split, splits=data.splits, subset=subset, size=data.size if split == "train" else 0,
-                     bad=bad)
+    cut = bool(data.split) and (split == "train" or split in data.split)
+    rows = read_rows(data.path, "train" if cut else split, splits=data.splits, subset=subset, languages=languages,
+                     size=data.size if cut or split == "train" else 0, bad=bad)
+    return divided(rows, split, data.split, bad) if cut else rows
 
 
 def place_of(origin: str) -> dict[str, Any]:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
 from pydantic import model_validator
 
 from seq2seq_suite.config_section import Section, Symbols
-from seq2seq_suite.data.formats import BadRows, Row
+from seq2seq_suite.data.formats import Row
 from seq2seq_suite.data.options import Data
-from seq2seq_suite.data.parallel import find_parallel, read_parallel
 from seq2seq_suite.data.subwords import clean_text, train_subwords
 from seq2seq_suite.metrics.bleu import complaints, score_translations, tokenised_share
 from seq2seq_suite.tasks.base import Judgement, Task
@@ -78,13 +77,8 @@ class TranslationTask(Task):
     def read(self, split: str) -> list[Example]:
         """The pairs of a split, in a file for each language or in rows."""
         return read_examples(self.data, split, self.example, view=self.view, item=self.item, expected=self.expected,
-                             open_rows=lambda bad: self._rows(split, bad))
-
-    def _rows(self, split: str, bad: BadRows) -> Iterator[Row]:
-        files = find_parallel(self.data.path, split, self.languages, splits=self.data.splits, subset=self.data.subset)
-        if files is not None:
-            return read_parallel(files, self.languages, bad=bad)
-        return open_split(self.data, split, bad, view=self.view)
+                             open_rows=lambda bad: open_split(self.data, split, bad, view=self.view,
+                                                              languages=self.languages))
 
     def example(self, row: Row) -> Example:
         """Both sentences, neither empty nor too long."""

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from seq2seq_suite.data import formats
+from seq2seq_suite.data import formats, lines
 from seq2seq_suite.data.formats import BadRows, Row
 from seq2seq_suite.data.sources import read_rows
 from seq2seq_suite.trees import read_trees
@@ -226,7 +226,7 @@ def test_a_split_without_files_lists_what_is_there(tmp_path):
     assert found.expected.startswith("train.*, train-*.* or train/")
     assert "data.splits" in found.remedy
     write(tmp_path / "empty" / "train.doc", "a")
-    assert "nothing in a known format" in error(tmp_path / "empty").got
+    assert "there is train.doc" in error(tmp_path / "empty").got
 
 
 @pytest.mark.parametrize("other", ["train.jsonl", "train.txt.gz"])
@@ -361,7 +361,8 @@ def test_cells_of_tables_may_be_as_long_and_over_several_lines_no_longer(tmp_pat
 
 
 def test_an_archive_that_unpacks_to_many_times_its_size_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(formats, "_UNPACKED", 2**14)
+    for module in (formats, lines):
+        monkeypatch.setattr(module, "UNPACKED", 2**14)
     found = error(write(tmp_path / "a.txt.gz", b"a\n" * 2**16), bad=BadRows(100))
     assert found.got == "the archive unpacks to more than 200 times its size" and 2**12 < found.line < 2**16
     assert len(rows(write(tmp_path / "b.txt.gz", "a\n" * 1000))) == 1000
@@ -369,7 +370,7 @@ def test_an_archive_that_unpacks_to_many_times_its_size_is_refused(tmp_path, mon
 
 @pytest.mark.parametrize("name", ["a.txt.gz", "a.jsonl", "a.csv"])
 def test_nothing_but_empty_lines_for_long_is_refused(tmp_path, monkeypatch, name):
-    monkeypatch.setattr(formats, "_BLANK", 100)
+    monkeypatch.setattr(lines, "_BLANK", 100)
     found = error(write(tmp_path / name, b"a\n" + b" \r\n" * 200), bad=BadRows(9999))
     assert (found.got, found.line) == ("more than 100 empty lines one after another", 102)
 

@@ -10,9 +10,13 @@ from itertools import chain
 
 JOINER = "\N{HALFWIDTH BLACK SQUARE}"  # before a symbol that follows another without a space
 SEPARATOR = "|||"
-_WORD = re.compile(r"[0-9]+(?:[.,:][0-9]+)*|\w+(?:['’.-]\w+)*|[^\w\s]")
+_SIGN = r"[\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"  # CJK
+_LETTER = rf"(?:(?!{_SIGN})\w)"
+_WORD = re.compile(rf"[0-9]+(?:[.,:][0-9]+)*|{_SIGN}|{_LETTER}+(?:['’.-]{_LETTER}+)*|[^\w\s]")
+_BETWEEN_SIGNS = re.compile(rf"(?<={_SIGN}) (?={_SIGN}|[，。、！？：；」』）])|(?<=[，。、！？：；「『（]) (?={_SIGN})")
 _BEFORE_CLOSING, _AFTER_OPENING = re.compile(r" (?=[.,;:!?)\]}%’”])"), re.compile(r"(?<=[(\[{“]) ")
-_SENTENCE_END = re.compile(r"\s*\n\s*|(?<=[.!?])\s+|(?<=[.!?][\"'”’)])\s+")
+_SENTENCE_END = re.compile(r"\s*\n\s*|(?<=[.!?])\s+|(?<=[.!?][\"'”’)])\s+"
+                           r"|(?<=[。！？])(?![」』”’）])|(?<=[。！？][」』”’）])")
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,8 @@ def sentences_of(text: str) -> list[str]:
 
     >>> sentences_of('Tom ran. "Stop!" cried Ann.\\nHe had 3.5 miles to go')
     ['Tom ran.', '"Stop!"', 'cried Ann.', 'He had 3.5 miles to go']
+    >>> sentences_of("“好。”她走了。")
+    ['“好。”', '她走了。']
     """
     return [sentence for sentence in _SENTENCE_END.split(text.strip()) if sentence]
 
@@ -66,6 +72,11 @@ def words_of(text: str) -> tuple[str, ...]:
 
     >>> words_of("Bill's dog cost $1,000.")
     ("Bill's", 'dog', 'cost', '$', '1,000', '.')
+
+    Chinese and Japanese have no spaces: each sign is a word.
+
+    >>> words_of("1999年、東京に行った。")
+    ('1999', '年', '、', '東', '京', 'に', '行', 'っ', 'た', '。')
     """
     return tuple(_WORD.findall(text))
 
@@ -94,8 +105,10 @@ def printed(words: Sequence[str]) -> str:
 
     >>> printed(words_of("Well, (he) left!"))
     'Well, (he) left!'
+    >>> printed(words_of("東京に行った。"))
+    '東京に行った。'
     """
-    return _BEFORE_CLOSING.sub("", _AFTER_OPENING.sub("", " ".join(words)))
+    return _BEFORE_CLOSING.sub("", _AFTER_OPENING.sub("", _BETWEEN_SIGNS.sub("", " ".join(words))))
 
 
 def crop(passage: Passage, room: int, *, keep: str) -> Passage:

@@ -1,0 +1,122 @@
+"""JSON files that hold a whole data set: COCO's annotations and SQuAD's articles."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from seq2seq_suite.files import parse_json
+from seq2seq_suite.types import DataError, shown
+
+_COCO = '{"images": [{"id", "file_name"}], "annotations": [{"image_id", "bbox", "category_id"}], ' \
+        '"categories": [{"id", "name"}]}'
+_SQUAD = '{"data": [{"paragraphs": [{"context", "qas": [{"question", "answers": [{"text", "answer_start"}]}]}]}]}'
+_REMEDY = "correct the file"
+
+Found = tuple[int, dict[str, Any] | DataError]
+
+
+def read_nested(text: str, file: Path) -> Iterator[Found] | None:
+    """The rows of such a file, each with its number, or what is wrong with it; None for other JSON.
+
+    Args:
+        text: of the file.
+        file: its path.
+
+    Raises:
+        DataError: it begins as an object and is no JSON, or a list of the format is missing.
+
+    >>> text = '{"data": [{"paragraphs": [{"context": "Tom sat.", "qas": [{"question": "Who?", "answers": []}]}]}]}'
+    >>> list(read_nested(text, Path("train.json")))
+    [(1, {'question': 'Who?', 'answers': {'text': [], 'answer_start': []}, 'title': '', 'context': 'Tom sat.'})]
+    """
+    if not text.lstrip().startswith("{") or (_is_json(text.lstrip().partition("\n")[0]) and "\n" in text.strip()):
+        return None  # a list, or an object on each line
+    value = parse_json(text, file=str(file), expected=f"JSON lines, {_COCO}, or {_SQUAD}", remedy=_REMEDY)
+    for key, reader in _FORMATS.items():
+        if isinstance(value, dict) and isinstance(value.get(key), list):
+            return reader(value, file)
+    return None
+
+
+def _is_json(text: str) -> bool:
+    try:
+        return bool(json.loads(text))
+    except (ValueError, RecursionError):
+        return False
+
+
+def _coco(value: dict[str, Any], file: Path) -> Iterator[Found]:
+    """A row for each picture, with the boxes of its annotations; those of crowds are left out.
+
+    Source: https://cocodataset.org/#format-data
+    """
+    def wrong(got: str, expected: str = _COCO) -> DataError:
+        return DataError(got, file=str(file), expected=expected, remedy=_REMEDY)
+
+    def by_id(key: str, column: str) -> dict[Any, str]:
+        listed = value.get(key)
+        if not isinstance(listed, list) or not all(isinstance(one, dict) and isinstance(one.get("id"), (int, str))
+                                                   and isinstance(one.get(column), str) for one in listed):
+            raise wrong(f"'{key}' is {shown(listed)}", f"{_COCO}: a list of objects with id and {column}")
+        return {one["id"]: one[column] for one in listed}
+
+    names, pictures = by_id("categories", "name"), by_id("images", "file_name")
+    boxes: dict[Any, list[tuple[Any, str]]] = {picture: [] for picture in pictures}
+    unknown: dict[Any, str] = {}
+    for number, one in enumerate(value["annotations"], 1):
+        if not isinstance(one, dict) or not {"image_id", "category_id", "bbox"} <= one.keys():
+            raise wrong(f"annotation {number} is {shown(one)}")
+        picture, category = one["image_id"], one["category_id"]
+        if not isinstance(picture, (int, str)) or picture not in pictures:
+            raise wrong(f"annotation {number} is of the picture {shown(picture)}", "the id of one of 'images'")
+        if not isinstance(category, (int, str)) or category not in names:
+            unknown[picture] = f"annotation {number} has the category {shown(category)}"
+        elif not one.get("iscrowd"):
+            boxes[picture].append((one["bbox"], names[category]))
+
+    folder = _folder_of_pictures(file, next(iter(pictures.values()), ""))
+    for number, (picture, name) in enumerate(pictures.items(), 1):
+        if picture in unknown:
+            yield number, wrong(unknown[picture], "the id of one of 'categories'")
+        else:
+            yield number, {"file_name": os.path.join(folder, name), "objects": {
+                "bbox": [box for box, _ in boxes[picture]], "categories": [label for _, label in boxes[picture]]}}
+
+
+def _folder_of_pictures(file: Path, name: str) -> str:
+    """Where the pictures lie, seen from the file's folder: beside it, or where COCO and its tools keep them."""
+    split = file.name.partition(".")[0].rpartition("_")[2]  # train2017 of instances_train2017.json
+    usual = (".", "images", split, f"../{split}", "../images", f"../images/{split}", "..")
+    return next((place for place in usual if (file.parent / place / name).is_file()), ".")
+
+
+def _squad(value: dict[str, Any], file: Path) -> Iterator[Found]:
+    """A row for each question, with the columns of SQuAD on the Hub.
+
+    Source: Rajpurkar et al. 2016; its files of versions 1.1 and 2.0.
+    """
+    number = 0
+    for article in value["data"]:
+        for paragraph in _listed(article, "paragraphs"):
+            for asked in _listed(paragraph, "qas"):
+                number += 1
+                answers = [one for one in _listed(asked, "answers") if isinstance(one, dict)]
+                place = paragraph.get("context") if isinstance(paragraph, dict) else None
+                if not isinstance(place, str) or not isinstance(asked, dict) or "question" not in asked:
+                    yield number, DataError(f"question {number} is {shown(asked)}", file=str(file), line=number,
+                                            expected=_SQUAD, remedy=_REMEDY)
+                    continue
+                yield number, {**asked, "title": article.get("title", ""), "context": place, "answers": {
+                    key: [one.get(key) for one in answers] for key in ("text", "answer_start")}}
+
+
+def _listed(value: Any, key: str) -> list[Any]:
+    found = value.get(key) if isinstance(value, dict) else None
+    return found if isinstance(found, list) else []
+
+
+_FORMATS: dict[str, Callable[[dict[str, Any], Path], Iterator[Found]]] = {"annotations": _coco, "data": _squad}

@@ -1,0 +1,136 @@
+"""Shapes in which people keep their data: COCO, SQuAD, Kaldi, tables with any delimiter, one file for all splits."""
+
+import json
+
+import pytest
+
+from seq2seq_suite.config import Data
+from seq2seq_suite.data.formats import BadRows
+from seq2seq_suite.data.sources import read_rows
+from seq2seq_suite.tasks.qa.passages import Passage
+from seq2seq_suite.tasks.reading import open_split
+from seq2seq_suite.types import DataError
+
+COCO = {"images": [{"id": 7, "file_name": "a.png"}, {"id": 8, "file_name": "b.png"}],
+        "categories": [{"id": 3, "name": "dog"}],
+        "annotations": [{"image_id": 7, "category_id": 3, "bbox": [0, 1, 2, 3]},
+                        {"image_id": 7, "category_id": 3, "bbox": [0, 0, 9, 9], "iscrowd": 1}]}
+SQUAD = {"version": "1.1", "data": [{"title": "Tom", "paragraphs": [{"context": "Tom sat. He left.", "qas": [
+    {"id": "q1", "question": "Who sat?", "answers": [{"text": "Tom", "answer_start": 0}]},
+    {"id": "q2", "question": "Who left?", "answers": [{"text": "He", "answer_start": 9}]}]}]}]}
+
+
+def write(path, content):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+    return path
+
+
+def rows(path, split="train", **options):
+    return list(read_rows(str(path), split, splits={}, **options))
+
+
+def error(path, split="train", **options):
+    with pytest.raises(DataError) as caught:
+        rows(path, split, **options)
+    return caught.value
+
+
+@pytest.mark.parametrize(("annotations", "picture", "found"), [
+    ("train.json", "a.png", "a.png"), ("train/_annotations.coco.json", "train/a.png", "a.png"),
+    ("annotations/instances_train2017.json", "train2017/a.png", "../train2017/a.png"),
+    ("train.json", "images/a.png", "images/a.png")])
+def test_coco_is_read_with_its_pictures_wherever_they_lie(tmp_path, annotations, picture, found):
+    write(tmp_path / annotations, COCO)
+    write(tmp_path / picture, "")
+    first, second = rows(tmp_path)
+    assert first.fields["file_name"].removeprefix("./") == found
+    assert first.fields["objects"] == {"bbox": [[0, 1, 2, 3]], "categories": ["dog"]}
+    assert second.fields["objects"] == {"bbox": [], "categories": []}
+
+
+def test_squad_is_read_with_its_articles(tmp_path):
+    write(tmp_path / "train-v1.1.json", SQUAD)
+    found = rows(tmp_path)
+    assert [(row.fields["question"], row.fields["answers"]["text"], row.fields["title"], row.line) for row in found] \
+        == [("Who sat?", ["Tom"], "Tom", 1), ("Who left?", ["He"], "Tom", 2)]
+    assert {row.fields["context"] for row in found} == {"Tom sat. He left."}
+
+
+def kaldi(folder, **files):
+    write(folder / "wavs/a.wav", "")
+    tables = {"wav.scp": "u1 wavs/a.wav\nu2 wavs/b.wav\n", "text": "u2 HELLO\nu1 GOOD BYE\n",
+              "utt2spk": "u1 ann\nu2 bob\n"} | files
+    for name, content in tables.items():
+        write(folder / "data/train" / name, content)
+    return folder / "data"
+
+
+def test_kaldis_tables_are_read_as_recordings_with_their_speakers(tmp_path):
+    first, second = rows(kaldi(tmp_path))
+    assert first.fields == {"audio": "../../wavs/a.wav", "text": "GOOD BYE", "id": "u1", "speaker": "ann"}
+    assert (second.fields["text"], second.fields["speaker"], second.line) == ("HELLO", "bob", 2)
+
+
+@pytest.mark.parametrize("delimiter", [";", "|", "\t", ","])
+def test_columns_are_separated_by_what_separates_their_names(tmp_path, delimiter):
+    bad = BadRows(0)
+    write(tmp_path / "train.csv", f'source{delimiter}target\n"a, b; c"{delimiter}d\n')
+    assert rows(tmp_path, bad=bad)[0].fields == {"source": "a, b; c", "target": "d"}
+    assert [note.rpartition(" ")[2] for note in bad.notes] == [repr(delimiter)] * (delimiter != ",")
+
+
+@pytest.mark.parametrize("name", ["all.txt", "all.en", "train.txt"])
+def test_one_file_is_cut_into_splits_without_overlap(tmp_path, name):
+    folder = tmp_path / name
+    write(folder, "".join(f"row {number % 150}\n" for number in range(200)))
+    write(tmp_path / "all.de", "".join(f"Zeile {number % 150}\n" for number in range(200)))
+    path = tmp_path / "all" if name == "all.en" else tmp_path if name == "train.txt" else folder
+    data, bad = Data(path=str(path), split={"validation": 0.1, "test": 0.2}), BadRows(0)
+    found = {split: [repr(row.fields) for row in open_split(data, split, bad, view="", languages=("en", "de"))]
+             for split in ("train", "validation", "test")}
+    assert sum(map(len, found.values())) == 200 and len(found["train"]) > 100 and min(map(len, found.values())) > 5
+    assert not set(found["train"]) & set(found["validation"]) and not set(found["train"]) & set(found["test"])
+    assert f"test: {len(found['test'])} of 200 rows, by a hash of each (data.split)" in bad.notes
+
+
+@pytest.mark.parametrize("shares", [{"train": 0.5}, {"validation": 0.5, "test": 0.5}, {"test": 1.0}])
+def test_train_keeps_rows(shares):
+    with pytest.raises(ValueError, match=r"data\.split|less than"):
+        Data(split=shares)
+
+
+@pytest.mark.parametrize(("content", "line", "got"), [
+    ('{"images": [],\n "annotations": [}', 2, "invalid JSON"),
+    (COCO | {"categories": None}, 0, "'categories' is None"),
+    (COCO | {"annotations": [{"image_id": 9, "category_id": 3, "bbox": []}]}, 0, "annotation 1 is of the picture 9"),
+    (COCO | {"annotations": [{"image_id": 7, "category_id": 4, "bbox": []}]}, 0, "annotation 1 has the category 4"),
+    (COCO | {"annotations": [5]}, 0, "annotation 1 is 5"),
+    ({"data": [{"paragraphs": [{"qas": [{"question": "Who?"}]}]}]}, 1, "question 1 is")])
+def test_broken_annotations_are_said(tmp_path, content, line, got):
+    found = error(write(tmp_path / "train.json", content))
+    assert got in str(found) and found.line == line and found.expected and found.remedy
+
+
+@pytest.mark.parametrize(("tables", "name", "line", "got"), [
+    ({"wav.scp": "u1 sph2pipe a.sph |\n"}, "wav.scp", 1, "u1 is a command"),
+    ({"wav.scp": "u1 a.wav\nu3 c.wav\n"}, "wav.scp", 2, "u3 has no text"),
+    ({"text": "u1\n"}, "text", 1, "nothing after 'u1'"),
+    ({"segments": "u1 a 0 1\n"}, "segments", 1, "parts of recordings")])
+def test_broken_tables_of_recordings_are_said(tmp_path, tables, name, line, got):
+    found = error(kaldi(tmp_path, **tables))
+    assert got in str(found) and found.line == line and found.file.endswith(name) and found.remedy
+
+
+def test_what_is_missing_of_parallel_text_is_said(tmp_path):
+    for name in ("corpus.en", "corpus.de"):
+        write(tmp_path / name, "a\n")
+    found = error(tmp_path, "test", languages=("en", "fr"))
+    assert "corpus.de, corpus.en" in found.got and "test.en and test.de" in found.expected
+    assert "data.splits ({test: corpus})" in found.remedy and "data.split={test: 0.1}" in found.remedy
+
+
+def test_japanese_and_chinese_are_read_sign_by_sign():
+    passage = Passage.of("誰が来た？", "太郎が来た。花子は帰った。")
+    assert passage.question == ("誰", "が", "来", "た", "？") and len(passage.sentences) == 2
+    assert passage.texts() == ("太郎が来た。花子は帰った。", "誰が来た？")
