@@ -1,4 +1,4 @@
-"""The command line: run, evaluate, predict, serve, compare, check and score.
+"""The command line: run, evaluate, predict, serve, export, compare, check and score.
 
 Exit codes: 0 done, 2 the user's input is wrong, 1 something failed while running, 130 interrupted. Heavy
 modules are imported inside the verbs, so that help and error messages appear without delay.
@@ -15,6 +15,7 @@ from typing import Annotated
 import typer
 
 from seq2seq_suite.cli_exit import finish
+from seq2seq_suite.cli_export import export
 from seq2seq_suite.cli_inputs import (
     PROGRAM,
     check_drawing,
@@ -91,7 +92,6 @@ def run(
 
     \b
     Examples:
-      python -m seq2seq_suite run tasks/parsing.yaml
       python -m seq2seq_suite run tasks/parsing.yaml tasks/translation.yaml backbone.width=128
       python -m seq2seq_suite run tasks/parsing.yaml training.max_minutes=5 --output runs/quick
       torchrun --nproc_per_node=2 -m seq2seq_suite run tasks/parsing.yaml
@@ -222,6 +222,7 @@ def predict(
 
 
 app.command()(serve)
+app.command()(export)
 
 
 @app.command()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from seq2seq_suite.tasks.base import Task
 
 PROGRAM = "python -m seq2seq_suite"
-VERBS = ("run", "evaluate", "predict", "serve", "compare", "sweep", "distill", "check", "score", "lab")
+VERBS = ("run", "evaluate", "predict", "serve", "export", "compare", "sweep", "distill", "check", "score", "lab")
 # What other toolkits call a verb -> what it is called here.
 _ALIASES = {"train": "run", "fit": "run", "test": "evaluate", "eval": "evaluate", "translate": "predict",
             "decode": "predict", "generate": "predict", "parse": "predict", "diff": "compare", "validate": "check",

@@ -75,6 +75,7 @@ class Training(Section):
     keep_checkpoints: Few = 2  # newest ones to keep, besides the best
     log_every: Positive = 50  # updates
     threads: FewOrNone = 0  # CPU threads; 0: all
+    tensorboard: bool = False  # write scalars and texts for it into the run's directory; needs its extra
 
 
 class Mixture(Section):

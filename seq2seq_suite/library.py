@@ -16,7 +16,7 @@ training ends at update 2: training.max_updates=2 is reached
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -27,6 +27,8 @@ from seq2seq_suite.config import Config
 from seq2seq_suite.config_uses import why_unused
 from seq2seq_suite.experiments import verbs
 from seq2seq_suite.experiments.compare import Comparison, compare_runs
+from seq2seq_suite.experiments.export import HUB, fetched
+from seq2seq_suite.training.callbacks import Callback
 from seq2seq_suite.training.records import read_summary
 from seq2seq_suite.types import ConfigError, DataError, Example
 
@@ -36,7 +38,6 @@ if TYPE_CHECKING:
     from seq2seq_suite.tasks.base import Task
 
 Settings = Mapping[str, Any] | Sequence[str]  # dotted key -> value, or `key=value` as on the command line
-Callback = Callable[[dict[str, Any]], object]
 
 
 @dataclass(frozen=True)
@@ -167,7 +168,8 @@ def load(path: str | Path, *, task: str | None = None, settings: Settings = (), 
     """A finished run.
 
     Args:
-        path: the directory that `train` or `run` wrote.
+        path: the directory that `train` or `run` wrote, a folder that `export` wrote, or `hf://owner/name` of the
+            Hub, which needs huggingface_hub and, the first time, a network.
         task: one task of a joint run.
         settings: changes to its configuration, such as `{"search.beam_size": 4, "device": "cpu"}`.
         trust_code: run code that is in the directory, such as another user's task.
@@ -176,6 +178,8 @@ def load(path: str | Path, *, task: str | None = None, settings: Settings = (), 
         DataError: the directory is no run.
         ConfigError: a setting is wrong.
     """
+    if str(path).startswith(HUB):
+        path = fetched(str(path))
     run = Run(verbs.choose_task(Path(path), task), settings=settings, trust_code=trust_code)
     _ = run.config
     return run
@@ -189,8 +193,7 @@ def train(config: Config | Mapping[str, Any] | str | Path, *, output: str | Path
         config: a YAML file, a dictionary of the same keys, or a configuration.
         output: the run's directory.
         settings: changes to the configuration.
-        callbacks: each is called with every row of `metrics.jsonl` as it is written: `update`, `split`, and losses
-            (train) or figures (validation). An exception ends the training; `resume` continues it.
+        callbacks: each is called with every row of `metrics.jsonl`, and told the end; see `training.callbacks`.
         resume: continue the run in the directory.
         overwrite: delete the run in the directory first.
 

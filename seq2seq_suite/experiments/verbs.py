@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,6 +28,7 @@ from seq2seq_suite.tasks import open_task
 from seq2seq_suite.tasks.base import Task
 from seq2seq_suite.training import distributed, weights
 from seq2seq_suite.training.build import build_predictor, choose_device, use_threads
+from seq2seq_suite.training.callbacks import Callback, TensorBoard, end
 from seq2seq_suite.training.distributed import Ranks
 from seq2seq_suite.training.evaluate import Predictor, evaluate_splits
 from seq2seq_suite.training.run_directory import CONFIG, RunDirectory
@@ -37,7 +38,7 @@ from seq2seq_suite.user_code import absolute, is_code
 
 
 def run(config: Config, directory: Path, *, resume: bool, overwrite: bool, command: list[str],
-        callbacks: Sequence[Callable[[dict[str, Any]], object]] = ()) -> dict[str, Any]:
+        callbacks: Sequence[Callback] = ()) -> dict[str, Any]:
     """Train, evaluate the best checkpoint on the test splits, and write a run directory.
 
     Of several processes (`distributed.together`) the first one writes the run directory and calls `callbacks` with each
@@ -57,6 +58,8 @@ def run(config: Config, directory: Path, *, resume: bool, overwrite: bool, comma
                           expected="the same YAML and key=value on every machine", remedy="start it with the same")
     with ranks.own(directory) as own, (RunDirectory.taken(own, resume=resume, overwrite=overwrite) if ranks.is_first
                                        else nullcontext(RunDirectory(own))) as run_directory:
+        if config.training.tensorboard and ranks.is_first:
+            callbacks = (*callbacks, TensorBoard(run_directory.path / "tensorboard"))
         run_directory.callbacks = callbacks if ranks.is_first else ()
         if ranks.is_first and resume:
             resuming.check_configuration(run_directory, config)
@@ -65,7 +68,9 @@ def run(config: Config, directory: Path, *, resume: bool, overwrite: bool, comma
             progress, summary = ended
             print(finished(progress, limit_reached(config.training, progress, summary["primary_metric"])))
             return summary
-        return _run(config, run_directory, ranks, resume=resume, command=command)
+        summary = _run(config, run_directory, ranks, resume=resume, command=command)
+        end(run_directory.callbacks, run_directory.path)
+        return summary
 
 
 def _run(config: Config, run_directory: RunDirectory, ranks: Ranks, *, resume: bool, command: list[str]

@@ -16,6 +16,7 @@ from typing import Any
 
 from seq2seq_suite import __version__
 from seq2seq_suite.files import atomic_write_text, failure, naming, read_rows, to_json
+from seq2seq_suite.training.callbacks import Callback
 from seq2seq_suite.training.lock import LOCK, held
 from seq2seq_suite.training.records import read_provenance
 from seq2seq_suite.types import ConfigError, DataError, RunError
@@ -44,7 +45,7 @@ class RunDirectory:
         self.metrics = self.path / "metrics.jsonl"
         self.summary = self.path / "summary.json"
         self.provenance = self.path / "provenance.json"
-        self.callbacks: Sequence[Callable[[dict[str, Any]], object]] = ()  # called with each row of metrics
+        self.callbacks: Sequence[Callback] = ()
         self._is_there: Callable[[], bool] = lambda: True
 
     @classmethod

@@ -1,0 +1,27 @@
+"""The verb `export`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def export(
+    run: Annotated[Path, typer.Argument(metavar="RUN", show_default=False, help="The directory that `run` wrote.")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", show_default=False, help="Where to write.")],
+    to: Annotated[str, typer.Option(metavar="KIND", help=(
+        "model-card (README.md alone), or hub-folder (also weights and vocabularies)."))] = "hub-folder",
+) -> None:
+    """Write a run as the Hugging Face Hub has models, with a model card.
+
+    \b
+    Examples:
+      python -m seq2seq_suite export runs/translation --to model-card cards/translation
+      python -m seq2seq_suite export runs/translation --to hub-folder hub/translation
+    """
+    from seq2seq_suite.experiments.export import export as write
+
+    for path in write(run, folder, kind=to):
+        print(path)

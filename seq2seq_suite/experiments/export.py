@@ -1,0 +1,190 @@
+"""Puts a run into a folder as the Hugging Face Hub has it: weights, vocabularies, and a model card."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from seq2seq_suite import __version__, config_file
+from seq2seq_suite.config import Config
+from seq2seq_suite.data.sources import EMBEDDED
+from seq2seq_suite.experiments.parts import parts_of
+from seq2seq_suite.experiments.verbs import config_of
+from seq2seq_suite.files import atomic_write_text, to_json
+from seq2seq_suite.training.records import read_summary
+from seq2seq_suite.training.run_directory import CONFIG
+from seq2seq_suite.training.weights import MODEL, best
+from seq2seq_suite.types import ConfigError, DataError
+from seq2seq_suite.user_code import is_code
+
+HUB = "hf://"  # before the name of a model of the Hub
+KINDS = ("model-card", "hub-folder")
+_CARD, _STATE = "README.md", "state.json"
+_PIPELINES = {"translation": "translation", "asr": "automatic-speech-recognition", "qa": "question-answering",
+              "speech_translation": "automatic-speech-recognition", "multilabel": "text-classification",
+              "parsing": "token-classification", "tagging": "token-classification", "detection": "object-detection",
+              "summarisation": "summarization", "language_model": "text-generation"}
+_INPUTS = {"qa": "Where is Mary? ||| Mary went home.", "asr": "recording.wav", "speech_translation": "recording.wav",
+           "detection": "picture.png", "translation": "The dog sleeps.", "language_model": "The dog"}
+
+
+def export(directory: Path, folder: Path, *, kind: str) -> list[Path]:
+    """Write a run's model card, or all that is needed to load it elsewhere.
+
+    Args:
+        directory: the run's.
+        folder: where; made if it is not there. Other files in it stay.
+        kind: model-card, or hub-folder.
+
+    Returns:
+        The files written.
+
+    Raises:
+        ConfigError: an unknown kind, a joint run, or a run with code of the user's own.
+        DataError: the directory is no run, or the folder is the run itself.
+    """
+    if kind not in KINDS:
+        raise ConfigError(f"--to {kind}", expected=" or ".join(KINDS), remedy="choose one of these")
+    config = config_of(directory, [], trust_code=True)
+    if parts := parts_of(directory):
+        raise ConfigError("a joint run has several tasks", file=str(directory), expected="the directory of one of them",
+                          remedy=f"export {parts[0]}, say")
+    if is_code(config.task) or config.components:
+        raise ConfigError("the run needs code of your own", file=str(directory), expected="a task of the suite and "
+                          "no components", remedy="publish the run's directory together with the code")
+    if folder.resolve() == directory.resolve():
+        raise DataError("the folder is the run itself", file=str(folder), expected="another folder",
+                        remedy="choose one beside it")
+    files: dict[str, Path | str] = {_CARD: card(directory, config)}
+    if kind == "hub-folder":
+        checkpoint = best(directory).resolve()
+        files |= {f"checkpoints/best/{name}": checkpoint / name for name in (MODEL, _STATE)}
+        files |= {f"vocabulary/{path.relative_to(directory / 'vocabulary').as_posix()}": path
+                  for path in sorted((directory / "vocabulary").rglob("*")) if path.is_file()}
+        files |= {CONFIG: config_file.dump(_without_paths(config)), "summary.json": directory / "summary.json"}
+    for name, content in files.items():
+        target = folder / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if isinstance(content, str):
+            atomic_write_text(target, content)
+        else:
+            shutil.copyfile(content, target)
+    return [folder / name for name in files]
+
+
+def _without_paths(config: Config) -> Config:
+    """The configuration without folders of the machine that trained; a name of the Hub stays."""
+    path = config.data.path
+    data = config.data.model_copy(update={"path": Path(path).name} if Path(path).exists() else {})
+    return config.model_copy(update={"data": data, "init_from": ""})
+
+
+def card(directory: Path, config: Config) -> str:
+    """The model card: the Hub's YAML head, figures with intervals, data, limits, and how to use it.
+
+    Raises:
+        DataError: the run is not finished.
+    """
+    summary = read_summary(directory)
+    data, name = _without_paths(config).data.path, directory.resolve().name
+    intervals: Mapping[str, Any] = summary.model_dump().get("intervals") or {}
+    task = {"type": _PIPELINES.get(config.task, "other"), "name": config.task.replace("_", " ")}
+    results = [{"task": task, "dataset": {"name": f"{data}, {split}", "type": data, "split": split}, "metrics": [
+        {"type": metric, "value": value, "name": metric.replace("_", " ")}
+        for metric, value in figures.items() if value == value]}
+        for split, figures in summary.splits.items() if split != "validation"]
+    head: dict[str, Any] = {"library_name": "seq2seq_suite", "pipeline_tag": task["type"], "tags": [
+        "seq2seq_suite", config.task.replace("_", "-"), config.strategy.kind.replace("_", "-")]}
+    if config.task == "translation":
+        options = config.options
+        head["language"] = [options.source_language, options.target_language]
+    head["model-index"] = [{"name": name, "results": results}]
+    rows = [f"| {split} | {metric.replace('_', ' ')} | {value:,.2f}{_interval(intervals, split, metric, summary)} |"
+            for split, figures in summary.splits.items() for metric, value in figures.items()]
+    example = _INPUTS.get(config.task, "The dog sleeps .")
+    arrow = "higher" if summary.higher_is_better else "lower"
+    made = " (embedded in seq2seq_suite, made by rules)" if data == EMBEDDED else ""
+    tools = "[seq2seq_suite](https://pypi.org/project/seq2seq-suite/)"
+    return f"""---
+{yaml.safe_dump(head, sort_keys=False, allow_unicode=True).strip()}
+---
+
+# {name}
+
+A model for {config.task.replace('_', ' ')} with {summary.parameters:,} parameters, trained by
+{tools} {__version__}.
+
+## How to use it
+
+```python
+import seq2seq_suite as s2s
+
+run = s2s.load("path/to/this/folder")  # or "{HUB}owner/name" from the Hub, with huggingface_hub
+print(run.predict([{to_json(example)}])[0])
+```
+
+## Figures
+
+| split | metric | figure, with its 95 % interval where one was computed |
+|---|---|---|
+{chr(10).join(rows)}
+
+{summary.primary_metric.replace('_', ' ')} chose the checkpoint ({arrow} is better). Signature:
+`{summary.signature or 'none'}`.
+
+## Data and training
+
+- Data: `{data}`{made}; the splits are as the run had them.
+- {summary.updates:,} updates in {summary.seconds / 60:,.1f} minutes, seed {config.seed};
+  decoder: `{config.strategy.kind}`.
+- Every key of the configuration is in `config.yaml`.
+
+## Limits
+
+The figures hold for inputs like those of its data: {_limit(config)}. Nothing was done against biases of the data.
+No licence of the weights is given here: it depends on the licence of the data. State it in `license` above.
+"""
+
+
+def _interval(intervals: Mapping[str, Any], split: str, metric: str, summary: Any) -> str:
+    found = intervals.get(split)
+    if isinstance(found, Mapping):
+        found = found.get(metric)
+    elif metric != summary.primary_metric:
+        found = None
+    return f" [{found[0]:,.2f}, {found[1]:,.2f}]" if isinstance(found, (list, tuple)) and len(found) > 1 else ""
+
+
+def _limit(config: Config) -> str:
+    if config.data.path == EMBEDDED:
+        return "sentences of a small artificial world. Words outside it are unknown to the model"
+    return f"at most {config.data.max_length:,} positions long, of the domain and the language of the training data"
+
+
+def fetched(name: str) -> Path:
+    """The local copy of a model of the Hub, downloaded if it is not there.
+
+    Args:
+        name: `hf://owner/name`, perhaps with `@revision`.
+
+    Raises:
+        DataError: no such name, or no network.
+    """
+    found = re.fullmatch(r"hf://([\w.-]+/[\w.-]+?)(?:@([\w./-]+))?", name)
+    if not found:
+        raise DataError(f"'{name}' is no name of the Hub", expected=f"{HUB}owner/name", remedy="correct it")
+    try:
+        from huggingface_hub import snapshot_download
+
+        return Path(snapshot_download(found[1], revision=found[2]))
+    except Exception as problem:  # the library raises its dependencies' errors, too
+        reason = "HF_HUB_OFFLINE is set" if os.environ.get("HF_HUB_OFFLINE", "0") not in ("", "0") else \
+            str(problem).strip().partition("\n")[0]
+        raise DataError(f"{name} cannot be had from the Hub: {reason}", expected="a network, or a model that was "
+                        "downloaded before", remedy="check the name, or give a local folder") from None
