@@ -22,6 +22,7 @@ from seq2seq_suite.model.variants.recurrent import RecurrentDecoder
 from seq2seq_suite.types import Batch, States
 
 DECODING = ("decoder", "cross")
+MOST_WEIGHTS = 20_000_000  # of all heads, that are held at a time
 
 
 def _before_any_pass() -> list[dict[str, list[Tensor]]]:

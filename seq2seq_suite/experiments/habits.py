@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from seq2seq_suite.data.batching import collate
-from seq2seq_suite.experiments.attending import DECODING, Attending, attentions
+from seq2seq_suite.experiments.attending import DECODING, MOST_WEIGHTS, Attending, attentions
 from seq2seq_suite.experiments.reading import evaluating
 from seq2seq_suite.model.variants.recurrent import RecurrentDecoder
 from seq2seq_suite.strategies.autoregressive import shift_right
@@ -25,7 +25,6 @@ from seq2seq_suite.types import BEGIN, END, SPECIALS, Batch, Example
 MEASURED, LEAST_SHARE = 100, 0.4  # examples, and the least share of a head's weight that is a habit
 _TIMES_UNIFORM = 2.0  # and of what it would be if all weights were equal
 _FEWEST_SEEN = 3  # keys; of fewer a share says nothing
-_MOST_WEIGHTS = 20_000_000  # of all heads at a time
 _SURE, _TIMES = 0.6, 3  # two words belong together if they often occur together, in so many examples
 
 Habit = tuple[str, Tensor]  # its name, and the key (B,T) that it looks at, -1 for none
@@ -46,7 +45,7 @@ def habits(predictor: Predictor, examples: Sequence[Example]) -> list[dict[str, 
     heads = sum(module.num_heads for _, module in attentions(predictor.model))
     items = predictor.task.encode(examples[:MEASURED])
     longest = max((max(len(item.source), len(item.target)) for item in items), default=0)
-    count = min(len(items), _MOST_WEIGHTS // max(1, heads * longest**2))
+    count = min(len(items), MOST_WEIGHTS // max(1, heads * longest**2))
     if not count or not heads:
         return []
     items = [replace(item, index=place) for place, item in enumerate(items[:count])]
@@ -70,7 +69,8 @@ def habits(predictor: Predictor, examples: Sequence[Example]) -> list[dict[str, 
             else _own(predictor, examples, rows[part], behind, part=part, parallel=parallel))
         visible = seen.states.mask.sum(1, keepdim=True) if part == "cross" else rows[part].sum(1, keepdim=True)
         if part == "decoder" and not parallel:
-            visible = seen.states.mask.sum(1, keepdim=True) * (behind > 0) + torch.arange(1, length + 1)
+            visible = seen.states.mask.sum(1, keepdim=True) * (behind > 0) + torch.arange(
+                1, length + 1, device=predictor.device)
         for (layer, weights), head in product(enumerate(layers, 1), range(layers[0].size(1))):
             shares = [(_share(weights[:, head], place, rows[part], visible), name) for name, place in looked]
             share, habit = max(shares, default=(0.0, ""))

@@ -97,7 +97,9 @@ def inspected(run: RunDirectory, loaded: LoadedRun, name: str, examples: Sequenc
     pool = [int(row) for row in read_rows(run.predictions / f"{name}.shown.json")[0][1]]
     lengths = {row: len(item.source) or len(item.target) for row, item
                in zip(pool, loaded.task.encode([examples[row] for row in pool]), strict=True)}
-    chosen = choose(lengths, {row: rows[row]["equal"] for row in pool})
+    sign = 1.0 if loaded.task.higher_is_better else -1.0
+    chosen = choose(lengths, {row: rows[row]["equal"] for row in pool}, {
+        row: sign * (next(iter(rows[row]["figures"].values()), None) or 0.0) for row in pool})
     found, room = inspect(loaded, [examples[row] for row in chosen]), MOST_BYTES
     for row, one in zip(chosen, found, strict=True):
         one["row"] = row
@@ -111,18 +113,25 @@ def inspected(run: RunDirectory, loaded: LoadedRun, name: str, examples: Sequenc
             "least_share": LEAST_SHARE, "measured": len(others)}
 
 
-def choose(lengths: Mapping[int, int], equal: Mapping[int, bool]) -> list[int]:
-    """Some rows, wrong outputs first and of each kind the longest of a few; none too long to read if that can be.
+def choose(lengths: Mapping[int, int], equal: Mapping[int, bool], figures: Mapping[int, float]) -> list[int]:
+    """Some rows to show: the worst ones, others that are wrong, and right ones, the longest of each first.
 
-    >>> choose({1: 5, 2: 90, 3: 7, 4: 6}, {1: True, 2: False, 3: True, 4: False})
+    None is too long to read if that can be.
+
+    Args:
+        lengths, equal: of each row.
+        figures: higher is better.
+
+    >>> choose({1: 5, 2: 90, 3: 7, 4: 6}, {1: True, 2: False, 3: True, 4: False}, dict.fromkeys(range(1, 5), 0.0))
     [4, 3, 1]
     """
     readable = [row for row in lengths if lengths[row] <= MOST_POSITIONS]
     readable = readable or sorted(lengths, key=lengths.__getitem__)[:MOST_EXAMPLES]
     random.Random(0).shuffle(readable)
-    wrong = sorted([row for row in readable if not equal[row]][:_WRONG], key=lambda row: -lengths[row])
+    wrong = [row for row in readable if not equal[row]]
+    wrong = list(dict.fromkeys([*sorted(wrong, key=figures.__getitem__)[: _WRONG // 2], *wrong]))[:_WRONG]
     right = [row for row in readable if equal[row]][: MOST_EXAMPLES - len(wrong)]
-    return [*wrong, *sorted(right, key=lambda row: -lengths[row])]
+    return [row for rows in (wrong, right) for row in sorted(rows, key=lambda row: -lengths[row])]
 
 
 def _pieces(names: Callable[[Sequence[int]], list[str]], reading: Reading) -> list[list[Any]]:

@@ -6,7 +6,7 @@ Shape suffixes in this module: T decoder positions, S encoder positions, V symbo
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from seq2seq_suite.data.batching import collate
-from seq2seq_suite.experiments.attending import Attending
+from seq2seq_suite.experiments.attending import MOST_WEIGHTS, Attending, attentions
 from seq2seq_suite.experiments.tracing import rewritten, with_target
 from seq2seq_suite.shapes import GROUP
 from seq2seq_suite.strategies.autoregressive import shift_right
@@ -58,12 +58,14 @@ def evaluating(module: nn.Module) -> Iterator[None]:
 
 
 def read(predictor: Predictor, item: Encoded, best: Hypothesis) -> Reading:
-    """How the decoder sees the best hypothesis of an item; the model is in evaluation mode."""
+    """How the decoder, in evaluation mode, sees an item's best hypothesis; without weights if there are too many."""
     strategy, options, model = predictor.learner.strategy, predictor.options, Attending(predictor.model)
     batch = collate([item], predictor.task.name).to(predictor.device)
     written: Sequence[int] = ()
     pieces: Sequence[Piece] = ()
-    with model.watched():
+    heads = sum(module.num_heads for _, module in attentions(predictor.model))
+    longest = max(len(item.source), len(item.target), len(best.symbols))
+    with model.watched() if heads * longest**2 <= MOST_WEIGHTS else nullcontext():
         if strategy.in_parallel or "objects" in strategy.writes:
             strategy.generate(model, batch, options=options, limit=predictor.limits(batch),
                               constraint=predictor.constraint())

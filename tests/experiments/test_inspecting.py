@@ -148,6 +148,12 @@ def test_other_encoders_and_decoders_show_the_attention_that_they_have(loaded, b
         assert one["attention"]["encoder"]["layers"] == 4
 
 
+def test_inputs_too_long_for_all_weights_keep_their_probabilities(loaded, monkeypatch):
+    monkeypatch.setattr("seq2seq_suite.experiments.reading.MOST_WEIGHTS", 10)
+    run, examples = loaded()
+    assert all(one["attention"] == {} and one["pieces"] for one in inspect(run, examples))
+
+
 def test_a_run_keeps_what_was_inspected(tmp_path):
     write_trees(tmp_path / "data")
     start(small_config(tmp_path / "data", max_updates=2, validate_every=2), tmp_path / "run")

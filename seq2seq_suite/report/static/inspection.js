@@ -3,7 +3,7 @@
 // inspection.open(split, row) chooses a record in the section `inside`, which has the files by split.
 const inspection = (() => {
   const {h, s} = page;
-  const PARTS = {cross: "From output to source", encoder: "Within the source", decoder: "Within the output"};
+  const PARTS = {cross: "From output to source", decoder: "Within the output", encoder: "Within the source"};
   const pen = document.createElement("canvas").getContext("2d");
   const wide = (text, size = 15) => { pen.font = `${size}px ${getComputedStyle(document.body).fontFamily}`; return pen.measureText(text).width; };
   const percent = (share) => share > 0 && share < 0.001 ? "< 0.1 %" : page.number(100 * share, 1) + " %";
@@ -246,7 +246,7 @@ const inspection = (() => {
     const parts = Object.keys(PARTS).filter((part) => record.attention[part]);
     if (!parts.length) return;
     element.append(h("h3", {}, "Attention of every head"),
-      h("p", {class: "note"}, "A row for each word that looks, a column for each that it looks at; darkest is the head's largest weight. A click or Enter enlarges a map."));
+      h("p", {class: "note"}, "A row for each word that looks, a column for each that it looks at; the strongest colour is the head's largest weight. A click or Enter enlarges a map."));
     const room = h("div", {class: "parts"}), large = h("div", {class: "large"});
     element.append(room, large);
     for (const part of parts) {
