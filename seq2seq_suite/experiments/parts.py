@@ -43,6 +43,7 @@ from seq2seq_suite.types import Encoded, Example
 
 MEAN = "mean"  # of the tasks' primary metrics; error rates count as 100 - rate
 _FOLDER = "tasks"
+_LOSS_EXAMPLES = 100  # of the validation split; a forward pass over them takes a fraction of decoding it
 
 
 @dataclass
@@ -138,18 +139,31 @@ def build_trainer(config: Config, run_directory: RunDirectory, parts: Sequence[P
 
 def _validation(config: Config, parts: Sequence[Part], predictors: Mapping[str, Predictor]
                 ) -> Callable[[Callable[[], None]], dict[str, float]]:
-    """A function that gives the metrics on the validation split; it calls its argument before each batch."""
+    """A function that gives the metrics on the validation split, and the losses on its first examples as `loss_NAME`.
+
+    It calls its argument before each batch.
+    """
     kept = {part.name: subset(len(part.examples["validation"]), config.training.validate_examples, config.seed)
             for part in parts}
+    learned = {part.name: _as_learned(part, kept[part.name][:_LOSS_EXAMPLES]) for part in parts}
 
     def validate(between: Callable[[], None]) -> dict[str, float]:
         figures = {part.name: predictors[part.name].score(
             [part.examples["validation"][place] for place in kept[part.name]],
             [part.encoded["validation"][place] for place in kept[part.name]], between=between)[0].figures
             for part in parts}
-        return joined(figures, {part.name: part.task for part in parts}) if config.tasks else figures[parts[0].name]
+        losses = {f"loss_{part.name}/{name}" if config.tasks else f"loss_{name}": value for part in parts
+                  for name, value in predictors[part.name].losses(learned[part.name], between=between).items()}
+        return {**(joined(figures, {part.name: part.task for part in parts}) if config.tasks
+                   else figures[parts[0].name]), **losses}
 
     return validate
+
+
+def _as_learned(part: Part, places: Sequence[int]) -> Sequence[Encoded]:
+    """Examples of the validation split as training has them, which what is drawn anew in each epoch has its own way."""
+    draw = epoch_encoder(part.task, [part.examples["validation"][place] for place in places])
+    return [part.encoded["validation"][place] for place in places] if draw is None else draw(0)
 
 
 def joined(figures: Mapping[str, Mapping[str, float]], tasks: Mapping[str, Task]) -> dict[str, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -76,6 +77,7 @@ def run(config: Config, directory: Path, *, resume: bool, overwrite: bool, comma
 def _run(config: Config, run_directory: RunDirectory, ranks: Ranks, *, resume: bool, command: list[str]
          ) -> dict[str, Any]:
     """`run` in an existing directory."""
+    began = time.monotonic()
     torch.manual_seed(config.seed)
     use_threads(config.training.threads)
     _look_at_rescorer(config)
@@ -87,9 +89,15 @@ def _run(config: Config, run_directory: RunDirectory, ranks: Ranks, *, resume: b
         print("a parallel decoder usually gains from training on the outputs of an autoregressive run: "
               "see `distill --help`")
     _look_at_rescorer(config, run_directory.vocabulary)
+    prepared = time.monotonic()
     trainer.run_to_best(resume=resume)
+    trained = time.monotonic()
     chosen = {name: _with_rescorer(config, one, run_directory.path) for name, one in predictors.items()}
     summary = evaluate_parts(config, parts, chosen, trainer)
+    validation = trainer.progress.validation_seconds
+    summary["phase_seconds"] = {name: round(seconds, 2) for name, seconds in (
+        ("data", prepared - began), ("train", trainer.progress.seconds - validation), ("validation", validation),
+        ("test", time.monotonic() - trained))}
     run_directory.write_summary(summary)
     if ranks.is_first:
         for part in parts:

@@ -50,6 +50,7 @@ class Progress:
         update: updates done.
         epoch, position: place in the data: whole epochs, and batches of the present one.
         seconds: time spent training and validating.
+        validation_seconds: of these, those spent validating.
         tokens: source and target symbols trained on.
         best_update, best_figure: of the best validation; -1 and NaN before the first.
         validations_since_best: what `training.patience` counts.
@@ -73,6 +74,7 @@ class Progress:
     figures: dict[str, float] = field(default_factory=dict)
     since_logged: dict[str, float] = field(default_factory=dict)
     gradient_norms: dict[str, float] = field(default_factory=dict)
+    validation_seconds: float = 0.0
 
 
 def save(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer, average: MovingAverage | None,

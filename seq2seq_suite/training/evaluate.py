@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -108,6 +109,27 @@ class Predictor:
         """The task's metrics over the examples, and the predictions."""
         predictions = self.predictions(examples, self.hypotheses(encoded, between=between))
         return self.task.score(predictions, [example.reference for example in examples]), predictions
+
+    def losses(self, encoded: Sequence[Encoded], *, between: Callable[[], None] = lambda: None) -> dict[str, float]:
+        """The mean losses over the examples, named as in training, without dropout.
+
+        What a strategy draws at random is the same each time; training's random generators stay as they are.
+        """
+        sums, counts = Counter[str](), Counter[str]()
+        was_training = self.learner.training
+        self.learner.eval()
+        devices = [self.device] if self.device.type == "cuda" else []
+        try:
+            with torch.no_grad(), torch.random.fork_rng(devices):
+                torch.manual_seed(0)
+                for batch in in_sorted_batches(encoded, self.task.name, self.batch_sentences):
+                    between()
+                    loss = self.learner(batch.to(self.device))
+                    sums.update({name: float(value) for name, value in loss.sums.items()})
+                    counts.update({name: int(value) for name, value in loss.counts.items()})
+        finally:
+            self.learner.train(was_training)
+        return {name: total / max(1, counts[name]) for name, total in sums.items()}
 
     def limits(self, batch: Batch) -> torch.Tensor:
         """(B,) the longest output of each item, END included."""

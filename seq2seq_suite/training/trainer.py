@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import shutil
+import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -79,12 +80,13 @@ class Trainer:
         self.ranks.copy_weights(self.learner)
 
     def cost(self) -> dict[str, Any]:
-        """The cost of training and the model's size, for the summary."""
+        """The cost of training and the model's size, for the summary; memory is the device's, or of the process."""
         progress = self.progress
         return {"seconds": round(progress.seconds, 2), "updates": progress.update,
                 "best_update": progress.best_update, "tokens": progress.tokens,
                 "parameters": self.learner.num_parameters(), "core_parameters": self.learner.num_core_parameters(),
-                "tokens_per_second": round(progress.tokens / max(progress.seconds, 1e-9), 1)}
+                "tokens_per_second": round(progress.tokens / max(progress.seconds, 1e-9), 1),
+                "peak_memory_mb": round(_peak_memory(self.device) / 1e6, 1)}
 
     def resume(self) -> None:
         """Continue from the newest valid checkpoint, if there is one; print what was done."""
@@ -197,6 +199,7 @@ class Trainer:
             return False
         if self.average is not None:
             self.average.swap(self.learner)
+        began = time.monotonic()
         try:
             figures = self.validate(stop.raise_if_set)
         finally:
@@ -210,8 +213,9 @@ class Trainer:
         progress.validations_since_best = 0 if better else progress.validations_since_best + 1
         progress.validated_update, progress.figures = progress.update, figures
         progress.seconds = self._seconds()
+        progress.validation_seconds += time.monotonic() - began
         self.run.append_metrics({"update": progress.update, "split": "validation", "seconds": progress.seconds,
-                                 **figures})
+                                 "tokens": progress.tokens, **figures})
         self.run.log(f"validation at update {progress.update}: "
                      + "  ".join(f"{name} {value:.4g}" for name, value in figures.items())
                      + ("  (best so far)" if better else ""))
@@ -260,6 +264,17 @@ class Trainer:
                              loss=sum(own.values()) / len(own), tokens_per_second=speed, learning_rate=rate)
         progress.since_logged = {}
         self._interval = _Interval(progress)
+
+
+def _peak_memory(device: torch.device) -> int:
+    """Bytes: the most that tensors on a GPU took, or this process on a CPU; 0 where it is not known."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device)
+    try:
+        import resource
+    except ImportError:  # Windows
+        return 0
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 def limit_reached(options: Training, progress: checkpoint.Progress, metric: str) -> str:

@@ -47,7 +47,11 @@ def test_the_summary_has_its_keys(run):
     summary = json.loads((run / "summary.json").read_text())
     assert summary.keys() == {"task", "primary_metric", "higher_is_better", "splits", "signature", "formula",
                               "failures", "intervals", "seconds", "updates", "best_update", "tokens", "parameters",
-                              "core_parameters", "tokens_per_second"}
+                              "core_parameters", "tokens_per_second", "peak_memory_mb", "phase_seconds"}
+    phases = summary["phase_seconds"]
+    assert list(phases) == ["data", "train", "validation", "test"] and min(phases.values()) >= 0
+    assert phases["train"] + phases["validation"] == pytest.approx(summary["seconds"], abs=0.02)
+    assert 50 < summary["peak_memory_mb"] < 100_000
     assert 0 < summary["core_parameters"] < summary["parameters"] and summary["tokens"] > 0
     assert summary["failures"]["test"].keys() == {"invalid", "empty", "repeated", "truncated"}
     assert summary["splits"].keys() == {"test", "validation"}
