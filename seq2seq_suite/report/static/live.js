@@ -67,7 +67,7 @@ sections.live = (element, state) => {
     if (given?.url) URL.revokeObjectURL(given.url);
     given = {blob, url: URL.createObjectURL(blob)};
     place.replaceChildren(h("p", {class: "note"}, name), spoken() ? h("audio", {controls: true, src: given.url})
-      : h("img", {src: given.url, alt: name, class: "preview"}));
+      : h("img", {src: given.url, alt: name, class: "preview", onerror() { this.hidden = true; }}));
     run();
   }
 
