@@ -332,9 +332,10 @@ const inspection = (() => {
     const record = {source: [], target: [], pieces: [], places: [], hypotheses: [], attention: {}, ...given}, box = h("div", {class: "inspection"});
     element.append(box);
     alignment(box, record);
-    const text = (name, content) => content === undefined ? null : [h("h3", {}, name), h("p", {}, content || "(empty)")];
-    box.append(h("div", {class: "pair"}, record.pieces.length ? pieces(record) : null, h("div", {}, text("Reference", record.reference),
-      text("Output", record.reference === undefined || !record.output ? record.output : difference(record.reference, record.output)), record.hypotheses.length > 1 ? hypotheses(record) : null)));
+    const text = (name, content) => [h("h3", {}, name), h("p", {}, content.length ? content : "(empty)")];
+    const beside = [record.reference === undefined ? [] : [text("Reference", record.reference), text("Output", record.output ? difference(record.reference, record.output) : "")],
+      record.hypotheses.length > 1 ? hypotheses(record) : []].flat(3);
+    box.append(h("div", {class: "pair"}, record.pieces.length ? pieces(record) : null, beside.length ? h("div", {}, beside) : null));
     const how = way(record);
     if (how) box.append(how);
     maps(box, record, options.heads ?? []);
