@@ -12,8 +12,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from scripts import key_reference
 from seq2seq_suite import cli
-from seq2seq_suite.config_file import load
+from seq2seq_suite.config_file import dump, key_list, load
 from seq2seq_suite.experiments import study, verbs
 from seq2seq_suite.miniworld.english import english
 from seq2seq_suite.miniworld.sentences import SPLITS, scenes
@@ -87,7 +88,7 @@ def commands(text: str) -> list[str]:
     return [line for block in blocks for line in block.splitlines() if line.strip() and not line.startswith("#")]
 
 
-def test_every_command_of_the_readme_runs(treebank, tmp_path, monkeypatch):
+def test_every_command_of_the_pages_runs(treebank, tmp_path, monkeypatch):
     """In order, in one place, with small models; the two set-up commands are run as they stand by `.ci/run`.
 
     The suite's own commands run in this process: two dozen imports of torch would take a minute.
@@ -99,7 +100,8 @@ def test_every_command_of_the_readme_runs(treebank, tmp_path, monkeypatch):
     trees = (treebank / "test.jsonl").read_text().splitlines()
     for name in ("gold.trees", "predicted.trees"):
         (tmp_path / name).write_text("".join(json.loads(row)["tree"] + "\n" for row in trees))
-    for line in commands((ROOT / "README.md").read_text()):
+    pages = ("README.md", "tasks/README.md", "seq2seq_suite/training/README.md", "seq2seq_suite/lab/README.md")
+    for line in [line for page in pages for line in commands((ROOT / page).read_text())]:
         if "pytest" in line or "--nnodes" in line:  # tests/training/test_distributed.py runs the latter on two machines
             continue
         line = line.split("&&")[-1].strip().replace(".venv/bin/python", shlex.quote(sys.executable))
@@ -129,6 +131,45 @@ def test_the_python_of_the_readme_runs(treebank, tmp_path, monkeypatch, capsys):
     assert "'f1': " in capsys.readouterr().out
 
 
-def test_the_readme_names_only_files_that_exist():
-    for target in re.findall(r"\]\(([^)#]+)\)", (ROOT / "README.md").read_text()):
-        assert target.startswith("http") or (ROOT / target).exists(), target
+PAGES = [ROOT / name for name in (
+    "README.md", "README.zh.md", "benchmarks/README.md", "tasks/README.md", "seq2seq_suite/README.md",
+    "seq2seq_suite/lab/README.md", "seq2seq_suite/tasks/README.md", "seq2seq_suite/training/README.md")]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_a_page_names_only_files_that_exist(page):
+    for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+        assert target.startswith("http") or (page.parent / target).exists(), target
+
+
+def test_the_readme_is_short_and_its_picture_small():
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 150
+    assert (ROOT / "benchmarks/results/report.png").stat().st_size < 200_000
+
+
+def test_the_chinese_readme_has_the_same_commands():
+    blocks = [re.findall(r"```(sh|python)\n(.*?)```", (ROOT / name).read_text(), re.DOTALL)
+              for name in ("README.md", "README.zh.md")]
+    assert blocks[0] and blocks[0] == blocks[1]
+
+
+def test_the_reference_of_keys_is_that_of_the_schema():
+    text = (ROOT / "tasks/README.md").read_text()
+    assert key_reference.page(text) == text, "run scripts/key_reference.py"
+    assert all(f"| `{key}` |" in text or key.startswith("strategy.") for key in key_list())
+
+
+def test_the_notebook_runs(treebank, tmp_path):
+    """With a few updates of a small model, in Jupyter's own way."""
+    nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
+    pytest.importorskip("ipykernel")
+    shutil.copytree(ROOT / "tasks", tmp_path / "tasks")
+    yaml = tmp_path / "tasks/parsing.yaml"
+    yaml.write_text(dump(load(yaml, [f"data.path={treebank}", *SMALL])))
+    book = nbformat.read(ROOT / "tasks/first_steps.ipynb", as_version=4)
+    nbformat.validate(book)
+    assert not any(cell.get("outputs") for cell in book.cells)
+    book.cells[1].source = re.sub(r"updates = \d+", "updates = 2", book.cells[1].source)
+    nbclient.NotebookClient(book, timeout=60, resources={"metadata": {"path": tmp_path}}).execute()
+    assert "f1" in book.cells[7].source and "test" in book.cells[7].outputs[0]["data"]["text/plain"]
+    assert (tmp_path / "runs/first-steps/report.html").is_file()

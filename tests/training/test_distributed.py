@@ -118,12 +118,13 @@ def test_a_mistake_that_all_make_is_told_once(tmp_path):
         assert "".join(errors for _, _, errors in ends).count(answer) == 1
 
 
-def test_two_machines_run_the_command_of_the_readme_like_one_process_and_one_goes_on(folder, tmp_path):
+def test_two_machines_run_the_command_of_the_page_like_one_process_and_one_goes_on(folder, tmp_path):
     """Two of torchrun's agents on one machine, each with a process of its own."""
     config, longer = (without_chance(small_config(folder, accumulate=2, max_updates=updates, validate_every=4))
                       for updates in (8, 12))
     (tmp_path / "small.yaml").write_text(config_file.dump(config))
-    line = next(line for line in (ROOT / "README.md").read_text().splitlines() if "--nnodes=2" in line)
+    page = ROOT / "seq2seq_suite/training/README.md"
+    line = next(line for line in page.read_text().splitlines() if "--nnodes=2" in line)
     line = line.replace(".venv/bin/python", sys.executable).replace("HOST", "localhost")
     line = re.sub(r"--nproc_per_node=\d+", "--nproc_per_node=1", re.sub(r":\d+", f":{free_port()}", line))
     words = [str(tmp_path / "small.yaml") if word.endswith(".yaml") else word for word in shlex.split(line)]
