@@ -117,21 +117,20 @@ def test_a_length_head_scores_by_the_mean_of_its_pieces(loaded):
 @pytest.mark.parametrize(("offset", "name"), [(-1, "the previous piece"), (0, "the piece itself"),
                                               (1, "the next piece")])
 def test_a_head_with_a_habit_is_found_and_named(loaded, offset, name):
-    run, examples = loaded()
-    module = dict(enumerate(module for _, module in attentions(run.predictor.model)))[1]  # the encoder's second layer
-    plain = module._attend
-
-    def attend(query, key, value, visible, bias):
-        rows = torch.arange(key.size(2))
-        planted = torch.zeros(key.size(2), key.size(2))
-        planted[rows, (rows + offset).clamp(0, key.size(2) - 1)] = 1.0
-        out = plain(query, key, value, visible, bias)
-        return torch.cat((out[:, :1], (planted @ value[:, 1:])), 1)
-
-    module._attend = attend
-    found = [one for one in habits(run.predictor, examples) if one["part"] == "encoder" and one["layer"] == 2
-             and one["head"] == 2]
-    assert [one["habit"] for one in found] == [name] and found[0]["share"] == pytest.approx(1.0)
+    run, examples = loaded(backbone={"width": 64, "positions": "learned"})
+    model, places = run.predictor.model, 32  # each with a direction of its own, and a head has as many
+    first = attentions(model)[0][1]
+    with torch.no_grad():
+        model.frontend.embedding.weight.zero_()
+        model.frontend.positions.table.zero_()
+        model.frontend.positions.table[:places, :places] = torch.eye(places)
+        for parameter in first.parameters():
+            parameter.zero_()
+        query, key, _ = first.query_key_value.weight.split(64)
+        query[places:, :places] = torch.eye(places).roll(offset, 0)  # of the second head
+        key[places:, :places] = torch.eye(places)
+    found = [one for one in habits(run.predictor, examples) if one["part"] == "encoder" and one["layer"] == 1]
+    assert [(one["head"], one["habit"]) for one in found] == [(2, name)] and found[0]["share"] > 0.99
 
 
 @pytest.mark.parametrize("backbone", [{"encoder": "rnn"}, {"encoder": "rnn", "decoder": "rnn"},
