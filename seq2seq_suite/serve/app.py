@@ -48,8 +48,8 @@ def build(runs: Mapping[str, OpenRun], worker: Worker, limits: Limits) -> ASGIAp
     async def index(_: Request) -> Response:
         return HTMLResponse(page)
 
-    async def docs(_: Request) -> Response:
-        return HTMLResponse(described)
+    async def docs(request: Request) -> Response:
+        return HTMLResponse(docs_page(schema, facts, f"http://{request.headers['host']}"))
 
     async def openapi(_: Request) -> Response:
         return _json(schema)
@@ -87,7 +87,6 @@ def build(runs: Mapping[str, OpenRun], worker: Worker, limits: Limits) -> ASGIAp
 
     facts = [run.facts() for run in runs.values()]
     schema, page = document(limits), live_page(state())
-    described = docs_page(schema, facts)
     routes = [Route("/", index), Route("/docs", docs), Route("/openapi.json", openapi), Route("/api/runs", list_runs),
               Route("/api/examples", example), Route("/api/predict", predict, methods=["POST"]),
               Route("/api/predict/file", predict_file, methods=["POST"])]

@@ -18,14 +18,15 @@ def live_page(state: dict[str, Any]) -> str:
     return render("live.html", title="Try it", scripts=scripts, data={"live": state})
 
 
-def docs_page(schema: dict[str, Any], runs: Sequence[dict[str, Any]]) -> str:
+def docs_page(schema: dict[str, Any], runs: Sequence[dict[str, Any]], address: str) -> str:
     """The JSON interface for a reader.
 
     Args:
         schema: OpenAPI.
         runs: what is open, for the examples.
+        address: of the server.
     """
     places = [{"path": path, "method": method.upper(), **one} for path, methods in schema["paths"].items()
               for method, one in methods.items()]
     return render("docs.html", title="JSON interface", places=places, schemas=schema["components"]["schemas"],
-                  run=runs[0]["name"] if runs else "RUN")
+                  address=address, runs={run["takes"]: run["name"] for run in reversed(runs)})

@@ -148,6 +148,7 @@ def test_answers_carry_headers_that_keep_them_in_this_machine(client):
 def test_the_interface_is_described_without_a_network(client):
     schema = client.get("/openapi.json").json()
     text = client.get("/docs").text
+    assert f"{client.base_url}/api/predict".replace("//api", "/api") in text.replace("&#34;", '"')
     assert all(path in text for path in schema["paths"]) and "<script src" not in text and "<link" not in text
     for failure in ("413", "429", "503"):
         assert failure in schema["paths"]["/api/predict"]["post"]["responses"]
