@@ -24,6 +24,8 @@ VERBS = ("run", "evaluate", "predict", "serve", "export", "compare", "sweep", "d
 _ALIASES = {"train": "run", "fit": "run", "test": "evaluate", "eval": "evaluate", "translate": "predict",
             "decode": "predict", "generate": "predict", "parse": "predict", "diff": "compare", "validate": "check",
             "lint": "check", "distil": "distill"}
+_TAKE_KEYS = ("run", "evaluate", "predict", "serve", "sweep", "check")
+_OPTIONS = ("data", "split", "task", "tasks", "output", "resume", "overwrite", "input", "help", "json")  # cheap ones
 
 
 def open_streams() -> None:
@@ -64,6 +66,22 @@ def refuse_early(arguments: list[str], *, processes: int = 1) -> None:
         if re.match(r"--(set|\w+(\.\w+)+)(=|$)", argument):
             raise ConfigError(brief(argument), file=COMMAND_LINE, expected="key.sub=value without dashes",
                               remedy="such as search.beam_size=4")
+        if argument.startswith("--") and verb in _TAKE_KEYS:
+            _refuse_key(argument)
+
+
+def _refuse_key(argument: str) -> None:
+    """Raises ConfigError for a key of the configuration, without its section, that is written as an option."""
+    name, _, value = argument.removeprefix("--").partition("=")
+    if name in _OPTIONS:
+        return
+    from seq2seq_suite.config_file import key_list
+
+    keys = sorted({key for key in key_list() if key.rpartition(".")[2] == name.replace("-", "_")})
+    if keys:
+        raise ConfigError(f"{brief(argument)} is a key of the configuration", file=COMMAND_LINE,
+                          expected="key=value without dashes",
+                          remedy=" or ".join(f"{key}={value or 'VALUE'}" for key in keys[:4]))
 
 
 def read_inputs(texts: Sequence[str], source: str | None) -> list[tuple[str, tuple[str, int]]]:

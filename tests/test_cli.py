@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import typer
 
 from seq2seq_suite import Run, __version__, cli
 from seq2seq_suite.cli_inputs import opened
@@ -216,3 +217,17 @@ def test_a_summary_away_from_a_terminal_is_plain_aligned_text(capsys):
 
 def test_cells_that_span_lines_stay_in_their_column():
     assert tables.aligned((), [("sample", "(S\n  a)"), ("sizes", "3")]) == "sample  (S\n          a)\nsizes   3"
+
+
+@pytest.mark.parametrize(("option", "keys"), [("--learning-rate", "training.learning_rate=VALUE"),
+                                              ("--beam_size=3", "search.beam_size=3"), ("--seed", "seed=VALUE")])
+def test_a_key_written_as_an_option_is_answered_with_the_key(option, keys, capsys):
+    assert cli.main(["run", "tasks/parsing.yaml", option, "1"]) == 2
+    said = capsys.readouterr().err
+    assert keys in said and "without dashes" in said
+
+
+def test_no_option_of_a_verb_is_taken_for_a_key():
+    for verb, command in typer.main.get_command(cli.app).commands.items():
+        for option in (name for parameter in command.params for name in parameter.opts if name.startswith("--")):
+            cli.refuse_early([verb, option])

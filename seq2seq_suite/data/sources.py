@@ -185,8 +185,10 @@ def _no_split(folder: Path, name: str, files: list[Path]) -> DataError:
     remedy = "rename the files, or give their names under data.splits"
     if pairs:
         expected += f"; for parallel text {name}.en and {name}.de, by the languages of the translation"
-        remedy = f"set the languages to the files' endings, or give their names under data.splits ({{{name}: " \
-                 f"{pairs[0]}}})"
+        remedy = "give the files' name without the language under data.splits, and set the languages to their endings"
+    if len(names) == 1 or (len(pairs) == 1 and name == "train"):  # all in one
+        whole = folder / (pairs[0] if pairs else names[0])
+        remedy = f'set data.path={whole} "data.split={{validation: 0.1, test: 0.1}}"; or {remedy}'
     if name != "train":
         remedy += f"; or cut the split off train by data.split={{{name}: 0.1}}"
     return DataError(f"no file of the split '{name}'; there is {there}", file=str(folder), expected=expected,

@@ -125,9 +125,15 @@ def test_broken_tables_of_recordings_are_said(tmp_path, tables, name, line, got)
 def test_what_is_missing_of_parallel_text_is_said(tmp_path):
     for name in ("corpus.en", "corpus.de"):
         write(tmp_path / name, "a\n")
-    found = error(tmp_path, "test", languages=("en", "fr"))
-    assert "corpus.de, corpus.en" in found.got and "test.en and test.de" in found.expected
-    assert "data.splits ({test: corpus})" in found.remedy and "data.split={test: 0.1}" in found.remedy
+    found = error(tmp_path, languages=("en", "fr"))
+    assert "corpus.de, corpus.en" in found.got and "train.en and train.de" in found.expected
+    assert f"data.path={tmp_path / 'corpus'}" in found.remedy and "data.split={validation: 0.1" in found.remedy
+    assert "data.split={test: 0.1}" in error(tmp_path, "test", languages=("en", "fr")).remedy
+
+
+def test_a_folder_with_one_file_is_told_how_to_be_cut(tmp_path):
+    file = write(tmp_path / "all.csv", "a;b\n1;2\n")
+    assert f"data.path={file}" in error(tmp_path).remedy
 
 
 def test_japanese_and_chinese_are_read_sign_by_sign():
