@@ -28,6 +28,7 @@ def serve(directories: Sequence[Path], settings: Sequence[str], *, port: int, li
     if missing:
         raise ConfigError(f"serve needs {' and '.join(missing)}: pip install \"seq2seq-suite[serve]\"")
     with listening(port) as listener:  # before the runs are read: a port in use is said at once
+        print(f"opening {', '.join(map(str, directories))}", flush=True)
         from seq2seq_suite.serve.app import build
         from seq2seq_suite.serve.runs import open_runs
         from seq2seq_suite.serve.worker import Worker
