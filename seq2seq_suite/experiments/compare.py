@@ -14,7 +14,7 @@ import numpy as np
 
 from seq2seq_suite.experiments.parts import parts_of
 from seq2seq_suite.experiments.verbs import open_run, parse_config
-from seq2seq_suite.metrics.significance import FORMULAS, compare, interval
+from seq2seq_suite.metrics.significance import FORMULAS, compare, holm, interval
 from seq2seq_suite.training.evaluate import Predictor
 from seq2seq_suite.training.records import Summary, read_predictions, read_provenance, read_summary
 from seq2seq_suite.types import DataError, Example
@@ -67,7 +67,10 @@ class Row:
 
 @dataclass(frozen=True)
 class Pair:
-    """Two runs of one task on the same examples: the second's figure minus the first's, and both tests' p-values."""
+    """Two runs of one task on the same examples: the second's figure minus the first's, and both tests' p-values.
+
+    `holm_p` is the randomisation's, corrected for the number of tests of the task.
+    """
 
     first: str
     second: str
@@ -76,6 +79,7 @@ class Pair:
     difference: float
     bootstrap_p: float
     randomisation_p: float
+    holm_p: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -119,6 +123,10 @@ def compare_runs(directories: Sequence[Path], *, split: str = "test", measure: b
     pairs = [_pair(rows[one], rows[two], predictions[one], predictions[two], formulas[one])
              for one, two in combinations(range(len(rows)), 2)
              if rows[one].task == rows[two].task and _comparable(predictions[one], predictions[two])]
+    for task in {pair.task for pair in pairs}:
+        places = [place for place, pair in enumerate(pairs) if pair.task == task]
+        for place, p_value in zip(places, holm([pairs[place].randomisation_p for place in places]), strict=True):
+            pairs[place] = replace(pairs[place], holm_p=p_value)
     return Comparison(rows, pairs)
 
 

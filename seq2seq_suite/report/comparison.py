@@ -18,13 +18,13 @@ Rows = Sequence[Mapping[str, Any]]
 QUALITY = ("run", "task", "split", "metric", "figure", "95 % interval", "invalid", "empty", "repeated", "truncated")
 COST = ("run", "core parameters", "own parameters", "updates", "tokens", "minutes", "tokens/s", "ms, batch 1",
         "/s, batch 64")
-PAIRS = ("second against first", "metric", "difference", "p (bootstrap)", "p (randomisation)")
+PAIRS = ("second against first", "metric", "difference", "p (bootstrap)", "p (randomisation)", "p (Holm)")
 NOTES = (
     "Interval: percentile bootstrap over the examples. Failures in percent of outputs. Core: encoder and decoder "
     "stack; own: front-end, embeddings, output and heads. Decoding is measured one run after the other on this "
     "machine, from text to prediction.",
     "p: chance of so large a difference between equally good systems, two-sided, on the same examples. It says nothing "
-    "about other seeds.",
+    "about other seeds. Holm: the randomisation's, corrected for the number of tests of the task.",
 )
 
 
@@ -67,7 +67,7 @@ def _cost(rows: Rows) -> list[tuple[str, ...]]:
 
 def _pairs(pairs: Rows) -> list[tuple[str, ...]]:
     return [(f"{pair['second']} against {pair['first']}", pair["metric"], f"{pair['difference']:+.2f}",
-             chance(pair["bootstrap_p"]), chance(pair["randomisation_p"])) for pair in pairs]
+             chance(pair["bootstrap_p"]), chance(pair["randomisation_p"]), chance(pair["holm_p"])) for pair in pairs]
 
 
 def _measured(value: float) -> str:

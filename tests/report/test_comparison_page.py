@@ -19,9 +19,9 @@ COST = [["run", "core parameters", "own parameters", "updates", "tokens", "minut
          "/s, batch 64"],
         ["one", "12,345", "678", "3,000", "4,000,000", "5.5", "6,789", "7.2", "1,234.5"],
         ["two", "12,345", "678", "3,000", "4,000,000", "5.5", "6,789", "-", "-"]]
-DIFFERENCES = [["second against first", "metric", "difference", "p (bootstrap)", "p (randomisation)"],
-               ["two against one", "f1", "+1.50", "0.031", "0.004"],
-               ["two against one", "exact", "-0.25", "< 0.001", "0.004"]]
+DIFFERENCES = [["second against first", "metric", "difference", "p (bootstrap)", "p (randomisation)", "p (Holm)"],
+               ["two against one", "f1", "+1.50", "0.031", "0.004", "0.008"],
+               ["two against one", "exact", "-0.25", "< 0.001", "0.004", "0.008"]]
 
 
 def test_the_page_has_every_figure_in_its_column(tmp_path):
