@@ -14,6 +14,7 @@ from typing import Annotated
 
 import typer
 
+from seq2seq_suite import cli_presets
 from seq2seq_suite.cli_exit import finish
 from seq2seq_suite.cli_export import export
 from seq2seq_suite.cli_inputs import (
@@ -21,6 +22,7 @@ from seq2seq_suite.cli_inputs import (
     check_drawing,
     check_targets,
     directories_of,
+    find_yaml,
     only_overrides,
     open_streams,
     opened,
@@ -35,7 +37,7 @@ from seq2seq_suite.types import COMMAND_LINE, ConfigError
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, context_settings={"help_option_names": ["-h", "--help"]})
 
-Yaml = Annotated[str, typer.Argument(metavar="YAML", show_default=False, help="The experiment's file.")]
+Yaml = Annotated[str, typer.Argument(metavar="YAML", show_default=False, help="The experiment's file, or a preset.")]
 Overrides = Annotated[list[str] | None, typer.Argument(metavar="KEY=VALUE", show_default=False, help=(
     "Changes to the configuration, such as search.beam_size=4."))]
 RunPath = Annotated[Path, typer.Argument(metavar="RUN", show_default=False, help="The directory that `run` wrote.")]
@@ -139,7 +141,7 @@ def sweep(
     from seq2seq_suite.experiments import study
     from seq2seq_suite.experiments.sweep import sweep as run_all
 
-    path, given = Path(yaml), only_overrides(settings or [])
+    path, given = find_yaml(yaml), only_overrides(settings or [])
     folder = output or Path("runs") / f"sweep-{path.stem}"
     if study.is_study(path):
         print_table(study.HEADER, study.rows(study.run(path, folder, yamls=on or (), overrides=given, jobs=jobs)))
@@ -147,8 +149,7 @@ def sweep(
         raise ConfigError("--on is for studies", file=COMMAND_LINE, expected=f"a study, not the experiment {path}",
                           remedy="name one of tasks/studies first, such as tasks/studies/norms.yaml")
     elif not given:
-        raise ConfigError("there is nothing to combine", file=COMMAND_LINE, expected="KEY=A,B,C after the YAML file",
-                          remedy="such as seed=1,2,3")
+        raise ConfigError("there is nothing to combine", file=COMMAND_LINE, expected="KEY=A,B,C, such as seed=1,2,3")
     else:
         _compare(run_all(path, given, folder, jobs=jobs), split="test", measure=False)
 
@@ -193,7 +194,7 @@ def predict(
     task: OneTask = None,
     trust_code: TrustCode = False,
 ) -> None:
-    """Predict with a run's best checkpoint: a line for each input; on a terminal the output is drawn.
+    """Predict a line for each input; a terminal draws the outputs.
 
     \b
     Examples:
@@ -221,23 +222,20 @@ def predict(
                 loaded.task.paint(examples[0], predictions[0].value, draw)
 
 
-app.command()(serve)
-app.command()(export)
+for verb in (serve, export, cli_presets.tasks, cli_presets.init):
+    app.command()(verb)
 
 
 @app.command()
 def compare(
-    directories: Annotated[list[Path], typer.Argument(metavar="RUN...", show_default=False, help=(
-        "Directories that `run` wrote."))],
+    directories: Annotated[list[Path], typer.Argument(metavar="RUN...", show_default=False, help="Runs to compare.")],
     split: Annotated[str, typer.Option(metavar="NAME", help="The split to compare.")] = "test",
     html: Annotated[Path | None, typer.Option(metavar="FILE", show_default=False, help="Write a page.")] = None,
-    table: Annotated[Path | None, typer.Option("--csv", metavar="FILE", show_default=False, help=(
-        "Write a line for each run."))] = None,
-    json: Annotated[Path | None, typer.Option(metavar="FILE", show_default=False, help=(
-        "Write runs and differences."))] = None,
+    table: Annotated[Path | None, typer.Option("--csv", metavar="FILE", show_default=False, help="Write rows.")] = None,
+    json: Annotated[Path | None, typer.Option(metavar="FILE", show_default=False, help="Write it all.")] = None,
     speed: Annotated[bool, typer.Option("--speed/--no-speed", help="Measure decoding speed.")] = True,
 ) -> None:
-    """Compare runs: metrics with intervals, failures, cost, and the significance of differences.
+    """Compare runs: metrics with intervals, failures, cost, p-values.
 
     Two runs of one task on the same examples are tested by paired bootstrap and approximate randomisation.
 
@@ -257,7 +255,7 @@ def distill(
         "More sources without targets, one on each line; may be repeated."))] = None,
     overrides: Overrides = None,
 ) -> None:
-    """Replace a run's training targets by its own outputs, for a parallel decoder to learn from.
+    """Write a run's outputs as training data for a parallel decoder.
 
     \b
     Examples:
@@ -324,6 +322,7 @@ def score(
     else:
         print_table(("metric", "figure"), [(name, figure(value)) for name, value in found.figures.items()])
         print(found.signature)
+
 
 
 @app.command(add_help_option=False, context_settings={"allow_extra_args": True, "ignore_unknown_options": True,

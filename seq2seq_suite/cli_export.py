@@ -14,7 +14,7 @@ def export(
     to: Annotated[str, typer.Option(metavar="KIND", help=(
         "model-card (README.md alone), or hub-folder (also weights and vocabularies)."))] = "hub-folder",
 ) -> None:
-    """Write a run as the Hugging Face Hub has models, with a model card.
+    """Write a run as a folder for the Hugging Face Hub, or its card.
 
     \b
     Examples:

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from seq2seq_suite.tasks.base import Task
 
 PROGRAM = "python -m seq2seq_suite"
-VERBS = ("run", "evaluate", "predict", "serve", "export", "compare", "sweep", "distill", "check", "score", "lab")
+VERBS = ("run", "evaluate", "predict", "serve", "export", "compare", "sweep", "distill", "check", "score", "tasks",
+         "init", "lab")
 # What other toolkits call a verb -> what it is called here.
 _ALIASES = {"train": "run", "fit": "run", "test": "evaluate", "eval": "evaluate", "translate": "predict",
             "decode": "predict", "generate": "predict", "parse": "predict", "diff": "compare", "validate": "check",
@@ -168,7 +169,7 @@ def yamls_and_overrides(arguments: Sequence[str], *, most: int = sys.maxsize) ->
     """The YAML files among the arguments, at most so many, and the overrides; raises ConfigError."""
     from seq2seq_suite.config_file import is_override
 
-    paths = [Path(argument) for argument in arguments if not is_override(argument)]
+    paths = [find_yaml(argument) for argument in arguments if not is_override(argument)]
     if not paths:
         raise ConfigError("the YAML file is missing", file=COMMAND_LINE, expected="YAML [key=value ...]",
                           remedy="for example tasks/parsing.yaml")
@@ -177,6 +178,16 @@ def yamls_and_overrides(arguments: Sequence[str], *, most: int = sys.maxsize) ->
                           expected="different YAML files" if most > 1 else "one YAML file, then key=value",
                           remedy="start one after the other, with --output; write key=value without spaces")
     return paths, list(filter(is_override, arguments))
+
+
+def find_yaml(name: str) -> Path:
+    """The file that a name stands for; says so if it hides a preset of that name."""
+    from seq2seq_suite.config_file import find, preset
+
+    path, hidden = find(name), preset(name)
+    if hidden is not None and path.resolve() != hidden.resolve():
+        print(f"{path} of this folder, not the preset of the same name", file=sys.stderr)
+    return path
 
 
 def only_overrides(arguments: Sequence[str]) -> list[str]:

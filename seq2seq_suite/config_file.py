@@ -27,6 +27,28 @@ if TYPE_CHECKING:  # errors in a file itself are reported without importing the 
 OVERRIDE = re.compile(r"[A-Za-z_][\w-]*(\.[\w-]+)*=.*", re.DOTALL)
 _ALONE = ("init_from", "init_parts", "tasks", "mixture")  # keys of a run that is not a part of another
 _LARGEST = 2**18  # bytes of a file
+# tasks/ of the checkout, which a wheel installs in the package.
+_HERE = Path(__file__).parent
+PRESETS = _HERE / "presets" if (_HERE / "presets").is_dir() else _HERE.parent / "tasks"
+
+
+def preset(name: str) -> Path | None:
+    """The preset or study of a bare name, such as `parsing` or `norms.yaml`; None if there is none."""
+    if Path(name).name != name or not name.removesuffix(".yaml").replace("-", "").isidentifier():
+        return None
+    files = (PRESETS / f"{name.removesuffix('.yaml')}.yaml", PRESETS / "studies" / f"{name.removesuffix('.yaml')}.yaml")
+    return next(filter(Path.is_file, files), None)
+
+
+def find(name: str | Path, folder: Path = Path()) -> Path:
+    """The file of an experiment: in `folder`, with or without `.yaml`, or else a preset.
+
+    A name that is neither gives `folder / name`, for whose absence `load` has the message.
+    """
+    path = folder / name
+    if path.is_file() or path.with_name(f"{path.name}.yaml").is_file():
+        return path if path.is_file() else path.with_name(f"{path.name}.yaml")
+    return preset(str(name)) or path
 
 
 def load(path: Path, overrides: Sequence[str] = (), *, of_run: bool = False) -> Config:
@@ -133,7 +155,7 @@ def _take_in(given: dict[str, Any], places: dict[Keys, Place], *, file: str) -> 
     for name, part in tasks.items() if isinstance(tasks, dict) else ():
         if not isinstance(part, dict) or not isinstance(part.get("yaml"), str):
             continue
-        path, inner = Path(file).parent / part.pop("yaml"), {}
+        path, inner = find(part.pop("yaml"), Path(file).parent), {}
         theirs = parse(path, inner)
         for key in (*SHARED, *_ALONE):
             theirs.pop(key, None)
@@ -203,6 +225,7 @@ def _read(path: Path) -> str:
 
 def _nearest_file(path: Path) -> str:
     files = [file for folder in dict.fromkeys((path.parent, Path("tasks"))) for file in sorted(folder.glob("*.y*ml"))]
+    files += [Path(file.stem) for file in sorted(PRESETS.glob("*.yaml"))]
     stems = {file.stem: file for file in reversed(files)}
     near = difflib.get_close_matches(path.stem, stems, n=1, cutoff=0.5)
     if near:

@@ -190,7 +190,7 @@ def train(config: Config | Mapping[str, Any] | str | Path, *, output: str | Path
     """Train, evaluate the best checkpoint on the test splits, and write a run directory.
 
     Args:
-        config: a YAML file, a dictionary of the same keys, or a configuration.
+        config: a YAML file, the name of a preset, a dictionary of the same keys, or a configuration.
         output: the run's directory.
         settings: changes to the configuration.
         callbacks: each is called with every row of `metrics.jsonl`, and told the end; see `training.callbacks`.
@@ -236,7 +236,7 @@ def read_config(config: Config | Mapping[str, Any] | str | Path, settings: Setti
         config = config.model_dump()
     if isinstance(config, Mapping):
         return config_file.from_mapping(config, overrides(settings))
-    return config_file.load(Path(config), overrides(settings))
+    return config_file.load(config_file.find(config), overrides(settings))
 
 
 def overrides(settings: Settings) -> list[str]:

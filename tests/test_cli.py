@@ -15,7 +15,8 @@ from seq2seq_suite.report import tables
 from seq2seq_suite.types import DataError
 
 ROOT = Path(__file__).resolve().parents[1]
-VERBS = ("run", "sweep", "evaluate", "predict", "serve", "compare", "distill", "check", "score", "lab")
+VERBS = ("run", "sweep", "evaluate", "predict", "serve", "export", "compare", "distill", "check", "score", "tasks",
+         "init", "lab")
 
 
 @pytest.fixture(autouse=True)
@@ -44,7 +45,7 @@ def test_help_of_every_verb_has_an_example(capsys):
     for verb in VERBS:
         assert f"\n  {verb} " in text
         assert cli.main([verb, "--help"]) == 0
-        assert f"{cli.PROGRAM} {verb} " in capsys.readouterr().out.split("Example")[1]
+        assert f"{cli.PROGRAM} {verb}" in capsys.readouterr().out.split("Example")[1]
 
 
 @pytest.mark.parametrize(("arguments", "heavy"), [

@@ -25,7 +25,7 @@ class Study(Section):
     """The keys of a study's file."""
 
     question: str  # that the study answers
-    yamls: Annotated[tuple[str, ...], Field(min_length=1)]  # experiments, relative to this file
+    yamls: Annotated[tuple[str, ...], Field(min_length=1)]  # experiments, relative to this file, or presets
     seeds: Annotated[tuple[NotNegative, ...], Field(min_length=1)] = (1, 2, 3)
     settings: dict[str, Any] = {}  # for all: key -> value
     variants: Annotated[dict[str, dict[str, Any]], Field(min_length=1)]  # name -> what it changes
@@ -153,7 +153,7 @@ def rows(cells: Sequence[Cell]) -> list[tuple[str, ...]]:
 def _cells(study: Study, path: Path, overrides: Sequence[str]) -> list[tuple[str, Path, list[str]]]:
     """Variant, experiment and overrides of each cell."""
     common = [*config_file.as_overrides(study.settings), *overrides]
-    return [(name, path.parent / yaml, [*common, *config_file.as_overrides(changes)])
+    return [(name, config_file.find(yaml, path.parent), [*common, *config_file.as_overrides(changes)])
             for yaml in study.yamls for name, changes in study.variants.items()]
 
 
