@@ -24,5 +24,5 @@ def metric_name(key: str) -> str:
     ('exact match, % ↑', 'parsing: F1 ↑', 'my own')
     """
     task, slash, metric = key.rpartition("/")
-    known = _NAMES.get(metric)
-    return key.replace("_", " ") if known is None else f"{task}: {known}" if slash else known
+    known = _NAMES.get(metric, metric.replace("_", " "))
+    return f"{task}: {known}" if slash else known

@@ -52,6 +52,11 @@ class Outputs:
         return [row["equal"] if isinstance(row.get("equal"), bool) else row.get("reference") == row.get("prediction")
                 for row in self.rows]
 
+    @property
+    def is_judged(self) -> bool:
+        """Whether outputs can equal their reference at all, which probabilities of a text cannot."""
+        return any(self.equal) or bool(self.kinds)
+
     @cached_property
     def kinds(self) -> Counter[str]:
         """How many outputs have each kind of error, the most frequent first."""

@@ -101,8 +101,8 @@ def _cards(summary: dict[str, Any], splits: dict[str, dict[str, Any]], metric: s
         bounds = bounds if isinstance(bounds, list) and len(bounds) == 2 and all(map(is_number, bounds)) else None
         notes = [f"95 %: {figure(float(bounds[0]))} to {figure(float(bounds[1]))}"] if bounds else []
         if split in judged and one == metric:
-            same = sum(judged[split].equal)
-            notes += [f"n {len(judged[split].rows):,}", f"{same:,} equal"]
+            notes.append(f"n {len(judged[split].rows):,}")
+            notes += [f"{sum(judged[split].equal):,} equal"] if judged[split].is_judged else []
         if split == "validation" and one == metric:
             notes.append("chooses the checkpoint")
         cards.append({"name": name, "unit": unit, "arrow": arrow, "split": split_name(split), "number": value,
@@ -123,10 +123,10 @@ def _cards(summary: dict[str, Any], splits: dict[str, dict[str, Any]], metric: s
 def _around(low: float, high: float) -> tuple[float, float]:
     """Round ends of an axis around a range.
 
-    >>> _around(93.1, 97.6), _around(4.7, 5.8), _around(100.0, 100.0)
-    ((92.0, 98.0), (4.5, 6.0), (99.5, 100.0))
+    >>> _around(93.1, 97.6), _around(2.47, 2.49), _around(100.0, 100.0)
+    ((92.0, 98.0), (2.46, 2.5), (99.5, 100.0))
     """
-    step = 10.0 ** math.floor(math.log10(max(high - low, 1.0)))
+    step = 10.0 ** math.floor(math.log10(max(high - low, 0.02 * abs(high), 0.01)))
     step = next(part * step for part in (0.5, 1, 2, 5, 10) if (high - low) / (part * step) <= 4)
     first, last = math.floor(low / step) * step, math.ceil(high / step) * step
     first, last = first - step * (first == low > 0), last + step * (last == high and high != 100.0)

@@ -19,9 +19,9 @@ def lede(outputs: Sequence[Outputs], lengths: dict[str, Any] | None, figure: str
     Args:
         outputs: of all splits, the first the one that matters most.
         lengths: the chart of the metric by length.
-        figure: the primary metric as words, for a run without outputs.
+        figure: the primary metric as words, for a run without outputs that could be equal to their reference.
     """
-    if not outputs:
+    if not any(one.is_judged for one in outputs):
         return [(figure, False)] if figure else []
     said: Words = []
     for place, one in enumerate(outputs[:2]):

@@ -36,7 +36,7 @@
       const shown = data.losses.filter((one) => !chosen || one.loss === chosen);
       const all = [...shown, ...data.figures, {points: data.rate}].flatMap((one) => on(one.points).map(([x]) => x));
       const rangeX = [0, Math.max(...all)], unit = axes.find(([value]) => value === axis)[1];
-      const plain = shown.map((one) => ({name: one.name, dashed: one.dashed, marks: one.dashed, points: on(one.points),
+      const plain = shown.map((one) => ({name: chosen ? one.dashed ? "validation" : "training" : one.name, dashed: one.dashed, marks: one.dashed, points: on(one.points),
         role: losses.length === 1 || chosen ? one.dashed ? "s4" : "s1" : colours[losses.indexOf(one.loss) % 6]}));
       const values = plain.flatMap((one) => one.points.map((point) => point[1])), least = Math.min(...values);
       const log = least > 0 && Math.max(...values) / least > 20;
@@ -47,7 +47,7 @@
       place.replaceChildren();
       if (plain.length) charts.lines(place, {y: `loss, nats a symbol${log ? " (log)" : ""} ↓`, log, series: plain, rangeX, right, x: figures.length ? "" : unit, title: "loss"});
       if (figures.length) {
-        charts.lines(place, {y: `${data.metric} on validation${data.best === null ? "" : "; ring: the checkpoint that was kept"}`, series: figures, rangeX, right, height: 110, x: unit, title: "validation"});
+        charts.lines(place, {y: `${data.metric} on validation${data.best === null ? "" : "; ring: the checkpoint that was kept"}`, series: figures, rangeX, right, height: Math.max(110, 16 * figures.length), x: unit, title: "validation"});
       }
       if (data.rate.length > 1) {
         place.append(h("details", {}, h("summary", {}, "Learning rate")));
