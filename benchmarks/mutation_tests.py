@@ -150,6 +150,8 @@ def record(file: str, tree: Path, package: str) -> dict[str, Any]:
     whole.combine([str(tree.parent)])
     lines = {}
     for path in whole.get_data().measured_files():
+        if not path.endswith(".py"):  # Jinja compiles templates under their own names
+            continue
         together = defaultdict(list)
         for line, contexts in whole.get_data().contexts_by_lineno(path).items():
             together[tuple(sorted(contexts))].append(line)
