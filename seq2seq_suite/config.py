@@ -49,23 +49,26 @@ if TYPE_CHECKING:
 
 Strategy = Annotated[Union[tuple(map(options_of, KINDS))], Field(discriminator="kind")]  # noqa: UP007
 
+Part = Literal["frontend", "encoder", "decoder", "ctc", "language", "all"]
+Seed = Annotated[int, Field(ge=0, lt=2**63)]  # torch's range
+
 SHARED = ("seed", "device", "kernels", "components", "backbone", "training")  # what a joint run gives its tasks
 
 
 class Training(Section):
     """How the weights are learned. Both limits hold; the learning rate decays to whichever comes first."""
 
-    max_updates: Positive = 10_000
-    max_minutes: Limit = float("inf")
+    max_updates: Positive = 10_000  # each of `accumulate` batches
+    max_minutes: Limit = float("inf")  # of training, validation included
     batch_tokens: Positive = 2048  # padded target symbols in a batch; several processes share it
     accumulate: Positive = 1  # batches per update
     optimizer: Literal["adamw", "muon"] = "adamw"  # muon: orthogonalised updates for matrices between hidden states
     learning_rate: PositiveFloat = 1e-3  # peak
     schedule: Literal["inverse_sqrt", "cosine", "power", "constant"] = "cosine"
     decay_power: PositiveFloat = 0.8  # of schedule `power`: (1 - progress)^power
-    warmup_updates: NotNegative = 200
-    weight_decay: NotNegativeFloat = 0.01
-    clip_norm: Limit = 1.0
+    warmup_updates: NotNegative = 200  # the learning rate rises to its peak
+    weight_decay: NotNegativeFloat = 0.01  # of matrices, decoupled from the gradient
+    clip_norm: Limit = 1.0  # largest norm of the gradient of all parameters
     precision: Literal["auto", "float32", "bfloat16"] = "auto"  # auto: bfloat16 where the hardware supports it
     ema_decay: Fraction = 0.0  # exponential moving average of the weights, used for validation and kept; 0 is off
     validate_every: Positive = 500  # updates
@@ -99,16 +102,15 @@ class Config(Section):
     task_share: PositiveFloat = 1.0  # factor on this task's share of a joint run's batches
     task_batch_tokens: NotNegative = 0  # of this task's batches in a joint run; 0 is training.batch_tokens
     mixture: Mixture = Mixture()
-    seed: Annotated[int, Field(ge=0, lt=2**63)] = 1  # torch's range
+    seed: Seed = 1  # of weights, dropout, batches and samples
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
     kernels: Literal["fast", "plain"] = "fast"  # plain: the readable code of model/ and strategies/;
     # fast: its faster twins in kernels/
     components: dict[str, str] = {}  # slot of kernels/ -> FILE.py:NAME, your function or class for it; the
     # file's path is relative to this YAML, and its code is run
     init_from: str = ""  # directory of another run, whose best weights some parts start from; empty: none
-    init_parts: tuple[Literal["frontend", "encoder", "decoder", "ctc", "language", "all"], ...] = (
-        "frontend", "encoder")  # all: every weight, and the vocabulary, of a run of the same task; for translation, the
-    # front-end includes its subwords
+    init_parts: tuple[Part, ...] = ("frontend", "encoder")  # all: every weight, and the vocabulary, of a run of the
+    # same task; for translation, the front-end includes its subwords
     data: Data = Data()
     backbone: Backbone = Field(default_factory=lambda: Backbone.model_validate({}))
     strategy: Strategy = options_of("autoregressive")()

@@ -39,13 +39,13 @@ class Backbone(Section):
     """The shared core. `size` is the default of the keys that are not given."""
 
     size: Literal["tiny", "small", "base", "big", "tiny_12_1", "base_12_1"] = "small"
-    width: Positive
-    feed_forward_width: Positive
-    num_heads: Positive
-    encoder_layers: Few
-    decoder_layers: Few
-    dropout: Fraction
-    attention_dropout: Fraction = 0.0
+    width: Positive  # of the hidden states
+    feed_forward_width: Positive  # hidden units of the feed-forward sublayers
+    num_heads: Positive  # of each attention; they divide the width
+    encoder_layers: Few  # blocks
+    decoder_layers: Few  # blocks
+    dropout: Fraction  # of embeddings and of what each sublayer adds
+    attention_dropout: Fraction = 0.0  # of attention weights
     attention_score: Literal["dot", "additive"] = "dot"  # of query and key; additive: v . tanh(q + k), slower
     activation: Literal["relu", "gelu", "swiglu"] = "relu"
     norm: Literal["layer", "rms", "power"] = "layer"

@@ -21,7 +21,7 @@ class Search(Section):
     sampling: bool = False  # draw from the distribution instead of beam search
     temperature: Annotated[float, Field(ge=1e-3, le=1e3)] = 1.0  # logits are divided by it
     top_k: NotNegative = 0  # 0 keeps all
-    top_p: Share = 1.0
+    top_p: Share = 1.0  # keep the likeliest symbols up to this probability (nucleus sampling)
     max_length_factor: PositiveFloat = 6.0  # longest output, END included = factor * source length
     max_length_extra: Positive = 20  # + extra
     batch_sentences: Positive = 128  # sentences decoded at a time

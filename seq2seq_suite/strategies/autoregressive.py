@@ -23,7 +23,7 @@ class AutoregressiveOptions(WithSource):
     """Left to right, one symbol at a time."""
 
     kind: Literal["autoregressive"] = "autoregressive"
-    label_smoothing: Fraction = 0.1
+    label_smoothing: Fraction = 0.1  # probability spread over all symbols
     scheduled_sampling: ShareOrNone = 0.0  # share of inputs from the model's own output
 
 

@@ -23,7 +23,7 @@ class CutAtEndOptions(ParallelOptions):
     """A long output in parallel; everything after the first END is ignored."""
 
     kind: Literal["cut_at_end"] = "cut_at_end"
-    label_smoothing: Fraction = 0.0
+    label_smoothing: Fraction = 0.0  # probability spread over all symbols
     factor: PositiveFloat = 1.5  # decoder positions = factor * encoder positions; longer targets are cut
     extra: NotNegative = 8  # + extra
 

@@ -25,7 +25,7 @@ class LengthHeadOptions(ParallelOptions):
     """All symbols in parallel, of a length that the encoder predicts; `search.beam_size` lengths are tried."""
 
     kind: Literal["length_head"] = "length_head"
-    label_smoothing: Fraction = 0.0
+    label_smoothing: Fraction = 0.0  # probability spread over all symbols
     length_ratio: NotNegativeFloat = 1.0  # target symbols per encoder position, about: the model
     # predicts the difference from it; 0 if targets are not longer for longer sources
     length_weight: NotNegativeFloat = 0.1  # of the length in the loss

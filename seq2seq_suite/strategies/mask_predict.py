@@ -20,9 +20,9 @@ class MaskPredictOptions(WithTranscript):
     """All symbols in parallel, then the least likely ones again, `search.iterations` times in all."""
 
     kind: Literal["mask_predict"] = "mask_predict"
-    label_smoothing: Fraction = 0.0
-    length_ratio: NotNegativeFloat = 1.0
-    length_weight: NotNegativeFloat = 0.1
+    label_smoothing: Fraction = 0.0  # probability spread over all symbols
+    length_ratio: NotNegativeFloat = 1.0  # target symbols per encoder position, about
+    length_weight: NotNegativeFloat = 0.1  # of the length in the loss
 
 
 class MaskPredict(LengthHead):

@@ -32,7 +32,7 @@ class ASROptions(SoundOptions):
     uses: ClassVar[tuple[Use, ...]] = (Use(("search.ctc_weight",), "strategy.ctc_weight",
                                            "above 0, so that there is a CTC head", lambda weight: weight > 0.0),)
 
-    text_column: str = "text"
+    text_column: str = "text"  # of the transcript
     subwords: Literal["characters", "bpe", "unigram"] = "characters"
     vocabulary_size: Symbols = 500  # of bpe and unigram, at most
     leave_out_speaker: str = ""  # train and validate without this speaker, test on it alone (column `speaker`)

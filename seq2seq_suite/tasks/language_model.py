@@ -26,7 +26,7 @@ Judged = str | float  # a continuation, or a text's log-probability
 class LanguageModelOptions(TaskOptions):
     """Options of language modelling, by a decoder-only model."""
 
-    text_column: str = "text"
+    text_column: str = "text"  # of the text
     subwords: Literal["bpe", "unigram", "characters"] = "bpe"
     vocabulary_size: Symbols = 4000  # at most
     lowercase: bool = False  # metrics are then of lower-cased texts

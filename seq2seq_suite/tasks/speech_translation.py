@@ -33,7 +33,7 @@ class SpeechTranslationOptions(SoundOptions):
     uses: ClassVar[tuple[Use, ...]] = (NO_SEARCH_BY_CTC,)
 
     text_column: str = "text"  # of the transcript, for CTC
-    translation_column: str = "translation"
+    translation_column: str = "translation"  # of the target
     subwords: Literal["characters", "bpe", "unigram"] = "characters"  # of the translation
     vocabulary_size: Symbols = 1000  # at most
     metric_tokenizer: Literal["13a", "zh", "none"] = "zh"  # of sacreBLEU

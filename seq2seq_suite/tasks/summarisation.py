@@ -18,8 +18,8 @@ from seq2seq_suite.types import Example, Score
 class SummarisationOptions(TaskOptions):
     """Options of summarisation."""
 
-    text_column: str = "text"
-    summary_column: str = "summary"
+    text_column: str = "text"  # of the source
+    summary_column: str = "summary"  # of the target
     subwords: Literal["bpe", "unigram", "characters"] = "bpe"
     vocabulary_size: Symbols = 4000  # of texts and summaries together, at most
     lowercase: bool = False  # texts and summaries are read and written in lower case

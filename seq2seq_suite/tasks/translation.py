@@ -27,7 +27,7 @@ class TranslationOptions(TaskOptions):
     """Options of the translation task."""
 
     source_language: str = "en"  # what columns and files are called: `en`, train.en; a language of the embedded data
-    target_language: str = "de"
+    target_language: str = "de"  # likewise
     source_subwords: Literal["bpe", "unigram", "characters"] = "bpe"
     target_subwords: Literal["bpe", "unigram", "characters"] = "bpe"
     vocabulary_size: Symbols = 4000  # of each side, or of both together; at most

@@ -54,7 +54,7 @@ class DetectionOptions(TaskOptions):
         "other than detection, whose outputs have detection.instances objects each, the likeliest"))
 
     height: Pixels = 240  # of the model's input, in pixels; pictures are scaled to fit
-    width: Pixels = 320
+    width: Pixels = 320  # likewise
     stride: Literal[4, 8, 16, 32] = 16  # pixels along each side of a patch
     channels: Annotated[int, Field(ge=8, le=8000, multiple_of=8)] = 32  # of the first convolution; doubled by each
     bins: Annotated[int, Field(ge=2, le=100_000)] = 200  # of coordinates, along the longer side

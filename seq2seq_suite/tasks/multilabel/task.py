@@ -64,7 +64,7 @@ class MultilabelOptions(TaskOptions):
     encoding: Literal["words", "pieces"] = "words"  # pieces: subwords of the raw text, as a language model reads it
     pieces: Size = 4000  # of encoding `pieces`, at most; init_from's, if given
     max_words: NotNegative = 0  # most words that the network reads of a text, the first ones; 0: all
-    lower_case: bool = True
+    lower_case: bool = True  # of the words
     min_count: Positive = 2  # rarer words are <unknown>
     characters: bool = False  # words are also read letter by letter
     max_characters: Positive = 20  # of a word: the first and last halves of a longer one are kept
