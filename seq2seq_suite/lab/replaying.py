@@ -2,7 +2,8 @@
 
 `python -m seq2seq_suite.lab.replaying ANSWER` reads a request from standard input and writes the answer, both JSON. It
 is given sentences, never what is right for them. Where the kernel has Landlock it may read Python, the suite and the
-submission, and write beside the answer and to the features of sounds that are kept.
+submission, and write beside the answer and to the features of sounds that are kept. What speaks embedded sentences is
+started before: it is given no more than sentences.
 """
 
 from __future__ import annotations
@@ -19,7 +20,10 @@ from seq2seq_suite.lab.experiment import read_experiment, search_settings
 from seq2seq_suite.lab.plug import plugged
 from seq2seq_suite.lab.running import beginning, quiet
 from seq2seq_suite.library import Run
+from seq2seq_suite.miniworld import start_voices
 from seq2seq_suite.types import RunError, UserError
+
+_VOICES = 2  # that speak at a time
 
 
 def answer(directory: Path, file: Path, name: str, fresh: list[str], own: list[str]) -> dict[str, Any]:
@@ -40,6 +44,8 @@ def main() -> None:
     features = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "seq2seq_suite" / "features"
     features.mkdir(parents=True, exist_ok=True)
     sandbox.cut_network()
+    if request["sounds"]:
+        start_voices(_VOICES)
     sandbox.enter_folder(str(file.parent), reads=[request["directory"], request["file"], *filter(None, sys.path),
                                                   str(Path(__file__).parents[1])], writes=[str(features)])
     try:

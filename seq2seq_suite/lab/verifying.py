@@ -252,7 +252,8 @@ def in_child(experiment: Experiment, plan: Plan, fresh: Sequence[str], own: Sequ
         Refused: the student's code fails, or takes too long.
     """
     request = {"directory": str(experiment.folder.path.resolve()), "file": str(experiment.file),
-               "run": plan.name, "fresh": list(fresh), "own": list(own)}
+               "run": plan.name, "fresh": list(fresh), "own": list(own),
+               "sounds": hasattr(plan.config, "audio")}
     with tempfile.TemporaryDirectory() as folder:
         answer = Path(folder) / "answer.json"
         environment = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT", "LANG", "HOME", "PYTHONPATH",

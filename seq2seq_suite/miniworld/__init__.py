@@ -1,7 +1,7 @@
 """Embedded data: a small world of scenes, seen as each kind of data set that the suite reads.
 
-`rows` is the only door. What it yields has the columns that users' own data have, so that nothing else in the suite
-knows a generator. All of it is seeded: the same rows in every process and version of Python.
+`rows` is the only door, beside `start_voices`. What it yields has the columns that users' own data have, so that
+nothing else in the suite knows a generator. All of it is seeded: the same rows in every process and version of Python.
 
 >>> next(iter(rows("trees", "test", size=1)))["tree"].startswith("(TOP (S ")
 True
@@ -49,6 +49,13 @@ def rows(view: str, split: str, *, size: int = 0) -> Iterator[dict[str, Any]]:
             raise DataError(f"miniworld has no {what} '{name}'", expected=f"one of {', '.join(known)}",
                             remedy=f"name one of these {what}s")
     return _GENERATORS[view](split, {split: size} if size else {})
+
+
+def start_voices(number: int) -> None:
+    """Start the processes that speak, no more than these from now on: for a process that will lose the right to."""
+    from seq2seq_suite.miniworld.speaker import SPEAKERS
+
+    SPEAKERS.fix(number)
 
 
 def _trees(split: str, sizes: dict[str, int]) -> Iterator[dict[str, Any]]:

@@ -12,7 +12,8 @@ import os
 import struct
 import subprocess
 import sys
-import threading
+from collections.abc import Callable
+from queue import Empty, LifoQueue
 
 import numpy as np
 
@@ -20,11 +21,10 @@ from seq2seq_suite.types import ConfigError, DataError
 
 _SYNCHRONOUS, _DONT_EXIT, _UTF8, _RATE, _PITCH = 2, 0x8000, 1, 1, 3  # speak_lib.h
 _HEAD = struct.Struct("<ii")  # samples a second, number of samples; a rate of 0 for a voice that is not there
-_local = threading.local()
 
 
 class Speaker:
-    """One helper process; not to be shared by threads."""
+    """One helper process, for one thread at a time."""
 
     def __init__(self) -> None:
         try:
@@ -56,11 +56,35 @@ class Speaker:
             process.wait()
 
 
-def speaker() -> Speaker:
-    """This thread's speaker."""
-    if not hasattr(_local, "speaker"):
-        _local.speaker = Speaker()
-    return _local.speaker
+class Speakers:
+    """As many speakers as threads that speak at a time.
+
+    Args:
+        start: makes another one.
+    """
+
+    def __init__(self, start: Callable[[], Speaker]):
+        self._start, self._idle, self._may_grow = start, LifoQueue[Speaker](), True
+
+    def fix(self, number: int) -> None:
+        """Start this many now and no more later: for a process that is about to lose the right to start any."""
+        for _ in range(number):
+            self._idle.put(self._start())
+        self._may_grow = False
+
+    def say(self, text: str, voice: str, *, rate: int, pitch: int) -> tuple[np.ndarray, int]:
+        """What `Speaker.say` returns."""
+        try:
+            speaker = self._idle.get(block=not self._may_grow)
+        except Empty:
+            speaker = self._start()
+        try:
+            return speaker.say(text, voice, rate=rate, pitch=pitch)
+        finally:
+            self._idle.put(speaker)
+
+
+SPEAKERS = Speakers(Speaker)
 
 
 def serve(library_path: str, data_path: str) -> None:

@@ -13,7 +13,7 @@ from random import Random
 import numpy as np
 
 from seq2seq_suite.miniworld.sentences import scenes
-from seq2seq_suite.miniworld.speaker import speaker
+from seq2seq_suite.miniworld.speaker import SPEAKERS
 from seq2seq_suite.miniworld.world import Scene
 
 # Variants of the English voice that sound like people; those left out whisper, croak or sing.
@@ -60,7 +60,7 @@ class Spoken:
 
     def samples(self) -> tuple[np.ndarray, int]:
         """Samples (N,) float32 and their rate; raises DataError without eSpeak NG."""
-        clean, rate = speaker().say(self.text, self.voice, rate=self.rate, pitch=self.pitch)
+        clean, rate = SPEAKERS.say(self.text, self.voice, rate=self.rate, pitch=self.pitch)
         power = float(np.square(clean).mean()) / 10.0 ** (self.noise / 10.0)
         noise = np.random.default_rng(self.seed).standard_normal(len(clean), dtype=np.float32)
         return clean + noise * np.float32(power**0.5), rate

@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import subprocess
+import sys
 
 import pytest
 
@@ -54,6 +56,27 @@ def test_a_replay_neither_reads_nor_changes_what_is_not_its_own(handed_in, tmp_p
     with pytest.raises(verifying.Refused, match="PermissionError"):
         verifying.in_child(experiment, experiment.plans["again"], ["a bird sings ."], [])
     assert file.read_text() == "ada 3"
+
+
+@pytest.mark.skipif(not sandbox.has_landlock(), reason="this kernel has no Landlock")
+def test_a_replay_hears_embedded_sentences_and_starts_no_process(tmp_path):
+    code = """if True:
+        import subprocess, sys
+        from seq2seq_suite.lab import replaying
+        from seq2seq_suite.miniworld.speaker import SPEAKERS
+        def answer(*_):
+            samples, _ = SPEAKERS.say("the dog", "en", rate=160, pitch=50)
+            try:
+                subprocess.run([sys.executable, "-c", ""])
+            except PermissionError:
+                return {"samples": len(samples)}
+        replaying.answer = answer
+        replaying.main()
+    """
+    request = {"directory": str(tmp_path), "file": "", "run": "", "fresh": [], "own": [], "sounds": True}
+    ended = subprocess.run([sys.executable, "-c", code, tmp_path / "answer.json"], capture_output=True, text=True,
+                           timeout=60, input=json.dumps(request))
+    assert not ended.stderr and json.loads((tmp_path / "answer.json").read_text())["samples"] > 1000
 
 
 def test_what_was_never_run_is_refused_without_a_look_at_the_rest(begun):
