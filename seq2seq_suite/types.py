@@ -21,8 +21,8 @@ SPECIALS = ("<pad>", "<begin>", "<end>", "<unknown>")
 def brief(text: str, most: int = 60) -> str:
     """A text for messages, cut if it is long.
 
-    >>> brief("seed=1"), brief("9" * 5000)[50:]
-    ('seed=1', '9999999...')
+    >>> brief("seed=1"), brief("9" * 60)[50:], brief("9" * 61)[50:]
+    ('seed=1', '9999999999', '9999999...')
     """
     return text if len(text) <= most else f"{text[: most - 3]}..."
 

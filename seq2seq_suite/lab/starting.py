@@ -106,7 +106,8 @@ def answers(questions: Mapping[str, Mapping[str, object]], language: str) -> str
 def asking(question: Mapping[str, object], language: str) -> str:
     """A question in one line, with its choices and points."""
     choices = question.get("choices")
-    worth = f"{question.get('points', 0):g} " + ("分" if language == "zh" else "points")
+    points = question.get("points", 0)
+    worth = f"{points:g} " + ("分" if language == "zh" else "point" + "s" * (points != 1))
     ask = (question.get("ask_zh") if language == "zh" else None) or question["ask"]
     return f"{ask}" + (f" [{' | '.join(map(str, choices))}]" if choices else "") + f"  ({worth})"
 

@@ -174,8 +174,8 @@ def _millions(value: float) -> str:
 def duration(seconds: float) -> str:
     """A time as a reader says it.
 
-    >>> duration(4.21), duration(99), duration(7384)
-    ('4.2 s', '1 min 39 s', '2 h 3 min')
+    >>> duration(4.21), duration(99), duration(3600), duration(7384)
+    ('4.2 s', '1 min 39 s', '1 h 0 min', '2 h 3 min')
     """
     if seconds < 60:
         return f"{seconds:.1f} s"

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from seq2seq_suite.data import formats, lines
+from seq2seq_suite.data.class_labels import with_names
 from seq2seq_suite.data.formats import BadRows, Row
 from seq2seq_suite.data.sources import read_rows
 from seq2seq_suite.trees import read_trees
@@ -415,3 +416,8 @@ def test_parquet_that_unpacks_to_many_times_its_size_is_refused_before_it_is_rea
     pyarrow.parquet.write_table(pyarrow.table({"text": ["a" * 30_000_000]}), file, compression="zstd")
     with pytest.raises(DataError, match="unpacks to more than 200 times its size"):
         next(read_rows(str(tmp_path), "train", splits={}))
+
+
+def test_a_number_of_a_class_is_its_name_and_any_other_stays_a_number(datasets):
+    kinds = datasets.Features({"kind": datasets.ClassLabel(names=["cat", "dog"])})
+    assert [with_names({"kind": number}, kinds)["kind"] for number in (0, 1, 2, -1)] == ["cat", "dog", 2, -1]

@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -186,3 +187,12 @@ def test_trees_are_scored_from_lines_of_which_some_are_none():
     for written in (texts, [verifying._without_tags(text) for text in texts]):
         assert verifying._scored(task, written, examples).figures["f1"] == 100.0
     assert 0.0 < verifying._scored(task, [*texts[:2], task.to_text(None)], examples).figures["f1"] < 100.0
+
+
+@pytest.mark.parametrize(("calls", "own", "share"), [
+    ({"attend": 3, "heads": 1}, [1.0, 2.0], 1.0), ({"attend": 3, "heads": 0}, [1.0, 2.0], 0.5),
+    ({"attend": 3, "heads": 1}, [1.0, 9.0], 0.5), ({"attend": 3, "heads": 0}, [1.0, 9.0], 0.25)])
+def test_a_runs_points_are_for_what_is_the_students_and_half_of_them_where_it_is_wrong(calls, own, share):
+    plan = SimpleNamespace(plug=("attend", "heads"), alike=True)
+    record = SimpleNamespace(calls=calls, losses=[1.0, 2.0], own_losses=own)
+    assert verifying._share(plan, record) == share

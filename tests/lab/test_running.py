@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from seq2seq_suite.lab import running
+from seq2seq_suite.lab import running, starting
 from seq2seq_suite.lab.folder import seed_of
 from seq2seq_suite.types import ConfigError, DataError
 
@@ -75,3 +75,10 @@ def test_a_wrong_experiment_is_refused(begun, text, said):
     (folder / "experiment.yaml").write_text(text)
     with pytest.raises((ConfigError, DataError), match=said):
         running.run(folder)
+
+
+def test_a_question_is_asked_in_the_students_language_with_its_choices_and_points():
+    question = {"ask": "Which?", "ask_zh": "哪个？", "choices": ["a", "b"], "points": 1}
+    assert starting.asking(question, "en") == "Which? [a | b]  (1 point)"
+    assert starting.asking(question, "zh") == "哪个？ [a | b]  (1 分)"
+    assert starting.asking({"ask": "Why?", "points": 2}, "zh") == "Why?  (2 分)"

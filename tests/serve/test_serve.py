@@ -114,6 +114,12 @@ def test_broken_requests_are_refused_plainly(client, body, status):
     failed(client.post("/api/predict", content=body, headers={"content-type": "application/json"}), status)
 
 
+def test_the_first_of_several_mistakes_is_told(client):
+    body = b'{"txt": "a", "n_best": 0, "run": 3}'
+    assert failed(client.post("/api/predict", content=body, headers={"content-type": "application/json"}),
+                  422)["what"].startswith("run: ")
+
+
 def test_ten_thousand_words_and_a_huge_body_are_refused(client):
     assert "words" in failed(client.post("/api/predict", json={"run": "parsing", "text": "a " * 9_999}), 422)["what"]
     assert "at most 20,000" in failed(client.post("/api/predict", json={"run": "parsing", "text": "a" * 20_001}),

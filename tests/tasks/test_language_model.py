@@ -132,3 +132,8 @@ def test_eight_texts_are_learned_by_heart(make_model, overfit):
     found = strategy.generate(model, beginnings(task, texts), options=SearchOptions(), limit=torch.full((4,), 40))
     written = [task.read_hypothesis(one[0], task.from_text(text)) for one, text in zip(found, texts, strict=True)]
     assert written == ["the dog barks", "a cat sleeps", "she runs", "birds sing"]
+
+
+def test_blanks_are_normalised_in_prompts_as_in_texts():
+    task, _ = fitted()
+    assert task.from_text("  the\u00a0 dog \n").source == "the dog"
