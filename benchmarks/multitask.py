@@ -26,8 +26,8 @@ from benchmarks.picture import picture
 from seq2seq_suite import config_file
 from seq2seq_suite.experiments.compare import Comparison, Row, compare_runs
 from seq2seq_suite.experiments.parts import parts_of
-from seq2seq_suite.experiments.study import t_interval
 from seq2seq_suite.experiments.sweep import run_all
+from seq2seq_suite.metrics.significance import t_interval
 from seq2seq_suite.report.comparison import chance
 
 ALONE, TOGETHER, TUNED = "alone", "together", "then tuned"

@@ -237,7 +237,7 @@ def compare(
 ) -> None:
     """Compare runs: metrics with intervals, failures, cost, p-values.
 
-    Two runs of one task on the same examples are tested by paired bootstrap and approximate randomisation.
+    Runs of one task on the same examples are tested in pairs, by bootstrap and by approximate randomisation.
 
     \b
     Examples:

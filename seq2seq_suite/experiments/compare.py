@@ -22,6 +22,7 @@ from seq2seq_suite.types import DataError, Example
 LATENCY_EXAMPLES = 20  # decoded one by one
 THROUGHPUT_EXAMPLES = 256  # decoded 64 at a time
 BATCH = 64
+MOST_TESTED = 12  # runs of a task of which every two are tested
 MOST_SECONDS = 10.0  # for each of the two measurements of a run
 
 
@@ -40,6 +41,8 @@ class Row:
         latency_ms: median time for one example at batch 1; NaN where it was not measured.
         sentences_per_second: examples decoded at batch 64.
         seed, commit: of the run.
+        higher_is_better: of the figure.
+        directory: of the run.
     """
 
     run: str
@@ -63,6 +66,8 @@ class Row:
     sentences_per_second: float
     seed: int
     commit: str
+    higher_is_better: bool = True
+    directory: str = ""
 
 
 @dataclass(frozen=True)
@@ -121,8 +126,7 @@ def compare_runs(directories: Sequence[Path], *, split: str = "test", measure: b
         formulas.append(summary.formula)
         rows.append(_row(name, directory, summary, kept, split, _speed(directory, split) if measure else _UNMEASURED))
     pairs = [_pair(rows[one], rows[two], predictions[one], predictions[two], formulas[one])
-             for one, two in combinations(range(len(rows)), 2)
-             if rows[one].task == rows[two].task and _comparable(predictions[one], predictions[two])]
+             for one, two in _tested(rows) if _comparable(predictions[one], predictions[two])]
     for task in {pair.task for pair in pairs}:
         places = [place for place, pair in enumerate(pairs) if pair.task == task]
         for place, p_value in zip(places, holm([pairs[place].randomisation_p for place in places]), strict=True):
@@ -131,6 +135,20 @@ def compare_runs(directories: Sequence[Path], *, split: str = "test", measure: b
 
 
 _UNMEASURED = (float("nan"), float("nan"))
+
+
+def _tested(rows: Sequence[Row]) -> list[tuple[int, int]]:
+    """Numbers of the rows to be tested against each other: all of a task, or of many runs all against the best."""
+    found = []
+    for task in dict.fromkeys(row.task for row in rows):
+        places = [place for place, row in enumerate(rows) if row.task == task]
+        if len(places) <= MOST_TESTED:
+            found += combinations(places, 2)
+            continue
+        sign = 1.0 if rows[places[0]].higher_is_better else -1.0
+        best = max(places, key=lambda place: sign * rows[place].figure)
+        found += [(min(best, place), max(best, place)) for place in places if place != best]
+    return found
 
 
 def _names(directories: Sequence[Path]) -> list[str]:
@@ -167,7 +185,7 @@ def _row(name: str, directory: Path, summary: Summary, kept: _Predictions, split
     return Row(name, summary.task, split, summary.primary_metric, summary.primary(split), low, high,
                failed.invalid, failed.empty, failed.repeated, failed.truncated,
                core, summary.parameters - core, summary.updates, summary.tokens, summary.seconds / 60,
-               summary.tokens_per_second, *speed, origin.seed, origin.commit)
+               summary.tokens_per_second, *speed, origin.seed, origin.commit, summary.higher_is_better, str(directory))
 
 
 def _comparable(first: _Predictions, second: _Predictions) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,11 +9,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field, ValidationError
-from scipy.special import stdtrit  # scipy.stats has it too, but takes a second to import
 
 from seq2seq_suite import config_file
 from seq2seq_suite.config_section import NotNegative, Section
 from seq2seq_suite.experiments.sweep import run_all, slug
+from seq2seq_suite.metrics.significance import t_interval
 from seq2seq_suite.training.records import read_summary
 from seq2seq_suite.types import COMMAND_LINE, ConfigError, DataError
 
@@ -50,19 +49,6 @@ class Cell:
     def worst(self) -> float:
         """The worst seed's metric."""
         return min(self.figures) if self.higher_is_better else max(self.figures)
-
-
-def t_interval(figures: Sequence[float]) -> tuple[float, float]:
-    """95 % interval of the mean of independent values.
-
-    >>> low, high = t_interval([1.0, 2.0, 3.0])
-    >>> round(low, 3), round(high, 3)
-    (-0.484, 4.484)
-    """
-    if len(figures) < 2:
-        return math.nan, math.nan
-    half = float(stdtrit(len(figures) - 1, 0.975)) * statistics.stdev(figures) / math.sqrt(len(figures))
-    return statistics.fmean(figures) - half, statistics.fmean(figures) + half
 
 
 def is_study(path: Path) -> bool:

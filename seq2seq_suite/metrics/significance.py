@@ -6,6 +6,8 @@ F1, say. Resampling the items resamples the counts, so that any task's figure ca
 
 from __future__ import annotations
 
+import math
+import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -179,3 +181,18 @@ def _resampled(counts: Counts, draws: np.ndarray) -> Counts:
 
 def _ratio(above: np.ndarray, below: np.ndarray) -> np.ndarray:
     return np.divide(above, below, out=np.zeros_like(above, dtype=float), where=below != 0)
+
+
+def t_interval(figures: Sequence[float]) -> tuple[float, float]:
+    """95 % interval of the mean of independent values.
+
+    >>> low, high = t_interval([1.0, 2.0, 3.0])
+    >>> round(low, 3), round(high, 3)
+    (-0.484, 4.484)
+    """
+    if len(figures) < 2:
+        return math.nan, math.nan
+    from scipy.special import stdtrit  # scipy.stats has it too, but takes a second to import
+
+    half = float(stdtrit(len(figures) - 1, 0.975)) * statistics.stdev(figures) / math.sqrt(len(figures))
+    return statistics.fmean(figures) - half, statistics.fmean(figures) + half

@@ -5,13 +5,13 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Mapping, Sequence
-from html import escape
 from pathlib import Path
 from typing import Any
 
 from seq2seq_suite.files import atomic_write_text, to_json
-from seq2seq_suite.report.page import render
-from seq2seq_suite.report.tables import html_table, print_table
+from seq2seq_suite.report import compared
+from seq2seq_suite.report.page import drawings, render
+from seq2seq_suite.report.tables import print_table
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -84,9 +84,19 @@ def chance(value: float) -> str:
 
 
 def _page(rows: Rows, pairs: Rows) -> str:
-    sections = [("Figures", html_table(QUALITY, _quality(rows))), ("Cost", html_table(COST, _cost(rows)))]
-    if pairs:
-        sections.append(("Differences", html_table(PAIRS, _pairs(pairs))))
-    parts = [f"<h2>{title}</h2>{table}" for title, table in sections]
-    parts += [f'<p class="muted">{escape(note)}</p>' for note in NOTES[: 2 if pairs else 1]]
-    return render("plain.html", title=f"Comparison of {len(rows)} runs", parts=parts)
+    tasks = list(dict.fromkeys(row["task"] for row in rows))
+    given = compared.settings(rows)
+    grouped = compared.groups(rows, given)
+    disagree, names = compared.disagreements(rows)
+    data = {"figures": compared.figures(rows, pairs), "sharing": compared.sharing(rows),
+            "curves": compared.curves(rows), "times": compared.times(rows), "parameters": compared.parameters(grouped),
+            "tests": compared.tests(rows, pairs), "disagree": disagree}
+    heading = f"{len(rows)} runs of {tasks[0].replace('_', ' ')}" if len(tasks) == 1 else (
+        f"{len(rows)} runs, {len(tasks)} tasks")
+    return render(
+        "compare.html", title=heading, heading=heading, scripts=["charts.js", *drawings(names), "compare.js"],
+        data={name: value for name, value in data.items() if value}, lede=compared.lede(rows, pairs, grouped),
+        seeds=compared.seeds(grouped), sharing=data["sharing"], tested=bool(data["tests"]), disagree=bool(disagree),
+        unlike=compared.differences({name: given[some[0]["run"]] for name, some in grouped.items()}),
+        quality_header=QUALITY, quality=_quality(rows), cost_header=COST, cost=_cost(rows), pairs_header=PAIRS,
+        pairs=_pairs(pairs), notes=NOTES[: 2 if pairs else 1])

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import re
 import shlex
-from bisect import bisect_left
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from seq2seq_suite.files import atomic_write_text, read_text, to_json
 from seq2seq_suite.metrics.names import metric_name
+from seq2seq_suite.report.curves import curve
 from seq2seq_suite.report.outputs import (
     Outputs,
     by_kind,
@@ -27,7 +27,6 @@ from seq2seq_suite.report.sentences import lede, on_training
 from seq2seq_suite.report.tables import figure, is_number
 from seq2seq_suite.types import DataError
 
-_MOST_POINTS = 400  # of a curve
 _ROOM = 2_300_000  # characters for examples and inspected examples: a page stays under 3 MB
 _FAILURES = {"invalid": "invalid: no output could be read", "empty": "empty: the end came first",
              "repeated": "repeated: a piece three times in a row", "truncated": "cut off at the length limit"}
@@ -188,17 +187,9 @@ def _training(metrics: Sequence[dict[str, Any]], metric: str, summary: dict[str,
     """Curves of the losses, of the metric and of the learning rate; points are (update, minutes, symbols, value)."""
     rows = {split: [row for row in metrics if row.get("split") == split and is_number(row.get("update"))]
             for split in ("train", "validation")}
-    trained = [(row["update"], row["tokens"]) for row in rows["train"] if is_number(row.get("tokens"))]
 
     def points(split: str, key: str) -> list[list[Any]]:
-        found = []
-        for row in rows[split]:
-            if is_number(row.get(key)):
-                symbols = row.get("tokens") if is_number(row.get("tokens")) else _between(trained, row["update"])
-                seconds = row.get("seconds")
-                found.append([row["update"], seconds / 60 if is_number(seconds) else None, symbols, row[key]])
-        step = -(-len(found) // _MOST_POINTS) if found else 1
-        return found[::-step][::-1]  # the last one is always there
+        return curve(metrics, split, key)
 
     names = list(dict.fromkeys(key for split in rows.values() for row in split for key in row
                                if key.startswith("loss_")))
@@ -224,15 +215,6 @@ def _loss_name(key: str, split: str, names: Sequence[str]) -> str:
     name = key.removeprefix("loss_").replace("_", " ")
     side = {"train": "training", "validation": "validation"}.get(split, "")
     return name if not side else side if len(names) == 1 else f"{name}, {side}"
-
-
-def _between(trained: Sequence[tuple[float, float]], update: float) -> float | None:
-    """The symbols read up to an update, between those of the rows of training around it."""
-    if not trained:
-        return None
-    place = min(bisect_left(trained, (update, -math.inf)), len(trained) - 1)
-    (a, before), (b, after) = trained[place - 1] if place else (0, 0), trained[place]
-    return before + (after - before) * (update - a) / (b - a) if b > a else after
 
 
 def _errors(outputs: Sequence[Outputs], lengths: dict[str, Any] | None, summary: dict[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from html import escape
 from typing import Any
 
 
@@ -53,13 +52,6 @@ def figure(value: Any) -> str:
     if value is None or value != value:
         return "-"
     return f"{value:.2f}" if isinstance(value, float) else str(value)
-
-
-def html_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table whose text is escaped; it scrolls sideways where the page is narrow."""
-    head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
-    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-    return f'<div class="scroll"><table><tr>{head}</tr>{body}</table></div>'
 
 
 def is_number(value: Any) -> bool:

@@ -2,12 +2,13 @@
 
 import csv
 import json
+from types import SimpleNamespace
 
 import pytest
 from small_run import small_config, start, write_trees
 
 from seq2seq_suite import cli
-from seq2seq_suite.experiments.compare import compare_runs
+from seq2seq_suite.experiments.compare import MOST_TESTED, _tested, compare_runs
 from seq2seq_suite.training.evaluate import failures, longest_repetition
 from seq2seq_suite.types import DataError, Encoded, Hypothesis
 
@@ -56,7 +57,7 @@ def test_the_verb_prints_and_writes_what_was_found(runs, tmp_path, capsys):
     assert cli.main(["compare", *map(str, runs), "--no-speed", *files]) == 0
     printed = capsys.readouterr().out
     assert "second against first" in printed and "95 % interval" in printed
-    assert page.read_text().count("<table>") == 3
+    assert page.read_text().count("<h2>") >= 7
     with table.open() as file:
         assert [row["run"] for row in csv.DictReader(file)] == ["first", "second", "third"]
     found = json.loads(plain.read_text())
@@ -103,3 +104,14 @@ def test_several_files_run_one_after_the_other_and_end_in_the_table(runs, tmp_pa
     assert "the run is in both/one" in printed and "two against one" in printed
     rows = [json.loads((tmp_path / "both" / name / "summary.json").read_text()) for name in ("one", "two")]
     assert rows[0]["splits"] == rows[1]["splits"]
+
+
+@pytest.mark.parametrize(("higher", "best"), [(True, 2), (False, 9)])
+def test_of_many_runs_of_a_task_each_is_tested_against_the_best(higher, best):
+    def row(place, task):
+        figure = {2: 99.0, 9: 1.0}.get(place, 50.0)
+        return SimpleNamespace(task=task, figure=figure, higher_is_better=higher)
+
+    few, many = [row(0, "qa") for _ in range(3)], [row(place, "asr") for place in range(MOST_TESTED + 1)]
+    assert _tested(few + many) == [(0, 1), (0, 2), (1, 2), *(
+        (min(best + 3, place), max(best + 3, place)) for place in range(3, 4 + MOST_TESTED) if place != best + 3)]

@@ -9,6 +9,7 @@ from scipy.stats import t
 from benchmarks import studies
 from seq2seq_suite import cli
 from seq2seq_suite.experiments import study
+from seq2seq_suite.metrics.significance import t_interval
 from seq2seq_suite.types import ConfigError
 
 EXPERIMENT = """task: qa
@@ -40,10 +41,10 @@ def folder(tmp_path):
                                      [*range(11)], [*range(40)]])
 def test_intervals_are_student_s(figures):
     mean = sum(figures) / len(figures)
-    low, high = study.t_interval(figures)
+    low, high = t_interval(figures)
     spread = (sum((one - mean) ** 2 for one in figures) / (len(figures) - 1) / len(figures)) ** 0.5
     assert (low, high) == pytest.approx(t.interval(0.95, len(figures) - 1, loc=mean, scale=spread), rel=1e-6)
-    assert all(bound != bound for bound in study.t_interval(figures[:1]))
+    assert all(bound != bound for bound in t_interval(figures[:1]))
 
 
 @pytest.mark.parametrize(("higher_is_better", "worst"), [(True, 3.0), (False, 5.0)])

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from seq2seq_suite.experiments.study import t_interval
 from seq2seq_suite.lab.given import GIVEN
+from seq2seq_suite.metrics.significance import t_interval
 from seq2seq_suite.model.attention import attention
 from seq2seq_suite.model.layers import causal
 from seq2seq_suite.model.norms import LayerNorm, PowerNorm

@@ -46,7 +46,8 @@ def comparison_row(**changes: Any) -> dict[str, Any]:
     return {"run": "one", "task": "parsing", "split": "test", "metric": "f1", "figure": 90.126, "low": 88.0,
             "high": 92.5, "invalid": 1.25, "empty": 2.25, "repeated": 3.25, "truncated": 4.25,
             "core_parameters": 12345, "own_parameters": 678, "updates": 3000, "tokens": 4_000_000, "minutes": 5.55,
-            "tokens_per_second": 6789.4, "latency_ms": 7.25, "sentences_per_second": 1234.5, **changes}
+            "tokens_per_second": 6789.4, "latency_ms": 7.25, "sentences_per_second": 1234.5, "seed": 1,
+            "higher_is_better": True, "directory": "nowhere", **changes}
 
 
 def comparison_pair(**changes: Any) -> dict[str, Any]:

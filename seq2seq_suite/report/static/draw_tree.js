@@ -1,5 +1,5 @@
 // A constituency tree, words in one row below; beside a reference, brackets that only one of the two has stand out.
-drawings.tree = (element, {prediction, reference}) => {
+drawings.tree = (element, {prediction, reference}, {without_reference: bare = false} = {}) => {
   const {h, s} = page, LEVEL = 34, HIGH = 18, GAP = 18;
   const pen = document.createElement("canvas").getContext("2d");
   const wide = (text, font) => { pen.font = `${font} ${getComputedStyle(document.body).fontFamily}`; return pen.measureText(text).width; };
@@ -59,9 +59,9 @@ drawings.tree = (element, {prediction, reference}) => {
   const found = prediction?.tree, gold = reference?.tree;
   if (!found) element.append(page.missing("No tree.", "The output is not well-formed.", prediction?.text));
   const extra = found && gold ? alone(found, gold) : new Set(), lacking = found && gold ? alone(gold, found) : new Set();
-  if (found && !(gold && (extra.size || lacking.size))) return element.append(gold ? h("p", {class: "small"}, "Reference and output have the same brackets.") : "",
+  if (found && !(gold && (extra.size || lacking.size))) return element.append(gold && !bare ? h("p", {class: "small"}, "Reference and output have the same brackets.") : "",
     draw(found, "the tree of the output"));
-  if (gold) element.append(h("h3", {}, "Reference"), draw(gold, "the tree of the reference", lacking, "missed"));
-  if (gold && found) element.append(h("h3", {}, "Output"), draw(found, "the tree of the output", extra, "wrong"), h("p", {class: "small"},
-    `Filled: ${extra.size} that the reference does not have. Dashed: ${lacking.size} that the output lacks.`));
+  if (gold && !bare) element.append(h("h3", {}, "Reference"), draw(gold, "the tree of the reference", lacking, "missed"));
+  if (gold && found) element.append(bare ? "" : h("h3", {}, "Output"), draw(found, "the tree of the output", extra, "wrong"), h("p", {class: "small"},
+    `Filled: ${extra.size} that the reference does not have. ${bare ? "The output lacks" : "Dashed:"} ${lacking.size}${bare ? " of the reference" : " that the output lacks"}.`));
 };

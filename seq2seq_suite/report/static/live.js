@@ -180,7 +180,7 @@ sections.live = (element, state) => {
   function output(one, answer) {
     const best = answer.outputs[0], target = h("div", {class: "output"});
     if (!best) return page.missing("No output.", "The run found none.");
-    if (drawings[one.drawing] && !file()) drawings[one.drawing](target, {source: answer.source.text, shown_source: answer.source, reference: null, prediction: best.shown}, {});
+    if (one.drawing !== "text" && drawings[one.drawing] && !file()) drawings[one.drawing](target, {source: answer.source.text, shown_source: answer.source, reference: null, prediction: best.shown}, {});
     else if (best.shown.boxes) boxes(target, best.shown.boxes);
     else target.append(best.drawn.includes("\n") ? h("div", {class: "scroll"}, h("pre", {}, best.drawn)) : h("p", {}, best.drawn));
     return target;

@@ -88,34 +88,7 @@
     show(data.splits[0].name);
   };
 
-  /** The words of two texts, each with whether the other has it at its place (longest common subsequence). */
-  function differ(left, right) {
-    const [a, b] = [left, right].map((text) => text.split(/\s+/).filter(Boolean));
-    if (a.length * b.length > 4e6) return [a, b].map((words) => words.map((word) => [word, false]));
-    const best = Array.from({length: a.length + 1}, () => new Uint32Array(b.length + 1));
-    for (let i = a.length - 1; i >= 0; i--) {
-      for (let j = b.length - 1; j >= 0; j--) best[i][j] = a[i] === b[j] ? best[i + 1][j + 1] + 1 : Math.max(best[i + 1][j], best[i][j + 1]);
-    }
-    const found = [[], []];
-    for (let i = 0, j = 0; i < a.length || j < b.length;) {
-      const same = i < a.length && j < b.length && a[i] === b[j], left = j >= b.length || (i < a.length && best[i + 1][j] >= best[i][j + 1]);
-      if (same || left) found[0].push([a[i++], !same]);
-      if (same || !left) found[1].push([b[j++], !same]);
-    }
-    return found;
-  }
-
-  /** An output as plain text beside its reference, for a drawing that is not known. */
-  function plain(element, example) {
-    const text = (side, raw) => side?.text ?? raw ?? "";
-    const [gold, found] = [text(example.reference, example.raw.reference), text(example.prediction, example.raw.prediction)];
-    const sides = differ(gold, found);
-    const side = (title, words, kind) => h("div", {}, h("h3", {}, title), h("p", {}, words.length
-      ? words.map(([word, wrong]) => [wrong ? h("span", {class: kind}, word) : word, " "]) : h("span", {class: "note"}, "nothing")));
-    element.append(h("p", {class: "note source"}, example.source), gold === found ? side("Reference and prediction agree", sides[0], "missed")
-      : h("div", {class: "pair"}, side("Reference", sides[0], "missed"), side("Prediction", sides[1], "wrong")));
-  }
-
+  const plain = drawings.text;
   const scramble = (number) => { let n = (number + 1) * 2654435761 >>> 0; n ^= n >>> 15; return Math.imul(n, 2246822519) >>> 0; };
   const said = (value) => typeof value === "number" ? page.short(value) : String(value);
 
@@ -184,7 +157,7 @@
         inspection: inspected[state.split]?.examples.find((one) => one.row === row.row)};
       const draw = row.shown ? drawings[drawing] ?? drawings.text : drawings.text;
       try {
-        (draw ?? plain)(place, example, {unit});
+        draw(place, example, {unit});
       } catch (error) {
         console.warn(error);
         place.replaceChildren();

@@ -1,0 +1,329 @@
+"""What the page of a comparison says, from the rows and pairs of a comparison and the files of its runs."""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import takewhile
+from pathlib import Path
+from typing import Any
+
+from seq2seq_suite.files import read_text, to_json
+from seq2seq_suite.metrics.names import metric_name
+from seq2seq_suite.metrics.significance import t_interval
+from seq2seq_suite.report.curves import curve
+from seq2seq_suite.report.outputs import Outputs, read_lines, read_outputs
+from seq2seq_suite.types import DataError, brief
+
+Row = Mapping[str, Any]
+Words = list[tuple[str, bool]]
+
+SURE = 0.05  # of Holm's p-values
+MOST_LINES = 6  # runs in one chart of lines
+MOST_COLUMNS = 12  # runs side by side in a table
+_MOST_EXAMPLES, _MOST_OUTPUTS, _ROOM = 6, 4, 1_500_000  # of a task; of an example; characters of JSON for all
+_LEAST = 0.01  # points away from perfect, where a logarithmic axis ends
+_PARTS = {"encoder": "encoder", "decoder": "decoder", "frontend": "front-end", "embedding": "embeddings",
+          "output": "output"}
+_NOT_SETTINGS = ("seed", "format")
+
+
+def by_task(rows: Sequence[Row]) -> dict[str, list[Row]]:
+    """The rows of each task, the best first."""
+    found: dict[str, list[Row]] = {}
+    for row in rows:
+        found.setdefault(row["task"], []).append(row)
+    return {task: sorted(some, key=lambda row: -row["figure"] if row.get("higher_is_better", True) else row["figure"])
+            for task, some in found.items()}
+
+
+def groups(rows: Sequence[Row], given: Mapping[str, Mapping[str, str]]) -> dict[str, list[Row]]:
+    """Runs that differ in nothing but their seed, under the name that they share.
+
+    >>> rows = [{"run": name, "task": "qa", "seed": seed} for seed, name in enumerate(["rope-1", "rope-2", "wide"])]
+    >>> [(name, len(some)) for name, some in groups(rows, {row["run"]: {"x": row["run"][0]} for row in rows}).items()]
+    [('rope', 2), ('wide', 1)]
+    """
+    alike: dict[Any, list[Row]] = {}
+    for row in rows:
+        known = tuple(sorted(given.get(row["run"], {}).items()))
+        alike.setdefault((row["task"], known or row["run"]), []).append(row)
+    found: dict[str, list[Row]] = {}
+    for some in alike.values():
+        names = [row["run"] for row in some]
+        if len({row["seed"] for row in some}) < len(some):  # the same work twice is no second seed
+            found |= {name: [row] for name, row in zip(names, some, strict=True)}
+            continue
+        name = _beginning(names)
+        found[name if name and name not in found else ", ".join(names)] = some
+    return found
+
+
+def _beginning(names: Sequence[str]) -> str:
+    """What all names begin with; of one name all of it."""
+    same = takewhile(lambda letters: len(set(letters)) == 1, zip(*names, strict=False))
+    return names[0] if len(names) == 1 else "".join(letters[0] for letters in same).rstrip("-_./ ")
+
+
+def p_values(pairs: Sequence[Row]) -> dict[frozenset[str], float]:
+    """Holm's p-value of each pair of runs that was tested."""
+    return {frozenset((pair["first"], pair["second"])): pair["holm_p"] for pair in pairs}
+
+
+def figures(rows: Sequence[Row], pairs: Sequence[Row]) -> list[dict[str, Any]]:
+    """Each task's runs, the best first, with how far each is from perfect; `is_best` where no test shows it worse."""
+    tested, found = p_values(pairs), []
+    for task, some in by_task(rows).items():
+        best = some[0]
+
+        def miss(figure: float, row: Row) -> float | None:
+            if figure != figure:
+                return None
+            return max(_LEAST, 100.0 - figure if row.get("higher_is_better", True) else figure)
+
+        found.append({"task": task, "metric": metric_name(best["metric"]), "rows": [
+            {"run": row["run"], "figure": row["figure"], "low": _known(row["low"]), "high": _known(row["high"]),
+             "miss": miss(row["figure"], row),
+             "ends": [miss(row["low"], row), miss(row["high"], row)],
+             "is_best": row is best or tested.get(frozenset((row["run"], best["run"])), 0.0) >= SURE}
+            for row in some]})
+    return found
+
+
+def lede(rows: Sequence[Row], pairs: Sequence[Row], grouped: Mapping[str, Sequence[Row]]) -> Words:
+    """The best of each task and whether it is surely ahead; the fastest run, where one is."""
+    tested, said = p_values(pairs), []
+    contested = {task: some for task, some in by_task(rows).items() if len(some) > 1}
+    for task, (best, *others) in list(contested.items())[:3]:
+        name = metric_name(best["metric"]).rstrip(" ↑↓").removesuffix(", %")
+        variants = {name: some for name, some in grouped.items() if some[0]["task"] == task}
+        if len(variants) > 1 and min(map(len, variants.values())) > 1:
+            sign = 1.0 if best.get("higher_is_better", True) else -1.0
+            means = {name: statistics.fmean(row["figure"] for row in some) for name, some in variants.items()}
+            first = max(means, key=lambda name: sign * means[name])
+            low, high = t_interval([row["figure"] for row in variants[first]])
+            said += [(f"On {task.replace('_', ' ')}, ", False), (first, True), (
+                f" is best on the mean of its {len(variants[first])} seeds: {name} {means[first]:.2f} "
+                f"({low:.2f} to {high:.2f}). ", False)]
+            continue
+        chances = [tested.get(frozenset((best["run"], other["run"]))) for other in others]
+        ahead = sum(chance is not None and chance < SURE for chance in chances)
+        said += [(f"On {task.replace('_', ' ')}, ", False), (best["run"], True),
+                 (f" is best: {name} {best['figure']:.2f}", False)]
+        if None in chances:
+            said.append((". ", False))
+        elif ahead == len(others):
+            said.append((", surely ahead of " + ("the other" if ahead == 1 else f"all {ahead} others") + ". ", False))
+        else:
+            said.append((f", surely ahead of {ahead} of {len(others)} others. " if len(others) > 1
+                         else ", but not surely. ", False))
+    if len(contested) > 3:
+        said.append((f"The {len(contested) - 3} other tasks follow below. " if len(contested) > 4
+                     else "One more task follows below. ", False))
+    for some in contested.values():
+        timed = sorted((row for row in some if row["latency_ms"] == row["latency_ms"]),
+                       key=lambda row: row["latency_ms"])
+        if len(timed) > 1 and timed[-1]["latency_ms"] >= 1.5 * timed[0]["latency_ms"]:
+            said += [(timed[0]["run"], True), (f" decodes one input in {timed[0]['latency_ms']:.1f} ms, "
+                                               f"{timed[-1]['run']} in {timed[-1]['latency_ms']:.1f} ms. ", False)]
+            break
+    return said
+
+
+def curves(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """The primary metric on validation of each task's best runs, over the course of their training."""
+    found = []
+    for task, some in by_task(rows).items():
+        series = [{"name": row["run"], "points": curve(_metrics(row), "validation", key)}
+                  for row in some[:MOST_LINES]
+                  for key in [next((key for key in (row["metric"], f"{Path(row['directory']).name}/{row['metric']}")
+                                    if curve(_metrics(row), "validation", key)), row["metric"])]]
+        found.append({"task": task, "metric": metric_name(some[0]["metric"]), "left_out": len(some[MOST_LINES:]),
+                      "series": [one for one in series if one["points"]]})
+    return found
+
+
+def times(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """Quality against the time for one input, of the runs that were timed."""
+    found = []
+    for task, some in by_task(rows).items():
+        timed = [row for row in some if row["latency_ms"] == row["latency_ms"]]
+        series = [{"name": row["run"], "points": [[row["latency_ms"], row["figure"], _known(row["low"]),
+                                                   _known(row["high"])]]} for row in timed]
+        rates = [[row["run"], row["sentences_per_second"]] for row in timed]
+        found.append({"task": task, "untimed": len(some) - len(timed),
+                      "quality": {"kind": "scatter", "x": "milliseconds for one input ↓", "logX": True,
+                                  "y": metric_name(some[0]["metric"]), "series": series, "title": ""},
+                      "rate": {"kind": "bars", "title": "Outputs a second, in batches of 64", "x": "run", "y": "",
+                               "series": [{"name": "", "role": "s5", "points": rates}]}})
+    return found
+
+
+def parameters(grouped: Mapping[str, Sequence[Row]]) -> dict[str, Any]:
+    """Weights by part, in millions: the core that tasks can share first."""
+    parts = {name: _parts(some[0]) for name, some in grouped.items()}
+    names = [name for name in (*dict.fromkeys(_PARTS.values()), "heads") if any(name in one for one in parts.values())]
+    roles = {"encoder": "shared", "decoder": "s1", "front-end": "s2", "embeddings": "s4", "output": "s6", "heads": "s5"}
+    return {"kind": "bars", "title": "", "stacked": True, "x": "run", "y": "million weights", "series": [
+        {"name": name, "role": roles[name], "points": [[run, one[name] / 1e6] for run, one in parts.items()
+                                                       if one.get(name)]} for name in names]}
+
+
+def _parts(row: Row) -> dict[str, int]:
+    """Weights by part; without a checkpoint those of the core and all others."""
+    from safetensors import SafetensorError, safe_open
+
+    file = Path(row["directory"]) / "checkpoints" / "best" / "model.safetensors"
+    found: dict[str, int] = {}
+    try:
+        with safe_open(file, framework="np") as weights:
+            for name in weights.keys():  # noqa: SIM118 (no mapping)
+                part = _PARTS.get(name.removeprefix("model.").partition(".")[0], "heads")
+                found[part] = found.get(part, 0) + math.prod(weights.get_slice(name).get_shape())
+    except (OSError, SafetensorError):
+        return {"encoder": row["core_parameters"], "heads": row["own_parameters"]}
+    return found
+
+
+def settings(rows: Sequence[Row]) -> dict[str, dict[str, str]]:
+    """Of each run its keys and their values, nested keys with dots, without seed."""
+    import yaml
+
+    found = {}
+    for row in rows:
+        try:
+            config = yaml.safe_load(read_text(Path(row["directory"]) / "config.yaml")) or {}
+        except (DataError, yaml.YAMLError):
+            config = {}
+        found[row["run"]] = {key: value for key, value in _flat(config if isinstance(config, dict) else {})
+                             if key not in _NOT_SETTINGS}
+    return found
+
+
+def _flat(section: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, str]]:
+    for key, value in section.items():
+        if isinstance(value, dict) and value:
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value if isinstance(value, str) else json.dumps(value, default=str)
+
+
+def differences(given: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
+    """The keys whose values are not the same in all runs; apart those that only some runs have.
+
+    >>> found = differences({"a": {"x": "1", "y": "2", "z": "0"}, "b": {"x": "1", "y": "3"}})
+    >>> found["rows"], found["some"], found["equal"]
+    ([('y', '2', '3')], [('z', '0', '-')], 1)
+    """
+    runs = list(given)[:MOST_COLUMNS]
+    keys = list(dict.fromkeys(key for run in runs for key in given[run]))
+    told = [(key, [given[run].get(key) for run in runs]) for key in keys]
+    unlike = [(key, *("-" if value is None else brief(value) for value in values)) for key, values in told
+              if len(set(values)) > 1]
+    partly = {key for key, values in told if None in values}
+    return {"runs": runs, "left_out": len(given) - len(runs), "equal": len(keys) - len(unlike),
+            "rows": [row for row in unlike if row[0] not in partly],
+            "some": [row for row in unlike if row[0] in partly]}
+
+
+def seeds(grouped: Mapping[str, Sequence[Row]]) -> list[tuple[str, ...]]:
+    """Mean and Student's 95 % interval of the figures of runs that differ in their seed alone."""
+    found = []
+    for name, some in grouped.items():
+        if len(some) > 1:
+            values = [row["figure"] for row in some]
+            low, high = t_interval(values)
+            found.append((name, some[0]["task"], metric_name(some[0]["metric"]), str(len(some)),
+                          f"{statistics.fmean(values):.2f}", f"{low:.2f} to {high:.2f}"))
+    return found
+
+
+def sharing(rows: Sequence[Row]) -> dict[str, Any] | None:
+    """What each task gains by being trained with others: joint minus alone, runs paired by task and seed."""
+    joint = {(row["task"], row["seed"]): row for row in rows if Path(row["directory"]).parent.name == "tasks"}
+    alone = {(row["task"], row["seed"]): row for row in rows if Path(row["directory"]).parent.name != "tasks"}
+    gains: dict[str, list[float]] = {}
+    for key in joint.keys() & alone.keys():
+        sign = 1.0 if joint[key].get("higher_is_better", True) else -1.0
+        gains.setdefault(key[0], []).append(sign * (joint[key]["figure"] - alone[key]["figure"]))
+    points = [[task, statistics.fmean(some), *(_known(end) for end in t_interval(some)), len(some)]
+              for task, some in sorted(gains.items(), key=lambda one: -statistics.fmean(one[1]))]
+    return {"kind": "dots", "title": "", "x": "task", "y": "points gained by training together",
+            "series": [{"name": "", "role": "shared", "points": points}],
+            "joined": False} if points else None
+
+
+def tests(rows: Sequence[Row], pairs: Sequence[Row]) -> list[dict[str, Any]]:
+    """Row minus column for each task: the difference and Holm's p-value, None where it was not tested."""
+    known = {(pair["second"], pair["first"]): (pair["difference"], pair["holm_p"]) for pair in pairs}
+    known |= {(first, second): (-difference, chance) for (second, first), (difference, chance) in known.items()}
+    found = []
+    for task, some in by_task(rows).items():
+        names = [row["run"] for row in some]
+        columns = names if len(names) <= MOST_COLUMNS else names[:1]
+        cells = [[known.get((name, column)) for column in columns] for name in names]
+        if any(cell for line in cells for cell in line):
+            found.append({"task": task, "metric": metric_name(some[0]["metric"]), "rows": names, "columns": columns,
+                          "cells": cells, "higher_is_better": some[0].get("higher_is_better", True)})
+    return found
+
+
+def disagreements(rows: Sequence[Row]) -> tuple[list[dict[str, Any]], list[str]]:
+    """Examples of each task on which its runs disagree most, and the drawings that they need."""
+    found, names, room = [], [], _ROOM
+    for task, some in by_task(rows).items():
+        outputs = [(row["run"], one) for row in some[:_MOST_OUTPUTS] for one in read_outputs(
+            Path(row["directory"]), [row["split"]], row["metric"], higher_is_better=row.get("higher_is_better", True))
+            if one.split == row["split"]]
+        if len(outputs) < 2:
+            continue
+        examples = []
+        for place in _unlike([one for _, one in outputs]):
+            shown = _alike([{"run": run, **one.example(place)} for run, one in outputs])
+            room -= len(to_json(shown))
+            if room < 0:
+                break
+            examples.append(shown)
+        if examples:
+            names.append(outputs[0][1].drawing)
+            found.append({"task": task, "drawing": outputs[0][1].drawing, "metric": metric_name(some[0]["metric"]),
+                          "unit": str(outputs[0][1].details.get("length_unit") or "words"), "examples": examples})
+    return found, names
+
+
+def _alike(shown: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """One entry for runs that wrote the same, under all their names."""
+    found: dict[str, dict[str, Any]] = {}
+    for one in shown:
+        first = found.setdefault(to_json(one["prediction"]), one)
+        if first is not one:
+            first["run"] += f", {one['run']}"
+    return list(found.values())
+
+
+def _unlike(outputs: Sequence[Outputs]) -> list[int]:
+    """Rows that all have, of which some outputs are right and others wrong; then those whose figures are far apart."""
+    first = outputs[0].rows
+    joined = [place for place in range(min(len(one.rows) for one in outputs))
+              if all(one.rows[place].get("source") == first[place].get("source") for one in outputs)]
+
+    def apart(place: int) -> tuple[bool, float]:
+        some = [one.figure(place) for one in outputs]
+        known = [figure for figure in some if figure is not None]
+        return len({one.equal[place] for one in outputs}) > 1, max(known, default=0.0) - min(known, default=0.0)
+
+    with_drawing = [place for place in joined if all(str(place) in one.shown for one in outputs)] or joined
+    ranked = sorted(with_drawing, key=lambda place: (*apart(place), -place), reverse=True)
+    return [place for place in ranked[:_MOST_EXAMPLES] if apart(place) > (False, 0.0)]
+
+
+def _metrics(row: Row) -> list[dict[str, Any]]:
+    """The rows of metrics.jsonl; a joint run's task has them in the whole run's directory."""
+    directory = Path(row["directory"])
+    return read_lines(directory / "metrics.jsonl") or read_lines(directory.parent.parent / "metrics.jsonl")
+
+
+def _known(value: float) -> float | None:
+    return value if value == value else None
