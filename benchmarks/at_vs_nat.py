@@ -24,7 +24,7 @@ import torch
 from benchmarks.command_line import publish
 from benchmarks.machine import markdown_table, provenance
 from benchmarks.picture import picture
-from seq2seq_suite.experiments.verbs import open_run
+from seq2seq_suite.experiments.opening import open_run
 from seq2seq_suite.metrics.significance import FORMULAS, interval
 from seq2seq_suite.training.evaluate import Predictor, failures
 from seq2seq_suite.types import Example, UserError

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from seq2seq_suite import config_file
-from seq2seq_suite.experiments.verbs import LoadedRun, open_run
+from seq2seq_suite.experiments.opening import LoadedRun, open_run
 from seq2seq_suite.files import atomic_write_text, to_json
 from seq2seq_suite.tasks import open_task
 from seq2seq_suite.tasks.speech_translation import SpeechTranslationTask

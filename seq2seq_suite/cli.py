@@ -19,19 +19,17 @@ from seq2seq_suite.cli_exit import finish
 from seq2seq_suite.cli_export import export
 from seq2seq_suite.cli_inputs import (
     PROGRAM,
-    check_drawing,
+    Inputs,
     check_targets,
     directories_of,
     find_yaml,
     only_overrides,
     open_streams,
-    opened,
-    read_inputs,
     refuse_early,
-    texts_and_overrides,
     yamls_and_overrides,
 )
-from seq2seq_suite.cli_serve import TrustCode, serve
+from seq2seq_suite.cli_predict import evaluate, predict
+from seq2seq_suite.cli_serve import serve
 from seq2seq_suite.report.tables import figure, print_json, print_summary, print_table
 from seq2seq_suite.types import COMMAND_LINE, ConfigError
 
@@ -154,75 +152,7 @@ def sweep(
         _compare(run_all(path, given, folder, jobs=jobs), split="test", measure=False)
 
 
-@app.command()
-def evaluate(
-    directory: RunPath,
-    overrides: Overrides = None,
-    split: Annotated[str, typer.Option(metavar="NAME", help="The split to decode.")] = "test",
-    data: Annotated[str | None, typer.Option(metavar="PATH", show_default=False, help="Other data to score.")] = None,
-    task: OneTask = None,
-    trust_code: TrustCode = False,
-    json: Json = False,
-) -> None:
-    """Decode and score a split with a run's best checkpoint.
-
-    \b
-    Examples:
-      python -m seq2seq_suite evaluate runs/parsing
-      python -m seq2seq_suite evaluate runs/parsing search.beam_size=4 --split validation --json
-    """
-    from seq2seq_suite.experiments import verbs
-
-    directory, changes = verbs.choose_task(directory, task), only_overrides(overrides or [])
-    summary = verbs.evaluate(directory, split=split, data=data, overrides=changes, trust_code=trust_code)
-    print_json(summary) if json else print_summary(summary)
-
-
-@app.command()
-def predict(
-    directory: RunPath,
-    texts: Annotated[list[str] | None, typer.Argument(metavar="TEXT", show_default=False, help=(
-        "Inputs, and changes such as search.beam_size=4; without inputs, lines are read from standard input."))] = None,
-    source: Annotated[str | None, typer.Option("--input", metavar="FILE", show_default=False, help=(
-        "A file with an input on each line; - is standard input."))] = None,
-    output: Annotated[Path | None, typer.Option(metavar="FILE", show_default=False, help=(
-        "Where to write; by default standard output."))] = None,
-    n_best: Annotated[int, typer.Option(min=1, max=10_000, metavar="N", help=(
-        "Print the N best outputs of each input, each as score, tab, output."))] = 1,
-    draw: Annotated[Path | None, typer.Option(metavar="PICTURE", show_default=False, help=(
-        "Also write the one input with what was detected in it, .png or .jpg."))] = None,
-    task: OneTask = None,
-    trust_code: TrustCode = False,
-) -> None:
-    """Predict a line for each input; a terminal draws the outputs.
-
-    \b
-    Examples:
-      python -m seq2seq_suite predict runs/parsing "the cat sleeps" "a dog barks"
-      python -m seq2seq_suite predict runs/parsing --input sentences.txt --output trees.txt search.beam_size=4
-      python -m seq2seq_suite predict runs/detection picture.png --draw detected.png
-    """
-    check_targets({"--output": output, "--draw": draw})
-    texts, overrides = texts_and_overrides(texts or [])
-    lines = read_inputs(texts, source)
-    from seq2seq_suite import library
-
-    loaded = library.load(directory, task=task, settings=overrides, trust_code=trust_code)
-    examples = [loaded.example(text, file=file, line=line) for text, (file, line) in lines]
-    if draw is not None:
-        check_drawing(loaded.task, examples)
-    found = loaded.predictions(examples, n_best=n_best)
-    with opened(output) as file:
-        drawing = file.isatty() and n_best == 1
-        for predictions in found:
-            for prediction in predictions:
-                text = loaded.task.draw(prediction.value) if drawing else prediction.text
-                print(f"{prediction.score:.6g}\t{text}" if n_best > 1 else text, file=file, flush=file.isatty())
-            if draw is not None:
-                loaded.task.paint(examples[0], predictions[0].value, draw)
-
-
-for verb in (serve, export, cli_presets.tasks, cli_presets.init):
+for verb in (evaluate, predict, serve, export, cli_presets.tasks, cli_presets.init):
     app.command()(verb)
 
 
@@ -268,7 +198,7 @@ def distill(
     from seq2seq_suite.experiments import distill
 
     run = library.load(directory, settings=changes)
-    more = {name: [run.example(text, file=file, line=line) for text, (file, line) in read_inputs((), name)]
+    more = {name: [run.example(text, file=file, line=line) for text, (file, line) in Inputs((), name).look()]
             for name in sources or []}
     facts = distill.distill(run.opened, directory, output, command=sys.argv, more=more)
     agreement = ", ".join(f"{name} {figure(value)}" for name, value in facts["against_references"].items())

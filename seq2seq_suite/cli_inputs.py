@@ -8,11 +8,13 @@ import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from itertools import chain, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from seq2seq_suite import __version__
-from seq2seq_suite.files import decoded, naming, read_text
+from seq2seq_suite.files import is_stream, naming, stream_lines
 from seq2seq_suite.types import COMMAND_LINE, ConfigError, Example, brief
 
 if TYPE_CHECKING:
@@ -85,18 +87,58 @@ def _refuse_key(argument: str) -> None:
                           remedy=" or ".join(f"{key}={value or 'VALUE'}" for key in keys[:4]))
 
 
-def read_inputs(texts: Sequence[str], source: str | None) -> list[tuple[str, tuple[str, int]]]:
-    """The inputs with the file and line each came from."""
-    if texts and source is not None:
-        raise ConfigError("both TEXT and --input", file=COMMAND_LINE, expected="one of the two")
-    if texts:
-        return [(text, (COMMAND_LINE, number)) for number, text in enumerate(texts, 1)]
-    if source is None and sys.stdin.isatty():
-        raise ConfigError("nothing to predict from", file=COMMAND_LINE, expected="TEXT, --input FILE or a pipe",
-                          remedy=f'for example {PROGRAM} predict runs/parsing "the cat sleeps"')
-    name = "standard input" if source in (None, "-") else str(source)
-    content = read_text(Path(source)) if source not in (None, "-") else decoded(sys.stdin.buffer.read(), name)
-    return [(line.rstrip("\r"), (name, number)) for number, line in enumerate(content.rstrip().split("\n"), 1)]
+@dataclass
+class Inputs:
+    """Inputs with the file and line each came from; lines of a file are read when they are asked for.
+
+    Args:
+        texts: from the command line; empty for lines of `source`.
+        source: a file's name; None or - for standard input.
+    """
+
+    texts: Sequence[str]
+    source: str | None
+    count: int = 0  # once all were read
+    _lines: Iterator[str] | None = None
+
+    @staticmethod
+    def of(texts: Sequence[str], source: str | None) -> Inputs | None:
+        """The inputs; None where a person at a terminal is to be asked for them."""
+        if texts and source is not None:
+            raise ConfigError("both TEXT and --input", file=COMMAND_LINE, expected="one of the two")
+        return None if not texts and source is None and sys.stdin.isatty() else Inputs(texts, source).look()
+
+    @property
+    def again(self) -> bool:
+        """Whether they can be read twice."""
+        return bool(self.texts) or (not self._piped and not is_stream(Path(self.source)))
+
+    def look(self) -> Inputs:
+        """Read them once where they can be read again, else the first line: a mistake should be found at once."""
+        if self.again:
+            for _ in self:
+                pass
+        else:
+            lines = stream_lines(None, name="standard input") if self._piped else stream_lines(
+                Path(self.source), name=self.source)
+            self._lines = chain([next(lines)], lines)
+        return self
+
+    @property
+    def _piped(self) -> bool:
+        return self.source in (None, "-")
+
+    def __iter__(self) -> Iterator[tuple[str, tuple[str, int]]]:
+        name, number = COMMAND_LINE if self.texts else "standard input" if self._piped else self.source, 0
+        for number, text in enumerate(self.texts or self._lines or stream_lines(Path(self.source), name=name), 1):
+            yield text, (name, number)
+        self.count = number
+
+
+def runs_and_texts(arguments: Sequence[str]) -> tuple[list[Path], list[str]]:
+    """The first argument, and those after it that are run directories; then all others."""
+    paths = list(takewhile(lambda one: (Path(one) / "config.yaml").is_file(), arguments[1:]))
+    return [Path(one) for one in (*arguments[:1], *paths)], list(arguments[1 + len(paths):])
 
 
 def texts_and_overrides(arguments: Sequence[str]) -> tuple[list[str], list[str]]:

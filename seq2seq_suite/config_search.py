@@ -24,6 +24,10 @@ class Search(Section):
     top_p: Share = 1.0  # keep the likeliest symbols up to this probability (nucleus sampling)
     max_length_factor: PositiveFloat = 6.0  # longest output, END included = factor * source length
     max_length_extra: Positive = 20  # + extra
+    min_length: NotNegative = 0  # least symbols of an output of free text, END not counted
+    no_repeat_ngram: NotNegative = 0  # no n symbols twice in an output of free text; 0 allows it
+    repetition_penalty: Annotated[float, Field(ge=1.0, le=10.0)] = 1.0  # logits of symbols already written are divided
+    # by it if positive, else multiplied
     batch_sentences: Positive = 128  # sentences decoded at a time
     constraint: bool = True  # keep outputs well-formed by the task's automaton
     ctc_weight: ShareOrNone = 0.0  # weight of CTC's prefix scores (speech); 1: CTC alone
@@ -36,6 +40,11 @@ class Search(Section):
         if self.num_hypotheses > 1 and not self.sampling and self.num_hypotheses > self.beam_size:
             raise ValueError(f"search.num_hypotheses {self.num_hypotheses} exceeds search.beam_size {self.beam_size}")
         return self
+
+    @property
+    def looks_back(self) -> bool:
+        """Whether what may follow depends on what is written, beyond what the model says."""
+        return self.min_length > 0 or self.no_repeat_ngram > 0 or self.repetition_penalty != 1.0
 
     def changed(self, **changes: Any) -> Search:
         """With other values of some fields."""

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from seq2seq_suite.config import Config
 
 _OFF = {"strategy.label_smoothing": 0.0}  # values that have no effect, besides the default
+_OF_FREE_TEXT = ("search.min_length", "search.no_repeat_ngram", "search.repetition_penalty")
 _OF_TASKS = ("data", "strategy", "search")  # sections that each task of a joint run has for itself
 
 
@@ -47,6 +48,9 @@ class WithoutEffect(ValueError):
 _USES = (
     Use(("search.constraint",), "task", "one whose outputs have a form, such as parsing, multilabel or tagging",
         lambda task: False, lambda config: not config.options.constrained),
+    Use(_OF_FREE_TEXT, "task", "one whose outputs are free text, such as translation or asr",
+        lambda task: False, lambda config: config.options.constrained),
+    Use(_OF_FREE_TEXT, "search.ctc_weight", "below 1, which is the head alone", lambda weight: weight < 1.0),
     among(("data.size",), "data.path", "miniworld"),
     # Keys that a search does not use.
     Use(("search.temperature", "search.top_k", "search.top_p"), "search.sampling", "true", bool),

@@ -6,10 +6,11 @@ import errno
 import json
 import math
 import os
+import stat
 import sys
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -41,13 +42,17 @@ def read_text(path: Path, *, expected: str = "a text file in UTF-8", remedy: str
     return decoded(read_bytes(path, expected=expected, remedy=remedy, largest=largest), str(path), remedy, errors)
 
 
-def decoded(content: bytes, file: str, remedy: str = "", errors: str = "strict") -> str:
-    """The text of bytes that came from a file or from standard input; raises DataError where they are not UTF-8."""
+def decoded(content: bytes, file: str, remedy: str = "", errors: str = "strict", *, line: int = 1, offset: int = 0
+            ) -> str:
+    """The text of bytes that came from a file or from standard input; raises DataError where they are not UTF-8.
+
+    `line` and `offset` are the place of the first byte.
+    """
     try:
-        return content.decode("utf-8-sig", errors=errors)
+        return content.decode("utf-8" if offset else "utf-8-sig", errors=errors)
     except UnicodeDecodeError as error:
-        raise DataError(f"byte {error.start:,} is not UTF-8", file=file, expected="a text file in UTF-8",
-                        line=content.count(b"\n", 0, error.start) + 1,
+        raise DataError(f"byte {offset + error.start:,} is not UTF-8", file=file, expected="a text file in UTF-8",
+                        line=content.count(b"\n", 0, error.start) + line,
                         remedy=remedy or "save the file as UTF-8") from None
 
 
@@ -57,21 +62,66 @@ def read_bytes(path: Path, *, expected: str = "a file", remedy: str = "", larges
     Raises:
         DataError: there is no such file, it is a folder, too large, or cannot be read.
     """
-    try:
+    with _reading(path, expected, remedy):
         if path.stat().st_size <= largest:
             with path.open("rb") as file:  # a pipe or a device has no size, and may have no end
                 content = b"".join(islice(iter(partial(file.read, _PIECE), b""), largest // _PIECE + 1))
             if len(content) <= largest:
                 return content
-        got, expected = f"the file has more than {largest:,} bytes", f"at most {largest:,} bytes"
-        remedy = remedy or "split the file"
+    raise DataError(f"the file has more than {largest:,} bytes", file=str(path), expected=f"at most {largest:,} bytes",
+                    remedy=remedy or "split the file")
+
+
+@contextmanager
+def _reading(path: Path, expected: str, remedy: str) -> Iterator[None]:
+    """Raises DataError in place of the errors of a file that cannot be read."""
+    try:
+        yield
+        return
     except FileNotFoundError:
         got = "there is no such file"
     except IsADirectoryError:
         got = "this is a folder"
     except (OSError, ValueError) as error:  # ValueError: a name with a NUL
+        if isinstance(error, UnicodeError):
+            raise
         got = f"the file cannot be read: {getattr(error, 'strerror', None) or error}"
     raise DataError(got, file=str(path), expected=expected, remedy=remedy or "correct the path")
+
+
+def is_stream(path: Path) -> bool:
+    """Whether it is a pipe or a device, which can be read once."""
+    with suppress(OSError, ValueError):
+        return stat.S_ISFIFO(path.stat().st_mode) or stat.S_ISCHR(path.stat().st_mode)
+    return False
+
+
+def stream_lines(path: Path | None, *, name: str) -> Iterator[str]:
+    """The lines of a text file of any size, or of standard input, one after the other; without empty ones at the end.
+
+    Raises:
+        DataError: it cannot be read, is not UTF-8, or has a line of more than `LARGEST_TEXT` bytes.
+    """
+    with ExitStack() as stack:
+        file = sys.stdin.buffer
+        if path is not None:
+            with _reading(path, "a text file in UTF-8", ""):
+                file = stack.enter_context(path.open("rb"))
+        offset, empty, found = 0, 0, False
+        for number, content in enumerate(iter(partial(file.readline, LARGEST_TEXT), b""), 1):
+            if len(content) == LARGEST_TEXT:
+                raise DataError(f"a line of more than {LARGEST_TEXT:,} bytes", file=name, line=number,
+                                expected="an input on each line", remedy="split it")
+            text = decoded(content, name, line=number, offset=offset).rstrip("\r\n")
+            offset += len(content)
+            if text.strip():
+                yield from [""] * empty
+                yield text
+                empty, found = 0, True
+            else:
+                empty += 1
+        if not found:
+            yield ""
 
 
 def read_lines(path: Path, *, expected: str = "a text file in UTF-8", remedy: str = "") -> list[str]:

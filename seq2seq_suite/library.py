@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, overload
 from seq2seq_suite import config_file
 from seq2seq_suite.config import Config
 from seq2seq_suite.config_uses import why_unused
-from seq2seq_suite.experiments import verbs
+from seq2seq_suite.experiments import opening, verbs
 from seq2seq_suite.experiments.compare import Comparison, compare_runs
 from seq2seq_suite.experiments.export import HUB, fetched
 from seq2seq_suite.training.callbacks import Callback
@@ -63,25 +63,27 @@ class Run:
 
     Args:
         path: the directory.
+        others: of runs that predict together with this one.
         settings: changes to the run's configuration.
         trust_code: see `load`.
     """
 
-    def __init__(self, path: str | Path, *, settings: Settings = (), trust_code: bool = False):
-        self.path, self._settings, self._trust_code = Path(path), overrides(settings), trust_code
+    def __init__(self, path: str | Path, *others: str | Path, settings: Settings = (), trust_code: bool = False):
+        self.path, self._others = Path(path), tuple(map(Path, others))
+        self._settings, self._trust_code = overrides(settings), trust_code
 
     def __repr__(self) -> str:
         return f"Run({str(self.path)!r})"
 
     @cached_property
-    def opened(self) -> verbs.LoadedRun:
+    def opened(self) -> opening.LoadedRun:
         """Configuration, task, model and search, ready to decode."""
-        return verbs.open_run(self.path, self._settings, trust_code=self._trust_code)
+        return opening.open_together([self.path, *self._others], self._settings, trust_code=self._trust_code)
 
     @cached_property
     def config(self) -> Config:
         """The run's configuration, with the changes asked for."""
-        return verbs.config_of(self.path, self._settings, trust_code=self._trust_code)
+        return opening.config_of(self.path, self._settings, trust_code=self._trust_code)
 
     @property
     def summary(self) -> dict[str, Any]:
@@ -104,41 +106,50 @@ class Run:
         return self.opened.predictor.learner.strategy
 
     @overload
-    def predict(self, inputs: Iterable[str | Example], *, n_best: None = None, settings: Settings = ()
-                ) -> list[Prediction]: ...
+    def predict(self, inputs: Iterable[str | Example], *, n_best: None = None, threshold: float | None = None,
+                settings: Settings = ()) -> list[Prediction]: ...
 
     @overload
-    def predict(self, inputs: Iterable[str | Example], *, n_best: int, settings: Settings = ()
-                ) -> list[list[Prediction]]: ...
+    def predict(self, inputs: Iterable[str | Example], *, n_best: int, threshold: float | None = None,
+                settings: Settings = ()) -> list[list[Prediction]]: ...
 
-    def predict(self, inputs: Iterable[str | Example], *, n_best: int | None = None, settings: Settings = ()
-                ) -> list[Prediction] | list[list[Prediction]]:
+    def predict(self, inputs: Iterable[str | Example], *, n_best: int | None = None, threshold: float | None = None,
+                settings: Settings = ()) -> list[Prediction] | list[list[Prediction]]:
         """Predict, `search.batch_sentences` inputs at a time.
 
         Args:
             inputs: as for `predict` on the command line: sentences, `question ||| context`, names of pictures or
                 of files of sound.
             n_best: None for the best prediction of each input; a number for a list of so many, best first.
+            threshold: leave out objects, or labels of a run that scores each, of a lower probability; None for 0.5 of
+                objects, and of labels for what was tuned on validation.
             settings: changes for this call alone, such as `{"search.beam_size": 4}`.
 
         Raises:
             DataError: an input is none for the task.
-            ConfigError: a setting is wrong.
+            ConfigError: a setting is wrong, or the task has no probabilities for a threshold.
         """
-        run = Run(self.path, settings=[*self._settings, *overrides(settings)]) if settings else self
-        found = list(run.predictions(inputs, n_best=n_best or 1))
+        run = Run(self.path, *self._others, settings=[*self._settings, *overrides(settings)],
+                  trust_code=self._trust_code) if settings else self
+        found = list(run.predictions(inputs, n_best=n_best or 1, threshold=threshold))
         return [hypotheses[0] for hypotheses in found] if n_best is None else found
 
-    def predictions(self, inputs: Iterable[str | Example], *, n_best: int = 1) -> Iterator[list[Prediction]]:
-        """`predict` as an iterator: for each input its `n_best` predictions, best first."""
-        examples = [self.example(one, line=number) if isinstance(one, str) else one
-                    for number, one in enumerate(inputs, 1)]
+    def predictions(self, inputs: Iterable[str | Example], *, n_best: int = 1, threshold: float | None = None
+                    ) -> Iterator[list[Prediction]]:
+        """`predict` as an iterator, which holds few inputs at a time: for each its `n_best` predictions, best first."""
+        examples = (self.example(one, line=number) if isinstance(one, str) else one
+                    for number, one in enumerate(inputs, 1))
         check_n_best(self.config, n_best)
+        self.task.leave_out_below(threshold)
         return ([Prediction(self.task.to_text(value), value, score) for value, score in hypotheses[:n_best]]
                 for hypotheses in self.opened.predict(examples, num_hypotheses=n_best))
 
-    def example(self, text: str, *, file: str = "inputs", line: int = 0) -> Example:
-        """The example that a line of text describes; raises DataError with file and line if it is no input."""
+    def example(self, text: str, *, file: str = "inputs", line: int = 0, begin: bool = False) -> Example:
+        """The example that a line of text describes; raises DataError with file and line if it is no input.
+
+        With `begin` the line has, after a tab, what the output must begin with; it may be empty.
+        """
+        text, _, beginning = text.partition("\t") if begin else (text, "", "")
         if not text.strip():
             raise DataError("the input is empty", file=file, line=line, expected="an input on each line",
                             remedy="remove the line or fill it")
@@ -147,7 +158,15 @@ class Run:
         except UnicodeEncodeError:  # a command line that is not UTF-8, or a lone surrogate
             raise DataError("the input is not UTF-8", file=file, line=line, expected="text",
                             remedy="check the terminal's encoding, or use --input with a file in UTF-8") from None
-        return self.task.from_text(text, origin=f"{file}:{line}")
+        example = self.task.from_text(text, origin=f"{file}:{line}")
+        if not beginning.strip():
+            return example
+        if self.config.in_parallel:
+            raise ConfigError(f"the beginning of an output, but strategy.kind {self.config.strategy.kind} writes all "
+                              "symbols in parallel", expected="a run that writes from left to right",
+                              remedy="leave it out")
+        self.task.target.beginning(beginning, {"file": file, "line": line})
+        return replace(example, begin=beginning)
 
     def evaluate(self, split: str = "test", *, data: str | Path | None = None) -> dict[str, float]:
         """Decode and score a split; predictions go to the run's directory.
@@ -159,17 +178,19 @@ class Run:
         Returns:
             The task's figures; of a joint run `task/metric`.
         """
-        found = verbs.evaluate(self.path, split=split, data=None if data is None else str(data),
+        found = verbs.evaluate(self.path, *self._others, split=split, data=None if data is None else str(data),
                                     overrides=self._settings, trust_code=self._trust_code)
         return found["splits"][split]
 
 
-def load(path: str | Path, *, task: str | None = None, settings: Settings = (), trust_code: bool = False) -> Run:
-    """A finished run.
+def load(path: str | Path, *others: str | Path, task: str | None = None, settings: Settings = (),
+         trust_code: bool = False) -> Run:
+    """A finished run, or several of one vocabulary that predict by the mean of their probabilities.
 
     Args:
         path: the directory that `train` or `run` wrote, a folder that `export` wrote, or `hf://owner/name` of the
             Hub, which needs huggingface_hub and, the first time, a network.
+        others: the same, of other runs of the same task and vocabulary.
         task: one task of a joint run.
         settings: changes to its configuration, such as `{"search.beam_size": 4, "device": "cpu"}`.
         trust_code: run code that is in the directory, such as another user's task.
@@ -178,9 +199,9 @@ def load(path: str | Path, *, task: str | None = None, settings: Settings = (), 
         DataError: the directory is no run.
         ConfigError: a setting is wrong.
     """
-    if str(path).startswith(HUB):
-        path = fetched(str(path))
-    run = Run(verbs.choose_task(Path(path), task), settings=settings, trust_code=trust_code)
+    chosen = [opening.choose_task(Path(fetched(str(one)) if str(one).startswith(HUB) else one), task)
+              for one in (path, *others)]
+    run = Run(*chosen, settings=settings, trust_code=trust_code)
     _ = run.config
     return run
 

@@ -89,11 +89,13 @@ class Example:
         source: what the model reads, in the task's own type (for parsing a tuple of words).
         reference: what `score` compares with; None when only a prediction is asked for.
         origin: where it came from, as `file:line`, for messages.
+        begin: what an output that is searched for must begin with.
     """
 
     source: Any
     reference: Any = None
     origin: str = ""
+    begin: str = ""
 
 
 @dataclass(frozen=True)
@@ -130,8 +132,9 @@ class Batch:
         indices: the examples' places in their split.
         auxiliary: other labels. `focus` (B,T,K) int64, source positions that each target symbol is
             tied to, -1 for none, and `context` (B,T,M) int64, symbols that describe the state before it, 0 for none,
-            for a guide; `ctc` (B,U) int64, the source's transcript, padded with 0; labels of the source
-            positions (B,S) int64, -1 for none, under their kind.
+            for a guide; `ctc` (B,U) int64, the source's transcript, padded with 0; `begin` (B,L) int64, what an
+            output that is searched for must begin with, padded with 0; labels of the source positions (B,S) int64, -1
+            for none, under their kind.
     """
 
     source: Tensor

@@ -10,7 +10,7 @@ import pytest
 import typer
 
 from seq2seq_suite import Run, __version__, cli
-from seq2seq_suite.cli_inputs import opened
+from seq2seq_suite.cli_inputs import Inputs, opened, texts_and_overrides
 from seq2seq_suite.report import tables
 from seq2seq_suite.types import DataError
 
@@ -84,7 +84,7 @@ def test_files_and_overrides_stand_in_any_order(capsys):
     assert "command line: sed=2: unknown key, did you mean seed?" in wrong(capsys, "check", "sed=2", "a.yaml")
     for verb, flag in (("run", "--training.lr=3"), ("predict", "--set"), ("score", "--search.beam_size")):
         assert f"{flag}\n  expected: key.sub=value without dashes" in wrong(capsys, verb, "a", flag, "seed=2")
-    assert "command line: beam\n  expected: key=value" in wrong(capsys, "evaluate", "runs/a", "beam")
+    assert "command line: beam\n  expected: a run, or key=value" in wrong(capsys, "evaluate", "runs/a", "beam")
 
 
 def test_a_wrong_configuration_is_explained_before_anything_is_written(capsys, folder):
@@ -147,11 +147,13 @@ def test_ctrl_c_exits_with_130():
 
 def test_inputs_come_from_arguments_a_file_or_a_pipe_with_their_lines():
     Path("in.txt").write_bytes("a b\r\nö\n\n".encode())
-    assert cli.read_inputs(["x", "y=z"], None) == [("x", ("command line", 1)), ("y=z", ("command line", 2))]
-    assert cli.read_inputs([], "in.txt") == [("a b", ("in.txt", 1)), ("ö", ("in.txt", 2))]
-    assert cli.texts_and_overrides(["x", "search.beam_sise=2", "y=z"]) == (["x", "y=z"], ["search.beam_sise=2"])
+    assert list(Inputs.of(["x", "y=z"], None)) == [("x", ("command line", 1)), ("y=z", ("command line", 2))]
+    lines = Inputs.of([], "in.txt")
+    assert lines.count == 2 and lines.again and list(lines) == [("a b", ("in.txt", 1)), ("ö", ("in.txt", 2))]
+    assert texts_and_overrides(["x", "search.beam_sise=2", "y=z"]) == (["x", "y=z"], ["search.beam_sise=2"])
     for source in (None, "-"):
-        done = start(code=f"from seq2seq_suite import cli; print(cli.read_inputs([], {source!r}))", input=b"a\nb\n")
+        done = start(code=f"from seq2seq_suite.cli_inputs import Inputs; print(list(Inputs.of([], {source!r})))",
+                     input=b"a\nb\n")
         assert done.stdout == b"[('a', ('standard input', 1)), ('b', ('standard input', 2))]\n"
     ours, theirs = socket.socketpair()  # as Node.js and some servers start a program
     with ours, theirs:

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from seq2seq_suite.experiments.opening import open_run, parse_config
 from seq2seq_suite.experiments.parts import parts_of
-from seq2seq_suite.experiments.verbs import open_run, parse_config
 from seq2seq_suite.metrics.significance import FORMULAS, compare, holm, interval
 from seq2seq_suite.training.evaluate import Predictor
 from seq2seq_suite.training.records import Summary, read_predictions, read_provenance, read_summary

@@ -13,7 +13,7 @@ from seq2seq_suite.training.weights import MODEL, best, hash_of
 from seq2seq_suite.types import ConfigError, Example
 
 if TYPE_CHECKING:
-    from seq2seq_suite.experiments.verbs import LoadedRun
+    from seq2seq_suite.experiments.opening import LoadedRun
 
 PROVENANCE = "provenance.json"
 

@@ -14,8 +14,8 @@ import yaml
 from seq2seq_suite import __version__, config_file
 from seq2seq_suite.config import Config
 from seq2seq_suite.data.sources import EMBEDDED
+from seq2seq_suite.experiments.opening import config_of
 from seq2seq_suite.experiments.parts import parts_of
-from seq2seq_suite.experiments.verbs import config_of
 from seq2seq_suite.files import atomic_write_text, to_json
 from seq2seq_suite.training.records import read_summary
 from seq2seq_suite.training.run_directory import CONFIG

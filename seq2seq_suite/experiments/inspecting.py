@@ -20,7 +20,7 @@ from seq2seq_suite.training.run_directory import RunDirectory
 from seq2seq_suite.types import BEGIN, SPECIALS, Example, Hypothesis
 
 if TYPE_CHECKING:
-    from seq2seq_suite.experiments.verbs import LoadedRun
+    from seq2seq_suite.experiments.opening import LoadedRun
 
 NUM_HYPOTHESES, NUM_OTHERS = 5, 4
 MOST_EXAMPLES, MOST_POSITIONS, MOST_BYTES = 12, 40, 300_000  # of a split's; bytes of attention in base64

@@ -18,7 +18,7 @@ from seq2seq_suite.strategies.parallel import UNREADABLE
 from seq2seq_suite.types import END, PAD, Batch, Example, Hypothesis
 
 if TYPE_CHECKING:
-    from seq2seq_suite.experiments.verbs import LoadedRun
+    from seq2seq_suite.experiments.opening import LoadedRun
 
 _DIGITS = 3  # of milliseconds
 

@@ -20,7 +20,7 @@ from pydantic import BaseModel
 from seq2seq_suite import __version__, config_file
 from seq2seq_suite.config import Config
 from seq2seq_suite.data.batching import in_sorted_batches
-from seq2seq_suite.experiments import verbs
+from seq2seq_suite.experiments import opening, verbs
 from seq2seq_suite.files import atomic_write_text, to_json
 from seq2seq_suite.lab.code import Code
 from seq2seq_suite.lab.experiment import SPLIT, Experiment, Plan, read_experiment, search_settings
@@ -149,7 +149,7 @@ def _search(experiment: Experiment, plan: Plan, directory: Path) -> dict[str, fl
     if directory.is_dir():
         shutil.rmtree(directory)
     directory.mkdir(parents=True)
-    loaded = verbs.open_run(source, search_settings(plan), trust_code=True)
+    loaded = opening.open_run(source, search_settings(plan), trust_code=True)
     examples = loaded.task.read(SPLIT)[: plan.sentences or None]
     begun = time.perf_counter()
     found = evaluate_splits(RunDirectory(directory), loaded.predictor, {SPLIT: examples})
@@ -162,7 +162,7 @@ def forced_accuracy(directory: Path, config: Config, *, sentences: int = 200) ->
     """
     if (config.strategy.kind, config.target) != ("autoregressive", "text"):
         return {}
-    loaded = verbs.open_run(directory, [], trust_code=True)
+    loaded = opening.open_run(directory, [], trust_code=True)
     model, strategy = loaded.predictor.model, loaded.predictor.learner.strategy
     right = count = 0
     with torch.inference_mode():

@@ -12,9 +12,10 @@ from typing import Any, ClassVar
 from seq2seq_suite.config_section import Section
 from seq2seq_suite.data.options import Data
 from seq2seq_suite.lab.given import GIVEN
-from seq2seq_suite.tasks.base import Place, Task
+from seq2seq_suite.tasks.base import Task
 from seq2seq_suite.tasks.fields import Symbols, Words
 from seq2seq_suite.tasks.options import TaskOptions
+from seq2seq_suite.tasks.sides import Place
 from seq2seq_suite.types import DataError, Example, Score
 
 HELD_OUT = 5  # every so many-th example is not trained on

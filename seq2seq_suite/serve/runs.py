@@ -8,7 +8,7 @@ import shutil
 import tempfile
 import time
 import wave
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
@@ -28,12 +28,10 @@ from seq2seq_suite.files import read_rows
 from seq2seq_suite.serve.limits import MOST_INSPECTED, MOST_OUTPUTS, MOST_PIXELS, PICTURES, Refused
 from seq2seq_suite.serve.schema import Asked
 from seq2seq_suite.shapes import PictureShape, SoundShape
-from seq2seq_suite.tasks.base import Task
-from seq2seq_suite.tasks.fields import Pieces, Words
 from seq2seq_suite.tasks.qa.passages import SEPARATOR
-from seq2seq_suite.tasks.qa.task import QuestionAnsweringTask, Sentences
+from seq2seq_suite.tasks.qa.task import QuestionAnsweringTask
 from seq2seq_suite.tasks.reading import open_split
-from seq2seq_suite.types import UNKNOWN, ConfigError, Example, UserError
+from seq2seq_suite.types import ConfigError, Example, UserError
 
 _EXAMPLES, _LONGEST_EXAMPLE = 3, 300  # inputs to try, and most characters of one
 
@@ -152,7 +150,7 @@ class OpenRun:
                 "outputs": [{"text": one.text, "score": one.score, "drawn": self.task.draw(one.value),
                              "shown": self.task.shown(example, one.value)} for one in found],
                 "source": self.task.shown_source(example) if self.takes in ("text", "question") else {},
-                "unknown": unknown_words(self.task, example), "milliseconds": round(1000 * (ended - began), 3)}
+                "unknown": self.task.unknown(example), "milliseconds": round(1000 * (ended - began), 3)}
             if asked.trace:
                 answer["trace"] = trace(self.run.opened, example)
             if asked.inspect:
@@ -219,18 +217,6 @@ def open_runs(directories: Sequence[Path], settings: Sequence[str], *, trust_cod
             run = library.load(path, settings=[*settings, f"audio.cache={own}"], trust_code=trust_code)
         found[name] = OpenRun(run, name, own)
     return found
-
-
-def unknown_words(task: Task, example: Example) -> list[str]:
-    """The words that the training data did not have; of a source in pieces, those with an unknown character."""
-    source, value = task.source, example.source
-    if isinstance(source, (Words, Sentences)):
-        words: Iterable[str] = value if isinstance(source, Words) else value.words()
-        return [word for word in dict.fromkeys(words) if word not in source.words]
-    pieces = source if isinstance(source, Pieces) else task.target if isinstance(task.target, Pieces) else None
-    if pieces is None or not isinstance(value, str):
-        return []
-    return [word for word in dict.fromkeys(value.split()) if UNKNOWN in pieces.pieces.encode(pieces.written(word))]
 
 
 def wav(sound: Any) -> bytes:

@@ -12,6 +12,7 @@ from seq2seq_suite.model.decoder import Cache
 from seq2seq_suite.model.layers import causal
 from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
 from seq2seq_suite.strategies.ctc_prefixes import NEVER, Prefixes
+from seq2seq_suite.strategies.written import Written
 from seq2seq_suite.types import BEGIN, END, PAD, UNKNOWN, Batch, Constraint, ConstraintState
 
 
@@ -23,12 +24,14 @@ class Rows:
     cache: Cache
     automaton: ConstraintState | None
     prefixes: Prefixes | None = None
+    written: Written | None = None
 
     def select(self, rows: Tensor, sentences: Tensor | None = None) -> Rows:
         """The given rows, and the given sentences where some are finished."""
         return Rows(self.memory if sentences is None else self.memory.select(sentences), self.cache.select(rows),
                      None if self.automaton is None else self.automaton.select(rows),
-                     None if self.prefixes is None else self.prefixes.select(rows, sentences))
+                     None if self.prefixes is None else self.prefixes.select(rows, sentences),
+                     None if self.written is None else self.written.select(rows))
 
 
 class Stepper:
@@ -51,7 +54,7 @@ class Stepper:
             x = self.model.embed(torch.cat((previous.unsqueeze(1), batch.target[:, : given - 1]), 1), memory)
             _, cache = self.model.decode(x, causal(given, device=limit.device), memory, cache)
             previous = batch.target[:, given - 1]
-        return Rows(memory, cache, automaton, prefixes), previous
+        return Rows(memory, cache, automaton, prefixes, Written.needed(batch, self.options)), previous
 
     def log_probabilities(self, rows: Rows, previous: Tensor, last_step: Tensor) -> tuple[Tensor, Rows]:
         """Log-probabilities (N,V) of the next symbol; where `last_step` (N,) only END remains."""
@@ -63,6 +66,8 @@ class Stepper:
                              focus=focus, context=context)
         hidden, cache = self.model.decode(x, None, rows.memory, rows.cache)
         logits = self.model.logits(hidden, rows.memory).squeeze(1).float()
+        if rows.written is not None and self.options.looks_back:
+            logits = rows.written.restrain(logits, self.options)
         for never in (PAD, BEGIN, UNKNOWN):  # a list of them would be made a tensor at every step
             logits[:, never] = NEVER
         if self.constraint is not None and self.options.constraint:
@@ -72,6 +77,8 @@ class Stepper:
             weight = self.options.ctc_weight
             log_probabilities = torch.where(log_probabilities == NEVER, NEVER,
                                             (1.0 - weight) * log_probabilities + weight * rows.prefixes.gains())
+        if rows.written is not None:
+            log_probabilities = rows.written.force(log_probabilities)
         if bool(last_step.any()):
             not_end = torch.arange(logits.size(1), device=logits.device) != END
             log_probabilities = log_probabilities.masked_fill(last_step.unsqueeze(1) & not_end, NEVER)
@@ -84,4 +91,5 @@ class Stepper:
         """The automaton after `symbols` (N,)."""
         return replace(
             rows, automaton=None if rows.automaton is None else self.constraint.advance(rows.automaton, symbols),
-            prefixes=None if rows.prefixes is None else rows.prefixes.advance(symbols))
+            prefixes=None if rows.prefixes is None else rows.prefixes.advance(symbols),
+            written=None if rows.written is None else rows.written.advance(symbols))

@@ -1,11 +1,11 @@
-"""The parts of a task, and what all tasks share."""
+"""What all tasks share."""
 
 from __future__ import annotations
 
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -15,11 +15,10 @@ from seq2seq_suite.config_section import Section
 from seq2seq_suite.data.formats import Row
 from seq2seq_suite.data.options import Data
 from seq2seq_suite.files import read_lines
-from seq2seq_suite.shapes import Shape, SourceShape, TargetShape
+from seq2seq_suite.shapes import Shape
 from seq2seq_suite.tasks.reading import place_of, read_examples
-from seq2seq_suite.types import END, Constraint, DataError, Encoded, Example, Hypothesis, Score
-
-Place = Mapping[str, Any]  # file and line, as a DataError takes them
+from seq2seq_suite.tasks.sides import Source, Target
+from seq2seq_suite.types import END, ConfigError, Constraint, Encoded, Example, Hypothesis, Score
 
 
 @dataclass(frozen=True)
@@ -33,116 +32,6 @@ class Judgement:
 
     equal: bool
     kinds: tuple[str, ...] = ()
-
-
-class Field:
-    """One side of a task: its values, their encoding, and what is saved of the training data."""
-
-    varies = False  # whether `draw` depends on the epoch
-
-    def read(self, row: Row) -> Any:
-        """The value in a row; raises DataError. For tasks whose two sides are separate columns."""
-        raise NotImplementedError
-
-    def fit(self, values: Sequence[Any]) -> None:
-        """Build vocabularies from the values of the training split."""
-
-    def save(self, folder: Path) -> None:
-        """Write them."""
-
-    def load(self, folder: Path) -> None:
-        """Read what `save` wrote; raises DataError."""
-
-
-class Source(Field, ABC):
-    """The source of a task."""
-
-    unit: ClassVar[str] = "position"  # what a position of the encoder is
-
-    @abstractmethod
-    def shape(self) -> SourceShape:
-        """The shape that the front-end needs."""
-
-    def from_text(self, text: str, place: Place) -> Any:
-        """A value from a line of user input; raises DataError."""
-        raise NotImplementedError
-
-    @abstractmethod
-    def encode(self, value: Any, place: Place) -> np.ndarray:
-        """(S,...) its encoding; raises DataError if it is too long."""
-
-    def draw(self, value: Any, seed: int) -> np.ndarray:
-        """Its encoding in an epoch."""
-        return self.encode(value, {})
-
-    def to_text(self, value: Any) -> str:
-        """The value on one line: words, a text, or the name of a file."""
-        return " ".join(value) if isinstance(value, tuple) else str(value)
-
-    def forget(self) -> None:
-        """Drop what is kept in memory of the values encoded so far."""
-
-    def names(self, value: Any, count: int) -> list[str]:
-        """A name for each of the encoder's `count` positions; numbers where there are no words."""
-        return [str(number) for number in range(1, count + 1)]
-
-    def columns(self, value: Any) -> dict[str, Any]:
-        """The columns of a row from which `read` makes this value."""
-        raise NotImplementedError
-
-
-class Target(Field, ABC):
-    """The target of a task."""
-
-    nothing: ClassVar[str] = "(nothing)"  # an empty output, as `show` writes it
-
-    @abstractmethod
-    def shape(self) -> TargetShape:
-        """The shape that decoder and strategy need."""
-
-    @abstractmethod
-    def symbols(self, reference: Any) -> list[str]:
-        """The symbols that the decoder learns to predict, without END."""
-
-    @abstractmethod
-    def encode(self, reference: Any, place: Place) -> list[int]:
-        """The symbols' ids."""
-
-    @abstractmethod
-    def parse(self, symbols: Sequence[str], example: Example) -> Any | None:
-        """The inverse of `symbols`; None for malformed ones: counted, never raised."""
-
-    @abstractmethod
-    def predicted(self, ids: Sequence[int], example: Example) -> Any | None:
-        """The same for ids."""
-
-    def names(self, ids: Sequence[int]) -> list[str]:
-        """The symbols of ids, one by one, the specials by their names."""
-        return [str(number) for number in ids]
-
-    def draw(self, reference: Any, seed: int) -> list[int]:
-        """The ids in an epoch."""
-        return self.encode(reference, {})
-
-    def constraint(self) -> Constraint | None:
-        """The automaton that keeps outputs well-formed, None if any output is."""
-        return None
-
-    def to_text(self, prediction: Any | None) -> str:
-        """A prediction on one line, as `from_line` reads it."""
-        return prediction or ""
-
-    def from_line(self, line: str, place: Place) -> Any | None:
-        """A reference or a prediction from a line of a file."""
-        return line
-
-    def show(self, prediction: Any | None) -> str:
-        """A prediction for a person at a terminal; may span lines."""
-        return self.to_text(prediction) or self.nothing
-
-    def columns(self, text: str) -> dict[str, Any]:
-        """The columns of a row for a reference in the form of `to_text`."""
-        raise NotImplementedError
 
 
 class Task(ABC):
@@ -234,6 +123,16 @@ class Task(ABC):
                               self.target.encode(example.reference, place_of(example.origin)))
                 for index, example in enumerate(examples)]
 
+    def encode_beginnings(self, examples: Sequence[Example]) -> list[Encoded]:
+        """Encoded sources for a search, with what the outputs must begin with, where that is given."""
+        encoded = self.encode(examples)
+        if not any(example.begin for example in examples):
+            return encoded
+        ids = [self.target.beginning(example.begin, place_of(example.origin)) if example.begin else []
+               for example in examples]
+        return [replace(item, auxiliary={**item.auxiliary, "begin": np.array(begin, dtype=np.int64)})
+                for item, begin in zip(encoded, ids, strict=True)]
+
     @property
     def varies(self) -> bool:
         """Whether training examples differ between epochs."""
@@ -274,6 +173,17 @@ class Task(ABC):
         """The automaton that keeps outputs well-formed, or None."""
         return self.target.constraint()
 
+    def leave_out_below(self, threshold: float | None) -> None:
+        """Leave out of the predictions what is less probable; None for the task's own threshold.
+
+        Raises:
+            ConfigError: its predictions have no probabilities.
+        """
+        if threshold is not None:
+            raise ConfigError(f"a threshold of {threshold:g}, but outputs of task {self.name} have no probabilities",
+                              expected="a run that detects objects, or one that scores each label "
+                              "(multilabel.decision=marginals)", remedy="leave out the threshold")
+
     def tune(self, examples: Sequence[Example], decode: Callable[[Sequence[Example]], list[list[Hypothesis]]]) -> str:
         """Tune options on the validation split after training, such as a threshold.
 
@@ -297,6 +207,10 @@ class Task(ABC):
         if prediction is None:
             return Judgement(False, ("malformed",))
         return Judgement(self.to_text(prediction) == self.to_text(reference))
+
+    def unknown(self, example: Example) -> list[str]:
+        """The words of an input that the training data did not have."""
+        return self.source.unknown(example.source)
 
     def length(self, example: Example) -> float:
         """The length of the source in `length_unit`."""
@@ -331,10 +245,3 @@ class Task(ABC):
     def paint(self, example: Example, prediction: Any | None, path: Path) -> None:
         """Draw the prediction into the example's picture; the file's extension determines the format."""
         raise NotImplementedError
-
-
-def refuse_long(length: int, most: int, what: str, place: Place, *, otherwise: str) -> None:
-    """Raises DataError for a value that is longer than the configuration allows; `otherwise` is what else helps."""
-    if length > most:
-        raise DataError(what, **place, expected=f"at most {most}",
-                        remedy=f"raise data.max_length (and backbone.max_positions), or {otherwise}")

@@ -15,9 +15,9 @@ from seq2seq_suite.data.subwords import Subwords as Segmentation
 from seq2seq_suite.data.vocabulary import Vocabulary
 from seq2seq_suite.data.words import encode_words
 from seq2seq_suite.shapes import TargetShape, TokenShape, WordShape
-from seq2seq_suite.tasks.base import Field, Place, Source, Target, refuse_long
 from seq2seq_suite.tasks.reading import text_in
-from seq2seq_suite.types import BEGIN, END, SPECIALS, DataError, Example
+from seq2seq_suite.tasks.sides import Field, Place, Source, Target, refuse_long
+from seq2seq_suite.types import BEGIN, END, SPECIALS, UNKNOWN, DataError, Example
 
 
 class Words(Source):
@@ -75,6 +75,9 @@ class Words(Source):
 
     def names(self, value: Sequence[str], count: int) -> list[str]:
         return [SPECIALS[BEGIN], *value[: self.kept], SPECIALS[END]]
+
+    def unknown(self, value: Sequence[str]) -> list[str]:
+        return [word for word in dict.fromkeys(value[: self.kept]) if word not in self.words]
 
     def encode(self, value: Sequence[str], place: Place) -> np.ndarray:
         """(S+2, 1+C): see `data.words.encode_words`."""
@@ -154,6 +157,13 @@ class Pieces(Field):
         """Read what `save` wrote."""
         self.pieces = load_subwords(self.kind, folder, self.name)
 
+    def unknown(self, text: str) -> list[str]:
+        """The words that have an unknown character."""
+        def cannot(part: str) -> bool:
+            return UNKNOWN in self.pieces.encode(self.written(part))
+
+        return [word for word in dict.fromkeys(text.split()) if cannot(word)] if cannot(text) else []
+
     def _ids(self, text: str, place: Place) -> list[int]:
         ids = self.pieces.encode(self.written(text))
         self._refuse_long(len(ids), "pieces", place)
@@ -199,6 +209,9 @@ class Text(Pieces, Target):
     def encode(self, reference: Any, place: Place) -> list[int]:
         """Their ids."""
         return self._ids(reference, place)
+
+    def beginning(self, text: str, place: Place) -> list[int]:
+        return self._ids(clean_text(text), place)
 
     def names(self, ids: Sequence[int]) -> list[str]:
         return self.pieces.names(ids)

@@ -14,10 +14,11 @@ from seq2seq_suite.data.options import Data
 from seq2seq_suite.data.subwords import clean_text
 from seq2seq_suite.metrics.likelihood import score_likelihood
 from seq2seq_suite.shapes import SourceShape
-from seq2seq_suite.tasks.base import Place, Source, Task
+from seq2seq_suite.tasks.base import Task
 from seq2seq_suite.tasks.fields import Text
 from seq2seq_suite.tasks.options import NO_TRANSCRIPT, TaskOptions
 from seq2seq_suite.tasks.reading import place_of, read_examples, text_in
+from seq2seq_suite.tasks.sides import Place, Source
 from seq2seq_suite.types import END, DataError, Encoded, Example, Hypothesis, Score, shown
 
 Judged = str | float  # a continuation, or a text's log-probability
@@ -151,6 +152,9 @@ class LanguageModelTask(Task):
         if example.reference is not None:
             return hypothesis.score
         return self.target.pieces.decode([*self.target.pieces.encode(example.source), *hypothesis.symbols])
+
+    def unknown(self, example: Example) -> list[str]:
+        return self.target.unknown(example.source)
 
     # -- judging and showing ------------------------------------------------------------------------------------
 

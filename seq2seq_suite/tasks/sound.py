@@ -21,10 +21,11 @@ from seq2seq_suite.data.options import Data
 from seq2seq_suite.files import read_arrays
 from seq2seq_suite.metrics.error_rate import normalise
 from seq2seq_suite.shapes import Shape, SoundShape
-from seq2seq_suite.tasks.base import Place, Source, Task, refuse_long
+from seq2seq_suite.tasks.base import Task
 from seq2seq_suite.tasks.fields import Text
 from seq2seq_suite.tasks.options import TaskOptions, Zoom
 from seq2seq_suite.tasks.reading import columns, file_of, open_split, place_of, read_examples
+from seq2seq_suite.tasks.sides import Place, Source, refuse_long
 from seq2seq_suite.types import DataError, Encoded, Example
 
 _LEAST_DEVIATION = 0.1  # of a bin's log energy: bands above a recording's range are constant

@@ -11,10 +11,10 @@ from seq2seq_suite.data.formats import Row
 from seq2seq_suite.data.options import Data
 from seq2seq_suite.data.subwords import clean_text
 from seq2seq_suite.metrics.bleu import score_translations
-from seq2seq_suite.tasks.base import Place
 from seq2seq_suite.tasks.fields import Text
 from seq2seq_suite.tasks.options import NO_SEARCH_BY_CTC
 from seq2seq_suite.tasks.reading import text_in
+from seq2seq_suite.tasks.sides import Place
 from seq2seq_suite.tasks.sound import Audio, SoundOptions, SoundTask, Spoken, spoken_words
 from seq2seq_suite.types import Example, Score
 

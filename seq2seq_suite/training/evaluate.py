@@ -18,7 +18,7 @@ from seq2seq_suite.strategies.rescoring import rescore
 from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.training.distributed import ALONE, Ranks
 from seq2seq_suite.training.run_directory import RunDirectory
-from seq2seq_suite.types import Batch, Constraint, Encoded, Example, Hypothesis, Score
+from seq2seq_suite.types import PAD, Batch, Constraint, Encoded, Example, Hypothesis, Score
 
 if TYPE_CHECKING:
     from seq2seq_suite.tasks.base import Task
@@ -134,7 +134,8 @@ class Predictor:
     def limits(self, batch: Batch) -> torch.Tensor:
         """(B,) the longest output of each item, END included."""
         factor, extra = self.limit
-        return (batch.source_mask.sum(1) * factor).long() + extra
+        begin = batch.auxiliary.get("begin")
+        return (batch.source_mask.sum(1) * factor).long() + extra + (0 if begin is None else begin.ne(PAD).sum(1))
 
 
 def evaluate_splits(run_directory: RunDirectory, decoder: Predictor, splits: dict[str, list[Example]], *,

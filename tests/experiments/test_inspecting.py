@@ -14,7 +14,7 @@ from seq2seq_suite.data.batching import collate
 from seq2seq_suite.experiments.attending import Attending, attentions
 from seq2seq_suite.experiments.habits import habits
 from seq2seq_suite.experiments.inspecting import inspect
-from seq2seq_suite.experiments.verbs import LoadedRun
+from seq2seq_suite.experiments.opening import LoadedRun
 from seq2seq_suite.tasks import open_task
 from seq2seq_suite.training.build import build_predictor
 from seq2seq_suite.types import Example

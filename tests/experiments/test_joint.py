@@ -19,7 +19,7 @@ from seq2seq_suite import cli, config_file
 from seq2seq_suite.config_backbone import Backbone
 from seq2seq_suite.data.batching import Bucketed
 from seq2seq_suite.data.mixture import Mixture, shares
-from seq2seq_suite.experiments import verbs
+from seq2seq_suite.experiments import opening, verbs
 from seq2seq_suite.experiments.compare import compare_runs
 from seq2seq_suite.experiments.parts import build_predictors, build_trainer, directory_of, joined, read_parts
 from seq2seq_suite.model.build import build_model
@@ -293,9 +293,9 @@ def test_what_is_wrong_is_said(folder, finished, capsys):
         with pytest.raises(ConfigError, match=message):
             joint(folder, override)
     with pytest.raises(ConfigError, match="one of them: labels, questions, german"):
-        verbs.open_run(finished, [])
+        opening.open_run(finished, [])
     with pytest.raises(DataError, match="there is no task 'spanish'"):
-        verbs.choose_task(finished, "spanish")
+        opening.choose_task(finished, "spanish")
     assert cli.main(["check", str(folder / "joint.yaml")]) == 0
     assert "german: " in capsys.readouterr().out
 

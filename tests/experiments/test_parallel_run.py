@@ -14,7 +14,7 @@ from seq2seq_suite import cli
 from seq2seq_suite.config import Config
 from seq2seq_suite.config_file import dump
 from seq2seq_suite.data.batching import collate
-from seq2seq_suite.experiments import verbs
+from seq2seq_suite.experiments import opening, verbs
 from seq2seq_suite.model.seq2seq import Seq2Seq
 from seq2seq_suite.strategies.autoregressive import Autoregressive
 from seq2seq_suite.types import END, ConfigError, DataError
@@ -124,12 +124,12 @@ def test_an_autoregressive_run_chooses_among_the_outputs(folder, tmp_path, capsy
     left_to_right = config(folder, "ctc").model_copy(update={"strategy": Config(task="translation").strategy})
     verbs.run(left_to_right, teacher, resume=False, overwrite=False, command=["run"])
     verbs.run(config(folder, "length_head"), pupil, resume=False, overwrite=False, command=["run"])
-    loaded = verbs.open_run(pupil, ["search.beam_size=4", f"search.rescorer={teacher}"])
+    loaded = opening.open_run(pupil, ["search.beam_size=4", f"search.rescorer={teacher}"])
     examples = loaded.task.read("test")[:5]
     found = loaded.predictor.hypotheses(loaded.task.encode(examples))
-    free = verbs.open_run(pupil, ["search.beam_size=4", "search.num_hypotheses=4"])
+    free = opening.open_run(pupil, ["search.beam_size=4", "search.num_hypotheses=4"])
     candidates = free.predictor.hypotheses(free.task.encode(examples))
-    scorer = verbs.open_run(teacher, [])
+    scorer = opening.open_run(teacher, [])
     for example, (best,), others in zip(examples, found, candidates, strict=True):
         batch = collate(scorer.task.encode([example]), "translation")
         scores = []
@@ -142,7 +142,7 @@ def test_an_autoregressive_run_chooses_among_the_outputs(folder, tmp_path, capsy
         assert best.score == pytest.approx(max(scores), abs=1e-4)
     assert cli.main(["evaluate", str(pupil), f"search.rescorer={pupil}"]) == 2
     assert "an autoregressive run" in capsys.readouterr().err
-    itself = verbs.open_run(teacher, [f"search.rescorer={teacher}"])  # it is asked without one of its own
+    itself = opening.open_run(teacher, [f"search.rescorer={teacher}"])  # it is asked without one of its own
     assert itself.predictor.rescorer is not None
 
 

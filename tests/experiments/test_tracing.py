@@ -5,8 +5,8 @@ from functools import cache
 import pytest
 from serving import train
 
+from seq2seq_suite.experiments.opening import open_run
 from seq2seq_suite.experiments.tracing import trace
-from seq2seq_suite.experiments.verbs import open_run
 from seq2seq_suite.types import Example
 
 SOURCE = "The dog sees a cat ."

@@ -10,7 +10,7 @@ from safetensors import safe_open
 from small_run import small_config, start, write_rows, write_trees
 
 from seq2seq_suite.config import Config
-from seq2seq_suite.experiments import verbs
+from seq2seq_suite.experiments import opening, verbs
 from seq2seq_suite.experiments.resuming import fingerprint
 from seq2seq_suite.types import ConfigError, DataError, Encoded
 
@@ -81,7 +81,7 @@ def test_other_data_can_be_evaluated_and_the_run_s_predictions_stay(run, tmp_pat
     copy = shutil.copytree(run, tmp_path / "run", symlinks=True)
     before = (copy / "predictions" / "test.jsonl").read_bytes()
     task = open_task("parsing", small_config(copy))
-    loaded = verbs.open_run(copy, [])
+    loaded = opening.open_run(copy, [])
     sentence = task.from_text("the cat sleeps .")
     tree = next(loaded.predict([sentence]))[0][0]
     write_rows(tmp_path / "other.jsonl", [str(tree)])
@@ -92,7 +92,7 @@ def test_other_data_can_be_evaluated_and_the_run_s_predictions_stay(run, tmp_pat
 
 
 def test_predictions_come_in_the_order_of_the_input_and_equal_those_of_one_at_a_time(run):
-    loaded = verbs.open_run(run, ["search.batch_sentences=3"])
+    loaded = opening.open_run(run, ["search.batch_sentences=3"])
     examples = [loaded.task.from_text(text) for text in (
         "a dog", "The man and a woman go to Berlin .", "cats", "These girls painted the mouse .", "a word unheard of",
         "The happy man sleeps on Saturday .", "dogs bark")]
@@ -104,7 +104,7 @@ def test_predictions_come_in_the_order_of_the_input_and_equal_those_of_one_at_a_
 
 
 def test_several_hypotheses_come_best_first(run):
-    loaded = verbs.open_run(run, [])
+    loaded = opening.open_run(run, [])
     hypotheses, = loaded.predict([loaded.task.from_text("The man goes to Berlin .")], num_hypotheses=4)
     assert len(hypotheses) == 4 and len({str(tree) for tree, _ in hypotheses}) == 4
     assert [score for _, score in hypotheses] == sorted((score for _, score in hypotheses), reverse=True)
@@ -156,16 +156,16 @@ def test_the_hash_of_a_split_tells_whatever_is_learned_from(changed):
 
 def test_a_directory_that_is_no_run_and_a_run_without_checkpoint_are_refused(run, tmp_path):
     with pytest.raises(DataError, match=r"no config\.yaml"):
-        verbs.open_run(tmp_path, [])
+        opening.open_run(tmp_path, [])
     copy = shutil.copytree(run, tmp_path / "run", symlinks=True)
     shutil.rmtree(copy / "checkpoints")
     with pytest.raises(DataError, match="no checkpoint"):
-        verbs.open_run(copy, [])
+        opening.open_run(copy, [])
     broken = shutil.copytree(run, tmp_path / "broken", symlinks=True)
     path = broken / "checkpoints" / "best" / "model.safetensors"
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(DataError, match="truncated: 100 of"):
-        verbs.open_run(broken, [])
+        opening.open_run(broken, [])
 
 
 def test_a_missing_test_split_is_found_before_training(tmp_path):

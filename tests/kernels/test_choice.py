@@ -8,7 +8,7 @@ import torch
 
 from seq2seq_suite import kernels
 from seq2seq_suite.config_file import dump, load
-from seq2seq_suite.experiments import verbs
+from seq2seq_suite.experiments import opening, verbs
 from seq2seq_suite.kernels.dropout import dropout as fast_dropout
 from seq2seq_suite.model.dropout import Dropout
 from seq2seq_suite.model.dropout import dropout as plain_dropout
@@ -103,7 +103,7 @@ def test_a_run_with_a_component_says_so_and_predicts_with_it(folder):
     facts = json.loads((run / "provenance.json").read_text())
     assert facts["kernels"] == "plain" and facts["components"]["dropout"].startswith(f"{component} sha256 ")
     assert load(run / "config.yaml") == config and "kernels: plain" in dump(config)
-    model = verbs.open_run(run, []).predictor.model
+    model = opening.open_run(run, []).predictor.model
     layers = [part for part in model.modules() if isinstance(part, Dropout)]
     assert layers and all(layer.dropout(2.0, 0.5) == 1.0 for layer in layers)
 
@@ -116,4 +116,4 @@ def test_code_that_lies_in_a_run_directory_is_not_run(folder):
     text = (run / "config.yaml").read_text()
     (run / "config.yaml").write_text(text.replace(str(folder / "mine.py"), "evil.py"))
     with pytest.raises(ConfigError, match="whose code is not trusted"):
-        verbs.open_run(run, [])
+        opening.open_run(run, [])

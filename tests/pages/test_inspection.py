@@ -7,7 +7,7 @@ import torch
 
 from seq2seq_suite.config import Config
 from seq2seq_suite.experiments.inspecting import inspect
-from seq2seq_suite.experiments.verbs import LoadedRun
+from seq2seq_suite.experiments.opening import LoadedRun
 from seq2seq_suite.report.page import render
 from seq2seq_suite.report.run import write_report
 from seq2seq_suite.tasks import open_task

@@ -10,7 +10,7 @@ from task_tools import make_task, write_rows
 
 from seq2seq_suite.config import Config
 from seq2seq_suite.data.batching import collate
-from seq2seq_suite.experiments import verbs
+from seq2seq_suite.experiments import opening, verbs
 from seq2seq_suite.miniworld.stories import questions
 from seq2seq_suite.strategies.language_model import LanguageModel
 from seq2seq_suite.strategies.search import SearchOptions
@@ -52,7 +52,7 @@ def test_training_begins_with_what_the_language_model_knows(pretrained, tmp_path
     run(tmp_path, "labels", ROWS, task="multilabel", multilabel={"encoding": "pieces"}, init_from=str(pretrained),
         training={"learning_rate": 1e-12}, **FINETUNING)
     assert "frontend, decoder, language start from" in (tmp_path / "labels" / "log.txt").read_text()
-    teacher, tuned = (verbs.open_run(directory, []) for directory in (pretrained, tmp_path / "labels"))
+    teacher, tuned = (opening.open_run(directory, []) for directory in (pretrained, tmp_path / "labels"))
     text = "corn and oil fell"
     (hypothesis,), = strategy_of(LanguageModel).generate(
         teacher.predictor.model, collate(teacher.task.encode([Example(text, text)]), "language_model"),
@@ -126,4 +126,4 @@ def test_what_does_not_fit_is_said(pretrained, tmp_path):
             ({"qa": {"encoding": "pieces", "pointer": True}}, "use tokens")):
         with pytest.raises((ValueError, ConfigError), match=message):
             Config.model_validate({"task": "qa", "search": {"max_length_factor": 0.5}, **wrong})
-    assert math.isfinite(verbs.open_run(pretrained, []).config.training.learning_rate)
+    assert math.isfinite(opening.open_run(pretrained, []).config.training.learning_rate)

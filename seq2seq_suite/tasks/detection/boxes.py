@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 from seq2seq_suite.data.pictures import Objects
 from seq2seq_suite.files import atomic_write_text, read_json
 from seq2seq_suite.shapes import GROUP, BoxShape
-from seq2seq_suite.tasks.base import Place, Target
 from seq2seq_suite.tasks.detection.object_rows import NOISE, read_objects
+from seq2seq_suite.tasks.sides import Place, Target
 from seq2seq_suite.types import SPECIALS, UNKNOWN, DataError, Example
 
 if TYPE_CHECKING:
     from seq2seq_suite.tasks.detection.task import DetectionOptions
 
-_LIKELY = 0.5  # the least confidence of objects that are shown
+LIKELY = 0.5  # the least confidence of objects that are shown
 
 
 class Boxes(Target):
@@ -125,10 +125,10 @@ class Boxes(Target):
         return "\n".join(lines) or "(nothing)"
 
 
-def likely(prediction: Objects | None) -> Objects:
-    """The objects of probability above a half."""
+def likely(prediction: Objects | None, least: float = LIKELY) -> Objects:
+    """The objects of at least that probability."""
     objects = prediction or Objects()
-    chosen = [place for place, score in enumerate(objects.scores) if score >= _LIKELY]
+    chosen = [place for place, score in enumerate(objects.scores) if score >= least]
     return Objects(*(tuple(values[place] for place in chosen)
                      for values in (objects.boxes, objects.labels, objects.scores)))
 

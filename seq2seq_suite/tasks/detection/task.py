@@ -29,11 +29,12 @@ from seq2seq_suite.data.options import Data
 from seq2seq_suite.data.pictures import Augmentation, ImageFile, Objects, Picture, fit, nms, paint, scaled
 from seq2seq_suite.metrics.boxes import average_precision, match
 from seq2seq_suite.shapes import GROUP, PictureShape
-from seq2seq_suite.tasks.base import Judgement, Place, Source, Task
-from seq2seq_suite.tasks.detection.boxes import Boxes, area, likely
+from seq2seq_suite.tasks.base import Judgement, Task
+from seq2seq_suite.tasks.detection.boxes import LIKELY, Boxes, area, likely
 from seq2seq_suite.tasks.detection.object_rows import NOISE, objects_of
 from seq2seq_suite.tasks.options import NO_TRANSCRIPT, TaskOptions, Zoom
 from seq2seq_suite.tasks.reading import columns, file_of
+from seq2seq_suite.tasks.sides import Place, Source
 from seq2seq_suite.types import END, DataError, Encoded, Example, Hypothesis, Score
 
 _LARGEST_NOISE, _JITTER = 0.4, 0.1  # sides of random boxes, as a share of the picture; of shifted ones, of their own
@@ -174,6 +175,7 @@ The source is the scaled picture, the target five symbols for each object: four 
     def __init__(self, options: DetectionOptions, data: Data, **others: Any):
         super().__init__(options, data, **others)
         self.source, self.target = Pictures(options), Boxes(options)
+        self.least = 0.0  # probability; a metric of all of them needs all
         self._augmentation = Augmentation(options.flip, options.scales, options.colour)
 
     def example(self, row: Row) -> Example:
@@ -267,7 +269,12 @@ The source is the scaled picture, the target five symbols for each object: four 
         scale = min(self.options.height / height, self.options.width / width)
         found = scaled(objects, 1.0 / scale)
         found = replace(found, scores=hypothesis.details.get("certainties") or (1.0,) * len(found.boxes))
-        return nms(found, self.options.max_overlap) if self.options.max_overlap < 1.0 else found
+        if self.options.max_overlap < 1.0:
+            found = nms(found, self.options.max_overlap)
+        return likely(found, self.least) if self.least else found
+
+    def leave_out_below(self, threshold: float | None) -> None:
+        self.least = LIKELY if threshold is None else threshold
 
     # -- judging and showing ------------------------------------------------------------------------------------
 

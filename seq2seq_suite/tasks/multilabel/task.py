@@ -30,11 +30,12 @@ from seq2seq_suite.data.words import split_words
 from seq2seq_suite.files import atomic_write_text, read_json
 from seq2seq_suite.metrics.labels import score_labels
 from seq2seq_suite.shapes import SetShape
-from seq2seq_suite.tasks.base import Judgement, Place, Task, refuse_long
+from seq2seq_suite.tasks.base import Judgement, Task
 from seq2seq_suite.tasks.fields import Parts, Symbols, Words
 from seq2seq_suite.tasks.multilabel.label_names import INVALID, from_line, read_labels, read_names, to_line
 from seq2seq_suite.tasks.options import NO_TRANSCRIPT, TaskOptions
 from seq2seq_suite.tasks.reading import place_of, read_examples, text_in
+from seq2seq_suite.tasks.sides import Place, refuse_long
 from seq2seq_suite.types import SPECIALS, Constraint, DataError, Example, Hypothesis, Score, shown
 
 Labels = tuple[str, ...]
@@ -175,7 +176,7 @@ class MultilabelTask(Task):
                                 dropped=lambda count: options.word_dropout,
                                 max_characters=options.max_characters if options.characters else 0)
         self.target = LabelSets(options)
-        self.threshold = _UNTUNED
+        self.threshold, self.asked = _UNTUNED, None  # tuned, and what a user asks for in its place
 
     # -- data ---------------------------------------------------------------------------------------------------
 
@@ -253,9 +254,14 @@ class MultilabelTask(Task):
     def read_hypothesis(self, hypothesis: Hypothesis, example: Example) -> Labels | None:
         """A search's output as labels: the best set, or all labels above the threshold (the likeliest if none is)."""
         if "marginals" in hypothesis.details:
-            return above(self.names, self._adjusted(hypothesis), self.threshold,
-                         allow_empty=self.options.allow_empty)
+            return above(self.names, self._adjusted(hypothesis),
+                         self.threshold if self.asked is None else self.asked, allow_empty=self.options.allow_empty)
         return super().read_hypothesis(hypothesis, example)
+
+    def leave_out_below(self, threshold: float | None) -> None:
+        if self.options.decision == "best":
+            super().leave_out_below(threshold)
+        self.asked = threshold
 
     def _adjusted(self, hypothesis: Hypothesis) -> np.ndarray:
         """The labels' marginals, their log-odds less prior_adjustment * (log prior - its mean)."""

@@ -17,11 +17,12 @@ from seq2seq_suite.data.options import Data
 from seq2seq_suite.data.vocabulary import Vocabulary
 from seq2seq_suite.metrics.answers import Gold, answer_scores
 from seq2seq_suite.shapes import SentenceShape, TokenShape
-from seq2seq_suite.tasks.base import Judgement, Place, Source, Task, refuse_long
+from seq2seq_suite.tasks.base import Judgement, Task
 from seq2seq_suite.tasks.fields import Parts, Symbols
 from seq2seq_suite.tasks.options import TaskOptions
 from seq2seq_suite.tasks.qa.passages import SEPARATOR, Passage, crop, symbols_of, text_of, words_of
 from seq2seq_suite.tasks.reading import columns, place_of, read_examples, text_in
+from seq2seq_suite.tasks.sides import Place, Source, refuse_long
 from seq2seq_suite.types import DataError, Example, Score, shown
 
 CONTEXT_COLUMNS = ("context", "passage", "story")
@@ -111,6 +112,9 @@ class Sentences(Source):
 
     def forget(self) -> None:
         self._known.clear()
+
+    def unknown(self, value: Passage) -> list[str]:
+        return [word for word in dict.fromkeys(value.words()) if word not in self.words]
 
     @property
     def unit(self) -> str:

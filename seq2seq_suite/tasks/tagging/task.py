@@ -14,11 +14,12 @@ from seq2seq_suite.data.formats import Row
 from seq2seq_suite.data.options import Data
 from seq2seq_suite.metrics.tags import score_tags
 from seq2seq_suite.shapes import TargetShape
-from seq2seq_suite.tasks.base import Judgement, Place, Task
+from seq2seq_suite.tasks.base import Judgement, Task
 from seq2seq_suite.tasks.fields import Symbols, Words
 from seq2seq_suite.tasks.options import TaskOptions
 from seq2seq_suite.tasks.panels import confusion, panel, rates
 from seq2seq_suite.tasks.reading import columns
+from seq2seq_suite.tasks.sides import Place
 from seq2seq_suite.trees import clean, read_trees
 from seq2seq_suite.types import SPECIALS, Constraint, DataError, Encoded, Example, Score
 

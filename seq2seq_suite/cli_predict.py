@@ -1,0 +1,198 @@
+"""The verbs `predict` and `evaluate`."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TextIO
+
+import typer
+
+from seq2seq_suite.cli_inputs import (
+    PROGRAM,
+    Inputs,
+    check_drawing,
+    check_targets,
+    opened,
+    runs_and_texts,
+    texts_and_overrides,
+)
+from seq2seq_suite.report.tables import print_json, print_summary
+from seq2seq_suite.types import COMMAND_LINE, ConfigError, DataError
+
+if TYPE_CHECKING:
+    from seq2seq_suite.library import Prediction, Run
+    from seq2seq_suite.types import Example
+
+OneTask = Annotated[str | None, typer.Option(metavar="NAME", show_default=False, help="One task of a joint run.")]
+TrustCode = Annotated[bool, typer.Option("--trust-code", help="Run code that is in the run directory.")]
+Runs = Annotated[list[str], typer.Argument(metavar="RUN... [TEXT...]", show_default=False, help=(
+    "A directory that `run` wrote; several are an ensemble. Then inputs, and changes such as search.beam_size=4; "
+    "without inputs, lines are read from standard input."))]
+_MOST_UNKNOWN = 10  # words named in one line
+
+
+def predict(
+    arguments: Runs,
+    source: Annotated[str | None, typer.Option("--input", metavar="FILE", show_default=False, help=(
+        "A file with an input on each line; - is standard input."))] = None,
+    output: Annotated[Path | None, typer.Option(metavar="FILE", show_default=False, help=(
+        "Where to write; by default standard output."))] = None,
+    n_best: Annotated[int, typer.Option(min=1, max=10_000, metavar="N", help=(
+        "Print the N best outputs of each input, each as score, tab, output."))] = 1,
+    begin: Annotated[bool, typer.Option("--begin", help=(
+        "After a tab, an input has the beginning of its output (free text, left to right)."))] = False,
+    threshold: Annotated[float | None, typer.Option(min=0.0, max=1.0, metavar="P", show_default=False, help=(
+        "Leave out objects, or labels of a run that scores each, of a lower probability; by default 0.5 of objects, "
+        "and of labels what was tuned on validation."))] = None,
+    draw: Annotated[Path | None, typer.Option(metavar="PICTURE", show_default=False, help=(
+        "Also write the one input with what was detected in it, .png or .jpg."))] = None,
+    task: OneTask = None,
+    trust_code: TrustCode = False,
+) -> None:
+    """Predict a line for each input; a terminal asks for inputs and draws the outputs.
+
+    Several runs of one vocabulary predict together: the mean of their probabilities.
+
+    \b
+    Examples:
+      python -m seq2seq_suite predict runs/parsing "the cat sleeps" "a dog barks"
+      python -m seq2seq_suite predict runs/parsing
+      python -m seq2seq_suite predict runs/parsing --input sentences.txt --output trees.txt search.beam_size=4
+      python -m seq2seq_suite predict runs/seed-1 runs/seed-2 --input sentences.txt
+      python -m seq2seq_suite predict runs/detection picture.png --draw detected.png --threshold 0.3
+    """
+    check_targets({"--output": output, "--draw": draw})
+    plain, overrides = texts_and_overrides(arguments)
+    directories, texts = runs_and_texts(plain)
+    inputs = Inputs.of(texts, source)
+    from seq2seq_suite import library
+
+    run = library.load(*directories, task=task, settings=overrides, trust_code=trust_code)
+
+    def predictions(examples: Iterator[Example]) -> Iterator[list[Prediction]]:
+        return run.predictions(examples, n_best=n_best, threshold=threshold)
+
+    def example(text: str, place: tuple[str, int]) -> Example:
+        return run.example(text, file=place[0], line=place[1], begin=begin)
+
+    unknown = Unknown(run)
+    with opened(output) as file:
+        if inputs is None:
+            for found in _asked(example, predictions, unknown):
+                _write(found, file, run, n_best)
+            return
+        if inputs.again:  # a mistake in the last line should not be found after hours
+            for text, place in inputs:
+                example(text, place)
+        if draw is not None:
+            inputs = Inputs.of([text for text, _ in inputs], None)
+            check_drawing(run.task, [example(text, place) for text, place in inputs])
+        read = (example(text, place) for text, place in inputs)
+        for found in _shown(predictions(map(unknown.look, read)), inputs.count):
+            _write(found, file, run, n_best)
+            if draw is not None:
+                run.task.paint(example(*next(iter(inputs))), found[0].value, draw)
+    unknown.say()
+
+
+def _write(found: list[Prediction], file: TextIO, run: Run, n_best: int) -> None:
+    for prediction in found:
+        text = run.task.draw(prediction.value) if file.isatty() and n_best == 1 else prediction.text
+        print(f"{prediction.score:.6g}\t{text}" if n_best > 1 else text, file=file, flush=file.isatty())
+
+
+def _asked(example, predictions, unknown: Unknown) -> Iterator[list[Prediction]]:
+    """Predictions of what is typed, until an empty line."""
+    with suppress(ImportError):  # history and editing, where Python was built with them
+        import readline  # noqa: F401
+    print("Type an input and press Enter; an empty line or Ctrl-D ends.", file=sys.stderr)
+    while True:
+        try:
+            text = input("> ")
+        except EOFError:
+            print()
+            return
+        if not text.strip():
+            return
+        try:
+            found = example(text, ("input", 0))
+            unknown.look(found)
+            unknown.say()
+            yield next(predictions(iter([found])))
+        except DataError as error:
+            print(error, file=sys.stderr)
+
+
+class Unknown:
+    """Words that the run did not see in training, each said once."""
+
+    def __init__(self, run: Run):
+        self.run, self.seen, self.new = run, set[str](), list[str]()
+
+    def look(self, example: Example) -> Example:
+        """Keep the example's unknown words."""
+        for word in self.run.task.source.unknown(example.source):
+            if word not in self.seen:
+                self.seen.add(word)
+                self.new.append(word)
+        return example
+
+    def say(self) -> None:
+        """Name those that were not named yet."""
+        if self.new:
+            more = len(self.new) - _MOST_UNKNOWN
+            print(f"not in the training data: {', '.join(self.new[:_MOST_UNKNOWN])}"
+                  + (f" and {more:,} more words" if more > 0 else ""), file=sys.stderr)
+            self.new.clear()
+
+
+def _shown(found: Iterator[list[Prediction]], count: int) -> Iterator[list[Prediction]]:
+    """The same; a terminal for messages shows how many are done, and how fast."""
+    began = said = time.monotonic()
+    visible = sys.stderr.isatty() and not sys.stdout.isatty()
+    for number, one in enumerate(found, 1):
+        yield one
+        now = time.monotonic()
+        if visible and now - said > 0.5:
+            said, rate = now, number / (now - began)
+            left = f", {(count - number) / rate / 60:.1f} min left" if count else ""
+            print(f"\r{number:,}{f' of {count:,}' if count else ''}, {rate:,.0f}/s{left} ", end="", file=sys.stderr)
+    if visible and said > began:
+        print(f"\r{number:,} in {time.monotonic() - began:.0f} s" + " " * 40, file=sys.stderr)
+
+
+def evaluate(
+    arguments: Annotated[list[str], typer.Argument(metavar="RUN... [KEY=VALUE...]", show_default=False, help=(
+        "A directory that `run` wrote; several are an ensemble. Then changes such as search.beam_size=4."))],
+    split: Annotated[str, typer.Option(metavar="NAME", help="The split to decode.")] = "test",
+    data: Annotated[str | None, typer.Option(metavar="PATH", show_default=False, help="Other data to score.")] = None,
+    task: OneTask = None,
+    trust_code: TrustCode = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """Decode and score a split with a run's best checkpoint.
+
+    Several runs of one vocabulary predict together: the mean of their probabilities.
+
+    \b
+    Examples:
+      python -m seq2seq_suite evaluate runs/parsing
+      python -m seq2seq_suite evaluate runs/parsing search.beam_size=4 --split validation --json
+      python -m seq2seq_suite evaluate runs/seed-1 runs/seed-2 runs/seed-3
+    """
+    from seq2seq_suite.config_file import is_override
+
+    changes = [one for one in arguments if is_override(one)]
+    directories, others = runs_and_texts([one for one in arguments if one not in changes])
+    if others:
+        raise ConfigError(others[0], file=COMMAND_LINE, expected="a run, or key=value",
+                          remedy=f"such as {PROGRAM} evaluate runs/parsing search.beam_size=4")
+    from seq2seq_suite.experiments import opening, verbs
+
+    chosen = [opening.choose_task(directory, task) for directory in directories]
+    summary = verbs.evaluate(*chosen, split=split, data=data, overrides=changes, trust_code=trust_code)
+    print_json(summary) if json else print_summary(summary)

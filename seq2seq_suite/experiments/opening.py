@@ -1,0 +1,219 @@
+"""Finished runs, opened to decode with: one, or several together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from seq2seq_suite import config_file
+from seq2seq_suite.config import Config
+from seq2seq_suite.experiments.parts import directory_of, parts_of
+from seq2seq_suite.strategies.autoregressive import Autoregressive
+from seq2seq_suite.strategies.ensemble import Ensemble
+from seq2seq_suite.strategies.learner import Learner
+from seq2seq_suite.tasks import open_task
+from seq2seq_suite.tasks.base import Task
+from seq2seq_suite.training import distributed, weights
+from seq2seq_suite.training.build import build_predictor, choose_device, use_threads
+from seq2seq_suite.training.evaluate import Predictor
+from seq2seq_suite.training.run_directory import CONFIG
+from seq2seq_suite.types import ConfigError, DataError, Example, UserError
+from seq2seq_suite.user_code import absolute, is_code
+
+_ALONE = ["search.rescorer="]  # a rescorer is loaded without its own rescorer
+_SAME = "train it on the same data with the same options of task and subwords"
+_WINDOW = 8  # batches of inputs that are read and sorted by length at a time
+
+
+@dataclass(frozen=True)
+class LoadedRun:
+    """A trained model, ready to predict."""
+
+    config: Config
+    predictor: Predictor
+
+    @property
+    def task(self) -> Task:
+        """The run's task, with its vocabularies."""
+        return self.predictor.task
+
+    def predict(self, examples: Iterable[Example], *, num_hypotheses: int = 1) -> Iterator[list[tuple[Any, float]]]:
+        """For each example its predictions with their scores, best first, a few batches of examples at a time.
+
+        An error in reading an example comes after the predictions of those before it.
+        """
+        options = self.predictor.options
+        options = options.changed(num_hypotheses=num_hypotheses, beam_size=max(num_hypotheses, options.beam_size))
+        predictor = replace(self.predictor, options=options)
+        for chunk in _windows(examples, _WINDOW * predictor.batch_sentences):
+            found = predictor.hypotheses(self.task.encode_beginnings(chunk))
+            for example, hypotheses in zip(chunk, found, strict=True):
+                yield [(self.task.read_hypothesis(hypothesis, example), hypothesis.score)
+                       for hypothesis in hypotheses]
+
+
+def _windows(examples: Iterable[Example], size: int) -> Iterator[list[Example]]:
+    """So many examples at a time; those before an error come before it."""
+    window: list[Example] = []
+    try:
+        for example in examples:
+            window.append(example)
+            if len(window) == size:
+                yield window
+                window = []
+    except UserError:
+        yield window
+        raise
+    if window:
+        yield window
+
+
+def open_run(directory: Path, overrides: list[str], *, data: str | None = None, trust_code: bool = False
+             ) -> LoadedRun:
+    """A run's best checkpoint (its last one if none was validated) with its configuration.
+
+    `trust_code` allows running code that is in the run directory.
+
+    Raises:
+        DataError: the directory is no run, or its checkpoint is broken.
+    """
+    config = config_of(directory, overrides, trust_code=trust_code)
+    if config.task == "multitask":
+        raise ConfigError("a joint run has several tasks", file=str(directory),
+                          expected=f"one of them: {', '.join(config.tasks)}",
+                          remedy=f"--task NAME, or the directory {directory_of(directory, 'NAME')}")
+    if data is not None:
+        config = config.model_copy(update={"data": config.data.model_copy(update={"path": data, "split": {}})})
+    use_threads(config.training.threads)
+    task = open_task(config.task, config)
+    task.load(directory / "vocabulary")
+    predictor = build_predictor(config, task, device=choose_device(config.device, distributed.ranks()))
+    weights.load_best(directory, predictor.learner)
+    predictor.learner.eval()
+    return LoadedRun(config, with_rescorer(config, predictor, directory))
+
+
+def open_together(directories: Sequence[Path], overrides: list[str], *, data: str | None = None,
+                  trust_code: bool = False) -> LoadedRun:
+    """One run, or several whose probabilities are averaged; task and search are the first one's.
+
+    What heads beside the decoder say, such as the tags of words, is the first one's, too.
+
+    Raises:
+        ConfigError: they differ in task or vocabulary, or do not write from left to right.
+    """
+    opened = [open_run(directory, overrides, data=data, trust_code=trust_code) for directory in directories]
+    first = opened[0]
+    if len(opened) == 1:
+        return first
+    for directory, run in zip(directories, opened, strict=True):
+        place = {"file": str(directory), "remedy": f"{_SAME}, and another seed or backbone"}
+        if run.config.task != first.config.task:
+            raise ConfigError(f"its task is {run.config.task}", expected=f"task {first.config.task}, the first run's",
+                              **place)
+        if type(run.predictor.learner.strategy) is not Autoregressive:
+            raise ConfigError(f"an ensemble of task {run.config.task}, strategy.kind {run.config.strategy.kind}",
+                              expected="runs that write from left to right, and no language model", **place)
+        if _files(directory / "vocabulary") != _files(directories[0] / "vocabulary"):
+            raise ConfigError(f"its vocabulary differs from that of {directories[0]}", expected="the same symbols",
+                              **place)
+        if run.config.search.ctc_weight:
+            raise ConfigError(f"an ensemble with search.ctc_weight {run.config.search.ctc_weight:g}",
+                              file=str(directory), expected="the decoders alone", remedy="add search.ctc_weight=0")
+    learner = Learner(Ensemble([run.predictor.model for run in opened]), first.predictor.learner.strategy).eval()
+    return replace(first, predictor=replace(first.predictor, learner=learner))
+
+
+def _files(folder: Path) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in folder.glob("*") if file.is_file()}
+
+
+def config_of(directory: Path, overrides: list[str], *, trust_code: bool = False) -> Config:
+    """A run's configuration with overrides.
+
+    Reading the configuration runs the code of a user's own task. Code in the run directory may come from elsewhere, and
+    is run only if trusted.
+
+    Raises:
+        DataError: the directory is no run, or one of a format that cannot be read.
+        ConfigError: it names code in the run directory, which is not trusted.
+    """
+    given = parse_config(directory)
+    parts = given.get("tasks").values() if isinstance(given.get("tasks"), dict) else ()
+    named = [part.get("task") for part in (given, *parts) if isinstance(part, dict)]
+    named += given["components"].values() if isinstance(given.get("components"), dict) else ()
+    here = directory.resolve()
+    whole = here.parents[1] if here.parent.name == "tasks" else here  # of a joint run
+    for reference in filter(is_code, named):
+        if not trust_code and Path(absolute(reference, here).rpartition(":")[0]).is_relative_to(whole):
+            raise ConfigError(f"{reference} is in the run directory, whose code is not trusted",
+                              file=str(directory / CONFIG), expected="code of your own, elsewhere",
+                              remedy="read it, then add --trust-code")
+    return config_file.load(directory / CONFIG, overrides)
+
+
+def parse_config(directory: Path) -> dict[str, Any]:
+    """A run's `config.yaml` as plain data; raises DataError if the directory is no run, or has another format."""
+    if not (directory / CONFIG).is_file():
+        raise DataError(f"not a run directory: it has no {CONFIG}", file=str(directory),
+                        expected="a directory that `run` wrote", remedy="name it as in `evaluate runs/parsing`")
+    return config_file.parse(directory / CONFIG, of_run=True)
+
+
+def choose_task(directory: Path, name: str | None) -> Path:
+    """The directory of one of a joint run's tasks; the run's own without a name.
+
+    Raises:
+        DataError: there is no such task, or the run is not finished.
+    """
+    if name is None:
+        return directory
+    found = parts_of(directory)
+    if directory_of(directory, name) not in found:
+        there = f"one of {', '.join(part.name for part in found)}" if found else "a finished joint run"
+        raise DataError(f"there is no task '{name}' in this run", file=str(directory), expected=there,
+                        remedy="choose another" if found else "finish the run, with `run ... --resume` if it was "
+                        "stopped; for a run of one task remove --task")
+    return directory_of(directory, name)
+
+
+def look_at_rescorer(config: Config, vocabulary: Path | None = None) -> None:
+    """Refuse a run that cannot rescore the outputs, if possible before training.
+
+    Args:
+        config: may name a run.
+        vocabulary: folder of the outputs' vocabulary; None where there is none yet.
+
+    Raises:
+        ConfigError, DataError: it names no run, or one for other outputs.
+    """
+    if not config.search.rescorer:
+        return
+    other = Path(config.search.rescorer)
+    theirs = config_of(other, _ALONE)
+    place = {"file": str(other), "remedy": _SAME}
+    if theirs.task != config.task:
+        raise ConfigError(f"search.rescorer: its task is {theirs.task}", expected=f"task {config.task}", **place)
+    expected = "an autoregressive run whose decoder is not guided by a constraint"
+    if theirs.in_parallel:
+        raise ConfigError(f"search.rescorer: its strategy is {theirs.strategy.kind}", expected=expected, **place)
+    weights.best(other)
+    task = open_task(theirs.task, theirs)
+    task.load(other / "vocabulary")
+    if task.shape().target.num_focus:
+        raise ConfigError(f"search.rescorer: its decoder is guided, as that of task {task.name} is", expected=expected,
+                          **place)
+    if vocabulary is None:
+        return
+    if _files(vocabulary) != _files(other / "vocabulary"):
+        raise ConfigError("search.rescorer: its vocabulary differs", expected="the same symbols", **place)
+
+
+def with_rescorer(config: Config, predictor: Predictor, directory: Path) -> Predictor:
+    """The predictor with its rescorer, if the configuration names one."""
+    if not config.search.rescorer:
+        return predictor
+    look_at_rescorer(config, directory / "vocabulary")
+    return replace(predictor, rescorer=open_run(Path(config.search.rescorer), _ALONE).predictor.learner)

@@ -1,0 +1,179 @@
+"""`predict` at a prompt, over long files, with beginnings and thresholds, and with several runs together."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from itertools import count
+from pathlib import Path
+
+import pytest
+from serving import train
+
+import seq2seq_suite as s2s
+from seq2seq_suite import cli
+from seq2seq_suite.experiments import opening
+from seq2seq_suite.types import ConfigError, DataError
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("predict")
+    found = {f"translation-{seed}": train(folder / f"t{seed}", task="translation", seed=seed) for seed in (1, 2)}
+    found["parallel"] = train(folder / "parallel", task="translation", strategy={"kind": "ctc"})
+    found["qa"] = train(folder / "qa", task="qa")
+    found["detection"] = train(folder / "detection", task="detection", strategy={"kind": "slots"})
+    return found
+
+
+def wrong(capsys, *arguments):
+    assert cli.main(list(map(str, arguments))) == 2
+    return capsys.readouterr().err
+
+
+def test_a_terminal_asks_for_inputs_until_an_empty_line(runs):
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen([sys.executable, "-m", "seq2seq_suite", "predict", str(runs["qa"])], stdin=theirs,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               env={**os.environ, "PYTHONPATH": str(ROOT)})
+    os.close(theirs)
+    os.write(ours, b"Where is zyxw ? ||| Mary went home .\nno question\n\n")
+    out, said = process.communicate(timeout=60)
+    os.close(ours)
+    assert process.returncode == 0 and b"Traceback" not in said
+    assert b"Type an input and press Enter" in said and b"not in the training data: " in said and b"zyxw" in said
+    assert b"input" in said.split(b"zyxw")[1]  # what is no question is said, and it asks again
+    expected = s2s.load(runs["qa"]).predict(["Where is zyxw ? ||| Mary went home ."])[0].text
+    assert expected.encode() in out
+
+
+def test_unknown_words_are_said_once_and_outputs_stay_clean(runs, capsys):
+    assert cli.main(["predict", str(runs["qa"]), *["Where is zyxw ? ||| Mary went to the qqq ."] * 2]) == 0
+    found = capsys.readouterr()
+    assert found.err.count("zyxw") == 1 and "qqq" in found.err and "zyxw" not in found.out
+    assert len(found.out.splitlines()) == 2
+
+
+def test_a_file_is_read_as_it_is_predicted(runs, monkeypatch):
+    """Of an endless input no more than a window is held."""
+    monkeypatch.setattr(opening, "_WINDOW", 1)
+    run = s2s.load(runs["translation-1"], settings=["search.batch_sentences=3"])
+    read = []
+
+    def endless():
+        for number in count():
+            read.append(number)
+            yield "the cat sleeps ." if number % 2 else "a dog ."
+
+    found = run.predictions(endless())
+    first = [next(found)[0].text for _ in range(7)]
+    assert len(read) == 9 and first == [first[0], first[1]] * 3 + [first[0]]
+    assert first[:2] == [one.text for one in run.predict(["a dog .", "the cat sleeps ."])]
+
+
+def test_what_stands_before_a_mistake_in_a_pipe_is_predicted(runs):
+    run = s2s.load(runs["translation-1"])
+    found = run.predictions(["the cat sleeps .", "a dog .", " ", "a cat ."])
+    assert len([next(found), next(found)]) == 2
+    with pytest.raises(DataError, match="inputs:3: the input is empty"):
+        next(found)
+
+
+def test_a_mistake_in_the_last_line_of_a_file_is_found_before_anything_is_predicted(runs, tmp_path, capsys):
+    (tmp_path / "in.txt").write_text("where ? ||| here .\n" * 9 + "no question\n")
+    assert "in.txt:10: " in wrong(capsys, "predict", runs["qa"], "--input", tmp_path / "in.txt")
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_an_output_begins_as_the_second_column_says(runs, capsys, tmp_path, beam_size):
+    (tmp_path / "in.tsv").write_text("The cat sleeps .\tein Hund\nThe cat sleeps .\nThe cat sleeps .\t\n")
+    assert cli.main(["predict", str(runs["translation-1"]), "--input", str(tmp_path / "in.tsv"), "--begin",
+                     f"search.beam_size={beam_size}"]) == 0
+    begun, free, also = capsys.readouterr().out.splitlines()
+    assert begun.startswith("ein Hund") and free == also
+    assert free == s2s.load(runs["translation-1"], settings=[f"search.beam_size={beam_size}"]).predict(
+        ["The cat sleeps ."])[0].text
+
+
+def test_a_beginning_is_refused_where_there_is_no_left_to_right_or_no_free_text(runs):
+    with pytest.raises(ConfigError, match=r"strategy\.kind ctc writes all symbols in parallel"):
+        s2s.load(runs["parallel"]).example("a\tb", begin=True)
+    with pytest.raises(DataError, match="the beginning of an output"):
+        s2s.load(runs["detection"]).task.target.beginning("x", {})
+
+
+def test_a_run_with_itself_predicts_as_it_does_alone(runs):
+    texts = ["The cat sleeps .", "The dogs see a bird ."]
+    alone, together = s2s.load(runs["translation-1"]), s2s.load(runs["translation-1"], runs["translation-1"])
+    for settings in ((), ("search.beam_size=3",)):
+        one, two = (run.predict(texts, settings=settings) for run in (alone, together))
+        assert [found.text for found in one] == [found.text for found in two]
+        assert [found.score for found in one] == pytest.approx([found.score for found in two], rel=1e-4)
+
+
+def test_several_runs_predict_and_evaluate_together(runs, capsys):
+    first, second = runs["translation-1"], runs["translation-2"]
+    assert cli.main(["predict", str(first), str(second), "The cat sleeps ."]) == 0
+    together = capsys.readouterr().out.strip()
+    assert together == s2s.load(first, second).predict(["The cat sleeps ."])[0].text
+    kept = (first / "predictions" / "test.jsonl").read_bytes()
+    assert cli.main(["evaluate", str(first), str(second), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["splits"]["test"]["bleu"] >= 0
+    assert (first / "predictions" / f"test-with-{second.name}.jsonl").is_file()
+    assert (first / "predictions" / "test.jsonl").read_bytes() == kept
+
+
+@pytest.mark.parametrize(("name", "message"), [("parallel", "strategy.kind ctc"), ("qa", "its task is qa")])
+def test_runs_that_cannot_be_averaged_are_refused_by_name(runs, capsys, name, message):
+    said = wrong(capsys, "predict", runs["translation-1"], runs[name], "The cat sleeps .")
+    assert message in said and str(runs[name]) in said
+
+
+def test_runs_of_other_symbols_are_refused(runs, tmp_path, capsys):
+    import shutil
+
+    other = shutil.copytree(runs["translation-2"], tmp_path / "other")
+    next((other / "vocabulary").glob("*")).write_bytes(b"{}")
+    assert cli.main(["predict", str(runs["translation-1"]), str(other), "The cat sleeps ."]) == 2
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_objects_below_the_threshold_are_left_out(runs):
+    run, picture = s2s.load(runs["detection"]), str(runs["detection"].with_name("data-detection") / "square.png")
+    every, usual, half = (run.predict([picture], threshold=least)[0].value for least in (0.0, None, 0.5))
+    assert usual == half and len(every.boxes) > 0 and all(score >= 0.5 for score in half.scores)
+    middle = sorted(every.scores)[len(every.scores) // 2]
+    kept = run.predict([picture], threshold=middle)[0].value
+    assert sorted(kept.scores) == sorted(score for score in every.scores if score >= middle)
+    assert run.predict([picture])[0].value == usual  # the last call's threshold is not kept
+
+
+def test_a_threshold_without_probabilities_is_refused(runs, capsys):
+    said = wrong(capsys, "predict", runs["translation-1"], "The cat .", "--threshold", "0.3")
+    assert "outputs of task translation have no probabilities" in said
+
+
+def test_keys_of_free_text_are_refused_where_outputs_have_a_form(runs, capsys):
+    said = wrong(capsys, "predict", runs["parallel"], "The cat .", "search.no_repeat_ngram=3")
+    assert "search.no_repeat_ngram 3 has no effect with strategy.kind ctc" in said
+    assert cli.main(["predict", str(runs["translation-1"]), "The cat .", "search.min_length=4"]) == 0
+
+
+def test_a_terminal_for_messages_shows_how_far_a_long_file_is(runs, tmp_path):
+    (tmp_path / "in.txt").write_text("The cat sleeps .\n" * 40)
+    ours, theirs = pty.openpty()
+    done = subprocess.run([sys.executable, "-c",
+                           "import time, sys; from seq2seq_suite import cli, cli_predict\n"
+                           "clock = iter(range(10**6)); cli_predict.time.monotonic = lambda: next(clock)\n"
+                           f"sys.exit(cli.main(['predict', {str(runs['translation-1'])!r}, '--input', "
+                           f"{str(tmp_path / 'in.txt')!r}]))"], stdout=subprocess.PIPE, stderr=theirs, timeout=60,
+                          env={**os.environ, "PYTHONPATH": str(ROOT)})
+    os.close(theirs)
+    said = os.read(ours, 65536)
+    os.close(ours)
+    assert done.returncode == 0 and len(done.stdout.splitlines()) == 40
+    assert b"20 of 40, " in said and b"min left" in said and b"40 in " in said
