@@ -73,7 +73,9 @@ def average_precision(predictions: Sequence[Objects | None], references: Sequenc
               "support": sum(one["category_id"] == number for one in truth)}
              for place, (label, number) in enumerate(numbers.items())]
     signature = f"coco|iou:.50:.95|boxes:100|area:all|pycocotools:{version('pycocotools')}|version:{__version__}"
-    return Score(figures, signature, {"per_label": table}, formula="", counts=())
+    curve = [[100.0 * place / (len(precision[0]) - 1), _mean(row)] for place, row in enumerate(precision[0])]
+    return Score(figures, signature, {"per_label": table, "curve": [point for point in curve if point[1] >= 0]},
+                 formula="", counts=())
 
 
 def overlap(first: Sequence[float], second: Sequence[float]) -> float:

@@ -123,6 +123,10 @@ class SpeechRecognitionTask(SoundTask):
         speaker = self._speakers.get(example.origin)
         return super().facts(example) | ({"speaker": speaker} if speaker else {})
 
+    def shown(self, example: Example, prediction: str | None) -> dict[str, Any]:
+        """The words as they are scored."""
+        return {"text": normalise(prediction or "")}
+
     def panels(self, examples: Sequence[Example], predictions: Sequence[str | None]) -> list[dict[str, Any]]:
         """Word error rate by speaker, speaking rate and noise, and the words misheard most."""
         errors = [word_errors(example.reference, found or "")

@@ -53,7 +53,7 @@ class Task(ABC):
     rewritable: ClassVar[bool] = False  # whether `distill` may replace the targets, see `row`
     paints: ClassVar[bool] = False  # whether predictions can be drawn, see `paint`
     view: ClassVar[str] = ""  # of the embedded data
-    drawing: ClassVar[str] = "text"  # shows an output on a page: text, tree, answer, labels, sound, boxes or surprise
+    drawing: ClassVar[str] = "text"  # shows an output on a page: text, tree, answer, labels, sound or boxes
     length_unit: ClassVar[str] = "words"  # of `length`
     item: ClassVar[str] = "example"  # an example's name in messages
     expected: ClassVar[str] = "rows"  # what rows should be
@@ -223,6 +223,10 @@ class Task(ABC):
     def shown_source(self, example: Example) -> dict[str, Any]:
         """The source as plain data for `drawing`."""
         return {"text": self.source.to_text(example.source)}
+
+    def media(self, example: Example) -> dict[str, Any]:
+        """What belongs to `shown_source` and is too large for all examples, such as sound."""
+        return {}
 
     def shown(self, example: Example, prediction: Any | None) -> dict[str, Any]:
         """An output or a reference as plain data for `drawing`."""

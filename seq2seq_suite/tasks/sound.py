@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import math
+import wave
 import zlib
 from abc import abstractmethod
+from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -15,7 +18,7 @@ import numpy as np
 from pydantic import Field
 
 from seq2seq_suite.config_section import Few, FewOrNone, Fraction, NotNegative, Section
-from seq2seq_suite.data.audio import Features, Recording, Sound, Stored
+from seq2seq_suite.data.audio import RATE, Features, Recording, Sound, Stored, resample
 from seq2seq_suite.data.formats import BadRows, Row
 from seq2seq_suite.data.options import Data
 from seq2seq_suite.files import read_arrays
@@ -28,6 +31,7 @@ from seq2seq_suite.tasks.reading import columns, file_of, open_split, place_of, 
 from seq2seq_suite.tasks.sides import Place, Source, refuse_long
 from seq2seq_suite.types import DataError, Encoded, Example
 
+_MOST_COLUMNS, _LONGEST_PLAYED, _PLAYED = 300, 10, 8000  # of a spectrogram in a page; seconds of sound there, its rate
 _LEAST_DEVIATION = 0.1  # of a bin's log energy: bands above a recording's range are constant
 
 
@@ -182,7 +186,7 @@ class SoundTask(Task):
 
     higher_is_better = True
     rewritable = True
-    length_unit = "seconds"
+    drawing, length_unit = "sound", "seconds"
     view, item, expected = "speech", "recording", "rows with audio (or file_name) and a text"
     source: Sounds
     target: Text
@@ -244,6 +248,18 @@ class SoundTask(Task):
         """Seconds."""
         features = self.source.features_of([example.source])[0]
         return 0.0 if isinstance(features, DataError) else (len(features) - 1) / 100
+
+    def media(self, example: Example) -> dict[str, Any]:
+        """The spectrogram, 8 bits for a band and a frame, and the sound at 8 kHz."""
+        features = self.source.features_of([example.source])[0]
+        if isinstance(features, DataError):
+            return {}
+        frames = np.asarray(features, dtype=np.float32)
+        frames = frames[:: -(-len(frames) // _MOST_COLUMNS)]
+        low, high = np.quantile(frames, (0.05, 0.995))
+        bytes_ = (255 * ((frames - low) / max(1e-6, high - low)).clip(0, 1)).astype(np.uint8)
+        return {"seconds": self.length(example), "frames": bytes_.shape[0], "bins": bytes_.shape[1],
+                "values": b64encode(bytes_.tobytes()).decode(), "sound": _wav(example.source)}
 
     def facts(self, example: Example) -> dict[str, str | float]:
         """Of embedded speech its voice, words a minute, pitch and decibels over the noise."""
@@ -312,3 +328,19 @@ def spoken_words(text: str, row: Row) -> str:
     if not normalise(text):
         raise DataError("the transcript has no word", **row.place, remedy="remove the row")
     return text
+
+
+def _wav(sound: Sound) -> str:
+    """A sound at 8 kHz and 8 bits, as a WAV file in a data URI; empty if it is long."""
+    samples, rate = sound.samples()
+    if len(samples) > _LONGEST_PLAYED * rate:
+        return ""
+    plain = resample(samples, rate, speed=RATE / _PLAYED)
+    plain = plain / max(1e-6, float(np.abs(plain).max()))
+    written = io.BytesIO()
+    with wave.open(written, "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(1)
+        file.setframerate(_PLAYED)
+        file.writeframes((127.5 * (1 + plain)).astype(np.uint8).tobytes())
+    return f"data:audio/wav;base64,{b64encode(written.getvalue()).decode()}"

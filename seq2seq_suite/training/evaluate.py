@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from seq2seq_suite.tasks.base import Task
 
 MOST_SHOWN = 200  # examples of a split whose pictures are stored
-_FEW = 40
+_FEW, _MEDIA = 40, 16
 
 
 @dataclass(frozen=True)
@@ -167,19 +167,23 @@ def record(run_directory: RunDirectory, task: Task, name: str, examples: Sequenc
                      "kinds": judged.kinds, "length": task.length(example), "facts": task.facts(example)})
     run_directory.write_predictions(name, rows)
     run_directory.write_details(name, {**score.details, "drawing": task.drawing, "length_unit": task.length_unit,
-                                       "panels": task.panels(examples, predictions)})
+                                       "panels": [*score.details.get("panels", ()),
+                                                  *task.panels(examples, predictions)]})
+    chosen = choose(rows, own, higher_is_better=task.higher_is_better)
+    with_media = {*chosen[:_MEDIA], *chosen[-_MEDIA // 2 :]}
     run_directory.write_shown(name, {
-        str(row): {"source": task.shown_source(examples[row]),
+        str(row): {"source": {**task.shown_source(examples[row]),
+                              **(task.media(examples[row]) if row in with_media else {})},
                    "reference": task.shown(examples[row], examples[row].reference),
                    "prediction": task.shown(examples[row], predictions[row])}
-        for row in choose(rows, own, higher_is_better=task.higher_is_better)})
+        for row in sorted(chosen)})
     run_directory.log(f"{name}: " + "  ".join(f"{metric} {value:.4g}" for metric, value in score.figures.items())
                       + f"  [{score.signature}]")
     return score
 
 
 def choose(rows: Sequence[Mapping[str, Any]], figures: Sequence[float | None], *, higher_is_better: bool) -> list[int]:
-    """The rows that a page draws, in order: the worst, some of each kind of error, the longest, and some at random.
+    """The rows that a page draws: the worst first, some of each kind of error, the longest, and some at random.
 
     >>> rows = [{"equal": True, "kinds": (), "length": length} for length in range(1000)]
     >>> rows[3] = {"equal": False, "kinds": ("order",), "length": 3}
@@ -197,7 +201,7 @@ def choose(rows: Sequence[Mapping[str, Any]], figures: Sequence[float | None], *
         chosen |= dict.fromkeys([row for row in worst if kind in rows[row]["kinds"]][:_FEW // 4])
     chosen |= dict.fromkeys(sorted(range(len(rows)), key=lambda row: -rows[row]["length"])[:_FEW // 2])
     chosen |= dict.fromkeys(random.Random(len(rows)).sample(range(len(rows)), min(MOST_SHOWN, len(rows))))
-    return sorted(list(chosen)[:MOST_SHOWN])
+    return list(chosen)[:MOST_SHOWN]
 
 
 def outcome(task: Task, scores: Mapping[str, Score], failed: Mapping[str, Mapping[str, float]]) -> dict[str, Any]:

@@ -1,9 +1,15 @@
 """What detection says of its outputs: boxes matched, kinds of errors, what a page gets, confusions."""
 
+import base64
+import io
+
+import numpy as np
 import pytest
 import task_tools
 
 pytest.importorskip("pycocotools", reason="comes with the extra `vision`")
+
+from PIL import Image
 
 from seq2seq_suite.data.pictures import Objects
 from seq2seq_suite.types import Example
@@ -43,3 +49,26 @@ def test_confusions_are_counted_by_class(task):
     panel, = task.panels([Example(None, GOLD)], [found])
     assert panel["rows"] == ["cat", "dog", "(nothing)"]
     assert panel["cells"] == [[0, 1, 0], [0, 0, 1], [0, 0, 0]]
+
+
+def test_a_page_gets_the_picture_made_small_and_its_true_size(task):
+    class Large:
+        name = "x.png"
+
+        def pixels(self):
+            return np.full((300, 600, 3), 128, dtype=np.uint8)
+
+    found = task.shown_source(Example(Large()))
+    assert (found["height"], found["width"]) == (300, 600)
+    with Image.open(io.BytesIO(base64.b64decode(found["picture"].partition(",")[2]))) as picture:
+        assert picture.size == (200, 100) and picture.getpixel((50, 50)) == (128, 128, 128)
+
+
+def test_the_curve_of_precision_falls_where_boxes_are_wrong(task):
+    task.target.labels = ("cat", "dog")
+    found = Objects((CAT, (50.0, 50.0, 60.0, 60.0), DOG), ("cat", "dog", "dog"), (0.9, 0.8, 0.7))
+    score = task.score([found], [GOLD])
+    (panel,) = score.details["panels"]
+    points = panel["series"][0]["points"]
+    assert panel["kind"] == "lines" and points[0] == [0.0, 75.0] and points[-1] == [100.0, 75.0]
+    assert sum(precision for _, precision in points) / len(points) == pytest.approx(score.figures["ap50"])

@@ -1,5 +1,10 @@
 """What speech recognition says of its outputs: equal words, kinds of errors, facts, charts."""
 
+import base64
+import io
+import wave
+
+import numpy as np
 import pytest
 import task_tools
 
@@ -42,3 +47,22 @@ def test_charts_show_the_error_rate_of_each_speaker_and_the_words_misheard(task)
         ["en+b", 50.0], ["en+a", 0.0]]
     assert [point[0] for point in panels["Word error rate by rate"]["series"][0]["points"]] == ["140–159", "180–199"]
     assert panels["Words misheard most"]["rows"] == [["boy", "toy", 1]]
+
+
+def test_a_page_gets_spectrogram_and_sound(tmp_path):
+    soundfile = pytest.importorskip("soundfile")
+    task = task_tools.make_task("asr", audio__cache=str(tmp_path / "cache"))
+    time = np.arange(16000) / 16000
+    soundfile.write(tmp_path / "a.wav", 0.3 * np.sin(2 * np.pi * 300 * time), 16000)
+    found = task.media(task.from_text(str(tmp_path / "a.wav")))
+    values = np.frombuffer(base64.b64decode(found["values"]), dtype=np.uint8).reshape(found["frames"], found["bins"])
+    assert found["seconds"] == pytest.approx(1.0, abs=0.02) and values[10:-10].mean(0).argmax() < found["bins"] // 3
+    with wave.open(io.BytesIO(base64.b64decode(found["sound"].partition(",")[2]))) as file:
+        assert (file.getframerate(), file.getsampwidth()) == (8000, 1) and abs(file.getnframes() - 8000) < 10
+        played = np.frombuffer(file.readframes(8000), dtype=np.uint8) / 127.5 - 1
+    strongest = np.abs(np.fft.rfft(played)).argmax() * 8000 / len(played)
+    assert strongest == pytest.approx(300, abs=2)
+
+
+def test_words_are_shown_as_they_are_scored(task):
+    assert task.shown(Example(""), "The boy sleeps.") == {"text": "the boy sleeps"}

@@ -238,3 +238,21 @@ def test_rare_labels_gain_by_prior_adjustment_and_frequent_ones_lose():
 def test_options_without_the_part_they_need_are_refused(keys):
     with pytest.raises(ValueError, match="needs multilabel"):
         Config.model_validate({"task": "multilabel", "multilabel": keys})
+
+
+def test_a_page_gets_labels_and_charts_of_them():
+    from task_tools import make_task
+
+    from seq2seq_suite.types import Example
+
+    task = make_task("multilabel")
+    examples = [Example("x", ("a", "b")), Example("y", ("a",)), Example("z", ("b", "c"))]
+    assert task.shown(examples[0], ("b",))["labels"] == ["b"] and task.shown(examples[0], None)["labels"] == []
+    charts = {one["title"]: one for one in task.panels(examples, [("a", "b"), ("b",), ("b", "a")])}
+    by_label = {one["name"]: {point[0]: point[1] for point in one["points"]}
+                for one in charts["Precision and recall by label"]["series"]}
+    assert by_label["precision"] == {"a": 50.0, "b": pytest.approx(200 / 3)}
+    assert by_label["recall"] == {"a": 50.0, "b": 100.0, "c": 0.0}
+    assert [point[:2] for point in charts["By number of labels"]["series"][0]["points"]] == [["1", 0.0], ["2", 50.0]]
+    confused = charts["Labels given where others are missed"]
+    assert (confused["rows"], sorted(confused["columns"])) == (["a", "c"], ["a", "b"])

@@ -328,3 +328,27 @@ def test_no_answer_is_shown_as_such_and_written_as_an_empty_line():
     task = make_task()
     assert (task.draw("red dog"), task.draw(None)) == ("red dog", "(no answer)")
     assert (task.to_text("red dog"), task.to_text(None)) == ("red dog", "")
+
+
+def test_a_page_gets_question_context_answers_and_charts():
+    from seq2seq_suite.config import Config
+    from seq2seq_suite.metrics.answers import Gold
+    from seq2seq_suite.tasks import open_task
+    from seq2seq_suite.tasks.qa.passages import Passage
+    from seq2seq_suite.types import Example
+
+    config = Config(task="qa")
+    task = open_task("qa", config)
+    examples = [Example(Passage.of("Where is Tom?", "Tom left. Tom is in the garden. Mary sat."),
+                        Gold(("garden", "the garden"), "where")),
+                Example(Passage.of("Who sat?", "Tom left. Mary sat."), Gold(("Mary",), "who"))]
+    assert task.shown_source(examples[0]) == {
+        "text": "Where is Tom ? ||| Tom left . Tom is in the garden . Mary sat .", "question": "Where is Tom ?",
+        "sentences": ["Tom left .", "Tom is in the garden .", "Mary sat ."]}
+    assert task.shown(examples[0], examples[0].reference)["answers"] == ["garden", "the garden"]
+    assert task.shown(examples[0], "in the garden.")["answers"] == ["in the garden ."]
+    assert task.facts(examples[1]) == {"kind": "who"}
+    charts = task.panels(examples, ["a garden", "Tom"])
+    assert {one["title"]: one["series"][0]["points"] for one in charts} == {
+        "By kind of question": [["where", 100.0, None, None, 1], ["who", 0.0, None, None, 1]],
+        "By distance of the answer": [["1", 0.0, None, None, 1], ["2", 100.0, None, None, 1]]}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import math
+from base64 import b64encode
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -33,11 +35,13 @@ from seq2seq_suite.tasks.base import Judgement, Task
 from seq2seq_suite.tasks.detection.boxes import LIKELY, Boxes, area, likely
 from seq2seq_suite.tasks.detection.object_rows import NOISE, objects_of
 from seq2seq_suite.tasks.options import NO_TRANSCRIPT, TaskOptions, Zoom
+from seq2seq_suite.tasks.panels import panel
 from seq2seq_suite.tasks.reading import columns, file_of
 from seq2seq_suite.tasks.sides import Place, Source
 from seq2seq_suite.types import END, DataError, Encoded, Example, Hypothesis, Score
 
 _LARGEST_NOISE, _JITTER = 0.4, 0.1  # sides of random boxes, as a share of the picture; of shifted ones, of their own
+_SIDE = 200  # pixels of a picture in a page, at most
 _LEAST_SHOWN = 0.05  # probability of boxes that a page gets
 
 
@@ -164,11 +168,11 @@ The source is the scaled picture, the target five symbols for each object: four 
     Training pictures are augmented in each epoch, their objects shuffled and followed by noise.
     """
 
-    name = "detection"
+    name, drawing = "detection", "boxes"
     sections: ClassVar[Mapping[str, type[Section]]] = {"detection": DetectionOptions}
     primary_metric = "ap50"
     varies = paints = True
-    drawing, length_unit = "boxes", "objects"
+    length_unit = "objects"
     view, item = "pictures", "picture"
     expected = "rows with image (or file_name) and objects {bbox, categories}"
 
@@ -282,7 +286,11 @@ The source is the scaled picture, the target five symbols for each object: four 
         """COCO's average precision; classes that are not in training count as missed."""
         seen = {label for one in references for label in one.labels}
         known = self.target.labels
-        return average_precision(predictions, references, labels=(*known, *sorted(seen - set(known))))
+        score = average_precision(predictions, references, labels=(*known, *sorted(seen - set(known))))
+        curve = panel("lines", "Precision and recall", "How many boxes are right when more are kept?", x="recall, %",
+                      y="precision, % ↑", series=[{"name": "", "role": "", "points": score.details["curve"]}],
+                      note="At IoU 0.5, mean over the classes; interpolated as COCO does.")
+        return replace(score, details={"per_label": score.details["per_label"], "panels": [curve]})
 
     def judge(self, prediction: Objects | None, reference: Objects, example: Example) -> Judgement:
         """Right if the objects of probability above a half are the true ones, at IoU 0.5."""
@@ -292,6 +300,17 @@ The source is the scaled picture, the target five symbols for each object: four 
     def length(self, example: Example) -> float:
         """Objects in the picture; 0 where they are not known."""
         return float(len(example.reference.boxes)) if example.reference is not None else 0.0
+
+    def shown_source(self, example: Example) -> dict[str, Any]:
+        """The picture, made small, and its size, in whose pixels boxes are."""
+        from PIL import Image
+
+        pixels, written = example.source.pixels(), io.BytesIO()
+        picture = Image.fromarray(pixels)
+        picture.thumbnail((_SIDE, _SIDE))
+        picture.save(written, "JPEG", quality=80)
+        return {"picture": f"data:image/jpeg;base64,{b64encode(written.getvalue()).decode()}",
+                "height": pixels.shape[0], "width": pixels.shape[1]}
 
     def shown(self, example: Example, prediction: Objects | None) -> dict[str, Any]:
         """Boxes in the picture's pixels, without those of almost no probability."""

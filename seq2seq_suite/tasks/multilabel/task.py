@@ -34,6 +34,7 @@ from seq2seq_suite.tasks.base import Judgement, Task
 from seq2seq_suite.tasks.fields import Parts, Symbols, Words
 from seq2seq_suite.tasks.multilabel.label_names import INVALID, from_line, read_labels, read_names, to_line
 from seq2seq_suite.tasks.options import NO_TRANSCRIPT, TaskOptions
+from seq2seq_suite.tasks.panels import by_label, confusion, panel, range_of, ranges, rates
 from seq2seq_suite.tasks.reading import place_of, read_examples, text_in
 from seq2seq_suite.tasks.sides import Place, refuse_long
 from seq2seq_suite.types import SPECIALS, Constraint, DataError, Example, Hypothesis, Score, shown
@@ -161,7 +162,7 @@ class MultilabelTask(Task):
     Source: sequence generation for multi-label classification: Yang et al. 2018 (SGM), labels by falling frequency.
     """
 
-    name = "multilabel"
+    name, drawing = "multilabel", "labels"
     sections: ClassVar[Mapping[str, type[Section]]] = {"multilabel": MultilabelOptions}
     primary_metric = "micro_f1"
     view, item, expected = "topics", "text", "rows with text and labels"
@@ -310,6 +311,25 @@ class MultilabelTask(Task):
             return Judgement(False, ("malformed",))
         missed, added = set(reference) - set(prediction), set(prediction) - set(reference)
         return Judgement(not missed | added, ("missing",) * bool(missed) + ("added",) * bool(added))
+
+    def shown(self, example: Example, prediction: Labels | None) -> dict[str, Any]:
+        """The labels."""
+        return {"text": self.to_text(prediction), "labels": list(prediction or ())}
+
+    def panels(self, examples: Sequence[Example], predictions: Sequence[Labels | None]) -> list[dict[str, Any]]:
+        """Precision and recall by label and by number of labels; which label is given where another is missed."""
+        gold, found = [set(one.reference) for one in examples], [set(one or ()) for one in predictions]
+        sides = {"gold": gold, "predicted": found, "matched": [a & b for a, b in zip(gold, found, strict=True)]}
+        counts = {side: [dict.fromkeys(labels, 1) for labels in some] for side, some in sides.items()}
+        edges = (1, 2, 3, 4)
+        right = rates([{range_of(len(a), edges): (a == b, 1)} for a, b in zip(gold, found, strict=True) if a],
+                      ranges(edges))
+        taken = [(missed, added) for a, b in zip(gold, found, strict=True) for missed in a - b for added in b - a]
+        return [*by_label(counts, "Precision and recall by label", "Which labels are hard?", what="label"),
+                panel("dots", "By number of labels", "Are large sets harder?", x="labels of the text",
+                      y="sets right, % ↑", series=[{"name": "", "role": "", "points": right}]),
+                *confusion(taken, "Labels given where others are missed", "Which labels stand in for which?",
+                           x="given", y="missed")]
 
 
 def above(names: Sequence[str], scores: np.ndarray, threshold: float, *, allow_empty: bool = False) -> Labels:

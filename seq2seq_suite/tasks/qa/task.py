@@ -20,6 +20,7 @@ from seq2seq_suite.shapes import SentenceShape, TokenShape
 from seq2seq_suite.tasks.base import Judgement, Task
 from seq2seq_suite.tasks.fields import Parts, Symbols
 from seq2seq_suite.tasks.options import TaskOptions
+from seq2seq_suite.tasks.qa.charts import by_kind_and_distance
 from seq2seq_suite.tasks.qa.passages import SEPARATOR, Passage, crop, symbols_of, text_of, words_of
 from seq2seq_suite.tasks.reading import columns, place_of, read_examples, text_in
 from seq2seq_suite.tasks.sides import Place, Source, refuse_long
@@ -159,7 +160,7 @@ class Answers(Symbols):
 class QuestionAnsweringTask(Task):
     """Question and context -> answer in free words; with `encoding: pieces` read in pieces, the context before it."""
 
-    name = "qa"
+    name, drawing = "qa", "answer"
     sections: ClassVar[Mapping[str, type[Section]]] = {"qa": QAOptions}
     primary_metric = "exact_match"
     rewritable = True
@@ -285,6 +286,27 @@ class QuestionAnsweringTask(Task):
         score = answer_scores([prediction], [reference]).figures
         equal = score["exact_match"] > 0
         return Judgement(equal, () if equal else ("partly right",) if score["f1"] > 0 else ("another answer",))
+
+    def facts(self, example: Example) -> dict[str, str | float]:
+        """The kind of question, where rows name it."""
+        category = example.reference.category if example.reference is not None else ""
+        return {"kind": category} if category else {}
+
+    def shown_source(self, example: Example) -> dict[str, Any]:
+        """The question and the sentences of its context."""
+        passage: Passage = example.source
+        return {"text": str(passage), "question": " ".join(passage.question),
+                "sentences": [" ".join(sentence) for sentence in passage.sentences]}
+
+    def shown(self, example: Example, prediction: str | Gold | None) -> dict[str, Any]:
+        """The answer, or all right ones."""
+        answers = prediction.answers if isinstance(prediction, Gold) else (prediction or "",)
+        return {"text": self.to_text(prediction), "answers": [" ".join(words_of(one)) for one in answers]}
+
+    def panels(self, examples: Sequence[Example], predictions: Sequence[str | None]) -> list[dict[str, Any]]:
+        """Answers right by kind of question, and by how far the answer's sentence is from the question."""
+        right = [self.judge(found, one.reference, one).equal for one, found in zip(examples, predictions, strict=True)]
+        return by_kind_and_distance([one.source for one in examples], [one.reference for one in examples], right)
 
 
 def _holds(passage: Passage, gold: Gold) -> bool:

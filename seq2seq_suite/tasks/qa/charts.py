@@ -1,0 +1,40 @@
+"""Which questions are answered right."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from seq2seq_suite.metrics.answers import Gold
+from seq2seq_suite.tasks.panels import panel, range_of, ranges, rates
+from seq2seq_suite.tasks.qa.passages import Passage, words_of
+
+_EDGES = (1, 2, 4, 8)
+
+
+def by_kind_and_distance(passages: Sequence[Passage], golds: Sequence[Gold], right: Sequence[bool]
+                         ) -> list[dict[str, Any]]:
+    """Charts of the share of right answers by kind of question and by distance of the answer's sentence."""
+    kinds, back = [gold.category for gold in golds], list(map(distance, passages, golds))
+    charts = {
+        "By kind of question": ("kind", "Which questions are hard?", rates(
+            [{kind: (equal, 1)} for kind, equal in zip(kinds, right, strict=True)], sorted(set(kinds)))),
+        "By distance of the answer": ("sentences back", "Are early sentences forgotten?", rates(
+            [{range_of(far, _EDGES): (equal, 1)} if far else {} for far, equal in zip(back, right, strict=True)],
+            ranges(_EDGES)))}
+    return [panel("dots", title, question, x=x, y="answers right, % \u2191", note="",
+                  series=[{"name": "", "role": "", "points": points}])
+            for title, (x, question, points) in charts.items() if len(points) > 1]
+
+
+def distance(passage: Passage, gold: Gold) -> int:
+    """How many sentences back a right answer last stands in the context, 1 for the last sentence; 0 if nowhere.
+
+    >>> distance(Passage.of("Where?", "Tom sat there. He left."), Gold(("there",)))
+    2
+    """
+    for back, sentence in enumerate(reversed(passage.sentences), 1):
+        text = f" {' '.join(sentence)} ".lower()
+        if any(f" {' '.join(words_of(answer))} ".lower() in text for answer in gold.answers):
+            return back
+    return 0

@@ -1,0 +1,112 @@
+"""What a browser makes of objects, labels, answers and sound."""
+
+import base64
+
+import pytest
+from page_tools import hard_to_read, reaching_over
+
+from seq2seq_suite.report.page import drawings, render
+
+DRAW = "([name, example, options]) => drawings[name](document.querySelector('main'), example, options)"
+HARMFUL = "<img src=x onerror=\"document.title='taken'\">"
+BOXES = [{"box": box, "label": label, "score": score} for box, label, score in (
+    ([10, 10, 40, 40], "dog", 0.9), ([60, 50, 90, 90], "cat", 0.3), ([5, 60, 20, 80], HARMFUL, 0.7))]
+GOLD = [{"box": [11, 10, 41, 40], "label": "dog", "score": 1.0}, BOXES[1] | {"score": 1.0}]
+EXAMPLES = {
+    "boxes": {"prediction": {"boxes": BOXES}, "reference": {"boxes": GOLD},
+              "shown_source": {"width": 100, "height": 100}},
+    "labels": {"source": "a text " + HARMFUL, "prediction": {"labels": ["person", "food"]},
+               "reference": {"labels": ["person", "place of a name that is long", HARMFUL]}},
+    "answer": {"shown_source": {"question": "Where is Tom ?", "sentences": [
+        "Mary went to the garden .", f"Tom went to the Kitchen {HARMFUL} ."]},
+        "prediction": {"answers": ["garden"]}, "reference": {"answers": ["kitchen", "the kitchen"]}},
+    "sound": {"shown_source": {"seconds": 1.5, "frames": 30, "bins": 8, "values": base64.b64encode(
+        bytes(range(240))).decode(), "sound": "data:audio/wav;base64,UklGRg=="},
+        "prediction": {"text": "the dog slept"}, "reference": {"text": "the dogs slept " + HARMFUL},
+        "inspection": {"trace": {"frames": [["", 0.9], ["t", 0.8], ["t", 0.8], ["", 0.9], [HARMFUL, 0.5]]}}},
+}
+
+
+@pytest.fixture
+def draw(opened, tmp_path):
+    """A function: a drawing's name and an example -> the page on which it is drawn."""
+    def on_page(name, example, options=None, **window):
+        (tmp_path / "page.html").write_text(render("plain.html", title="", parts=(), scripts=drawings([name])))
+        page = opened(tmp_path / "page.html", **window)
+        page.evaluate(DRAW, [name, example, options or {}])
+        return page
+
+    return on_page
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize(("width", "theme"), [(400, "dark"), (1400, "light")])
+def test_it_fits_can_be_read_and_strings_stay_text(draw, name, width, theme):
+    page = draw(name, EXAMPLES[name], width=width, theme=theme)
+    assert reaching_over(page) == [] and hard_to_read(page) == []
+    assert page.locator("main img").count() == 0 and "taken" not in page.title()
+    assert page.evaluate("document.querySelector('main').getBoundingClientRect().height") > 50
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_an_output_without_a_reference_or_anything_in_it_is_drawn(draw, name):
+    some, gold = EXAMPLES[name]["prediction"], EXAMPLES[name]["reference"]
+    for prediction, reference in ((some, None), ({}, None), ({}, gold)):
+        page = draw(name, {"prediction": prediction, "reference": reference})
+        assert page.inner_text("main").strip() and "undefined" not in page.inner_text("main")
+
+
+def roles(page, selector):
+    return [one.get_attribute("aria-label") for one in page.locator(selector).all()]
+
+
+def test_boxes_above_the_slider_are_right_or_wrong(draw):
+    page = draw("boxes", EXAMPLES["boxes"])
+    assert page.inner_text("[role=status]") == "1 of 2 found, 1 wrong."
+    assert roles(page, "svg g[tabindex]")[:3] == [
+        "dog: in the reference", "cat: in the reference, not found", "dog: probability 0.90, right"]
+    page.locator("input[type=range]").fill("0.2")
+    assert page.inner_text("[role=status]") == "2 of 2 found, 1 wrong."
+    page.locator("input[type=range]").fill("0.8")
+    assert page.inner_text("[role=status]") == "1 of 2 found, 0 wrong."
+    inside = page.evaluate("""() => { const all = document.querySelector("svg").getBoundingClientRect();
+      const boxes = [...document.querySelectorAll("svg rect")].map((one) => one.getBoundingClientRect());
+      return boxes.every((one) => one.left >= all.left - 2 && one.right <= all.right + 2
+        && one.top >= all.top - 2 && one.bottom <= all.bottom + 2); }""")
+    assert inside
+
+
+def test_labels_are_right_wrong_or_missed(draw):
+    page = draw("labels", EXAMPLES["labels"])
+    found = {role: [text.split(",")[0] for text in page.locator(f"main > p:not(.key) .chip.{role}").all_text_contents()]
+             for role in ("right", "wrong", "missed")}
+    assert found == {"right": ["person"], "wrong": ["food"], "missed": ["place of a name that is long", HARMFUL]}
+
+
+def test_answers_are_marked_in_their_context(draw):
+    page = draw("answer", EXAMPLES["answer"])
+    assert page.locator(".context .wrong").all_text_contents() == ["garden"]
+    assert page.locator(".context .missed").all_text_contents() == ["the", "Kitchen"]
+    assert "right: kitchen or the kitchen" in page.inner_text("main")
+    page = draw("answer", {**EXAMPLES["answer"], "prediction": {"answers": ["Kitchen"]}})
+    assert page.locator(".context .found").all_text_contents() == ["Kitchen"]
+    page = draw("answer", {**EXAMPLES["answer"], "prediction": {"answers": ["yes"]}, "reference": {"answers": ["no"]}})
+    assert "Neither stands in the context" in page.inner_text("main")
+
+
+def test_a_spectrogram_has_low_bands_below_and_symbols_where_ctc_reads_them(draw):
+    page = draw("sound", EXAMPLES["sound"])
+    assert page.locator("canvas").bounding_box()["height"] > 100 and page.locator("audio").count() == 1
+    low, high = page.evaluate("""() => { const pen = document.querySelector("canvas").getContext("2d");
+      return [pen.getImageData(0, 7, 1, 1).data[3], pen.getImageData(0, 0, 1, 1).data[3]]; }""")
+    assert (low, high) == (0, 7)
+    names = page.locator(".path span").all_text_contents()
+    assert names == ["t", HARMFUL]
+    assert page.locator("main .missed").all_text_contents()[0] == "dogs"
+    assert page.locator("main .wrong").all_text_contents() == ["dog"]
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_beside_other_runs_only_the_output_is_drawn(draw, name):
+    page = draw(name, EXAMPLES[name], {"without_reference": True})
+    assert page.inner_text("main").strip() and page.locator("audio, canvas, .context").count() == 0
