@@ -1,7 +1,7 @@
 """Attempts written when the laws were finished, and never used to mend them: `python -m benchmarks.lab`.
 
-Each module has `RIGHT`, a solution of each part in one style, and `BUGS`: (part, what stands once in it, what takes its
-place, what is wrong).
+Each module has `RIGHT`, a solution of each part in one style (`later`: in any of the three), and `BUGS`: (part, what
+stands once in it, what takes its place, what is wrong).
 """
 
 PRELUDE = """
@@ -12,4 +12,4 @@ from torch import Tensor
 from torch.nn import functional
 from lab_given import Weights, attend, causal_mask, merge_heads, residual, shift_right, split_heads
 """
-STYLES = ("loops", "einsum", "framework")
+STYLES = ("loops", "einsum", "framework", "later")
