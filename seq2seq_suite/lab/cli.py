@@ -64,7 +64,7 @@ def check(
     part: Annotated[str | None, typer.Argument(metavar="PART", show_default=False, help="One file alone.")] = None,
     watch: Annotated[bool, typer.Option("--watch", help="Check again whenever a file is saved.")] = False,
     seed: Seed = None,
-    hint: Annotated[bool, typer.Option("--hint", help="Say more about the first law that fails.")] = False,
+    hint: Annotated[bool, typer.Option("--hint", help="Add the handout's hints on the first law that fails.")] = False,
 ) -> None:
     """Try the laws on what you wrote. Grading tries the same laws with other numbers.
 

@@ -64,6 +64,25 @@ def handout(assignment: Assignment, language: str) -> str:
     return re.sub(r"(?m)^(## (?:Questions|问题)\n\n.*\n)", lambda found: f"{found[1]}\n{asked}", text)
 
 
+def hints(assignment: Assignment, law: str, language: str) -> list[str]:
+    """What the handout says for one whose code breaks a law: the hints that name the law or its part."""
+    found = re.findall(r'<details data-laws="([^"]*)"><summary>(.*?)</summary>\n\n(.*?)\n</details>',
+                       handout(assignment, language), re.DOTALL)
+    return [_plain(f"{title}: {text}") for laws, title, text in found
+            if {law, law.partition(".")[0]} & set(laws.split())]
+
+
+def _plain(text: str) -> str:
+    r"""Markdown as a terminal shows it.
+
+    >>> _plain(r"`std` divides by $D - 1$: $\log \sum_v e^{z_v}$")
+    'std divides by D - 1: log sum_v e^(z_v)'
+    """
+    text = re.sub(r"\$([^$]*)\$", lambda found: re.sub(r"\\(\w+)", r"\1", found[1]).translate(
+        str.maketrans("{}", "()")), text)
+    return text.replace("`", "")
+
+
 def start(assignment: Assignment, folder: Path, *, student: str, language: str) -> list[str]:
     """Write an assignment's folder.
 

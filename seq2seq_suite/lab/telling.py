@@ -7,7 +7,7 @@ import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from rich.cells import cell_len
@@ -75,8 +75,13 @@ def title(text: str, points: str, *, indent: int = 2) -> str:
     return f"{' ' * indent}{text}{' ' * gap}{points}"
 
 
-def part_lines(checked: Checked, language: str, scripts: Mapping[str, Path], *, hint: bool = False) -> list[str]:
-    """A part's lines: its points, the laws that hold in one line, those that fail with what is wrong."""
+def part_lines(checked: Checked, language: str, scripts: Mapping[str, Path], *,
+               hints: Callable[[str], Sequence[str]] | None = None) -> list[str]:
+    """A part's lines: its points, the laws that hold in one line, those that fail with what is wrong.
+
+    Args:
+        hints: what the handout says of a law, where the student asks for it.
+    """
     part = checked.part
     bonus = f" ({word(language, 'bonus')})" if part.bonus else ""
     points = word(language, "of", score(checked.points), part.points) + bonus
@@ -107,8 +112,8 @@ def part_lines(checked: Checked, language: str, scripts: Mapping[str, Path], *, 
         lines += _wrapped(word(language, "twins"), 10, colour="33")
         lines += [line for one in said[:3] for line in _wrapped(f"- {one}", 12, colour="33")]
     first = failing[0].law
-    if hint:
-        lines += _wrapped(word(language, "hint", of_law(first, language)), 10)
+    for said_of_it in (hints(first.name) or [of_law(first, language)]) if hints else ():
+        lines += _wrapped(word(language, "hint", said_of_it), 10)
     if first.note:
         lines += _wrapped(word(language, "note", first.note), 10)
     if first.name in scripts:

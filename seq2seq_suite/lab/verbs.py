@@ -12,7 +12,7 @@ from seq2seq_suite.lab.folder import Folder, digest
 from seq2seq_suite.lab.launch import Launched
 from seq2seq_suite.lab.parts import Checked, check_part
 from seq2seq_suite.lab.remote import Workers
-from seq2seq_suite.lab.starting import named
+from seq2seq_suite.lab.starting import hints, named
 from seq2seq_suite.lab.telling import part_lines, score, title, word
 from seq2seq_suite.lab.twins import warm
 from seq2seq_suite.types import COMMAND_LINE, ConfigError
@@ -67,7 +67,8 @@ def check_one(folder: Folder, assignment: Assignment, part: Part, workers: Worke
                             "begun": checked.begun, "failing": [verdict.law.name for verdict in checked.verdicts
                                                                 if not verdict.holds]})
     scripts = failing.write(folder.path, assignment, list(checked.verdicts), folder.language) if checked.begun else {}
-    return checked, part_lines(checked, folder.language, scripts, hint=hint)
+    return checked, part_lines(checked, folder.language, scripts, hints=(
+        lambda law: hints(assignment, law, folder.language)) if hint else None)
 
 
 def watch(directory: Path, part: str | None, launched: Launched | None = None, *, seed: int | None, hint: bool

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import yaml
 
-from seq2seq_suite import config_file
+from seq2seq_suite import __version__, config_file
 from seq2seq_suite.files import read_json
 from seq2seq_suite.files import read_rows as read_lines
 from seq2seq_suite.lab.experiment import SPLIT, Experiment, Plan
@@ -89,10 +89,17 @@ def verify(experiment: Experiment, seed: int, replay: Replay | None = None) -> d
             record = _record(experiment, plan)
             found[name] = _look(experiment, plan, record, seed, replay or in_child)
         except Refused as refused:
-            found[name] = Run(record, str(refused))
+            found[name] = Run(record, f"{refused}{_older(record)}")
         except Exception as error:  # whatever broken files may raise: others must still be graded
             found[name] = Run(record, f"it cannot be read: {getattr(error, 'got', error)}")
     return found
+
+
+def _older(record: Record | None) -> str:
+    """What may be the reason where another version of the suite made the run."""
+    return "" if record is None or record.suite == __version__ else (
+        f"; version {record.suite} of the suite made this run, {__version__} looks at it: run it again, or grade with "
+        f"{record.suite}")
 
 
 def _record(experiment: Experiment, plan: Plan) -> Record:

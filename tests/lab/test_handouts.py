@@ -31,7 +31,7 @@ def skeleton(text):
             "code": Counter(re.findall(r"`[^`\n]+`", re.sub(r"```.*?```", "", text, flags=re.DOTALL))),
             "formulas": Counter(re.findall(r"\$[^$\n]+\$", text)),
             "lines": [line[:2] if line[:1] in "|-" else line[:1].isdigit() for line in text.splitlines()],
-            "hints": text.count("<details>"),
+            "hints": re.findall("<details.*?>", text),
             "numbers": set(re.findall(r"\d+(?:\.\d+)?", plain))}
 
 
@@ -69,6 +69,16 @@ def test_what_is_handed_out_asks_what_the_answers_file_asks(assignment, tmp_path
         asked = re.findall(r"(?m)^# (.*\)$)", (tmp_path / language / "answers.yaml").read_text(encoding="utf-8"))
         text = (tmp_path / language / "README.md").read_text(encoding="utf-8")
         assert asked and re.findall(r"(?m)^\d+\. (.*)$", text) == asked
+
+
+@each_assignment
+def test_each_hint_names_laws_that_there_are_and_is_found_by_them(assignment):
+    names = [law.name for law in assignment.laws()]
+    marks = re.findall(r'<details data-laws="([^"]*)"><summary>', handout(assignment, "en"))
+    assert marks and len(marks) == handout(assignment, "en").count("<details")
+    for name in " ".join(marks).split():
+        assert any(law == name or law.startswith(f"{name}.") for law in names), name
+        assert starting.hints(assignment, name, "en") and starting.hints(assignment, name, "zh")
 
 
 @each_assignment

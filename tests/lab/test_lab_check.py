@@ -124,7 +124,7 @@ def test_start_makes_a_page_of_the_handout_that_loads_nothing(tmp_path, language
     assert cli.main(["lab", "start", "2", str(tmp_path / "a"), "--language", language, "--html"]) == 0
     page = (tmp_path / "a" / "README.html").read_text(encoding="utf-8")
     assert "README.html" in capsys.readouterr().out and page.startswith(f"<!doctype html><html lang='{language}'>")
-    assert "<code>attend.parity</code>" in page and "<details>" in page and "$" not in page
+    assert "<code>attend.parity</code>" in page and "<details " in page and "$" not in page
     assert not re.search(r"<script|<link|src=|url\(", page)
 
 
@@ -152,6 +152,16 @@ def test_wrong_usage_exits_with_2(arguments, said, tmp_path, monkeypatch, capsys
     (tmp_path / "something").touch()
     assert cli.main(["lab", *arguments]) == 2
     assert said in capsys.readouterr().err and not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize(("language", "said"), [("en", "who has paid for its share?"), ("zh", "从谁那里拿走的？")])
+def test_a_hint_is_what_the_handout_says_of_the_law_that_fails_and_comes_when_asked(language, said, folder, workers,
+                                                                                  capsys):
+    (folder / "lab.yaml").write_text(f"assignment: attention\nstudent: b1\nlanguage: {language}\n")
+    late = next(one for one in ATTENTION.faults("attend") if one.id == "att-mask-after")
+    (folder / "attend.py").write_text(late.text(REFERENCE))
+    assert said in check(folder, workers, capsys, hint=True)[1].replace("\n          ", " ").replace(" \n", "")
+    assert said not in check(folder, workers, capsys)[1].replace("\n          ", " ")
 
 
 def test_the_list_says_how_far_one_is(folder, workers, capsys):
