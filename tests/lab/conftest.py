@@ -2,13 +2,16 @@
 
 import json
 import shutil
+from contextlib import contextmanager
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 import yaml
 
 from seq2seq_suite.lab import experiment, running, verifying
 from seq2seq_suite.lab.given import sources
+from seq2seq_suite.miniworld import sentences
 from tests.lab.experiments import TINY
 
 QUESTIONS = {
@@ -24,6 +27,20 @@ def terminal(monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
 
 
+@contextmanager
+def few_sentences():
+    """Embedded data whose validation and test splits are read, spoken and decoded in a moment."""
+    with patch.dict(sentences.SIZES, validation=60, test=60):
+        yield
+
+
+@pytest.fixture(autouse=True)
+def few():
+    """As the fixtures of a session have it."""
+    with few_sentences():
+        yield
+
+
 @pytest.fixture(scope="session")
 def experiments(tmp_path_factory):
     """A folder in the place of the package's experiments, with one that takes a second."""
@@ -35,11 +52,8 @@ def experiments(tmp_path_factory):
                      "training.optimizer": "muon", "training.learning_rate": 1e-2},
         "plug": ["attend", "causal_mask"], "points": 10, "questions": QUESTIONS,
         "runs": {"one": {}, "again": {"from": "one", "plug": ["greedy"], "sentences": 8}}}, sort_keys=False))
-    patch = pytest.MonkeyPatch()
-    patch.setattr(experiment, "EXPERIMENTS", folder)
-    patch.setattr(verifying, "FRESH", 20)
-    yield folder
-    patch.undo()
+    with patch.object(experiment, "EXPERIMENTS", folder), patch.object(verifying, "FRESH", 20):
+        yield folder
 
 
 @pytest.fixture(scope="session")
@@ -59,7 +73,8 @@ def finished(begun):
     """A student's folder after `lab run`, and what was said."""
     said: list[str] = []
     folder = begun()
-    running.run(folder, say=said.append)
+    with few_sentences():
+        running.run(folder, say=said.append)
     return folder, said
 
 

@@ -41,14 +41,15 @@ def references(*names: str) -> dict[str, str]:
 def test_submissions_of_all_shapes_give_a_line_each_and_the_same_by_two_processes(tmp_path, capsys):
     handed, made = tmp_path / "in", tmp_path / "made"
     handed.mkdir()
-    right = folder(made / "1", "b1", **references("attend", "masks", "heads"))
+    right = folder(made / "1", "b1", **references("masks", "heads"))
     submitting.submit(right, handed / "attention-b1.zip")
-    shutil.copytree(folder(made / "2", "b2", masks=ATTENTION.text("masks")), handed / "b2")
+    small = folder(made / "2", "b2", masks=ATTENTION.text("masks"))
+    shutil.copytree(small, handed / "b2")
     moodle = handed / "Ben_17_assignsubmission_file_"
     moodle.mkdir()
     submitting.submit(folder(made / "3", "b3", attend="import os\nos._exit(0)\n"), moodle / "mine.zip")
     with zipfile.ZipFile(handed / "inside.zip", "w") as archive:
-        for file in sorted(right.iterdir()):
+        for file in sorted(small.iterdir()):
             if file.is_file():
                 archive.write(file, f"attention/{file.name}")
     (handed / "broken.zip").write_bytes(b"PK\x03\x04 nonsense")
@@ -66,7 +67,7 @@ def test_submissions_of_all_shapes_give_a_line_each_and_the_same_by_two_processe
     with (tmp_path / "g.csv").open(newline="") as file:
         rows = {row["submission"]: row for row in csv.DictReader(file)}
     assert {name: float(row["points"]) for name, row in rows.items()} == {
-        "attention-b1": 65, "b2": 10, "Ben_17_assignsubmission_file_": 0, "inside": 65, "broken": 0, "empty": 0}
+        "attention-b1": 40, "b2": 10, "Ben_17_assignsubmission_file_": 0, "inside": 10, "broken": 0, "empty": 0}
     assert rows["empty"]["problem"] == "no lab.yaml in it" and "BadZipFile" in rows["broken"]["problem"]
     assert float(rows["attention-b1"]["heads"]) == 30
 
