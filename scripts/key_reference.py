@@ -1,4 +1,5 @@
-"""Writes the reference of keys in tasks/README.md from the configuration's classes and the comments beside their keys.
+"""Writes the reference of keys in tasks/README.md, and tasks/schema.json for editors, from the configuration's classes
+and the comments beside their keys.
 
     python scripts/key_reference.py
 """
@@ -6,9 +7,11 @@
 from __future__ import annotations
 
 import inspect
+import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin
 
 import yaml
 
@@ -17,6 +20,7 @@ from seq2seq_suite.config_section import Section
 from seq2seq_suite.strategies import KINDS, options_of
 
 PAGE = Path(__file__).parents[1] / "tasks" / "README.md"
+SCHEMA = PAGE.with_name("schema.json")
 BEGIN, END = "<!-- keys: written by scripts/key_reference.py -->\n", "<!-- end of keys -->\n"
 
 
@@ -26,10 +30,7 @@ def reference() -> str:
 
 
 def _tables(section: type[Section], name: str, title: str = "") -> list[str]:
-    inner, rows, meanings = [], [], {}
-    for base in reversed(section.__mro__):
-        if issubclass(base, Section) and base is not Section and base.__module__.startswith("seq2seq_suite"):
-            meanings.update(_comments(base))
+    inner, rows, meanings = [], [], _meanings(section)
     for key, field in section.model_fields.items():
         if inspect.isclass(field.annotation) and issubclass(field.annotation, Section):
             inner += _tables(field.annotation, f"{name}{key}.")
@@ -47,6 +48,15 @@ def _tables(section: type[Section], name: str, title: str = "") -> list[str]:
         rows.append(f"| `{name}{key}` | `{shown}` | {meaning} |")
     title = title or name.removesuffix(".") or "The top level"
     return [f"### {title}\n", "| key | default | meaning |\n|---|---|---|", *rows, "", *inner] if rows else inner
+
+
+def _meanings(section: type[Section]) -> dict[str, str]:
+    """What each key means, those of base classes included."""
+    found: dict[str, str] = {}
+    for base in reversed(section.__mro__):
+        if issubclass(base, Section) and base is not Section and base.__module__.startswith("seq2seq_suite"):
+            found.update(_comments(base))
+    return found
 
 
 def _comments(section: type[Section]) -> dict[str, str]:
@@ -73,5 +83,43 @@ def page(text: str) -> str:
     return f"{before}{BEGIN}\n{reference()}{END}{rest.partition(END)[2]}"
 
 
+def schema() -> dict[str, Any]:
+    """The JSON schema of an experiment's file, with the meaning of each key."""
+    found = of_any_task().model_json_schema()
+    kinds = {options_of(kind).__name__: kind for kind in KINDS}
+    classes = {one.__name__: one for one in _sections(of_any_task())} | {options_of(kind).__name__: options_of(kind)
+                                                                         for kind in KINDS}
+    for name, section in [*found["$defs"].items(), ("", found)]:
+        meanings = _meanings(classes.get(name, of_any_task()))
+        for key, value in section["properties"].items():
+            value.pop("title", None)
+            if meanings.get(key):
+                value["description"] = meanings[key].replace("\\|", "|")
+        for what in ("title", "required"):  # a named size gives widths and depths
+            section.pop(what, None)
+        if kinds.get(name, "autoregressive") != "autoregressive":  # which is meant where no kind is named
+            section["required"] = ["kind"]
+    whole = found["$defs"].pop("Config")  # a task of a joint run, with the same keys
+    for one in (whole, found):
+        one["properties"]["task"] = {"description": "what is learned; the task of a file of one's own as FILE.py:CLASS",
+                                     "anyOf": [{"enum": [*one["properties"]["task"]["enum"], "multitask"]},
+                                               {"pattern": r"\.py:\w+$"}]}
+    found["properties"]["tasks"]["additionalProperties"] = {"$ref": "#"}
+    found["properties"]["yaml"] = {"description": "of a task of a joint run: the file that its other keys come from",
+                                   "type": "string"}
+    del found["additionalProperties"]
+    own = {"properties": {"task": {"pattern": r"\.py:\w+$"}}, "required": ["task"]}  # it has a section of its own
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "An experiment of seq2seq_suite",
+            **found, "if": own, "else": {"propertyNames": {"enum": list(found["properties"])}}}
+
+
+def _sections(section: type[Section]) -> Iterator[type[Section]]:
+    yield section
+    for field in section.model_fields.values():
+        if inspect.isclass(field.annotation) and issubclass(field.annotation, Section):
+            yield from _sections(field.annotation)
+
+
 if __name__ == "__main__":
+    SCHEMA.write_text(json.dumps(schema(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")

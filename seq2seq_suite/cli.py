@@ -15,6 +15,7 @@ from typing import Annotated
 import typer
 
 from seq2seq_suite import cli_presets
+from seq2seq_suite.cli_completion import answer, completion, experiments, is_asked, runs
 from seq2seq_suite.cli_exit import finish
 from seq2seq_suite.cli_export import export
 from seq2seq_suite.cli_inputs import (
@@ -23,6 +24,7 @@ from seq2seq_suite.cli_inputs import (
     check_targets,
     directories_of,
     find_yaml,
+    muted,
     only_overrides,
     open_streams,
     refuse_early,
@@ -35,10 +37,12 @@ from seq2seq_suite.types import COMMAND_LINE, ConfigError
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, context_settings={"help_option_names": ["-h", "--help"]})
 
-Yaml = Annotated[str, typer.Argument(metavar="YAML", show_default=False, help="The experiment's file, or a preset.")]
+Yaml = Annotated[str, typer.Argument(metavar="YAML", show_default=False, autocompletion=experiments,
+                                     help="The experiment's file, or a preset.")]
 Overrides = Annotated[list[str] | None, typer.Argument(metavar="KEY=VALUE", show_default=False, help=(
     "Changes to the configuration, such as search.beam_size=4."))]
-RunPath = Annotated[Path, typer.Argument(metavar="RUN", show_default=False, help="The directory that `run` wrote.")]
+RunPath = Annotated[Path, typer.Argument(metavar="RUN", show_default=False, autocompletion=runs,
+                                         help="The directory that `run` wrote.")]
 OneTask = Annotated[str | None, typer.Option(metavar="NAME", show_default=False, help="One task of a joint run.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
@@ -57,6 +61,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     processes = int(os.environ.get("WORLD_SIZE", "1")) if "RANK" in os.environ else 1  # as torchrun sets them
 
     def work() -> None:
+        if is_asked():
+            answer(app)
         refuse_early(arguments, processes=processes)
         typer.main.get_command(app).main(arguments, prog_name=PROGRAM)
 
@@ -84,6 +90,8 @@ def run(
         "Where to write; by default runs/<name of the YAML file>."))] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run in the directory.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Delete the run in the directory first.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors; log.txt has it all.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Also print every key, and where the time went.")] = False,
 ) -> None:
     """Train, keep the best checkpoint and score it on the test split.
 
@@ -106,14 +114,19 @@ def run(
     from seq2seq_suite.experiments import verbs
     from seq2seq_suite.training import distributed
 
-    for path, config, directory in zip(paths, configs, directories, strict=True):
-        command = [*PROGRAM.split(), "run", str(path), *changes, "--output", str(directory), *options]
-        summary = verbs.run(config, directory, resume=resume, overwrite=overwrite, command=command)
-        print_summary(summary)
-        print(f"the run is in {directory}", flush=True)
-    if len(paths) > 1 and distributed.ranks().is_first:
-        print()
-        _compare(directories, split="test", measure=True)
+    with muted(quiet):
+        for path, config, directory in zip(paths, configs, directories, strict=True):
+            command = [*PROGRAM.split(), "run", str(path), *changes, "--output", str(directory), *options]
+            if verbose and distributed.ranks().is_first:
+                print(config_file.dump(config))
+            summary = verbs.run(config, directory, resume=resume, overwrite=overwrite, command=command)
+            print_summary(summary)
+            if verbose:
+                print_table((), [(name, f"{seconds:.1f} s") for name, seconds in summary["phase_seconds"].items()])
+            print(f"the run is in {directory}", flush=True)
+        if len(paths) > 1 and distributed.ranks().is_first:
+            print()
+            _compare(directories, split="test", measure=True)
 
 
 @app.command()
@@ -152,13 +165,14 @@ def sweep(
         _compare(run_all(path, given, folder, jobs=jobs), split="test", measure=False)
 
 
-for verb in (evaluate, predict, serve, export, cli_presets.tasks, cli_presets.init):
+for verb in (evaluate, predict, serve, export, cli_presets.tasks, cli_presets.init, cli_presets.schema, completion):
     app.command()(verb)
 
 
 @app.command()
 def compare(
-    directories: Annotated[list[Path], typer.Argument(metavar="RUN...", show_default=False, help="Runs to compare.")],
+    directories: Annotated[list[Path], typer.Argument(metavar="RUN...", show_default=False,
+                                                           autocompletion=runs, help="Runs to compare.")],
     split: Annotated[str, typer.Option(metavar="NAME", help="The split to compare.")] = "test",
     html: Annotated[Path | None, typer.Option(metavar="FILE", show_default=False, help="Write a page.")] = None,
     table: Annotated[Path | None, typer.Option("--csv", metavar="FILE", show_default=False, help="Write rows.")] = None,

@@ -7,7 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass
 from itertools import chain, takewhile
 from pathlib import Path
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 PROGRAM = "python -m seq2seq_suite"
 VERBS = ("run", "evaluate", "predict", "serve", "export", "compare", "sweep", "distill", "check", "score", "tasks",
-         "init", "lab")
+         "init", "schema", "completion", "lab")
 # What other toolkits call a verb -> what it is called here.
 _ALIASES = {"train": "run", "fit": "run", "test": "evaluate", "eval": "evaluate", "translate": "predict",
             "decode": "predict", "generate": "predict", "parse": "predict", "diff": "compare", "validate": "check",
@@ -205,6 +205,16 @@ def opened(path: Path | None) -> Iterator[TextIO]:
         return
     with naming(path), path.open("w", encoding="utf-8") as file:
         yield file
+
+
+@contextmanager
+def muted(quiet: bool) -> Iterator[None]:
+    """Print nothing to standard output meanwhile, if so asked."""
+    if not quiet:
+        yield
+        return
+    with open(os.devnull, "w", encoding="utf-8") as nothing, redirect_stdout(nothing):
+        yield
 
 
 def yamls_and_overrides(arguments: Sequence[str], *, most: int = sys.maxsize) -> tuple[list[Path], list[str]]:

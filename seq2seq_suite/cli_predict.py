@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
+from seq2seq_suite.cli_completion import runs
 from seq2seq_suite.cli_inputs import (
     PROGRAM,
     Inputs,
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 OneTask = Annotated[str | None, typer.Option(metavar="NAME", show_default=False, help="One task of a joint run.")]
 TrustCode = Annotated[bool, typer.Option("--trust-code", help="Run code that is in the run directory.")]
-Runs = Annotated[list[str], typer.Argument(metavar="RUN... [TEXT...]", show_default=False, help=(
+Runs = Annotated[list[str], typer.Argument(metavar="RUN... [TEXT...]", show_default=False, autocompletion=runs, help=(
     "A directory that `run` wrote; several are an ensemble. Then inputs, and changes such as search.beam_size=4; "
     "without inputs, lines are read from standard input."))]
 _MOST_UNKNOWN = 10  # words named in one line
@@ -166,7 +167,8 @@ def _shown(found: Iterator[list[Prediction]], count: int) -> Iterator[list[Predi
 
 
 def evaluate(
-    arguments: Annotated[list[str], typer.Argument(metavar="RUN... [KEY=VALUE...]", show_default=False, help=(
+    arguments: Annotated[list[str], typer.Argument(metavar="RUN... [KEY=VALUE...]", show_default=False,
+                                                   autocompletion=runs, help=(
         "A directory that `run` wrote; several are an ensemble. Then changes such as search.beam_size=4."))],
     split: Annotated[str, typer.Option(metavar="NAME", help="The split to decode.")] = "test",
     data: Annotated[str | None, typer.Option(metavar="PATH", show_default=False, help="Other data to score.")] = None,

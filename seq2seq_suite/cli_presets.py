@@ -39,7 +39,7 @@ def init(
       python -m seq2seq_suite init parsing
       python -m seq2seq_suite init parsing my_parser.yaml
     """
-    from seq2seq_suite.config_file import preset
+    from seq2seq_suite.config_file import SCHEMA, preset
 
     source = preset(name)
     if source is None:
@@ -48,11 +48,26 @@ def init(
     target = file or Path(source.name)
     try:
         with target.open("x", encoding="utf-8") as copy:
-            copy.write(source.read_text(encoding="utf-8"))
+            text = source.read_text(encoding="utf-8")
+            copy.write(text.replace("$schema=schema.json", f"$schema={SCHEMA.as_uri()}", 1))
     except FileExistsError:
         raise ConfigError("there is such a file already", file=str(target), expected="a new name",
                           remedy=f"python -m seq2seq_suite init {name} OTHER.yaml") from None
     print(f"{target} is a copy of the preset {source.stem}: edit it, then `python -m seq2seq_suite run {target}`")
+
+
+def schema() -> None:
+    """Print the JSON schema of an experiment's file, with which editors complete keys and explain them.
+
+    A preset and its copy by `init` name it in their first line; editors with the YAML language server read that.
+
+    \b
+    Example:
+      python -m seq2seq_suite schema > schema.json
+    """
+    from seq2seq_suite.config_file import SCHEMA
+
+    print(SCHEMA.read_text(encoding="utf-8"), end="")
 
 
 def _described(path: Path) -> tuple[str, str, str, str]:
@@ -61,4 +76,4 @@ def _described(path: Path) -> tuple[str, str, str, str]:
     minutes = re.search(r"(?m)^  max_minutes: (\d+)", text)
     data = "real" if re.search(r"(?m)^  path: (?!miniworld)", text) else "embedded"
     return (path.stem, data, f"up to {minutes.group(1)} min" if minutes else "",
-            text.partition("\n")[0].removeprefix("# "))
+            text.split("\n")[1].removeprefix("# "))

@@ -30,6 +30,7 @@ _LARGEST = 2**18  # bytes of a file
 # tasks/ of the checkout, which a wheel installs in the package.
 _HERE = Path(__file__).parent
 PRESETS = _HERE / "presets" if (_HERE / "presets").is_dir() else _HERE.parent / "tasks"
+SCHEMA = PRESETS / "schema.json"
 
 
 def preset(name: str) -> Path | None:
@@ -46,9 +47,10 @@ def find(name: str | Path, folder: Path = Path()) -> Path:
     A name that is neither gives `folder / name`, for whose absence `load` has the message.
     """
     path = folder / name
-    if path.is_file() or path.with_name(f"{path.name}.yaml").is_file():
-        return path if path.is_file() else path.with_name(f"{path.name}.yaml")
-    return preset(str(name)) or path
+    if path.is_file() or not path.name:  # of "" and "." the folder itself
+        return path
+    named = path.with_name(f"{path.name}.yaml")
+    return named if named.is_file() else preset(str(name)) or path
 
 
 def load(path: Path, overrides: Sequence[str] = (), *, of_run: bool = False) -> Config:

@@ -16,7 +16,7 @@ from seq2seq_suite.types import DataError
 
 ROOT = Path(__file__).resolve().parents[1]
 VERBS = ("run", "sweep", "evaluate", "predict", "serve", "export", "compare", "distill", "check", "score", "tasks",
-         "init", "lab")
+         "init", "schema", "completion", "lab")
 
 
 @pytest.fixture(autouse=True)

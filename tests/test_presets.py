@@ -47,3 +47,10 @@ def test_a_copy_of_a_preset_can_be_edited_and_is_never_overwritten(capsys):
     assert "there is such a file already" in capsys.readouterr().err and Path("multitask.yaml").read_text() == "mine"
     assert cli.main(["init", "multitaks"]) == 2
     assert "tasks` lists them" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["", ".", "/", ".."])
+@pytest.mark.parametrize("verb", ["check", "run"])
+def test_a_folder_is_no_preset(capsys, verb, name):
+    assert cli.main([verb, name]) == 2
+    assert "this is a folder" in capsys.readouterr().err
