@@ -108,3 +108,12 @@ def test_memory_that_is_not_there_is_no_stack_trace(monkeypatch, capsys, error, 
 def test_as_many_outputs_as_no_memory_holds_are_not_asked_for(capsys):
     assert cli.main(["predict", "runs/a", "x", "--n-best", str(10**12)]) == 2
     assert "less than or equal to 10000" in capsys.readouterr().err
+
+
+def test_a_feed_forward_network_that_no_memory_holds_is_refused():
+    from seq2seq_suite.config import Config
+
+    fits = {"width": 1024, "feed_forward_width": 10**6, "num_heads": 1, "encoder_layers": 4, "decoder_layers": 4}
+    assert Config.model_validate({"task": "parsing", "backbone": fits}).backbone.width == 1024
+    with pytest.raises(ValueError, match="too many for any memory"):
+        Config.model_validate({"task": "parsing", "backbone": {**fits, "feed_forward_width": 10**9}})

@@ -124,3 +124,7 @@ def test_only_outputs_that_have_a_second_best_are_asked_for_several():
     for config in (read("detection"), read("translation", "strategy.kind=cut_at_end")):
         with pytest.raises(ConfigError, match=r"the 5 best predictions are asked for, but with .* there is only one"):
             check_n_best(config, 5)
+
+
+def test_the_automaton_of_label_sets_can_be_switched_off():
+    assert not Config.model_validate({"task": "multilabel", "search": {"constraint": False}}).search.constraint

@@ -98,3 +98,10 @@ def test_links_and_pipes_are_written_to_and_not_replaced(tmp_path):
     atomic_write_text(pipe, "2")
     assert os.read(reading, 9) == b"2" and pipe.is_fifo()
     os.close(reading)
+
+
+def test_a_text_of_just_the_length_is_not_cut():
+    from seq2seq_suite.types import Hypothesis, brief
+
+    assert brief("x" * 80, 80) == "x" * 80 and brief("x" * 81, 80) == "x" * 77 + "..."
+    assert Hypothesis((1, 2), 0.0).complete

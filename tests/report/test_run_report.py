@@ -7,9 +7,9 @@ import shutil
 import pytest
 from report_tools import read
 
-from seq2seq_suite.report.outputs import by_length, examples, read_outputs
-from seq2seq_suite.report.run import write_report
-from seq2seq_suite.report.sentences import lede, on_training
+from seq2seq_suite.report.outputs import Outputs, by_length, examples, read_outputs
+from seq2seq_suite.report.run import duration, write_report
+from seq2seq_suite.report.sentences import _kind, lede, on_training
 
 FLAT = "(TOP (S (NP (NN fish))))"
 
@@ -222,3 +222,21 @@ def test_overfitting_is_told_by_the_loss_of_validation():
     assert "least at update 1" in told(2.0, 1.0, 1.2)[0]
     assert not told(2.0, 1.0, 1.01) and not told(2.0, 3.0)
     assert "longer training" in told(3.0, 2.0, 1.0, best=2)[0]
+
+
+def test_rows_of_an_old_run_are_equal_where_their_texts_are():
+    outputs = Outputs("test", [{"reference": "a", "prediction": "a"}, {"reference": "a", "prediction": "b"},
+                               {"reference": "a", "prediction": "b", "equal": True}], {}, {}, "f1", True)
+    assert outputs.equal == [True, False, True]
+
+
+def test_the_leading_kind_of_error_stands_out():
+    outputs = Outputs("test", [{"equal": False, "kinds": ["order"]}] * 6, {}, {}, "f1", True)
+    said, stands_out = _kind([outputs])[1]
+    assert stands_out and said.startswith("6 have the error") and "order" in said
+
+
+@pytest.mark.parametrize(("seconds", "said"), [(59.94, "59.9 s"), (3599, "59 min 59 s"), (3600, "1 h 0 min"),
+                                               (3660, "1 h 1 min")])
+def test_a_time_has_hours_from_sixty_minutes_on(seconds, said):
+    assert duration(seconds) == said

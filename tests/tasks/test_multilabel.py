@@ -256,3 +256,10 @@ def test_a_page_gets_labels_and_charts_of_them():
     assert [point[:2] for point in charts["By number of labels"]["series"][0]["points"]] == [["1", 0.0], ["2", 50.0]]
     confused = charts["Labels given where others are missed"]
     assert (confused["rows"], sorted(confused["columns"])) == (["a", "c"], ["a", "b"])
+
+
+def test_thresholds_lie_evenly_in_log_odds():
+    from seq2seq_suite.tasks.multilabel.task import _THRESHOLDS
+
+    odds = np.log(np.array(_THRESHOLDS) / (1 - np.array(_THRESHOLDS)))
+    assert np.allclose(odds, np.arange(-24, 13) / 4) and 0.5 in _THRESHOLDS
