@@ -19,6 +19,7 @@ import numpy as np
 import yaml
 
 from seq2seq_suite import __version__, config_file
+from seq2seq_suite.experiments import opening
 from seq2seq_suite.files import read_json
 from seq2seq_suite.files import read_rows as read_lines
 from seq2seq_suite.lab.experiment import SPLIT, Experiment, Plan
@@ -35,7 +36,7 @@ from seq2seq_suite.lab.running import (
 from seq2seq_suite.metrics.significance import FORMULAS, interval
 from seq2seq_suite.tasks import open_task
 from seq2seq_suite.tasks.base import Task
-from seq2seq_suite.types import DataError, Example
+from seq2seq_suite.types import DataError, Example, Score
 from seq2seq_suite.user_code import is_code
 
 FRESH = 200  # sentences that a run must do as well on
@@ -123,6 +124,8 @@ def _look(experiment: Experiment, plan: Plan, record: Record, seed: int, replay:
     task = open_task(plan.config.task, plan.config)
     if not _in_text(plan):
         _look_at_replay(plan, record, replay(experiment, plan, [], []))
+        if plan.config.target == "continuations" and not plan.plug:
+            return _judged(task, directory, plan, record, seed)
         return Run(record, says="losses replayed; nothing predicted, for its inputs are no lines of text",
                    share=_share(plan, record))
     own, written = _own_predictions(task, directory, plan)
@@ -142,7 +145,19 @@ def _look(experiment: Experiment, plan: Plan, record: Record, seed: int, replay:
                    for one, other in zip(answer["again"], written, strict=False)) / len(answer["again"])
     if agreeing < AS_BEFORE:
         raise Refused(f"weights: they write {100 * agreeing:.0f} % of the first predictions as the run has them")
-    return _on_fresh(task, record, claimed, fresh, answer["fresh"], plan)
+    return _on_fresh(task, record, claimed, _scored(task, answer["fresh"], fresh), len(fresh), plan)
+
+
+def _judged(task: Task, directory: Path, plan: Plan, record: Record, seed: int) -> Run:
+    """A language model's texts, judged by its weights in this process: nothing of the student's is plugged in."""
+    predictor = opening.open_run(directory, [], trust_code=True).predictor
+    own, fresh = task.read(SPLIT), _fresh(task, seed)
+    claimed = record.figures.get(task.primary_metric, float("nan"))
+    figure = predictor.score(own, predictor.task.encode(own))[0].figures[task.primary_metric]
+    if not abs(figure - claimed) <= 0.01:
+        raise Refused(f"figures: {task.primary_metric} {claimed:.2f} is claimed, the weights have {figure:.2f}")
+    score, _ = predictor.score(fresh, predictor.task.encode(fresh))
+    return _on_fresh(task, record, claimed, score, len(fresh), plan)
 
 
 def _look_at_configuration(directory: Path, plan: Plan) -> None:
@@ -218,19 +233,17 @@ def _without_tags(text: str) -> str:
     return _WORD.sub(r"(_ \1)", text)
 
 
-def _on_fresh(task: Task, record: Record, claimed: float, fresh: Sequence[Example], texts: Sequence[str], plan: Plan
-              ) -> Run:
+def _on_fresh(task: Task, record: Record, claimed: float, score: Score, count: int, plan: Plan) -> Run:
     """Whether the claimed figure fits what the weights reach on fresh sentences: the 95 % interval there, and
     once and a half of it more for the chance in the claim.
     """
-    score = _scored(task, [str(text) for text in texts], fresh)
     found = interval(np.array(score.counts, dtype=float), FORMULAS[score.formula])
     low, high = (found.figure + 2.5 * (end - found.figure) for end in (found.low, found.high))
     expected = f"{low:.1f} to {high:.1f}"
     if not low - 0.5 <= claimed <= high + 0.5:
         return Run(record, f"figures: {task.primary_metric} {claimed:.2f} is claimed, on fresh sentences the weights "
                            f"have {found.figure:.2f}", f"{claimed:.2f}", expected)
-    says = f"{task.primary_metric} {claimed:.2f}, on {len(fresh)} fresh sentences {found.figure:.2f}"
+    says = f"{task.primary_metric} {claimed:.2f}, on {count} fresh sentences {found.figure:.2f}"
     idle = [name for name in plan.plug if not record.calls.get(name)]
     if idle:
         says += f"; not yours, or never called: {', '.join(idle)}"

@@ -11,7 +11,7 @@ import yaml
 
 from seq2seq_suite.lab import experiment, running, verifying
 from seq2seq_suite.lab.given import sources
-from seq2seq_suite.miniworld import sentences
+from seq2seq_suite.miniworld import sentences, stories
 from tests.lab.experiments import TINY
 
 QUESTIONS = {
@@ -30,7 +30,8 @@ def terminal(monkeypatch):
 @contextmanager
 def few_sentences():
     """Embedded data whose validation and test splits are read, spoken and decoded in a moment."""
-    with patch.dict(sentences.SIZES, validation=60, test=60):
+    few = {"validation": 60, "test": 60}
+    with patch.dict(sentences.SIZES, few), patch.dict(stories.SIZES, few):
         yield
 
 

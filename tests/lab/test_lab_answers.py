@@ -7,10 +7,11 @@ import sys
 from types import SimpleNamespace
 
 import pytest
+import yaml
 
 from seq2seq_suite import config_file
 from seq2seq_suite.lab import answers, replaying, sandbox, verifying
-from seq2seq_suite.lab.experiment import read_experiment
+from seq2seq_suite.lab.experiment import COMMON, read_experiment
 from seq2seq_suite.lab.running import run
 from seq2seq_suite.tasks import open_task
 from seq2seq_suite.types import RunError
@@ -162,6 +163,25 @@ def test_what_is_not_run_costs_its_points_and_those_of_its_questions(handed_in, 
     found = {row.question: row for row in answers.grade(handed_in, 7, check=lambda *_: runs)}
     assert (found["runs.one"].points, found["runs.again"].points) == (5.0, 0.0)
     assert found["runs.again"].verdict == "not run" and "a run is refused (again: not run)" in found["alike"].verdict
+
+
+def test_a_language_models_figure_is_computed_again_from_its_weights(begun, experiments, rewrite):
+    file = experiments / "tiny.yaml"
+    text = file.read_text()
+    base = {"task": "language_model", "language_model": {"vocabulary_size": 80},
+            "backbone": {"decoder_layers": 1, "width": 16, "num_heads": 2, "feed_forward_width": 16}}
+    settings = {**COMMON, "data.path": "miniworld", "data.size": 60, "training.max_updates": 20}
+    file.write_text(yaml.safe_dump({"base": base, "settings": settings, "runs": {"one": {}}}, sort_keys=False))
+    try:
+        folder = begun("lea")
+        run(folder, say=lambda line: None)
+        found = verified(folder)["one"]
+        assert not found.problem and "bits_per_character" in found.says and found.expected
+        record = folder / "runs" / "one" / "lab.json"
+        rewrite(record, figures={"bits_per_character": 0.1})
+        assert verified(folder)["one"].problem.startswith("figures: bits_per_character 0.10 is claimed, the weights")
+    finally:
+        file.write_text(text)
 
 
 def test_each_answer_is_computed_again(handed_in, honest):
