@@ -113,9 +113,11 @@ def _asked(example, predictions, unknown: Unknown) -> Iterator[list[Prediction]]
     print("Type an input and press Enter; an empty line or Ctrl-D ends.", file=sys.stderr)
     while True:
         try:
-            text = input("> ")
+            if not sys.stdout.isatty():  # `input` would write it among the outputs
+                print("> ", end="", file=sys.stderr, flush=True)
+            text = input("> " if sys.stdout.isatty() else "")
         except EOFError:
-            print()
+            print(file=sys.stderr)
             return
         if not text.strip():
             return

@@ -27,7 +27,7 @@ class Search(Section):
     min_length: NotNegative = 0  # least symbols of an output of free text, END not counted
     no_repeat_ngram: NotNegative = 0  # no n symbols twice in an output of free text; 0 allows it
     repetition_penalty: Annotated[float, Field(ge=1.0, le=10.0)] = 1.0  # logits of symbols already written are divided
-    # by it if positive, else multiplied
+    # by it if positive, else multiplied, Keskar et al. 2019
     batch_sentences: Positive = 128  # sentences decoded at a time
     constraint: bool = True  # keep outputs well-formed by the task's automaton
     ctc_weight: ShareOrNone = 0.0  # weight of CTC's prefix scores (speech); 1: CTC alone

@@ -66,10 +66,10 @@ class Stepper:
                              focus=focus, context=context)
         hidden, cache = self.model.decode(x, None, rows.memory, rows.cache)
         logits = self.model.logits(hidden, rows.memory).squeeze(1).float()
-        if rows.written is not None and self.options.looks_back:
-            logits = rows.written.restrain(logits, self.options)
         for never in (PAD, BEGIN, UNKNOWN):  # a list of them would be made a tensor at every step
             logits[:, never] = NEVER
+        if rows.written is not None and self.options.looks_back:
+            logits = rows.written.restrain(logits, self.options)
         if self.constraint is not None and self.options.constraint:
             logits = logits.masked_fill(~self.constraint.allowed(rows.automaton), NEVER)
         log_probabilities = torch.log_softmax(logits, -1)

@@ -40,6 +40,8 @@ class Written(PerRow):
     def restrain(self, logits: Tensor, options: SearchOptions) -> Tensor:
         """Logits (N,V) of what follows, without what the options rule out; a beginning that is asked for is exempt.
 
+        Where they rule out all symbols, END is left.
+
         Source: the penalty is Keskar et al. 2019, section 4.1; blocked n-grams Paulus et al. 2018, section 2.5.
         """
         step, size, found = self.symbols.size(1), options.no_repeat_ngram, logits
@@ -53,7 +55,8 @@ class Written(PerRow):
             times = torch.zeros_like(logits).scatter_add(1, windows[..., -1], again.to(logits.dtype))
             found = found.masked_fill(times > 0, NEVER)
         if step < options.min_length:
-            found = found.index_fill(1, torch.tensor([END], device=logits.device), NEVER)
+            others = found.index_fill(1, torch.tensor([END], device=logits.device), NEVER)
+            found = torch.where((others > NEVER).any(1, keepdim=True), others, found)
         return found if step >= self.begin.size(1) else torch.where(self._free(step), found, logits)
 
     def force(self, log_probabilities: Tensor) -> Tensor:

@@ -1,6 +1,7 @@
 """What has been written rules out what may follow: least lengths, n-grams, penalties, beginnings."""
 
 from dataclasses import replace
+from math import isfinite
 
 import pytest
 import torch
@@ -59,6 +60,13 @@ def test_no_n_gram_comes_twice(case, beam_size, size):
         assert len(set(found)) == len(found)
 
 
+@pytest.mark.parametrize("kernel", ["fast", "plain"])
+@pytest.mark.parametrize("options", [{}, {"beam_size": 4}, {"sampling": True}])
+def test_an_output_ends_where_no_symbol_is_left(case, kernel, options):
+    for one, *_ in generate(*case, no_repeat_ngram=1, min_length=9, limit=12, kernel=kernel, **options):
+        assert sorted(one.symbols) == [4, 5, 6, 7, 8] and isfinite(one.score)
+
+
 def test_the_penalty_is_its_formula():
     written = Written(torch.tensor([[4, 6, 4]]), NOTHING)
     logits = torch.tensor([[0.0, 0.0, 1.0, 0.0, 3.0, 2.0, -1.0, -2.0]])
@@ -105,6 +113,16 @@ def test_the_fast_search_finds_what_the_loops_find(case, options, beam_size):
     assert [[one.symbols for one in found] for found in fast] == [[one.symbols for one in found] for found in plain]
     assert [one.score for found in fast for one in found] == pytest.approx(
         [one.score for found in plain for one in found], rel=1e-4)
+
+
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_neighbours_in_a_batch_change_nothing(case, beam_size):
+    model, batch = case
+    options = {"beam_size": beam_size, "min_length": 4, "no_repeat_ngram": 2, "repetition_penalty": 1.3}
+    together = generate(model, batch, **options)
+    for row, found in enumerate(together):
+        alone, = generate(model, batch.select([row]), **options)
+        assert [one.symbols for one in alone] == [one.symbols for one in found]
 
 
 def test_where_nothing_is_asked_for_nothing_is_kept(case):
