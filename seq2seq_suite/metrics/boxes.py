@@ -26,8 +26,9 @@ def average_precision(predictions: Sequence[Objects | None], references: Sequenc
         labels: all classes; one without a true object counts in no mean.
 
     Returns:
-        Figures ap (mean over IoU 0.50 to 0.95), ap50, ap75, ap_small, ap_medium, ap_large (-1 where no object has that
-        size), recall (at most 100 boxes a picture), all in percent; `details["per_label"]` has ap and ap50 by class.
+        Figures ap (mean over IoU 0.50 to 0.95), ap50, ap75, ap_small, ap_medium, ap_large (absent where no object has
+        that size), recall (at most 100 boxes a picture), all in percent; `details` has `per_label`, ap and ap50 by
+        class, and `curve`, (recall, precision) at IoU 0.50.
 
     Raises:
         ValueError: there is not one prediction for each reference.
@@ -67,7 +68,8 @@ def average_precision(predictions: Sequence[Objects | None], references: Sequenc
         judge.summarize()
     names = ("ap", "ap50", "ap75", "ap_small", "ap_medium", "ap_large")
     figures = {name: 100.0 * float(value) if value >= 0 else -1.0
-               for name, value in zip((*names, "recall"), (*judge.stats[:6], judge.stats[8]), strict=True)}
+               for name, value in zip((*names, "recall"), (*judge.stats[:6], judge.stats[8]), strict=True)
+               if value >= 0 or name not in names[3:]}
     precision = judge.eval["precision"][:, :, :, 0, -1]  # (IoU, recall, class)
     table = [{"label": label, "ap": _mean(precision[:, :, place]), "ap50": _mean(precision[0, :, place]),
               "support": sum(one["category_id"] == number for one in truth)}
