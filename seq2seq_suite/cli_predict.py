@@ -22,7 +22,7 @@ from seq2seq_suite.cli_inputs import (
     texts_and_overrides,
 )
 from seq2seq_suite.report.tables import print_json, print_summary
-from seq2seq_suite.types import COMMAND_LINE, ConfigError, DataError
+from seq2seq_suite.types import COMMAND_LINE, ConfigError, DataError, brief
 
 if TYPE_CHECKING:
     from seq2seq_suite.library import Prediction, Run
@@ -148,7 +148,7 @@ class Unknown:
         """Name those that were not named yet."""
         if self.new:
             more = len(self.new) - _MOST_UNKNOWN
-            print(f"not in the training data: {', '.join(self.new[:_MOST_UNKNOWN])}"
+            print(f"not in the training data: {', '.join(map(brief, self.new[:_MOST_UNKNOWN]))}"
                   + (f" and {more:,} more words" if more > 0 else ""), file=sys.stderr)
             self.new.clear()
 

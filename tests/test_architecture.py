@@ -49,7 +49,7 @@ STUDENTS_LINES = 1240
 OPEN_TO_ALL = {"types", "shapes", "trees", "files", "run_format", "user_code", "lazy"}
 MOST_LINES = 350
 # Lines of code may fall; to rise they need a reason. The lab's include solutions, laws and faults.
-MOST_CODE = {"house": 12_100, "pages": 1_400, "lab": 6_560}
+MOST_CODE = {"house": 12_040, "pages": 1_330, "lab": 6_520}
 ROOM_OF = {"report": "pages", "serve": "pages", "lab": "lab"}
 
 

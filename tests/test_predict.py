@@ -58,6 +58,8 @@ def test_a_terminal_asks_for_inputs_until_an_empty_line(runs):
 def test_unknown_words_are_said_once_and_outputs_stay_clean(runs, capsys):
     assert cli.main(["predict", str(runs["qa"]), *["Where is zyxw ? ||| Mary went to the qqq ."] * 2]) == 0
     found = capsys.readouterr()
+    assert cli.main(["predict", str(runs["qa"]), "Who ? ||| " + "x" * 6000]) == 0
+    assert max(map(len, capsys.readouterr().err.splitlines())) < 200
     assert found.err.count("zyxw") == 1 and "qqq" in found.err and "zyxw" not in found.out
     assert len(found.out.splitlines()) == 2
 

@@ -14,7 +14,7 @@ from seq2seq_suite import config_file
 from seq2seq_suite.experiments.resuming import check_same
 from seq2seq_suite.training.records import read_summary
 from seq2seq_suite.training.run_directory import CONFIG, RunDirectory
-from seq2seq_suite.types import COMMAND_LINE, ConfigError, DataError, RunError
+from seq2seq_suite.types import COMMAND_LINE, ConfigError, DataError, RunError, brief
 
 
 def choices(setting: str) -> list[str]:
@@ -32,13 +32,18 @@ def directories(settings: Sequence[str], output: Path) -> dict[Path, tuple[str, 
     """The directory of each combination, named by its settings, and its overrides.
 
     Raises:
-        ConfigError: a key is given twice.
+        ConfigError: a key, or one of its values, is given twice.
     """
     keys = [setting.partition("=")[0] for setting in settings]
     if len(set(keys)) < len(keys):
         raise ConfigError(f"a key is given twice: {', '.join(keys)}", file=COMMAND_LINE, expected="key=a,b,c",
                           remedy="give all its values to one key")
     options = [choices(setting) for setting in settings]
+    for found in options:
+        if len(set(found)) < len(found):
+            twice = next(one for one in found if found.count(one) > 1)
+            raise ConfigError(f"{brief(twice)} is given {found.count(twice):,} times", file=COMMAND_LINE,
+                              expected="different values", remedy="give it once")
     varied = [key for key, found in zip(keys, options, strict=True) if len(found) > 1]
     found = {}
     for combination in itertools.product(*options):

@@ -15,6 +15,8 @@ def test_the_grid_has_every_combination_under_a_name_of_what_differs(tmp_path):
     assert [path.name for path in found] == ["norm=layer-seed=1", "norm=layer-seed=2", "norm=rms-seed=1",
                                              "norm=rms-seed=2"]
     assert found[tmp_path / "norm=rms-seed=1"] == ("backbone.norm=rms", "seed=1", "device=cpu")
+    with pytest.raises(ConfigError, match=r"seed=1 is given 3,000 times"):
+        sweep.directories(["seed=" + "1," * 3000], tmp_path)
     with pytest.raises(ConfigError, match="given twice"):
         sweep.directories(["seed=1", "seed=2"], tmp_path)
 
