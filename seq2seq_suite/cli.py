@@ -121,7 +121,7 @@ def run(
                 print(config_file.dump(config))
             summary = verbs.run(config, directory, resume=resume, overwrite=overwrite, command=command)
             print_summary(summary)
-            if verbose:
+            if verbose and "phase_seconds" in summary:  # a run that was finished earlier may have none
                 print_table((), [(name, f"{seconds:.1f} s") for name, seconds in summary["phase_seconds"].items()])
             print(f"the run is in {directory}", flush=True)
         if len(paths) > 1 and distributed.ranks().is_first:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TextIO
@@ -106,7 +106,8 @@ def _write(found: list[Prediction], file: TextIO, run: Run, n_best: int) -> None
         print(f"{prediction.score:.6g}\t{text}" if n_best > 1 else text, file=file, flush=file.isatty())
 
 
-def _asked(example, predictions, unknown: Unknown) -> Iterator[list[Prediction]]:
+def _asked(example: Callable[..., Example], predictions: Callable[..., Iterator[list[Prediction]]], unknown: Unknown
+           ) -> Iterator[list[Prediction]]:
     """Predictions of what is typed, until an empty line."""
     with suppress(ImportError):  # history and editing, where Python was built with them
         import readline  # noqa: F401
@@ -138,7 +139,7 @@ class Unknown:
 
     def look(self, example: Example) -> Example:
         """Keep the example's unknown words."""
-        for word in self.run.task.source.unknown(example.source):
+        for word in self.run.task.unknown(example):
             if word not in self.seen:
                 self.seen.add(word)
                 self.new.append(word)

@@ -184,3 +184,24 @@ def test_a_terminal_for_messages_shows_how_far_a_long_file_is(runs, tmp_path):
     os.close(ours)
     assert done.returncode == 0 and len(done.stdout.splitlines()) == 40
     assert b"20 of 40, " in said and b"min left" in said and b"40 in " in said
+
+
+def test_a_language_models_prompt_has_unknown_words_too(tmp_path, capsys):
+    from seq2seq_suite import cli_predict
+    from seq2seq_suite.types import Example
+
+    class Task:
+        source = None
+
+        def unknown(self, example):
+            return [example.source]
+
+    class Opened:
+        task = Task()
+
+    unknown = cli_predict.Unknown(Opened())
+    for word in ("wug", "wug", "dax"):
+        unknown.look(Example(word))
+    unknown.say()
+    unknown.say()
+    assert capsys.readouterr().err == "not in the training data: wug, dax\n"

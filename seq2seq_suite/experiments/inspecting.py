@@ -42,7 +42,7 @@ def inspect(loaded: LoadedRun, examples: Sequence[Example]) -> list[dict[str, An
         in `target`. `reference`: as text.
         `attention`: part -> `layers`, `heads`, `rows`, `columns` with the columns' names in `names` where these are
         not the source, and `values`, base64 of a byte for each weight: 255 is 1.
-        `trace`: see `tracing.trace`; with the `true` length beside the one foretold.
+        `trace`: see `tracing.trace`; with the `true` length beside the predicted one.
     """
     predictor = replace(loaded.predictor, ranks=ALONE)
     task, strategy, options = predictor.task, predictor.learner.strategy, predictor.options
@@ -68,7 +68,7 @@ def inspect(loaded: LoadedRun, examples: Sequence[Example]) -> list[dict[str, An
                 one["reference"] = task.to_text(example.reference)
             if "continuations" not in strategy.writes:
                 one["trace"] = trace(loaded, example)
-            if "foretold" in one.get("trace", {}) and len(item.target):
+            if "predicted_length" in one.get("trace", {}) and len(item.target):
                 one["trace"]["true"] = len(item.target) - 1
             found.append(one)
     return found

@@ -133,7 +133,7 @@ def _read_parallel(predictor: Predictor, model: Attending, batch: Batch, best: H
     symbols = [symbol if symbol >= 0 else likeliest for (_, symbol), likeliest
                in zip(places, scores.argmax(1).tolist(), strict=True)]
     written = [(place, symbol) for place, symbol in places if symbol >= 0]
-    if kind == "ctc":  # of each run of one symbol the surest place
+    if kind == "ctc":  # of each run of one symbol the most probable place
         runs = [(symbol, list(run)) for symbol, run in groupby(written, key=lambda one: one[1]) if symbol != BLANK]
         written = [max(run, key=lambda one: float(scores[one[0], one[1]])) for _, run in runs]
     return row, length, symbols, [(place, symbol, scores[place]) for place, symbol in written]

@@ -60,7 +60,8 @@ def trace(loaded: LoadedRun, example: Example) -> dict[str, Any]:
         `kind` of the strategy and `milliseconds`, the whole time, the encoder's too. As far as the strategy has them:
         `passes`, each with `milliseconds` from the beginning to its end, `symbols` and which of them it has `written`
         (left to right a pass has the one new symbol); `frames` of CTC, [symbol, p], the blank an empty symbol; `graph`
-        with `vertices`, [symbol, p], and the numbers of those on the `path`; `foretold`, the length chosen first.
+        with `vertices`, [symbol, p], and the numbers of those on the `path`; `predicted_length`,
+        chosen first.
     """
     predictor, task = loaded.predictor, loaded.task
     learner, strategy = predictor.learner, predictor.learner.strategy
@@ -106,7 +107,7 @@ def trace(loaded: LoadedRun, example: Example) -> dict[str, Any]:
         passes = [(list(best.symbols), [True] * len(best.symbols))]
     told["passes"] = [{"milliseconds": at, "symbols": names(symbols), "written": written}
                       for (symbols, written), at in zip(passes, times, strict=True)]
-    return {**told, "foretold": lengths[row]} if kind in ("length_head", "mask_predict") else told
+    return {**told, "predicted_length": lengths[row]} if kind in ("length_head", "mask_predict") else told
 
 
 def log_probs(model: Any, one: Pass, row: int, *, blank: bool = False, end: bool = False) -> Tensor:

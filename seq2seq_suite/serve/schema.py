@@ -53,7 +53,7 @@ class Answer(BaseModel):
     milliseconds: float = Field(description="Of the prediction, without waiting.")
     trace: dict[str, Any] | None = Field(None, description=(
         "`kind` and `milliseconds`; by kind `passes`, each with the milliseconds at its end, its symbols and which of "
-        "them it wrote; `frames` of CTC, [symbol, p]; `graph` with vertices and path; `foretold`, the length."))
+        "them it wrote; `frames` of CTC, [symbol, p]; `graph` with vertices and path; `predicted_length`."))
     inspection: dict[str, Any] | None = Field(None, description=(
         "`source` and `target`, names of positions; `pieces` of the output, [symbol, p, [[other, p], ...]]; "
         "`hypotheses`, [text, score]; `attention` by part: layers, heads, rows, columns and `values`, base64 of a byte "

@@ -111,7 +111,7 @@ def test_a_length_head_scores_by_the_mean_of_its_pieces(loaded):
     for one, hypothesis in zip(inspect(run, examples), best, strict=True):
         mean = sum(math.log(share) for _, share, _ in one["pieces"]) / len(hypothesis.symbols)
         assert mean == pytest.approx(hypothesis.score, rel=1e-2)
-        assert one["trace"]["foretold"] == len(hypothesis.symbols) and one["trace"]["true"] > 0
+        assert one["trace"]["predicted_length"] == len(hypothesis.symbols) and one["trace"]["true"] > 0
 
 
 @pytest.mark.parametrize(("offset", "name"), [(-1, "the previous piece"), (0, "the piece itself"),

@@ -37,7 +37,7 @@ def test_the_last_pass_has_the_prediction(traced, kind):
     last, times = told["passes"][-1], [one["milliseconds"] for one in told["passes"]]
     assert told["kind"] == kind and text_of(last["symbols"]) == prediction
     assert times == sorted(times) and times[-1] <= told["milliseconds"]
-    assert ("foretold" in told) == (kind != "cut_at_end")
+    assert ("predicted_length" in told) == (kind != "cut_at_end")
 
 
 def test_a_pass_of_mask_predict_writes_what_is_not_yet_known(traced):

@@ -204,7 +204,7 @@ const inspection = (() => {
       head("A graph of words", `1 pass; of ${trace.graph.vertices.length} vertices ${trace.graph.path.length} are on the path that was taken.`);
       told.push(graph(trace.graph));
     } else return null;
-    if (trace.foretold !== undefined) told.push(h("p", {class: "note"}, `Foretold length ${trace.foretold}` + (trace.true === undefined ? "." : `, reference ${trace.true}.`)));
+    if (trace.predicted_length !== undefined) told.push(h("p", {class: "note"}, `Predicted length ${trace.predicted_length}` + (trace.true === undefined ? "." : `, reference ${trace.true}.`)));
     return h("div", {}, told);
   }
 

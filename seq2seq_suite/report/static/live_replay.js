@@ -31,7 +31,7 @@ const liveReplay = {
 
   passes(trace) {
     const count = trace.passes?.length ?? 1;
-    return `${count} ${count === 1 ? "pass" : "passes"}` + (trace.foretold ? `, ${trace.foretold} symbols foretold` : "");
+    return `${count} ${count === 1 ? "pass" : "passes"}` + (trace.predicted_length ? `, predicted length ${trace.predicted_length}` : "");
   },
 
   /** Draws the clock: a line for each trace, a mark for each step. */

@@ -330,7 +330,7 @@ BUGS = [
     ("beam", "new = new[:beam]", "pass", "keeps all"),
     ("beam", "cands.sort(reverse=True)", "cands.sort()", "the least likely go on"),
     ("collapse", "        last = p", "        last = p if p != blank else last", "a blank does not separate"),
-    ("hide", "conf.sort()", "conf.sort(reverse=True)", "hides the surest"),
+    ("hide", "conf.sort()", "conf.sort(reverse=True)", "hides the most confident"),
     ("hide", "* (iterations - iteration) // iterations", "* iteration // iterations", "more each pass"),
     ("tree", "if not kids:\n                return None\n", "if not kids:\n                pass\n", "empty nodes"),
     ("tree", "if root is not None:\n            return None\n", "if root is not None:\n            break\n",
