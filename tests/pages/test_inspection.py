@@ -146,7 +146,7 @@ def test_there_is_a_map_of_every_head_and_habits_are_named_as_text(shown):
 def test_each_decoder_shows_how_it_wrote(shown):
     drawn = [one.inner_text() for one in shown().locator(".drawn").all()]
     assert "Left to right" in drawn[0] and "one symbol each" in drawn[0]
-    assert "pass 4" in drawn[1] and "Foretold length" in drawn[1]
+    assert "pass 4" in drawn[1] and "Predicted length" in drawn[1]
     assert "collapsed" in drawn[2]
     assert "are on the path that was taken" in drawn[3]
 
