@@ -112,7 +112,7 @@ class Worker:
         print(json.dumps(request), file=self._process.stdin, flush=True)
         answer = self._answer()
         available = (time.perf_counter() - start) * (os.cpu_count() or 1)
-        self.others = max(0.0, self._foreign_seconds() - before) / available
+        self.others = min(1.0, max(0.0, self._foreign_seconds() - before) / available)  # clock ticks are coarse
         return answer
 
     def _foreign_seconds(self) -> float:

@@ -13,27 +13,25 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class KeysValues:
-    """`model.attention.KeysValues`, in room (B,H,capacity,E) of which the first `length` positions are filled."""
+    """`model.attention.KeysValues`, in room (2,B,H,capacity,E) of which the first `length` positions are filled."""
 
-    key_room: Tensor
-    value_room: Tensor
+    room: Tensor
     length: int
 
     @staticmethod
     def empty(like_BHTE: Tensor) -> KeysValues:
         """No positions yet, for rows, heads and type of `like_BHTE`."""
-        nothing = like_BHTE[:, :, :0]
-        return KeysValues(nothing, nothing, 0)
+        return KeysValues(like_BHTE.new_empty(2, *like_BHTE.shape[:2], 0, like_BHTE.size(3)), 0)
 
     @property
     def keys(self) -> Tensor:
         """(B,H,length,E)."""
-        return self.key_room[:, :, : self.length]
+        return self.room[0, :, :, : self.length]
 
     @property
     def values(self) -> Tensor:
         """(B,H,length,E)."""
-        return self.value_room[:, :, : self.length]
+        return self.room[1, :, :, : self.length]
 
     def append(self, keys_BHTE: Tensor, values_BHTE: Tensor) -> KeysValues:
         """With further positions. Room is doubled when it runs out.
@@ -41,21 +39,17 @@ class KeysValues:
         They are written into room shared with `self`: to continue one past in two ways, `select` from it. Where
         gradients are kept, nothing is written over.
         """
-        length = self.length + keys_BHTE.size(2)
+        length, room = self.length + keys_BHTE.size(2), self.room
         if torch.is_grad_enabled():
-            return KeysValues(torch.cat((self.keys, keys_BHTE), 2), torch.cat((self.values, values_BHTE), 2), length)
-        keys, values = self.key_room, self.value_room
-        if length > keys.size(2):
-            keys, values = self._grown(keys, 2 * length), self._grown(values, 2 * length)
-        keys[:, :, self.length:length] = keys_BHTE
-        values[:, :, self.length:length] = values_BHTE
-        return KeysValues(keys, values, length)
-
-    def _grown(self, old: Tensor, capacity: int) -> Tensor:
-        new = old.new_empty(old.size(0), old.size(1), capacity, old.size(3))
-        new[:, :, : self.length] = old[:, :, : self.length]
-        return new
+            both = torch.cat((self.keys, keys_BHTE), 2), torch.cat((self.values, values_BHTE), 2)
+            return KeysValues(torch.stack(both), length)
+        if length > room.size(3):
+            room = room.new_empty(*room.shape[:3], 2 * length, room.size(4))
+            room[:, :, :, : self.length] = self.room[:, :, :, : self.length]
+        room[0, :, :, self.length : length] = keys_BHTE
+        room[1, :, :, self.length : length] = values_BHTE
+        return KeysValues(room, length)
 
     def select(self, rows: Tensor) -> KeysValues:
         """The given rows, (B',) int64, in that order. Room to grow is kept, so that the next step need not make it."""
-        return KeysValues(self.key_room.index_select(0, rows), self.value_room.index_select(0, rows), self.length)
+        return KeysValues(self.room.index_select(1, rows), self.length)

@@ -106,7 +106,8 @@ def plugged(functions: Mapping[str, Function], also: Sequence[str] = ()) -> Iter
     Raises:
         ConfigError: there is no such slot.
     """
-    components: dict[str, Function] = {}
+    # The fast decoder goes past the names of its parts, which may be replaced here.
+    components: dict[str, Function] = {"decoder": kernels.implementation("decoder", "plain")}
     with ExitStack() as stack:
         for name, function in (*functions.items(), *dict.fromkeys(also).items()):
             slot = SLOTS.get(name) or CHANGES.get(name)

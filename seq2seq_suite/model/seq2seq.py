@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
+from seq2seq_suite import kernels
 from seq2seq_suite.model.decoder import Cache, CrossKeysValues, TransformerDecoder
 from seq2seq_suite.model.dropout import Dropout
 from seq2seq_suite.model.frontends import tokens_of
@@ -29,6 +30,7 @@ class Memory(PerRow):
     states: States
     added: LogitTerm | None = None  # by the strategy
     output: Callable[[Tensor], Tensor] | None = None  # the output layer, prepared for many steps
+    decoder: Callable[..., tuple[Tensor, Cache]] | None = None  # the decoder, prepared likewise
 
 
 class Seq2Seq(nn.Module):
@@ -58,6 +60,7 @@ class Seq2Seq(nn.Module):
         self.guide, self.pointer = guide, pointer
         self.tag = nn.Parameter(torch.randn(embedding.embedding_dim) * 0.02) if has_tag else None
         self.scale = math.sqrt(embedding.embedding_dim)
+        self._prepared_decoder = kernels.chosen("decoder")
 
     def forward(self, source: Tensor, source_mask: Tensor, target_in: Tensor, *, focus: Tensor | None = None,
                 context: Tensor | None = None) -> Tensor:
@@ -100,6 +103,10 @@ class Seq2Seq(nn.Module):
         guide = self.guide.prepare(states.values) if self.guide is not None else None
         return Memory(self.decoder.remember(states), guide, states)
 
+    def for_search(self, memory: Memory) -> Memory:
+        """The memory with decoder and output layer prepared for the many steps of one search."""
+        return replace(memory, output=self.output.prepare(), decoder=self._prepared_decoder(self.decoder))
+
     def new_cache(self, memory: Memory) -> Cache:
         """The cache before the target's first symbol, a row for each sentence."""
         return self.decoder.new_cache(memory.states.values)
@@ -137,7 +144,8 @@ class Seq2Seq(nn.Module):
     def decode(self, x: Tensor, visible: Tensor | None, memory: Memory, cache: Cache | None = None,
                *, mask: Tensor | None = None) -> tuple[Tensor, Cache | None]:
         """Hidden states (N,T,D) of embedded input (N,T,D); see `TransformerDecoder.forward`."""
-        return self.decoder(x, visible, memory.cross, cache, mask=mask)
+        decoder = self.decoder if memory.decoder is None else memory.decoder
+        return decoder(x, visible, memory.cross, cache, mask=mask)
 
     def logits(self, hidden: Tensor, memory: Memory) -> Tensor:
         """(N,T,V) unnormalised log-probabilities of the symbols after hidden states (N,T,D)."""

@@ -60,6 +60,11 @@ def build_encoder(backbone: Backbone) -> nn.Module:
                                        step_positions=build_positions(backbone))
 
 
+def prepared(decoder: nn.Module) -> nn.Module:
+    """The decoder for the many steps of one search, in which its weights are constant: as it is."""
+    return decoder
+
+
 def build_decoder(backbone: Backbone, *, has_memory: bool) -> nn.Module:
     """The decoder, called as `TransformerDecoder` is."""
     shape, positions = _shape(backbone, backbone.decoder_kernel), _attention_positions(backbone)

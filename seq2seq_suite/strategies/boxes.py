@@ -63,7 +63,7 @@ class Boxes(Autoregressive):
     def generate(self, model: Seq2Seq, batch: Batch, *, options: SearchOptions, limit: Tensor,
                  constraint: Constraint | None = None) -> list[list[Hypothesis]]:
         """One hypothesis per picture with all its groups and the probability of each class; boxes are never empty."""
-        memory = model.prepare(model.encode(batch))
+        memory = model.for_search(model.prepare(model.encode(batch)))
         cache = model.new_cache(memory)
         rows, device = limit.size(0), limit.device
         previous, outputs, certain = torch.full((rows,), BEGIN, device=device), [], []

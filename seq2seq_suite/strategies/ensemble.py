@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
 from seq2seq_suite.model.decoder import Cache
-from seq2seq_suite.model.output import OutputLayer
 from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
 from seq2seq_suite.types import Batch, PerRow, States
 
@@ -21,7 +20,6 @@ class Memories(PerRow):
 
     members: tuple[Memory, ...]
     states: States
-    output: Callable[[Tensor], Tensor] | None = None  # not used: each member has its own
 
 
 @dataclass(frozen=True)
@@ -49,20 +47,18 @@ class Ensemble(nn.Module):
         """The first one's; all have one or none."""
         return self.models[0].guide
 
-    @property
-    def output(self) -> OutputLayer:
-        """The first one's."""
-        return self.models[0].output
-
     def encode(self, batch: Batch) -> tuple[States, ...]:
         """The source as each model reads it."""
         return tuple(model.encode(batch) for model in self.models)
 
     def prepare(self, states: tuple[States, ...]) -> Memories:
         """The memories of their states, each with its prepared output layer."""
-        members = (model.prepare(own) for model, own in zip(self.models, states, strict=True))
-        return Memories(tuple(replace(member, output=model.output.prepare())
-                              for model, member in zip(self.models, members, strict=True)), states[0])
+        members = (model.for_search(model.prepare(own)) for model, own in zip(self.models, states, strict=True))
+        return Memories(tuple(members), states[0])
+
+    def for_search(self, memory: Memories) -> Memories:
+        """The memories, whose parts are prepared already."""
+        return memory
 
     def new_cache(self, memory: Memories) -> Caches:
         """Empty caches."""

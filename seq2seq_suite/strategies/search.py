@@ -46,7 +46,8 @@ class Stepper:
 
         Where the first columns of the target are given in all rows, the search begins behind them.
         """
-        memory = replace(memory, output=self.model.output.prepare())
+        memory = self.model.for_search(memory)
+        self.never = limit.new_tensor([PAD, BEGIN, UNKNOWN])
         automaton = self.constraint.start(batch, limit) if self.constraint is not None else None
         cache, given = self.model.new_cache(memory), int(batch.given.all(0).sum())
         previous = torch.full_like(limit, BEGIN)
@@ -66,8 +67,7 @@ class Stepper:
                              focus=focus, context=context)
         hidden, cache = self.model.decode(x, None, rows.memory, rows.cache)
         logits = self.model.logits(hidden, rows.memory).squeeze(1).float()
-        for never in (PAD, BEGIN, UNKNOWN):  # a list of them would be made a tensor at every step
-            logits[:, never] = NEVER
+        logits = logits.index_fill_(1, self.never, NEVER)
         if rows.written is not None and self.options.looks_back:
             logits = rows.written.restrain(logits, self.options)
         if self.constraint is not None and self.options.constraint:

@@ -76,6 +76,16 @@ def test_weight_is_not_packed_where_gradients_or_few_symbols_are(symbols):
         assert is_packed(weight) == (symbols >= linear._PACKED_SYMBOLS and torch.backends.mkldnn.is_available())
 
 
+@torch.no_grad()
+def test_a_weight_is_packed_anew_where_it_was_written_to():
+    weight, hidden = torch.randn(linear._PACKED_SYMBOLS, 24), torch.randn(3, 24)
+    bias = torch.randn(weight.size(0))
+    for change in (lambda: None, lambda: weight.mul_(2.0), lambda: weight.set_(torch.randn(weight.shape))):
+        change()
+        with torch.inference_mode():
+            torch.testing.assert_close(linear.linear(weight, bias)(hidden), hidden @ weight.t() + bias)
+
+
 def test_without_the_private_functions_of_torch_the_plain_product_is_taken(monkeypatch):
     monkeypatch.setattr(torch_private.torch.ops, "mkldnn", object())
     monkeypatch.setattr(torch_private.torch, "cpu", object())
