@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from seq2seq_suite import __version__
-from seq2seq_suite.files import is_stream, naming, stream_lines
-from seq2seq_suite.types import COMMAND_LINE, ConfigError, Example, brief
+from seq2seq_suite.files import is_stream, naming, parse_json, stream_lines
+from seq2seq_suite.types import COMMAND_LINE, ConfigError, DataError, Example, brief
 
 if TYPE_CHECKING:
     from seq2seq_suite.tasks.base import Task
@@ -139,6 +139,41 @@ def runs_and_texts(arguments: Sequence[str]) -> tuple[list[Path], list[str]]:
     """The first argument, and those after it that are run directories; then all others."""
     paths = list(takewhile(lambda one: os.path.isfile(f"{one}/config.yaml"), arguments[1:]))  # long texts are no error
     return [Path(one) for one in (*arguments[:1], *paths)], list(arguments[1 + len(paths):])
+
+
+def refuse_paths(texts: Sequence[str], run: Path) -> None:
+    """Raises ConfigError for an input that looks like a mistyped run, or like a file that is not there.
+
+    A path has a separator, ASCII letters alone or a folder that is there, and no space; a name that is almost that of
+    a run beside the first one is one, too.
+    """
+    for text in texts:
+        path = Path(text)
+        if re.search(r"\s", text) or "\0" in text or (os.path.exists(path) and not os.path.isdir(path)):
+            continue
+        beside = [str(one.parent) for one in run.parent.glob("*/config.yaml")] if path.parent == run.parent else []
+        near = difflib.get_close_matches(str(path), beside, n=1, cutoff=0.8)
+        named = os.sep in text and (os.path.isdir(path.parent) or re.fullmatch(r"[/\w.+=~-]*", text, re.ASCII))
+        if near or named:
+            hint = f", did you mean {near[0]}?" if near else ""
+            raise ConfigError(f"{brief(text)} is neither a run nor a file{hint}", file=COMMAND_LINE,
+                              expected="runs, then inputs", remedy="correct the path; if it is a text, give it on "
+                              f"standard input: echo TEXT | {PROGRAM} predict {run}")
+
+
+def in_columns(line: str, place: tuple[str, int]) -> tuple[str, str]:
+    """Source and beginning of the output in a line of jsonl, as in a run's predictions/*.jsonl; raises DataError.
+
+    >>> in_columns('{"source": "the cat", "begin": "die"}', ("in.jsonl", 1)), in_columns('{"source": "a dog"}', ("", 1))
+    (('the cat', 'die'), ('a dog', ''))
+    """
+    row = parse_json(line, file=place[0], line=place[1]) if line.strip() else {"source": ""}
+    found = (row.get("source"), row.get("begin") or "") if isinstance(row, dict) else (None, "")
+    if not all(isinstance(one, str) for one in found):
+        raise DataError(f"no text in {'begin' if isinstance(found[0], str) else 'source'}", file=place[0],
+                        line=place[1], expected='{"source": "..."}, and "begin": "..." if you like',
+                        remedy="name the column so, or write an input on each line of a .txt file")
+    return found
 
 
 def texts_and_overrides(arguments: Sequence[str]) -> tuple[list[str], list[str]]:

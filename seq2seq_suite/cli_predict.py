@@ -17,7 +17,9 @@ from seq2seq_suite.cli_inputs import (
     Inputs,
     check_drawing,
     check_targets,
+    in_columns,
     opened,
+    refuse_paths,
     runs_and_texts,
     texts_and_overrides,
 )
@@ -39,7 +41,8 @@ _MOST_UNKNOWN = 10  # words named in one line
 def predict(
     arguments: Runs,
     source: Annotated[str | None, typer.Option("--input", metavar="FILE", show_default=False, help=(
-        "A file with an input on each line; - is standard input."))] = None,
+        "A file with an input on each line, or .jsonl with columns source and, if you like, begin; - is standard "
+        "input."))] = None,
     output: Annotated[Path | None, typer.Option(metavar="FILE", show_default=False, help=(
         "Where to write; by default standard output."))] = None,
     n_best: Annotated[int, typer.Option(min=1, max=10_000, metavar="N", help=(
@@ -69,7 +72,8 @@ def predict(
     check_targets({"--output": output, "--draw": draw})
     plain, overrides = texts_and_overrides(arguments)
     directories, texts = runs_and_texts(plain)
-    inputs = Inputs.of(texts, source)
+    refuse_paths(texts, directories[0])
+    inputs, rows = Inputs.of(texts, source), (source or "").endswith(".jsonl")
     from seq2seq_suite import library
 
     run = library.load(*directories, task=task, settings=overrides, trust_code=trust_code)
@@ -78,7 +82,8 @@ def predict(
         return run.predictions(examples, n_best=n_best, threshold=threshold)
 
     def example(text: str, place: tuple[str, int]) -> Example:
-        return run.example(text, file=place[0], line=place[1], begin=begin)
+        text, beginning = in_columns(text, place) if rows else text.partition("\t")[::2] if begin else (text, "")
+        return run.example(text, file=place[0], line=place[1], begin=beginning)
 
     unknown = Unknown(run)
     with opened(output) as file:

@@ -144,12 +144,11 @@ class Run:
         return ([Prediction(self.task.to_text(value), value, score) for value, score in hypotheses[:n_best]]
                 for hypotheses in self.opened.predict(examples, num_hypotheses=n_best))
 
-    def example(self, text: str, *, file: str = "inputs", line: int = 0, begin: bool = False) -> Example:
+    def example(self, text: str, *, file: str = "inputs", line: int = 0, begin: str = "") -> Example:
         """The example that a line of text describes; raises DataError with file and line if it is no input.
 
-        With `begin` the line has, after a tab, what the output must begin with; it may be empty.
+        `begin` is what its output must begin with, which only free text that is written from left to right can.
         """
-        text, _, beginning = text.partition("\t") if begin else (text, "", "")
         if not text.strip():
             raise DataError("the input is empty", file=file, line=line, expected="an input on each line",
                             remedy="remove the line or fill it")
@@ -159,14 +158,14 @@ class Run:
             raise DataError("the input is not UTF-8", file=file, line=line, expected="text",
                             remedy="check the terminal's encoding, or use --input with a file in UTF-8") from None
         example = self.task.from_text(text, origin=f"{file}:{line}")
-        if not beginning.strip():
+        if not begin.strip():
             return example
         if self.config.in_parallel:
             raise ConfigError(f"the beginning of an output, but strategy.kind {self.config.strategy.kind} writes all "
                               "symbols in parallel", expected="a run that writes from left to right",
                               remedy="leave it out")
-        self.task.target.beginning(beginning, {"file": file, "line": line})
-        return replace(example, begin=beginning)
+        self.task.target.beginning(begin, {"file": file, "line": line})
+        return replace(example, begin=begin)
 
     def evaluate(self, split: str = "test", *, data: str | Path | None = None) -> dict[str, float]:
         """Decode and score a split; predictions go to the run's directory.

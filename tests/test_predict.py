@@ -106,9 +106,48 @@ def test_an_output_begins_as_the_second_column_says(runs, capsys, tmp_path, beam
         ["The cat sleeps ."])[0].text
 
 
+def test_rows_of_json_give_sources_and_beginnings(runs, capsys, tmp_path):
+    rows = [{"source": "The cat sleeps .", "begin": "ein Hund", "reference": "-"}, {"source": "The cat sleeps ."}]
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert cli.main(["predict", str(runs["translation-1"]), "--input", str(tmp_path / "in.jsonl")]) == 0
+    begun, free = capsys.readouterr().out.splitlines()
+    run = s2s.load(runs["translation-1"])
+    assert begun.startswith("ein Hund") and free == run.predict(["The cat sleeps ."])[0].text
+    predictions = runs["translation-1"] / "predictions" / "test.jsonl"
+    assert cli.main(["predict", str(runs["translation-1"]), "--input", str(predictions)]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        json.loads(line)["prediction"] for line in predictions.read_text().splitlines()]
+
+
+@pytest.mark.parametrize(("line", "message"), [
+    ('{"text": "a"}', "no text in source\n  expected: {"), ('{"source": "a", "begin": 3}', "no text in begin"),
+    ("[1]", "no text in source"), ("The cat", "invalid JSON at column 1"), ('{"source": " "}', "the input is empty")])
+def test_a_broken_row_of_inputs_is_named_with_its_line(runs, capsys, tmp_path, line, message):
+    (tmp_path / "in.jsonl").write_text('{"source": "a cat"}\n' + line + "\n")
+    said = wrong(capsys, "predict", runs["translation-1"], "--input", tmp_path / "in.jsonl")
+    assert said.startswith(f"{tmp_path}/in.jsonl:2: {message}")
+
+
+@pytest.mark.parametrize("text", ["runs/missing", "runs/missing/", "{folder}/t3", "{folder}", "und/他", "none/a.wav"])
+def test_a_mistyped_run_is_no_input(runs, capsys, monkeypatch, text):
+    monkeypatch.chdir(runs["qa"].parent)
+    Path("und").mkdir(exist_ok=True)
+    text = text.format(folder=runs["qa"].parent)
+    said = wrong(capsys, "predict", runs["translation-1"], text, "The cat sleeps .")
+    assert said.startswith(f"command line: {text} is neither a run nor a file")
+    assert ("did you mean" in said) == text.endswith("/t3")
+
+
+def test_a_run_is_mistyped_without_its_folder_too(runs, capsys, monkeypatch):
+    monkeypatch.chdir(runs["qa"].parent)
+    said = wrong(capsys, "predict", "t1", "paralel", "The cat .")
+    assert "paralel is neither a run nor a file, did you mean parallel?\n  expected: runs, then inputs" in said
+    assert cli.main(["predict", "t1", "cats", "他/她", "a / b", str(runs["qa"] / "summary.json")]) == 0
+
+
 def test_a_beginning_is_refused_where_there_is_no_left_to_right_or_no_free_text(runs):
     with pytest.raises(ConfigError, match=r"strategy\.kind ctc writes all symbols in parallel"):
-        s2s.load(runs["parallel"]).example("a\tb", begin=True)
+        s2s.load(runs["parallel"]).example("a", begin="b")
     with pytest.raises(DataError, match="the beginning of an output"):
         s2s.load(runs["detection"]).task.target.beginning("x", {})
 
