@@ -35,6 +35,7 @@ from seq2seq_suite.config_section import (
     PositiveFloat,
     Section,
     ShareOrNone,
+    one_of,
 )
 from seq2seq_suite.config_uses import check_uses
 from seq2seq_suite.data.options import Data
@@ -198,8 +199,8 @@ class Config(Section):
         kind = self.strategy.kind
         if self.target not in targets_of(kind):
             fitting = [one for one in KINDS if self.target in targets_of(one)]
-            raise ValueError(f"strategy.kind {kind} writes {', '.join(targets_of(kind))}; the outputs of task "
-                             f"{self.task} are {self.target}: choose strategy.kind {' or '.join(fitting)}")
+            raise ValueError(f"strategy.kind {kind} writes {one_of(targets_of(kind))}; the outputs of task "
+                             f"{self.task} are {self.target}: choose strategy.kind {one_of(fitting)}")
         for need in strategy_for(kind, self.target).needs:
             value = reduce(getattr, need.key.split("."), self)
             if not need.suits(value):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -62,7 +62,7 @@ class Use:
     Args:
         keys: dotted.
         by: the key that decides.
-        needs: its valid values, in words.
+        needs: its valid values, in words after the key, such as "below 1"; or in whole, "a task with a source".
         suits: recognises these values.
         where: the configurations that the rule applies to.
     """
@@ -76,9 +76,18 @@ class Use:
 
 def among(keys: tuple[str, ...], by: str, *values: str, where: Callable[[Any], bool] = lambda config: True) -> Use:
     """Keys for which another one must have one of some values."""
-    return Use(keys, by, " or ".join(filter(None, (", ".join(values[:-1]), values[-1]))), values.__contains__, where)
+    return Use(keys, by, one_of(values), values.__contains__, where)
+
+
+def one_of(values: Sequence[str]) -> str:
+    """Values in a sentence.
+
+    >>> one_of(["ctc"]), one_of(["text", "trees", "tags"])
+    ('ctc', 'text, trees or tags')
+    """
+    return " or ".join(filter(None, (", ".join(values[:-1]), values[-1])))
 
 
 def unused(keys: tuple[str, ...], by_task: str) -> Use:
-    """Keys that a task has no use for; `by_task` are the others, in words."""
+    """Keys that a task has no use for; `by_task` names the others: "asr", or "a task with a source"."""
     return Use(keys, "task", by_task, lambda task: False)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
-from seq2seq_suite.config_section import Use, among
+from seq2seq_suite.config_section import Use, among, one_of
 from seq2seq_suite.strategies import KINDS, classes_of, strategy_for
 from seq2seq_suite.types import brief
 
@@ -46,17 +46,17 @@ class WithoutEffect(ValueError):
 
 
 _USES = (
-    Use(("search.constraint",), "task", "one whose outputs have a form, such as parsing, multilabel or tagging",
+    Use(("search.constraint",), "task", "a task with structured output, such as parsing, multilabel or tagging",
         lambda task: False, lambda config: not config.options.constrained),
-    Use(_OF_FREE_TEXT, "task", "one whose outputs are free text, such as translation or asr",
+    Use(_OF_FREE_TEXT, "task", "a task that writes free text, such as translation or asr",
         lambda task: False, lambda config: config.options.constrained),
-    Use(_OF_FREE_TEXT, "search.ctc_weight", "below 1, which is the head alone", lambda weight: weight < 1.0),
+    Use((*_OF_FREE_TEXT, "search.sampling"), "search.ctc_weight", "below 1; at 1 the CTC head decodes alone",
+        lambda weight: weight < 1.0),
     among(("data.size",), "data.path", "miniworld"),
     # Keys that a search does not use.
     Use(("search.temperature", "search.top_k", "search.top_p"), "search.sampling", "true", bool),
     Use(("search.beam_size",), "search.sampling", "false", lambda sampling: not sampling,
         lambda config: not config.search.rescorer),
-    Use(("search.sampling",), "search.ctc_weight", "below 1, which is the head alone", lambda weight: weight < 1.0),
     Use(("search.lookahead",), "search.beam_size", "1", lambda size: size == 1),
 )
 
@@ -75,7 +75,7 @@ def _of_strategies() -> tuple[Use, ...]:
         # Whatever wrote an output, a rescorer weighs its length.
         where = _is_not_rescored if name == "length_penalty" else lambda config: True
         uses += [among((f"search.{name}",), "strategy.kind", *kinds, where=where),
-                 Use((f"search.{name}",), "task", f"one whose outputs are {' or '.join(targets)}",
+                 Use((f"search.{name}",), "task", f"a task that writes {one_of(tuple(targets))}",
                      lambda task: False, partial(_has_no_use, name, tuple(kinds)))]
     return tuple(uses)
 
@@ -120,9 +120,10 @@ def _of_one_task(config: Config) -> Iterator[Finding]:
         for key in use.keys:
             value = _value(config, key)
             if value not in (None, _OFF.get(key)) and value != _default(config, key):
+                needs = use.needs if use.needs.startswith("a task ") else f"{use.by} {use.needs}"
                 yield Finding(key, use.by, f"{key} {_plain(value)} has no effect with {use.by} "
-                              f"{_plain(_value(config, use.by))}",
-                              f"{use.by} {use.needs}", f"leave {key} at {_plain(_default(config, key))}")
+                              f"{_plain(_value(config, use.by))}", needs,
+                              f"leave {key} at {_plain(_default(config, key))}")
 
 
 def _of_joint_run(config: Config) -> Iterator[Finding]:
@@ -131,15 +132,14 @@ def _of_joint_run(config: Config) -> Iterator[Finding]:
         for name in type(own).model_fields:
             key, value = f"{section}.{name}", getattr(own, name)
             if value != getattr(usual, name, value):
-                yield Finding(key, "task", f"{key} {_plain(value)} has no effect with task multitask, whose tasks have "
-                              f"a section {section} of their own", f"tasks.NAME.{key}",
-                              f"give it to one of {', '.join(config.tasks)}")
+                yield Finding(key, "task", f"{key} {_plain(value)} has no effect with task multitask: each of its "
+                              f"tasks has its own section {section}", f"tasks.NAME.{key}",
+                              f"set it for {one_of(tuple(config.tasks))}")
     for name, part in config.tasks.items():
         if part.search.rescorer:
             key = f"tasks.{name}.search.rescorer"
-            yield Finding(key, "task", f"{key} {_plain(part.search.rescorer)} has no effect in a joint run, whose "
-                          "tasks are tested by themselves", "search.rescorer of `evaluate` or `predict`",
-                          f"leave {key} out")
+            yield Finding(key, "task", f"{key} {_plain(part.search.rescorer)} has no effect in a joint run, which "
+                          "does not rescore", "search.rescorer=RUN with `evaluate` or `predict`", f"leave {key} out")
 
 
 def _value(config: Config, key: str) -> Any:

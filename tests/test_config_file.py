@@ -249,8 +249,8 @@ def test_the_kind_of_decoder_alone_can_be_changed(folder):
     text = "task: translation\nstrategy:\n  kind: ctc\n  label_smoothing: 0.1\n"
     assert "p.yaml:4: strategy.label_smoothing: unknown key" in error_of(text)
     assert "p.yaml:3: strategy.kind: got 'dat'" in error_of(text.replace("ctc", "dat"))
-    assert "ctc writes text; the outputs of task parsing are trees: choose strategy.kind autoregressive or " \
-        "length_head or mask_predict or cut_at_end" in error_of("task: parsing\n", "strategy.kind=ctc")
+    assert "ctc writes text; the outputs of task parsing are trees: choose strategy.kind autoregressive, " \
+        "length_head, mask_predict or cut_at_end" in error_of("task: parsing\n", "strategy.kind=ctc")
     assert "set parsing.guide=false" in error_of("task: parsing\n", "strategy.kind=length_head")
     assert "multilabel.order free has none" in error_of("task: multilabel\n", "strategy.kind=length_head",
                                                         "multilabel.order=free")

@@ -49,10 +49,11 @@ def refused(task: str, *overrides: str, text: str = "") -> str:
     ("translation", "search.iterations=4 strategy.kind=ctc", "strategy.kind ctc", "strategy.kind mask_predict"),
     ("translation", "search.lookahead=false", "strategy.kind autoregressive", "strategy.kind dag"),
     ("translation", "search.lookahead=false search.beam_size=4 strategy.kind=dag", "search.beam_size 4", "size 1"),
-    ("translation", "search.constraint=false", "task translation", "whose outputs have a form"),
-    ("detection", "search.beam_size=4", "task detection", "task one whose outputs are text"),
-    ("detection", "strategy.label_smoothing=0.2", "task detection", "task other than detection"),
-    ("language_model", "search.rescorer=runs/a", "task language_model", "task one with a source"),
+    ("translation", "search.constraint=false", "task translation", "a task with structured output, such as"),
+    ("detection", "search.beam_size=4", "task detection", 
+     "expected: a task that writes text, trees, tags, continuations or labels"),
+    ("detection", "strategy.label_smoothing=0.2", "task detection", "expected: a task other than"),
+    ("language_model", "search.rescorer=runs/a", "task language_model", "expected: a task with a source"),
     ("multilabel", "strategy.scheduled_sampling=0.2 multilabel.order=free", "multilabel.order free", "other than free"),
     ("multilabel", "search.length_penalty=1.0 multilabel.decision=marginals", "multilabel.decision marginals", "best"),
     ("multilabel", "search.length_penalty=1.0 multilabel.head=pooled multilabel.head_mixture=0.5",
@@ -107,10 +108,10 @@ def test_a_joint_run_refuses_what_only_its_tasks_can_use():
     text = "tasks: {one: {task: parsing}, two: {task: translation}}\n"
     found = refused("multitask", "search.beam_size=4", text=text)
     assert found.startswith("command line: search.beam_size=4: search.beam_size 4 has no effect with task multitask")
-    assert "expected: tasks.NAME.search.beam_size\n  remedy:   give it to one of one, two" in found
+    assert "expected: tasks.NAME.search.beam_size\n  remedy:   set it for one or two" in found
     assert "data.path elsewhere has no effect" in refused("multitask", "data.path=elsewhere", text=text)
     assert "strategy.kind ctc has no effect" in refused("multitask", "strategy.kind=ctc", text=text)
-    assert "in a joint run, whose tasks are tested by themselves" in refused(
+    assert "in a joint run, which does not rescore" in refused(
         "multitask", "tasks.two.search.rescorer=runs/a", text=text)
 
 

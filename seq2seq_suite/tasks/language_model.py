@@ -36,7 +36,7 @@ class LanguageModelOptions(TaskOptions):
     target: ClassVar[str] = "continuations"
     reads_symbols: ClassVar[bool] = False
     uses: ClassVar[tuple[Use, ...]] = (*NO_TRANSCRIPT, unused(("search.rescorer", "search.max_length_factor"),
-                                                              "one with a source"))
+                                                              "a task with a source"))
 
     def check(self, config: Any) -> None:
         """There is no source: options of an encoder must be unset."""

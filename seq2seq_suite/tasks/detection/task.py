@@ -56,7 +56,7 @@ class DetectionOptions(TaskOptions):
     uses: ClassVar[tuple[Use, ...]] = (*NO_TRANSCRIPT, unused(
         ("search.max_length_factor", "search.max_length_extra", "strategy.label_smoothing",
          "strategy.scheduled_sampling"),
-        "other than detection, whose outputs have detection.instances objects each, the likeliest"))
+        "a task other than detection, which writes the detection.instances likeliest objects"))
 
     height: Pixels = 240  # of the model's input, in pixels; pictures are scaled to fit
     width: Pixels = 320  # likewise
