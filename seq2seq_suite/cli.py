@@ -105,6 +105,8 @@ def run(
       torchrun --nproc_per_node=2 -m seq2seq_suite run tasks/parsing.yaml
     """
     paths, changes = yamls_and_overrides([yaml, *(overrides or [])])
+    if not quiet and os.environ.get("RANK", "0") == "0":  # importing PyTorch takes a second and more
+        print(f"reading {', '.join(map(str, paths))} and the data, building the model", flush=True)
     from seq2seq_suite import config_file
 
     # All configurations are read first: a mistake in the last should not be found out after hours.

@@ -29,8 +29,19 @@ def wrong(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     """What a wrong command line answers."""
     assert cli.main(arguments) == 2
     captured = capsys.readouterr()
-    assert captured.out == "" and "Traceback" not in captured.err
+    assert not captured.out or (arguments[0] == "run" and captured.out.startswith("reading "))
+    assert "Traceback" not in captured.err
     return captured.err
+
+
+def test_a_run_says_what_it_reads_before_it_loads_pytorch(monkeypatch, capsys):
+    Path("p.yaml").write_text("task: parsing\n")
+    said = []
+    monkeypatch.setattr("seq2seq_suite.config_file.load", lambda *given: said.append(capsys.readouterr().out) or 1 / 0)
+    for more, line in (((), "reading p.yaml and the data, building the model\n"), (("--quiet",), "")):
+        with pytest.raises(ZeroDivisionError):
+            cli.main(["run", "p.yaml", *more])
+        assert said.pop() == line
 
 
 def start(*arguments: str, code: str = "", **options) -> subprocess.CompletedProcess:

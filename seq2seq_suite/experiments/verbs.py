@@ -93,6 +93,9 @@ def _run(config: Config, run_directory: RunDirectory, ranks: Ranks, *, resume: b
               "see `distill --help`")
     look_at_rescorer(config, run_directory.vocabulary)
     prepared = time.monotonic()
+    if ranks.is_first:
+        print(f"training on {len(trainer.origins):,} examples, {trainer.learner.num_parameters():,} parameters, "
+              f"device {trainer.device.type}, {prepared - began:.1f} s to prepare", flush=True)
     trainer.run_to_best(resume=resume)
     trained = time.monotonic()
     chosen = {name: with_rescorer(config, one, run_directory.path) for name, one in predictors.items()}

@@ -123,7 +123,7 @@ class Trainer:
         self._started = time.monotonic() - progress.seconds
         self._display = ProgressDisplay(options.max_updates)
         stream = self.batches.batches(progress.epoch, progress.position)
-        self._interval = _Interval(progress)
+        self._interval, shown = _Interval(progress), False
         with StopRequest(self.ranks).listening() as stop, self._display:
             try:
                 # A run stopped between update and validation has not validated.
@@ -136,6 +136,9 @@ class Trainer:
                     if progress.update % options.log_every == 0:
                         self._check_finite()
                         self._log(rate)
+                    elif not shown:  # the first update soon, not only after `log_every`
+                        self._show(rate)
+                    shown = True
                     validated = progress.update % options.validate_every == 0 and self._validate(stop)
                     if validated or progress.update % options.save_every == 0:
                         self._save()
@@ -252,16 +255,21 @@ class Trainer:
                                f"training.warmup_updates or training.precision=float32 usually helps.")
         self._unchecked = []
 
-    def _log(self, rate: float) -> None:
+    def _show(self, rate: float) -> tuple[dict[str, float], float]:
+        """Show the mean losses since the last row of metrics.jsonl, and tokens per second; returns both."""
         progress, interval = self.progress, self._interval
         means = interval.means()
         speed = (progress.tokens - interval.tokens) / max(1e-9, progress.seconds - interval.seconds)
-        self.run.append_metrics({"update": progress.update, "split": "train", "epoch": progress.epoch + 1,
-                                 "seconds": progress.seconds, "tokens": progress.tokens, "learning_rate": rate,
-                                 "tokens_per_second": speed, **{f"loss_{name}": mean for name, mean in means.items()}})
         own = {name.rpartition("/")[0]: mean for name, mean in reversed(means.items())}  # of each task the first loss
         self._display.update(progress.update, fraction=_fraction(self.options, progress),
                              loss=sum(own.values()) / len(own), tokens_per_second=speed, learning_rate=rate)
+        return means, speed
+
+    def _log(self, rate: float) -> None:
+        progress, (means, speed) = self.progress, self._show(rate)
+        self.run.append_metrics({"update": progress.update, "split": "train", "epoch": progress.epoch + 1,
+                                 "seconds": progress.seconds, "tokens": progress.tokens, "learning_rate": rate,
+                                 "tokens_per_second": speed, **{f"loss_{name}": mean for name, mean in means.items()}})
         progress.since_logged = {}
         self._interval = _Interval(progress)
 

@@ -302,6 +302,13 @@ def test_a_figure_that_is_not_a_number_never_becomes_the_best():
     assert is_better(1.0, 2.0, higher_is_better=False) and not is_better(2.0, 2.0, higher_is_better=True)
 
 
+def test_the_first_update_is_shown_whatever_the_interval_and_is_no_row(folder, tmp_path, capsys):
+    start(small_config(folder, max_updates=4, log_every=4), tmp_path / "run")
+    assert [line.split("/")[0] for line in capsys.readouterr().out.splitlines() if line.startswith("update ")] == [
+        "update 1", "update 4"]
+    assert [row["update"] for row in metrics(tmp_path / "run") if row["split"] == "train"] == [4]
+
+
 def test_losses_are_logged_as_means_over_the_interval(folder, tmp_path):
     fine, coarse = small_config(folder, max_updates=6, log_every=1), small_config(folder, max_updates=6, log_every=3)
     start(fine, tmp_path / "fine")
