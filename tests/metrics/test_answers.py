@@ -1,12 +1,13 @@
 """SQuAD's figures against hand-computed examples and a second implementation that counts in plain loops."""
 
 import string
+import unicodedata
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seq2seq_suite.metrics.answers import Gold, answer_scores, normalise, token_f1
+from seq2seq_suite.metrics.answers import Gold, answer_scores, normalise, token_f1, tokens_of
 
 WORDS = st.sampled_from(["a", "the", "The", "an", "cat", "Cat", "dog.", "dog", "U.S.", "theory", "-", "é", "3,0"])
 ANSWERS = st.lists(WORDS, max_size=5).map(" ".join)
@@ -23,7 +24,10 @@ def plain_words(text: str) -> list[str]:
 
 
 def plain_f1(prediction: str, answer: str) -> float:
-    given_words, wanted = plain_words(prediction), plain_words(answer)
+    return plain_overlap(plain_words(prediction), plain_words(answer))
+
+
+def plain_overlap(given_words: list[str], wanted: list[str]) -> float:
     left, shared = list(wanted), 0
     for word in given_words:
         if word in left:
@@ -32,6 +36,37 @@ def plain_f1(prediction: str, answer: str) -> float:
     if not given_words or not wanted:
         return 1.0 if given_words == wanted else 0.0
     return 2.0 * shared / (len(given_words) + len(wanted))
+
+
+def plain_f1_of_signs(prediction: str, answer: str) -> float:
+    """Signs put apart one at a time, and then words."""
+    def tokens(text: str) -> list[str]:
+        words = plain_words("".join(letter for letter in text if letter not in "。、「」"))
+        return [token for word in words for token in "".join(
+            f" {letter} " if unicodedata.name(letter).startswith(("CJK UNIFIED", "HIRAGANA", "KATAKANA")) else letter
+            for letter in word).split()]
+
+    return plain_overlap(tokens(prediction), tokens(answer))
+
+
+@pytest.mark.parametrize(("prediction", "answer", "f1"), [
+    ("北京", "北京市", 0.8), ("北 京", "北京。", 1.0), ("上海", "北京", 0.0), ("东京", "京东", 1.0),
+    ("2008年", "2008", 2 / 3), ("The 长城", "长城", 1.0), ("「カフェ」", "カフェ店", 6 / 7),
+    ("とうきょう", "東京", 0.0), ("", "北京", 0.0), ("。", "", 1.0)])
+def test_chinese_and_japanese_answers_are_counted_by_signs(prediction, answer, f1):
+    assert token_f1(prediction, answer) == pytest.approx(f1) == token_f1(answer, prediction)
+    assert answer_scores([prediction], [Gold((answer,))]).figures["f1"] == pytest.approx(100 * f1)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text("北京東カフとの。「 ab2the", max_size=9), st.text("北京東カフとの。「 ab2the", max_size=9))
+def test_f1_of_signs_and_words_is_that_of_a_plain_count(prediction, answer):
+    assert token_f1(prediction, answer) == pytest.approx(plain_f1_of_signs(prediction, answer))
+
+
+@given(ANSWERS)
+def test_words_of_other_scripts_are_split_at_spaces_alone(answer):
+    assert tokens_of(normalise(answer)) == normalise(answer).split()
 
 
 @pytest.mark.parametrize(("answer", "normal"), [
@@ -93,4 +128,4 @@ def test_questions_without_a_category_are_one_named_all():
 def test_a_missing_prediction_is_refused_and_the_signature_says_how_it_was_computed():
     with pytest.raises(ValueError, match="longer"):
         answer_scores(["x"], [Gold(("x",))] * 2)
-    assert answer_scores([], []).signature.startswith("squad|norm:lower+punctuation+articles|golds:max|")
+    assert answer_scores([], []).signature.startswith("squad|norm:lower+punctuation+articles|cjk:signs|golds:max|")

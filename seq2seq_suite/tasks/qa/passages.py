@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
 
+from seq2seq_suite.metrics.answers import SIGN
+
 JOINER = "\N{HALFWIDTH BLACK SQUARE}"  # before a symbol that follows another without a space
 SEPARATOR = "|||"
-_SIGN = r"[\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"  # CJK
-_LETTER = rf"(?:(?!{_SIGN})\w)"
-_WORD = re.compile(rf"[0-9]+(?:[.,:][0-9]+)*|{_SIGN}|{_LETTER}+(?:['’.-]{_LETTER}+)*|[^\w\s]")
-_BETWEEN_SIGNS = re.compile(rf"(?<={_SIGN}) (?={_SIGN}|[，。、！？：；」』）])|(?<=[，。、！？：；「『（]) (?={_SIGN})")
+_LETTER = rf"(?:(?!{SIGN})\w)"
+_WORD = re.compile(rf"[0-9]+(?:[.,:][0-9]+)*|{SIGN}|{_LETTER}+(?:['’.-]{_LETTER}+)*|[^\w\s]")
+_BETWEEN_SIGNS = re.compile(rf"(?<={SIGN}) (?={SIGN}|[，。、！？：；」』）])|(?<=[，。、！？：；「『（]) (?={SIGN})")
 _BEFORE_CLOSING, _AFTER_OPENING = re.compile(r" (?=[.,;:!?)\]}%’”])"), re.compile(r"(?<=[(\[{“]) ")
 _SENTENCE_END = re.compile(r"\s*\n\s*|(?<=[.!?])\s+|(?<=[.!?][\"'”’)])\s+"
                            r"|(?<=[。！？])(?![」』”’）])|(?<=[。！？][」』”’）])")
