@@ -32,6 +32,8 @@ class Search(Section):
     constraint: bool = True  # keep outputs well-formed by the task's automaton
     ctc_weight: ShareOrNone = 0.0  # weight of CTC's prefix scores (speech); 1: CTC alone
     iterations: Few = 10  # of strategy mask_predict
+    drafter: str = ""  # proposes outputs that greedy search only checks: a parallel run's directory, or ctc for the
+    # encoder's own CTC head (speech); same outputs, sooner for a sentence at a time
     rescorer: str = ""  # an autoregressive run's directory, to rescore a parallel decoder's outputs
     lookahead: bool = True  # of strategy dag: scores a link together with its vertex's symbol
 

@@ -55,6 +55,12 @@ _USES = (
     among(("data.size",), "data.path", "miniworld"),
     # Keys that a search does not use.
     Use(("search.temperature", "search.top_k", "search.top_p"), "search.sampling", "true", bool),
+    Use(("search.drafter",), "search.beam_size", "1", lambda size: size == 1),
+    Use(("search.drafter",), "search.sampling", "false", lambda sampling: not sampling),
+    Use(("search.drafter",), "search.ctc_weight", "0", lambda weight: weight == 0.0),
+    Use(("search.drafter",), "backbone.decoder", "transformer", "transformer".__eq__),
+    Use(("search.drafter",), "strategy.ctc_weight", "above 0, so that there is a CTC head", lambda weight: weight > 0.0,
+        lambda config: config.search.drafter == "ctc" and config.strategy.kind == "autoregressive"),
     Use(("search.beam_size",), "search.sampling", "false", lambda sampling: not sampling,
         lambda config: not config.search.rescorer),
     Use(("search.lookahead",), "search.beam_size", "1", lambda size: size == 1),

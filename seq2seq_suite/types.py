@@ -133,7 +133,8 @@ class Batch:
         auxiliary: other labels. `focus` (B,T,K) int64, source positions that each target symbol is
             tied to, -1 for none, and `context` (B,T,M) int64, symbols that describe the state before it, 0 for none,
             for a guide; `ctc` (B,U) int64, the source's transcript, padded with 0; `begin` (B,L) int64, what an
-            output that is searched for must begin with, padded with 0; labels of the source positions (B,S) int64, -1
+            output that is searched for must begin with, padded with 0; `draft` (B,L), an output to check, padded
+            likewise; labels of the source positions (B,S) int64, -1
             for none, under their kind.
     """
 

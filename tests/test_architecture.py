@@ -45,7 +45,7 @@ FOR_TYPES_ONLY = {"model": {"config_backbone"}, "config_uses": {"config"}, "task
 STUDENTS_PATH = ("model/attention.py", "model/layers.py", "model/encoder.py", "model/decoder.py", "model/seq2seq.py",
                  "strategies/autoregressive.py", "strategies/search.py", "strategies/beam.py",
                  "strategies/parallel.py", "strategies/length_head.py")
-STUDENTS_LINES = 1_250
+STUDENTS_LINES = 1_270
 OPEN_TO_ALL = {"types", "shapes", "trees", "files", "run_format", "user_code", "lazy"}
 MOST_LINES = 350
 # Lines of code may fall; to rise they need a reason. The lab's include solutions, laws and faults.

@@ -22,7 +22,7 @@ from seq2seq_suite.training.run_directory import CONFIG
 from seq2seq_suite.types import ConfigError, DataError, Example, UserError
 from seq2seq_suite.user_code import absolute, is_code
 
-_ALONE = ["search.rescorer="]  # a rescorer is loaded without its own rescorer
+_ALONE = ["search.rescorer=", "search.drafter="]  # of a run that helps another
 _SAME = "train it on the same data with the same options of task and subwords"
 _WINDOW = 8  # batches of inputs that are read and sorted by length at a time
 
@@ -92,7 +92,7 @@ def open_run(directory: Path, overrides: list[str], *, data: str | None = None, 
     predictor = build_predictor(config, task, device=choose_device(config.device, distributed.ranks()))
     weights.load_best(directory, predictor.learner)
     predictor.learner.eval()
-    return LoadedRun(config, with_rescorer(config, predictor, directory))
+    return LoadedRun(config, with_helpers(config, predictor, directory))
 
 
 def open_together(directories: Sequence[Path], overrides: list[str], *, data: str | None = None,
@@ -179,41 +179,47 @@ def choose_task(directory: Path, name: str | None) -> Path:
     return directory_of(directory, name)
 
 
-def look_at_rescorer(config: Config, vocabulary: Path | None = None) -> None:
-    """Refuse a run that cannot rescore the outputs, if possible before training.
+def look_at_helpers(config: Config, vocabulary: Path | None = None) -> None:
+    """Refuse runs that cannot rescore or draft the outputs, if possible before training.
 
     Args:
-        config: may name a run.
+        config: may name such runs.
         vocabulary: folder of the outputs' vocabulary; None where there is none yet.
 
     Raises:
         ConfigError, DataError: it names no run, or one for other outputs.
     """
-    if not config.search.rescorer:
-        return
-    other = Path(config.search.rescorer)
-    theirs = config_of(other, _ALONE)
-    place = {"file": str(other), "remedy": _SAME}
-    if theirs.task != config.task:
-        raise ConfigError(f"search.rescorer: its task is {theirs.task}", expected=f"task {config.task}", **place)
-    expected = "an autoregressive run whose decoder is not guided by a constraint"
-    if theirs.in_parallel:
-        raise ConfigError(f"search.rescorer: its strategy is {theirs.strategy.kind}", expected=expected, **place)
-    weights.best(other)
-    task = open_task(theirs.task, theirs)
-    task.load(other / "vocabulary")
-    if task.shape().target.num_focus:
-        raise ConfigError(f"search.rescorer: its decoder is guided, as that of task {task.name} is", expected=expected,
-                          **place)
-    if vocabulary is None:
-        return
-    if _files(vocabulary) != _files(other / "vocabulary"):
-        raise ConfigError("search.rescorer: its vocabulary differs", expected="the same symbols", **place)
+    for key, named in _helpers(config):
+        other, key = Path(named), f"search.{key}"
+        theirs = config_of(other, _ALONE)
+        place = {"file": str(other), "remedy": _SAME}
+        if theirs.task != config.task:
+            raise ConfigError(f"{key}: its task is {theirs.task}", expected=f"task {config.task}", **place)
+        drafts = key == "search.drafter"
+        expected = ("a run that writes in parallel" if drafts else
+                    "an autoregressive run whose decoder is not guided by a constraint")
+        if theirs.in_parallel != drafts:
+            raise ConfigError(f"{key}: its strategy is {theirs.strategy.kind}", expected=expected, **place)
+        weights.best(other)
+        task = open_task(theirs.task, theirs)
+        task.load(other / "vocabulary")
+        if task.shape().target.num_focus and not drafts:
+            raise ConfigError(f"{key}: its decoder is guided, as that of task {task.name} is", expected=expected,
+                              **place)
+        if vocabulary is not None and _files(vocabulary) != _files(other / "vocabulary"):
+            raise ConfigError(f"{key}: its vocabulary differs", expected="the same symbols", **place)
 
 
-def with_rescorer(config: Config, predictor: Predictor, directory: Path) -> Predictor:
-    """The predictor with its rescorer, if the configuration names one."""
-    if not config.search.rescorer:
-        return predictor
-    look_at_rescorer(config, directory / "vocabulary")
-    return replace(predictor, rescorer=open_run(Path(config.search.rescorer), _ALONE).predictor.learner)
+def with_helpers(config: Config, predictor: Predictor, directory: Path) -> Predictor:
+    """The predictor with its rescorer and its drafter, if the configuration names them."""
+    look_at_helpers(config, directory / "vocabulary")
+    for key, named in _helpers(config):
+        helper = open_run(Path(named), _ALONE).predictor
+        predictor = replace(predictor, **{key: helper.learner if key == "rescorer" else helper})
+    return predictor
+
+
+def _helpers(config: Config) -> list[tuple[str, str]]:
+    """The runs that help to search, by their keys in `search`."""
+    named = {key: getattr(config.search, key) for key in ("rescorer", "drafter")}
+    return [(key, run) for key, run in named.items() if run and (key, run) != ("drafter", "ctc")]

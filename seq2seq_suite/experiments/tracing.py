@@ -68,8 +68,9 @@ def trace(loaded: LoadedRun, example: Example) -> dict[str, Any]:
     batch = next(iter(in_sorted_batches(task.encode([example]), task.name, 1))).to(predictor.device)
     constraint = predictor.constraint()
     model, limit = Watched(learner.model), predictor.limits(batch)
+    options = predictor.options.changed(drafter="")  # symbol by symbol
     began = time.perf_counter()
-    found = strategy.generate(model, batch, options=predictor.options, limit=limit, constraint=constraint)[0]
+    found = strategy.generate(model, batch, options=options, limit=limit, constraint=constraint)[0]
     ended = time.perf_counter()
 
     def since(moment: float) -> float:

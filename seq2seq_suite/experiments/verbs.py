@@ -19,9 +19,9 @@ from seq2seq_suite.experiments.inspecting import inspect_split
 from seq2seq_suite.experiments.opening import (
     LoadedRun,
     config_of,
-    look_at_rescorer,
+    look_at_helpers,
     open_together,
-    with_rescorer,
+    with_helpers,
 )
 from seq2seq_suite.experiments.parts import build_trainer, evaluate_parts, parts_of, read_parts
 from seq2seq_suite.experiments.prepare import (
@@ -83,7 +83,7 @@ def _run(config: Config, run_directory: RunDirectory, ranks: Ranks, *, resume: b
     began = time.monotonic()
     torch.manual_seed(config.seed)
     use_threads(config.training.threads)
-    look_at_rescorer(config)
+    look_at_helpers(config)
     # All splits are read first: an error in one should not be found after hours of training.
     parts = read_parts(config, run_directory)
     trainer, predictors = build_trainer(config, run_directory, parts, ranks, resume=resume, command=command)
@@ -91,14 +91,14 @@ def _run(config: Config, run_directory: RunDirectory, ranks: Ranks, *, resume: b
            for part in parts):
         print("a parallel decoder usually gains from training on the outputs of an autoregressive run: "
               "see `distill --help`")
-    look_at_rescorer(config, run_directory.vocabulary)
+    look_at_helpers(config, run_directory.vocabulary)
     prepared = time.monotonic()
     if ranks.is_first:
         print(f"training on {len(trainer.origins):,} examples, {trainer.learner.num_parameters():,} parameters, "
               f"device {trainer.device.type}, {prepared - began:.1f} s to prepare", flush=True)
     trainer.run_to_best(resume=resume)
     trained = time.monotonic()
-    chosen = {name: with_rescorer(config, one, run_directory.path) for name, one in predictors.items()}
+    chosen = {name: with_helpers(config, one, run_directory.path) for name, one in predictors.items()}
     summary = evaluate_parts(config, parts, chosen, trainer)
     validation = trainer.progress.validation_seconds
     summary["phase_seconds"] = {name: round(seconds, 2) for name, seconds in (

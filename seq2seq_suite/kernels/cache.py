@@ -50,6 +50,10 @@ class KeysValues:
         room[1, :, :, self.length : length] = values_BHTE
         return KeysValues(room, length)
 
+    def first(self, length: int) -> KeysValues:
+        """Without the positions from `length` on, whose room is written over."""
+        return KeysValues(self.room, length)
+
     def select(self, rows: Tensor) -> KeysValues:
         """The given rows, (B',) int64, in that order. Room to grow is kept, so that the next step need not make it."""
         return KeysValues(self.room.index_select(1, rows), self.length)

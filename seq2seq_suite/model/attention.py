@@ -67,6 +67,10 @@ class KeysValues(PerRow):
         """With further positions appended; to continue one past in two ways, `select` from it first."""
         return KeysValues(torch.cat((self.keys, keys_BHTE), 2), torch.cat((self.values, values_BHTE), 2))
 
+    def first(self, length: int) -> KeysValues:
+        """Without the positions from `length` on."""
+        return KeysValues(self.keys[:, :, :length], self.values[:, :, :length])
+
 
 class MultiHeadAttention(nn.Module):
     """MultiHead(Q, K, V) = Concat(head_1, ..., head_H) W^O with head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V).

@@ -33,6 +33,10 @@ class Cache(PerRow):
         """Positions decoded so far."""
         return self.layers[0].length if self.layers else 0
 
+    def first(self, length: int) -> Cache:
+        """Without the positions from `length` on."""
+        return Cache(tuple(layer.first(length) for layer in self.layers))
+
 
 class TransformerDecoder(nn.Module):
     """N layers of self-attention, cross-attention and feed-forward; pre-norm stacks end in one more norm.

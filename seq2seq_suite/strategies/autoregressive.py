@@ -15,6 +15,7 @@ from seq2seq_suite.shapes import TargetShape
 from seq2seq_suite.strategies.auxiliary import Auxiliaries
 from seq2seq_suite.strategies.base import NO_WINDOW, Strategy, WithSource
 from seq2seq_suite.strategies.ctc_prefixes import Prefixes, ctc_greedy
+from seq2seq_suite.strategies.drafting import drafted_greedy, drafts_of
 from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.types import BEGIN, Batch, Constraint, Hypothesis, Loss
 
@@ -41,8 +42,8 @@ class Autoregressive(Strategy):
     Options = AutoregressiveOptions
     writes = ("text", "trees", "tags")
     needs, in_parallel = (NO_WINDOW,), False
-    uses = ("beam_size", "num_hypotheses", "rescorer", "length_penalty", "sampling", "temperature", "top_k", "top_p",
-            "ctc_weight", "min_length", "no_repeat_ngram", "repetition_penalty")
+    uses = ("beam_size", "num_hypotheses", "drafter", "rescorer", "length_penalty", "sampling", "temperature",
+            "top_k", "top_p", "ctc_weight", "min_length", "no_repeat_ngram", "repetition_penalty")
 
     def __init__(self, options: AutoregressiveOptions, target: TargetShape, width: int,
                  auxiliaries: Auxiliaries | None = None):
@@ -69,7 +70,12 @@ class Autoregressive(Strategy):
     def generate(self, model: Seq2Seq, batch: Batch, *, options: SearchOptions, limit: Tensor,
                  constraint: Constraint | None = None) -> list[list[Hypothesis]]:
         memory = self.remember(model, batch)
-        scores = self.auxiliaries["ctc"].head(memory.states) if options.ctc_weight else None
+        by_ctc = options.ctc_weight or options.drafter == "ctc"
+        scores = self.auxiliaries["ctc"].head(memory.states) if by_ctc else None
+        drafts = [one for one, _ in ctc_greedy(scores)] if options.drafter == "ctc" else drafts_of(batch)
+        if drafts is not None and options.beam_size == 1:
+            found = drafted_greedy(model, batch, memory, drafts, options=options, limit=limit, constraint=constraint)
+            return self.auxiliaries.annotated(found, memory.states)
         if options.ctc_weight == 1.0 and options.beam_size == 1:  # the best path of CTC alone, without the decoder
             return [[Hypothesis(tuple(symbols), score)] for symbols, score in ctc_greedy(scores)]
         search = self.beam if options.beam_size > 1 and not options.sampling else self.greedy

@@ -24,7 +24,7 @@ def greedy_or_sample(model: Seq2Seq, batch: Batch, memory: Memory, *, options: S
     stepper = Stepper(model, constraint, options)
     draws = options.num_hypotheses if options.sampling else 1
     return [sorted((_one_output(stepper, *start) for _ in range(draws)), key=lambda one: -one.score)
-            for start in _starts(stepper, batch, memory, limit, prefixes)]
+            for start in starts(stepper, batch, memory, limit, prefixes)]
 
 
 def _one_output(stepper: Stepper, rows: Rows, previous: Tensor, limit: int) -> Hypothesis:
@@ -44,7 +44,7 @@ def beam_search(model: Seq2Seq, batch: Batch, memory: Memory, *, options: Search
                 constraint: Constraint | None = None, prefixes: Prefixes | None = None) -> list[list[Hypothesis]]:
     """Beam search: each step keeps the `beam_size` likeliest partial outputs; see `Strategy.generate`."""
     stepper = Stepper(model, constraint, options)
-    return [_beam(stepper, *start) for start in _starts(stepper, batch, memory, limit, prefixes)]
+    return [_beam(stepper, *start) for start in starts(stepper, batch, memory, limit, prefixes)]
 
 
 def _beam(stepper: Stepper, rows: Rows, previous: Tensor, limit: int) -> list[Hypothesis]:
@@ -72,7 +72,7 @@ def _beam(stepper: Stepper, rows: Rows, previous: Tensor, limit: int) -> list[Hy
     return finished
 
 
-def _starts(stepper: Stepper, batch: Batch, memory: Memory, limit: Tensor, prefixes: Prefixes | None
+def starts(stepper: Stepper, batch: Batch, memory: Memory, limit: Tensor, prefixes: Prefixes | None
             ) -> Iterator[Start]:
     """The start of the search for each sentence."""
     rows, previous = stepper.start(batch, memory, limit, prefixes)

@@ -28,6 +28,15 @@ class Caches(PerRow):
 
     members: tuple[Cache, ...]
 
+    @property
+    def length(self) -> int:
+        """Positions decoded so far."""
+        return self.members[0].length
+
+    def first(self, length: int) -> Caches:
+        """Without the positions from `length` on."""
+        return Caches(tuple(member.first(length) for member in self.members))
+
 
 class Ensemble(nn.Module):
     """p(y_t | y_<t, x) as the mean over models, for search: what a `Seq2Seq` takes and gives, with a part for each.

@@ -67,6 +67,10 @@ class Stepper:
                              focus=focus, context=context)
         hidden, cache = self.model.decode(x, None, rows.memory, rows.cache)
         logits = self.model.logits(hidden, rows.memory).squeeze(1).float()
+        return self.restrained(logits, rows, last_step), replace(rows, cache=cache)
+
+    def restrained(self, logits: Tensor, rows: Rows, last_step: Tensor) -> Tensor:
+        """Log-probabilities of what may follow, from the model's logits (N,V)."""
         logits = logits.index_fill_(1, self.never, NEVER)
         if rows.written is not None and self.options.looks_back:
             logits = rows.written.restrain(logits, self.options)
@@ -85,7 +89,7 @@ class Stepper:
             # END costs what the model says; where a constraint forbids it, it is the only way out all the same.
             end = log_probabilities[last_step, END]
             log_probabilities[last_step, END] = end.clamp(min=torch.finfo(end.dtype).min / 2)
-        return log_probabilities, replace(rows, cache=cache)
+        return log_probabilities
 
     def advance(self, rows: Rows, symbols: Tensor) -> Rows:
         """The automaton after `symbols` (N,)."""

@@ -35,8 +35,8 @@ class LanguageModelOptions(TaskOptions):
 
     target: ClassVar[str] = "continuations"
     reads_symbols: ClassVar[bool] = False
-    uses: ClassVar[tuple[Use, ...]] = (*NO_TRANSCRIPT, unused(("search.rescorer", "search.max_length_factor"),
-                                                              "a task with a source"))
+    uses: ClassVar[tuple[Use, ...]] = (*NO_TRANSCRIPT, unused(
+        ("search.rescorer", "search.drafter", "search.max_length_factor"), "a task with a source"))
 
     def check(self, config: Any) -> None:
         """There is no source: options of an encoder must be unset."""

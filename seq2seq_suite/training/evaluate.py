@@ -13,6 +13,7 @@ import torch
 from seq2seq_suite.data.batching import in_sorted_batches
 from seq2seq_suite.metrics.significance import figures_of_items, interval_of
 from seq2seq_suite.model.seq2seq import Seq2Seq
+from seq2seq_suite.strategies.drafting import with_drafts
 from seq2seq_suite.strategies.learner import Learner
 from seq2seq_suite.strategies.rescoring import rescore
 from seq2seq_suite.strategies.search import SearchOptions
@@ -46,6 +47,7 @@ class Predictor:
         limit: (factor, extra) of the longest output, factor * source length + extra.
         batch_sentences: examples decoded at a time.
         rescorer: an autoregressive model of the same symbols that rescores the outputs, or None.
+        drafter: of the parallel run that drafts the outputs, or None.
         ranks: the processes that share the batches of a split; each of them gets all hypotheses.
     """
 
@@ -56,6 +58,7 @@ class Predictor:
     limit: tuple[float, int]
     batch_sentences: int
     rescorer: Learner | None = None
+    drafter: Predictor | None = None
     ranks: Ranks = ALONE
 
     @property
@@ -94,6 +97,8 @@ class Predictor:
         asked = self.options.num_hypotheses
         wide = asked if self.rescorer is None else max(self.options.beam_size, asked)
         options = self.options.changed(num_hypotheses=wide)
+        if self.drafter is not None:
+            batch = with_drafts(batch, self.drafter._generate(batch, self.drafter.constraint()))
         found = self.learner.generate(batch, options=options, limit=self.limits(batch), constraint=constraint)
         if self.rescorer is not None:
             found = [hypotheses[:asked] for hypotheses in rescore(self.rescorer, batch, found, options=options)]

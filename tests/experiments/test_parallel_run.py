@@ -146,6 +146,26 @@ def test_an_autoregressive_run_chooses_among_the_outputs(folder, tmp_path, capsy
     assert itself.predictor.rescorer is not None
 
 
+def test_a_parallel_run_drafts_what_is_written_left_to_right(folder, tmp_path, capsys):
+    writer, drafter = tmp_path / "writer", tmp_path / "drafter"
+    left_to_right = config(folder, "ctc").model_copy(update={"strategy": Config(task="translation").strategy})
+    verbs.run(left_to_right, writer, resume=False, overwrite=False, command=["run"])
+    verbs.run(config(folder, "ctc"), drafter, resume=False, overwrite=False, command=["run"])
+    greedy = ["search.beam_size=1"]
+    alone, drafted = (opening.open_run(writer, changes) for changes in (greedy, [*greedy, f"search.drafter={drafter}"]))
+    assert drafted.predictor.drafter is not None
+    examples = alone.task.read("test")[:8]
+    found, expected = ([row[0].symbols for row in one.predictor.hypotheses(one.task.encode(examples))]
+                       for one in (drafted, alone))
+    assert found == expected
+    assert cli.main(["evaluate", str(writer), *greedy, f"search.drafter={writer}"]) == 2
+    assert "a run that writes in parallel" in capsys.readouterr().err
+    assert cli.main(["evaluate", str(writer), f"search.drafter={drafter}", "search.beam_size=2"]) == 2
+    assert "search.beam_size" in capsys.readouterr().err
+    assert cli.main(["evaluate", str(writer), *greedy, "search.drafter=ctc"]) == 2
+    assert "CTC head" in capsys.readouterr().err
+
+
 def test_a_run_that_cannot_choose_is_refused_before_the_training(folder, tmp_path):
     def refused(message: str, **changes) -> None:
         given = config(folder, "ctc").model_dump()
