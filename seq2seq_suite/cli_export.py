@@ -12,14 +12,18 @@ def export(
     run: Annotated[Path, typer.Argument(metavar="RUN", show_default=False, help="The directory that `run` wrote.")],
     folder: Annotated[Path, typer.Argument(metavar="DIR", show_default=False, help="Where to write.")],
     to: Annotated[str, typer.Option(metavar="KIND", help=(
-        "model-card (README.md alone), or hub-folder (also weights and vocabularies)."))] = "hub-folder",
+        "hub-folder, as the suite loads it; model-card, its README.md alone; transformers, for Hugging Face's "
+        "classes Marian and Pegasus."))] = "hub-folder",
 ) -> None:
-    """Write a run as a folder for the Hugging Face Hub, or its card.
+    """Write a run as a folder for the Hugging Face Hub, its card, or a model for another program.
+
+    Other programs express a Transformer from text to text; what they do not know is refused by name.
 
     \b
     Examples:
       python -m seq2seq_suite export runs/translation --to model-card cards/translation
       python -m seq2seq_suite export runs/translation --to hub-folder hub/translation
+      python -m seq2seq_suite export runs/translation --to transformers hf/translation
     """
     from seq2seq_suite.experiments.export import export as write
 

@@ -1,4 +1,4 @@
-"""Puts a run into a folder as the Hugging Face Hub has it: weights, vocabularies, and a model card."""
+"""Puts a run into a folder, with a model card: as the suite loads it, or as another program does."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ import yaml
 from seq2seq_suite import __version__, config_file
 from seq2seq_suite.config import Config
 from seq2seq_suite.data.sources import EMBEDDED
-from seq2seq_suite.experiments.opening import config_of
+from seq2seq_suite.experiments import export_transformers
+from seq2seq_suite.experiments.opening import config_of, open_run
 from seq2seq_suite.experiments.parts import parts_of
 from seq2seq_suite.files import atomic_write_text, to_json
 from seq2seq_suite.training.records import read_summary
@@ -24,7 +25,8 @@ from seq2seq_suite.types import ConfigError, DataError
 from seq2seq_suite.user_code import is_code
 
 HUB = "hf://"  # before the name of a model of the Hub
-KINDS = ("model-card", "hub-folder")
+PROGRAMS = {module.NAME: module for module in (export_transformers,)}  # what else reads a run
+KINDS = ("model-card", "hub-folder", *PROGRAMS)
 _CARD, _STATE = "README.md", "state.json"
 _PIPELINES = {"translation": "translation", "asr": "automatic-speech-recognition", "qa": "question-answering",
               "speech_translation": "automatic-speech-recognition", "multilabel": "text-classification",
@@ -32,25 +34,31 @@ _PIPELINES = {"translation": "translation", "asr": "automatic-speech-recognition
               "summarisation": "summarization", "language_model": "text-generation"}
 _INPUTS = {"qa": "Where is Mary? ||| Mary went home.", "asr": "recording.wav", "speech_translation": "recording.wav",
            "detection": "picture.png", "translation": "The dog sleeps.", "language_model": "The dog"}
+_USE = """import seq2seq_suite as s2s
+
+run = s2s.load("path/to/this/folder")  # or "{hub}owner/name" from the Hub, with huggingface_hub
+print(run.predict([{text}])[0])"""
 
 
 def export(directory: Path, folder: Path, *, kind: str) -> list[Path]:
-    """Write a run's model card, or all that is needed to load it elsewhere.
+    """Write a run's model card, or all that is needed to load it elsewhere, by the suite or by another program.
 
     Args:
         directory: the run's.
         folder: where; made if it is not there. Other files in it stay.
-        kind: model-card, or hub-folder.
+        kind: model-card, hub-folder, or the name of a program.
 
     Returns:
         The files written.
 
     Raises:
-        ConfigError: an unknown kind, a joint run, or a run with code of the user's own.
+        ConfigError: an unknown kind, a joint run, a run with code of the user's own, or one with parts that the
+            program does not know.
         DataError: the directory is no run, or the folder is the run itself.
     """
     if kind not in KINDS:
         raise ConfigError(f"--to {kind}", expected=" or ".join(KINDS), remedy="choose one of these")
+    program = PROGRAMS.get(kind)
     config = config_of(directory, [], trust_code=True)
     if parts := parts_of(directory):
         raise ConfigError("a joint run has several tasks", file=str(directory), expected="the directory of one of them",
@@ -61,13 +69,21 @@ def export(directory: Path, folder: Path, *, kind: str) -> list[Path]:
     if folder.resolve() == directory.resolve():
         raise DataError("the folder is the run itself", file=str(folder), expected="another folder",
                         remedy="choose one beside it")
-    files: dict[str, Path | str] = {_CARD: card(directory, config)}
+    text = _INPUTS.get(config.task, "The dog sleeps .")
+    use = _USE.format(hub=HUB, text=to_json(text))
+    if program is not None:
+        run = open_run(directory, ["device=cpu"])
+        program.check(config, run.task, directory)
+        use = program.example(run.task, text)
+    files: dict[str, Path | str] = {_CARD: card(directory, config, use, program=kind if program else "seq2seq_suite")}
+    if kind != "model-card":
+        files[CONFIG] = config_file.dump(_without_paths(config))
     if kind == "hub-folder":
         checkpoint = best(directory).resolve()
         files |= {f"checkpoints/best/{name}": checkpoint / name for name in (MODEL, _STATE)}
         files |= {f"vocabulary/{path.relative_to(directory / 'vocabulary').as_posix()}": path
                   for path in sorted((directory / "vocabulary").rglob("*")) if path.is_file()}
-        files |= {CONFIG: config_file.dump(_without_paths(config)), "summary.json": directory / "summary.json"}
+        files["summary.json"] = directory / "summary.json"
     for name, content in files.items():
         target = folder / name
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -75,7 +91,7 @@ def export(directory: Path, folder: Path, *, kind: str) -> list[Path]:
             atomic_write_text(target, content)
         else:
             shutil.copyfile(content, target)
-    return [folder / name for name in files]
+    return [folder / name for name in (*files, *(program.write(run, folder) if program is not None else ()))]
 
 
 def _without_paths(config: Config) -> Config:
@@ -85,8 +101,13 @@ def _without_paths(config: Config) -> Config:
     return config.model_copy(update={"data": data, "init_from": ""})
 
 
-def card(directory: Path, config: Config) -> str:
+def card(directory: Path, config: Config, use: str, *, program: str = "seq2seq_suite") -> str:
     """The model card: the Hub's YAML head, figures with intervals, data, limits, and how to use it.
+
+    Args:
+        directory, config: the run's.
+        use: Python that uses the folder.
+        program: for which the folder is.
 
     Raises:
         DataError: the run is not finished.
@@ -99,7 +120,7 @@ def card(directory: Path, config: Config) -> str:
         {"type": metric, "value": value, "name": metric.replace("_", " ")}
         for metric, value in figures.items() if value == value]}
         for split, figures in summary.splits.items() if split != "validation"]
-    head: dict[str, Any] = {"library_name": "seq2seq_suite", "pipeline_tag": task["type"], "tags": [
+    head: dict[str, Any] = {"library_name": program, "pipeline_tag": task["type"], "tags": [
         "seq2seq_suite", config.task.replace("_", "-"), config.strategy.kind.replace("_", "-")]}
     if config.task == "translation":
         options = config.options
@@ -107,7 +128,6 @@ def card(directory: Path, config: Config) -> str:
     head["model-index"] = [{"name": name, "results": results}]
     rows = [f"| {split} | {metric.replace('_', ' ')} | {value:,.2f}{_interval(intervals, split, metric, summary)} |"
             for split, figures in summary.splits.items() for metric, value in figures.items()]
-    example = _INPUTS.get(config.task, "The dog sleeps .")
     arrow = "higher" if summary.higher_is_better else "lower"
     made = " (embedded in seq2seq_suite, made by rules)" if data == EMBEDDED else ""
     tools = "[seq2seq_suite](https://pypi.org/project/seq2seq-suite/)"
@@ -123,10 +143,7 @@ A model for {config.task.replace('_', ' ')} with {summary.parameters:,} paramete
 ## How to use it
 
 ```python
-import seq2seq_suite as s2s
-
-run = s2s.load("path/to/this/folder")  # or "{HUB}owner/name" from the Hub, with huggingface_hub
-print(run.predict([{to_json(example)}])[0])
+{use}
 ```
 
 ## Figures
