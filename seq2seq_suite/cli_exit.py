@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from seq2seq_suite.cli_inputs import short_of_memory, without_middles
 from seq2seq_suite.files import failure
+from seq2seq_suite.lazy import not_installed
 from seq2seq_suite.training.signals import leave_terminal, stopping
 from seq2seq_suite.types import Interrupted, RunError, UserError
 
@@ -44,6 +45,11 @@ def outcome(work: Callable[[], None]) -> tuple[int, str]:
         return 1, str(error)
     except Interrupted:
         return 130, "interrupted; the state was saved, the same command with --resume continues"
+    except ModuleNotFoundError as error:
+        complaint = not_installed(error.name or "")
+        if complaint is None:
+            raise
+        return 2, str(complaint)
     except OSError as error:  # an impossible file name is the user's mistake
         return 2 if error.errno in (errno.ENAMETOOLONG, errno.ELOOP) else 1, failure(error)
     except Exception as error:

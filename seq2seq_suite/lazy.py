@@ -1,12 +1,41 @@
-"""Names of a package that are imported when they are first asked for."""
+"""Names of a package that are imported when they are first asked for, and packages that only some tasks need."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+
+from seq2seq_suite.types import ConfigError
+
+_EXTRAS = {"speech": ("torchaudio", "soundfile", "jiwer", "espeakng_loader"), "vision": ("PIL", "pycocotools"),
+           "tagging": ("seqeval",), "summarisation": ("rouge_score",), "serve": ("starlette", "uvicorn"),
+           "tensorboard": ("tensorboard",), "teach": ("latex2mathml",)}  # as in pyproject.toml
+
+
+def need(*packages: str) -> None:
+    """Raises ConfigError, with the extra to install, if one of an extra's packages is not there."""
+    for package in packages:
+        if find_spec(package) is None and (error := not_installed(package)):
+            raise error
+
+
+def not_installed(module: str) -> ConfigError | None:
+    """What to say of a module that could not be imported; None if no extra has it.
+
+    >>> print(not_installed("pycocotools.coco"), not_installed("numpy"), sep="\\n")
+    pycocotools is not installed
+      expected: the extra `vision`
+      remedy:   pip install 'seq2seq-suite[vision]'
+    None
+    """
+    package = module.partition(".")[0]
+    extra = next((name for name, packages in _EXTRAS.items() if package in packages), "")
+    return ConfigError(f"{package} is not installed", expected=f"the extra `{extra}`",
+                       remedy=f"pip install 'seq2seq-suite[{extra}]'") if extra else None
 
 
 def exports(package: str, places: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:

@@ -4,6 +4,7 @@ import pty
 import socket
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,38 @@ def test_a_run_says_what_it_reads_before_it_loads_pytorch(monkeypatch, capsys):
         with pytest.raises(ZeroDivisionError):
             cli.main(["run", "p.yaml", *more])
         assert said.pop() == line
+
+
+@pytest.mark.parametrize(("task", "package", "extra"), [
+    ("asr", "jiwer", "speech"), ("asr", "torchaudio", "speech"), ("speech_translation", "torchaudio", "speech"),
+    ("detection", "PIL", "vision"), ("detection", "pycocotools", "vision"),
+    ("summarisation", "rouge_score", "summarisation")])
+def test_a_missing_extra_is_named_before_anything_is_read(monkeypatch, capsys, task, package, extra):
+    monkeypatch.setitem(sys.modules, package, None)
+    Path("p.yaml").write_text(f"task: {task}\n")
+    assert wrong(capsys, "run", "p.yaml").splitlines() == [
+        f"{package} is not installed", f"  expected: the extra `{extra}`",
+        f"  remedy:   pip install 'seq2seq-suite[{extra}]'"]
+
+
+def test_a_package_of_an_extra_that_is_missed_later_is_named_too(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "pycocotools", None)
+
+    def late(*given):
+        import pycocotools.coco  # noqa: F401
+
+    monkeypatch.setattr("seq2seq_suite.config_file.load", late)
+    Path("p.yaml").write_text("task: detection\n")
+    assert "pycocotools is not installed\n  expected: the extra `vision`" in wrong(capsys, "run", "p.yaml")
+
+
+def test_extras_are_those_of_the_package():
+    from seq2seq_suite.lazy import _EXTRAS
+
+    named = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    for extra, packages in _EXTRAS.items():
+        distributions = {package.replace("_", "-").replace("PIL", "pillow") for package in packages}
+        assert distributions == {line.partition(">")[0] for line in named[extra]}
 
 
 def start(*arguments: str, code: str = "", **options) -> subprocess.CompletedProcess:

@@ -12,6 +12,7 @@ from torch import Tensor
 from seq2seq_suite import config_file
 from seq2seq_suite.config import Config
 from seq2seq_suite.experiments import resuming
+from seq2seq_suite.lazy import need
 from seq2seq_suite.strategies.learner import Learner
 from seq2seq_suite.tasks.base import Task
 from seq2seq_suite.tasks.reading import place_of
@@ -26,6 +27,7 @@ EVERYTHING = "all"  # of `init_parts`
 
 def read_splits(config: Config, task: Task) -> dict[str, list[Example]]:
     """The splits of a run; of the training split, the share `data.share`, at least one example."""
+    need(*task.packages)  # scoring needs some of them, and should not fail after training
     splits = {split: task.read(split) for split in dict.fromkeys(("train", "validation", *config.data.test_splits))}
     train, share = splits["train"], config.data.share
     if share < 1.0:

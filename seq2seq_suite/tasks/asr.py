@@ -48,6 +48,7 @@ class SpeechRecognitionTask(SoundTask):
     name = "asr"
     sections: ClassVar[Mapping[str, type[Section]]] = {"asr": ASROptions, "audio": Audio}
     primary_metric = "wer"
+    packages = ("torchaudio", "jiwer")
     higher_is_better = False
 
     def __init__(self, options: ASROptions, audio: Audio, data: Data, **others: Any):

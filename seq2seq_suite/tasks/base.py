@@ -51,6 +51,7 @@ class Task(ABC):
     primary_metric: ClassVar[str]
     higher_is_better: ClassVar[bool] = True
     rewritable: ClassVar[bool] = False  # whether `distill` may replace the targets, see `row`
+    packages: ClassVar[tuple[str, ...]] = ()  # of extras, without which it cannot train
     paints: ClassVar[bool] = False  # whether predictions can be drawn, see `paint`
     view: ClassVar[str] = ""  # of the embedded data
     drawing: ClassVar[str] = "text"  # shows an output on a page: text, tree, answer, labels, sound or boxes

@@ -31,6 +31,7 @@ class SummarisationTask(Task):
     name = "summarisation"
     sections: ClassVar[Mapping[str, type[Section]]] = {"summarisation": SummarisationOptions}
     primary_metric = "rouge2"
+    packages = ("rouge_score",)
     rewritable = True
     view, item, expected = "summaries", "text", "rows with a text and its summary"
 

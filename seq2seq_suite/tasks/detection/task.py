@@ -171,6 +171,7 @@ The source is the scaled picture, the target five symbols for each object: four 
     name, drawing = "detection", "boxes"
     sections: ClassVar[Mapping[str, type[Section]]] = {"detection": DetectionOptions}
     primary_metric = "ap50"
+    packages = ("PIL", "pycocotools")
     varies = paints = True
     length_unit = "objects"
     view, item = "pictures", "picture"
