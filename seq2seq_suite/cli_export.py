@@ -13,7 +13,7 @@ def export(
     folder: Annotated[Path, typer.Argument(metavar="DIR", show_default=False, help="Where to write.")],
     to: Annotated[str, typer.Option(metavar="KIND", help=(
         "hub-folder, as the suite loads it; model-card, its README.md alone; transformers, for Hugging Face's "
-        "classes Marian and Pegasus."))] = "hub-folder",
+        "classes Marian and Pegasus; ctranslate2, for its Translator."))] = "hub-folder",
 ) -> None:
     """Write a run as a folder for the Hugging Face Hub, its card, or a model for another program.
 
@@ -24,6 +24,7 @@ def export(
       python -m seq2seq_suite export runs/translation --to model-card cards/translation
       python -m seq2seq_suite export runs/translation --to hub-folder hub/translation
       python -m seq2seq_suite export runs/translation --to transformers hf/translation
+      python -m seq2seq_suite export runs/translation --to ctranslate2 ct2/translation
     """
     from seq2seq_suite.experiments.export import export as write
 

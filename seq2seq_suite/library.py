@@ -27,6 +27,7 @@ from seq2seq_suite.config import Config
 from seq2seq_suite.config_uses import why_unused
 from seq2seq_suite.experiments import opening, verbs
 from seq2seq_suite.experiments.compare import Comparison, compare_runs
+from seq2seq_suite.experiments.engine import with_engine
 from seq2seq_suite.experiments.export import HUB, fetched
 from seq2seq_suite.training.callbacks import Callback
 from seq2seq_suite.training.records import read_summary
@@ -65,11 +66,12 @@ class Run:
         path: the directory.
         others: of runs that predict together with this one.
         settings: changes to the run's configuration.
-        trust_code: see `load`.
+        trust_code, engine: see `load`.
     """
 
-    def __init__(self, path: str | Path, *others: str | Path, settings: Settings = (), trust_code: bool = False):
-        self.path, self._others = Path(path), tuple(map(Path, others))
+    def __init__(self, path: str | Path, *others: str | Path, settings: Settings = (), trust_code: bool = False,
+                 engine: str = "pytorch"):
+        self.path, self._others, self._engine = Path(path), tuple(map(Path, others)), engine
         self._settings, self._trust_code = overrides(settings), trust_code
 
     def __repr__(self) -> str:
@@ -78,7 +80,8 @@ class Run:
     @cached_property
     def opened(self) -> opening.LoadedRun:
         """Configuration, task, model and search, ready to decode."""
-        return opening.open_together([self.path, *self._others], self._settings, trust_code=self._trust_code)
+        opened = opening.open_together([self.path, *self._others], self._settings, trust_code=self._trust_code)
+        return with_engine(opened, self.path, self._engine)
 
     @cached_property
     def config(self) -> Config:
@@ -130,7 +133,7 @@ class Run:
             ConfigError: a setting is wrong, or the task has no probabilities for a threshold.
         """
         run = Run(self.path, *self._others, settings=[*self._settings, *overrides(settings)],
-                  trust_code=self._trust_code) if settings else self
+                  trust_code=self._trust_code, engine=self._engine) if settings else self
         found = list(run.predictions(inputs, n_best=n_best or 1, threshold=threshold))
         return [hypotheses[0] for hypotheses in found] if n_best is None else found
 
@@ -183,7 +186,7 @@ class Run:
 
 
 def load(path: str | Path, *others: str | Path, task: str | None = None, settings: Settings = (),
-         trust_code: bool = False) -> Run:
+         trust_code: bool = False, engine: str = "pytorch") -> Run:
     """A finished run, or several of one vocabulary that predict by the mean of their probabilities.
 
     Args:
@@ -193,14 +196,16 @@ def load(path: str | Path, *others: str | Path, task: str | None = None, setting
         task: one task of a joint run.
         settings: changes to its configuration, such as `{"search.beam_size": 4, "device": "cpu"}`.
         trust_code: run code that is in the directory, such as another user's task.
+        engine: what searches for predictions: pytorch, or ctranslate2 or ctranslate2-int8, which are faster and express
+            a Transformer from text to text (extra `ctranslate2`).
 
     Raises:
         DataError: the directory is no run.
-        ConfigError: a setting is wrong.
+        ConfigError: a setting is wrong, or the engine cannot express the run.
     """
     chosen = [opening.choose_task(Path(fetched(str(one)) if str(one).startswith(HUB) else one), task)
               for one in (path, *others)]
-    run = Run(*chosen, settings=settings, trust_code=trust_code)
+    run = Run(*chosen, settings=settings, trust_code=trust_code, engine=engine)
     _ = run.config
     return run
 

@@ -14,7 +14,7 @@ import yaml
 from seq2seq_suite import __version__, config_file
 from seq2seq_suite.config import Config
 from seq2seq_suite.data.sources import EMBEDDED
-from seq2seq_suite.experiments import export_transformers
+from seq2seq_suite.experiments import export_ctranslate2, export_transformers
 from seq2seq_suite.experiments.opening import config_of, open_run
 from seq2seq_suite.experiments.parts import parts_of
 from seq2seq_suite.files import atomic_write_text, to_json
@@ -25,7 +25,7 @@ from seq2seq_suite.types import ConfigError, DataError
 from seq2seq_suite.user_code import is_code
 
 HUB = "hf://"  # before the name of a model of the Hub
-PROGRAMS = {module.NAME: module for module in (export_transformers,)}  # what else reads a run
+PROGRAMS = {module.NAME: module for module in (export_transformers, export_ctranslate2)}  # what else reads a run
 KINDS = ("model-card", "hub-folder", *PROGRAMS)
 _CARD, _STATE = "README.md", "state.json"
 _PIPELINES = {"translation": "translation", "asr": "automatic-speech-recognition", "qa": "question-answering",

@@ -8,6 +8,7 @@ import torch
 
 from seq2seq_suite import cli
 from seq2seq_suite.config import Config
+from seq2seq_suite.experiments.engine import with_engine
 from seq2seq_suite.experiments.export import export
 from seq2seq_suite.experiments.export_transformers import write as write_transformers
 from seq2seq_suite.experiments.opening import LoadedRun
@@ -94,6 +95,47 @@ def test_transformers_computes_the_same_logits_and_greedy_outputs(tiny, transfor
 
 
 @pytest.fixture(scope="module")
+def ctranslate2():
+    return pytest.importorskip("ctranslate2", reason="comes with the extra `ctranslate2`")
+
+
+MORE = [*SHAPES, {"backbone__norm": "rms", "backbone__activation": "swiglu"}, {"backbone__positions": "learned"},
+        {"backbone__norm": "rms", "backbone__norm_placement": "post"},
+        {"translation__source_subwords": "characters", "translation__target_subwords": "characters"}]
+
+
+@pytest.mark.parametrize("changes", MORE, ids=lambda changes: "-".join(map(str, changes.values())) or "default")
+def test_ctranslate2_finds_the_same_greedy_outputs_with_the_same_scores(tiny, ctranslate2, tmp_path, changes):
+    run = tiny(**changes)
+    examples = [run.task.from_text(text) for text in SENTENCES]
+    ours, theirs = (list(one.predict(examples)) for one in (run, with_engine(run, tmp_path, "ctranslate2")))
+    assert [found[0][0] for found in theirs] == [found[0][0] for found in ours]
+    limit = [int(run.predictor.limit[0] * len(one.source)) + run.predictor.limit[1]
+             for one in run.task.encode(examples)]
+    for one, other, most in zip(ours, theirs, limit, strict=True):
+        if len(run.task.target.encode(one[0][0], {})) < most - 1:  # END was not forced
+            assert other[0][1] == pytest.approx(one[0][1], abs=1e-4)
+
+
+def test_an_engine_gives_several_hypotheses_ranked_by_the_suites_scores(tiny, ctranslate2, tmp_path):
+    run = with_engine(tiny(), tmp_path, "ctranslate2-int8")
+    for found in run.predict([run.task.from_text(text) for text in SENTENCES], num_hypotheses=3):
+        scores = [score for _, score in found]
+        assert len(found) == 3 and scores == sorted(scores, reverse=True)
+
+
+@pytest.mark.parametrize(("changes", "engine", "named"), [
+    ({}, "onnx", "--engine onnx"), ({"search__sampling": True}, "ctranslate2", "search.sampling"),
+    ({"search__no_repeat_ngram": 2}, "ctranslate2", "search.no_repeat_ngram"),
+    ({"backbone__norm": "power"}, "ctranslate2", "backbone.norm power"),
+    ({"backbone__positions": "alibi"}, "ctranslate2-int8", "backbone.positions alibi")])
+def test_what_an_engine_cannot_do_is_refused_by_name(tiny, ctranslate2, tmp_path, changes, engine, named):
+    with pytest.raises(ConfigError) as caught:
+        with_engine(tiny(**changes), tmp_path, engine)
+    assert named in caught.value.got and caught.value.expected and caught.value.remedy
+
+
+@pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     """A run directory."""
     import seq2seq_suite as s2s
@@ -117,6 +159,21 @@ def test_the_lines_in_the_card_for_transformers_run(trained, transformers, tmp_p
     capsys.readouterr()
     exec(code, {})
     assert capsys.readouterr().out.startswith(trained.predict(["The dog sleeps."])[0].text)
+
+
+def test_the_lines_in_the_card_for_ctranslate2_run(trained, ctranslate2, tmp_path, capsys):
+    code = card_of(trained, tmp_path, "ctranslate2")
+    assert len([line for line in code.splitlines() if line]) <= 6
+    capsys.readouterr()
+    exec(code, {})
+    assert capsys.readouterr().out.startswith(trained.predict(["The dog sleeps."])[0].text)
+
+
+def test_predict_takes_an_engine(trained, ctranslate2, capsys):
+    assert cli.main(["predict", str(trained.path), "--engine", "ctranslate2", "The dog sleeps."]) == 0
+    assert capsys.readouterr().out.strip() == trained.predict(["The dog sleeps."])[0].text
+    assert cli.main(["predict", str(trained.path), str(trained.path), "--engine", "ctranslate2", "The dog."]) == 2
+    assert "several runs" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("changes", "named", "program"), [
