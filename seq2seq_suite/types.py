@@ -220,7 +220,8 @@ class Hypothesis:
         score: what it was ranked by, higher is better.
         complete: False if the length limit forced its END.
         details: other predictions by name: labels of the source positions under their kind; `marginals`, the
-            probability of each target symbol to be in the set; `certainties`, that of each object's class.
+            probability of each target symbol to be in the set; `certainties`, that of each object's class; `log_probs`
+            of the symbols of a text that was judged.
     """
 
     symbols: tuple[int, ...]

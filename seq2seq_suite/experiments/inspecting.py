@@ -64,7 +64,7 @@ def inspect(loaded: LoadedRun, examples: Sequence[Example]) -> list[dict[str, An
                 "pieces": _pieces(task.target.names, reading), "places": [place for place, _, _ in reading.pieces],
                 "attention": {part: _packed(weights, part, source, target, ahead=not strategy.in_parallel)
                               for part, weights in reading.weights.items()}}
-            if example.reference is not None:
+            if example.reference is not None and "continuations" not in strategy.writes:
                 one["reference"] = task.to_text(example.reference)
             if "continuations" not in strategy.writes:
                 one["trace"] = trace(loaded, example)

@@ -51,6 +51,7 @@ class LanguageModel(Autoregressive):
         for states, target, real, counted in zip(hidden, batch.target, batch.target_mask, asked, strict=True):
             # A text at a time: the logits of all of them would not fit.
             logits = model.logits(states[counted].unsqueeze(0), memory).squeeze(0).float()
-            total = -functional.cross_entropy(logits, target[counted], reduction="sum")
-            found.append([Hypothesis(tuple(target[real].tolist()), float(total))])
+            each = -functional.cross_entropy(logits, target[counted], reduction="none")
+            found.append([Hypothesis(tuple(target[real].tolist()), float(each.sum()),
+                                     details={"log_probs": tuple(each.tolist())})])
         return found

@@ -17,9 +17,19 @@ from seq2seq_suite.shapes import SourceShape
 from seq2seq_suite.tasks.base import Task
 from seq2seq_suite.tasks.fields import Text
 from seq2seq_suite.tasks.options import NO_TRANSCRIPT, TaskOptions
+from seq2seq_suite.tasks.panels import panel, range_of, ranges, rates
 from seq2seq_suite.tasks.reading import place_of, read_examples, text_in
 from seq2seq_suite.tasks.sides import Place, Source
 from seq2seq_suite.types import END, DataError, Encoded, Example, Hypothesis, Score, shown
+
+_PLACES = (4, 8, 16, 32, 64, 128)  # last symbols of the ranges by which surprise is charted
+
+
+class LogProbability(float):
+    """A text's log-probability in nats; `pieces` has those of its symbols, where they are known."""
+
+    pieces: tuple[tuple[str, float], ...] = ()
+
 
 Judged = str | float  # a continuation, or a text's log-probability
 
@@ -89,7 +99,7 @@ class LanguageModelTask(Task):
     scored by its probability, including that of its END.
     """
 
-    name = "language_model"
+    name, drawing = "language_model", "surprise"
     sections: ClassVar[Mapping[str, type[Section]]] = {"language_model": LanguageModelOptions}
     primary_metric = "bits_per_character"
     higher_is_better = False
@@ -150,7 +160,9 @@ class LanguageModelTask(Task):
     def read_hypothesis(self, hypothesis: Hypothesis, example: Example) -> Judged:
         """A text's log-probability, or a prompt with its continuation."""
         if example.reference is not None:
-            return hypothesis.score
+            found, each = LogProbability(hypothesis.score), hypothesis.details.get("log_probs", ())
+            found.pieces = tuple(zip(self.target.names(hypothesis.symbols)[-len(each):], each, strict=True))
+            return found
         return self.target.pieces.decode([*self.target.pieces.encode(example.source), *hypothesis.symbols])
 
     def unknown(self, example: Example) -> list[str]:
@@ -162,6 +174,25 @@ class LanguageModelTask(Task):
         """Bits per character and perplexity of words."""
         judged = [_logarithm(number, value) for number, value in enumerate(predictions, 1)]
         return score_likelihood(judged, references, context=f"{self.options.window} characters")
+
+    def shown(self, example: Example, prediction: Judged | None) -> dict[str, Any]:
+        """A judged text with the surprise of each of its symbols in bits."""
+        if not isinstance(prediction, LogProbability):
+            return super().shown(example, prediction)
+        return {"bits": round(-prediction / math.log(2), 2), "pieces": [
+            [name, round(-value / math.log(2), 2)] for name, value in prediction.pieces]}
+
+    def panels(self, examples: Sequence[Example], predictions: Sequence[Judged | None]) -> list[dict[str, Any]]:
+        """Surprise by place in the text."""
+        shares = []
+        for found in predictions:
+            shares.append({})
+            for place, (_, value) in enumerate(getattr(found, "pieces", ()), 1):
+                bits, count = shares[-1].get(range_of(place, _PLACES), (0.0, 0))
+                shares[-1][range_of(place, _PLACES)] = (bits - value / math.log(2), count + 1)
+        points = rates(shares, ranges(_PLACES), scale=1.0)
+        return [panel("dots", "Surprise by place", "Does what came before help?", x="symbol of the text",
+                      y="bits a symbol ↓", series=[{"name": "", "role": "", "points": points}])] if points else []
 
 
 def _logarithm(number: int, value: Judged | None) -> float | None:

@@ -24,6 +24,8 @@ EXAMPLES = {
         bytes(range(240))).decode(), "sound": "data:audio/wav;base64,UklGRg=="},
         "prediction": {"text": "the dog slept"}, "reference": {"text": "the dogs slept " + HARMFUL},
         "inspection": {"trace": {"frames": [["", 0.9], ["t", 0.8], ["t", 0.8], ["", 0.9], [HARMFUL, 0.5]]}}},
+    "surprise": {"source": "Tom went home", "prediction": {"bits": 15.5, "pieces": [
+        ["▁Tom", 12.0], ["▁w", 0.0], ["ent", 2.5], ["▁" + HARMFUL, 1.0], ["<end>", 0.0]]}, "reference": {"bits": 15.5}},
 }
 
 
@@ -110,3 +112,16 @@ def test_a_spectrogram_has_low_bands_below_and_symbols_where_ctc_reads_them(draw
 def test_beside_other_runs_only_the_output_is_drawn(draw, name):
     page = draw(name, EXAMPLES[name], {"without_reference": True})
     assert page.inner_text("main").strip() and page.locator("audio, canvas, .context").count() == 0
+
+
+def test_a_symbol_is_shaded_by_its_surprise_and_tells_it(draw):
+    page = draw("surprise", EXAMPLES["surprise"])
+    pieces = page.locator(".pieces .piece")
+    assert pieces.all_inner_texts() == ["Tom", "w", "ent", HARMFUL, "end"]
+    shades = [float(one.evaluate("(e) => getComputedStyle(e).backgroundColor.match(/([\\d.]+)[)]$/)[1]"))
+              for one in pieces.all()]
+    assert shades[0] == pytest.approx(0.45, abs=0.01)
+    assert shades[0] > shades[2] > shades[3] > shades[1] == shades[4] == 0.0
+    assert "15.5 bits in all, 1.19 a character" in page.inner_text("main")
+    pieces.nth(2).hover()
+    assert "ent: 2.5 bits, probability 17.7 %" in page.inner_text("body")

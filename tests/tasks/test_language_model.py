@@ -14,6 +14,7 @@ from seq2seq_suite.data.subwords import clean_text
 from seq2seq_suite.metrics.likelihood import score_likelihood
 from seq2seq_suite.strategies.language_model import LanguageModel
 from seq2seq_suite.strategies.search import SearchOptions
+from seq2seq_suite.tasks.language_model import LogProbability
 from seq2seq_suite.types import BEGIN, END, PAD, UNKNOWN, DataError, Example
 
 TEXTS = ("the dog barks", "a cat sleeps", "the bird sings to a cat", "she runs", "he sees the dog", "cats and dogs",
@@ -88,9 +89,27 @@ def test_texts_are_judged_by_the_product_of_all_steps(make_model):
             total += float(model.logits(hidden, memory).log_softmax(-1)[0, 0, symbol])
             previous = symbol
         assert hypothesis.score == pytest.approx(total, abs=1e-3)
-        assert task.read_hypothesis(hypothesis, example) == hypothesis.score
+        found_one = task.read_hypothesis(hypothesis, example)
+        names, each = zip(*found_one.pieces, strict=True)
+        assert found_one == hypothesis.score and sum(each) == pytest.approx(total, abs=1e-3)
+        assert list(names) == task.target.names([*task.target.pieces.encode(example.source), END])
+        drawn = task.shown(example, found_one)
+        assert sum(bits for _, bits in drawn["pieces"]) == pytest.approx(drawn["bits"], abs=0.05)
+        assert drawn["bits"] == pytest.approx(-total / math.log(2), abs=0.01)
     loss = strategy.loss(model, batch)
     assert -float(loss.sums["cross_entropy"]) == pytest.approx(sum(one.score for (one,) in found), rel=1e-4)
+
+
+def test_surprise_is_charted_by_place_in_the_text():
+    task, examples = fitted()
+    found = [LogProbability(-3.0), LogProbability(-4.0)]
+    found[0].pieces = tuple(("x", -math.log(2.0)) for _ in range(6))
+    found[1].pieces = tuple(("x", -3 * math.log(2.0)) for _ in range(4))
+    (panel,) = task.panels(examples[:2], found)
+    (series,) = panel["series"]
+    assert [(group, pytest.approx(bits), count) for group, bits, _, _, count in series["points"]] == [
+        ("1\N{EN DASH}4", 2.0, 8), ("5\N{EN DASH}8", 1.0, 2)]
+    assert task.panels(examples[:1], [-3.0]) == [] and task.shown(examples[0], "and then") == {"text": "and then"}
 
 
 @pytest.mark.parametrize("beams", [1, 3])
