@@ -24,6 +24,14 @@ EXAMPLES = {
         bytes(range(240))).decode(), "sound": "data:audio/wav;base64,UklGRg=="},
         "prediction": {"text": "the dog slept"}, "reference": {"text": "the dogs slept " + HARMFUL},
         "inspection": {"trace": {"frames": [["", 0.9], ["t", 0.8], ["t", 0.8], ["", 0.9], [HARMFUL, 0.5]]}}},
+    "attention": {"shown_source": {"question": "Where is Tom ?", "sentences": [
+        "Mary went to the garden .", "Tom went to the kitchen ."]}, "prediction": {"answers": ["garden"]},
+        "reference": {"answers": ["kitchen"]}, "inspection": {
+            "source": ["where", "is", "tom", "?", "mary", "went", "to", "the", "garden", ".", "tom", "went", "to",
+                       "the", "kitchen", "."],
+            "target": ["garden", "<end>"], "attention": {"cross": {
+                "layers": 1, "heads": 1, "rows": 2, "columns": 16, "values": base64.b64encode(bytes(
+                    [0] * 8 + [204, 0, 51, 0, 0, 0, 0, 0] + [255] * 16)).decode()}}}},
     "surprise": {"source": "Tom went home", "prediction": {"bits": 15.5, "pieces": [
         ["▁Tom", 12.0], ["▁w", 0.0], ["ent", 2.5], ["▁" + HARMFUL, 1.0], ["<end>", 0.0]]}, "reference": {"bits": 15.5}},
 }
@@ -33,6 +41,7 @@ EXAMPLES = {
 def draw(opened, tmp_path):
     """A function: a drawing's name and an example -> the page on which it is drawn."""
     def on_page(name, example, options=None, **window):
+        name = {"attention": "answer"}.get(name, name)
         (tmp_path / "page.html").write_text(render("plain.html", title="", parts=(), scripts=drawings([name])))
         page = opened(tmp_path / "page.html", **window)
         page.evaluate(DRAW, [name, example, options or {}])
@@ -125,3 +134,21 @@ def test_a_symbol_is_shaded_by_its_surprise_and_tells_it(draw):
     assert "15.5 bits in all, 1.19 a character" in page.inner_text("main")
     pieces.nth(2).hover()
     assert "ent: 2.5 bits, probability 17.7 %" in page.inner_text("body")
+
+
+def test_a_context_is_shaded_by_the_answers_attention(draw):
+    example = EXAMPLES["attention"]
+    words, sentences = ("(e) => e.style.background.match(/(\\d+)%/)?.[1] ?? null", ".context p")
+    page = draw("answer", example)
+    shaded = {one.inner_text(): one.evaluate(words) for one in page.locator(".context p > span").all()}
+    assert (shaded["garden"], shaded["Tom"], shaded["kitchen"]) == ("20", "5", "0")
+    assert [one.get_attribute("title") for one in page.locator(sentences).all()] == [
+        "80.0 % of the answer's attention", "20.0 % of the answer's attention"]
+    values = base64.b64encode(bytes([51, 204, 0] * 2)).decode()
+    cross = {"layers": 1, "heads": 1, "rows": 2, "columns": 3, "values": values}
+    whole = {"target": ["garden", "<end>"], "attention": {"cross": cross}, "source": [
+        "Where is Tom ?", *reversed(example["shown_source"]["sentences"])]}
+    page = draw("answer", example | {"inspection": whole})
+    assert [one.evaluate(words) for one in page.locator(sentences).all()] == ["0", "20"]
+    pieces = whole | {"source": ["▁Where", "▁is", "▁T"]}
+    assert draw("answer", example | {"inspection": pieces}).locator(".context [style]").count() == 0
