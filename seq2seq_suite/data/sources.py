@@ -191,6 +191,7 @@ def _no_split(folder: Path, name: str, files: list[Path]) -> DataError:
         remedy = f'set data.path={whole} "data.split={{validation: 0.1, test: 0.1}}"; or {remedy}'
     if name != "train":
         remedy += f"; or cut the split off train by data.split={{{name}: 0.1}}"
+        remedy += "" if name == "validation" else ", or leave it out of data.test_splits"
     return DataError(f"no file of the split '{name}'; there is {there}", file=str(folder), expected=expected,
                      remedy=remedy)
 

@@ -421,3 +421,11 @@ def test_parquet_that_unpacks_to_many_times_its_size_is_refused_before_it_is_rea
 def test_a_number_of_a_class_is_its_name_and_any_other_stays_a_number(datasets):
     kinds = datasets.Features({"kind": datasets.ClassLabel(names=["cat", "dog"])})
     assert [with_names({"kind": number}, kinds)["kind"] for number in (0, 1, 2, -1)] == ["cat", "dog", 2, -1]
+
+
+@pytest.mark.parametrize(("split", "named"), [("compositional", True), ("validation", False)])
+def test_a_missing_split_of_a_preset_may_be_left_out_of_the_tests(tmp_path, split, named):
+    (tmp_path / "train.jsonl").write_text('{"text": "a"}\n')
+    with pytest.raises(DataError) as caught:
+        list(read_rows(str(tmp_path), split, splits={}))
+    assert ("leave it out of data.test_splits" in caught.value.remedy) == named
