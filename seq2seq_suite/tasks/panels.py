@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 _SAMPLES, _SEED = 500, 12345
+LEAST_CHANCE = 0.01  # of the probabilities that a calibration counts
+_BINS = 10
 _CHUNK = 2_000_000  # drawn numbers held in memory at a time
 Point = list[Any]  # x, y, low, high, n
 
@@ -130,3 +132,36 @@ def confusion(pairs: Iterable[tuple[str, str]], title: str, question: str, *, x:
     return [panel("matrix", title, question, x=x, y=y, rows=rows, columns=columns,
                   cells=[[counts[row, column] for column in columns] for row in rows],
                   note=f"{shown:,} of {counts.total():,} errors.")]
+
+
+def calibration(given: Sequence[Mapping[str, float]], right: Sequence[Collection[str]]) -> list[dict[str, Any]]:
+    """How often labels are right, by the probability that they were given.
+
+    Args:
+        given: of each example label -> probability.
+        right: the labels of each.
+
+    Source: Guo et al. 2017, section 2 (reliability diagrams, expected calibration error).
+    """
+    groups = [f"{100 * low // _BINS}\N{EN DASH}{100 * (low + 1) // _BINS}" for low in range(_BINS)]
+    shares: list[tuple[dict[str, tuple[float, float]], ...]] = []
+    for chances, labels in zip(given, right, strict=True):
+        shares.append(({}, {}))
+        for name, chance in chances.items():
+            group = groups[min(_BINS - 1, int(_BINS * chance))]
+            for share, value in zip(shares[-1], (float(name in labels), chance), strict=True):
+                part, whole = share.get(group, (0.0, 0.0))
+                if chance >= LEAST_CHANCE:
+                    share[group] = (part + value, whole + 1.0)
+    observed, exact = (rates([pair[side] for pair in shares], groups) for side in (0, 1))
+    if not observed:
+        return []
+    error = sum(one[4] * abs(one[1] - two[1]) for one, two in zip(observed, exact, strict=True))
+    error /= sum(one[4] for one in observed)
+    exact = [[*one[:2], None, None, one[4]] for one in exact]
+    return [panel("dots", "Calibration", "Is a label right as often as its probability says?", x="probability given, %",
+                  y="labels right, %", series=[
+                      {"name": "right", "role": "", "points": observed},
+                      {"name": "if it were exact", "role": "", "points": exact}],
+                  note=f"Expected calibration error {error:.1f} points, of labels given at least "
+                       f"{100 * LEAST_CHANCE:.0f} %.")]

@@ -258,6 +258,22 @@ def test_a_page_gets_labels_and_charts_of_them():
     assert (confused["rows"], sorted(confused["columns"])) == (["a", "c"], ["a", "b"])
 
 
+def test_probabilities_of_labels_are_shown_and_held_against_how_often_they_are_right():
+    task = fitted(multilabel__decision="marginals")
+    examples = [Example(("x",), reference) for reference in (("wheat",), ("corn", "wheat"), ("crude",))]
+    chances = ({"wheat": 0.94, "corn": 0.55}, {"wheat": 0.96, "corn": 0.57, "crude": 0.004}, {"wheat": 0.93})
+    found = [task.read_hypothesis(marginals_of(task, **one), example)
+             for one, example in zip(chances, examples, strict=True)]
+    assert found[1] == ("wheat", "corn")
+    assert task.shown(examples[1], found[1])["chances"] == [["wheat", 0.96], ["corn", 0.57]]
+    (panel,) = (one for one in task.panels(examples, found) if one["title"] == "Calibration")
+    right, given = ({point[0].replace("\N{EN DASH}", "-"): (pytest.approx(point[1], abs=0.01), point[4])
+                     for point in series["points"]} for series in panel["series"])
+    assert right == {"50-60": (50.0, 2), "90-100": (66.67, 3)} and given == {"50-60": (56.0, 2), "90-100": (94.33, 3)}
+    assert "error 19.0 points" in panel["note"]  # (2 * 6 + 3 * 27.67) / 5
+    assert not any(one["title"] == "Calibration" for one in task.panels(examples, [("wheat",), (), None]))
+
+
 def test_thresholds_lie_evenly_in_log_odds():
     from seq2seq_suite.tasks.multilabel.task import _THRESHOLDS
 

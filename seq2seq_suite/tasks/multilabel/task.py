@@ -33,15 +33,17 @@ from seq2seq_suite.shapes import SetShape
 from seq2seq_suite.tasks.base import Judgement, Task
 from seq2seq_suite.tasks.fields import Parts, Symbols, Words
 from seq2seq_suite.tasks.multilabel.label_names import INVALID, from_line, read_labels, read_names, to_line
+from seq2seq_suite.tasks.multilabel.likely import Labels, Likely, above
 from seq2seq_suite.tasks.options import NO_TRANSCRIPT, TaskOptions
-from seq2seq_suite.tasks.panels import by_label, confusion, panel, range_of, ranges, rates
+from seq2seq_suite.tasks.panels import LEAST_CHANCE, by_label, calibration, confusion, panel, range_of, ranges, rates
 from seq2seq_suite.tasks.reading import place_of, read_examples, text_in
 from seq2seq_suite.tasks.sides import Place, refuse_long
 from seq2seq_suite.types import SPECIALS, Constraint, DataError, Example, Hypothesis, Score, shown
 
-Labels = tuple[str, ...]
+_MOST_CHANCES = 6  # probabilities shown of a text
 _THRESHOLD, _UNTUNED = "threshold.json", 0.5
 _THRESHOLDS = tuple(1.0 / (1.0 + math.exp(-step / 4)) for step in range(-24, 13))  # from 0.002 to 0.95
+
 
 
 def _left_to_right(config: Any) -> bool:
@@ -255,8 +257,10 @@ class MultilabelTask(Task):
     def read_hypothesis(self, hypothesis: Hypothesis, example: Example) -> Labels | None:
         """A search's output as labels: the best set, or all labels above the threshold (the likeliest if none is)."""
         if "marginals" in hypothesis.details:
-            return above(self.names, self._adjusted(hypothesis),
-                         self.threshold if self.asked is None else self.asked, allow_empty=self.options.allow_empty)
+            scores, threshold = self._adjusted(hypothesis), self.threshold if self.asked is None else self.asked
+            found = Likely(above(self.names, scores, threshold, allow_empty=self.options.allow_empty))
+            found.chances = dict(zip(self.names, scores.tolist(), strict=True))
+            return found
         return super().read_hypothesis(hypothesis, example)
 
     def leave_out_below(self, threshold: float | None) -> None:
@@ -313,8 +317,12 @@ class MultilabelTask(Task):
         return Judgement(not missed | added, ("missing",) * bool(missed) + ("added",) * bool(added))
 
     def shown(self, example: Example, prediction: Labels | None) -> dict[str, Any]:
-        """The labels."""
-        return {"text": self.to_text(prediction), "labels": list(prediction or ())}
+        """The labels, and the likeliest ones with their probabilities where these are known."""
+        chances = getattr(prediction, "chances", {})
+        likeliest = sorted(chances, key=lambda name: -chances[name])[:_MOST_CHANCES]
+        known = [[name, round(chances[name], 3)] for name in likeliest if chances[name] >= LEAST_CHANCE]
+        found = {"text": self.to_text(prediction), "labels": list(prediction or ())}
+        return {**found, "chances": known} if known else found
 
     def panels(self, examples: Sequence[Example], predictions: Sequence[Labels | None]) -> list[dict[str, Any]]:
         """Precision and recall by label and by number of labels; which label is given where another is missed."""
@@ -328,16 +336,6 @@ class MultilabelTask(Task):
         return [*by_label(counts, "Precision and recall by label", "Which labels are hard?", what="label"),
                 panel("dots", "By number of labels", "Are large sets harder?", x="labels of the text",
                       y="sets right, % ↑", series=[{"name": "", "role": "", "points": right}]),
+                *calibration([getattr(one, "chances", {}) for one in predictions], gold),
                 *confusion(taken, "Labels given where others are missed", "Which labels stand in for which?",
                            x="given", y="missed")]
-
-
-def above(names: Sequence[str], scores: np.ndarray, threshold: float, *, allow_empty: bool = False) -> Labels:
-    """The labels whose score exceeds the threshold, best first; the best alone if none does and one must be.
-
-    >>> above(["a", "b", "c"], np.array([0.2, 0.7, 0.6]), 0.5), above(["a", "b"], np.array([0.2, 0.1]), 0.5)
-    (('b', 'c'), ('a',))
-    """
-    order = np.argsort(-scores, kind="stable")
-    chosen = tuple(names[place] for place in order if scores[place] > threshold)
-    return chosen or (() if allow_empty else (names[order[0]],))
