@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from seq2seq_suite.strategies.beam import _starts
+from seq2seq_suite.strategies.beam import starts
 from seq2seq_suite.strategies.ctc_head import BLANK
 from seq2seq_suite.strategies.length_head import CLASSES, MIDDLE
 from seq2seq_suite.strategies.search import NEVER, Stepper
@@ -63,7 +63,7 @@ def greedy(search: Function, before: Function) -> Function:
                           prefixes=prefixes)
         stepper = Stepper(model, constraint, options)
         outputs = []
-        for rows, previous, longest in _starts(stepper, batch, memory, limit, prefixes):
+        for rows, previous, longest in starts(stepper, batch, memory, limit, prefixes):
             symbols, total = search(_step(stepper, longest), (rows, 0), int(previous), END, longest)
             score = options.normalise(float(total), len(symbols) + 1)
             outputs.append([Hypothesis(tuple(map(int, symbols)), score, len(symbols) + 1 < longest)])
@@ -78,7 +78,7 @@ def beam_search(search: Function, _: Function) -> Function:
               prefixes: Any = None) -> list[list[Hypothesis]]:
         stepper = Stepper(model, constraint, options)
         outputs = []
-        for rows, previous, longest in _starts(stepper, batch, memory, limit, prefixes):
+        for rows, previous, longest in starts(stepper, batch, memory, limit, prefixes):
             best = search(_step(stepper, longest), _select, (rows, 0), int(previous), END, options.beam_size, longest,
                           options.length_penalty)
             outputs.append([Hypothesis(tuple(map(int, symbols)), float(score), len(symbols) + 1 < longest)
