@@ -1,4 +1,4 @@
-"""Exact match and token F1 of short answers, as in SQuAD's evaluation script; Chinese and Japanese by signs."""
+"""Exact match and token F1 of short answers, as in SQuAD's evaluation script; Chinese and Japanese by characters."""
 
 from __future__ import annotations
 
