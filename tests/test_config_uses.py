@@ -35,6 +35,8 @@ def refused(task: str, *overrides: str, text: str = "") -> str:
     ("asr", "search.ctc_weight=0.3", "strategy.ctc_weight 0.0", "strategy.ctc_weight above 0"),
     ("asr", "search.ctc_weight=0.3 strategy.kind=ctc strategy.ctc_weight=0.3", "strategy.kind ctc",
      "strategy.kind autoregressive"),
+    ("speech_translation", "search.drafter=ctc strategy.ctc_weight=0.3", "task speech_translation", "task asr"),
+    ("translation", "search.drafter=ctc", "task translation", "task asr"),
     ("qa", "strategy.ctc_weight=0.3", "task qa", "task asr or speech_translation"),
     ("translation", "search.sampling=true strategy.kind=ctc", "strategy.kind ctc", "strategy.kind autoregressive"),
     ("asr", "search.sampling=true search.ctc_weight=1.0 strategy.ctc_weight=0.3", "search.ctc_weight 1.0", "below 1"),

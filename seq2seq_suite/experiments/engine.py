@@ -42,7 +42,7 @@ def with_engine(run: LoadedRun, directory: Path, engine: str) -> LoadedRun:
     search = run.config.search
     if isinstance(run.predictor.model, Ensemble):
         raise ConfigError(f"several runs with --engine {engine}", expected="one run", remedy="leave out --engine")
-    for key, wrong in (("sampling", search.sampling), ("rescorer", search.rescorer),
+    for key, wrong in (("sampling", search.sampling), ("drafter", search.drafter), ("rescorer", search.rescorer),
                        ("min_length", search.min_length), ("no_repeat_ngram", search.no_repeat_ngram),
                        ("repetition_penalty", search.repetition_penalty != 1.0)):
         if wrong:

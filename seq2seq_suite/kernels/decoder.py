@@ -45,7 +45,7 @@ class Steps:
         self.decoder = decoder
         self.layers = [_Layer(layer) for layer in decoder.layers]
         self.norm = None if decoder.norm is None else _norm(decoder.norm)
-        self.visible: Tensor | None = None  # of the memory that `hidden` is for
+        self.visible: Tensor | None = None  # of the memory that `mask` is for
         self.mask: Tensor | None = None  # what is added to the scores of cross-attention
         self.blind = False  # whether a row sees nothing of its memory
 

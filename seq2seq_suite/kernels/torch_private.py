@@ -8,13 +8,13 @@ import torch
 from torch import Tensor
 
 
-def packed_linear(weight: Tensor) -> Callable[[Tensor, Tensor], Tensor] | None:
-    """h, b -> h W^T + b in float32 with W (V,D) as oneDNN's kernels like it; None where it cannot be packed."""
+def packed_linear(weight: Tensor, bias: Tensor) -> Callable[[Tensor], Tensor] | None:
+    """h -> h W^T + b in float32 with W (V,D) as oneDNN's kernels like it; None where it cannot be packed."""
     names = ("_reorder_linear_weight", "_linear_pointwise")
     if not torch.backends.mkldnn.is_available() or not all(hasattr(torch.ops.mkldnn, name) for name in names):
         return None
-    packed, multiply = torch.ops.mkldnn._reorder_linear_weight(weight), torch.ops.mkldnn._linear_pointwise.default
-    return lambda hidden, bias: multiply(hidden, packed, bias, "none", [], "")
+    packed = torch.ops.mkldnn._reorder_linear_weight(weight)
+    return lambda hidden: torch.ops.mkldnn._linear_pointwise(hidden, packed, bias, "none", [], "")
 
 
 def foreach(operation: str, tensors: Sequence[Tensor], *others: Sequence[Tensor] | float, alpha: float = 1.0

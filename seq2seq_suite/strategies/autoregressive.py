@@ -70,9 +70,9 @@ class Autoregressive(Strategy):
     def generate(self, model: Seq2Seq, batch: Batch, *, options: SearchOptions, limit: Tensor,
                  constraint: Constraint | None = None) -> list[list[Hypothesis]]:
         memory = self.remember(model, batch)
-        by_ctc = options.ctc_weight or options.drafter == "ctc"
-        scores = self.auxiliaries["ctc"].head(memory.states) if by_ctc else None
-        drafts = [one for one, _ in ctc_greedy(scores)] if options.drafter == "ctc" else drafts_of(batch)
+        drafted = options.drafter == "ctc" and options.beam_size == 1
+        scores = self.auxiliaries["ctc"].head(memory.states) if options.ctc_weight or drafted else None
+        drafts = [one for one, _ in ctc_greedy(scores)] if drafted else drafts_of(batch)
         if drafts is not None and options.beam_size == 1:
             found = drafted_greedy(model, batch, memory, drafts, options=options, limit=limit, constraint=constraint)
             return self.auxiliaries.annotated(found, memory.states)

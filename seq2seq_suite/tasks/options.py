@@ -8,8 +8,9 @@ from pydantic import Field
 
 from seq2seq_suite.config_section import Section, Use, unused
 
-NO_SEARCH_BY_CTC = unused(("search.ctc_weight",), "asr")
-NO_TRANSCRIPT = (NO_SEARCH_BY_CTC, unused(("strategy.ctc_weight",), "asr or speech_translation"))
+NO_SEARCH_BY_CTC = (unused(("search.ctc_weight",), "asr"), Use(
+    ("search.drafter",), "task", "asr", lambda task: False, lambda config: config.search.drafter == "ctc"))
+NO_TRANSCRIPT = (*NO_SEARCH_BY_CTC, unused(("strategy.ctc_weight",), "asr or speech_translation"))
 Zoom = Annotated[float, Field(ge=0.1, le=10.0)]
 
 

@@ -30,7 +30,7 @@ class Translated:
 class SpeechTranslationOptions(SoundOptions):
     """Options of speech translation."""
 
-    uses: ClassVar[tuple[Use, ...]] = (NO_SEARCH_BY_CTC,)
+    uses: ClassVar[tuple[Use, ...]] = NO_SEARCH_BY_CTC
 
     text_column: str = "text"  # of the transcript, for CTC
     translation_column: str = "translation"  # of the target

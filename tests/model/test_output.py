@@ -76,11 +76,12 @@ def test_weight_is_not_packed_where_gradients_or_few_symbols_are(symbols):
         assert is_packed(weight) == (symbols >= linear._PACKED_SYMBOLS and torch.backends.mkldnn.is_available())
 
 
-@torch.no_grad()
-def test_a_weight_is_packed_anew_where_it_was_written_to():
-    weight, hidden = torch.randn(linear._PACKED_SYMBOLS, 24), torch.randn(3, 24)
-    bias = torch.randn(weight.size(0))
-    for change in (lambda: None, lambda: weight.mul_(2.0), lambda: weight.set_(torch.randn(weight.shape))):
+def test_a_search_has_the_weight_as_it_is():
+    """Also after what the version of a tensor does not tell: fused optimisers, and writing to `data`."""
+    weight, hidden = nn.Parameter(torch.randn(linear._PACKED_SYMBOLS, 24)), torch.randn(3, 24)
+    bias, optimizer = torch.randn(weight.size(0)), torch.optim.AdamW([weight], lr=0.1, fused=True)
+    weight.grad = torch.randn(weight.shape)
+    for change in (lambda: None, optimizer.step, lambda: weight.data.mul_(2.0)):
         change()
         with torch.inference_mode():
             torch.testing.assert_close(linear.linear(weight, bias)(hidden), hidden @ weight.t() + bias)
