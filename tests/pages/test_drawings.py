@@ -1,10 +1,12 @@
 """What a browser makes of objects, labels, answers and sound."""
 
 import base64
+from random import Random
 
 import pytest
 from page_tools import hard_to_read, reaching_over
 
+from seq2seq_suite.metrics.error_rate import word_errors
 from seq2seq_suite.report.page import drawings, render
 
 DRAW = "([name, example, options]) => drawings[name](document.querySelector('main'), example, options)"
@@ -24,6 +26,8 @@ EXAMPLES = {
         bytes(range(240))).decode(), "sound": "data:audio/wav;base64,UklGRg=="},
         "prediction": {"text": "the dog slept"}, "reference": {"text": "the dogs slept " + HARMFUL},
         "inspection": {"trace": {"frames": [["", 0.9], ["t", 0.8], ["t", 0.8], ["", 0.9], [HARMFUL, 0.5]]}}},
+    "text": {"source": "a text " + HARMFUL, "reference": {"text": "ein Text " + HARMFUL * 2},
+             "prediction": {"text": "der Text ist " + HARMFUL}},
     "attention": {"shown_source": {"question": "Where is Tom ?", "sentences": [
         "Mary went to the garden .", "Tom went to the kitchen ."]}, "prediction": {"answers": ["garden"]},
         "reference": {"answers": ["kitchen"]}, "inspection": {
@@ -113,8 +117,35 @@ def test_a_spectrogram_has_low_bands_below_and_symbols_where_ctc_reads_them(draw
     assert (low, high) == (0, 7)
     names = page.locator(".path span").all_text_contents()
     assert names == ["t", HARMFUL]
-    assert page.locator("main .missed").all_text_contents()[0] == "dogs"
-    assert page.locator("main .wrong").all_text_contents() == ["dog"]
+    assert page.locator("main .instead").all_text_contents() == ["dogs"]
+    assert page.locator("main .pair .wrong").all_text_contents() == ["dog"]
+
+
+def test_a_word_added_stands_apart_from_one_in_place_of_another(draw):
+    example = {"reference": {"text": "the old dog sleeps ."}, "prediction": {"text": "the dog is sleeping."}}
+    page = draw("text", example)
+    assert {role: page.locator(f".pair .{role}").all_inner_texts() for role in (
+        "missed", "instead", "inserted", "wrong")} == {
+        "missed": ["old"], "instead": ["sleeps"], "inserted": ["is"], "wrong": ["sleeping"]}
+    assert page.inner_text(".pair > div:last-child p") == "the dog is sleeping."
+    assert page.locator(".key > span").count() == 3
+    line = page.evaluate("""() => page.h("p", {}, texts.line("a red 狗 .", "a dark red 猫 !")).textContent""")
+    assert line.strip() == "a dark red 猫 (狗) ! (.)"
+    same = draw("text", {"reference": {"text": "a dog."}, "prediction": {"text": "a dog ."}})
+    assert "Reference and output agree" in same.inner_text("main") and same.locator(".key").count() == 0
+
+
+def test_texts_are_aligned_with_as_many_errors_as_jiwer_counts(draw):
+    random = Random(0)
+    given = [[" ".join(random.choices("abcd", k=random.randint(1, 7))) for _ in range(2)] for _ in range(100)]
+    found = draw("text", {}).evaluate("""(given) => given.map(([a, b]) => texts.aligned(a, b).map(
+      ({kind, gold, found}) => [kind, gold?.word ?? "", found?.word ?? ""]))""", given)
+    for (reference, output), steps in zip(given, found, strict=True):
+        assert sum(kind != "" for kind, _, _ in steps) == len(word_errors(reference, output))
+        assert [" ".join(filter(None, side)) for _, *sides in [("", *zip(*(pair for _, *pair in steps), strict=True))]
+                for side in sides] == [reference, output]
+        for kind, said, heard in steps:
+            assert kind == ("" if said == heard else "inserted" if not said else "missed" if not heard else "wrong")
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

@@ -8,7 +8,7 @@ import torch
 from seq2seq_suite.config import Config
 from seq2seq_suite.experiments.inspecting import inspect
 from seq2seq_suite.experiments.opening import LoadedRun
-from seq2seq_suite.report.page import render
+from seq2seq_suite.report.page import drawings, render
 from seq2seq_suite.report.run import write_report
 from seq2seq_suite.tasks import open_task
 from seq2seq_suite.training.build import build_predictor
@@ -51,7 +51,7 @@ def records():
 def inspected(records, tmp_path_factory):
     """A page with these records."""
     path = tmp_path_factory.mktemp("page") / "inspection.html"
-    path.write_text(render("plain.html", title="Inspection", scripts=["inspection.js"], parts=[],
+    path.write_text(render("plain.html", title="Inspection", scripts=[*drawings(["text"]), "inspection.js"], parts=[],
                            data={"records": records, "heads": HEADS}))
     return path
 

@@ -124,7 +124,7 @@
         grid.append(side);
         try {
           if (drawn) draw(side, output, output.shown.prediction, {without_reference: true});
-          else side.append(output.prediction === output.reference ? h("p", {class: "note"}, "equals the reference") : words.marked(words.differ(output.reference, output.prediction)[1], "wrong"));
+          else side.append(output.prediction === output.reference ? h("p", {class: "note"}, "equals the reference") : h("p", {}, texts.line(output.reference, output.prediction)));
         } catch (error) {
           console.warn(error);
           side.append(h("p", {}, output.prediction));

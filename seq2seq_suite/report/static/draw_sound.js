@@ -15,8 +15,5 @@ drawings.sound = (element, {prediction, reference, shown_source: source, inspect
   }
   if (!bare && source?.sound) element.append(h("audio", {controls: "", preload: "none", src: source.sound, "aria-label": "the recording"}));
   if (gold === null) return element.append(h("p", {}, found || h("span", {class: "note"}, "nothing")));
-  const [right, given] = words.differ(gold, found);
-  if (bare) return element.append(words.marked(given, "wrong"));
-  const side = (title, some, role) => h("div", {}, h("h3", {}, title), words.marked(some, role));
-  element.append(gold === found ? side("Reference and transcript agree", right, "missed") : h("div", {class: "pair"}, side("Reference", right, "missed"), side("Transcript", given, "wrong")));
+  element.append(bare ? h("p", {}, texts.line(gold, found)) : texts.pair(gold, found, "Transcript"));
 };

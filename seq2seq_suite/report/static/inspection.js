@@ -149,27 +149,12 @@ const inspection = (() => {
       h("p", {class: "note"}, "The shade grows as the model is less sure. Hover or focus tells the probability and the four likeliest others."), box);
   }
 
-  /** Words of `text`, those that the reference does not have marked, and missed ones put in: by the longest common subsequence. */
-  function difference(reference, text) {
-    const a = reference.split(/\s+/).filter(Boolean), b = text.split(/\s+/).filter(Boolean);
-    const longest = range(a.length + 1).map(() => new Array(b.length + 1).fill(0));
-    for (let i = a.length - 1; i >= 0; i--) for (let j = b.length - 1; j >= 0; j--)
-      longest[i][j] = a[i] === b[j] ? longest[i + 1][j + 1] + 1 : Math.max(longest[i + 1][j], longest[i][j + 1]);
-    const found = [];
-    for (let i = 0, j = 0; i < a.length || j < b.length;) {
-      if (i < a.length && j < b.length && a[i] === b[j]) { found.push(b[j] + " "); i++; j++; }
-      else if (j < b.length && (i === a.length || longest[i][j + 1] >= longest[i + 1][j])) found.push(h("span", {class: "wrong"}, b[j++]), " ");
-      else found.push(h("span", {class: "missed"}, a[i++]), " ");
-    }
-    return found;
-  }
-
   function hypotheses(record) {
     return h("details", {}, h("summary", {}, `The ${record.hypotheses.length} best outputs of a wider search`),
-      record.reference === undefined ? null : h("p", {class: "note"}, "Score of the search, and what differs from the reference: ",
-        h("span", {class: "wrong"}, "not in it"), " ", h("span", {class: "missed"}, "missed"), "."),
+      h("p", {class: "note"}, "Score of the search", record.reference === undefined ? "." : ", and what differs from the reference."),
+      record.reference === undefined ? null : texts.key(new Set(["wrong", "missed", "inserted"])),
       h("ol", {class: "nbest"}, record.hypotheses.map(([text, score]) => h("li", {}, h("span", {class: "small"}, page.number(score)),
-        h("span", {}, record.reference === undefined ? text || "(empty)" : difference(record.reference, text))))));
+        h("span", {}, record.reference === undefined ? text || "(empty)" : texts.line(record.reference, text))))));
   }
 
   // -- the decoder's way -------------------------------------------------------------------------------------------
@@ -333,7 +318,7 @@ const inspection = (() => {
     element.append(box);
     alignment(box, record);
     const text = (name, content) => [h("h3", {}, name), h("p", {}, content.length ? content : "(empty)")];
-    const beside = [record.reference === undefined ? [] : [text("Reference", record.reference), text("Output", record.output ? difference(record.reference, record.output) : "")],
+    const beside = [record.reference === undefined ? [] : [text("Reference", record.reference), text("Output", record.output ? texts.line(record.reference, record.output) : "")],
       record.hypotheses.length > 1 ? hypotheses(record) : []].flat(3);
     box.append(h("div", {class: "pair"}, record.pieces.length ? pieces(record) : null, beside.length ? h("div", {}, beside) : null));
     const how = way(record);
