@@ -1,6 +1,7 @@
 """Runs that are honest are accepted, others are not; and questions are answered by the runs."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -101,6 +102,25 @@ def test_other_settings_are_refused(handed_in):
     file = handed_in / "runs" / "one" / "config.yaml"
     file.write_text(file.read_text().replace("max_updates: 40", "max_updates: 3000"))
     assert verified(handed_in)["one"].problem == "configuration: training is not the experiment's"
+
+
+@pytest.mark.parametrize("place", ["task: {evil}\n", "components: {{decoder: '{evil}'}}\n",
+                                   "tasks: {{one: {{task: '{evil}'}}}}\n"])
+def test_code_that_a_runs_configuration_names_is_refused_and_never_runs_in_the_grader(handed_in, tmp_path, place):
+    (tmp_path / "evil.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\nTask = None\n")
+    file, line = handed_in / "runs" / "one" / "config.yaml", place.format(evil=tmp_path / "evil.py:Task")
+    key = line.partition(":")[0]
+    file.write_text(re.sub(rf"(?m)^{key}:.*\n(?:[ -].*\n)*", line, file.read_text()))
+    assert verified(handed_in)["one"].problem == f"configuration: {key} is not the experiment's"
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_configuration_put_beside_a_search_is_never_read(handed_in, tmp_path, rewrite):
+    again = handed_in / "runs" / "again"
+    (tmp_path / "evil.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\nTask = None\n")
+    (again / "config.yaml").write_text(f"format: 1\ntask: {tmp_path / 'evil.py:Task'}\n")
+    rewrite(again / "lab.json", figures={**json.loads((again / "lab.json").read_text())["figures"], "forced": 99.0})
+    assert not verified(handed_in)["again"].problem and not (tmp_path / "ran").exists()
 
 
 def test_what_another_version_made_is_told_so_where_it_is_refused(handed_in, rewrite):
