@@ -10,12 +10,13 @@ import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
+from seq2seq_suite.lab.laws.common import Weights
 from seq2seq_suite.model import layers
 from seq2seq_suite.model.attention import KeysValues, MultiHeadAttention
 from seq2seq_suite.model.frontends import tokens_of
@@ -120,19 +121,6 @@ def _lists(symbols: Tensor, lengths: Tensor) -> list[list[int]]:
 
 
 # -- attention ------------------------------------------------------------------------------------------------------
-
-class Weights(NamedTuple):
-    """Matrices (D,D) and biases (D,) of multi-head attention."""
-
-    wq: Tensor
-    bq: Tensor
-    wk: Tensor
-    bk: Tensor
-    wv: Tensor
-    bv: Tensor
-    wo: Tensor
-    bo: Tensor
-
 
 def weights_of(attention: MultiHeadAttention) -> Weights:
     """The weights of an attention, queries, keys and values apart."""
