@@ -15,6 +15,7 @@ from typing import Annotated
 import typer
 
 from seq2seq_suite import cli_presets
+from seq2seq_suite.cli_cache import cache
 from seq2seq_suite.cli_completion import answer, completion, experiments, is_asked, runs
 from seq2seq_suite.cli_exit import finish
 from seq2seq_suite.cli_export import export
@@ -167,7 +168,8 @@ def sweep(
         _compare(run_all(path, given, folder, jobs=jobs), split="test", measure=False)
 
 
-for verb in (evaluate, predict, serve, export, cli_presets.tasks, cli_presets.init, cli_presets.schema, completion):
+for verb in (evaluate, predict, serve, export, cli_presets.tasks, cli_presets.init, cli_presets.schema, cache,
+             completion):
     app.command()(verb)
 
 

@@ -61,6 +61,14 @@ class UserError(Exception):
         super().__init__("\n".join(parts))
         self.got, self.file, self.line, self.expected, self.remedy = got, file, line, expected, remedy
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """So that another process can raise it."""
+        return _again, (type(self), self.got, self.file, self.line, self.expected, self.remedy)
+
+
+def _again(kind: type[UserError], got: str, *place: Any) -> UserError:
+    return kind(got, **dict(zip(("file", "line", "expected", "remedy"), place, strict=True)))
+
 
 COMMAND_LINE = "command line"  # the place of overrides and flags in errors
 

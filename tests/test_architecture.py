@@ -49,7 +49,7 @@ STUDENTS_LINES = 1_270
 OPEN_TO_ALL = {"types", "shapes", "trees", "files", "run_format", "user_code", "lazy"}
 MOST_LINES = 350
 # Lines of code may fall; to rise they need a reason. The lab's include solutions, laws and faults.
-MOST_CODE = {"house": 12_650, "pages": 1_330, "lab": 6_520}
+MOST_CODE = {"house": 13_130, "pages": 1_330, "lab": 6_520}
 ROOM_OF = {"report": "pages", "serve": "pages", "lab": "lab"}
 
 
@@ -94,8 +94,8 @@ def test_the_embedded_data_are_entered_by_their_door_alone():
 def test_every_package_is_known_to_the_rule():
     parts = {part_of(path) for path in PACKAGE.rglob("*.py")}
     assert parts - set(MAY_IMPORT) == {
-        "__init__", "__main__", "cli", "cli_completion", "cli_exit", "cli_export", "cli_inputs", "cli_predict",
-        "cli_presets", "cli_serve", "config_file", "config_yaml", "config_errors", "library"}
+        "__init__", "__main__", "cli", "cli_cache", "cli_completion", "cli_exit", "cli_export", "cli_inputs",
+        "cli_predict", "cli_presets", "cli_serve", "config_file", "config_yaml", "config_errors", "library"}
 
 
 def lines_of_code(text: str) -> int:

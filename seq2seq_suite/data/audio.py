@@ -18,6 +18,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import load_file, save
 
+from seq2seq_suite.data import cache
 from seq2seq_suite.data.torchaudio_import import load_torchaudio
 from seq2seq_suite.files import atomic_write_bytes, read_bytes
 from seq2seq_suite.types import DataError, RunError
@@ -214,8 +215,7 @@ class Features:
 
     def __init__(self, bins: int, *, pad: float = 0.0, folder: str = ""):
         self.log_mel, self.pad = LogMel(bins), pad
-        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-        self.folder = Path(folder).expanduser() if folder else cache / "seq2seq_suite" / "features"
+        self.folder = Path(folder).expanduser() if folder else cache.root() / cache.FEATURES
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:

@@ -59,25 +59,27 @@ def read_parallel(files: tuple[Path, Path], languages: tuple[str, str], *, bad: 
     ...     [row.fields for row in read_parallel(found, ("en", "de"), bad=BadRows(0))]
     [{'en': 'a dog', 'de': 'ein Hund'}]
     """
-    sides = [Lines(file, bad.longest) for file in files]
-    for texts in zip_longest(*sides):
-        number = max(side.number for side in sides)
+    file = str(files[0])
+    first, second = sides = [Lines(file, bad.longest) for file in files]
+    for texts in zip_longest(first, second):
+        number = first.number
         if None in texts:
+            number = max(number, second.number)
             shorter = texts.index(None)
             raise DataError(f"{files[shorter].name} ends after {sides[shorter].number} lines, "
                             f"{files[1 - shorter].name} is longer", file=str(files[1 - shorter]), line=number,
                             expected="as many lines in one file as in the other", remedy="align the files again")
-        if not any(text.strip() for text in texts):
+        if not texts[0].strip() and not texts[1].strip():
             continue
         try:
             for side in sides:
-                side.check(number, number)
+                if side.undecodable:
+                    side.check(number, number)
         except ValueError as problem:
             bad.add(DataError(str(problem), file=str(side.file), line=number, expected="text in UTF-8",
                               remedy="convert the file to UTF-8"))
             continue
-        yield Row({language: text.rstrip("\r\n") for language, text in zip(languages, texts, strict=True)},
-                  str(files[0]), number)
+        yield Row({languages[0]: texts[0].rstrip("\r\n"), languages[1]: texts[1].rstrip("\r\n")}, file, number)
 
 
 def _existing(stem: Path, language: str) -> Path | None:

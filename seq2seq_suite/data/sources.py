@@ -60,33 +60,46 @@ def read_rows(path: str, split: str, *, splits: dict[str, str], subset: str = ""
 
         found = rows(subset, splits.get(split, split), size=size)
         return (Row(fields, f"{path}/{subset}/{split}", number) for number, fields in enumerate(found, 1))
+    files = files_of(path, split, splits=splits, subset=subset, languages=languages)
+    if not files:
+        remedy = f"{_nearest(local(path, subset))}give the path of a local folder, or check name, subset, split and " \
+                 "network (with HF_HUB_OFFLINE=1 only downloaded data sets are found)"
+        # This may take half a minute without a network.
+        print(f"{path}: no such local file or folder, asking the Hugging Face Hub", file=sys.stderr, flush=True)
+        rows = load_rows(path, path, name=subset or None, split=splits.get(split, split), remedy=remedy)
+        return _never_empty(rows, path, split=split, bad=bad)
+    if languages and kind(files[0]) not in READERS:
+        rows = read_parallel((files[0], files[1]), languages, bad=bad)
+    else:
+        rows = (row for file in files for row in READERS[kind(file)](file, bad))
+    return _never_empty(rows, str(files[0]), split=split, bad=bad)
+
+
+def files_of(path: str, split: str, *, splits: dict[str, str], subset: str = "",
+             languages: tuple[str, str] | None = None) -> list[Path]:
+    """The files of a split, sorted by name, of parallel text one for each language; none of the Hub's data.
+
+    See `read_rows` for arguments and errors.
+    """
     place, name = local(path, subset), splits.get(split, split)
     sides = find_parallel(place / subset, name, languages) if languages else None
-    if languages and sides:
-        return _never_empty(read_parallel(sides, languages, bad=bad), str(sides[0]), split=split, bad=bad)
+    if sides:
+        return list(sides)
     if place.is_file():
-        files = [place]
         if kind(place) not in READERS:
             raise DataError(f"'{place.suffix}' is not a known format", file=path, expected=", ".join(READERS),
                             remedy="convert the file, or rename it if only the extension is wrong")
-    elif (place / subset).is_dir():
-        files = _files_of_split(place / subset, name)
-    elif place.is_dir() and _has_split(place, name):
-        files = _files_of_split(place, name)
-    elif place.is_dir() or not re.fullmatch(r"\w[\w.-]*(/\w[\w.-]*)?", path) or kind(place) in READERS \
+        return [place]
+    if (place / subset).is_dir():
+        return _files_of_split(place / subset, name)
+    if place.is_dir() and _has_split(place, name):
+        return _files_of_split(place, name)
+    if place.is_dir() or not re.fullmatch(r"\w[\w.-]*(/\w[\w.-]*)?", path) or kind(place) in READERS \
             or ("/" in path and place.parent.is_dir()):  # no name of the Hub
         raise DataError("no such file or folder", file=str(place / subset),
                         expected="a file, a folder with the subset, or the name of a data set of the Hub",
                         remedy=f"{_nearest(place / subset)}correct the path or the subset")
-    else:
-        remedy = f"{_nearest(place)}give the path of a local folder, or check name, subset, split and network " \
-                 "(with HF_HUB_OFFLINE=1 only downloaded data sets are found)"
-        # This may take half a minute without a network.
-        print(f"{path}: no such local file or folder, asking the Hugging Face Hub", file=sys.stderr, flush=True)
-        rows = load_rows(path, path, name=subset or None, split=name, remedy=remedy)
-        return _never_empty(rows, path, split=split, bad=bad)
-    rows = (row for file in files for row in READERS[kind(file)](file, bad))
-    return _never_empty(rows, str(files[0]), split=split, bad=bad)
+    return []
 
 
 def divided(rows: Iterable[Row], split: str, shares: Mapping[str, float], bad: BadRows) -> Iterator[Row]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -34,6 +34,9 @@ class Subwords(Protocol):
 
     def encode(self, text: str) -> list[int]:
         """The ids of a text's pieces; adds neither BEGIN nor END."""
+
+    def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of many texts."""
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of ids."""
@@ -113,6 +116,10 @@ class Characters:
         """The characters' ids."""
         return self.vocabulary.encode(text)
 
+    def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
+        """Those of many texts."""
+        return [self.vocabulary.encode(text) for text in texts]
+
     def decode(self, ids: Sequence[int]) -> str:
         """The text of ids; specials are left out, an unknown character becomes U+FFFD."""
         known = [number for number in ids if number >= len(SPECIALS) or number == UNKNOWN]
@@ -154,16 +161,26 @@ class SentencePieces:
         """Learn pieces; see `train_subwords`."""
         from sentencepiece import SentencePieceTrainer
 
-        written = io.BytesIO()
+        written, wrong = io.BytesIO(), []
+
+        def given() -> Iterator[str]:
+            try:
+                yield from texts
+            except DataError as error:
+                wrong.append(error)
+                raise
+
         try:
             SentencePieceTrainer.train(
-                sentence_iterator=iter(texts), model_writer=written, model_type=kind, vocab_size=size,
+                sentence_iterator=given(), model_writer=written, model_type=kind, vocab_size=size,
                 hard_vocab_limit=False, character_coverage=1.0, normalization_rule_name="identity",
                 max_sentence_length=_LONGEST_SENTENCE, num_threads=1, shuffle_input_sentence=False, minloglevel=3,
                 pad_id=PAD, bos_id=BEGIN, eos_id=END, unk_id=UNKNOWN, pad_piece=SPECIALS[PAD],
                 bos_piece=SPECIALS[BEGIN], eos_piece=SPECIALS[END], unk_piece=SPECIALS[UNKNOWN],
                 unk_surface="\ufffd")
         except RuntimeError as problem:
+            if wrong:
+                raise wrong[0] from None
             reason = str(problem).rpartition("] ")[2].strip() or str(problem)
             raise DataError(f"SentencePiece cannot learn {size} pieces: {reason}",
                             expected="texts, and more pieces than they have different characters",
@@ -199,6 +216,10 @@ class SentencePieces:
     def encode(self, text: str) -> list[int]:
         """The ids of the best segmentation."""
         return self._processor.encode(text)
+
+    def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
+        """The same of many texts: one call for each costs a third more."""
+        return self._processor.encode(list(texts), num_threads=1)
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of ids; specials are left out, an unknown piece becomes U+FFFD."""

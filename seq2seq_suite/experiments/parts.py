@@ -15,11 +15,14 @@ from typing import Any
 from seq2seq_suite import config_file
 from seq2seq_suite.config import Config
 from seq2seq_suite.data.batching import Bucketed
+from seq2seq_suite.data.drawn import chained
 from seq2seq_suite.data.mixture import Mixture, shares
+from seq2seq_suite.experiments.corpus import Corpus
 from seq2seq_suite.experiments.prepare import (
     encode,
     epoch_encoder,
     initialise_from,
+    origins,
     prepare_vocabulary,
     read_splits,
     round_lengths,
@@ -63,8 +66,8 @@ class Part:
     config: Config
     run: RunDirectory
     task: Task
-    examples: dict[str, list[Example]]
-    encoded: dict[str, list[Encoded]] = field(default_factory=dict)
+    examples: dict[str, list[Example] | Corpus]
+    encoded: dict[str, Sequence[Encoded]] = field(default_factory=dict)
 
 
 def directory_of(directory: Path, name: str) -> Path:
@@ -132,7 +135,7 @@ def build_trainer(config: Config, run_directory: RunDirectory, parts: Sequence[P
     trainer = Trainer(
         run_directory, options, learner, stream, _validation(config, parts, predictors),
         Metric(MEAN, True) if config.tasks else Metric(first.primary_metric, first.higher_is_better), device, precision,
-        [example.origin for part in parts for example in part.examples["train"]], ranks,
+        chained([origins(part.examples["train"]) for part in parts]), ranks,
         _balance(config, learner))
     return trainer, predictors
 
@@ -231,7 +234,7 @@ def _joined_splits(summaries: Mapping[str, Mapping[str, Any]], parts: Sequence[P
 def _shares(config: Config, batches: Mapping[str, Bucketed]) -> dict[str, float]:
     """The tasks' shares of the batches, by temperature and maximal epochs."""
     total = config.training.max_updates * config.training.accumulate
-    most = [config.mixture.max_epochs * len(part.epoch(0)) / total for part in batches.values()]
+    most = [config.mixture.max_epochs * len(part) / total for part in batches.values()]
     found = shares([len(part.items) for part in batches.values()], temperature=config.mixture.temperature,
                    factors=[config.tasks[name].task_share for name in batches], most=most)
     return dict(zip(batches, found, strict=True))

@@ -6,12 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from seq2seq_suite import config_file
 from seq2seq_suite.config import Config
+from seq2seq_suite.data.batching import lengths
 from seq2seq_suite.experiments import resuming
+from seq2seq_suite.experiments.corpus import Corpus, large
 from seq2seq_suite.lazy import need
 from seq2seq_suite.strategies.learner import Learner
 from seq2seq_suite.tasks.base import Task
@@ -25,33 +28,57 @@ from seq2seq_suite.user_code import is_code
 EVERYTHING = "all"  # of `init_parts`
 
 
-def read_splits(config: Config, task: Task) -> dict[str, list[Example]]:
-    """The splits of a run; of the training split, the share `data.share`, at least one example."""
+def read_splits(config: Config, task: Task) -> dict[str, list[Example] | Corpus]:
+    """The splits of a run; of the training split, the share `data.share`, at least one example.
+
+    A large training split is not read yet, see `corpus.large`.
+    """
     need(*task.packages)  # scoring needs some of them, and should not fail after training
-    splits = {split: task.read(split) for split in dict.fromkeys(("train", "validation", *config.data.test_splits))}
-    train, share = splits["train"], config.data.share
-    if share < 1.0:
-        kept = portion(len(train), share, config.seed)
-        print(f"train: {len(kept):,} of {len(train):,} examples are used (data.share={share:g})")
-        splits["train"] = [train[index] for index in kept]
+    corpus = large(config, task, partial(_used, config))
+    splits = {split: corpus if corpus and split == "train" else task.read(split)
+              for split in dict.fromkeys(("train", "validation", *config.data.test_splits))}
+    train = splits["train"]
+    if corpus is None:
+        splits["train"] = [train[index] for index in _used(config, len(train))]
+        _tell_share(config, len(splits["train"]), len(train))
     return splits
 
 
-def encode(config: Config, task: Task, examples: Sequence[Example]) -> list[Encoded]:
+def _used(config: Config, size: int) -> Sequence[int]:
+    """The training examples that are used, of `size`."""
+    return range(size) if config.data.share == 1.0 else portion(size, config.data.share, config.seed)
+
+
+def _tell_share(config: Config, used: int, size: int) -> None:
+    if config.data.share < 1.0:
+        print(f"train: {used:,} of {size:,} examples are used (data.share={config.data.share:g})")
+
+
+def encode(config: Config, task: Task, examples: Sequence[Example] | Corpus) -> Sequence[Encoded]:
     """Examples as numbers.
 
     Raises:
         DataError: the decoder has fewer positions than a target has symbols.
     """
-    encoded, most = task.encode(examples), config.backbone.max_positions
+    whole = isinstance(examples, Corpus)
+    encoded = examples.encoded() if whole else task.encode(examples)
+    if whole:
+        _tell_share(config, len(encoded), encoded.size)
+    sources, targets = lengths(encoded)
+    # A decoder without an encoder reads the source itself.
+    most = config.backbone.max_positions - (sources if config.backbone.encoder == "none" else np.zeros_like(sources))
     bounded = config.backbone.decoder != "rnn" and config.backbone.positions not in ("alibi", "none")
-    for example, item in zip(examples, encoded, strict=True):
-        read = len(item.source) if config.backbone.encoder == "none" else 0  # the decoder itself reads the source
-        if len(item.target) + read > most and bounded:
-            raise DataError(f"a target of {len(item.target):,} symbols", **place_of(example.origin),
-                            expected=f"at most {most - read:,}: backbone.max_positions is {most:,}",
-                            remedy="remove the row, or raise backbone.max_positions")
+    for place in np.flatnonzero(targets > most)[:bounded]:
+        raise DataError(f"a target of {targets[place]:,} symbols", **place_of(origins(examples)[place]),
+                        expected=f"at most {most[place]:,}: backbone.max_positions is "
+                                 f"{config.backbone.max_positions:,}",
+                        remedy="remove the row, or raise backbone.max_positions")
     return encoded
+
+
+def origins(examples: Sequence[Example] | Corpus) -> Sequence[str]:
+    """Where each example came from; of a corpus after it is encoded."""
+    return examples.origins() if isinstance(examples, Corpus) else [example.origin for example in examples]
 
 
 def write_provenance(config: Config, run_directory: RunDirectory, encoded: Mapping[str, Sequence[Encoded]],
@@ -81,7 +108,15 @@ def round_lengths(precision: torch.dtype, device: torch.device) -> bool:
     return precision == torch.bfloat16 and device.type == "cpu"
 
 
-def prepare_vocabulary(config: Config, task: Task, train: Sequence[Example], folder: Path, ranks: Ranks, *,
+def fit(task: Task, train: Sequence[Example] | Corpus) -> None:
+    """Build the task's vocabularies."""
+    if isinstance(train, Corpus):
+        train.fit()
+    else:
+        task.fit(train)
+
+
+def prepare_vocabulary(config: Config, task: Task, train: Sequence[Example] | Corpus, folder: Path, ranks: Ranks, *,
                        resume: bool) -> None:
     """Build or load the task's vocabularies, which are saved in the run directory; see `Config.init_parts`."""
     fits = ranks.is_first and not (resume and folder.is_dir())
@@ -90,7 +125,7 @@ def prepare_vocabulary(config: Config, task: Task, train: Sequence[Example], fol
     if fits and config.init_from and EVERYTHING in config.init_parts:
         task.load(Path(config.init_from) / "vocabulary")
     elif fits:
-        task.fit(train)
+        fit(task, train)
     if fits:
         task.save(folder)
     ranks.copy_files(folder, "**/*")

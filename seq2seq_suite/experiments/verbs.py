@@ -12,8 +12,9 @@ from typing import Any
 import torch
 
 from seq2seq_suite.config import Config
-from seq2seq_suite.data.batching import Bucketed
+from seq2seq_suite.data.batching import Bucketed, lengths
 from seq2seq_suite.experiments import resuming
+from seq2seq_suite.experiments.corpus import Corpus
 from seq2seq_suite.experiments.distill import is_distilled
 from seq2seq_suite.experiments.inspecting import inspect_split
 from seq2seq_suite.experiments.opening import (
@@ -27,6 +28,7 @@ from seq2seq_suite.experiments.parts import build_trainer, evaluate_parts, parts
 from seq2seq_suite.experiments.prepare import (
     encode,
     epoch_encoder,
+    fit,
     read_splits,
 )
 from seq2seq_suite.report.run import write_report
@@ -154,11 +156,18 @@ def check(config: Config) -> list[tuple[str, str]]:
     torch.manual_seed(config.seed)
     task = open_task(config.task, config)
     splits = read_splits(config, task)
-    task.fit(splits["train"])
+    train = splits["train"]
+    fit(task, train)
     encoded = {split: encode(config, task, examples) for split, examples in splits.items()}
+    whole, (_, targets) = encoded["train"], lengths(encoded["train"])
     predictor = build_predictor(config, task, device=torch.device("cpu"))
-    order = Bucketed(encoded["train"], task.name, batch_tokens=config.training.batch_tokens, seed=config.seed).epoch(0)
-    largest = max(order, key=lambda rows: len(rows) * max(len(encoded["train"][row].target) for row in rows))
-    draw = epoch_encoder(task, [splits["train"][row] for row in largest])
-    items = [encoded["train"][row] for row in largest] if draw is None else draw(0)
+    order = Bucketed(whole, task.name, batch_tokens=config.training.batch_tokens, seed=config.seed).epoch(0)
+    largest = max(order, key=lambda rows: len(rows) * targets[rows].max())
+    if isinstance(train, Corpus):  # all rows were read: those that vocabularies come from are examined
+        items = [whole[row] for row in largest]
+        splits["train"] = list(train)
+        encoded["train"] = task.encode(splits["train"])
+    else:
+        draw = epoch_encoder(task, [train[row] for row in largest])
+        items = [whole[row] for row in largest] if draw is None else draw(0)
     return examine(config, splits, encoded, predictor, largest=items, batches=len(order))

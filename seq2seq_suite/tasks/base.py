@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
 from seq2seq_suite.config_section import Section
-from seq2seq_suite.data.formats import Row
+from seq2seq_suite.data.formats import BadRows, Row
 from seq2seq_suite.data.options import Data
 from seq2seq_suite.files import read_lines
 from seq2seq_suite.shapes import Shape
-from seq2seq_suite.tasks.reading import place_of, read_examples
+from seq2seq_suite.tasks.reading import open_split, place_of, read_examples
 from seq2seq_suite.tasks.sides import Source, Target
 from seq2seq_suite.types import END, ConfigError, Constraint, Encoded, Example, Hypothesis, Score
 
@@ -58,6 +59,8 @@ class Task(ABC):
     length_unit: ClassVar[str] = "words"  # of `length`
     item: ClassVar[str] = "example"  # an example's name in messages
     expected: ClassVar[str] = "rows"  # what rows should be
+    streams: ClassVar[bool] = False  # whether `examples` makes those of a row, so that memory need not hold all
+    languages: tuple[str, str] | None = None  # of parallel text, which may be in a file for each
     source: Source
     target: Target
 
@@ -72,7 +75,17 @@ class Task(ABC):
         Raises:
             DataError: a file is missing, the split is empty, or more rows than `data.max_bad_rows` are broken.
         """
-        return read_examples(self.data, split, self.example, view=self.view, item=self.item, expected=self.expected)
+        return read_examples(self.data, split, self.example, item=self.item, expected=self.expected,
+                             open_rows=partial(self.open, split))
+
+    def open(self, split: str, bad: BadRows) -> Iterator[Row]:
+        """The rows of a split; `bad` collects broken ones."""
+        return open_split(self.data, split, bad, view=self.view, languages=self.languages)
+
+    def examples(self, row: Row) -> list[Example]:
+        """The examples in a row, if `streams`; raises DataError for a broken one."""
+        example = self.example(row)
+        return [] if example is None else [example]
 
     def example(self, row: Row) -> Example | None:
         """The example in a row, None to leave it out; raises DataError for a broken one."""
@@ -97,7 +110,7 @@ class Task(ABC):
 
     # -- numbers ------------------------------------------------------------------------------------------------
 
-    def fit(self, examples: Sequence[Example]) -> None:
+    def fit(self, examples: Iterable[Example]) -> None:
         """Build tokenizers and vocabularies from the training split."""
         self.source.fit([example.source for example in examples])
         self.target.fit([example.reference for example in examples])
@@ -119,10 +132,13 @@ class Task(ABC):
 
     def encode(self, examples: Sequence[Example]) -> list[Encoded]:
         """Encoded examples; `fit` or `load` must be called first."""
-        return [self._encoded(index, self.source.encode(example.source, place_of(example.origin)),
-                              None if example.reference is None else
-                              self.target.encode(example.reference, place_of(example.origin)))
-                for index, example in enumerate(examples)]
+        sources = self.source.encode_all([example.source for example in examples],
+                                         [example.origin for example in examples])
+        judged = [example for example in examples if example.reference is not None]
+        targets = iter(self.target.encode_all([example.reference for example in judged],
+                                              [example.origin for example in judged]))
+        return [self._encoded(index, source, None if example.reference is None else next(targets))
+                for index, (example, source) in enumerate(zip(examples, sources, strict=True))]
 
     def encode_beginnings(self, examples: Sequence[Example]) -> list[Encoded]:
         """Encoded sources for a search, with what the outputs must begin with, where that is given."""

@@ -15,7 +15,7 @@ from seq2seq_suite.data.subwords import Subwords as Segmentation
 from seq2seq_suite.data.vocabulary import Vocabulary
 from seq2seq_suite.data.words import encode_words
 from seq2seq_suite.shapes import TargetShape, TokenShape, WordShape
-from seq2seq_suite.tasks.reading import text_in
+from seq2seq_suite.tasks.reading import place_of, text_in
 from seq2seq_suite.tasks.sides import Field, Place, Source, Target, refuse_long
 from seq2seq_suite.types import BEGIN, END, SPECIALS, UNKNOWN, DataError, Example
 
@@ -119,7 +119,10 @@ class Pieces(Field):
 
     def check(self, text: str, place: Place) -> str:
         """The stripped text; raises DataError if it is empty or too long, whatever the pieces."""
-        text = clean_text(text)
+        return self.check_clean(clean_text(text), place)
+
+    def check_clean(self, text: str, place: Place) -> str:
+        """The same for a text that `clean_text` gave."""
         if not text:
             raise DataError(f"an empty {self.what}", **place, expected=f"a {self.what} on each line",
                             remedy="remove it")
@@ -128,7 +131,7 @@ class Pieces(Field):
         return text
 
     def _refuse_long(self, length: int, unit: str, place: Place) -> None:
-        if self.longest:
+        if self.longest and length > self.longest:
             refuse_long(length, self.longest, f"a {self.what} of {length} {unit}", place,
                         otherwise=f"split the {self.what}")
 
@@ -169,6 +172,13 @@ class Pieces(Field):
         self._refuse_long(len(ids), "pieces", place)
         return ids
 
+    def _all_ids(self, texts: Sequence[str], origins: Sequence[str]) -> list[list[int]]:
+        found = self.pieces.encode_all([self.written(text) for text in texts])
+        for ids, origin in zip(found, origins, strict=True):
+            if self.longest and len(ids) > self.longest:
+                self._refuse_long(len(ids), "pieces", place_of(origin))
+        return found
+
 
 class Subwords(Pieces, Source):
     """A text in pieces, followed by END.
@@ -191,6 +201,9 @@ class Subwords(Pieces, Source):
         """(S,) ids, END last."""
         return np.array([*self._ids(value, place), END], dtype=np.int64)
 
+    def encode_all(self, values: Sequence[str], origins: Sequence[str]) -> list[np.ndarray]:
+        return [np.array([*ids, END], dtype=np.int64) for ids in self._all_ids(values, origins)]
+
     def columns(self, value: str) -> dict[str, str]:
         """The text in its column."""
         return {self.column: value}
@@ -209,6 +222,9 @@ class Text(Pieces, Target):
     def encode(self, reference: Any, place: Place) -> list[int]:
         """Their ids."""
         return self._ids(reference, place)
+
+    def encode_all(self, references: Sequence[Any], origins: Sequence[str]) -> list[list[int]]:
+        return self._all_ids(references, origins)
 
     def beginning(self, text: str, place: Place) -> list[int]:
         return self._ids(clean_text(text), place)

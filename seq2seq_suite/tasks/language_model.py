@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -103,6 +103,7 @@ class LanguageModelTask(Task):
     sections: ClassVar[Mapping[str, type[Section]]] = {"language_model": LanguageModelOptions}
     primary_metric = "bits_per_character"
     higher_is_better = False
+    streams = True
     view, item = "stories", "text"
 
     def __init__(self, options: LanguageModelOptions, data: Data, **others: Any):
@@ -119,7 +120,18 @@ class LanguageModelTask(Task):
         """
         texts = read_examples(self.data, split, self._whole, view=self.view, item=self.item,
                               expected=f"rows with {self.options.text_column}")
-        return [Example(window, window, text.origin) for text in texts for window in self.windows(text.source)]
+        return [window for text in texts for window in self._windows(text)]
+
+    def examples(self, row: Row) -> list[Example]:
+        """The windows of a row."""
+        return self._windows(self._whole(row))
+
+    def _windows(self, text: Example) -> list[Example]:
+        return [Example(window, window, text.origin) for window in self.windows(text.source)]
+
+    def fit(self, examples: Iterable[Example]) -> None:
+        """Pieces of the windows."""
+        self.target.fit(example.reference for example in examples)
 
     def _whole(self, row: Row) -> Example:
         text = text_in(row, self.options.text_column, "language_model.text_column")

@@ -8,14 +8,14 @@ from typing import Any
 
 from seq2seq_suite.config import Data
 from seq2seq_suite.data.formats import BadRows, Row
-from seq2seq_suite.data.sources import EMBEDDED, divided, read_rows
+from seq2seq_suite.data.sources import EMBEDDED, divided, files_of, read_rows
 from seq2seq_suite.types import DataError, Example, brief, shown
 
 _LONGEST_NAME = 4096  # characters of a path
 
 
-def read_examples(data: Data, split: str, make: Callable[[Row], Example | None], *, view: str, item: str,
-                  expected: str, remedy: str = "check data.path and data.splits",
+def read_examples(data: Data, split: str, make: Callable[[Row], Example | None], *, item: str,
+                  expected: str, view: str = "", remedy: str = "check data.path and data.splits",
                   open_rows: Callable[[BadRows], Iterator[Row]] | None = None) -> list[Example]:
     """The examples of a split; up to `data.max_bad_rows` broken rows are listed and left out.
 
@@ -57,10 +57,25 @@ def open_split(data: Data, split: str, bad: BadRows, *, view: str,
         languages: of parallel text, which may be in a file for each.
     """
     subset = data.subset or (view if data.path == EMBEDDED else "")
-    cut = bool(data.split) and (split == "train" or split in data.split)
-    rows = read_rows(data.path, "train" if cut else split, splits=data.splits, subset=subset, languages=languages,
-                     size=data.size if cut or split == "train" else 0, bad=bad)
-    return divided(rows, split, data.split, bad) if cut else rows
+    source = _source_of(data, split)
+    rows = read_rows(data.path, source, splits=data.splits, subset=subset, languages=languages,
+                     size=data.size if source == "train" else 0, bad=bad)
+    return divided(rows, split, data.split, bad) if _is_cut(data, split) else rows
+
+
+def local_files(data: Data, split: str, languages: tuple[str, str] | None = None) -> list[Path]:
+    """The files that `open_split` reads; none of the embedded data and of the Hub's."""
+    return [] if data.path == EMBEDDED else files_of(data.path, _source_of(data, split), splits=data.splits,
+                                                     subset=data.subset, languages=languages)
+
+
+def _is_cut(data: Data, split: str) -> bool:
+    """Whether a split is a share of train's rows."""
+    return bool(data.split) and (split == "train" or split in data.split)
+
+
+def _source_of(data: Data, split: str) -> str:
+    return "train" if _is_cut(data, split) else split
 
 
 def place_of(origin: str) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from seq2seq_suite.data.formats import Row
 from seq2seq_suite.shapes import SourceShape, TargetShape
+from seq2seq_suite.tasks.reading import place_of
 from seq2seq_suite.types import Constraint, DataError, Example
 
 Place = Mapping[str, Any]  # file and line, as a DataError takes them
@@ -52,6 +53,10 @@ class Source(Field, ABC):
     def encode(self, value: Any, place: Place) -> np.ndarray:
         """(S,...) its encoding; raises DataError if it is too long."""
 
+    def encode_all(self, values: Sequence[Any], origins: Sequence[str]) -> list[np.ndarray]:
+        """`encode` of many, each with its `Example.origin`."""
+        return [self.encode(value, place_of(origin)) for value, origin in zip(values, origins, strict=True)]
+
     def draw(self, value: Any, seed: int) -> np.ndarray:
         """Its encoding in an epoch."""
         return self.encode(value, {})
@@ -92,6 +97,11 @@ class Target(Field, ABC):
     @abstractmethod
     def encode(self, reference: Any, place: Place) -> list[int]:
         """The symbols' ids."""
+
+    def encode_all(self, references: Sequence[Any], origins: Sequence[str]) -> list[list[int]]:
+        """`encode` of many, each with its `Example.origin`."""
+        return [self.encode(reference, place_of(origin))
+                for reference, origin in zip(references, origins, strict=True)]
 
     @abstractmethod
     def parse(self, symbols: Sequence[str], example: Example) -> Any | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
 from seq2seq_suite.config_section import Section, Symbols
@@ -32,7 +32,7 @@ class SummarisationTask(Task):
     sections: ClassVar[Mapping[str, type[Section]]] = {"summarisation": SummarisationOptions}
     primary_metric = "rouge2"
     packages = ("rouge_score",)
-    rewritable = True
+    rewritable = streams = True
     view, item, expected = "summaries", "text", "rows with a text and its summary"
 
     def __init__(self, options: SummarisationOptions, data: Data, **others: Any):
@@ -44,9 +44,9 @@ class SummarisationTask(Task):
         self.target = Text("pieces", kind, size, column=options.summary_column, key="summarisation.summary_column",
                            what="summary", **common)
 
-    def fit(self, examples: Sequence[Example]) -> None:
+    def fit(self, examples: Iterable[Example]) -> None:
         """Pieces of texts and summaries together."""
-        self.source.fit([text for example in examples for text in (example.source, example.reference)])
+        self.source.fit(text for example in examples for text in (example.source, example.reference))
         self.target.pieces = self.source.pieces
 
     def score(self, predictions: Sequence[str | None], references: Sequence[str]) -> Score:

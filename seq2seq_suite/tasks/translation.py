@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any, ClassVar, Literal
 
 from pydantic import model_validator
@@ -15,7 +16,6 @@ from seq2seq_suite.metrics.bleu import complaints, score_translations, tokenised
 from seq2seq_suite.tasks.base import Judgement, Task
 from seq2seq_suite.tasks.fields import Subwords, Text
 from seq2seq_suite.tasks.options import TaskOptions
-from seq2seq_suite.tasks.reading import open_split, read_examples
 from seq2seq_suite.tasks.wording import judge_words, lengths, words_of
 from seq2seq_suite.types import DataError, Example, Score, brief
 
@@ -60,7 +60,7 @@ class TranslationTask(Task):
     name = "translation"
     sections: ClassVar[Mapping[str, type[Section]]] = {"translation": TranslationOptions}
     primary_metric = "bleu"
-    rewritable = True
+    rewritable = streams = True
     view, item, expected = "translations", "pair", "rows with a sentence in each language"
 
     def __init__(self, options: TranslationOptions, data: Data, **others: Any):
@@ -74,12 +74,6 @@ class TranslationTask(Task):
         self.target = Text(target, options.target_subwords, options.vocabulary_size, **common, column="tgt",
                            lower_case=options.lowercase == "both")
 
-    def read(self, split: str) -> list[Example]:
-        """The pairs of a split, in a file for each language or in rows."""
-        return read_examples(self.data, split, self.example, view=self.view, item=self.item, expected=self.expected,
-                             open_rows=lambda bad: open_split(self.data, split, bad, view=self.view,
-                                                              languages=self.languages))
-
     def example(self, row: Row) -> Example:
         """Both sentences, neither empty nor too long."""
         place, texts = row.place, [clean_text(text) for text in _pair(row, self.languages)]
@@ -87,7 +81,7 @@ class TranslationTask(Task):
             if not text:
                 raise DataError(f"the {language} side is empty", **place, expected="a sentence in each language",
                                 remedy="remove the pair")
-        return Example(self.source.check(texts[0], place), self.target.check(texts[1], place), row.origin)
+        return Example(self.source.check_clean(texts[0], place), self.target.check_clean(texts[1], place), row.origin)
 
     def inspect(self, split: str, examples: Sequence[Example]) -> list[str]:
         """Warnings about a split: tokenised text, empty or untranslated targets."""
@@ -101,13 +95,13 @@ class TranslationTask(Task):
             found.append(f"{same} of {len(examples)} targets are their sources: untranslated, or the wrong columns")
         return found
 
-    def fit(self, examples: Sequence[Example]) -> None:
+    def fit(self, examples: Iterable[Example]) -> None:
         """Subwords of each language, or of both together."""
         if not self.options.joint or self.pieces_from:
             super().fit(examples)
             return
-        texts = [*(self.source.written(example.source) for example in examples),
-                 *(self.target.written(example.reference) for example in examples)]
+        texts = chain((self.source.written(example.source) for example in examples),
+                      (self.target.written(example.reference) for example in examples))
         self.source.pieces = self.target.pieces = train_subwords(
             self.source.kind, texts, size=self.source.size)
 

@@ -17,6 +17,23 @@ def make_items(count: int = 200, *, longest: int = 60) -> list[Encoded]:
                     random.integers(4, 9, random.integers(1, longest)), index=index) for index in range(count)]
 
 
+def order_by_sorting(batches: Bucketed, epoch: int) -> list[list[int]]:
+    """An epoch's batches, made by one sort over all keys and a walk over all examples."""
+    targets, sources = (np.array([len(getattr(item, side)) for item in batches.items]) for side in ("target", "source"))
+    widths = np.maximum(targets, sources)
+    if batches.round_lengths:
+        widths = np.array([on_grid(width) for width in widths])
+    random = np.random.Generator(np.random.PCG64([batches.seed, epoch]))
+    order = np.lexsort((random.random(len(widths)), sources + random.uniform(-1, 1, len(widths)), widths))
+    found, first = [], 0
+    for place, width in enumerate(widths[order]):
+        if place > first and width * (place - first + 1) > batches.batch_tokens:
+            found.append(order[first:place])
+            first = place
+    found.append(order[first:])
+    return [found[index].tolist() for index in random.permutation(len(found))]
+
+
 def make_batches(items: list[Encoded], *, seed: int = 1, round_lengths: bool = False, batch_tokens: int = 256
                  ) -> Bucketed:
     return Bucketed(items, "test", batch_tokens=batch_tokens, seed=seed, round_lengths=round_lengths)
@@ -27,6 +44,25 @@ def test_an_epoch_holds_every_example_once(round_lengths):
     batches = make_batches(make_items(), round_lengths=round_lengths)
     for epoch in range(3):
         assert sorted(np.concatenate(batches.epoch(epoch)).tolist()) == list(range(200))
+
+
+@pytest.mark.parametrize("round_lengths", [False, True])
+@pytest.mark.parametrize("count, longest, budget", [(1, 9, 64), (500, 60, 256), (300, 60, 20), (3000, 3, 4096)])
+def test_batches_are_those_of_one_sort_and_a_walk(count, longest, budget, round_lengths):
+    batches = make_batches(make_items(count, longest=longest), round_lengths=round_lengths, batch_tokens=budget)
+    for epoch in (0, 1, 5):
+        expected = order_by_sorting(batches, epoch)
+        assert [rows.tolist() for rows in batches.epoch(epoch)] == expected and len(batches) == len(expected)
+
+
+def test_equal_keys_are_decided_by_the_numbers_drawn_for_them(monkeypatch):
+    class Coarse(np.random.Generator):
+        def uniform(self, low, high, size):
+            return np.round(super().uniform(low, high, size))
+
+    monkeypatch.setattr(np.random, "Generator", Coarse)
+    batches = make_batches(make_items(400))
+    assert [rows.tolist() for rows in batches.epoch(3)] == order_by_sorting(batches, 3)
 
 
 @pytest.mark.parametrize("round_lengths", [False, True])

@@ -1,0 +1,114 @@
+"""What is made once and kept in the user's folder for caches: features of sound, vocabularies and encoded corpora."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from seq2seq_suite.files import naming
+from seq2seq_suite.types import DataError
+
+CORPORA, FEATURES = "corpora", "features"
+_LOCK, _PARTIAL = ".lock", ".partial"
+
+
+def root() -> Path:
+    """The suite's folder in the user's folder for caches."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "seq2seq_suite"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Something kept: its folder, its size in bytes, and the second of 1970 in which it was last used."""
+
+    path: Path
+    size: int
+    used: float
+
+
+def entry(folder: Path, name: str, make: Callable[[Path], None]) -> Path:
+    """The folder of that name, made if it is not there; processes that want the same one wait while one makes it.
+
+    Args:
+        folder: of all entries.
+        name: of the entry, a fingerprint of all that its content depends on.
+        make: writes the content into an empty folder. Only when it is whole, and on the disk, the folder gets its name.
+
+    Raises:
+        DataError: the folder cannot be created.
+        OSError: the content cannot be written.
+    """
+    path, partial = folder / name, folder / f"{name}{_PARTIAL}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = os.open(folder / f"{name}{_LOCK}", os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError as error:
+        raise DataError(f"the folder for encoded corpora cannot be written: {error.strerror}", file=str(folder),
+                        remedy="choose another one with data.cache") from None
+    with _held(lock, path):
+        if not path.is_dir():
+            shutil.rmtree(partial, ignore_errors=True)  # of a process that was killed
+            try:
+                with naming(partial):
+                    partial.mkdir()
+                    make(partial)
+                    for file in (*partial.iterdir(), partial):
+                        _to_disk(file)
+                    partial.rename(path)
+                    _to_disk(folder)
+            except BaseException:
+                shutil.rmtree(partial, ignore_errors=True)
+                raise
+    with suppress(OSError):  # it may be another user's
+        os.utime(path)
+    return path
+
+
+@contextmanager
+def _held(lock: int, path: Path) -> Iterator[None]:
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print(f"another process is making {path}: waiting for it", flush=True)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
+
+
+def _to_disk(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def entries(folder: Path) -> list[Entry]:
+    """What is kept in a folder, also unfinished, the latest used first."""
+    found = [path for path in folder.iterdir() if path.is_dir()] if folder.is_dir() else []
+    return sorted((Entry(path, size_of(path), path.stat().st_mtime) for path in found), key=lambda one: -one.used)
+
+
+def size_of(folder: Path) -> int:
+    """Bytes of all files in a folder."""
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+
+
+def clear(folder: Path) -> None:
+    """Delete what is kept in a folder, except what is being made; a run that uses an entry keeps it until it ends."""
+    for one in entries(folder):
+        lock = os.open(folder / f"{one.path.name.removesuffix(_PARTIAL)}{_LOCK}", os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(one.path)
+        except BlockingIOError:
+            print(f"{one.path} is being made: left alone")
+        finally:
+            os.close(lock)

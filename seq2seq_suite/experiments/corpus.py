@@ -1,0 +1,288 @@
+"""A training split that memory does not hold: its rows stay in their files, its numbers in a file that is mapped."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import seq2seq_suite
+from seq2seq_suite import __version__
+from seq2seq_suite.config import Config
+from seq2seq_suite.data import cache
+from seq2seq_suite.data.drawn import OnDemand
+from seq2seq_suite.data.formats import BadRows, Row
+from seq2seq_suite.data.lines import count_lines, kind
+from seq2seq_suite.data.workers import cores, in_processes
+from seq2seq_suite.experiments.resuming import content
+from seq2seq_suite.files import atomic_write_text, read_json, to_json
+from seq2seq_suite.shapes import TokenShape
+from seq2seq_suite.tasks.base import Task
+from seq2seq_suite.tasks.reading import local_files
+from seq2seq_suite.types import DataError, Example
+from seq2seq_suite.user_code import is_code
+
+if TYPE_CHECKING:
+    from seq2seq_suite.data.mapped import Mapped
+
+_ROWS = 2000  # that a process encodes at a time
+_PACKED = 4  # a text's size divided by that of its archive, about
+_WHOLE = (".json", ".parquet", ".arrow")  # formats that are not read line by line
+_EXAMPLES, _FACTS = "examples.arrow", "facts.json"
+_NOT_OF_ROWS = {"test_splits", "share", "cache", "in_memory_megabytes", "vocabulary_rows"}  # of `data`
+
+
+def large(config: Config, task: Task, choose: Callable[[int], Sequence[int]]) -> Corpus | None:
+    """The training split as a corpus, if its files are larger than `data.in_memory_megabytes`; see `Corpus`."""
+    files = local_files(config.data, "train", task.languages) if task.streams and not task.varies else []
+    if any(kind(file) in _WHOLE for file in files):
+        return None
+    size = sum(file.stat().st_size * (_PACKED if file.suffix == ".gz" else 1) for file in files)
+    return Corpus(config, task, files, choose) if size > config.data.in_memory_megabytes * 2**20 else None
+
+
+@dataclass
+class _Rows:
+    """Rows that are encoded together: with those that could not be read, in order, and what ended the reading."""
+
+    items: list[tuple[dict[str, Any], str, int] | DataError] = field(default_factory=list)  # of a row its fields
+    fatal: DataError | None = None
+
+
+@dataclass
+class _Packed:
+    """What became of them: Arrow's bytes, what the digest is of, how many examples, and what was wrong."""
+
+    batch: bytes
+    content: bytes
+    count: int
+    bad: list[DataError]
+    fatal: DataError | None
+
+
+class Corpus:
+    """The training split of a task that `streams`. Iterating gives the examples that vocabularies are built from.
+
+    Args:
+        config: of the task.
+        task: needs its vocabularies only for `encoded`.
+        files: of the split.
+        choose: number of examples -> the numbers of those that are used, ascending.
+    """
+
+    def __init__(self, config: Config, task: Task, files: list[Path], choose: Callable[[int], Sequence[int]]):
+        self.config, self.task, self.files, self.choose = config, task, files, choose
+        data = config.data
+        self.folder = Path(data.cache).expanduser() if data.cache else cache.root() / cache.CORPORA
+        self._bad = BadRows(data.max_bad_rows, longest=data.max_row_megabytes * 2**20)
+
+    # -- vocabularies -------------------------------------------------------------------------------------------
+
+    def __iter__(self) -> Iterator[Example]:
+        """The examples of about `data.vocabulary_rows` rows, evenly spread, or of as many that are used."""
+        if self.config.data.share == 1.0:
+            yield from self._examples(min(1.0, self.config.data.vocabulary_rows / max(1, self._lines)))
+            return
+        used = np.array(self.choose(sum(1 for _ in self._examples(1.0))))
+        most = self.config.data.vocabulary_rows
+        wanted = set(used[np.linspace(0, len(used) - 1, most).astype(int)] if len(used) > most else used)
+        yield from (example for number, example in enumerate(self._examples(1.0)) if number in wanted)
+
+    def _examples(self, share: float) -> Iterator[Example]:
+        """The examples in a share of the rows, evenly spread."""
+        bad = BadRows(self._bad.limit, longest=self._bad.longest)
+        for number, row in enumerate(self.task.open("train", bad)):
+            if int((number + 1) * share) == int(number * share):
+                continue
+            try:
+                yield from self.task.examples(row)
+            except DataError as error:
+                bad.add(error)
+
+    @cached_property
+    def _lines(self) -> int:
+        """Lines of the files that have rows, at least one for each row."""
+        return sum(map(count_lines, self.files[:1] if self.task.languages else self.files))
+
+    def fit(self) -> None:
+        """Give the task its vocabularies, learned or from the cache."""
+        if self.task.pieces_from:
+            self.task.fit(self)
+            return
+
+        def make(folder: Path) -> None:
+            began = time.monotonic()
+            print(f"train: building vocabularies from at most {self.config.data.vocabulary_rows:,} of {self._lines:,} "
+                  "rows (data.vocabulary_rows)", flush=True)
+            self.task.fit(self)
+            self.task.save(folder)
+            print(f"train: vocabularies built in {time.monotonic() - began:.0f} s", flush=True)
+
+        data = self.config.data
+        name = self._fingerprint("vocabulary", rows=data.vocabulary_rows, share=data.share,
+                                 seed=self.config.seed if data.share < 1.0 else 0)
+        self.task.load(cache.entry(self.folder, name, make))
+
+    # -- numbers ------------------------------------------------------------------------------------------------
+
+    def encoded(self) -> Mapped:
+        """The examples as numbers, from the cache or encoded by all cores.
+
+        Raises:
+            DataError: a row is broken, and `data.max_bad_rows` are; there is none; a text has too many pieces.
+            RunError: a process was killed.
+            OSError: the disk is full.
+        """
+        from seq2seq_suite.data.mapped import Mapped
+
+        name = self._fingerprint("examples", vocabulary=self._vocabulary())
+        folder = cache.entry(self.folder, name, self._encode)
+        facts = read_json(folder / _FACTS)
+        for line in facts["notes"]:
+            print(line)
+        rows, digest = self.choose(facts["examples"]), facts["digest"]
+        if len(rows) < facts["examples"]:
+            digest = hashlib.sha256(digest.encode() + np.array(rows).tobytes()).hexdigest()
+        self._mapped = Mapped(folder / _EXAMPLES, digest=digest,
+                              rows=np.array(rows) if len(rows) < facts["examples"] else None)
+        return self._mapped
+
+    def origins(self) -> Sequence[str]:
+        """Where each example came from, after `encoded`."""
+        def origin(index: int) -> str:
+            file, line = self._mapped.place(index)
+            return f"{self.files[file]}:{line}"
+
+        return OnDemand(origin, len(self._mapped))
+
+    def _encode(self, folder: Path) -> None:
+        """Write the examples of all rows."""
+        import pyarrow as pa
+
+        began, count, digest, bad = time.monotonic(), 0, hashlib.sha256(), self._bad
+        print(f"train: encoding {', '.join(map(str, self.files))} by {cores()} processes", flush=True)
+        with (folder / _EXAMPLES).open("wb") as file, ExitStack() as opened:
+            writer = None
+            for packed in in_processes(self._pack, self._rows(), cores()):
+                for error in packed.bad:
+                    bad.add(error)
+                if packed.fatal is not None:
+                    raise packed.fatal
+                if packed.count:
+                    batch = pa.ipc.open_stream(packed.batch).read_next_batch()
+                    writer = writer or opened.enter_context(pa.ipc.new_file(file, batch.schema))
+                    writer.write_batch(batch)
+                digest.update(packed.content)
+                count += packed.count
+        if not count:
+            raise DataError(f"the split 'train' has no usable {self.task.item}", file=self.config.data.path,
+                            expected=self.task.expected, remedy="check data.path and data.splits")
+        atomic_write_text(folder / _FACTS, to_json({
+            "examples": count, "digest": digest.hexdigest(), "notes": [*dict.fromkeys(bad.notes), *bad.report()],
+            "files": list(map(str, self.files))}))
+        seconds, mine, whole = time.monotonic() - began, cache.size_of(folder) / 1e6, cache.size_of(self.folder) / 1e6
+        print(f"train: {count:,} examples encoded in {seconds:.0f} s ({count / seconds:,.0f} a second): {mine:,.0f} MB "
+              f"of {whole:,.0f} in {self.folder}, which the verb `cache` lists and clears", flush=True)
+
+    def _rows(self) -> Iterator[_Rows]:
+        """The rows of the files in parts, and in their places the rows that cannot be read."""
+        rows = _Rows()
+        reader = _Told(lambda error: rows.items.append(error), self._bad)
+        try:
+            for row in self.task.open("train", reader):
+                rows.items.append((row.fields, row.file, row.line))  # which is sent in a quarter of the time
+                if len(rows.items) >= _ROWS:
+                    yield rows
+                    rows = _Rows()
+        except DataError as error:
+            rows.fatal = error
+        self._bad.notes += reader.notes
+        yield rows
+
+    def _pack(self, rows: _Rows) -> _Packed:
+        """Encode rows; in a process of its own."""
+        import pyarrow as pa
+
+        from seq2seq_suite.data.mapped import pack
+
+        numbers = {str(file): number for number, file in enumerate(self.files)}
+        examples, places, bad = [], [], []
+        for item in rows.items:
+            try:
+                if isinstance(item, DataError):
+                    raise item
+                fields, file, line = item
+                made = self.task.examples(Row(fields, file, line))
+            except DataError as error:
+                bad.append(error)
+            else:
+                examples += made
+                places += [(numbers[file], line)] * len(made)
+        try:
+            encoded = self.task.encode(examples)
+        except DataError as error:
+            return _Packed(b"", b"", 0, bad, error)
+        if not encoded:
+            return _Packed(b"", b"", 0, bad, rows.fatal)
+        batch, written = pack(encoded, places, self._kinds()), io.BytesIO()
+        with pa.ipc.new_stream(written, batch.schema) as stream:
+            stream.write_batch(batch)
+        return _Packed(written.getvalue(), b"".join(map(content, encoded)), len(encoded), bad, rows.fatal)
+
+    def _kinds(self) -> dict[str, np.dtype]:
+        """The smallest types that hold the ids of symbols."""
+        shape = self.task.shape()
+        found = {"target": np.min_scalar_type(shape.target.symbols)}
+        if isinstance(shape.source, TokenShape) and not shape.source.segments:
+            found["source"] = np.min_scalar_type(shape.source.symbols)
+        return found
+
+    # -- names in the cache -------------------------------------------------------------------------------------
+
+    def _fingerprint(self, what: str, **more: Any) -> str:
+        """A name that depends on data, options, code, and what else is given."""
+        config, files = self.config, [file.resolve() for file in self.files]
+        facts = {"what": what, "task": config.task, "version": __version__, "sentencepiece": version("sentencepiece"),
+                 "data": config.data.model_dump(exclude=_NOT_OF_ROWS), "code": _code(config.task),
+                 "options": {name: getattr(config, name).model_dump() for name in config.own_sections},
+                 "files": [(str(file), stat.st_size, stat.st_mtime_ns) for file in files if (stat := file.stat())],
+                 **more}
+        return f"{what}-{hashlib.sha256(to_json(facts).encode()).hexdigest()[:24]}"
+
+    def _vocabulary(self) -> str:
+        """A hash of the task's vocabularies."""
+        with tempfile.TemporaryDirectory() as folder:
+            self.task.save(Path(folder))
+            return _hash(sorted(Path(folder).iterdir()))
+
+
+class _Told(BadRows):
+    """Passes on the rows that cannot be read."""
+
+    def __init__(self, add: Callable[[DataError], None], like: BadRows):
+        super().__init__(like.limit, longest=like.longest)
+        self.add = add
+
+
+def _code(task: str) -> str:
+    """A hash of the code that reads and encodes, a user's own task included."""
+    package = Path(seq2seq_suite.__file__).parent
+    own = [Path(task.rpartition(":")[0])] if is_code(task) else []
+    return _hash([*own, *sorted(file for part in ("data", "tasks") for file in (package / part).rglob("*.py"))])
+
+
+def _hash(files: Sequence[Path]) -> str:
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(file.name.encode() + b"\0" + hashlib.sha256(file.read_bytes()).digest())
+    return digest.hexdigest()

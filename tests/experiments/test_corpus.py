@@ -1,0 +1,287 @@
+"""A training split that is mapped gives what one that lies in memory gives: numbers, batches, errors, runs."""
+
+import json
+import os
+import random
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from small_run import metrics, start, weights
+from two_processes import launch
+
+from seq2seq_suite import cli
+from seq2seq_suite.config import Config
+from seq2seq_suite.data import cache, workers
+from seq2seq_suite.data.batching import Bucketed
+from seq2seq_suite.experiments import corpus as corpora
+from seq2seq_suite.experiments.corpus import Corpus, large
+from seq2seq_suite.experiments.prepare import encode, read_splits
+from seq2seq_suite.experiments.resuming import fingerprint
+from seq2seq_suite.tasks import open_task
+from seq2seq_suite.types import DataError, RunError
+
+WORDS = ("der", "die", "das", "ein", "Hund", "Katze", "Baum", "sieht", "liegt", "unter", "vor", "neben", "kleine")
+
+
+@pytest.fixture(autouse=True)
+def small_parts(monkeypatch, tmp_path):
+    """A cache of the test's own, and parts of a few rows, so that there are many."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(corpora, "_ROWS", 7)
+
+
+def write_pairs(folder: Path, *, train: int = 60) -> Path:
+    draw = random.Random(1)
+    folder.mkdir()
+    for split, count in (("train", train), ("validation", 6), ("test", 6)):
+        for language in ("en", "de"):
+            lines = [" ".join(draw.choices(WORDS, k=draw.randint(1, 9))) for _ in range(count)]
+            (folder / f"{split}.{language}").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return folder
+
+
+def config_of(folder: Path, *, mapped: bool, task: str = "translation", **sections: Any) -> Config:
+    data = {"path": str(folder), "in_memory_megabytes": 0 if mapped else 64, **sections.pop("data", {})}
+    return Config.model_validate({
+        "task": task, "device": "cpu", "data": data, task: {"vocabulary_size": 40},
+        "backbone": {"width": 32, "feed_forward_width": 64, "num_heads": 2, "encoder_layers": 1, "decoder_layers": 1},
+        "training": {"max_updates": 6, "batch_tokens": 64, "precision": "float32", "schedule": "constant",
+                     "warmup_updates": 5, "validate_every": 6, "save_every": 3, "log_every": 1, "threads": 1},
+        **sections})
+
+
+def opened(config: Config) -> tuple[Any, Any, Any]:
+    """The task, its training split and the split as numbers."""
+    task = open_task(config.task, config)
+    train = read_splits(config, task)["train"]
+    if isinstance(train, Corpus):
+        train.fit()
+    else:
+        task.fit(train)
+    return task, train, encode(config, task, train)
+
+
+def same(one: Any, other: Any) -> bool:
+    return all(np.array_equal(getattr(one, name), getattr(other, name)) and
+               getattr(one, name).dtype == getattr(other, name).dtype for name in ("source", "target")) \
+        and one.index == other.index and (one.given is None) == (other.given is None) \
+        and one.auxiliary.keys() == other.auxiliary.keys()
+
+
+@pytest.mark.parametrize("settings", [{}, {"share": 0.4}, {"split": {"validation": 0.2}}])
+def test_a_mapped_corpus_has_the_examples_of_one_in_memory(tmp_path, settings):
+    folder = write_pairs(tmp_path / "data")
+    task, examples, ready = opened(config_of(folder, mapped=False, data=settings))
+    again, corpus, mapped = opened(config_of(folder, mapped=True, data=settings))
+    assert isinstance(corpus, Corpus) and not isinstance(examples, Corpus)
+    assert len(mapped) == len(ready) and all(map(same, mapped, ready))
+    assert list(corpus.origins()) == [example.origin for example in examples]
+    assert task.target.pieces.model == again.target.pieces.model
+    if "share" not in settings:
+        assert fingerprint(mapped) == fingerprint(ready)
+
+
+@pytest.mark.parametrize("round_lengths", [False, True])
+def test_its_batches_are_those_of_examples_in_memory(tmp_path, round_lengths):
+    folder = write_pairs(tmp_path / "data")
+    streams = [Bucketed(opened(config_of(folder, mapped=mapped))[2], "translation", batch_tokens=48, seed=3,
+                        round_lengths=round_lengths).batches(1, 2) for mapped in (False, True)]
+    for one, other in islice(zip(*streams, strict=True), 40):
+        assert one[:2] == other[:2] and one[2].indices == other[2].indices
+        for name in ("source", "target", "given", "source_mask"):
+            assert torch.equal(getattr(one[2], name), getattr(other[2], name))
+
+
+def test_a_run_on_a_mapped_corpus_is_that_of_one_in_memory_and_resumes_as_it(tmp_path, capsys):
+    folder = write_pairs(tmp_path / "data")
+    for name, mapped in (("memory", False), ("mapped", True)):
+        start(config_of(folder, mapped=mapped), tmp_path / name)
+    assert metrics(tmp_path / "mapped") == metrics(tmp_path / "memory")
+    assert weights(tmp_path / "mapped") == weights(tmp_path / "memory")
+    start(changed(config_of(folder, mapped=True), max_updates=3), tmp_path / "parts")
+    capsys.readouterr()
+    start(config_of(folder, mapped=True), tmp_path / "parts", resume=True)
+    assert weights(tmp_path / "parts") == weights(tmp_path / "memory")
+    assert "encoding" not in capsys.readouterr().out
+
+
+def test_two_processes_share_what_one_has_encoded_and_train_as_one(tmp_path, monkeypatch):
+    folder, encode_all = write_pairs(tmp_path / "data"), Corpus._encode
+
+    def noted(corpus: Corpus, path: Path) -> None:
+        with (tmp_path / "encoded").open("a") as file:
+            file.write("once\n")
+        encode_all(corpus, path)
+
+    monkeypatch.setattr(Corpus, "_encode", noted)
+    config = config_of(folder, mapped=True)
+    config = config.model_copy(update={"backbone": config.backbone.model_copy(update={"dropout": 0.0})})
+
+    def command() -> int:
+        cli.refuse_early = lambda *_, **__: start(config, tmp_path / "pair")
+        return cli.main([])
+
+    assert [code for code, _, _ in launch(command, tmp_path)] == [0, 0]
+    assert (tmp_path / "encoded").read_text() == "once\n"
+    start(config, tmp_path / "alone")
+    for row, same_row in zip(metrics(tmp_path / "pair"), metrics(tmp_path / "alone"), strict=True):
+        assert row.pop("split") == same_row.pop("split") and row == pytest.approx(same_row, rel=1e-4)
+
+
+def changed(config: Config, **training: Any) -> Config:
+    return config.model_copy(update={"training": config.training.model_copy(update=training)})
+
+
+def test_a_joint_run_mixes_mapped_corpora_as_those_in_memory(tmp_path):
+    pairs, texts = write_pairs(tmp_path / "pairs"), write_texts(tmp_path / "texts")
+    for name, mapped in (("memory", False), ("mapped", True)):
+        size = {"in_memory_megabytes": 0 if mapped else 64}
+        whole = config_of(pairs, mapped=mapped).model_dump(include={"backbone", "training", "device"})
+        start(Config.model_validate({**whole, "task": "multitask", "tasks": {
+            "move": {"task": "translation", "data": {"path": str(pairs), **size}, "translation": {
+                "vocabulary_size": 40}},
+            "cut": {"task": "summarisation", "data": {"path": str(texts), **size}, "summarisation": {
+                "vocabulary_size": 40}}}}), tmp_path / name)
+    assert metrics(tmp_path / "mapped") == metrics(tmp_path / "memory")
+    assert weights(tmp_path / "mapped") == weights(tmp_path / "memory")
+
+
+def write_texts(folder: Path) -> Path:
+    draw = random.Random(2)
+    folder.mkdir()
+    for split, count in (("train", 40), ("validation", 5), ("test", 5)):
+        texts = [" ".join(draw.choices(WORDS, k=draw.randint(3, 30))) for _ in range(count)]
+        (folder / f"{split}.jsonl").write_text("".join(
+            json.dumps({"text": text, "summary": text[:9]}) + "\n" for text in texts), encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize("task, options", [("language_model", {"window": 40}), ("summarisation", {})])
+def test_texts_are_mapped_too_and_their_windows(tmp_path, task, options):
+    folder = write_texts(tmp_path / "data")
+    (_, examples, ready), (_, corpus, mapped) = (opened(config_of(
+        folder, mapped=mapped, task=task, **{task: {"vocabulary_size": 40, **options}})) for mapped in (False, True))
+    assert len(mapped) == len(ready) and all(map(same, mapped, ready))
+    assert list(corpus.origins()) == [example.origin for example in examples]
+    assert fingerprint(mapped) == fingerprint(ready)
+
+
+def test_a_task_whose_rows_do_not_stand_alone_stays_in_memory(tmp_path):
+    folder = write_texts(tmp_path / "data")
+    config = config_of(folder, mapped=True, task="multilabel", multilabel={})
+    assert large(config, open_task("multilabel", config), range) is None
+
+
+@pytest.mark.parametrize("most", [0, 3])
+def test_broken_rows_are_told_as_they_are_in_memory(tmp_path, capsys, most):
+    folder = write_pairs(tmp_path / "data")
+    lines = (folder / "train.de").read_bytes().split(b"\n")
+    lines[3], lines[17], lines[40] = b"Stra\xdfe", b"", b"\xff"
+    (folder / "train.de").write_bytes(b"\n".join(lines))
+    said = []
+    for mapped in (False, True, True):  # the third time from the cache
+        try:
+            opened(config_of(folder, mapped=mapped, data={"max_bad_rows": most}))
+            told = [line for line in capsys.readouterr().out.splitlines() if "train.en:" in line or "train.de:" in line]
+            said.append([line for line in told if "encoding" not in line])
+        except DataError as error:
+            said.append(str(error))
+    assert said[0] == said[1] == said[2] and said[0]
+
+
+def test_files_that_do_not_match_are_refused_as_in_memory(tmp_path):
+    folder = write_pairs(tmp_path / "data")
+    with (folder / "train.de").open("a", encoding="utf-8") as file:
+        file.write("noch einer\n")
+    said = []
+    for mapped in (False, True):
+        with pytest.raises(DataError, match="ends after 60 lines") as raised:
+            opened(config_of(folder, mapped=mapped))
+        said.append(str(raised.value))
+    assert said[0] == said[1] and not list((tmp_path / "cache").rglob("*.arrow"))
+
+
+def test_what_the_numbers_depend_on_makes_another_entry_and_nothing_else_does(tmp_path):
+    folder = write_pairs(tmp_path / "data")
+
+    def made(**sections: Any) -> int:
+        opened(config_of(folder, mapped=True, **sections))
+        return len(list((tmp_path / "cache").rglob("*.arrow")))
+
+    assert made() == 1 and made() == 1
+    assert made(seed=2) == made(backbone={"width": 64, "num_heads": 2}) == made(data={"test_splits": []}) == 1
+    assert made(translation={"vocabulary_size": 30}) == 2
+    assert made(data={"vocabulary_rows": 30}) == 3
+    os.utime(folder / "train.de", (1, 1))
+    assert made() == 4
+
+
+def test_vocabularies_come_from_rows_spread_evenly(tmp_path):
+    config = config_of(write_pairs(tmp_path / "data"), mapped=True, data={"vocabulary_rows": 20})
+    corpus = large(config, open_task("translation", config), range)
+    assert [int(example.origin.rpartition(":")[2]) for example in corpus] == list(range(3, 61, 3))
+
+
+def test_a_killed_encoding_leaves_nothing_that_is_used(tmp_path, monkeypatch):
+    folder = write_pairs(tmp_path / "data")
+    _, _, ready = opened(config_of(folder, mapped=False))
+    child = os.fork()
+    if not child:
+        import pyarrow as pa
+
+        monkeypatch.setattr(pa.ipc.RecordBatchFileWriter, "write_batch", lambda *_: os.kill(os.getpid(), 9))
+        opened(config_of(folder, mapped=True))
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 9
+    left = [path.name for path in (tmp_path / "cache").rglob("examples-*") if path.is_dir()]
+    assert len(left) == 1 and left[0].endswith(".partial")
+    _, _, mapped = opened(config_of(folder, mapped=True))
+    assert all(map(same, mapped, ready)) and not list((tmp_path / "cache").rglob("*.partial"))
+
+
+def test_a_full_disk_is_said_and_leaves_nothing(tmp_path, monkeypatch):
+    config = config_of(write_pairs(tmp_path / "data"), mapped=True)
+
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(cache, "_to_disk", full)
+        with pytest.raises(OSError, match="No space left on device"):
+            opened(config)
+    assert not [path for path in (tmp_path / "cache").rglob("*") if path.suffix != ".lock" and path.is_file()]
+    assert len(opened(config)[2]) == 60
+
+
+def test_a_killed_worker_ends_the_encoding():
+    def work(item: int) -> int:
+        if item == 3:
+            os.kill(os.getpid(), 9)
+        return item
+
+    with pytest.raises(RunError, match="was killed"):
+        list(workers.in_processes(work, range(9), 2))
+    assert list(workers.in_processes(lambda item: -item, range(9), 3)) == [-item for item in range(9)]
+
+
+def test_one_process_makes_an_entry_and_the_others_wait(tmp_path):
+    def want(number: int) -> None:
+        def make(folder: Path) -> None:
+            with (tmp_path / "made").open("a") as file:
+                file.write(f"{number}\n")
+            (folder / "content").write_text("whole")
+
+        assert (cache.entry(tmp_path / "entries", "one", make) / "content").read_text() == "whole"
+
+    children = []
+    for number in range(4):
+        children.append(os.fork())
+        if not children[-1]:
+            want(number)
+            os._exit(0)
+    assert all(os.waitpid(child, 0)[1] == 0 for child in children)
+    assert len((tmp_path / "made").read_text().splitlines()) == 1
