@@ -27,6 +27,7 @@ SLOTS = {
     "cache": ("KeysValues", "model.attention", "kernels.cache"),
     "depthwise": ("depthwise", "model.convolution", "kernels.convolution"),
     "dropout": ("dropout", "model.dropout", "kernels.dropout"),
+    "product": ("product", "model.linear", "kernels.product"),
     "linear": ("linear", "model.output", "kernels.linear"),
     "cross_entropy": ("cross_entropy", "model.output", "kernels.output"),
     "gather_log_probs": ("gather_log_probs", "model.output", "kernels.output"),

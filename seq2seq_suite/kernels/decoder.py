@@ -15,6 +15,7 @@ from torch.nn import functional
 
 from seq2seq_suite.kernels.attention import attention as fused_attention
 from seq2seq_suite.kernels.cache import KeysValues
+from seq2seq_suite.kernels.product import product
 from seq2seq_suite.model.attention import MultiHeadAttention
 from seq2seq_suite.model.decoder import Cache, CrossKeysValues, TransformerDecoder
 from seq2seq_suite.model.layers import FeedForward, Residual, TransformerLayer
@@ -84,7 +85,7 @@ class _Layer:
         self.attention_residual = _Residual(layer.attention_residual)
         if layer.cross_attention is not None:
             project, width = layer.cross_attention.query_key_value, layer.cross_attention.output.weight.size(0)
-            self.query = partial(functional.linear, weight=project.weight[:width], bias=project.bias[:width])
+            self.query = partial(product, weight=project.weight[:width], bias=project.bias[:width])
             self.cross_output = _linear(layer.cross_attention.output)
             self.cross_residual = _Residual(layer.cross_residual)
         network = layer.feed_forward
@@ -131,7 +132,7 @@ class _Residual:
 
 
 def _linear(layer: nn.Linear) -> Callable[[Tensor], Tensor]:
-    return partial(functional.linear, weight=layer.weight, bias=layer.bias)
+    return partial(product, weight=layer.weight, bias=layer.bias)
 
 
 def _norm(norm: nn.Module) -> Callable[[Tensor], Tensor]:

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
+from seq2seq_suite.kernels.product import matrix_product, product
+
 _CHUNK_ELEMENTS = 2**21  # logits held at a time: 8 MiB in float32
 
 
@@ -58,12 +60,8 @@ class _LinearCrossEntropy(torch.autograd.Function):
                     continue
                 values.scatter_add_(1, target, (smoothing - 1.0) * mass)
                 low_values = values.to(cast)
-                grad_hidden[part] = (low_values @ low_weight) / mass - share * weight_sum
-                weighted = (hidden[part] / mass).to(cast)
-                if cast == grad_weight.dtype:  # without a temporary of the weight's size for each chunk
-                    grad_weight.addmm_(low_values.t(), weighted)
-                else:
-                    grad_weight += low_values.t() @ weighted
+                grad_hidden[part] = matrix_product(low_values, low_weight) / mass - share * weight_sum
+                grad_weight += matrix_product(low_values.t(), (hidden[part] / mass).to(cast))
                 grad_bias.addmv_(values.t(), 1.0 / mass.squeeze(1))
         if needs_gradient:
             grad_weight -= share * hidden_sum
@@ -121,8 +119,8 @@ class _GatherLogProbs(torch.autograd.Function):
                 values.sub_(normaliser[part]).exp_().mul_(-total[part])
                 values.scatter_add_(1, symbols[part], slopes[part])
                 low = values.to(ctx.cast)
-                grad_hidden[part] = low @ low_weight
-                grad_weight += low.t() @ hidden[part].to(ctx.cast)
+                grad_hidden[part] = matrix_product(low, low_weight)
+                grad_weight += matrix_product(low.t(), hidden[part].to(ctx.cast))
                 grad_bias += values.sum(0)
         return grad_hidden, grad_weight, grad_bias, None
 
@@ -133,18 +131,18 @@ def _compute_type(hidden: Tensor) -> torch.dtype:
 
 
 def _logit_chunks(hidden: Tensor, weight: Tensor, bias: Tensor, cast: torch.dtype) -> Iterator[tuple[slice, Tensor]]:
-    """Logits (n,V) float32 of a few rows at a time, in one buffer that may be written to, and which rows they are."""
+    """Logits (n,V) float32 of a few rows at a time, which may be written to, and which rows they are."""
     count, symbols = hidden.size(0), weight.size(0)
     with torch.autocast(hidden.device.type, enabled=False):
-        low_hidden, low_weight = hidden.to(cast), weight.to(cast).t()
+        low_hidden, low_weight = hidden.to(cast), weight.to(cast)
         rows = max(1, min(count, _CHUNK_ELEMENTS // symbols))
-        buffer = hidden.new_empty(rows, symbols, dtype=torch.float32)
-        low_buffer = None if cast == torch.float32 else buffer.to(cast)
+        buffer = None if cast == torch.float32 else hidden.new_empty(rows, symbols, dtype=torch.float32)
+        low_buffer = None if buffer is None else buffer.to(cast)
         for first in range(0, count, rows):
             part = slice(first, min(first + rows, count))
+            if buffer is None:
+                yield part, product(low_hidden[part], low_weight, bias)
+                continue
             values = buffer[: part.stop - first]
-            if low_buffer is None:
-                torch.mm(low_hidden[part], low_weight, out=values)
-            else:
-                values.copy_(torch.mm(low_hidden[part], low_weight, out=low_buffer[: part.stop - first]))
+            values.copy_(torch.mm(low_hidden[part], low_weight.t(), out=low_buffer[: part.stop - first]))
             yield part, values.add_(bias)

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import cache
 
 import torch
 from torch import Tensor
 
 
-def packed_linear(weight: Tensor, bias: Tensor) -> Callable[[Tensor], Tensor] | None:
-    """h -> h W^T + b in float32 with W (V,D) as oneDNN's kernels like it; None where it cannot be packed."""
+@cache
+def has_onednn() -> bool:
+    """Whether oneDNN multiplies matrices in float32 here."""
     names = ("_reorder_linear_weight", "_linear_pointwise")
-    if not torch.backends.mkldnn.is_available() or not all(hasattr(torch.ops.mkldnn, name) for name in names):
-        return None
-    packed = torch.ops.mkldnn._reorder_linear_weight(weight)
-    return lambda hidden: torch.ops.mkldnn._linear_pointwise(hidden, packed, bias, "none", [], "")
+    return torch.backends.mkldnn.is_available() and all(hasattr(torch.ops.mkldnn, name) for name in names)
+
+
+def onednn_linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """x W^T + b in float32 by oneDNN, W (V,D) as it is or packed; only where `has_onednn`."""
+    return torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
+
+
+def packed(weight: Tensor) -> Tensor:
+    """W as the kernels of `onednn_linear` like it."""
+    return torch.ops.mkldnn._reorder_linear_weight(weight)
 
 
 def foreach(operation: str, tensors: Sequence[Tensor], *others: Sequence[Tensor] | float, alpha: float = 1.0

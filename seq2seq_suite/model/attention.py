@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from seq2seq_suite import kernels
+from seq2seq_suite.model.linear import Linear
 from seq2seq_suite.model.positions import RelativePositions
 from seq2seq_suite.types import PerRow
 
@@ -91,8 +92,8 @@ class MultiHeadAttention(nn.Module):
         super().__init__()
         self.num_heads, self.dropout_rate = num_heads, dropout_rate
         self.positions = positions or RelativePositions()
-        self.query_key_value = nn.Linear(width, 3 * width)
-        self.output = nn.Linear(width, width)
+        self.query_key_value = Linear(width, 3 * width)
+        self.output = Linear(width, width)
         self.attention = kernels.chosen("attention")
 
     def forward(self, x: Tensor, visible: Tensor | None, cache: KeysValues | None = None
@@ -119,7 +120,7 @@ class MultiHeadAttention(nn.Module):
         """Keys and values (B,H,S,E) of `memory` (B,S,D), once for all steps of decoding."""
         width = memory.size(-1)
         weight, bias = self.query_key_value.weight[width:], self.query_key_value.bias[width:]
-        return KeysValues(*self._heads(functional.linear(memory, weight, bias), 2))
+        return KeysValues(*self._heads(self.query_key_value.product(memory, weight, bias), 2))
 
     def cross(self, x: Tensor, memory: KeysValues, visible: Tensor) -> Tensor:
         """Cross-attention of x (N,T,D) to the `visible` (B,1,S) positions of the `memory` of B sentences.
@@ -128,7 +129,7 @@ class MultiHeadAttention(nn.Module):
         """
         width = x.size(-1)
         weight, bias = self.query_key_value.weight[:width], self.query_key_value.bias[:width]
-        (query,) = self._heads(functional.linear(x.reshape(visible.size(0), -1, width), weight, bias), 1)
+        (query,) = self._heads(self.query_key_value.product(x.reshape(visible.size(0), -1, width), weight, bias), 1)
         return self._join(query, memory.keys, memory.values, visible).view(x.shape)
 
     def _heads(self, projected: Tensor, parts: int) -> list[Tensor]:

@@ -12,6 +12,7 @@ from torch.nn import functional
 from seq2seq_suite.model.attention import KeysValues, MultiHeadAttention
 from seq2seq_suite.model.convolution import Convolution
 from seq2seq_suite.model.dropout import Dropout
+from seq2seq_suite.model.linear import Linear
 from seq2seq_suite.model.norms import build_norm
 from seq2seq_suite.model.positions import RelativePositions
 
@@ -50,8 +51,8 @@ class FeedForward(nn.Module):
             hidden = -(-2 * hidden // 24) * 8
         activations = {"relu": functional.relu, "gelu": functional.gelu, "swiglu": functional.silu}
         self.activation = activations[shape.activation]
-        self.inner = nn.Linear(shape.width, 2 * hidden if self.gated else hidden, bias=not self.gated)
-        self.outer = nn.Linear(hidden, shape.width, bias=not self.gated)
+        self.inner = Linear(shape.width, 2 * hidden if self.gated else hidden, bias=not self.gated)
+        self.outer = Linear(hidden, shape.width, bias=not self.gated)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """(...,D) -> (...,D); `mask` is for networks that choose between experts."""

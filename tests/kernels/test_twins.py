@@ -13,6 +13,7 @@ from seq2seq_suite.kernels import attention as fast_attention
 from seq2seq_suite.kernels import convolution as fast_convolution
 from seq2seq_suite.kernels import linear as fast_linear
 from seq2seq_suite.kernels import output as fast_output
+from seq2seq_suite.kernels import product as fast_product
 from seq2seq_suite.model.attention import attention as plain_attention
 
 ROWS, WIDTH, SYMBOLS = 13, 8, 11
@@ -73,6 +74,10 @@ def dropout(function, x, residual) -> tuple[Tensor, ...]:
     return function(x, 0.0), function(x, 0.0, residual)
 
 
+def product(function, x, weight, bias) -> tuple[Tensor, ...]:
+    return function(x, weight, bias), function(x.unsqueeze(0), weight), function(x.detach(), weight, bias)
+
+
 def linear(function, hidden, weight, bias) -> tuple[Tensor, ...]:
     return (function(weight, bias)(hidden),)
 
@@ -86,6 +91,8 @@ CASES = {
     **{f"convolution of {kernel} positions": Case("depthwise", ((2, WIDTH, 6), (WIDTH, 1, kernel), (WIDTH,)), depthwise)
        for kernel in (1, 3, 15)},
     "dropout": Case("dropout", ((3, 5), (3, 5)), dropout),
+    "product": Case("product", OUTPUT, product, ((fast_product, "_LEAST_PRODUCTS", 0),)),
+    "product of few": Case("product", OUTPUT, product),
     "linear": Case("linear", OUTPUT, linear),
     "packed linear": Case("linear", OUTPUT, linear, ((fast_linear, "_PACKED_SYMBOLS", SYMBOLS),)),
     **{f"cross-entropy, {rows} rows in a chunk, smoothing {smoothing}": Case(

@@ -62,18 +62,31 @@ def test_logits_are_the_products_plus_bias():
     torch.testing.assert_close(layer(hidden), hidden @ layer.weight.t() + layer.bias)
 
 
-def is_packed(weight: torch.Tensor) -> bool:
+def is_prepared(weight: torch.Tensor) -> bool:
     return not isinstance(linear.linear(weight, torch.zeros(weight.size(0))), partial)
 
 
-@pytest.mark.parametrize("symbols", [linear._PACKED_SYMBOLS - 1, linear._PACKED_SYMBOLS])
-def test_weight_is_not_packed_where_gradients_or_few_symbols_are(symbols):
-    weight = torch.randn(symbols, 24)
-    assert not is_packed(weight)
+def test_the_product_is_the_plain_one_where_gradients_or_low_precision_are():
+    weight = torch.randn(linear._PACKED_SYMBOLS, 24)
+    assert not is_prepared(weight)
     with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16):
-        assert not is_packed(weight)
+        assert not is_prepared(weight)
     with torch.inference_mode():
-        assert is_packed(weight) == (symbols >= linear._PACKED_SYMBOLS and torch.backends.mkldnn.is_available())
+        assert is_prepared(weight) == torch.backends.mkldnn.is_available()
+
+
+@pytest.mark.parametrize(("symbols", "rows"), [(linear._PACKED_SYMBOLS - 1, 3), (linear._PACKED_SYMBOLS, 1),
+                                               (linear._PACKED_SYMBOLS, 3)])
+def test_a_large_weight_is_packed_once_for_steps_of_several_rows(monkeypatch, symbols, rows):
+    made, packed = [], torch_private.packed
+    monkeypatch.setattr(torch_private, "packed", lambda weight: made.append(weight) or packed(weight))
+    weight, bias, hidden = torch.randn(symbols, 24), torch.randn(symbols), torch.randn(rows, 1, 24)
+    with torch.inference_mode():
+        multiply = linear.linear(weight, bias)
+        for _ in range(2):
+            torch.testing.assert_close(multiply(hidden), hidden @ weight.t() + bias)
+    several = symbols >= linear._PACKED_SYMBOLS and rows > 1
+    assert len(made) == (several and torch.backends.mkldnn.is_available())
 
 
 def test_a_search_has_the_weight_as_it_is():
@@ -90,6 +103,7 @@ def test_a_search_has_the_weight_as_it_is():
 def test_without_the_private_functions_of_torch_the_plain_product_is_taken(monkeypatch):
     monkeypatch.setattr(torch_private.torch.ops, "mkldnn", object())
     monkeypatch.setattr(torch_private.torch, "cpu", object())
+    monkeypatch.setattr(torch_private, "has_onednn", torch_private.has_onednn.__wrapped__)
     with torch.inference_mode():
-        assert not is_packed(torch.randn(linear._PACKED_SYMBOLS, 24))
+        assert not is_prepared(torch.randn(linear._PACKED_SYMBOLS, 24))
     assert not torch_private.cpu_multiplies_bfloat16()
