@@ -20,7 +20,7 @@ from seq2seq_suite.lab.assignment import EDGE, VALUE, Assignment, Part
 from seq2seq_suite.lab.checking import Verdict
 from seq2seq_suite.lab.starting import named
 from seq2seq_suite.lab.submitting import Submission
-from seq2seq_suite.lab.telling import message, of_fault, of_law, shown, word
+from seq2seq_suite.lab.telling import message, says, shown, word
 
 if TYPE_CHECKING:
     from seq2seq_suite.lab.grading import Grade
@@ -74,8 +74,8 @@ def _tests(assignment: Assignment, part: Part, checked: Checked | None, number: 
         if checked is not None and not good and first:
             first, tags = False, [fault.id for fault in checked.faults]
             for fault in checked.faults[:2]:
-                said += "\n" + word(language, "twin", of_fault(fault, language))
-        yield _test(f"{number}.{place}", law.name, most if counts else 0.0, most, said or of_law(law, language),
+                said += "\n" + word(language, "twin", says(fault, language))
+        yield _test(f"{number}.{place}", law.name, most if counts else 0.0, most, said or says(law, language),
                     tags=tags, extra_data={"seed": seed, "law": law.name}, passed=counts)
 
 
@@ -107,7 +107,7 @@ def failures(checked: Checked, language: str = "en") -> list[tuple[str, str]]:
     if checked.refused:
         return [(f"{checked.part.name}.py", _said(checked, None, language))]
     found = [(verdict.law.name, message(verdict.broken, language)) for verdict in checked.verdicts if verdict.broken]
-    return found + [(fault.id, of_fault(fault, language)) for fault in checked.faults[:2]]
+    return found + [(fault.id, says(fault, language)) for fault in checked.faults[:2]]
 
 
 _SETUP = """#!/usr/bin/env bash

@@ -205,6 +205,8 @@ def _print_class(grades: Sequence[Grade], pairs: Sequence[str], seconds: float) 
     open_ = [one for one in grades if one.problem]
     print(f"\n{len(grades)} submissions, {len(grades) - len(open_)} graded"
           + (f", {len(open_)} need you" if open_ else "") + f", {seconds:.0f} s")
+    holds = next((one.holds for one in grades if one.assignment is not None), ())
+    print(f"sandbox: {', '.join(holds) or 'time limit alone'}")
     for line in pairs:
         print(f"  {line}")
     faults = class_report.frequencies(grades)

@@ -9,7 +9,7 @@ from seq2seq_suite.lab.assignments import ASSIGNMENTS
 from seq2seq_suite.lab.folder import LANGUAGES, Folder
 from seq2seq_suite.lab.starting import handout, named
 from seq2seq_suite.lab.starting import start as write
-from seq2seq_suite.lab.telling import score, shown
+from seq2seq_suite.lab.telling import says, score, shown
 from seq2seq_suite.types import COMMAND_LINE, ConfigError, UserError
 
 
@@ -74,8 +74,8 @@ def print_next(directories: Sequence[Path]) -> int:
             law = law or next(iter(assignment.laws(part.name)), None)
             print(f"{shown(folder.path / part.name)}.py:{_line(folder, part.name, law.name if law else '')}")
             if law is not None:
-                says = law.says_zh if zh else law.says
-                print(f"  {law.name}: {says}" + (f"  ({'笔记' if zh else 'note'} {law.note})" if law.note else ""))
+                note = f"  ({'笔记' if zh else 'note'} {law.note})" if law.note else ""
+                print(f"  {law.name}: {says(law, folder.language)}{note}")
             print(f"  python -m seq2seq_suite lab check {shown(folder.path)} {part.name}")
             return 1
         if (folder.path / "experiment.yaml").is_file() and not list(folder.path.glob("runs/*/lab.json")):

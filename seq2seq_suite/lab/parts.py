@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from seq2seq_suite.lab.assignment import Assignment, Broken, Failed, Fault, Part
 from seq2seq_suite.lab.checking import Verdict, judge, points
@@ -53,15 +54,13 @@ def check_part(assignment: Assignment, part: Part, files: Mapping[str, str], wor
     refused = refusals(files, part.name)
     if refused:
         return Checked(part, seed, refused=refused)
-    files = {name: files[name] for name in needed(files, part.name)}
-    job = {"files": files, "given": given(assignment, part, files), "part": part.name,
-           "forbidden": list(part.forbidden)}
+    asked = job(assignment, part, files)
     verdicts: list[Verdict] = []
     said, late = "", 0
     for law in assignment.laws(part.name):
         with workers.student(_HURRY if late > 1 else SECONDS) as student:
             try:
-                defined = student.begin(job)
+                defined = student.begin(asked)
             except Failed as failed:
                 if failed.error in ("time", "end"):
                     verdict = Verdict(law, failed)
@@ -83,6 +82,13 @@ def check_part(assignment: Assignment, part: Part, files: Mapping[str, str], wor
     found = Checked(part, seed, verdicts, said=said)
     return found if found.done or not found.begun else replace(
         found, faults=twins(assignment, part.name, verdicts, seed))
+
+
+def job(assignment: Assignment, part: Part, files: Mapping[str, str]) -> dict[str, Any]:
+    """What a worker is told of a part, before its functions can be called."""
+    files = {name: files[name] for name in needed(files, part.name)}
+    return {"files": files, "given": given(assignment, part, files), "part": part.name,
+            "forbidden": list(part.forbidden)}
 
 
 def given(assignment: Assignment, part: Part, files: Mapping[str, str]) -> dict[str, tuple[str, str]]:

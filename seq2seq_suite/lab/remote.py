@@ -91,13 +91,12 @@ def _in_words(failed: Failed, seconds: float) -> Failed:
     place = f"{failed.file}:{failed.line}" if failed.line else failed.text if failed.error == "end" else ""
     if place == "os._exit":
         place = ""
+    ended = ("your code ended the process" + (f" in {place}" if place else ""),
+             "你的代码结束了进程" + (f"，位置 {place}" if place else ""))
     messages = {
         "time": (f"no answer in {seconds:g} s" + (f"; {place} was running" if place else ""),
                  f"{seconds:g} 秒内没有结果" + (f"；当时正在运行 {place}" if place else "")),
-        "end": ("your code ended the process" + (f" in {place}" if place else ""),
-                "你的代码结束了进程" + (f"，位置 {place}" if place else "")),
-        "SystemExit": ("your code ended the process" + (f" in {place}" if place else ""),
-                       "你的代码结束了进程" + (f"，位置 {place}" if place else "")),
+        "end": ended, "SystemExit": ended,
         "answer": (f"the answer cannot be read: {failed.text}", f"无法读取返回值：{failed.text}"),
         "NotImplementedError": (f"not begun: {place} raises NotImplementedError",
                                 f"尚未开始：{place} 抛出 NotImplementedError"),

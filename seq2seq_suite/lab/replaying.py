@@ -1,9 +1,9 @@
 """The process in which a submission computes: its first losses once more, and what its weights predict.
 
 `python -m seq2seq_suite.lab.replaying ANSWER` reads a request from standard input and writes the answer, both JSON. It
-is given sentences, never what is right for them. Where the kernel has Landlock it may read Python, the suite and the
-submission, and write beside the answer and to the features of sounds that are kept. What speaks embedded sentences is
-started before: it is given no more than sentences.
+is given sentences, or files of sound, never what is right for them. Where the kernel has Landlock it may read Python,
+the suite, the submission and these files, and write beside the answer and to the features of sounds that are kept. What
+speaks embedded sentences is started before: it is given no more than sentences.
 """
 
 from __future__ import annotations
@@ -46,8 +46,9 @@ def main() -> None:
     sandbox.cut_network()
     if request["sounds"]:
         start_voices(_VOICES)
-    sandbox.enter_folder(str(file.parent), reads=[request["directory"], request["file"], *filter(None, sys.path),
-                                                  str(Path(__file__).parents[1])], writes=[str(features)])
+    reads = [request["directory"], request["file"], *request["reads"], *filter(None, sys.path),
+             str(Path(__file__).parents[1])]
+    sandbox.enter_folder(str(file.parent), reads=reads, writes=[str(features)])
     try:
         found = answer(Path(request["directory"]), Path(request["file"]), request["run"], request["fresh"],
                        request["own"])

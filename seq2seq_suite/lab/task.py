@@ -1,6 +1,7 @@
 """A student's own task in the suite: examples, symbols, answers and a score are four functions of his.
 
-The functions of this module stand for them: `plug` puts his in their places.
+The functions of this module stand for them: `plug` puts his in their places. His examples are drawn by a seed, so that
+a grader can draw some that no run has seen.
 """
 
 from __future__ import annotations
@@ -18,12 +19,13 @@ from seq2seq_suite.tasks.options import TaskOptions
 from seq2seq_suite.tasks.sides import Place
 from seq2seq_suite.types import DataError, Example, Score
 
-HELD_OUT = 5  # every so many-th example is not trained on
+SEEDS = {"train": 1, "validation": 2, "test": 3}  # of the examples of a split
+UNSEEN = 1000  # a grader's seeds are this and more
 
 
-def own_examples() -> list[tuple[str, Any]]:
-    """Pairs of a source and its answer."""
-    return GIVEN.own_examples()
+def own_examples(seed: int) -> list[tuple[str, Any]]:
+    """Pairs of a source and its answer, others by another seed."""
+    return GIVEN.own_examples(seed)
 
 
 def write_answer(answer: Any) -> list[str]:
@@ -71,7 +73,7 @@ class Answers(Symbols):
 
 
 class OwnTask(Task):
-    """Words -> a student's answers; every fifth example is for validation and test."""
+    """Words -> a student's answers."""
 
     name = "own"
     sections: ClassVar[Mapping[str, type[Section]]] = {"own": OwnOptions}
@@ -83,13 +85,19 @@ class OwnTask(Task):
 
     def read(self, split: str) -> list[Example]:
         """The examples of a split."""
-        pairs = list(_own("own_examples"))
-        if len(pairs) < HELD_OUT:
-            raise DataError(f"{len(pairs)} examples", file="own_examples", expected="at least 20",
-                            remedy="`lab check` says more")
-        return [Example(self.source.from_text(source, {"file": "own_examples", "line": number}), answer,
-                        f"own_examples:{number}") for number, (source, answer) in enumerate(pairs, 1)
-                if (number % HELD_OUT == 0) != (split == "train")]
+        return self.rows(SEEDS[split])
+
+    def rows(self, seed: int) -> list[Example]:
+        """The examples that a seed draws, without those that stand in training, too; raises DataError for none."""
+        pairs = list(_own("own_examples", seed))
+        seen = set() if seed == SEEDS["train"] else {source for source, _ in _own("own_examples", SEEDS["train"])}
+        found = [Example(self.source.from_text(source, {"file": "own_examples", "line": number}), answer,
+                         f"own_examples:{number}") for number, (source, answer) in enumerate(pairs, 1)
+                 if source not in seen]
+        if not found:
+            raise DataError(f"seed {seed} draws nothing that training has not", file="own_examples",
+                            expected="other examples by another seed", remedy="`lab check` says more")
+        return found
 
     def score(self, predictions: Sequence[Any | None], references: Sequence[Any]) -> Score:
         """As the student scores, all together and each alone."""

@@ -14,6 +14,7 @@ from rich.cells import cell_len
 
 from seq2seq_suite.lab.assignment import EDGE, VALUE, Broken, Fault, Law
 from seq2seq_suite.lab.checking import Verdict
+from seq2seq_suite.lab.folder import Refused
 from seq2seq_suite.lab.parts import Checked
 
 _WORDS = {
@@ -54,19 +55,14 @@ def coloured(text: str, colour: str) -> str:
     return text if plain or not colour else f"\x1b[{colour}m{text}\x1b[0m"
 
 
-def of_law(law: Law, language: str) -> str:
-    """The law in one line."""
-    return law.says_zh if language == "zh" else law.says
+def says(one: Law | Fault, language: str) -> str:
+    """A law in one line, or what is wrong in a bug."""
+    return one.says_zh if language == "zh" else one.says
 
 
-def message(broken: Broken, language: str) -> str:
+def message(broken: Broken | Refused, language: str) -> str:
     """What is wrong."""
     return broken.message_zh if language == "zh" else broken.message
-
-
-def of_fault(fault: Fault, language: str) -> str:
-    """What is wrong in a bug."""
-    return fault.says_zh if language == "zh" else fault.says
 
 
 def title(text: str, points: str, *, indent: int = 2) -> str:
@@ -90,8 +86,7 @@ def part_lines(checked: Checked, language: str, scripts: Mapping[str, Path], *,
         lines = [head]
         for one in checked.refused:
             place = f"{one.file}:{one.line}" if one.line else one.file
-            said = one.message_zh if language == "zh" else one.message
-            lines += _law_line(word(language, "fail"), word(language, "refused"), f"{place} {said}")
+            lines += _law_line(word(language, "fail"), word(language, "refused"), f"{place} {message(one, language)}")
         return lines + _said(checked, language)
     if not checked.begun:
         return [title(f"{part.name}.py   {word(language, 'begun', ', '.join(part.functions))}", points)]
@@ -105,14 +100,14 @@ def part_lines(checked: Checked, language: str, scripts: Mapping[str, Path], *,
         lines += [f"    {word(language, 'edges')}"]
     lines += _verdicts(edges, language)
     failing = [verdict for verdict in checked.verdicts if not verdict.holds]
-    said = [of_fault(fault, language) for fault in checked.faults]
+    said = [says(fault, language) for fault in checked.faults]
     if len(said) == 1:
         lines += _wrapped(word(language, "twin", said[0]), 10, colour="33")
     elif said:
         lines += _wrapped(word(language, "twins"), 10, colour="33")
         lines += [line for one in said[:3] for line in _wrapped(f"- {one}", 12, colour="33")]
     first = failing[0].law
-    for said_of_it in (hints(first.name) or [of_law(first, language)]) if hints else ():
+    for said_of_it in (hints(first.name) or [says(first, language)]) if hints else ():
         lines += _wrapped(word(language, "hint", said_of_it), 10)
     if first.note:
         lines += _wrapped(word(language, "note", first.note), 10)

@@ -1,9 +1,14 @@
-"""Whether a student's runs are what they say: replayed, predicted with anew, and scored where his code never is."""
+"""Whether a student's runs are what they say: replayed, predicted with anew, and scored where his code never is.
+
+A task of his own is made by his code: its rows, the reading of its answers and their score come from the sandbox that
+laws are tried in, while the weights answer in this process, where none of it runs.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import re
 import subprocess
@@ -11,6 +16,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -19,10 +25,17 @@ import numpy as np
 import yaml
 
 from seq2seq_suite import __version__, config_file
+from seq2seq_suite.data.formats import BadRows
 from seq2seq_suite.experiments import opening
+from seq2seq_suite.experiments.opening import LoadedRun
 from seq2seq_suite.files import read_json
 from seq2seq_suite.files import read_rows as read_lines
+from seq2seq_suite.lab.assignment import Broken
 from seq2seq_suite.lab.experiment import SPLIT, Experiment, Plan
+from seq2seq_suite.lab.folder import Folder
+from seq2seq_suite.lab.parts import job
+from seq2seq_suite.lab.plug import plugged
+from seq2seq_suite.lab.remote import Workers
 from seq2seq_suite.lab.running import (
     COMPARED,
     RECORD,
@@ -33,16 +46,21 @@ from seq2seq_suite.lab.running import (
     is_alike,
     read_lab_record,
 )
+from seq2seq_suite.lab.starting import named
+from seq2seq_suite.lab.task import UNSEEN
+from seq2seq_suite.library import overrides
 from seq2seq_suite.metrics.significance import FORMULAS, interval
 from seq2seq_suite.tasks import open_task
 from seq2seq_suite.tasks.base import Task
+from seq2seq_suite.tasks.reading import open_split
+from seq2seq_suite.tasks.sound import SoundTask
 from seq2seq_suite.types import DataError, Example, Score
 from seq2seq_suite.user_code import is_code
 
 FRESH = 200  # sentences that a run must do as well on
 AGAIN, AS_BEFORE = 40, 0.9  # sentences of the run's own that its weights write again, and the share that must agree
 REPLAYED = 1e-2  # how far later losses may be away: on another kind of CPU rounding grows
-SECONDS = 240
+SECONDS, OWN_SECONDS = 240, 60.0  # of a replay; of a student's functions for a task of his own
 _WORD = re.compile(r"\([^\s()]+ ([^\s()]+)\)")  # of a tree, with its tag
 
 
@@ -121,43 +139,66 @@ def _look(experiment: Experiment, plan: Plan, record: Record, seed: int, replay:
         _look_at_configuration(directory, plan)
         if record.metrics != digest_of(directory / "metrics.jsonl") or _losses(directory) != record.losses:
             raise Refused("metrics: metrics.jsonl is not what the run wrote")
-    task = open_task(plan.config.task, plan.config)
-    if not _in_text(plan):
+    if is_code(plan.config.task) or plan.config.target == "continuations":
         _look_at_replay(plan, record, replay(experiment, plan, [], []))
-        if plan.config.target == "continuations" and not plan.plug:
-            return _judged(task, directory, plan, record, seed)
-        return Run(record, says="losses replayed; nothing predicted, for its inputs are no lines of text",
-                   share=_share(plan, record))
+        return (_of_his_own if is_code(plan.config.task) else _judged)(folder, directory, plan, record, seed)
+    task = open_task(plan.config.task, plan.config)
     own, written = _own_predictions(task, directory, plan)
-    claimed = record.figures.get(task.primary_metric, float("nan"))
-    figure = _scored(task, written, own).figures[task.primary_metric]
-    if not abs(figure - claimed) <= 0.01:
-        raise Refused(f"figures: {task.primary_metric} {claimed:.2f} is claimed, its predictions have {figure:.2f}")
+    score = _scored(task, written, own)
+    _look_at_figure(task, record, score, "its predictions have")
     if "forced" in record.figures and not plan.source:  # the directory of a search has no configuration to trust
         forced = forced_accuracy(directory, plan.config)["forced"]
         if not abs(forced - record.figures["forced"]) <= 0.5:
             raise Refused(f"figures: forced {record.figures['forced']:.1f} is claimed, the weights have {forced:.1f}")
     fresh = _fresh(task, seed)
-    answer = replay(experiment, plan, [task.source.to_text(one.source) for one in fresh],
-                    [task.source.to_text(one.source) for one in own[:AGAIN]])
+    with tempfile.TemporaryDirectory() as scratch:
+        answer = replay(experiment, plan, *(_inputs(task, examples, Path(scratch) / name)
+                                            for name, examples in (("fresh", fresh), ("own", own[:AGAIN]))))
     _look_at_replay(plan, record, answer)
     agreeing = sum(_without_tags(one) == _without_tags(other)
                    for one, other in zip(answer["again"], written, strict=False)) / len(answer["again"])
     if agreeing < AS_BEFORE:
         raise Refused(f"weights: they write {100 * agreeing:.0f} % of the first predictions as the run has them")
-    return _on_fresh(task, record, claimed, _scored(task, answer["fresh"], fresh), len(fresh), plan)
+    return _on_fresh(task, record, score, _scored(task, answer["fresh"], fresh), plan)
 
 
-def _judged(task: Task, directory: Path, plan: Plan, record: Record, seed: int) -> Run:
+def _judged(_: Folder, directory: Path, plan: Plan, record: Record, seed: int) -> Run:
     """A language model's texts, judged by its weights in this process: nothing of the student's is plugged in."""
-    predictor = opening.open_run(directory, [], trust_code=True).predictor
-    own, fresh = task.read(SPLIT), _fresh(task, seed)
-    claimed = record.figures.get(task.primary_metric, float("nan"))
-    figure = predictor.score(own, predictor.task.encode(own))[0].figures[task.primary_metric]
+    loaded = opening.open_run(directory, [], trust_code=True)
+    task = loaded.task
+    own, fresh = (loaded.predictor.score(examples, task.encode(examples))[0]
+                  for examples in (task.read(SPLIT), _fresh(task, seed)))
+    _look_at_figure(task, record, own, "the weights have")
+    return _on_fresh(task, record, own, fresh, plan)
+
+
+def _of_his_own(folder: Folder, directory: Path, plan: Plan, record: Record, seed: int) -> Run:
+    """A task of the student's own: new rows by his generator, answered by the weights alone."""
+    assignment = named(folder.assignment)
+    part = next(part for part in assignment.parts if set(plan.plug) <= set(part.functions))
+    try:
+        with Workers() as workers, workers.student(OWN_SECONDS) as student:
+            student.begin(job(assignment, part, folder.files))
+            with plugged({name: partial(student.call, name) for name in plan.plug}):
+                loaded = opening.open_run(directory, overrides({"task": plan.config.task}), trust_code=True)
+                task = loaded.task
+                own, fresh = (_answered(loaded, examples) for examples in (
+                    task.read(SPLIT), task.rows(UNSEEN + seed)[:FRESH]))
+                _look_at_figure(task, record, own, "the weights have")
+                return _on_fresh(task, record, own, fresh, plan)
+    except Broken as broken:
+        raise Refused(f"{part.name}.py: {broken.message}") from None
+
+
+def _answered(loaded: LoadedRun, examples: Sequence[Example]) -> Score:
+    return loaded.task.score([found[0][0] for found in loaded.predict(examples)], [one.reference for one in examples])
+
+
+def _look_at_figure(task: Task, record: Record, score: Score, says: str) -> None:
+    """The figure of the run's own sentences, as it was claimed."""
+    claimed, figure = record.figures.get(task.primary_metric, float("nan")), score.figures[task.primary_metric]
     if not abs(figure - claimed) <= 0.01:
-        raise Refused(f"figures: {task.primary_metric} {claimed:.2f} is claimed, the weights have {figure:.2f}")
-    score, _ = predictor.score(fresh, predictor.task.encode(fresh))
-    return _on_fresh(task, record, claimed, score, len(fresh), plan)
+        raise Refused(f"figures: {task.primary_metric} {claimed:.2f} is claimed, {says} {figure:.2f}")
 
 
 def _look_at_configuration(directory: Path, plan: Plan) -> None:
@@ -202,9 +243,25 @@ def _own_predictions(task: Task, directory: Path, plan: Plan) -> tuple[list[Exam
 
 
 def _fresh(task: Task, seed: int) -> list[Example]:
-    """Sentences that no run has seen, drawn by the teacher's seed."""
+    """Sentences that no run has seen, drawn by the teacher's seed; fewer sounds, which take time to be spoken."""
+    if isinstance(task, SoundTask):
+        rows = list(open_split(task.data, "test", BadRows(0), view=task.view))
+        return [task.example(row) for row in Random(seed).sample(rows, min(FRESH // 2, len(rows)))]
     examples = task.read("test")
     return Random(seed).sample(examples, min(FRESH, len(examples)))
+
+
+def _inputs(task: Task, examples: Sequence[Example], folder: Path) -> list[str]:
+    """What `predict` reads: a line of text, or the name of a file with the sound and nothing of what is said in it."""
+    if not isinstance(task, SoundTask):
+        return [task.source.to_text(one.source) for one in examples]
+    import soundfile
+
+    folder.mkdir()
+    files = [str(folder / f"{number}.wav") for number in range(len(examples))]
+    for file, one in zip(files, examples, strict=True):
+        soundfile.write(file, *one.source.samples(), subtype="FLOAT")
+    return files
 
 
 def _scored(task: Task, texts: Sequence[str], examples: Sequence[Example]) -> Any:
@@ -239,17 +296,19 @@ def _without_tags(text: str) -> str:
     return _WORD.sub(r"(_ \1)", text)
 
 
-def _on_fresh(task: Task, record: Record, claimed: float, score: Score, count: int, plan: Plan) -> Run:
-    """Whether the claimed figure fits what the weights reach on fresh sentences: the 95 % interval there, and
-    once and a half of it more for the chance in the claim.
+def _on_fresh(task: Task, record: Record, own: Score, fresh: Score, plan: Plan) -> Run:
+    """Whether a run's figure fits what its weights reach on fresh sentences: both differ by chance.
+
+    The bound is twice the 95 % interval of the difference, so that one honest run in ten thousand is refused.
     """
-    found = interval(np.array(score.counts, dtype=float), FORMULAS[score.formula])
-    low, high = (found.figure + 2.5 * (end - found.figure) for end in (found.low, found.high))
-    expected = f"{low:.1f} to {high:.1f}"
-    if not low - 0.5 <= claimed <= high + 0.5:
+    there, here = (interval(np.array(score.counts, dtype=float), FORMULAS[score.formula]) for score in (fresh, own))
+    low = there.figure - 2 * math.hypot(there.figure - there.low, here.high - here.figure) - 0.5
+    high = there.figure + 2 * math.hypot(there.high - there.figure, here.figure - here.low) + 0.5
+    claimed, expected = own.figures[task.primary_metric], f"{low:.1f} to {high:.1f}"
+    if not low <= claimed <= high:
         return Run(record, f"figures: {task.primary_metric} {claimed:.2f} is claimed, on fresh sentences the weights "
-                           f"have {found.figure:.2f}", f"{claimed:.2f}", expected)
-    says = f"{task.primary_metric} {claimed:.2f}, on {count} fresh sentences {found.figure:.2f}"
+                           f"have {there.figure:.2f}", f"{claimed:.2f}", expected)
+    says = f"{task.primary_metric} {claimed:.2f}, on {len(fresh.counts)} fresh sentences {there.figure:.2f}"
     idle = [name for name in plan.plug if not record.calls.get(name)]
     if idle:
         says += f"; not yours, or never called: {', '.join(idle)}"
@@ -265,21 +324,16 @@ def _share(plan: Plan, record: Record) -> float:
     return len(called) / max(1, len(plan.plug)) * (1.0 if right else 0.5) if plan.plug else 1.0
 
 
-def _in_text(plan: Plan) -> bool:
-    """Whether inputs and outputs are lines of text, which can be handed to another process and scored without his code.
-    """
-    return not (plan.config.target == "continuations" or hasattr(plan.config, "audio") or is_code(plan.config.task))
-
-
 def in_child(experiment: Experiment, plan: Plan, fresh: Sequence[str], own: Sequence[str]) -> dict[str, Any]:
     """Replay and predict in another process, which is given sentences without their answers.
 
     Raises:
         Refused: the student's code fails, or takes too long.
     """
+    sounds = hasattr(plan.config, "audio")
     request = {"directory": str(experiment.folder.path.resolve()), "file": str(experiment.file),
-               "run": plan.name, "fresh": list(fresh), "own": list(own),
-               "sounds": hasattr(plan.config, "audio")}
+               "run": plan.name, "fresh": list(fresh), "own": list(own), "sounds": sounds,
+               "reads": sorted({str(Path(file).parent) for file in (*fresh, *own)}) if sounds else []}
     with tempfile.TemporaryDirectory() as folder:
         answer = Path(folder) / "answer.json"
         environment = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT", "LANG", "HOME", "PYTHONPATH",

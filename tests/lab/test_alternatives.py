@@ -1,6 +1,7 @@
 """Right solutions that look nothing like the references: no law refuses them, and none comes near a tolerance."""
 
 import importlib
+import random
 import types
 
 import pytest
@@ -42,9 +43,11 @@ def test_every_function_is_written_in_two_other_ways_or_more():
 class Dates:
     """A task whose answers are tuples."""
 
-    def own_examples(self):
-        return [(f"the {day}th of {month} {year}", (year, month, day)) for day in range(4, 14)
-                for month, year in (("May", 1999), ("June", 2001), ("July", 2010))]
+    def own_examples(self, seed):
+        days = [(year, month, day) for day in range(4, 14) for month in ("May", "June", "July")
+                for year in range(1980, 2000)]
+        return [(f"the {day}th of {month} {year}", (year, month, day))
+                for year, month, day in random.Random(seed).sample(days, 40)]
 
     def write_answer(self, answer):
         return tuple(map(str, answer))
@@ -64,9 +67,10 @@ class Dates:
 class Formulas:
     """A task whose answers are nested lists."""
 
-    def own_examples(self):
-        return [(f"{one} plus {other} times two", ["+", str(one), ["*", str(other), "2"]])
-                for one in range(2, 8) for other in range(3, 9)]
+    def own_examples(self, seed):
+        torch.manual_seed(seed)
+        numbers = {(one, other): 0 for one, other in torch.randint(2, 40, (60, 2)).tolist()}
+        return [[f"{one} plus {other} times two", ["+", str(one), ["*", str(other), "2"]]] for one, other in numbers]
 
     def write_answer(self, answer):
         return [answer] if isinstance(answer, str) else [one for part in answer for one in self.write_answer(part)]

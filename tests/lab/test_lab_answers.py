@@ -5,18 +5,24 @@ import re
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import yaml
 
 from seq2seq_suite import config_file
-from seq2seq_suite.lab import answers, replaying, sandbox, verifying
+from seq2seq_suite.lab import answers, replaying, sandbox, task, verifying
+from seq2seq_suite.lab.assignments import STRUCTURES
 from seq2seq_suite.lab.experiment import COMMON, read_experiment
 from seq2seq_suite.lab.running import run
 from seq2seq_suite.tasks import open_task
 from seq2seq_suite.types import RunError
 from tests.lab.conftest import few_sentences
+from tests.lab.experiments import TINY, config_of
+
+PART = STRUCTURES.part("task")
 
 
 def here(experiment, plan, fresh, own):
@@ -80,7 +86,7 @@ def test_a_replay_hears_embedded_sentences_and_starts_no_process(tmp_path):
         replaying.answer = answer
         replaying.main()
     """
-    request = {"directory": str(tmp_path), "file": "", "run": "", "fresh": [], "own": [], "sounds": True}
+    request = {"directory": str(tmp_path), "file": "", "run": "", "fresh": [], "own": [], "sounds": True, "reads": []}
     ended = subprocess.run([sys.executable, "-c", code, tmp_path / "answer.json"], capture_output=True, text=True,
                            timeout=60, input=json.dumps(request))
     assert not ended.stderr and json.loads((tmp_path / "answer.json").read_text())["samples"] > 1000
@@ -202,6 +208,49 @@ def test_a_language_models_figure_is_computed_again_from_its_weights(begun, expe
         assert verified(folder)["one"].problem.startswith("figures: bits_per_character 0.10 is claimed, the weights")
     finally:
         file.write_text(text)
+
+
+@pytest.fixture
+def own_task(begun, experiments):
+    """Makes the folder of a student who has run a task of his own."""
+    def make():
+        (experiments / "structures.yaml").write_text(yaml.safe_dump({
+            "base": {"task": f"{task.__file__}:OwnTask"}, "plug": list(PART.functions), "points": 10,
+            "settings": {**COMMON, "backbone.width": 32, "backbone.feed_forward_width": 32, "backbone.num_heads": 2,
+                         "backbone.encoder_layers": 1, "backbone.decoder_layers": 1, "training.max_updates": 40,
+                         "training.learning_rate": 1e-2, "training.warmup_updates": 5}, "runs": {"own": {}}}))
+        folder = begun("ida")
+        (folder / "lab.yaml").write_text("assignment: structures\nstudent: ida\n")
+        (folder / "task.py").write_text(STRUCTURES.text("task").replace("< 300", "< 60"))
+        run(folder, say=lambda line: None)
+        return folder
+    yield make
+    (experiments / "structures.yaml").unlink()
+
+
+def test_a_task_of_ones_own_is_answered_by_the_weights_alone_on_rows_that_no_run_has_seen(own_task, rewrite):
+    folder = own_task()
+    found = verified(folder)["own"]
+    assert not found.problem and "fresh sentences" in found.says and found.share == 1.0
+    record = folder / "runs" / "own" / "lab.json"
+    figures = json.loads(record.read_text())["figures"]
+    rewrite(record, figures={**figures, "score": 99.0})
+    assert verified(folder)["own"].problem.startswith("figures: score 99.00 is claimed, the weights have")
+    rewrite(record, figures=figures)
+
+
+def test_sounds_are_handed_over_as_files_without_a_word_of_what_is_said_in_them(tmp_path, few):
+    config = config_of({**TINY, "task": "asr", "strategy.kind": "ctc", "audio.bins": 20, "data.max_length": 1500,
+                        "search.max_length_factor": 0.4, "audio.cache": str(tmp_path / "features")})
+    speech = open_task("asr", config)
+    fresh = verifying._fresh(speech, 3)
+    assert len(fresh) == 10 and len({one.reference for one in fresh}) == 10
+    assert [one.reference for one in fresh] != [one.reference for one in verifying._fresh(speech, 4)]
+    files = verifying._inputs(speech, fresh, tmp_path / "in")
+    for file, one in zip(files, fresh, strict=True):
+        heard, said = speech.source.features_of([speech.from_text(file).source, one.source])
+        assert np.array_equal(np.asarray(heard), np.asarray(said))
+        assert re.fullmatch(r"\d+\.wav", Path(file).name) and one.reference.encode() not in Path(file).read_bytes()
 
 
 def test_each_answer_is_computed_again(handed_in, honest):

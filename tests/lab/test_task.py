@@ -5,6 +5,7 @@ from collections import Counter
 from seq2seq_suite import config_file
 from seq2seq_suite.lab import task as module
 from seq2seq_suite.lab.code import Code
+from seq2seq_suite.lab.given import GIVEN
 from seq2seq_suite.lab.plug import plugged
 from seq2seq_suite.lab.running import COMPARED, first_losses
 from seq2seq_suite.library import overrides
@@ -13,12 +14,14 @@ from tests.lab.experiments import COMMON
 
 NAMES = ("own_examples", "write_answer", "read_answer", "score_answers")
 MINE = '''
-def own_examples():
-    return [(f"count to {n}", list(range(n))) for n in range(1, 26)]
+import random
+def own_examples(seed):
+    numbers = random.Random(seed).sample(range(1, 100), 40)
+    return [(f"{n} modulo seven", list(range(n % 7 + 1))) for n in numbers]
 def write_answer(answer):
     return [f"n{one}" for one in answer]
 def read_answer(symbols):
-    return [int(one[1:]) for one in symbols] if all(one.startswith("n") for one in symbols) else None
+    return [int(one[1:]) for one in symbols] if all(one[:1] == "n" for one in symbols) else None
 def score_answers(gold, predicted):
     return 100 * sum(one == other for one, other in zip(gold, predicted)) / len(gold)
 '''
@@ -37,7 +40,8 @@ def test_his_functions_make_the_task(tmp_path):
     with plugged(functions):
         task = open_task(config.task, config)
         train, held_out = task.read("train"), task.read("validation")
-        assert len(train) == 20 and [len(one.reference) for one in held_out] == [5, 10, 15, 20, 25]
+        assert len(train) == 40 and 10 < len(held_out) < 40
+        assert not {str(one.source) for one in train} & {str(one.source) for one in held_out}
         assert task.target.from_line(task.to_text([0, 1, 2]), {}) == [0, 1, 2] and task.to_text(None) == ""
         score = task.score([[0, 1, 2, 3, 4], None], [[0, 1, 2, 3, 4], [0]])
         assert score.figures == {"score": 50.0} and score.counts == ((1.0, 1.0), (0.0, 1.0))
@@ -48,4 +52,4 @@ def test_his_functions_make_the_task(tmp_path):
 
 def test_without_his_functions_the_reference_is_the_task():
     config = own_config()
-    assert open_task(config.task, config).read("train")[0].reference == {"apple": 2, "pear": 3}
+    assert open_task(config.task, config).read("train")[0].reference == GIVEN.own_examples(1)[0][1]

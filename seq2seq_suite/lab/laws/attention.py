@@ -95,9 +95,7 @@ def attend_gradient(student: Student) -> None:
 
 @law("attend.pure", part="attend", kind=EDGE, note="000", says="its inputs stay as they are", says_zh="输入保持原样")
 def attend_pure(student: Student) -> None:
-    given = (*inputs(), some_visible())
-    student.call("attend", *given)
-    unchanged(student, ("query", "key", "value", "visible"), given)
+    unchanged(student, "attend", "query key value visible", *inputs(), some_visible())
 
 
 @law("attend.half", part="attend", kind=EDGE, note="000", says="works in float16 and bfloat16",

@@ -35,9 +35,7 @@ def feed_forward_positions(student: Student) -> None:
 @law("feed_forward.pure", part="feed_forward", kind=EDGE, note="001", says="its inputs stay as they are",
      says_zh="输入保持原样")
 def feed_forward_pure(student: Student) -> None:
-    given = (torch.randn(2, 3, 8), *_network())
-    student.call("feed_forward", *given)
-    unchanged(student, ("x", "w1", "b1", "w2", "b2"), given)
+    unchanged(student, "feed_forward", "x w1 b1 w2 b2", torch.randn(2, 3, 8), *_network())
 
 
 class EncoderParts(NamedTuple):
@@ -104,8 +102,7 @@ def encoder_block_pre(student: Student) -> None:
 
 
 @law("encoder_block.padding", part="encoder_block", kind=EDGE, note="004",
-     says="what stands on padding changes nothing",
-     says_zh="填充处的内容毫无影响")
+     says="what stands on padding changes nothing", says_zh="填充处的内容毫无影响")
 def encoder_block_padding(student: Student) -> None:
     layer, x, mask = _layer(nn.TransformerEncoderLayer, "post"), torch.randn(2, 5, WIDTH), real((5, 3))
     before = student.call("encoder_block", x, mask, _parts(layer), "post")
@@ -135,9 +132,8 @@ def encoder_block_order(student: Student) -> None:
 @law("encoder_block.pure", part="encoder_block", kind=EDGE, note="003", says="x and the mask stay as they are",
      says_zh="x 与 mask 保持原样")
 def encoder_block_pure(student: Student) -> None:
-    layer, x, mask = _layer(nn.TransformerEncoderLayer, "post"), torch.randn(2, 5, WIDTH), real((5, 3))
-    student.call("encoder_block", x, mask, _parts(layer), "post")
-    unchanged(student, ("x", "mask"), (x, mask))
+    parts = _parts(_layer(nn.TransformerEncoderLayer, "post"))
+    unchanged(student, "encoder_block", "x mask", torch.randn(2, 5, WIDTH), real((5, 3)), parts, "post")
 
 
 def _decoding() -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -152,8 +148,7 @@ def _decoder_parity(student: Student, placement: str) -> None:
     expected = layer(x, memory, tgt_mask=~visible[0], memory_key_padding_mask=~mask)
     near(student.call("decoder_block", *given, _parts(layer), placement), expected,
          f"{placement}, against torch.nn.TransformerDecoderLayer",
-         f"{placement}，与 torch.nn.TransformerDecoderLayer 比较",
-         tolerance=1e-4)
+         f"{placement}，与 torch.nn.TransformerDecoderLayer 比较", tolerance=1e-4)
 
 
 @law("decoder_block.post", part="decoder_block", note="003", says="post equals torch's layer with the same weights",
@@ -202,6 +197,5 @@ def decoder_block_order(student: Student) -> None:
 @law("decoder_block.pure", part="decoder_block", kind=EDGE, note="003", says="its inputs stay as they are",
      says_zh="输入保持原样")
 def decoder_block_pure(student: Student) -> None:
-    layer, given = _layer(nn.TransformerDecoderLayer, "pre"), _decoding()
-    student.call("decoder_block", *given, _parts(layer), "pre")
-    unchanged(student, ("x", "memory", "visible", "memory_mask"), given)
+    parts = _parts(_layer(nn.TransformerDecoderLayer, "pre"))
+    unchanged(student, "decoder_block", "x memory visible memory_mask", *_decoding(), parts, "pre")

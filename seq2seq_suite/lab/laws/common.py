@@ -36,13 +36,15 @@ def real(lengths: Sequence[int]) -> Tensor:
     return torch.arange(max(lengths)) < torch.tensor(lengths).unsqueeze(1)
 
 
-def unchanged(student: Student, names: Sequence[str], inputs: Sequence[Any]) -> None:
-    """After a call whose first arguments were these: none of their tensors or lists was written into."""
-    for name, before, after in zip(names, inputs, student.after, strict=False):
+def unchanged(student: Student, function: str, names: str, *arguments: Any) -> Any:
+    """What a call returns that writes into none of its first arguments' tensors and lists; `names` are theirs."""
+    found = student.call(function, *arguments)
+    for name, before, after in zip(names.split(), arguments, student.after, strict=False):
         same = torch.equal(before, after) if isinstance(before, Tensor) else before == after
         if not same:
             raise Broken(f"`{name}` was changed in place; the caller still needs it",
                          f"`{name}` 被就地修改了，而调用者还要用它")
+    return found
 
 
 def only(got: Any, expected: Any, message: str, message_zh: str) -> None:

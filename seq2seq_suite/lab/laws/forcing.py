@@ -30,9 +30,7 @@ def shift_right_any(student: Student) -> None:
 @law("shift_right.pure", part="shift_right", kind=EDGE, note="003", says="the target stays as it is",
      says_zh="target 保持原样")
 def shift_right_pure(student: Student) -> None:
-    target = torch.randint(3, 9, (3, 6))
-    student.call("shift_right", target, 1)
-    unchanged(student, ("target",), (target,))
+    unchanged(student, "shift_right", "target", torch.randint(3, 9, (3, 6)), 1)
 
 
 @law("shift_right.short", part="shift_right", kind=EDGE, note="003", says="a target of END alone becomes BEGIN",
@@ -135,6 +133,4 @@ def mix_inputs_some(student: Student) -> None:
 @law("mix_inputs.pure", part="mix_inputs", kind=EDGE, note="003", says="its inputs stay as they are",
      says_zh="输入保持原样")
 def mix_inputs_pure(student: Student) -> None:
-    given = _mixing()
-    student.call("mix_inputs", *given, 0.5, 1)
-    unchanged(student, ("previous", "predicted", "uniform"), given)
+    unchanged(student, "mix_inputs", "previous predicted uniform", *_mixing(), 0.5, 1)

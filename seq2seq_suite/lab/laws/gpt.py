@@ -50,8 +50,7 @@ def language_loss_holes(student: Student) -> None:
 
 
 @law("language_loss.padding", part="language_loss", kind=EDGE, note="001",
-     says="what stands on padding changes nothing",
-     says_zh="填充处的内容毫无影响")
+     says="what stands on padding changes nothing", says_zh="填充处的内容毫无影响")
 def language_loss_padding(student: Student) -> None:
     logits, tokens, mask = _batch()
     before, _ = student.call("language_loss", logits, tokens, mask)
@@ -117,9 +116,7 @@ def layout_short(student: Student) -> None:
 @law("layout.pure", part="layout", kind=EDGE, note="001", says="source and target stay as they are",
      says_zh="源与目标保持原样")
 def layout_pure(student: Student) -> None:
-    given = _pair()
-    student.call("layout", *given, 1, 2)
-    unchanged(student, ("source", "target"), given)
+    unchanged(student, "layout", "source target", *_pair(), 1, 2)
 
 
 @law("fine_tuning.means", part="fine_tuning", note="001", says="L3 = L2 + lambda L1, both means",

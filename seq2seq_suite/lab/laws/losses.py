@@ -48,8 +48,7 @@ def perceptron_steps(student: Student) -> None:
 
 
 @law("perceptron.bias", part="perceptron", kind=EDGE, note="001",
-     says="classes that only a bias separates are separated",
-     says_zh="只有偏置才能分开的两类被分开")
+     says="classes that only a bias separates are separated", says_zh="只有偏置才能分开的两类被分开")
 def perceptron_bias(student: Student) -> None:
     x, y = torch.tensor([[1.0], [2.0], [3.0], [4.0]]), torch.tensor([-1.0, -1.0, 1.0, 1.0])
     w, b = student.call("perceptron", x, y, 300)
@@ -59,9 +58,7 @@ def perceptron_bias(student: Student) -> None:
 @law("perceptron.pure", part="perceptron", kind=EDGE, note="001", says="the points stay as they are",
      says_zh="数据点保持原样")
 def perceptron_pure(student: Student) -> None:
-    given = _separable()
-    student.call("perceptron", *given, 3)
-    unchanged(student, ("x", "y"), given)
+    unchanged(student, "perceptron", "x y", *_separable(), 3)
 
 
 def _examples(size: float = 2.0) -> tuple[Tensor, Tensor]:
@@ -125,9 +122,7 @@ def gradient_sum(student: Student) -> None:
 @law("gradient.pure", part="gradient", kind=EDGE, note="001", says="the logits stay as they are",
      says_zh="logits 保持原样")
 def gradient_pure(student: Student) -> None:
-    given = _examples()
-    student.call("cross_entropy_gradient", *given)
-    unchanged(student, ("logits", "targets"), given)
+    unchanged(student, "cross_entropy_gradient", "logits targets", *_examples())
 
 
 @law("squared_error.parity", part="squared_error", note="001", says="the mean over examples of sum_v (p_v - y_v)^2",

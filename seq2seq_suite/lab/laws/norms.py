@@ -54,9 +54,7 @@ def layer_norm_rows(student: Student) -> None:
 @law("layer_norm.pure", part="layer_norm", kind=EDGE, note="004", says="its inputs stay as they are",
      says_zh="输入保持原样")
 def layer_norm_pure(student: Student) -> None:
-    given = inputs()
-    student.call("layer_norm", *given)
-    unchanged(student, ("x", "gain", "bias"), given)
+    unchanged(student, "layer_norm", "x gain bias", *inputs())
 
 
 def _around() -> tuple[Tensor, Probe, Probe, Tensor, Tensor]:
@@ -96,8 +94,7 @@ def residual_once(student: Student) -> None:
 def residual_pure(student: Student) -> None:
     x, sublayer, norm, _, _ = _around()
     for placement in ("pre", "post"):
-        student.call("residual", x, sublayer, norm, placement)
-        unchanged(student, ("x",), (x,))
+        unchanged(student, "residual", "x", x, sublayer, norm, placement)
 
 
 @law("dropout.eval", part="dropout", kind=EDGE, note="004", says="outside training nothing changes",
@@ -186,6 +183,4 @@ def power_norm_first(student: Student) -> None:
 @law("power_norm.pure", part="power_norm", kind=EDGE, note="003", says="the statistics handed in stay as they are",
      says_zh="传入的统计量保持原样")
 def power_norm_pure(student: Student) -> None:
-    x, gain, bias, running = _power_inputs()
-    student.call("power_norm", x, gain, bias, running, 0.9, True)
-    unchanged(student, ("x", "gain", "bias", "running"), (x, gain, bias, running))
+    unchanged(student, "power_norm", "x gain bias running", *_power_inputs(), 0.9, True)

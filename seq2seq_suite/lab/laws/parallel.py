@@ -41,9 +41,7 @@ def lengths_zero(student: Student) -> None:
 @law("lengths.pure", part="lengths", kind=EDGE, note="003", says="the log-probabilities stay as they are",
      says_zh="对数概率保持原样")
 def lengths_pure(student: Student) -> None:
-    log_p = torch.randn(3, 9)
-    student.call("likeliest_lengths", log_p, 2)
-    unchanged(student, ("log_p",), (log_p,))
+    unchanged(student, "likeliest_lengths", "log_p", torch.randn(3, 9), 2)
 
 
 @law("cut.first", part="cut", note="003", says="what stands before the first END", says_zh="第一个 END 之前的内容")
@@ -70,8 +68,7 @@ def cut_empty(student: Student) -> None:
 
 @law("cut.pure", part="cut", kind=EDGE, note="003", says="the list stays as it is", says_zh="列表保持原样")
 def cut_pure(student: Student) -> None:
-    student.call("cut_at_end", [7, 2, 8], 2)
-    unchanged(student, ("symbols",), ([7, 2, 8],))
+    unchanged(student, "cut_at_end", "symbols", [7, 2, 8], 2)
 
 
 @law("collapse.examples", part="collapse", note="003", says="equal neighbours are one symbol, blanks are none",
@@ -101,8 +98,7 @@ def collapse_empty(student: Student) -> None:
 
 @law("collapse.pure", part="collapse", kind=EDGE, note="003", says="the path stays as it is", says_zh="路径保持原样")
 def collapse_pure(student: Student) -> None:
-    student.call("collapse", [7, 7, 0, 7], 0)
-    unchanged(student, ("path",), ([7, 7, 0, 7],))
+    unchanged(student, "collapse", "path", [7, 7, 0, 7], 0)
 
 
 LENGTHS = (6, 4)
@@ -158,6 +154,4 @@ def hide_last(student: Student) -> None:
 
 @law("hide.pure", part="hide", kind=EDGE, note="003", says="its inputs stay as they are", says_zh="输入保持原样")
 def hide_pure(student: Student) -> None:
-    given = _written()
-    student.call("hide", *given, 1, 2)
-    unchanged(student, ("confidence", "mask"), given)
+    unchanged(student, "hide", "confidence mask", *_written(), 1, 2)

@@ -118,6 +118,4 @@ def rotate_distance(student: Student) -> None:
 
 @law("rotate.pure", part="rotate", kind=EDGE, note="002", says="x stays as it is", says_zh="x 保持原样")
 def rotate_pure(student: Student) -> None:
-    x = torch.randn(2, 3, 9, 8)
-    student.call("rotate", x)
-    unchanged(student, ("x",), (x,))
+    unchanged(student, "rotate", "x", torch.randn(2, 3, 9, 8))

@@ -276,9 +276,8 @@ def cache_chunk(student: Student) -> None:
 def cache_pure(student: Student) -> None:
     weights, x = Weights.drawn(WIDTH), torch.randn(2, 1, WIDTH)
     past = (torch.randn(2, HEADS, 3, WIDTH // HEADS), torch.randn(2, HEADS, 3, WIDTH // HEADS))
-    student.call("cached_step", x, past, weights, HEADS)
+    unchanged(student, "cached_step", "x", x, past, weights, HEADS)
     keys, values = student.after[1]
     if not (torch.equal(keys, past[0]) and torch.equal(values, past[1])):
         raise Broken("`past` was changed in place; another beam may still go on from it",
                      "`past` 被就地修改了，而别的 beam 可能还要从它继续")
-    unchanged(student, ("x",), (x,))

@@ -50,9 +50,7 @@ def log_mel_silence(student: Student) -> None:
 
 @law("log_mel.pure", part="log_mel", kind=EDGE, note="003", says="the samples stay as they are", says_zh="样本保持原样")
 def log_mel_pure(student: Student) -> None:
-    given = _sound()
-    student.call("log_mel", *given)
-    unchanged(student, ("samples", "filters"), given)
+    unchanged(student, "log_mel", "samples filters", *_sound())
 
 
 def _bars() -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -81,15 +79,12 @@ def spec_augment_end(student: Student) -> None:
     expected = x.clone()
     expected[0, 2:4] = expected[0, 7] = expected[1, 4:6] = 0
     near(student.call("spec_augment", x, lengths, starts, widths), expected,
-         "an utterance of 6 frames in a batch of 10",
-         "10 帧的 batch 中一条 6 帧的录音")
+         "an utterance of 6 frames in a batch of 10", "10 帧的 batch 中一条 6 帧的录音")
 
 
 @law("spec_augment.pure", part="spec_augment", kind=EDGE, note="003", says="x stays as it is", says_zh="x 保持原样")
 def spec_augment_pure(student: Student) -> None:
-    given = _bars()
-    student.call("spec_augment", *given)
-    unchanged(student, ("x", "lengths", "starts", "widths"), given)
+    unchanged(student, "spec_augment", "x lengths starts widths", *_bars())
 
 
 def _over_all_paths(log_p: Tensor, target: list[int]) -> float:
@@ -150,8 +145,7 @@ def ctc_gradient(student: Student) -> None:
          "gradient of the logits", "logits 的梯度", tolerance=1e-4)
 
 
-@law("ctc.long", part="ctc", kind=EDGE, note="003", says="many frames do not underflow",
-     says_zh="帧数很多也不下溢")
+@law("ctc.long", part="ctc", kind=EDGE, note="003", says="many frames do not underflow", says_zh="帧数很多也不下溢")
 def ctc_long(student: Student) -> None:
     target, log_p = torch.randint(1, 5, (12,)).tolist(), (2 * torch.randn(80, 5)).log_softmax(-1)
     expected = functional.ctc_loss(log_p.double().unsqueeze(1), torch.tensor([target]), (80,), (12,), reduction="sum")

@@ -95,9 +95,7 @@ def tree_malformed(student: Student) -> None:
 @law("tree.pure", part="tree", kind=EDGE, note="003", says="words and symbols stay as they are",
      says_zh="单词与符号保持原样")
 def tree_pure(student: Student) -> None:
-    symbols, words = symbols_of(NOTE), words_of(NOTE)
-    student.call("parse", symbols, words)
-    unchanged(student, ("symbols", "words"), (symbols, words))
+    unchanged(student, "parse", "symbols words", symbols_of(NOTE), words_of(NOTE))
 
 
 def _allowed(student: Student, state: Any, most: int) -> dict[str, bool]:
@@ -193,8 +191,7 @@ def labels_allowed(student: Student) -> None:
     allowed = student.call("allowed_labels", used, end)
     columns = [place for place in range(7) if place != end]
     near(allowed[:, columns].int(), (~used[:, columns]).int(), "labels that may follow", "可以接着写的标签")
-    near(allowed[:, end].int(), torch.tensor([0, 1, 1], dtype=torch.int32), "whether END may follow",
-         "是否可以写 END")
+    near(allowed[:, end].int(), torch.tensor([0, 1, 1], dtype=torch.int32), "whether END may follow", "是否可以写 END")
 
 
 @law("labels.set_loss", part="labels", note="003", says="-log of the summed probability of what remains",
@@ -202,8 +199,7 @@ def labels_allowed(student: Student) -> None:
 def labels_set_loss(student: Student) -> None:
     log_p, remaining = torch.randn(4, 8).log_softmax(-1), torch.rand(4, 8) > 0.6
     remaining[:, 3] = True
-    near(student.call("set_loss", log_p, remaining), -(log_p.exp() * remaining).sum(-1).log().sum(),
-         tolerance=3e-5)
+    near(student.call("set_loss", log_p, remaining), -(log_p.exp() * remaining).sum(-1).log().sum(), tolerance=3e-5)
 
 
 @law("labels.f1", part="labels", note="003", says="micro counts all labels together, macro averages each one's own",
@@ -232,8 +228,7 @@ def labels_order(student: Student) -> None:
 
 
 @law("labels.gradient", part="labels", kind=EDGE, note="003",
-     says="what remains shares the gradient by its probability",
-     says_zh="余下的标签按概率分得梯度")
+     says="what remains shares the gradient by its probability", says_zh="余下的标签按概率分得梯度")
 def labels_gradient(student: Student) -> None:
     log_p, remaining = torch.randn(4, 8).log_softmax(-1), torch.rand(4, 8) > 0.6
     remaining[:, 3] = True
@@ -256,17 +251,19 @@ def labels_empty(student: Student) -> None:
 
 @law("labels.pure", part="labels", kind=EDGE, note="003", says="`used` stays as it is", says_zh="`used` 保持原样")
 def labels_pure(student: Student) -> None:
-    used = _used()
-    student.call("allowed_labels", used, 2)
-    unchanged(student, ("used",), (used,))
+    unchanged(student, "allowed_labels", "used", _used(), 2)
+
+
+def _drawn(student: Student, seed: int) -> list[tuple[str, Any]]:
+    return [(source, answer) for source, answer in student.call("own_examples", seed)]
 
 
 def _examples(student: Student) -> tuple[list[str], list[Any]]:
     """Sources and answers of the student's own task."""
-    pairs = [(source, answer) for source, answer in student.call("own_examples")]
+    pairs = _drawn(student, random.randrange(1, 10**6))
     if len(pairs) < 20:
         raise Broken(f"there are {len(pairs)} examples; expected at least 20",
-        f"只有 {len(pairs)} 个例子；至少要 20 个")
+                     f"只有 {len(pairs)} 个例子；至少要 20 个")
     return [source for source, _ in pairs], [answer for _, answer in pairs]
 
 
@@ -278,6 +275,18 @@ def task_examples(student: Student) -> None:
         raise Broken("a source stands there twice, or is no text", "有的源重复出现，或者不是文本")
     if (kinds := len({str(plain(answer)) for answer in answers})) < 5:
         raise Broken(f"there are {kinds} different answers; expected at least 5", f"只有 {kinds} 种答案；至少要 5 种")
+
+
+@law("task.seed", part="task", kind=EDGE, note="003", says="a seed draws the same examples again, another one others",
+     says_zh="同一个种子抽出同样的例子，换种子就不同")
+def task_seed(student: Student) -> None:
+    seed = random.randrange(1, 10**6)
+    first, again, others = (_drawn(student, number) for number in (seed, seed, seed + 1))
+    only(again, first, f"own_examples({seed}) called again", f"再次调用 own_examples({seed})")
+    new = len({source for source, _ in others} - {source for source, _ in first})
+    if new < 10:
+        raise Broken(f"own_examples({seed + 1}) has {new} sources that own_examples({seed}) has not; expected at least "
+                     "10", f"own_examples({seed + 1}) 只有 {new} 个源不在 own_examples({seed}) 里；至少要 10 个")
 
 
 @law("task.inverse", part="task", note="003", says="what is written reads back as the answer",
@@ -341,8 +350,5 @@ def task_wrong(student: Student) -> None:
 @law("task.pure", part="task", kind=EDGE, note="003", says="answers and symbols stay as they are",
      says_zh="答案与符号保持原样")
 def task_pure(student: Student) -> None:
-    answer = random.choice(_examples(student)[1])
-    symbols = list(student.call("write_answer", answer))
-    unchanged(student, ("answer",), (answer,))
-    student.call("read_answer", symbols)
-    unchanged(student, ("symbols",), (symbols,))
+    symbols = unchanged(student, "write_answer", "answer", random.choice(_examples(student)[1]))
+    unchanged(student, "read_answer", "symbols", list(symbols))

@@ -80,9 +80,7 @@ def bootstrap_draws(student: Student) -> None:
      says_zh="输入保持原样")
 def bootstrap_pure(student: Student) -> None:
     counts, draws = _sentences()
-    formula = Probe("ratio")
-    student.call("bootstrap", counts, formula, draws)
-    unchanged(student, ("counts",), (counts,))
+    unchanged(student, "bootstrap", "counts", counts, Probe("ratio"), draws)
     if not torch.equal(student.after[2], draws):
         raise Broken("`draws` was changed in place", "`draws` 被就地修改了")
 

@@ -4,27 +4,34 @@ Any task whose answers are more than a sentence will do: shopping lists (as here
 family trees, moves of a game. An answer may be made of strings, numbers, lists, tuples and dictionaries.
 """
 
-from itertools import permutations
+from random import Random
 
 Answer = object
 
 
-def own_examples() -> list[tuple[str, Answer]]:
-    """The data: at least 20 pairs of a source and its answer.
+def own_examples(seed: int) -> list[tuple[str, Answer]]:
+    """The data: at least 20 pairs of a source and its answer, drawn at random.
+
+    Args:
+        seed: of what is drawn: the same seed gives the same pairs, another one others. A run trains on one seed's,
+            and is graded on those of a seed that nobody knows.
 
     Returns:
         (source, answer) each; no source twice, and at least 5 different answers.
 
     Example: of a task with shopping lists.
-        >>> own_examples()[0]
-        ('2 apples and 3 pears', {'apple': 2, 'pear': 3})
+        >>> own_examples(5)[0]
+        ('7 rolls and 2 plums', {'roll': 7, 'plum': 2})
 
     Source: "Output a sequence", the list of tasks at the top of note 003.
     """
     # BEGIN SOLUTION
-    goods = ("apple", "pear", "plum", "egg", "roll")
-    return [(f"{count} {one}s and {count + 1} {other}s", {one: count, other: count + 1})
-            for one, other in permutations(goods, 2) for count in (2, 3)]
+    rng, pairs = Random(seed), {}
+    while len(pairs) < 300:
+        one, other = rng.sample(("apple", "pear", "plum", "egg", "roll"), 2)
+        count, more = rng.randint(2, 9), rng.randint(2, 9)
+        pairs[f"{count} {one}s and {more} {other}s"] = {one: count, other: more}
+    return list(pairs.items())
     # END SOLUTION
 
 
