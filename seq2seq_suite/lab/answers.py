@@ -20,6 +20,7 @@ from seq2seq_suite.lab import given
 from seq2seq_suite.lab.experiment import SPLIT, Question, read_experiment
 from seq2seq_suite.lab.verifying import Run, verify
 from seq2seq_suite.metrics.significance import FORMULAS, compare
+from seq2seq_suite.tasks import find_task
 from seq2seq_suite.training.records import read_predictions
 from seq2seq_suite.types import DataError
 
@@ -39,7 +40,7 @@ class Graded(NamedTuple):
 
 @dataclass(frozen=True)
 class Measured:
-    """A run as expressions see it: `heads4.bleu` is a figure of it."""
+    """A run as expressions see it: `heads4.bleu` is a figure of it, `heads4.main` that of its task."""
 
     name: str
     directory: Path
@@ -197,8 +198,11 @@ def grade(directory: Path, seed: int, *, check: Callable[..., dict[str, Run]] = 
     share = experiment.given.points / max(1, len(runs))
     found = [Graded(f"runs.{name}", share * run.share, run.got, run.expected,
                     run.problem or run.says, share) for name, run in runs.items()]
-    measured = {name: Measured(name, experiment.run_directory(name), run.record.figures)
-                for name, run in runs.items() if run.record is not None}
+    measured = {}
+    for name, run in runs.items():
+        if run.record is not None:
+            main = run.record.figures.get(find_task(experiment.plans[name].config.task).primary_metric, math.nan)
+            measured[name] = Measured(name, experiment.run_directory(name), {**run.record.figures, "main": main})
     try:
         answers, wrong = read_answers(directory / ANSWERS), ""
     except DataError as error:

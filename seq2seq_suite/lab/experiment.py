@@ -20,7 +20,8 @@ from seq2seq_suite.training.records import shaped
 from seq2seq_suite.types import ConfigError, DataError
 from seq2seq_suite.user_code import absolute, is_code
 
-OF_A_RUN = ("base", "plug", "also", "from", "sentences", "begin", "again")  # all other keys of a run are settings
+# All other keys of a run are settings.
+OF_A_RUN = ("base", "plug", "also", "from", "sentences", "begin", "again", "choose")
 EXPERIMENTS = Path(__file__).parent / "experiments"
 SPLIT = "validation"
 # What all experiments have in common: nothing that depends on the machine or the clock.
@@ -50,6 +51,8 @@ class File(BaseModel):
         base: a YAML of `experiments/base`, or beside the file, or what would stand in it.
         settings: of all runs, on top of it and of `COMMON`.
         plug: slots for the student's functions.
+        choices: what the student chooses -> option -> what it adds to the runs that name the choice in `choose`.
+        chosen: his options; two choices among the same options are to differ.
         runs: name -> settings of its own; `base`, `plug`, `also`; `again`, which is added to the seed; `begin`, the
             run whose weights it begins with; and for a run that only searches `from`, the run whose weights it takes,
             and `sentences` of the validation split.
@@ -60,6 +63,8 @@ class File(BaseModel):
     base: str | dict[str, Any]
     settings: dict[str, Any] = {}
     plug: list[str] = []
+    choices: dict[str, dict[str, dict[str, Any]]] = {}
+    chosen: dict[str, str] = {}
     points: float = 0.0
     runs: dict[str, dict[str, Any]]
     questions: dict[str, Question] = {}
@@ -130,14 +135,42 @@ def read_experiment(directory: Path, *, own: bool = True, file: Path | None = No
     if not file.is_file():
         raise DataError(f"the assignment '{folder.assignment}' has no experiment", file=str(directory / "lab.yaml"),
                         expected=f"one of {', '.join(sorted(one.stem for one in EXPERIMENTS.glob('*.yaml')))}")
-    given = shaped(config_file.parse(file), File, file, remedy="correct it, or copy it again with `lab start`",
-                   expected="base, settings, plug, runs and questions")
+    given = _file(file)
+    mine = directory / "experiment.yaml"
+    if given.choices and mine.is_file():
+        given = given.model_copy(update={"chosen": given.chosen | _file(mine).chosen})
     return Experiment(folder, file, _plans(given, file, folder), given)
+
+
+def _file(file: Path) -> File:
+    return shaped(config_file.parse(file), File, file, remedy="correct it, or copy it again with `lab start`",
+                  expected="base, settings, plug, choices, chosen, runs and questions")
+
+
+def _chosen(given: File, file: Path) -> dict[str, dict[str, Any]]:
+    """What each choice adds to its runs; raises ConfigError for one that is none."""
+    for name, run in given.runs.items():
+        if unknown := [choice for choice in run.get("choose", ()) if choice not in given.choices]:
+            raise ConfigError(f"runs.{name}: choose: {unknown[0]}", file=str(file),
+                              expected=f"one of {', '.join(given.choices) or 'no choices'}")
+    for choice, options in given.choices.items():
+        option = given.chosen.get(choice, "")
+        if option not in options:
+            raise ConfigError(f"chosen: {choice}: {option or 'nothing'}", file=str(file),
+                              expected=f"one of {', '.join(options)}")
+        for other in given.choices:
+            if other < choice and given.choices[other] == options and given.chosen.get(other) == option:
+                raise ConfigError(f"chosen: {other} and {choice} are both {option}", file=str(file),
+                                  expected="two that differ")
+    return {choice: options[given.chosen[choice]] for choice, options in given.choices.items()}
 
 
 def _plans(given: File, file: Path, folder: Folder) -> dict[str, Plan]:
     plans: dict[str, Plan] = {}
-    for name, run in given.runs.items():
+    chosen = _chosen(given, file)
+    runs = {name: {key: value for choice in run.get("choose", ()) for key, value in chosen[choice].items()} | run
+            for name, run in given.runs.items()}
+    for name, run in runs.items():
         source, begin = (str(run.get(key, "")) for key in ("from", "begin"))
         for key, other in (("from", source), ("begin", begin)):
             if other and other not in plans:
@@ -148,11 +181,11 @@ def _plans(given: File, file: Path, folder: Folder) -> dict[str, Plan]:
                 raise ConfigError(f"plug: {slot} has no place in the core", file=str(file),
                                   expected=f"one of {', '.join(SLOTS)}")
         settings = {**COMMON, **given.settings, "seed": folder.seed + int(run.get("again", 0))}
-        for told in (given.runs[source] if source else {}, run):
+        for told in (runs[source] if source else {}, run):
             settings |= {key: value for key, value in told.items() if key not in OF_A_RUN}
         if begin:
             settings["init_from"] = str(folder.path.resolve() / "runs" / begin)
-        base = _base(run.get("base") or given.runs.get(source, {}).get("base") or given.base, file)
+        base = _base(run.get("base") or runs.get(source, {}).get("base") or given.base, file)
         config = config_file.from_mapping(base, overrides(settings))
         plans[name] = Plan(name, config, slots, also, source, int(run.get("sentences", 0)), begin)
     return plans

@@ -21,10 +21,12 @@ from seq2seq_suite import __version__, config_file
 from seq2seq_suite.config import Config
 from seq2seq_suite.data.batching import in_sorted_batches
 from seq2seq_suite.experiments import opening, verbs
+from seq2seq_suite.experiments.compare import compare_runs
 from seq2seq_suite.files import atomic_write_text, to_json
 from seq2seq_suite.lab.code import Code
 from seq2seq_suite.lab.experiment import SPLIT, Experiment, Plan, read_experiment, search_settings
 from seq2seq_suite.lab.plug import plugged
+from seq2seq_suite.report.comparison import write_comparison
 from seq2seq_suite.report.tables import aligned, figure
 from seq2seq_suite.strategies import autoregressive
 from seq2seq_suite.training import weights
@@ -33,7 +35,7 @@ from seq2seq_suite.training.records import read_provenance, read_record, read_su
 from seq2seq_suite.training.run_directory import RunDirectory
 from seq2seq_suite.types import ConfigError, RunError, UserError
 
-RECORD = "lab.json"
+RECORD, PAGE = "lab.json", "page.html"
 COMPARED = 20  # first losses, against the suite's own
 # Two right ways to compute differ by 1e-7 after an update. Muon, which rounds to bfloat16, makes up to 1e-4 of it in
 # 20, without warm-up 6e-3 (measured): only the first few say whether a function is right.
@@ -87,8 +89,18 @@ def run(directory: Path, names: Sequence[str] = (), say: Say = print) -> list[Re
         records.append(_carry_out(experiment, plan, own, say))
     say("")
     say(_table(plans, records))
+    say(f"drawn in {_draw(experiment)}")
     say(f"now fill in {directory / 'answers.yaml'}")
     return records
+
+
+def _draw(experiment: Experiment) -> Path:
+    """A page of the runs that were trained: figures with their intervals, curves, outputs on which they disagree."""
+    trained = [experiment.run_directory(name) for name, plan in experiment.plans.items()
+               if not plan.source and (experiment.run_directory(name) / RECORD).is_file()]
+    found = compare_runs(trained, split=SPLIT, measure=False).plain()
+    write_comparison(found["rows"], found["pairs"], html=experiment.folder.path / "runs" / PAGE)
+    return experiment.folder.path / "runs" / PAGE
 
 
 def _carry_out(experiment: Experiment, plan: Plan, own: list[float], say: Say) -> Record:

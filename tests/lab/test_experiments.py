@@ -3,11 +3,14 @@
 from collections import defaultdict
 
 import pytest
+import yaml
 
+from seq2seq_suite import config_file
 from seq2seq_suite.lab import answers, experiment
 from seq2seq_suite.lab.assignments import ASSIGNMENTS
-from seq2seq_suite.lab.experiment import EXPERIMENTS, read_experiment
+from seq2seq_suite.lab.experiment import EXPERIMENTS, OF_A_RUN, read_experiment
 from seq2seq_suite.lab.plug import CHANGES, SLOTS
+from seq2seq_suite.types import ConfigError
 
 COURSE = {assignment.name: assignment for assignment in ASSIGNMENTS}
 NAMES = sorted(file.stem for file in EXPERIMENTS.glob("*.yaml"))
@@ -51,4 +54,46 @@ def test_every_question_has_an_answer_in_the_runs(name, experiment_of, monkeypat
 
 
 FIGURES = ("bleu", "exact_match", "forced", "decoding_seconds", "repeated", "invalid", "micro_f1", "macro_f1",
-           "wer", "deletions", "substitutions", "insertions")
+           "wer", "deletions", "substitutions", "insertions", "main")
+
+
+@pytest.mark.parametrize("name", ["speech", "study"])
+def test_whatever_is_chosen_makes_runs_and_the_grader_takes_that_and_nothing_else(name, experiment_of, tmp_path):
+    given = experiment_of(name).given
+    for choice, options in given.choices.items():
+        for option in options:
+            chosen = given.chosen | {choice: option}
+            other = next((one for one in given.choices if one != choice and given.choices[one] == options), choice)
+            if other != choice and chosen[other] == option:
+                chosen[other] = given.chosen[choice]
+            (tmp_path / "experiment.yaml").write_text(yaml.safe_dump({
+                "base": "labels.yaml", "settings": {"training.max_updates": 1}, "chosen": chosen, "runs": {"x": {}}}))
+            plans = read_experiment(tmp_path, own=False).plans
+            assert set(plans) == set(given.runs)
+            assert min(plan.config.training.max_updates for plan in plans.values()) > 1
+            mine = [plan.config for run, plan in plans.items() if choice in given.runs[run]["choose"]]
+            assert all(reached(config, *told) for config in mine for told in options[option].items())
+
+
+def reached(config, key, value):
+    if key in OF_A_RUN:
+        return True
+    for name in key.split("."):
+        config = getattr(config, name)
+    return config == value or list(config) == value
+
+
+def test_a_study_is_of_two_tasks_and_two_ways():
+    choices = experiment.File.model_validate(config_file.parse(EXPERIMENTS / "study.yaml")).choices
+    assert choices["first"] == choices["second"] and choices["a"] == choices["b"]
+    assert len(choices["first"]) >= 3 and len(choices["a"]) >= 6
+
+
+@pytest.mark.parametrize(("chosen", "said"), [
+    ({"first": "detection"}, "chosen: first: detection"), ({"second": "translation"}, "first and second are both"),
+    ({"b": "default"}, "a and b are both default"), ({"a": ""}, "chosen: a: nothing")])
+def test_a_choice_out_of_bounds_is_refused(chosen, said, experiment_of, tmp_path):
+    (tmp_path / "experiment.yaml").write_text(yaml.safe_dump({"base": "labels.yaml", "chosen": chosen, "runs": {}}))
+    with pytest.raises(ConfigError, match=said):
+        experiment_of("study")
+        read_experiment(tmp_path, own=False)

@@ -57,10 +57,16 @@ def test_an_error_put_into_the_student_s_file_fails_the_part(workers):
     assert checked.points == 0 and "mine" in checked.verdicts[0].broken.message
 
 
-def test_one_endless_law_costs_itself_alone(workers, monkeypatch):
+@pytest.mark.parametrize("mischief", [
+    "while True: pass", "import os; os._exit(0)", "print('attend.blind passed'); return",
+    "torch.equal = torch.isclose = torch.allclose = lambda *_, **__: torch.ones(1).bool(); return query * 0 + 1",
+    "return torch.zeros(2_500_000_000)[: query.numel()].view(query.shape)",
+    "open('results.json', 'w').write('{\"score\": 100}'); return"],
+    ids=["endless", "exit", "passed", "patched torch", "ten gigabytes", "results.json"])
+def test_what_goes_wrong_in_one_law_costs_that_law_alone(mischief, workers, monkeypatch):
     monkeypatch.setattr(parts, "SECONDS", 1.0)
-    text = ATTEND.text("attend").replace("    # BEGIN SOLUTION", "    while visible is not None and "
-                                         "not visible.any(-1).all():\n        pass")
+    text = ATTEND.text("attend").replace("    # BEGIN SOLUTION", "    if visible is not None and "
+                                         f"not visible.any(-1).all():\n        {mischief}")
     checked = check_part(ATTEND, ATTEND.part("attend"), {"attend.py": text}, workers, 3)
     assert [verdict.law.name for verdict in checked.verdicts if not verdict.holds] == ["attend.blind"]
     assert checked.points == pytest.approx(25 * (0.5 + 0.5 * 5 / 6))

@@ -15,6 +15,8 @@ def test_a_run_says_what_computes_and_how_far_it_is_from_the_suite(finished):
     assert "calls of attend" in text and "first 20 losses against the suite's own: largest difference" in text
     assert "more than rounding" not in text and "never called" not in text
     assert "bleu" in text and text.endswith(f"now fill in {finished[0] / 'answers.yaml'}")
+    page = (finished[0] / "runs" / "page.html").read_text(encoding="utf-8")
+    assert f"drawn in {finished[0] / 'runs' / 'page.html'}" in text and "learning curve" in page.lower()
 
 
 def test_a_run_leaves_behind_what_a_grader_needs(finished):

@@ -11,8 +11,9 @@ import pytest
 from seq2seq_suite import kernels
 from seq2seq_suite.lab.code import Code
 from seq2seq_suite.lab.given import sources
-from seq2seq_suite.lab.plug import PACKAGE, SLOTS, owner_of, plugged
+from seq2seq_suite.lab.plug import CHANGES, PACKAGE, SLOTS, owner_of, plugged
 from seq2seq_suite.lab.running import COMPARED, farthest, first_losses
+from seq2seq_suite.library import Run, train
 from seq2seq_suite.types import ConfigError
 from tests.lab.experiments import TINY, config_of
 
@@ -86,6 +87,44 @@ def test_the_reference_gives_the_losses_of_the_suite_and_is_called_at_every_upda
 def test_a_planted_bug_shows_in_the_first_losses(slot, edited):
     settings, edit = BUGS[slot]
     assert difference(slot, edited(slot, *edit), settings)[0] > 1e-4
+
+
+# What is called while outputs are searched for, and settings that ask for it.
+SEARCHES = {
+    "greedy": {}, "beam_search": {"search.beam_size": 3}, "cached_step": {}, "no_cache": {},
+    "likeliest_lengths": {"strategy.kind": "mask_predict"},
+    "hide": {"strategy.kind": "mask_predict", "search.iterations": 3}, "cut_at_end": {"strategy.kind": "cut_at_end"},
+    "collapse": {"strategy.kind": "ctc"}, "allowed_labels": {"task": "multilabel"}}
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """The directory of a run of a kind, each trained once."""
+    @cache
+    def directory(kind: tuple) -> Path:
+        folder = tmp_path_factory.mktemp("run") / "run"
+        train(config_of({**TINY, "training.max_updates": 20, **dict(kind)}), output=folder)
+        return folder
+    return directory
+
+
+@pytest.mark.parametrize("slot", SEARCHES)
+def test_searched_with_the_reference_outputs_are_the_suites_and_it_is_called(slot, trained, edited):
+    kind = tuple((key, value) for key, value in SEARCHES[slot].items() if not key.startswith("search."))
+    settings = {key: value for key, value in SEARCHES[slot].items() if key.startswith("search.")}
+    calls, also = Counter(), [slot] if slot in CHANGES else []
+    functions = {} if also else Code(edited(slot), calls).functions([slot])
+
+    def written():
+        run = Run(trained(kind), settings=settings)
+        return [(found.text, found.score) for found in run.predict(run.task.read("train")[:12])]
+
+    own = written()
+    with plugged(functions, also):
+        theirs = written()
+    assert [text for text, _ in theirs] == [text for text, _ in own] and len({text for text, _ in own}) > 1
+    assert [score for _, score in theirs] == pytest.approx([score for _, score in own], rel=1e-4, abs=1e-4)
+    assert also or calls[slot] > 0
 
 
 @pytest.mark.parametrize("seat", sorted({seat for slot in SLOTS.values() for seat in slot.seats}))
