@@ -135,14 +135,15 @@ def read_experiment(directory: Path, *, own: bool = True, file: Path | None = No
     if not file.is_file():
         raise DataError(f"the assignment '{folder.assignment}' has no experiment", file=str(directory / "lab.yaml"),
                         expected=f"one of {', '.join(sorted(one.stem for one in EXPERIMENTS.glob('*.yaml')))}")
-    given = _file(file)
+    given = read_file(file)
     mine = directory / "experiment.yaml"
     if given.choices and mine.is_file():
-        given = given.model_copy(update={"chosen": given.chosen | _file(mine).chosen})
+        given = given.model_copy(update={"chosen": given.chosen | read_file(mine).chosen})
     return Experiment(folder, file, _plans(given, file, folder), given)
 
 
-def _file(file: Path) -> File:
+def read_file(file: Path) -> File:
+    """What an `experiment.yaml` says; raises DataError where it is none."""
     return shaped(config_file.parse(file), File, file, remedy="correct it, or copy it again with `lab start`",
                   expected="base, settings, plug, choices, chosen, runs and questions")
 

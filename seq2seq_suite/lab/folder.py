@@ -21,7 +21,7 @@ LANGUAGES = ("en", "zh")
 LARGEST = 2**20  # bytes of a student's file
 GIVEN = "lab_given"
 # What a student's file may not name: ways around what a part forbids, and the solutions.
-_REFUSED = ("torch.ops", "torch._C", "importlib", "seq2seq_suite", "__import__")
+REFUSED = ("torch.ops", "torch._C", "importlib", "seq2seq_suite", "__import__")
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ def refusals(files: Mapping[str, str], part: str) -> list[Refused]:
             continue
         names = [(node.lineno, said) for node in ast.walk(tree) for said in _names(node)]
         found += [Refused(name, line, f"`{said}` is not allowed here", f"这里不允许使用 `{said}`")
-                  for line, said in names if any(f"{said}.".startswith(f"{word}.") for word in _REFUSED)]
+                  for line, said in names if any(f"{said}.".startswith(f"{word}.") for word in REFUSED)]
     return found
 
 

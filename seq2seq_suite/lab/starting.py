@@ -12,7 +12,7 @@ import yaml
 from seq2seq_suite.lab import given
 from seq2seq_suite.lab.assignment import Assignment
 from seq2seq_suite.lab.assignments import ASSIGNMENTS
-from seq2seq_suite.lab.folder import GIVEN, imported
+from seq2seq_suite.lab.folder import GIVEN, REFUSED, imported
 from seq2seq_suite.types import COMMAND_LINE, ConfigError, DataError
 
 HERE = Path(__file__).parent
@@ -55,13 +55,23 @@ def starter(text: str) -> str:
 
 
 def handout(assignment: Assignment, language: str) -> str:
-    """The handout's Markdown with the questions of the experiment; empty where none is written."""
+    """The handout's Markdown, with what is not to be used and the questions; empty where none is written."""
     found = sorted((HERE / "handouts" / language).glob(f"*{assignment.name}.md"))
     text = found[0].read_text(encoding="utf-8") if found else ""
     file = HERE / "experiments" / f"{assignment.name}.yaml"
     questions = yaml.safe_load(file.read_text(encoding="utf-8")).get("questions", {}) if file.is_file() else {}
     asked = "".join(f"{number}. {asking(one, language)}\n" for number, one in enumerate(questions.values(), 1))
+    text = re.sub(r"(?m)^(?=## (?:Laws|规则)$)", f"{_barred(assignment, language)}\n\n", text)
     return re.sub(r"(?m)^(## (?:Questions|问题)\n\n.*\n)", lambda found: f"{found[1]}\n{asked}", text)
+
+
+def _barred(assignment: Assignment, language: str) -> str:
+    """What a student's files may not call or name."""
+    calls = dict.fromkeys(f"`{name.rpartition('.')[2]}`" for part in assignment.parts for name in part.forbidden)
+    called, names = ", ".join(calls), ", ".join(f"`{name}`" for name in REFUSED)
+    if language == "zh":
+        return (f"{called} 在这里会报错：它们正是你要写的。" if calls else "") + f"文件里不允许出现 {names}。"
+    return (f"{called} raise here: they do what you are to write. " if calls else "") + f"Files may not name {names}."
 
 
 def hints(assignment: Assignment, law: str, language: str) -> list[str]:

@@ -6,11 +6,9 @@ laws are tried in, while the weights answer in this process, where none of it ru
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
 import os
-import re
 import subprocess
 import sys
 import tempfile
@@ -18,18 +16,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import numpy as np
 import yaml
 
 from seq2seq_suite import __version__, config_file
-from seq2seq_suite.data.formats import BadRows
 from seq2seq_suite.experiments import opening
 from seq2seq_suite.experiments.opening import LoadedRun
 from seq2seq_suite.files import read_json
 from seq2seq_suite.files import read_rows as read_lines
+from seq2seq_suite.lab import unseen
 from seq2seq_suite.lab.assignment import Broken
 from seq2seq_suite.lab.experiment import SPLIT, Experiment, Plan
 from seq2seq_suite.lab.folder import Folder
@@ -52,16 +49,12 @@ from seq2seq_suite.library import overrides
 from seq2seq_suite.metrics.significance import FORMULAS, interval
 from seq2seq_suite.tasks import open_task
 from seq2seq_suite.tasks.base import Task
-from seq2seq_suite.tasks.reading import open_split
-from seq2seq_suite.tasks.sound import SoundTask
-from seq2seq_suite.types import DataError, Example, Score
+from seq2seq_suite.types import Example, Score
 from seq2seq_suite.user_code import is_code
 
-FRESH = 200  # sentences that a run must do as well on
 AGAIN, AS_BEFORE = 40, 0.9  # sentences of the run's own that its weights write again, and the share that must agree
 REPLAYED = 1e-2  # how far later losses may be away: on another kind of CPU rounding grows
 SECONDS, OWN_SECONDS = 240, 60.0  # of a replay; of a student's functions for a task of his own
-_WORD = re.compile(r"\([^\s()]+ ([^\s()]+)\)")  # of a tree, with its tag
 
 
 @dataclass(frozen=True)
@@ -144,22 +137,22 @@ def _look(experiment: Experiment, plan: Plan, record: Record, seed: int, replay:
         return (_of_his_own if is_code(plan.config.task) else _judged)(folder, directory, plan, record, seed)
     task = open_task(plan.config.task, plan.config)
     own, written = _own_predictions(task, directory, plan)
-    score = _scored(task, written, own)
+    score = unseen.scored(task, written, own)
     _look_at_figure(task, record, score, "its predictions have")
     if "forced" in record.figures and not plan.source:  # the directory of a search has no configuration to trust
         forced = forced_accuracy(directory, plan.config)["forced"]
         if not abs(forced - record.figures["forced"]) <= 0.5:
             raise Refused(f"figures: forced {record.figures['forced']:.1f} is claimed, the weights have {forced:.1f}")
-    fresh = _fresh(task, seed)
+    fresh = unseen.drawn(task, seed)
     with tempfile.TemporaryDirectory() as scratch:
-        answer = replay(experiment, plan, *(_inputs(task, examples, Path(scratch) / name)
+        answer = replay(experiment, plan, *(unseen.inputs(task, examples, Path(scratch) / name)
                                             for name, examples in (("fresh", fresh), ("own", own[:AGAIN]))))
     _look_at_replay(plan, record, answer)
-    agreeing = sum(_without_tags(one) == _without_tags(other)
+    agreeing = sum(unseen.without_tags(one) == unseen.without_tags(other)
                    for one, other in zip(answer["again"], written, strict=False)) / len(answer["again"])
     if agreeing < AS_BEFORE:
         raise Refused(f"weights: they write {100 * agreeing:.0f} % of the first predictions as the run has them")
-    return _on_fresh(task, record, score, _scored(task, answer["fresh"], fresh), plan)
+    return _on_fresh(task, record, score, unseen.scored(task, answer["fresh"], fresh), plan)
 
 
 def _judged(_: Folder, directory: Path, plan: Plan, record: Record, seed: int) -> Run:
@@ -167,7 +160,7 @@ def _judged(_: Folder, directory: Path, plan: Plan, record: Record, seed: int) -
     loaded = opening.open_run(directory, [], trust_code=True)
     task = loaded.task
     own, fresh = (loaded.predictor.score(examples, task.encode(examples))[0]
-                  for examples in (task.read(SPLIT), _fresh(task, seed)))
+                  for examples in (task.read(SPLIT), unseen.drawn(task, seed)))
     _look_at_figure(task, record, own, "the weights have")
     return _on_fresh(task, record, own, fresh, plan)
 
@@ -183,7 +176,7 @@ def _of_his_own(folder: Folder, directory: Path, plan: Plan, record: Record, see
                 loaded = opening.open_run(directory, overrides({"task": plan.config.task}), trust_code=True)
                 task = loaded.task
                 own, fresh = (_answered(loaded, examples) for examples in (
-                    task.read(SPLIT), task.rows(UNSEEN + seed)[:FRESH]))
+                    task.read(SPLIT), task.rows(UNSEEN + seed)[:unseen.MOST]))
                 _look_at_figure(task, record, own, "the weights have")
                 return _on_fresh(task, record, own, fresh, plan)
     except Broken as broken:
@@ -240,60 +233,6 @@ def _own_predictions(task: Task, directory: Path, plan: Plan) -> tuple[list[Exam
     if len(written) != len(examples):
         raise Refused(f"predictions: there are {len(written)} of {len(examples)}")
     return examples, written
-
-
-def _fresh(task: Task, seed: int) -> list[Example]:
-    """Sentences that no run has seen, drawn by the teacher's seed; fewer sounds, which take time to be spoken."""
-    if isinstance(task, SoundTask):
-        rows = list(open_split(task.data, "test", BadRows(0), view=task.view))
-        return [task.example(row) for row in Random(seed).sample(rows, min(FRESH // 2, len(rows)))]
-    examples = task.read("test")
-    return Random(seed).sample(examples, min(FRESH, len(examples)))
-
-
-def _inputs(task: Task, examples: Sequence[Example], folder: Path) -> list[str]:
-    """What `predict` reads: a line of text, or the name of a file with the sound and nothing of what is said in it."""
-    if not isinstance(task, SoundTask):
-        return [task.source.to_text(one.source) for one in examples]
-    import soundfile
-
-    folder.mkdir()
-    files = [str(folder / f"{number}.wav") for number in range(len(examples))]
-    for file, one in zip(files, examples, strict=True):
-        soundfile.write(file, *one.source.samples(), subtype="FLOAT")
-    return files
-
-
-def _scored(task: Task, texts: Sequence[str], examples: Sequence[Example]) -> Any:
-    def value(text: str) -> Any:
-        with contextlib.suppress(DataError):
-            return task.target.from_line(text, {"file": "prediction", "line": 0}) if text else None
-
-    if task.options.target == "trees":  # which may span lines: a task reads them from a file
-        with tempfile.TemporaryDirectory() as folder:
-            file = Path(folder) / "predictions.txt"
-            file.write_text("".join(f"{_with_tags(text, one.reference.tags())}\n"
-                                    for text, one in zip(texts, examples, strict=True)), encoding="utf-8")
-            values = task.read_references(file)
-    else:
-        values = [value(text) for text in texts]
-    return task.score(values, [one.reference for one in examples])
-
-
-def _with_tags(text: str, tags: Sequence[str]) -> str:
-    """A tree with the right tags over its words, by which punctuation is told: a sentence handed over has none."""
-    left = iter(tags)
-    fits = len(_WORD.findall(text)) == len(tags)
-    return _WORD.sub(lambda found: f"({next(left)} {found[1]})", text) if fits else text
-
-
-def _without_tags(text: str) -> str:
-    """A tree without its words' tags, which a run takes from the data where it has them.
-
-    >>> _without_tags("(S (NP (DT the) (NN dog)) (VBZ barks))"), _without_tags("a dog")
-    ('(S (NP (_ the) (_ dog)) (_ barks))', 'a dog')
-    """
-    return _WORD.sub(r"(_ \1)", text)
 
 
 def _on_fresh(task: Task, record: Record, own: Score, fresh: Score, plan: Plan) -> Run:

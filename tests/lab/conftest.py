@@ -9,7 +9,7 @@ from unittest.mock import patch
 import pytest
 import yaml
 
-from seq2seq_suite.lab import experiment, running, verifying
+from seq2seq_suite.lab import experiment, running, unseen
 from seq2seq_suite.lab.given import sources
 from seq2seq_suite.miniworld import sentences, stories
 from tests.lab.experiments import TINY
@@ -53,7 +53,7 @@ def experiments(tmp_path_factory):
                      "training.optimizer": "muon", "training.learning_rate": 1e-2},
         "plug": ["attend", "causal_mask"], "points": 10, "questions": QUESTIONS,
         "runs": {"one": {}, "again": {"from": "one", "plug": ["greedy"], "sentences": 8}}}, sort_keys=False))
-    with patch.object(experiment, "EXPERIMENTS", folder), patch.object(verifying, "FRESH", 20):
+    with patch.object(experiment, "EXPERIMENTS", folder), patch.object(unseen, "MOST", 20):
         yield folder
 
 

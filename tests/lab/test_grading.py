@@ -15,7 +15,10 @@ import pytest
 import seq2seq_suite
 from seq2seq_suite import cli
 from seq2seq_suite.lab import answers, class_report, gradescope, grading, starting, submitting
+from seq2seq_suite.lab.assignment import Broken
 from seq2seq_suite.lab.assignments import ATTENTION
+from seq2seq_suite.lab.checking import Verdict
+from seq2seq_suite.lab.parts import Checked
 from seq2seq_suite.lab.remote import FORKS
 from seq2seq_suite.types import DataError
 
@@ -94,6 +97,33 @@ def test_the_leaderboard_has_the_figures_of_accepted_runs():
             answers.Graded("four", 3, "24.1", "24.1", "right", 3)]
     found = gradescope.results(grading.Grade("b1", 1, assignment=ATTENTION, questions=rows))
     assert found["leaderboard"] == [{"name": "heads4", "value": 24.1}]
+
+
+def test_a_class_page_counts_faults_and_what_no_bug_explains():
+    part, law, fault = ATTENTION.part("attend"), ATTENTION.laws("attend")[0], ATTENTION.faults("attend")[0]
+    wrong, right = Verdict(law, Broken("x"), [1]), Verdict(law, None, [1])
+
+    def of(student, verdicts, *faults):
+        return grading.Grade(student, 1, assignment=ATTENTION, parts=[Checked(part, 1, verdicts, faults=faults)])
+
+    grades = [of("b1", [wrong], fault), of("b2", [wrong], fault), of("b3", [wrong]), of("b4", [right]), of("b5", [])]
+    assert class_report.frequencies(grades) == [(fault.id, 2), ("unknown", 1)]
+    page = class_report.page(grades, ["b1, b2 share <a run>"], 7)
+    points = [one.points for one in grades]
+    assert points[:3] == [0, 0, 0] and points[3] > points[4] == 0
+    assert f"5 submissions, mean {sum(points) / 5:.1f}, median 0, from 0 to {points[3]:g} points; seed 7" in page
+    assert f"<td>{fault.id}<td class='n'>2" in page and "<td>unknown<td class='n'>1" in page
+    assert f"<td>{law.name}<td class='n'>3" in page and "share &lt;a run&gt;" in page
+    assert [page.index(f"<td>b{n}<td") for n in range(1, 6)] == sorted(page.index(f"<td>b{n}<td") for n in range(1, 6))
+
+
+def test_points_are_summed_to_halves_and_no_cell_is_a_formula():
+    def total(*points):
+        return grading.Grade("b1", 1, questions=[answers.Graded("q", one, "", "", "", 5) for one in points]).points
+
+    assert [total(1.2), total(1.3), total(1.1, 1.1), total(0.2)] == [1.0, 1.5, 2.0, 0.0]
+    assert [grading._harmless(one) for one in ("=1+1", "+1", "-1", "@a", "b1", 3, "")] == [
+        "'=1+1", "'+1", "'-1", "'@a", "b1", 3, ""]
 
 
 @pytest.mark.parametrize("name", ["../evil.py", "/etc/evil", "a/../../b"])

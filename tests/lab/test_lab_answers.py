@@ -13,12 +13,12 @@ import pytest
 import yaml
 
 from seq2seq_suite import config_file
-from seq2seq_suite.lab import answers, replaying, sandbox, task, verifying
+from seq2seq_suite.lab import answers, replaying, sandbox, task, unseen, verifying
 from seq2seq_suite.lab.assignments import STRUCTURES
 from seq2seq_suite.lab.experiment import COMMON, read_experiment
 from seq2seq_suite.lab.running import run
 from seq2seq_suite.tasks import open_task
-from seq2seq_suite.types import RunError
+from seq2seq_suite.types import RunError, Score
 from tests.lab.conftest import few_sentences
 from tests.lab.experiments import TINY, config_of
 
@@ -243,10 +243,10 @@ def test_sounds_are_handed_over_as_files_without_a_word_of_what_is_said_in_them(
     config = config_of({**TINY, "task": "asr", "strategy.kind": "ctc", "audio.bins": 20, "data.max_length": 1500,
                         "search.max_length_factor": 0.4, "audio.cache": str(tmp_path / "features")})
     speech = open_task("asr", config)
-    fresh = verifying._fresh(speech, 3)
+    fresh = unseen.drawn(speech, 3)
     assert len(fresh) == 10 and len({one.reference for one in fresh}) == 10
-    assert [one.reference for one in fresh] != [one.reference for one in verifying._fresh(speech, 4)]
-    files = verifying._inputs(speech, fresh, tmp_path / "in")
+    assert [one.reference for one in fresh] != [one.reference for one in unseen.drawn(speech, 4)]
+    files = unseen.inputs(speech, fresh, tmp_path / "in")
     for file, one in zip(files, fresh, strict=True):
         heard, said = speech.source.features_of([speech.from_text(file).source, one.source])
         assert np.array_equal(np.asarray(heard), np.asarray(said))
@@ -283,9 +283,35 @@ def test_trees_are_scored_from_lines_of_which_some_are_none():
     task = open_task("parsing", config)
     examples = task.read("validation")[:3]
     texts = [task.to_text(example.reference) for example in examples]
-    for written in (texts, [verifying._without_tags(text) for text in texts]):
-        assert verifying._scored(task, written, examples).figures["f1"] == 100.0
-    assert 0.0 < verifying._scored(task, [*texts[:2], task.to_text(None)], examples).figures["f1"] < 100.0
+    for written in (texts, [unseen.without_tags(text) for text in texts]):
+        assert unseen.scored(task, written, examples).figures["f1"] == 100.0
+    assert 0.0 < unseen.scored(task, [*texts[:2], task.to_text(None)], examples).figures["f1"] < 100.0
+
+
+def scored(right, of):
+    return Score({"exact_match": 100 * right / of}, "", counts=((1.0, 1.0),) * right + ((0.0, 1.0),) * (of - right))
+
+
+@pytest.mark.parametrize(("own", "fresh", "honest"), [
+    ((250, 500), (100, 200), True), ((240, 500), (110, 200), True), ((39, 40), (200, 200), True),
+    ((60, 60), (198, 200), True), ((24, 60), (100, 200), True), ((350, 500), (100, 200), False),
+    ((150, 500), (100, 200), False), ((60, 60), (160, 200), False), ((500, 500), (180, 200), False)])
+def test_a_figure_that_chance_explains_is_accepted_and_no_other(own, fresh, honest):
+    plan, record = SimpleNamespace(plug=(), alike=False), SimpleNamespace(calls={}, own_losses=[])
+    exact = SimpleNamespace(primary_metric="exact_match")
+    found = verifying._on_fresh(exact, record, scored(*own), scored(*fresh), plan)
+    assert (not found.problem) == honest and found.share == float(honest)
+    low, high = map(float, found.expected.split(" to "))
+    assert low < 100 * fresh[0] / fresh[1] < high and found.got == f"{100 * own[0] / own[1]:.2f}"
+
+
+@pytest.mark.parametrize(("answer", "expected", "within", "right"), [
+    (3.05, 3.0, 0.05, True), (3.06, 3.0, 0.05, False), (2.94, 3.0, 0.05, False), ("3", 3, 0, True),
+    ("x", 3.0, 9, False),
+    (None, 3.0, 9, False), (True, "yes", 0, True), (False, "yes", 0, False), (False, "no", 0, True),
+    ("Dot  product ", "dot product", 0, True), ("dot", "dot product", 0, False), (13, 13.0, 0, True)])
+def test_an_answer_is_right_within_what_the_question_allows(answer, expected, within, right):
+    assert answers._fits(answer, expected, within) is right
 
 
 @pytest.mark.parametrize(("calls", "own", "share"), [

@@ -1,5 +1,6 @@
 """`lab start`, `check`, `next` and the scripts of what fails, as a student meets them."""
 
+import inspect
 import re
 import runpy
 import subprocess
@@ -9,6 +10,7 @@ from unittest.mock import patch
 import pytest
 
 from seq2seq_suite import cli
+from seq2seq_suite.lab import cli as lab_cli
 from seq2seq_suite.lab import failing, starting, verbs
 from seq2seq_suite.lab.assignment import load
 from seq2seq_suite.lab.assignments import ASSIGNMENTS, ATTENTION
@@ -162,6 +164,11 @@ def test_a_hint_is_what_the_handout_says_of_the_law_that_fails_and_comes_when_as
     (folder / "attend.py").write_text(late.text(REFERENCE))
     assert said in check(folder, workers, capsys, hint=True)[1].replace("\n          ", " ").replace(" \n", "")
     assert said not in check(folder, workers, capsys)[1].replace("\n          ", " ")
+
+
+def test_nothing_is_hinted_or_watched_unless_asked_for():
+    said = inspect.signature(lab_cli.check).parameters
+    assert [said[name].default for name in ("hint", "watch", "seed", "part")] == [False, False, None, None]
 
 
 def test_the_list_says_how_far_one_is(folder, workers, capsys):

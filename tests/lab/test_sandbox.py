@@ -1,5 +1,6 @@
 """What a student's code can do to the checking process: one law's answer, no more."""
 
+import ctypes
 import os
 import signal
 import sys
@@ -7,7 +8,7 @@ import sys
 import pytest
 import torch
 
-from seq2seq_suite.lab import wire
+from seq2seq_suite.lab import sandbox, wire
 from seq2seq_suite.lab.assignment import Failed
 from seq2seq_suite.lab.probes import Probe
 from seq2seq_suite.lab.remote import FORKS, Workers
@@ -178,6 +179,12 @@ def test_without_fork_a_process_serves_one_law():
         assert torch.equal(student.call("f", X), X + 1)
         with pytest.raises(Failed, match="no answer"):
             student.call("g")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a system call of Linux")
+def test_landlock_is_found_where_the_kernel_has_it():
+    version = ctypes.CDLL(None).syscall(444, None, 0, 1)  # landlock_create_ruleset(NULL, 0, LANDLOCK_..._VERSION)
+    assert sandbox.has_landlock() == (version >= 1)
 
 
 def test_hostile_frames_are_refused():

@@ -254,13 +254,9 @@ def labels_pure(student: Student) -> None:
     unchanged(student, "allowed_labels", "used", _used(), 2)
 
 
-def _drawn(student: Student, seed: int) -> list[tuple[str, Any]]:
-    return [(source, answer) for source, answer in student.call("own_examples", seed)]
-
-
 def _examples(student: Student) -> tuple[list[str], list[Any]]:
     """Sources and answers of the student's own task."""
-    pairs = _drawn(student, random.randrange(1, 10**6))
+    pairs = [(source, answer) for source, answer in student.call("own_examples", random.randrange(1, 10**6))]
     if len(pairs) < 20:
         raise Broken(f"there are {len(pairs)} examples; expected at least 20",
                      f"只有 {len(pairs)} 个例子；至少要 20 个")
@@ -281,7 +277,7 @@ def task_examples(student: Student) -> None:
      says_zh="同一个种子抽出同样的例子，换种子就不同")
 def task_seed(student: Student) -> None:
     seed = random.randrange(1, 10**6)
-    first, again, others = (_drawn(student, number) for number in (seed, seed, seed + 1))
+    first, again, others = (student.call("own_examples", number) for number in (seed, seed, seed + 1))
     only(again, first, f"own_examples({seed}) called again", f"再次调用 own_examples({seed})")
     new = len({source for source, _ in others} - {source for source, _ in first})
     if new < 10:
