@@ -103,7 +103,8 @@ def decode(predictor: Predictor, examples: Sequence[Example]) -> float:
 def throughput(one: Contestant, size: int, sentences: int) -> float:
     """Examples a second in batches of `size`."""
     chosen = one.examples[: max(size, sentences)]
-    return len(chosen) / decode(replace(one.predictor, batch_sentences=size), chosen)
+    options = one.predictor.options.changed(batch_sentences=size)
+    return len(chosen) / decode(replace(one.predictor, options=options), chosen)
 
 
 def measure(contestants: Sequence[Contestant], *, rounds: int, sentences: int) -> None:

@@ -25,7 +25,7 @@ from benchmarks.machine import markdown_table, provenance
 from benchmarks.picture import picture
 from seq2seq_suite import config_file
 from seq2seq_suite.experiments.compare import Comparison, Row, compare_runs
-from seq2seq_suite.experiments.parts import parts_of
+from seq2seq_suite.experiments.parts import task_directories
 from seq2seq_suite.experiments.sweep import run_all
 from seq2seq_suite.metrics.significance import t_interval
 from seq2seq_suite.report.comparison import chance
@@ -90,7 +90,7 @@ def planned(joint: Path, output: Path, *, share: float, rate: float, overrides: 
     places: dict[str, dict[str, Path]] = {}
     runs: dict[Path, tuple[Path, list[str]]] = {}
     common = ["training.accumulate=1", "training.max_minutes=100000", *overrides]
-    for part in parts_of(joint):
+    for part in task_directories(joint):
         updates = _batches(part)
         places[part.name] = {ALONE: output / f"{part.name}-alone", TOGETHER: part}
         runs[places[part.name][ALONE]] = part / "config.yaml", [

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TextIO
@@ -111,7 +110,7 @@ def predict(
 
 def _write(found: list[Prediction], file: TextIO, run: Run, n_best: int) -> None:
     for prediction in found:
-        text = run.task.draw(prediction.value) if file.isatty() and n_best == 1 else prediction.text
+        text = run.task.target.show(prediction.value) if file.isatty() and n_best == 1 else prediction.text
         print(f"{prediction.score:.6g}\t{text}" if n_best > 1 else text, file=file, flush=file.isatty())
 
 
@@ -163,19 +162,14 @@ class Unknown:
             self.new.clear()
 
 
-def _shown(found: Iterator[list[Prediction]], count: int) -> Iterator[list[Prediction]]:
-    """The same; a terminal for messages shows how many are done, and how fast."""
-    began = said = time.monotonic()
-    visible = sys.stderr.isatty() and not sys.stdout.isatty()
-    for number, one in enumerate(found, 1):
-        yield one
-        now = time.monotonic()
-        if visible and now - said > 0.5:
-            said, rate = now, number / (now - began)
-            left = f", {(count - number) / rate / 60:.1f} min left" if count else ""
-            print(f"\r{number:,}{f' of {count:,}' if count else ''}, {rate:,.0f}/s{left} ", end="", file=sys.stderr)
-    if visible and said > began:
-        print(f"\r{number:,} in {time.monotonic() - began:.0f} s" + " " * 40, file=sys.stderr)
+def _shown(found: Iterator[list[Prediction]], count: int) -> Iterable[list[Prediction]]:
+    """The same; a terminal for messages shows how many are done, and the time that is left."""
+    if not sys.stderr.isatty() or sys.stdout.isatty():
+        return found
+    from rich.console import Console
+    from rich.progress import track
+
+    return track(found, "predicting", total=count or None, console=Console(stderr=True))
 
 
 def evaluate(

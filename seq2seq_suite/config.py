@@ -212,7 +212,7 @@ class Config(Section):
 
     @model_validator(mode="after")
     def _positions_suffice(self) -> Config:
-        if self.task == "multitask":
+        if self.task == "multitask" or not self.options.numbered:
             return self
         longest, sources = self.options.target_symbols(self), self.options.source_positions(self)
         read = sources if self.backbone.encoder == "none" else 0

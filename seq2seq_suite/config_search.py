@@ -35,7 +35,6 @@ class Search(Section):
     drafter: str = ""  # proposes outputs that greedy search only checks: a parallel run's directory, or ctc for the
     # encoder's own CTC head (speech); same outputs, sooner for a sentence at a time
     rescorer: str = ""  # an autoregressive run's directory, to rescore a parallel decoder's outputs
-    lookahead: bool = True  # of strategy dag: scores a link together with its vertex's symbol
 
     @model_validator(mode="after")
     def _enough_beams(self) -> Search:

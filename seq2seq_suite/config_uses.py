@@ -63,7 +63,6 @@ _USES = (
         lambda config: config.search.drafter == "ctc" and config.strategy.kind == "autoregressive"),
     Use(("search.beam_size",), "search.sampling", "false", lambda sampling: not sampling,
         lambda config: not config.search.rescorer),
-    Use(("search.lookahead",), "search.beam_size", "1", lambda size: size == 1),
 )
 
 

@@ -180,6 +180,11 @@ class PerRow:
         """The given rows, (N',) int64, in that order; rows may repeat."""
         return type(self)(*(_rows_of(getattr(self, one.name), rows) for one in fields(self)))
 
+    def nothing(self) -> Tensor:
+        """(N,0) int64; for a class whose first field is a tensor."""
+        first = getattr(self, fields(self)[0].name)
+        return first.new_zeros(len(first), 0).long()
+
 
 def _rows_of(value: Any, rows: Tensor) -> Any:
     if isinstance(value, tuple):
@@ -238,37 +243,32 @@ class Hypothesis:
     details: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
 
 
-class ConstraintState(Protocol):
-    """The state of N automata."""
-
-    def select(self, rows: Tensor) -> ConstraintState:
-        """The states of the given rows, (N',) int64, in that order; rows may repeat."""
-
-
 class Constraint(Protocol):
     """An automaton over target symbols, run for all rows together.
 
     It says which symbols may come next, and it can describe its state to the decoder: `focus` names the source
-    positions that the next symbol is tied to, `context` the symbols that surround it.
+    positions that the next symbol is tied to, `context` the symbols that surround it. By default it shows nothing.
     """
 
-    num_focus: int
-    num_context: int
+    num_focus: int = 0
+    num_context: int = 0
 
-    def start(self, batch: Batch, limit: Tensor) -> ConstraintState:
+    def start(self, batch: Batch, limit: Tensor) -> PerRow:
         """States before the first symbol; `limit` (B,) int64 is the longest output allowed, END included."""
 
-    def allowed(self, state: ConstraintState) -> Tensor:
+    def allowed(self, state: PerRow) -> Tensor:
         """(N,V) bool: True where a symbol may come next. Every row allows at least one symbol."""
 
-    def advance(self, state: ConstraintState, symbols: Tensor) -> ConstraintState:
+    def advance(self, state: PerRow, symbols: Tensor) -> PerRow:
         """The states after `symbols`, (N,) int64."""
 
-    def focus(self, state: ConstraintState) -> Tensor:
+    def focus(self, state: PerRow) -> Tensor:
         """(N,K) int64 source positions, -1 for none."""
+        return state.nothing()
 
-    def context(self, state: ConstraintState) -> Tensor:
+    def context(self, state: PerRow) -> Tensor:
         """(N,M) int64 target symbols, 0 for none."""
+        return state.nothing()
 
 
 @runtime_checkable

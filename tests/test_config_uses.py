@@ -49,8 +49,6 @@ def refused(task: str, *overrides: str, text: str = "") -> str:
     ("translation", "search.rescorer=runs/a strategy.kind=cut_at_end", "strategy.kind cut_at_end", "autoregressive"),
     ("translation", "search.length_penalty=1.0 strategy.kind=length_head", "strategy.kind length_head", "dag"),
     ("translation", "search.iterations=4 strategy.kind=ctc", "strategy.kind ctc", "strategy.kind mask_predict"),
-    ("translation", "search.lookahead=false", "strategy.kind autoregressive", "strategy.kind dag"),
-    ("translation", "search.lookahead=false search.beam_size=4 strategy.kind=dag", "search.beam_size 4", "size 1"),
     ("translation", "search.constraint=false", "task translation", "a task with structured output, such as"),
     ("detection", "search.beam_size=4", "task detection", 
      "expected: a task that writes text, trees, tags, continuations or labels"),

@@ -207,7 +207,7 @@ def _limits(encoded: dict[str, list[Encoded]], predictor: Predictor) -> Rows:
     """The longest outputs."""
     longest = max((item for items in encoded.values() for item in items), key=lambda item: len(item.source))
     limit = int(predictor.limits(collate([longest], predictor.task.name))[0])
-    factor, extra = predictor.limit
+    factor, extra = predictor.options.max_length_factor, predictor.options.max_length_extra
     return [("search limit", f"{factor:g} * source length + {extra} symbols, at most {limit} here")]
 
 
@@ -273,7 +273,7 @@ def _sample(example: Example, item: Encoded, predictor: Predictor) -> Rows:
     if isinstance(example.source, tuple) and ids is not None and len(ids) == len(words):
         seen = [SPECIALS[UNKNOWN] if number == UNKNOWN else word for word, number in zip(words, ids, strict=True)]
         rows.append(("as the model sees it", _cut(seen)))
-    rows.append(("what it learns to predict", _cut(predictor.task.linearise(example.reference))))
+    rows.append(("what it learns to predict", _cut(predictor.task.target.symbols(example.reference))))
     return rows
 
 

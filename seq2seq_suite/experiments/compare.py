@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from seq2seq_suite.experiments.opening import open_run, parse_config
-from seq2seq_suite.experiments.parts import parts_of
+from seq2seq_suite.experiments.parts import task_directories
 from seq2seq_suite.metrics.significance import FORMULAS, compare, holm, interval
 from seq2seq_suite.training.evaluate import Predictor
 from seq2seq_suite.training.records import Summary, read_predictions, read_provenance, read_summary
@@ -26,7 +26,7 @@ MOST_TESTED = 12  # runs of a task of which every two are tested
 MOST_SECONDS = 10.0  # for each of the two measurements of a run
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Row:
     """One run of the comparison.
 
@@ -117,7 +117,7 @@ def compare_runs(directories: Sequence[Path], *, split: str = "test", measure: b
     Raises:
         DataError: a directory is no finished run, or was not evaluated on the split.
     """
-    directories = [part for directory in directories for part in parts_of(directory) or [directory]]
+    directories = [part for directory in directories for part in task_directories(directory) or [directory]]
     names = _names(directories)
     rows, predictions, formulas = [], [], []
     for name, directory in zip(names, directories, strict=True):
@@ -154,7 +154,7 @@ def _tested(rows: Sequence[Row]) -> list[tuple[int, int]]:
 def _names(directories: Sequence[Path]) -> list[str]:
     """Short names, with as many parent folders as needed to make them unique."""
     whole = [directory.resolve() for directory in directories]
-    shown = [path.parent.parent / path.name if path in parts_of(path.parent.parent) else path for path in whole]
+    shown = [path.parent.parent / path.name if path in task_directories(path.parent.parent) else path for path in whole]
     for depth in range(1 if shown == whole else 2, 6):
         names = ["/".join(path.parts[-depth:]) for path in shown]
         if len(set(names)) == len(set(whole)):
@@ -182,10 +182,13 @@ def _row(name: str, directory: Path, summary: Summary, kept: _Predictions, split
         found = interval(kept.counts, FORMULAS[summary.formula])
         low, high = found.low, found.high
     origin, core = read_provenance(directory), summary.core_parameters
-    return Row(name, summary.task, split, summary.primary_metric, summary.primary(split), low, high,
-               failed.invalid, failed.empty, failed.repeated, failed.truncated,
-               core, summary.parameters - core, summary.updates, summary.tokens, summary.seconds / 60,
-               summary.tokens_per_second, *speed, origin.seed, origin.commit, summary.higher_is_better, str(directory))
+    return Row(run=name, task=summary.task, split=split, metric=summary.primary_metric, figure=summary.primary(split),
+               low=low, high=high, invalid=failed.invalid, empty=failed.empty, repeated=failed.repeated,
+               truncated=failed.truncated, core_parameters=core, own_parameters=summary.parameters - core,
+               updates=summary.updates, tokens=summary.tokens, minutes=summary.seconds / 60,
+               tokens_per_second=summary.tokens_per_second, latency_ms=speed[0], sentences_per_second=speed[1],
+               seed=origin.seed, commit=origin.commit, higher_is_better=summary.higher_is_better,
+               directory=str(directory))
 
 
 def _comparable(first: _Predictions, second: _Predictions) -> bool:
@@ -216,7 +219,8 @@ def _speed(directory: Path, split: str) -> tuple[float, float]:
         times.append(_decode(loaded.predictor, [example]))
         if sum(times) > MOST_SECONDS:
             break
-    predictor, seconds, decoded = replace(loaded.predictor, batch_sentences=BATCH), 0.0, 0
+    wide = loaded.predictor.options.changed(batch_sentences=BATCH)
+    predictor, seconds, decoded = replace(loaded.predictor, options=wide), 0.0, 0
     for first in range(0, len(chosen), BATCH):
         seconds += _decode(predictor, chosen[first : first + BATCH])
         decoded += len(chosen[first : first + BATCH])

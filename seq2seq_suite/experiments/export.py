@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from jinja2 import StrictUndefined, Template
 
 from seq2seq_suite import __version__, config_file
 from seq2seq_suite.config import Config
 from seq2seq_suite.data.sources import EMBEDDED
 from seq2seq_suite.experiments import export_ctranslate2, export_transformers
 from seq2seq_suite.experiments.opening import config_of, open_run
-from seq2seq_suite.experiments.parts import parts_of
+from seq2seq_suite.experiments.parts import task_directories
 from seq2seq_suite.files import atomic_write_text, to_json
 from seq2seq_suite.training.records import read_summary
 from seq2seq_suite.training.run_directory import CONFIG
@@ -60,7 +61,7 @@ def export(directory: Path, folder: Path, *, kind: str) -> list[Path]:
         raise ConfigError(f"--to {kind}", expected=" or ".join(KINDS), remedy="choose one of these")
     program = PROGRAMS.get(kind)
     config = config_of(directory, [], trust_code=True)
-    if parts := parts_of(directory):
+    if parts := task_directories(directory):
         raise ConfigError("a joint run has several tasks", file=str(directory), expected="the directory of one of them",
                           remedy=f"export {parts[0]}, say")
     if is_code(config.task) or config.components:
@@ -128,45 +129,10 @@ def card(directory: Path, config: Config, use: str, *, program: str = "seq2seq_s
     head["model-index"] = [{"name": name, "results": results}]
     rows = [f"| {split} | {metric.replace('_', ' ')} | {value:,.2f}{_interval(intervals, split, metric, summary)} |"
             for split, figures in summary.splits.items() for metric, value in figures.items()]
-    arrow = "higher" if summary.higher_is_better else "lower"
-    made = " (embedded in seq2seq_suite, made by rules)" if data == EMBEDDED else ""
-    tools = "[seq2seq_suite](https://pypi.org/project/seq2seq-suite/)"
-    return f"""---
-{yaml.safe_dump(head, sort_keys=False, allow_unicode=True).strip()}
----
-
-# {name}
-
-A model for {config.task.replace('_', ' ')} with {summary.parameters:,} parameters, trained by
-{tools} {__version__}.
-
-## How to use it
-
-```python
-{use}
-```
-
-## Figures
-
-| split | metric | figure, with its 95 % interval where one was computed |
-|---|---|---|
-{chr(10).join(rows)}
-
-{summary.primary_metric.replace('_', ' ')} chose the checkpoint ({arrow} is better). Signature:
-`{summary.signature or 'none'}`.
-
-## Data and training
-
-- Data: `{data}`{made}; the splits are as the run had them.
-- {summary.updates:,} updates in {summary.seconds / 60:,.1f} minutes, seed {config.seed};
-  decoder: `{config.strategy.kind}`.
-- Every key of the configuration is in `config.yaml`.
-
-## Limits
-
-The figures hold for inputs like those of its data: {_limit(config)}. Nothing was done against biases of the data.
-No licence of the weights is given here: it depends on the licence of the data. State it in `license` above.
-"""
+    template = Path(__file__).with_name("model_card.md").read_text(encoding="utf-8")
+    return Template(template, keep_trailing_newline=True, undefined=StrictUndefined).render(
+        head=yaml.safe_dump(head, sort_keys=False, allow_unicode=True).strip(), name=name, config=config,
+        summary=summary, version=__version__, use=use, rows=rows, data=data, embedded=data == EMBEDDED)
 
 
 def _interval(intervals: Mapping[str, Any], split: str, metric: str, summary: Any) -> str:
@@ -176,12 +142,6 @@ def _interval(intervals: Mapping[str, Any], split: str, metric: str, summary: An
     elif metric != summary.primary_metric:
         found = None
     return f" [{found[0]:,.2f}, {found[1]:,.2f}]" if isinstance(found, (list, tuple)) and len(found) > 1 else ""
-
-
-def _limit(config: Config) -> str:
-    if config.data.path == EMBEDDED:
-        return "sentences of a small artificial world. Words outside it are unknown to the model"
-    return f"at most {config.data.max_length:,} positions long, of the domain and the language of the training data"
 
 
 def fetched(name: str) -> Path:

@@ -9,7 +9,7 @@ from typing import Any
 
 from seq2seq_suite import config_file
 from seq2seq_suite.config import Config
-from seq2seq_suite.experiments.parts import directory_of, parts_of
+from seq2seq_suite.experiments.parts import task_directories, task_directory
 from seq2seq_suite.strategies.autoregressive import Autoregressive
 from seq2seq_suite.strategies.ensemble import Ensemble
 from seq2seq_suite.strategies.learner import Learner
@@ -47,7 +47,7 @@ class LoadedRun:
         options = self.predictor.options
         options = options.changed(num_hypotheses=num_hypotheses, beam_size=max(num_hypotheses, options.beam_size))
         predictor = replace(self.predictor, options=options)
-        for chunk in _windows(examples, _WINDOW * predictor.batch_sentences):
+        for chunk in _windows(examples, _WINDOW * options.batch_sentences):
             found = predictor.hypotheses(self.task.encode_beginnings(chunk))
             for example, hypotheses in zip(chunk, found, strict=True):
                 yield [(self.task.read_hypothesis(hypothesis, example), hypothesis.score)
@@ -83,7 +83,7 @@ def open_run(directory: Path, overrides: list[str], *, data: str | None = None, 
     if config.task == "multitask":
         raise ConfigError("a joint run has several tasks", file=str(directory),
                           expected=f"one of them: {', '.join(config.tasks)}",
-                          remedy=f"--task NAME, or the directory {directory_of(directory, 'NAME')}")
+                          remedy=f"--task NAME, or the directory {task_directory(directory, 'NAME')}")
     if data is not None:
         config = config.model_copy(update={"data": config.data.model_copy(update={"path": data, "split": {}})})
     use_threads(config.training.threads)
@@ -170,13 +170,13 @@ def choose_task(directory: Path, name: str | None) -> Path:
     """
     if name is None:
         return directory
-    found = parts_of(directory)
-    if directory_of(directory, name) not in found:
+    found = task_directories(directory)
+    if task_directory(directory, name) not in found:
         there = f"one of {', '.join(part.name for part in found)}" if found else "a finished joint run"
         raise DataError(f"there is no task '{name}' in this run", file=str(directory), expected=there,
                         remedy="choose another" if found else "finish the run, with `run ... --resume` if it was "
                         "stopped; for a run of one task remove --task")
-    return directory_of(directory, name)
+    return task_directory(directory, name)
 
 
 def look_at_helpers(config: Config, vocabulary: Path | None = None) -> None:

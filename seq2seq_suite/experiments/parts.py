@@ -70,12 +70,12 @@ class Part:
     encoded: dict[str, Sequence[Encoded]] = field(default_factory=dict)
 
 
-def directory_of(directory: Path, name: str) -> Path:
+def task_directory(directory: Path, name: str) -> Path:
     """The directory of one task of a joint run."""
     return directory / _FOLDER / name
 
 
-def parts_of(directory: Path) -> list[Path]:
+def task_directories(directory: Path) -> list[Path]:
     """The directories of a joint run's tasks; none for another run."""
     folder = directory / _FOLDER
     return sorted(path for path in folder.iterdir() if (path / "config.yaml").is_file()) if folder.is_dir() else []
@@ -87,7 +87,7 @@ def read_parts(config: Config, run_directory: RunDirectory) -> list[Part]:
         task = open_task(config.task, config)
         return [Part(task.name, config, run_directory, task, read_splits(config, task))]
     tasks = {name: open_task(own.task, own) for name, own in config.tasks.items()}
-    return [Part(name, own, RunDirectory(directory_of(run_directory.path, name)), tasks[name],
+    return [Part(name, own, RunDirectory(task_directory(run_directory.path, name)), tasks[name],
                  read_splits(own, tasks[name])) for name, own in config.tasks.items()]
 
 
@@ -132,12 +132,11 @@ def build_trainer(config: Config, run_directory: RunDirectory, parts: Sequence[P
                for split, items in part.encoded.items()}
     write_provenance(config, run_directory, encoded, ranks, resume=resume, command=command)
     first = parts[0].task
-    trainer = Trainer(
-        run_directory, options, learner, stream, _validation(config, parts, predictors),
-        Metric(MEAN, True) if config.tasks else Metric(first.primary_metric, first.higher_is_better), device, precision,
-        chained([origins(part.examples["train"]) for part in parts]), ranks,
-        _balance(config, learner))
-    return trainer, predictors
+    metric = Metric(MEAN, True) if config.tasks else Metric(first.primary_metric, first.higher_is_better)
+    return Trainer(run=run_directory, options=options, learner=learner, batches=stream,
+                   validate=_validation(config, parts, predictors), metric=metric, device=device, precision=precision,
+                   origins=chained([origins(part.examples["train"]) for part in parts]), ranks=ranks,
+                   balance=_balance(config, learner)), predictors
 
 
 def _validation(config: Config, parts: Sequence[Part], predictors: Mapping[str, Predictor]

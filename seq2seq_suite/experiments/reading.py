@@ -124,8 +124,7 @@ def _read_parallel(predictor: Predictor, model: Attending, batch: Batch, best: H
     lengths = last.mask.sum(1).tolist()
     row = lengths.index(len(best.symbols)) if len(best.symbols) in lengths else 0
     length, kind = lengths[row], strategy.options.kind
-    scores, _ = rewritten(predictor.model, model.passes, row, blank=kind == "ctc",
-                          end=kind in ("dag", "cut_at_end"))[-1]
+    scores, _ = rewritten(strategy, predictor.model, model.passes, row)[-1]
     own = slice(row, row + 1)
     path, _ = strategy.alignment(predictor.model, last.memory, with_target(batch, best, length),
                                  last.hidden[own, :length], last.mask[own, :length])

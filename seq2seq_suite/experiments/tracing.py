@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from seq2seq_suite.data.batching import in_sorted_batches
-from seq2seq_suite.strategies.parallel import UNREADABLE
+from seq2seq_suite.strategies.parallel import Parallel
 from seq2seq_suite.types import END, PAD, Batch, Example, Hypothesis
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def trace(loaded: LoadedRun, example: Example) -> dict[str, Any]:
     if last.mask is None:
         return told
     if kind in ("ctc", "dag"):
-        scores = log_probs(learner.model, last, 0, blank=kind == "ctc", end=kind == "dag")
+        scores, _ = rewritten(strategy, learner.model, model.passes, 0)[-1]
         gained, likeliest = (one.tolist() for one in scores.max(-1))
         cells = [["" if kind == "ctc" and symbol == PAD else names([symbol])[0], round(math.exp(gain), 5)]
                  for symbol, gain in zip(likeliest, gained, strict=True)]
@@ -103,7 +103,7 @@ def trace(loaded: LoadedRun, example: Example) -> dict[str, Any]:
     lengths = last.mask.sum(1).tolist()
     row = lengths.index(len(best.symbols)) if len(best.symbols) in lengths else 0
     passes = [(scores.argmax(-1).tolist(), new.tolist()) for scores, new
-              in rewritten(learner.model, model.passes, row, end=kind == "cut_at_end")]
+              in rewritten(strategy, learner.model, model.passes, row)]
     if len(passes) == 1:  # what a constraint or the first END made of it
         passes = [(list(best.symbols), [True] * len(best.symbols))]
     told["passes"] = [{"milliseconds": at, "symbols": names(symbols), "written": written}
@@ -111,19 +111,11 @@ def trace(loaded: LoadedRun, example: Example) -> dict[str, Any]:
     return {**told, "predicted_length": lengths[row]} if kind in ("length_head", "mask_predict") else told
 
 
-def log_probs(model: Any, one: Pass, row: int, *, blank: bool = False, end: bool = False) -> Tensor:
-    """(C,V) float32 of what a pass may write at a row's own positions."""
-    logits = model.logits(one.hidden, one.memory)[row, one.mask[row]].float()
-    never = [symbol for symbol in UNREADABLE if not (blank and symbol == PAD)] + ([] if end else [END])
-    return logits.index_fill(1, torch.tensor(never, device=logits.device), float("-inf")).log_softmax(-1)
-
-
-def rewritten(model: Any, passes: list[Pass], row: int, *, blank: bool = False, end: bool = False
-              ) -> list[tuple[Tensor, Tensor]]:
+def rewritten(strategy: Parallel, model: Any, passes: list[Pass], row: int) -> list[tuple[Tensor, Tensor]]:
     """(C,V) scores after each pass and (C,) which positions it wrote, as `MaskPredict.predict_symbols` chooses them."""
     found, known, scores = [], torch.zeros(int(passes[0].mask[row].sum()), dtype=torch.bool), None
     for number, one in enumerate(passes, 1):
-        new = log_probs(model, one, row, blank=blank, end=end)
+        new = strategy.writing(model, one.memory, one.hidden)[row, one.mask[row]]
         known = known.to(new.device)
         scores = new if scores is None else torch.where(known.unsqueeze(1), scores, new)
         found.append((scores, ~known))

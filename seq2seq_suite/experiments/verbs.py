@@ -24,7 +24,7 @@ from seq2seq_suite.experiments.opening import (
     open_together,
     with_helpers,
 )
-from seq2seq_suite.experiments.parts import build_trainer, evaluate_parts, parts_of, read_parts
+from seq2seq_suite.experiments.parts import build_trainer, evaluate_parts, read_parts, task_directories
 from seq2seq_suite.experiments.prepare import (
     encode,
     epoch_encoder,
@@ -122,7 +122,7 @@ def evaluate(directory: Path, *others: Path, split: str, data: str | None, overr
     For a joint run, all tasks; its metrics are named `task/metric`. With `others` the runs predict together, and the
     predictions go to the first one's directory, under a name that has the others'.
     """
-    parts = parts_of(directory)
+    parts = task_directories(directory)
     if parts and not others:
         for part in parts:  # an error in the last should not be found after decoding the others
             config_of(part, overrides, trust_code=trust_code)

@@ -10,8 +10,6 @@ from itertools import zip_longest
 from seq2seq_suite import __version__
 from seq2seq_suite.types import DataError, Score
 
-_WORST = 20
-
 
 def normalise(text: str) -> str:
     """Lower case, no punctuation but apostrophes inside words, one space between words.
@@ -31,7 +29,7 @@ def error_rates(predictions: Sequence[str | None], references: Sequence[str]) ->
 
     Returns:
         Figures wer, cer, sentence_error_rate, substitutions, deletions, insertions (words, in percent of N) and
-        empty_rate. `details["worst"]` holds the utterances with the most errors, aligned. Counts: (errors, words).
+        empty_rate. Counts: (errors, words).
 
     Raises:
         DataError: a reference has no word.
@@ -58,11 +56,8 @@ def error_rates(predictions: Sequence[str | None], references: Sequence[str]) ->
                "sentence_error_rate": 100.0 * sum(count > 0 for count in errors) / len(errors),
                **{name: 100.0 * getattr(words, name) / total for name in ("substitutions", "deletions", "insertions")},
                "empty_rate": 100.0 * sum(not text for text in found) / len(found)}
-    worst = sorted(range(len(errors)), key=lambda item: (-errors[item] / lengths[item], -errors[item]))[:_WORST]
-    details = {"worst": [{"item": item, "errors": errors[item], "words": lengths[item],
-                          "alignment": aligned(gold[item], found[item])} for item in worst if errors[item]]}
     signature = f"wer|unit:word|cer:with_spaces|norm:lower+punctuation|jiwer:{version('jiwer')}|version:{__version__}"
-    return Score(figures, signature, details, formula="mean",
+    return Score(figures, signature, formula="mean",
                  counts=tuple(zip(map(float, errors), map(float, lengths), strict=True)))
 
 
@@ -85,17 +80,3 @@ def word_errors(reference: str, prediction: str) -> list[tuple[str, str, str]]:
         if kind:
             errors += [(kind, *pair) for pair in zip_longest(said, heard, fillvalue="")]
     return errors
-
-
-def aligned(reference: str, prediction: str) -> str:
-    """Reference, prediction and a line of S, D and I under each error, words below one another.
-
-    >>> print(aligned("go to the town", "go two the"))
-    REF: go  to the town
-    HYP: go two the ****
-              S        D
-    """
-    import jiwer
-
-    drawn = jiwer.visualize_alignment(jiwer.process_words([reference], [prediction]), show_measures=False)
-    return "\n".join(line for line in drawn.splitlines() if line.strip() and not line.startswith("==="))

@@ -22,7 +22,7 @@ from seq2seq_suite.data.formats import BadRows
 from seq2seq_suite.data.pictures import ImageFile
 from seq2seq_suite.data.sources import EMBEDDED
 from seq2seq_suite.experiments.inspecting import inspect
-from seq2seq_suite.experiments.parts import parts_of
+from seq2seq_suite.experiments.parts import task_directories
 from seq2seq_suite.experiments.tracing import trace
 from seq2seq_suite.files import read_rows
 from seq2seq_suite.serve.limits import MOST_INSPECTED, MOST_OUTPUTS, MOST_PIXELS, PICTURES, Refused
@@ -147,7 +147,7 @@ class OpenRun:
             ended = time.perf_counter()
             answer = {
                 "run": self.name, "task": self.task.name,
-                "outputs": [{"text": one.text, "score": one.score, "drawn": self.task.draw(one.value),
+                "outputs": [{"text": one.text, "score": one.score, "drawn": self.task.target.show(one.value),
                              "shown": self.task.shown(example, one.value)} for one in found],
                 "source": self.task.shown_source(example) if self.takes in ("text", "question") else {},
                 "unknown": self.task.unknown(example), "milliseconds": round(1000 * (ended - began), 3)}
@@ -205,7 +205,7 @@ def open_runs(directories: Sequence[Path], settings: Sequence[str], *, trust_cod
         ConfigError: a setting is wrong.
     """
     found: dict[str, OpenRun] = {}
-    for path in dict.fromkeys(one for directory in directories for one in parts_of(directory) or [directory]):
+    for path in dict.fromkeys(one for directory in directories for one in task_directories(directory) or [directory]):
         name = path.name if path.parent.name != "tasks" else f"{path.parent.parent.name}/{path.name}"
         if name in found:
             name = f"{path.resolve().parent.name}/{path.name}"

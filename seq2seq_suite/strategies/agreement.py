@@ -13,7 +13,21 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from seq2seq_suite.config_section import PositiveFloat
 from seq2seq_suite.strategies.glancing import Ratios, ratio_at
+from seq2seq_suite.strategies.parallel import ParallelOptions
+
+
+class AgreementOptions(ParallelOptions):
+    """Options of a decoder with more positions than symbols, whose loss is a sum over paths."""
+
+    factor: PositiveFloat  # decoder positions for an encoder position
+    agreement: Ratios = (0.0, 0.0)  # share of the expected disagreement with the target's bigrams in
+    # the loss, at the start and at the end of training; the likelihood has the rest
+
+    def most_positions(self, source_length: int) -> int:
+        """`factor` times the source."""
+        return int(source_length * self.factor)
 
 
 def agreement_weights(ratios: Ratios, likelihood: str, fraction_done: float) -> dict[str, float]:

@@ -50,21 +50,23 @@ class Autoregressive(Strategy):
         super().__init__(options, target, width, auxiliaries)
         self.greedy, self.beam = kernels.chosen("greedy"), kernels.chosen("beam")
 
-    def counts(self, batch: Batch) -> dict[str, int]:
-        counts = {"cross_entropy": int((batch.target_mask & ~batch.given).sum())}
-        return counts | self.auxiliaries.counts(batch)
+    def own_counts(self, batch: Batch) -> dict[str, int]:
+        return {"cross_entropy": int((batch.target_mask & ~batch.given).sum())}
 
     def loss(self, model: Seq2Seq, batch: Batch) -> Loss:
         """Summed cross-entropy of target symbols, and the auxiliary losses."""
         memory = self.remember(model, batch)
+        own = Loss({"cross_entropy": self._cross_entropy(model, batch, memory)}, self.own_counts(batch),
+                   {"cross_entropy": 1.0})
+        return self.auxiliaries.added(own, batch, memory.states)
+
+    def _cross_entropy(self, model: Seq2Seq, batch: Batch, memory: Memory) -> Tensor:
         previous = shift_right(batch.target)
         if self.options.scheduled_sampling and self.training:
             previous = self._mix_in_predictions(model, batch, memory, previous)
         hidden = self._hidden(model, batch, memory, previous)
-        asked = batch.target_mask & ~batch.given
-        total = model.cross_entropy(hidden, memory, batch.target, asked, self.options.label_smoothing)
-        own = Loss({"cross_entropy": total}, {"cross_entropy": int(asked.sum())}, {"cross_entropy": 1.0})
-        return self.auxiliaries.added(own, batch, memory.states)
+        return model.cross_entropy(hidden, memory, batch.target, batch.target_mask & ~batch.given,
+                                   self.options.label_smoothing)
 
     @torch.inference_mode()
     def generate(self, model: Seq2Seq, batch: Batch, *, options: SearchOptions, limit: Tensor,

@@ -33,12 +33,11 @@ class Boxes(Autoregressive):
 
     target: BoxShape
 
-    def counts(self, batch: Batch) -> dict[str, int]:
-        """The counts that `loss` will return: coordinates and classes."""
+    def own_counts(self, batch: Batch) -> dict[str, int]:
+        """Coordinates and classes."""
         asked = (batch.target_mask & ~batch.given)[:, : GROUP * self.target.instances]
         classes = asked[:, GROUP - 1 :: GROUP].sum()
-        counts = {"coordinates": max(1, int(asked.sum() - classes)), "classes": int(classes)}
-        return counts | self.auxiliaries.counts(batch)
+        return {"coordinates": max(1, int(asked.sum() - classes)), "classes": int(classes)}
 
     def loss(self, model: Seq2Seq, batch: Batch) -> Loss:
         """Summed cross-entropy of coordinates and of classes."""
@@ -56,7 +55,7 @@ class Boxes(Autoregressive):
         wrong = -logits[:, :, -1, first_label:].log_softmax(-1).gather(-1, labels.unsqueeze(-1)).squeeze(-1)
         wrong = torch.where(labels == self.target.labels, self.target.noise_weight * wrong, wrong)
         sums = {"coordinates": missed[asked[:, :, :-1]].sum(), "classes": wrong[asked[:, :, -1]].sum()}
-        own = Loss(sums, self.counts(batch), {"coordinates": 1.0, "classes": 1.0})
+        own = Loss(sums, self.own_counts(batch), {"coordinates": 1.0, "classes": 1.0})
         return self.auxiliaries.added(own, batch, memory.states)
 
     @torch.inference_mode()
@@ -68,7 +67,7 @@ class Boxes(Autoregressive):
         rows, device = limit.size(0), limit.device
         previous, outputs, certain = torch.full((rows,), BEGIN, device=device), [], []
         first_bin, first_label = len(SPECIALS), len(SPECIALS) + self.target.bins
-        bins, written = torch.arange(self.target.bins, device=device), previous.new_zeros(rows, GROUP)
+        written = previous.new_zeros(rows, GROUP)
         for step in range(GROUP * self.target.instances):
             place = step % GROUP
             x = model.embed(previous.unsqueeze(1), memory, offset=step)
@@ -84,12 +83,8 @@ class Boxes(Autoregressive):
                 outputs.append(first_label + label)
                 previous = torch.where(noise, first_label + self.target.labels, first_label + label)
                 continue
-            scores = logits[:, first_bin:first_label]
-            if place < 2:  # the lower right corner needs a bin further
-                scores = scores.masked_fill(bins == self.target.bins - 1, NEVER)
-            else:
-                scores = scores.masked_fill(bins <= (outputs[-2] - first_bin).unsqueeze(1), NEVER)
-            previous = first_bin + scores.argmax(-1)
+            earlier = outputs[-2] - first_bin if place >= 2 else None
+            previous = first_bin + likeliest_corner(logits[:, first_bin:first_label], earlier)
             written[:, place] = previous
             outputs.append(previous)
         symbols, certainties = torch.stack(outputs, 1).tolist(), torch.stack(certain, 1)
@@ -125,6 +120,16 @@ def box_position(groups: Tensor, options: BoxShape, width: int) -> Tensor:
     columns = torch.stack((x1, x1, (x1 + x2) / 2), -1)
     down, across = plane_at(rows, columns, width)
     return torch.cat((functional.pad(down, (0, 0, 1, 0)), functional.pad(across, (0, 0, 2, 0))), -1)
+
+
+def likeliest_corner(scores: Tensor, earlier: Tensor | None) -> Tensor:
+    """(...) the likeliest bin of scores (...,bins) that leaves no box empty.
+
+    `earlier` (...) is the upper or left side where the lower or right one is asked for, at least a bin further.
+    """
+    bins = torch.arange(scores.size(-1), device=scores.device)
+    empty = bins == scores.size(-1) - 1 if earlier is None else bins <= earlier.unsqueeze(-1)
+    return scores.masked_fill(empty, NEVER).argmax(-1)
 
 
 def gaussian_targets(places: Tensor, options: BoxShape) -> Tensor:

@@ -10,27 +10,20 @@ from torch.nn import functional
 
 from seq2seq_suite.config_section import PositiveFloat
 from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
-from seq2seq_suite.strategies.agreement import agreement_weights, collapsed_disagreement
+from seq2seq_suite.strategies.agreement import AgreementOptions, agreement_weights, collapsed_disagreement
 from seq2seq_suite.strategies.ctc_head import BLANK, positions_needed
 from seq2seq_suite.strategies.ctc_prefixes import NEVER, collapse, ctc_beam
-from seq2seq_suite.strategies.glancing import Ratios
 from seq2seq_suite.strategies.log_probs import gather_log_probs
-from seq2seq_suite.strategies.parallel import UNREADABLE, Parallel, ParallelOptions, symbols_before_end, uniform_copy
+from seq2seq_suite.strategies.parallel import Parallel, symbols_before_end, uniform_copy
 from seq2seq_suite.strategies.search import SearchOptions
-from seq2seq_suite.types import END, Batch, Constraint, Hypothesis, Loss, States
+from seq2seq_suite.types import BEGIN, END, UNKNOWN, Batch, Constraint, Hypothesis, Loss, States
 
 
-class CtcOptions(ParallelOptions):
+class CtcOptions(AgreementOptions):
     """Symbols and blanks in parallel over an upsampled source; repetitions are merged, blanks dropped."""
 
     kind: Literal["ctc"] = "ctc"
     factor: PositiveFloat = 2.0  # decoder positions for an encoder position; 1 for speech
-    agreement: Ratios = (0.0, 0.0)  # share of the expected disagreement with the target's bigrams in
-    # the loss, at the start and at the end of training; the likelihood has the rest
-
-    def most_positions(self, source_length: int) -> int:
-        """`factor` times the source."""
-        return int(source_length * self.factor)
 
 
 class Ctc(Parallel):
@@ -47,6 +40,7 @@ class Ctc(Parallel):
     Options = CtcOptions
     writes = ("text",)
     uses = ("beam_size", "num_hypotheses", "rescorer", "length_penalty")
+    never = (BEGIN, UNKNOWN, END)  # the blank is PAD
 
     def own_counts(self, batch: Batch) -> dict[str, int]:
         """Symbols without END, and rows."""
@@ -83,16 +77,15 @@ class Ctc(Parallel):
         """The best path, collapsed, or a beam over the outputs; no more symbols than the limit allows."""
         vectors, mask = uniform_copy(states, self.decoder_length(states, batch))
         hidden = self.hidden(model, memory, vectors, mask, None, torch.zeros_like(mask))
-        never = (*(symbol for symbol in UNREADABLE if symbol != BLANK), END)
         width = max(options.beam_size, options.num_hypotheses)
         if width > 1:
             logits = model.logits(hidden, memory).float()
-            logits[..., list(never)] = NEVER
+            logits[..., list(self.never)] = NEVER
             return [ranked(ctc_beam(row[inside], width), options, most)
                     for row, inside, most in zip(logits.log_softmax(-1), mask, limit.tolist(), strict=True)]
         # Behind a row's positions the blank is written, which has the symbol and the score of nothing: 0.
         blank = torch.zeros_like(limit).unsqueeze(1)
-        _, path, gained = gather_log_probs(model, hidden, memory, blank, mask, never=never)
+        _, path, gained = gather_log_probs(model, hidden, memory, blank, mask, never=self.never)
         found = collapse(path, gained)
         return [[Hypothesis(tuple(symbols[: most - 1]), score, complete=len(symbols) < most)]
                 for (symbols, score), most in zip(found, limit.tolist(), strict=True)]

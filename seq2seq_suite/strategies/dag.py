@@ -14,13 +14,12 @@ from torch import Tensor, nn
 from seq2seq_suite.config_section import PositiveFloat
 from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
 from seq2seq_suite.shapes import TargetShape
-from seq2seq_suite.strategies.agreement import agreement_weights, graph_disagreement
+from seq2seq_suite.strategies.agreement import AgreementOptions, agreement_weights, graph_disagreement
 from seq2seq_suite.strategies.auxiliary import Auxiliaries
 from seq2seq_suite.strategies.constrained import cut_at_end
 from seq2seq_suite.strategies.finished import Finished
-from seq2seq_suite.strategies.glancing import Ratios
 from seq2seq_suite.strategies.log_probs import gather_log_probs
-from seq2seq_suite.strategies.parallel import Parallel, ParallelOptions, uniform_copy
+from seq2seq_suite.strategies.parallel import Parallel, uniform_copy
 from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.types import END, Batch, Constraint, Hypothesis, Loss, States
 
@@ -28,16 +27,11 @@ NEVER = -1e30  # log-probability of the impossible; finite, so that no gradient 
 _LINK_HEADS = 4  # if they split the width
 
 
-class DagOptions(ParallelOptions):
+class DagOptions(AgreementOptions):
     """A graph whose vertices emit symbols: every path is an output (Directed Acyclic Transformer)."""
 
     kind: Literal["dag"] = "dag"
     factor: PositiveFloat = 4.0  # lambda, vertices per encoder position
-    agreement: Ratios = (0.0, 0.0)  # as in ctc
-
-    def most_positions(self, source_length: int) -> int:
-        """`factor` times the source."""
-        return int(source_length * self.factor)
 
 
 class Links(nn.Module):
@@ -86,7 +80,7 @@ class Dag(Parallel):
 
     Options = DagOptions
     writes = ("text",)
-    uses = ("beam_size", "num_hypotheses", "rescorer", "length_penalty", "lookahead")
+    uses = ("beam_size", "num_hypotheses", "rescorer", "length_penalty")
 
     def __init__(self, options: DagOptions, target: TargetShape, width: int, auxiliaries: Auxiliaries | None = None):
         super().__init__(options, target, width, auxiliaries)
@@ -133,7 +127,7 @@ class Dag(Parallel):
         hidden = self.hidden(model, memory, vectors, mask, None, torch.zeros_like(mask))
         emissions, links = self.writing(model, memory, hidden), self.links(hidden, mask)
         if max(options.beam_size, options.num_hypotheses) == 1:
-            return dag_greedy(emissions, links, mask.sum(1), limit, lookahead=options.lookahead)
+            return dag_greedy(emissions, links, mask.sum(1), limit)
         return dag_beam(emissions, links, mask.sum(1), limit, options=options)
 
 
@@ -177,18 +171,16 @@ def likeliest_path(emissions_BTC: Tensor, links_BCC: Tensor, lengths: Tensor, ve
 
 
 
-def dag_greedy(emissions: Tensor, links: Tensor, vertices: Tensor, limit: Tensor, *, lookahead: bool
-         ) -> list[list[Hypothesis]]:
-    """Greedy decoding by the likeliest link, or by link and best symbol together.
+def dag_greedy(emissions: Tensor, links: Tensor, vertices: Tensor, limit: Tensor) -> list[list[Hypothesis]]:
+    """Greedy decoding with lookahead: a link is chosen together with the best symbol of the vertex that it leads to.
 
     Args:
         emissions: (B,C,V) log-probabilities.
         links: (B,C,C) log-probabilities.
         vertices: (B,) how many of the C are a row's own.
         limit: (B,) longest output, END included.
-        lookahead: score a link together with the next vertex's best symbol.
 
-    Source: Huang et al. 2022, section 3.4 (greedy and lookahead decoding).
+    Source: Huang et al. 2022, section 3.4 (lookahead decoding).
     """
     gained, symbols = emissions.max(-1)
     here = torch.zeros_like(vertices)
@@ -196,8 +188,7 @@ def dag_greedy(emissions: Tensor, links: Tensor, vertices: Tensor, limit: Tensor
     total, last = gained[:, 0].clone(), vertices - 1
     written = [symbols[:, 0]]
     for _ in range(links.size(1) - 1):
-        following = links[rows, here] + gained if lookahead else links[rows, here]
-        there = torch.where(here == last, here, following.argmax(1))
+        there = torch.where(here == last, here, (links[rows, here] + gained).argmax(1))
         total += torch.where(here == last, 0.0, links[rows, here, there] + gained[rows, there])
         written.append(torch.where(here == last, END, symbols[rows, there]))
         here = there

@@ -16,7 +16,7 @@ from seq2seq_suite.strategies.constrained import constrained_argmax, exact_lengt
 from seq2seq_suite.strategies.log_probs import likeliest
 from seq2seq_suite.strategies.parallel import Parallel, ParallelOptions, symbols_before_end, uniform_copy
 from seq2seq_suite.strategies.search import SearchOptions
-from seq2seq_suite.types import Batch, Constraint, Hypothesis, Loss, States
+from seq2seq_suite.types import END, Batch, Constraint, Hypothesis, Loss, States
 
 CLASSES, MIDDLE = 256, 128
 
@@ -79,6 +79,7 @@ class LengthHead(Parallel):
     Options = LengthHeadOptions
     writes = ("text", "trees", "tags", "labels")
     uses = ("beam_size", "num_hypotheses", "rescorer")
+    never = (*Parallel.never, END)
 
     def __init__(self, options: LengthHeadOptions, target: TargetShape, width: int,
                  auxiliaries: Auxiliaries | None = None):
@@ -131,7 +132,7 @@ class LengthHead(Parallel):
                         ) -> Tensor:
         """(N,C,V) log-probabilities at each position, END unlikely at all."""
         hidden = self.hidden(model, memory, vectors, mask, None, torch.zeros_like(mask))
-        return self.writing(model, memory, hidden, end=False)
+        return self.writing(model, memory, hidden)
 
 
 def by_place(batch: Batch, mask: Tensor) -> Tensor:

@@ -7,6 +7,7 @@ positions, C decoder positions, T target symbols, D width, V symbols.
 from __future__ import annotations
 
 from abc import abstractmethod
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -16,9 +17,9 @@ from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
 from seq2seq_suite.strategies.base import Strategy, WithTranscript
 from seq2seq_suite.strategies.glancing import Ratios, glance
 from seq2seq_suite.strategies.search import SearchOptions
-from seq2seq_suite.types import BEGIN, END, PAD, UNKNOWN, Batch, Constraint, Hypothesis, Loss, States
+from seq2seq_suite.types import BEGIN, PAD, UNKNOWN, Batch, Constraint, Hypothesis, Loss, States
 
-UNREADABLE = (PAD, BEGIN, UNKNOWN)  # symbols that are never written
+UNREADABLE = (PAD, BEGIN, UNKNOWN)  # symbols that no text has
 
 
 class ParallelOptions(WithTranscript):
@@ -53,6 +54,8 @@ def uniform_copy(states: States, lengths: Tensor) -> tuple[Tensor, Tensor]:
 class Parallel(Strategy):
     """A strategy whose decoder sees all positions of an input that is copied from the source."""
 
+    never: ClassVar[tuple[int, ...]] = UNREADABLE  # symbols that are not written
+
     @abstractmethod
     def decoder_length(self, states: States, batch: Batch) -> Tensor:
         """(B,) int64, how many positions the decoder has in training."""
@@ -68,18 +71,11 @@ class Parallel(Strategy):
         """(B,C) int64 each: the target's symbol at each position that has one, -1 elsewhere; the likeliest symbol."""
 
     @abstractmethod
-    def own_counts(self, batch: Batch) -> dict[str, int]:
-        """The counts of `own_loss`."""
-
-    @abstractmethod
     def predict(self, model: Seq2Seq, batch: Batch, states: States, memory: Memory, *, options: SearchOptions,
                 limit: Tensor, constraint: Constraint | None) -> list[list[Hypothesis]]:
         """For each sentence its hypotheses, best first."""
 
     # -- what a strategy offers ---------------------------------------------------------------------------------
-
-    def counts(self, batch: Batch) -> dict[str, int]:
-        return self.own_counts(batch) | self.auxiliaries.counts(batch)
 
     def loss(self, model: Seq2Seq, batch: Batch) -> Loss:
         """The strategy's own loss, and the auxiliary ones."""
@@ -115,11 +111,10 @@ class Parallel(Strategy):
             vectors = torch.where(revealed.unsqueeze(2), shown.to(vectors.dtype), vectors)
         return model.decode(model.place(vectors), mask.unsqueeze(1), memory, mask=mask)[0]
 
-    @staticmethod
-    def writing(model: Seq2Seq, memory: Memory, hidden: Tensor, *, end: bool = True) -> Tensor:
-        """(N,C,V) float32 of symbols that may be written, END only if asked for."""
+    def writing(self, model: Seq2Seq, memory: Memory, hidden: Tensor) -> Tensor:
+        """(N,C,V) float32 log-probabilities of the symbols that may be written."""
         logits = model.logits(hidden, memory).float()
-        logits[..., [*UNREADABLE, *([] if end else [END])]] = UNLIKELY
+        logits[..., list(self.never)] = UNLIKELY
         return logits.log_softmax(-1)
 
 

@@ -13,7 +13,7 @@ from seq2seq_suite.model.layers import causal
 from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
 from seq2seq_suite.strategies.ctc_prefixes import NEVER, Prefixes
 from seq2seq_suite.strategies.written import Written
-from seq2seq_suite.types import BEGIN, END, PAD, UNKNOWN, Batch, Constraint, ConstraintState
+from seq2seq_suite.types import BEGIN, END, PAD, UNKNOWN, Batch, Constraint, PerRow
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Rows:
 
     memory: Memory
     cache: Cache
-    automaton: ConstraintState | None
+    automaton: PerRow | None
     prefixes: Prefixes | None = None
     written: Written | None = None
 

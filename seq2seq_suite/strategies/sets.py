@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
 from seq2seq_suite.shapes import SetShape
-from seq2seq_suite.strategies.autoregressive import Autoregressive, AutoregressiveOptions, shift_right
+from seq2seq_suite.strategies.autoregressive import Autoregressive, AutoregressiveOptions
 from seq2seq_suite.strategies.auxiliary import Auxiliaries
 from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.types import BEGIN, END, PAD, SPECIALS, UNKNOWN, Batch, Constraint, Hypothesis, Loss, PerRow, States
@@ -50,7 +50,7 @@ class LabelHead(nn.Module):
         super().__init__()
         if pointer and not label_wise:
             raise ValueError("a pointer needs label-wise attention")
-        self.has_pointer, self.scale = pointer, 1.0 / math.sqrt(width)
+        self.scale = 1.0 / math.sqrt(width)
         self.weight = nn.Parameter(torch.empty(num_symbols, width))
         nn.init.normal_(self.weight, std=width**-0.5)
         self.bias = nn.Parameter(torch.full((num_symbols,), _RARE))
@@ -122,13 +122,13 @@ class Sets(Autoregressive):
         self.head = LabelHead(width, target.symbols, label_wise=self.sets.head == "label_wise",
                               pointer=self.sets.pointer) if self.sets.head else None
 
-    def counts(self, batch: Batch) -> dict[str, int]:
-        """The counts that `loss` will give: target symbols, and examples for the label head."""
+    def own_counts(self, batch: Batch) -> dict[str, int]:
+        """Target symbols, and examples for the label head."""
         name = "set" if self.sets.order == "free" else "cross_entropy"
         counts = {name: int(batch.target_mask.sum())}
         if self.head is not None and self.sets.head_weight:
             counts["label_head"] = batch.target.size(0)
-        return counts | self.auxiliaries.counts(batch)
+        return counts
 
     def loss(self, model: Seq2Seq, batch: Batch) -> Loss:
         """The sequence's or the set's loss, and the label head's binary cross-entropy."""
@@ -138,12 +138,12 @@ class Sets(Autoregressive):
         if self.sets.order == "free":
             sums = {"set": self._set_loss(model, batch, memory)}
         else:
-            sums = {"cross_entropy": self._sequence_loss(model, batch, memory)}
+            sums = {"cross_entropy": self._cross_entropy(model, batch, memory)}
         weights = dict.fromkeys(sums, 1.0)
         if found is not None and self.sets.head_weight:
             sums["label_head"] = self.head.loss(found, batch.target, batch.target_mask)
             weights["label_head"] = self.sets.head_weight
-        return self.auxiliaries.added(Loss(sums, self.counts(batch), weights), batch, memory.states)
+        return self.auxiliaries.added(Loss(sums, self.own_counts(batch), weights), batch, memory.states)
 
     @torch.inference_mode()
     def generate(self, model: Seq2Seq, batch: Batch, *, options: SearchOptions, limit: Tensor,
@@ -172,13 +172,6 @@ class Sets(Autoregressive):
         view = self.head(states) if self.head is not None else None
         memory = model.prepare(states)
         return (replace(memory, added=LabelPointing(self.head, view)) if self.sets.pointer else memory), view
-
-    def _sequence_loss(self, model: Seq2Seq, batch: Batch, memory: Memory) -> Tensor:
-        previous = shift_right(batch.target)
-        if self.options.scheduled_sampling and self.training:
-            previous = self._mix_in_predictions(model, batch, memory, previous)
-        hidden = self._hidden(model, batch, memory, previous)
-        return model.cross_entropy(hidden, memory, batch.target, batch.target_mask, self.options.label_smoothing)
 
     def _set_loss(self, model: Seq2Seq, batch: Batch, memory: Memory) -> Tensor:
         """-log sum_{l remaining} p(l) at each step of a rollout, up to the step that should write END."""

@@ -15,8 +15,8 @@ from seq2seq_suite.model.seq2seq import Seq2Seq
 from seq2seq_suite.shapes import GROUP, BoxShape
 from seq2seq_suite.strategies.auxiliary import Auxiliaries
 from seq2seq_suite.strategies.base import IN_PARALLEL, NO_WINDOW, Strategy, StrategyOptions
-from seq2seq_suite.strategies.boxes import gaussian_targets
-from seq2seq_suite.strategies.search import NEVER, SearchOptions
+from seq2seq_suite.strategies.boxes import gaussian_targets, likeliest_corner
+from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.types import SPECIALS, Batch, Constraint, Hypothesis, Loss, States
 
 
@@ -82,12 +82,11 @@ class Slots(Strategy):
         self.first_label = len(SPECIALS) + target.bins
         self.head = SlotGrid(width, options.grid, target.rows)
 
-    def counts(self, batch: Batch) -> dict[str, int]:
-        """The counts that `loss` will give: coordinates of objects, and classes, noise by its weight."""
+    def own_counts(self, batch: Batch) -> dict[str, int]:
+        """Coordinates of objects, and classes, noise by its weight."""
         objects = int(self._targets(batch)[1].sum())
         noise = self.target.noise_weight * (batch.target.size(0) * math.prod(self.options.grid) - objects)
-        counts = {"coordinates": max(1, (GROUP - 1) * objects), "classes": max(1, objects + round(noise))}
-        return counts | self.auxiliaries.counts(batch)
+        return {"coordinates": max(1, (GROUP - 1) * objects), "classes": max(1, objects + round(noise))}
 
     def loss(self, model: Seq2Seq, batch: Batch) -> Loss:
         """Summed cross-entropy of coordinates and of classes, under the best matching."""
@@ -108,7 +107,7 @@ class Slots(Strategy):
         taken[chosen[:2]] = True
         sums = {"coordinates": missed_BNK[chosen].sum(),
                 "classes": wrong_BNK[chosen].sum() + noise.masked_fill(taken, 0.0).sum()}
-        own = Loss(sums, self.counts(batch), {"coordinates": 1.0, "classes": 1.0})
+        own = Loss(sums, self.own_counts(batch), {"coordinates": 1.0, "classes": 1.0})
         return self.auxiliaries.added(own, batch, states)
 
     def _logits(self, model: Seq2Seq, states: States) -> Tensor:
@@ -128,15 +127,11 @@ class Slots(Strategy):
         """(B,N,K): `anchor_weight` times the squared distance between slots and bins (B,K,4), in slots."""
         rows, columns = self.options.grid
         number = torch.arange(rows * columns, device=places.device)
-        span = self._span(places.device)
+        height, width = self.target.extent
+        span = torch.tensor((height / rows, width / columns), device=places.device)  # bins from a slot to the next
         centres = torch.stack((number // columns, number % columns), 1) + 0.5
         found = (places[:, :, :2] + places[:, :, 2:] + 1) / 2.0 / span
         return self.options.anchor_weight * (found.unsqueeze(1) - centres[:, None]).square().sum(3)
-
-    def _span(self, device: torch.device) -> Tensor:
-        """(2,) bins from a slot to the next, down and across."""
-        height, width = self.target.extent
-        return torch.tensor((height / self.options.grid[0], width / self.options.grid[1]), device=device)
 
     @staticmethod
     def _match(costs_BNK: Tensor, real: Tensor) -> Tensor:
@@ -156,12 +151,10 @@ class Slots(Strategy):
         """One hypothesis of each picture: a group of each slot, and the certainty of its class; no box is empty."""
         logits = self._logits(model, model.encode(batch))
         certainty, label = logits[:, :, -1, self.first_label :].softmax(-1)[..., :-1].max(-1)
-        numbers = torch.arange(self.target.bins, device=logits.device)
         corners: list[Tensor] = []
         for place in range(GROUP - 1):
-            scores = logits[:, :, place, len(SPECIALS) : self.first_label]
-            never = numbers == self.target.bins - 1 if place < 2 else numbers <= corners[-2].unsqueeze(2)
-            corners.append(scores.masked_fill(never, NEVER).argmax(-1))
+            corners.append(likeliest_corner(logits[:, :, place, len(SPECIALS) : self.first_label],
+                                            corners[-2] if place >= 2 else None))
         symbols = torch.stack((*(len(SPECIALS) + corner for corner in corners), self.first_label + label), 2)
         return [[Hypothesis(tuple(row), score, True, details={"certainties": tuple(sure)})] for row, score, sure
                 in zip(symbols.flatten(1).tolist(), certainty.log().sum(1).tolist(), certainty.tolist(), strict=True)]

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Annotated, Any, ClassVar, Literal
 
-import numpy as np
 from pydantic import Field
 
 from seq2seq_suite.config_section import Section, Symbols, Use
@@ -15,8 +14,8 @@ from seq2seq_suite.data.audio import Composed
 from seq2seq_suite.data.formats import Row
 from seq2seq_suite.data.options import Data
 from seq2seq_suite.metrics.error_rate import error_rates, normalise, word_errors
-from seq2seq_suite.metrics.significance import FORMULAS, interval
 from seq2seq_suite.tasks.base import Judgement
+from seq2seq_suite.tasks.panels import one_series, panel, rates
 from seq2seq_suite.tasks.reading import place_of, text_in
 from seq2seq_suite.tasks.sound import Audio, SoundOptions, SoundTask, Spoken, spoken_words
 from seq2seq_suite.types import Example, Score
@@ -132,32 +131,26 @@ class SpeechRecognitionTask(SoundTask):
         """Word error rate by speaker, speaking rate and noise, and the words misheard most."""
         errors = [word_errors(example.reference, found or "")
                   for example, found in zip(examples, predictions, strict=True)]
-        counts = np.array([(len(found), len(normalise(example.reference).split()))
-                           for found, example in zip(errors, examples, strict=True)], dtype=float)
-        facts = [self.facts(example) for example in examples]
-        return [*_by_fact(facts, counts), *_misheard(errors)]
+        counts = [(len(found), len(normalise(example.reference).split()))
+                  for found, example in zip(errors, examples, strict=True)]
+        return [*_by_fact([self.facts(example) for example in examples], counts), *_misheard(errors)]
 
 
-def _by_fact(facts: Sequence[Mapping[str, str | float]], counts: np.ndarray) -> list[dict[str, Any]]:
-    """Charts of the word error rate with its interval; `counts` (N,2) are errors and words of each recording."""
+def _by_fact(facts: Sequence[Mapping[str, str | float]], counts: Sequence[tuple[int, int]]) -> list[dict[str, Any]]:
+    """Charts of the word error rate; `counts` are errors and words of each recording."""
     panels = []
     for fact, x, step in (("speaker", "speaker", 0), ("rate", "words a minute", 20), ("noise", "dB over the noise", 5)):
-        groups: dict[Any, list[int]] = defaultdict(list)
-        for row, known in enumerate(facts):
-            if fact in known:
-                groups[known[fact] if not step else int(known[fact] // step * step)].append(row)
-        if len(groups) < 2:
-            continue
-        points = []
-        for name, rows in sorted(groups.items()):
-            found = interval(counts[rows], FORMULAS["mean"])
-            shown = f"{name}\u2013{name + step - 1}" if step else name
-            points.append([shown, found.figure, found.low, found.high, len(rows)])
-        if not step:
+        groups = [None if fact not in known else int(known[fact] // step * step) if step else known[fact]
+                  for known in facts]
+        names = sorted({group for group in groups if group is not None})
+        points = rates([{group: count} for group, count in zip(groups, counts, strict=True)], names)
+        if step:
+            points = [[f"{name}\u2013{name + step - 1}", *others] for name, *others in points]
+        else:
             points.sort(key=lambda point: -point[1])
-        panels.append({"title": f"Word error rate by {fact}", "question": "Who, and when, is misheard?", "kind": "dots",
-                       "x": x, "y": "WER, % \u2193", "series": [{"name": "", "role": "predicted", "points": points}],
-                       "note": "Lines are 95 % bootstrap intervals over recordings."})
+        if len(points) > 1:
+            panels.append(one_series("dots", f"Word error rate by {fact}", "Who, and when, is misheard?", points, x=x,
+                                     y="WER, % \u2193", note="n: words. Lines are 95 % bootstrap intervals."))
     return panels
 
 
@@ -166,6 +159,6 @@ def _misheard(errors: Sequence[Sequence[tuple[str, str, str]]]) -> list[dict[str
     pairs = Counter((said, heard) for found in errors for kind, said, heard in found if kind == "substitution")
     if not pairs:
         return []
-    return [{"title": "Words misheard most", "question": "Which words are taken for others?", "kind": "table",
-             "columns": ["said", "heard", "times"],
-             "rows": [[said, heard, times] for (said, heard), times in pairs.most_common(_MISHEARD)]}]
+    return [panel("table", "Words misheard most", "Which words are taken for others?",
+                  columns=["said", "heard", "times"], rows=[
+                      [said, heard, times] for (said, heard), times in pairs.most_common(_MISHEARD)])]

@@ -6,7 +6,6 @@ import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -17,9 +16,9 @@ from seq2seq_suite.data.formats import BadRows, Row
 from seq2seq_suite.data.options import Data
 from seq2seq_suite.files import read_lines
 from seq2seq_suite.shapes import Shape
-from seq2seq_suite.tasks.reading import open_split, place_of, read_examples
-from seq2seq_suite.tasks.sides import Source, Target
-from seq2seq_suite.types import END, ConfigError, Constraint, Encoded, Example, Hypothesis, Score
+from seq2seq_suite.tasks.reading import open_split, place_of
+from seq2seq_suite.tasks.sides import Field, Source, Target
+from seq2seq_suite.types import END, ConfigError, Constraint, DataError, Encoded, Example, Hypothesis, Score
 
 
 @dataclass(frozen=True)
@@ -60,6 +59,7 @@ class Task(ABC):
     item: ClassVar[str] = "example"  # an example's name in messages
     expected: ClassVar[str] = "rows"  # what rows should be
     streams: ClassVar[bool] = False  # whether `examples` makes those of a row, so that memory need not hold all
+    if_empty: ClassVar[str] = "check data.path and data.splits"  # what to do about a split without examples
     languages: tuple[str, str] | None = None  # of parallel text, which may be in a file for each
     source: Source
     target: Target
@@ -70,13 +70,25 @@ class Task(ABC):
     # -- data ---------------------------------------------------------------------------------------------------
 
     def read(self, split: str) -> list[Example]:
-        """The examples of a split.
+        """The examples of a split; up to `data.max_bad_rows` broken rows are listed and left out.
 
         Raises:
             DataError: a file is missing, the split is empty, or more rows than `data.max_bad_rows` are broken.
         """
-        return read_examples(self.data, split, self.example, item=self.item, expected=self.expected,
-                             open_rows=partial(self.open, split))
+        bad, examples = BadRows(self.data.max_bad_rows, longest=self.data.max_row_megabytes * 2**20), []
+        for row in self.open(split, bad):
+            try:
+                example = self.example(row)
+            except DataError as error:
+                bad.add(error)
+            else:
+                examples += [example] if example is not None else []
+        for line in [*dict.fromkeys(bad.notes), *bad.report()]:
+            print(line)
+        if not examples:
+            raise DataError(f"the split '{split}' has no usable {self.item}", file=self.data.path,
+                            expected=self.expected, remedy=self.if_empty)
+        return examples
 
     def open(self, split: str, bad: BadRows) -> Iterator[Row]:
         """The rows of a split; `bad` collects broken ones."""
@@ -110,21 +122,27 @@ class Task(ABC):
 
     # -- numbers ------------------------------------------------------------------------------------------------
 
+    @property
+    def of_reference(self) -> tuple[Field, ...]:
+        """The fields that references are written in: the target alone, unless others are learned beside it."""
+        return (self.target,)
+
     def fit(self, examples: Iterable[Example]) -> None:
         """Build tokenizers and vocabularies from the training split."""
         self.source.fit([example.source for example in examples])
-        self.target.fit([example.reference for example in examples])
+        for field in self.of_reference:
+            field.fit([example.reference for example in examples])
 
     def save(self, folder: Path) -> None:
         """Write tokenizers and vocabularies."""
         folder.mkdir(parents=True, exist_ok=True)
-        self.source.save(folder)
-        self.target.save(folder)
+        for field in (self.source, *self.of_reference):
+            field.save(folder)
 
     def load(self, folder: Path) -> None:
         """Read what `save` wrote."""
-        self.source.load(folder)
-        self.target.load(folder)
+        for field in (self.source, *self.of_reference):
+            field.load(folder)
 
     def shape(self) -> Shape:
         """The shapes that source and target need."""
@@ -137,8 +155,12 @@ class Task(ABC):
         judged = [example for example in examples if example.reference is not None]
         targets = iter(self.target.encode_all([example.reference for example in judged],
                                               [example.origin for example in judged]))
-        return [self._encoded(index, source, None if example.reference is None else next(targets))
+        return [self._encoded(index, example, source, None if example.reference is None else next(targets))
                 for index, (example, source) in enumerate(zip(examples, sources, strict=True))]
+
+    def auxiliary(self, example: Example) -> dict[str, np.ndarray]:
+        """What an example has beside source and target, by the names that `Batch.auxiliary` lists."""
+        return {}
 
     def encode_beginnings(self, examples: Sequence[Example]) -> list[Encoded]:
         """Encoded sources for a search, with what the outputs must begin with, where that is given."""
@@ -163,24 +185,15 @@ class Task(ABC):
         def seed(index: int, side: int) -> int:
             return zlib.crc32(f"{self.seed}/{epoch}/{index}/{side}".encode())
 
-        return [self._encoded(index, self.source.draw(example.source, seed(index, 0)),
+        return [self._encoded(index, example, self.source.draw(example.source, seed(index, 0)),
                               self.target.draw(example.reference, seed(index, 1)))
                 for index, example in enumerate(examples)]
 
-    @staticmethod
-    def _encoded(index: int, source: np.ndarray, target: Sequence[int] | None) -> Encoded:
+    def _encoded(self, index: int, example: Example, source: np.ndarray, target: Sequence[int] | None) -> Encoded:
         ids = [] if target is None else [*target, END]
-        return Encoded(source, np.array(ids, dtype=np.int64), index=index)
+        return Encoded(source, np.array(ids, dtype=np.int64), index=index, auxiliary=self.auxiliary(example))
 
     # -- outputs ------------------------------------------------------------------------------------------------
-
-    def linearise(self, reference: Any) -> list[str]:
-        """The symbols that the decoder learns to predict."""
-        return self.target.symbols(reference)
-
-    def parse(self, symbols: Sequence[str], example: Example) -> Any | None:
-        """The inverse of `linearise`; None for malformed symbols: counted, never raised."""
-        return self.target.parse(symbols, example)
 
     def read_hypothesis(self, hypothesis: Hypothesis, example: Example) -> Any | None:
         """A search's output as a prediction; None if it is malformed."""
@@ -258,10 +271,6 @@ class Task(ABC):
     def to_text(self, prediction: Any | None) -> str:
         """A prediction on one line, as `read_references` reads it."""
         return self.target.to_text(prediction)
-
-    def draw(self, prediction: Any | None) -> str:
-        """A prediction for a person at a terminal; may span lines."""
-        return self.target.show(prediction)
 
     def paint(self, example: Example, prediction: Any | None, path: Path) -> None:
         """Draw the prediction into the example's picture; the file's extension determines the format."""

@@ -96,14 +96,14 @@ class Pieces(Field):
         column: of a row, unless the task reads rows itself.
         key: the option that names the column.
         lower_case: whether texts are lower-cased.
-        taken_from: a run whose pieces are used; empty to learn them.
+        pieces_from: a run whose pieces are used; empty to learn them.
         what: a text's name in messages.
     """
 
     def __init__(self, name: str, kind: str, size: int, *, longest: int = 0, column: str = "", key: str = "",
-                 lower_case: bool = False, taken_from: str = "", what: str = "sentence"):
+                 lower_case: bool = False, pieces_from: str = "", what: str = "sentence"):
         self.name, self.kind, self.size, self.longest, self.column, self.key = name, kind, size, longest, column, key
-        self.lower_case, self.taken_from, self.what = lower_case, taken_from, what
+        self.lower_case, self.pieces_from, self.what = lower_case, pieces_from, what
         self.pieces: Segmentation = Characters(Vocabulary.build([]))
 
     def __len__(self) -> int:
@@ -141,14 +141,14 @@ class Pieces(Field):
 
     def fit(self, values: Iterable[str]) -> None:
         """Learn the pieces, or load the other run's; raises DataError if it has none."""
-        if not self.taken_from:
+        if not self.pieces_from:
             self.pieces = train_subwords(self.kind, map(self.written, values), size=self.size)
             return
         try:
-            self.load(Path(self.taken_from) / "vocabulary")
+            self.load(Path(self.pieces_from) / "vocabulary")
         except DataError:
             raise DataError(f"the run that init_from names has no such subwords ({self.name})",
-                            file=self.taken_from, expected="a run whose subwords are of the same kind",
+                            file=self.pieces_from, expected="a run whose subwords are of the same kind",
                             remedy="correct init_from, give both runs the same options, or leave `frontend` out of "
                                    "init_parts: the subwords are then learned from the data") from None
 
@@ -262,11 +262,11 @@ class Parts(Pieces, Source):
         size: most pieces.
         longest: most pieces of a source.
         parts: a value's texts.
-        taken_from: see `Pieces`.
+        pieces_from: see `Pieces`.
     """
 
-    def __init__(self, size: int, *, longest: int, parts: Callable[[Any], Sequence[str]], taken_from: str = ""):
-        super().__init__("pieces", "bpe", size, longest=longest, taken_from=taken_from, what="text")
+    def __init__(self, size: int, *, longest: int, parts: Callable[[Any], Sequence[str]], pieces_from: str = ""):
+        super().__init__("pieces", "bpe", size, longest=longest, pieces_from=pieces_from, what="text")
         self.parts = parts
 
     def fit(self, values: Iterable[Any]) -> None:

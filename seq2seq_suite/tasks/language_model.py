@@ -17,8 +17,8 @@ from seq2seq_suite.shapes import SourceShape
 from seq2seq_suite.tasks.base import Task
 from seq2seq_suite.tasks.fields import Text
 from seq2seq_suite.tasks.options import NO_TRANSCRIPT, TaskOptions
-from seq2seq_suite.tasks.panels import panel, range_of, ranges, rates
-from seq2seq_suite.tasks.reading import place_of, read_examples, text_in
+from seq2seq_suite.tasks.panels import one_series, range_of, ranges, rates
+from seq2seq_suite.tasks.reading import place_of, text_in
 from seq2seq_suite.tasks.sides import Place, Source
 from seq2seq_suite.types import END, DataError, Encoded, Example, Hypothesis, Score, shown
 
@@ -45,6 +45,7 @@ class LanguageModelOptions(TaskOptions):
 
     target: ClassVar[str] = "continuations"
     reads_symbols: ClassVar[bool] = False
+    numbered: ClassVar[bool] = False  # there is no source; the texts' are checked below
     uses: ClassVar[tuple[Use, ...]] = (*NO_TRANSCRIPT, unused(
         ("search.rescorer", "search.drafter", "search.max_length_factor"), "a task with a source"))
 
@@ -61,14 +62,6 @@ class LanguageModelOptions(TaskOptions):
         if longest > backbone.max_positions:
             raise ValueError(f"a text with what continues it may be {longest} symbols long (language_model.window + "
                              f"search.max_length_extra + 1), but backbone.max_positions is {backbone.max_positions}")
-
-    def source_positions(self, config: Any) -> int:
-        """None."""
-        return 0
-
-    def target_symbols(self, config: Any) -> int:
-        """Said above."""
-        return 0
 
 
 class Nothing(Source):
@@ -108,23 +101,18 @@ class LanguageModelTask(Task):
 
     def __init__(self, options: LanguageModelOptions, data: Data, **others: Any):
         super().__init__(options, data, **others)
+        self.expected = f"rows with {options.text_column}"
         self.source, self.target = Nothing(), Windows("pieces", options.subwords, options.vocabulary_size, what="text")
 
     # -- data ---------------------------------------------------------------------------------------------------
 
     def read(self, split: str) -> list[Example]:
-        """The windows of a split.
-
-        Raises:
-            DataError: a file is missing, the split is empty, or more rows than `data.max_bad_rows` are broken.
-        """
-        texts = read_examples(self.data, split, self._whole, view=self.view, item=self.item,
-                              expected=f"rows with {self.options.text_column}")
-        return [window for text in texts for window in self._windows(text)]
+        """The windows of a split."""
+        return [window for text in super().read(split) for window in self._windows(text)]
 
     def examples(self, row: Row) -> list[Example]:
         """The windows of a row."""
-        return self._windows(self._whole(row))
+        return self._windows(self.example(row))
 
     def _windows(self, text: Example) -> list[Example]:
         return [Example(window, window, text.origin) for window in self.windows(text.source)]
@@ -133,7 +121,8 @@ class LanguageModelTask(Task):
         """Pieces of the windows."""
         self.target.fit(example.reference for example in examples)
 
-    def _whole(self, row: Row) -> Example:
+    def example(self, row: Row) -> Example:
+        """A whole text."""
         text = text_in(row, self.options.text_column, "language_model.text_column")
         return Example(self._clean(self.target.check(text, row.place)), None, row.origin)
 
@@ -203,8 +192,8 @@ class LanguageModelTask(Task):
                 bits, count = shares[-1].get(range_of(place, _PLACES), (0.0, 0))
                 shares[-1][range_of(place, _PLACES)] = (bits - value / math.log(2), count + 1)
         points = rates(shares, ranges(_PLACES), scale=1.0)
-        return [panel("dots", "Surprise by place", "Does what came before help?", x="symbol of the text",
-                      y="bits a symbol ↓", series=[{"name": "", "role": "", "points": points}])] if points else []
+        return [one_series("dots", "Surprise by place", "Does what came before help?", points, x="symbol of the text",
+                           y="bits a symbol ↓")] if points else []
 
 
 def _logarithm(number: int, value: Judged | None) -> float | None:

@@ -20,6 +20,7 @@ class TaskOptions(Section):
     target: ClassVar[str] = "text"  # what a strategy must be able to predict: see `strategies.targets_of`
     constrained: ClassVar[bool] = False  # an automaton keeps outputs well-formed
     reads_symbols: ClassVar[bool] = True  # the source is a row of words or pieces
+    numbered: ClassVar[bool] = True  # positions of source and output are numbered, and need room in the backbone
 
     uses: ClassVar[tuple[Use, ...]] = NO_TRANSCRIPT  # what the rest's keys need, to have an effect in this task
 
@@ -27,7 +28,7 @@ class TaskOptions(Section):
         """Whether the rest of the configuration suits these options; raises ValueError, which names the keys."""
 
     def source_positions(self, config: Any) -> int:
-        """Most positions that the encoder reads; 0 where they are not numbered, and need no room."""
+        """Most positions that the encoder reads; 0 where those of the source alone are not numbered."""
         return config.data.max_length + 2  # with a sentinel at each end
 
     def target_symbols(self, config: Any) -> int:

@@ -22,6 +22,11 @@ def panel(kind: str, title: str, question: str, **others: Any) -> dict[str, Any]
     return {"title": title, "question": question, "kind": kind, **others}
 
 
+def one_series(kind: str, title: str, question: str, points: Sequence[Point], **others: Any) -> dict[str, Any]:
+    """A chart of one series of points."""
+    return panel(kind, title, question, series=[{"name": "", "role": "", "points": points}], **others)
+
+
 def rates(shares: Shares, groups: Sequence[Any], *, scale: float = 100.0) -> list[Point]:
     """The ratio of sums in each group, with the 95 % interval of a bootstrap over the examples.
 

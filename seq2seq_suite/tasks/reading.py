@@ -4,45 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from seq2seq_suite.config import Data
 from seq2seq_suite.data.formats import BadRows, Row
 from seq2seq_suite.data.sources import EMBEDDED, divided, files_of, read_rows
-from seq2seq_suite.types import DataError, Example, brief, shown
+from seq2seq_suite.types import DataError, brief, shown
 
 _LONGEST_NAME = 4096  # characters of a path
 
-
-def read_examples(data: Data, split: str, make: Callable[[Row], Example | None], *, item: str,
-                  expected: str, view: str = "", remedy: str = "check data.path and data.splits",
-                  open_rows: Callable[[BadRows], Iterator[Row]] | None = None) -> list[Example]:
-    """The examples of a split; up to `data.max_bad_rows` broken rows are listed and left out.
-
-    Args:
-        data: the configuration's `data`.
-        split: our name of the split.
-        make: row -> example; None leaves the row out, DataError marks it as broken.
-        view: see `open_split`.
-        item, expected, remedy: for the message about an empty split.
-        open_rows: gives the rows, if they are not just those of `data.path`; collects broken ones.
-
-    Raises:
-        DataError: a file is missing, the split is empty, or more rows than `data.max_bad_rows` are broken.
-    """
-    bad, examples = BadRows(data.max_bad_rows, longest=data.max_row_megabytes * 2**20), []
-    for row in open_rows(bad) if open_rows else open_split(data, split, bad, view=view):
-        try:
-            example = make(row)
-        except DataError as error:
-            bad.add(error)
-        else:
-            examples += [example] if example is not None else []
-    for line in [*dict.fromkeys(bad.notes), *bad.report()]:
-        print(line)
-    if not examples:
-        raise DataError(f"the split '{split}' has no usable {item}", file=data.path, expected=expected, remedy=remedy)
-    return examples
+Medium = TypeVar("Medium")
 
 
 def open_split(data: Data, split: str, bad: BadRows, *, view: str,
@@ -120,3 +91,11 @@ def file_of(row: Row, column: str) -> tuple[str, bytes] | None:
         raise DataError(f"{column} is {shown(value)}", **row.place, remedy="correct the row",
                         expected="the name of a file, or an object with its bytes")
     return str(Path(row.file).parent / name), b""
+
+
+def medium_in(row: Row, column: str, kind: type[Medium], of_file: Callable[[str, bytes], Medium]) -> Medium | None:
+    """What a column holds: an object of that kind, as embedded data have, or one made of a file and its bytes."""
+    if isinstance(row.fields.get(column), kind):
+        return row.fields[column]
+    found = file_of(row, column)
+    return None if found is None else of_file(*found)

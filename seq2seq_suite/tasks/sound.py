@@ -10,12 +10,13 @@ from abc import abstractmethod
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field as Bounds
 
 from seq2seq_suite.config_section import Few, FewOrNone, Fraction, NotNegative, Section
 from seq2seq_suite.data.audio import RATE, Features, Recording, Sound, Stored, resample
@@ -27,8 +28,8 @@ from seq2seq_suite.shapes import Shape, SoundShape
 from seq2seq_suite.tasks.base import Task
 from seq2seq_suite.tasks.fields import Text
 from seq2seq_suite.tasks.options import TaskOptions, Zoom
-from seq2seq_suite.tasks.reading import columns, file_of, open_split, place_of, read_examples
-from seq2seq_suite.tasks.sides import Place, Source, refuse_long
+from seq2seq_suite.tasks.reading import columns, medium_in, place_of
+from seq2seq_suite.tasks.sides import Field, Place, Source, refuse_long
 from seq2seq_suite.types import DataError, Encoded, Example
 
 _MOST_COLUMNS, _LONGEST_PLAYED, _PLAYED = 300, 10, 8000  # of a spectrogram in a page; seconds of sound there, its rate
@@ -40,9 +41,9 @@ class Audio(Section):
 
     bins: Few = 80  # of the mel scale
     subsampling: Literal[2, 4] = 4  # frames of 10 ms that become one vector
-    speeds: Annotated[tuple[Zoom, ...], Field(min_length=1)] = (1.0,)  # speed perturbation: one of these
+    speeds: Annotated[tuple[Zoom, ...], Bounds(min_length=1)] = (1.0,)  # speed perturbation: one of these
     # for each sound and epoch
-    pad_seconds: Annotated[float, Field(ge=0.0, le=600.0)] = 0.0  # shorter sounds get silence on both sides
+    pad_seconds: Annotated[float, Bounds(ge=0.0, le=600.0)] = 0.0  # shorter sounds get silence on both sides
     frequency_bars: FewOrNone = 2  # SpecAugment: masked bands of mel bins
     frequency_width: NotNegative = 27  # the widest, in bins
     time_bars: FewOrNone = 5  # and masked spans of time
@@ -73,7 +74,6 @@ class Sounds(Source):
         self.audio, self.longest = audio, longest
         self.mean = self.deviation = np.zeros(audio.bins, dtype=np.float32)
         self.varies = audio.speeds != (1.0,)
-        self._features: Features | None = None
         self._known: dict[Sound, Stored | DataError] = {}
 
     def read(self, row: Row) -> Sound:
@@ -111,12 +111,10 @@ class Sounds(Source):
         self._known.update(zip(new, self.features.of(new), strict=True))
         return [self._known[sound] for sound in sounds]
 
-    @property
+    @cached_property
     def features(self) -> Features:
         """Computes and caches features."""
-        if self._features is None:
-            self._features = Features(self.audio.bins, pad=self.audio.pad_seconds, folder=self.audio.cache)
-        return self._features
+        return Features(self.audio.bins, pad=self.audio.pad_seconds, folder=self.audio.cache)
 
     def fit(self, values: Sequence[Sound]) -> None:
         """Mean and deviation of each mel bin over the training split."""
@@ -206,15 +204,11 @@ class SoundTask(Task):
 
     # -- data ---------------------------------------------------------------------------------------------------
 
-    def read(self, split: str) -> list[Example]:
+    def open(self, split: str, bad: BadRows) -> Iterator[Row]:
         """The recordings of a split; features of many are computed together."""
-        def rows(bad: BadRows) -> Iterator[Row]:
-            found = [row for row in open_split(self.data, split, bad, view=self.view) if self.keep(row, split)]
-            self.source.features_of([sound for row in found if (sound := sound_of(row)) is not None])
-            return iter(found)
-
-        return read_examples(self.data, split, self.example, view=self.view, open_rows=rows, item=self.item,
-                             expected=self.expected)
+        found = [row for row in super().open(split, bad) if self.keep(row, split)]
+        self.source.features_of([sound for row in found if (sound := sound_of(row)) is not None])
+        return iter(found)
 
     def example(self, row: Row) -> Example:
         """A recording and its reference."""
@@ -268,32 +262,25 @@ class SoundTask(Task):
 
     # -- numbers ------------------------------------------------------------------------------------------------
 
+    @property
+    def of_reference(self) -> tuple[Field, ...]:
+        """The target and the transcript, which may be one."""
+        return tuple(dict.fromkeys((self.target, self.transcript)))
+
     def fit(self, examples: Sequence[Example]) -> None:
         """Symbols, and the features' statistics; prints what is too short for CTC."""
         super().fit(examples)
-        if self.transcript is not self.target:
-            self.transcript.fit([example.reference for example in examples])
         self.report_short("train", examples)
-
-    def save(self, folder: Path) -> None:
-        """Write symbols and statistics."""
-        super().save(folder)
-        self.transcript.save(folder)
-
-    def load(self, folder: Path) -> None:
-        """Read what `save` wrote."""
-        super().load(folder)
-        if self.transcript is not self.target:
-            self.transcript.load(folder)
 
     def shape(self) -> Shape:
         """With the transcript's symbols."""
         return Shape(replace(self.source.shape(), transcript=len(self.transcript)), self.target.shape())
 
-    def encode(self, examples: Sequence[Example]) -> list[Encoded]:
-        """Examples as numbers."""
-        self.source.features_of([example.source for example in examples])
-        return self._with_transcripts(super().encode(examples), examples)
+    def auxiliary(self, example: Example) -> dict[str, np.ndarray]:
+        """The transcript for CTC, if it is known."""
+        if example.reference is None:
+            return {}
+        return {"ctc": np.array(self.transcript.encode(example.reference, {}), dtype=np.int64)}
 
     def encode_epoch(self, examples: Sequence[Example], epoch: int) -> list[Encoded]:
         """Examples at the speeds drawn for an epoch."""
@@ -305,22 +292,12 @@ class SoundTask(Task):
             raise wrong
         targets = [None if example.reference is None else self.target.encode(example.reference, {})
                    for example in examples]
-        return self._with_transcripts(list(map(self._encoded, range(len(examples)), frames, targets)), examples)
-
-    def _with_transcripts(self, encoded: Sequence[Encoded], examples: Sequence[Example]) -> list[Encoded]:
-        def spoken(reference: Any) -> dict[str, np.ndarray]:
-            return {"ctc": np.array(self.transcript.encode(reference, {}), dtype=np.int64)}
-
-        return [item if example.reference is None else replace(item, auxiliary=spoken(example.reference))
-                for item, example in zip(encoded, examples, strict=True)]
+        return list(map(self._encoded, range(len(examples)), examples, frames, targets))
 
 
 def sound_of(row: Row) -> Sound | None:
     """The sound of a row, in `audio` or named by `file_name`."""
-    if isinstance(row.fields.get("audio"), Sound):
-        return row.fields["audio"]
-    found = file_of(row, "audio")
-    return None if found is None else Recording(*found)
+    return medium_in(row, "audio", Sound, Recording)
 
 
 def spoken_words(text: str, row: Row) -> str:

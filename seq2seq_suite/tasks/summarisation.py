@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
 from seq2seq_suite.config_section import Section, Symbols
 from seq2seq_suite.data.options import Data
 from seq2seq_suite.metrics.rouge import rouge
-from seq2seq_suite.tasks.base import Judgement, Task
 from seq2seq_suite.tasks.fields import Subwords, Text
 from seq2seq_suite.tasks.options import TaskOptions
-from seq2seq_suite.tasks.wording import judge_words, lengths
-from seq2seq_suite.types import Example, Score
+from seq2seq_suite.tasks.text_to_text import TextToText
+from seq2seq_suite.types import Score
 
 
 class SummarisationOptions(TaskOptions):
@@ -25,38 +24,24 @@ class SummarisationOptions(TaskOptions):
     lowercase: bool = False  # texts and summaries are read and written in lower case
 
 
-class SummarisationTask(Task):
+class SummarisationTask(TextToText):
     """Text -> summary; both are pieces of one vocabulary, and share their embedding."""
 
     name = "summarisation"
     sections: ClassVar[Mapping[str, type[Section]]] = {"summarisation": SummarisationOptions}
     primary_metric = "rouge2"
     packages = ("rouge_score",)
-    rewritable = streams = True
     view, item, expected = "summaries", "text", "rows with a text and its summary"
 
     def __init__(self, options: SummarisationOptions, data: Data, **others: Any):
         super().__init__(options, data, **others)
-        common = {"longest": data.max_length, "lower_case": options.lowercase, "taken_from": self.pieces_from}
+        common = {"longest": data.max_length, "lower_case": options.lowercase, "pieces_from": self.pieces_from}
         kind, size = options.subwords, options.vocabulary_size
         self.source = Subwords("pieces", kind, size, column=options.text_column, key="summarisation.text_column",
                                what="text", shared=True, **common)
         self.target = Text("pieces", kind, size, column=options.summary_column, key="summarisation.summary_column",
                            what="summary", **common)
 
-    def fit(self, examples: Iterable[Example]) -> None:
-        """Pieces of texts and summaries together."""
-        self.source.fit(text for example in examples for text in (example.source, example.reference))
-        self.target.pieces = self.source.pieces
-
     def score(self, predictions: Sequence[str | None], references: Sequence[str]) -> Score:
         """ROUGE-1, -2 and -L."""
         return rouge(predictions, references)
-
-    def judge(self, prediction: str | None, reference: str, example: Example) -> Judgement:
-        """By words, see `judge_words`; without case where texts are lower-cased."""
-        return judge_words(prediction, reference, lower_case=self.options.lowercase)
-
-    def panels(self, examples: Sequence[Example], predictions: Sequence[str | None]) -> list[dict[str, Any]]:
-        """Lengths of outputs."""
-        return [lengths([example.reference for example in examples], predictions)]

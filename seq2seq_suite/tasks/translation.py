@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
 from pydantic import model_validator
@@ -11,12 +10,12 @@ from pydantic import model_validator
 from seq2seq_suite.config_section import Section, Symbols
 from seq2seq_suite.data.formats import Row
 from seq2seq_suite.data.options import Data
-from seq2seq_suite.data.subwords import clean_text, train_subwords
+from seq2seq_suite.data.subwords import clean_text
 from seq2seq_suite.metrics.bleu import complaints, score_translations, tokenised_share
-from seq2seq_suite.tasks.base import Judgement, Task
 from seq2seq_suite.tasks.fields import Subwords, Text
 from seq2seq_suite.tasks.options import TaskOptions
-from seq2seq_suite.tasks.wording import judge_words, lengths, words_of
+from seq2seq_suite.tasks.text_to_text import TextToText
+from seq2seq_suite.tasks.wording import words_of
 from seq2seq_suite.types import DataError, Example, Score, brief
 
 _COLUMNS = (("src", "tgt"), ("source", "target"))  # used if no column is named by its language
@@ -51,7 +50,7 @@ class TranslationOptions(TaskOptions):
         return self
 
 
-class TranslationTask(Task):
+class TranslationTask(TextToText):
     """Sentence -> sentence.
 
     Source and target are subwords, both end in END. Texts are unchanged except for blanks.
@@ -60,13 +59,12 @@ class TranslationTask(Task):
     name = "translation"
     sections: ClassVar[Mapping[str, type[Section]]] = {"translation": TranslationOptions}
     primary_metric = "bleu"
-    rewritable = streams = True
     view, item, expected = "translations", "pair", "rows with a sentence in each language"
 
     def __init__(self, options: TranslationOptions, data: Data, **others: Any):
         super().__init__(options, data, **others)
         self.languages = (options.source_language, options.target_language)
-        common = {"longest": data.max_length, "taken_from": self.pieces_from}
+        common = {"longest": data.max_length, "pieces_from": self.pieces_from}
         source, target = ("joint", "joint") if options.joint else ("source", "target")
         self.source = Subwords(source, options.source_subwords, options.vocabulary_size, **common, column="src",
                                lower_case=options.lowercase != "none",
@@ -95,16 +93,6 @@ class TranslationTask(Task):
             found.append(f"{same} of {len(examples)} targets are their sources: untranslated, or the wrong columns")
         return found
 
-    def fit(self, examples: Iterable[Example]) -> None:
-        """Subwords of each language, or of both together."""
-        if not self.options.joint or self.pieces_from:
-            super().fit(examples)
-            return
-        texts = chain((self.source.written(example.source) for example in examples),
-                      (self.target.written(example.reference) for example in examples))
-        self.source.pieces = self.target.pieces = train_subwords(
-            self.source.kind, texts, size=self.source.size)
-
     def score(self, predictions: Sequence[str | None], references: Sequence[str]) -> Score:
         """BLEU and chrF with sacreBLEU's signatures, and optional metrics."""
         options = self.options
@@ -112,17 +100,9 @@ class TranslationTask(Task):
             predictions, references, tokenizer=options.metric_tokenizer, lowercase=options.lowercase == "both",
             tokenised_lowercase=options.target_language if options.tokenised_lowercase_bleu else "")
 
-    def judge(self, prediction: str | None, reference: str, example: Example) -> Judgement:
-        """By words, see `judge_words`; without case where both languages are lower-cased."""
-        return judge_words(prediction, reference, lower_case=self.options.lowercase == "both")
-
     def length(self, example: Example) -> float:
         """Words and signs; characters of Chinese."""
         return float(len(words_of(example.source)))
-
-    def panels(self, examples: Sequence[Example], predictions: Sequence[str | None]) -> list[dict[str, Any]]:
-        """Lengths of outputs."""
-        return [lengths([example.reference for example in examples], predictions)]
 
 
 def _pair(row: Row, languages: tuple[str, str]) -> tuple[str, str]:

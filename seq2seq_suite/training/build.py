@@ -41,8 +41,7 @@ def build_predictor(config: Config, task: Task, *, device: torch.device, like: S
         model = build_model(config.backbone, shape, like=like)
         learner = Learner(model, build_strategy(config, shape, model),
                           balance_weight=config.backbone.balance_weight).to(device)
-    return Predictor(task, learner, config.search, device,
-                   (config.search.max_length_factor, config.search.max_length_extra), config.search.batch_sentences)
+    return Predictor(task, learner, config.search, device)
 
 
 def build_strategy(config: Config, shape: Shape, model: Seq2Seq) -> Strategy:

@@ -44,8 +44,6 @@ class Predictor:
         task, learner: of one run.
         options: how to search.
         device: of the model.
-        limit: (factor, extra) of the longest output, factor * source length + extra.
-        batch_sentences: examples decoded at a time.
         rescorer: an autoregressive model of the same symbols that rescores the outputs, or None.
         drafter: of the parallel run that drafts the outputs, or None.
         ranks: the processes that share the batches of a split; each of them gets all hypotheses.
@@ -55,8 +53,6 @@ class Predictor:
     learner: Learner
     options: SearchOptions
     device: torch.device
-    limit: tuple[float, int]
-    batch_sentences: int
     rescorer: Learner | None = None
     drafter: Predictor | None = None
     ranks: Ranks = ALONE
@@ -80,7 +76,8 @@ class Predictor:
         if was_training:  # visiting all modules takes longer than a layer on one short sentence
             self.learner.eval()
         try:
-            for batch in self.ranks.deal(in_sorted_batches(encoded, self.task.name, self.batch_sentences)):
+            for batch in self.ranks.deal(in_sorted_batches(encoded, self.task.name,
+                                                                 self.options.batch_sentences)):
                 between()
                 if batch is None:
                     continue
@@ -127,7 +124,7 @@ class Predictor:
         try:
             with torch.no_grad(), torch.random.fork_rng(devices):
                 torch.manual_seed(0)
-                for batch in in_sorted_batches(encoded, self.task.name, self.batch_sentences):
+                for batch in in_sorted_batches(encoded, self.task.name, self.options.batch_sentences):
                     between()
                     loss = self.learner(batch.to(self.device))
                     sums.update({name: float(value) for name, value in loss.sums.items()})
@@ -138,9 +135,9 @@ class Predictor:
 
     def limits(self, batch: Batch) -> torch.Tensor:
         """(B,) the longest output of each item, END included."""
-        factor, extra = self.limit
-        begin = batch.auxiliary.get("begin")
-        return (batch.source_mask.sum(1) * factor).long() + extra + (0 if begin is None else begin.ne(PAD).sum(1))
+        options, begin = self.options, batch.auxiliary.get("begin")
+        most = (batch.source_mask.sum(1) * options.max_length_factor).long() + options.max_length_extra
+        return most if begin is None else most + begin.ne(PAD).sum(1)
 
 
 def evaluate_splits(run_directory: RunDirectory, decoder: Predictor, splits: dict[str, list[Example]], *,
@@ -170,18 +167,15 @@ def record(run_directory: RunDirectory, task: Task, name: str, examples: Sequenc
                      "prediction": task.to_text(prediction), "origin": example.origin, "counts": counts,
                      "figures": {} if figure is None else {task.primary_metric: figure}, "equal": judged.equal,
                      "kinds": judged.kinds, "length": task.length(example), "facts": task.facts(example)})
-    run_directory.write_predictions(name, rows)
-    run_directory.write_details(name, {**score.details, "drawing": task.drawing, "length_unit": task.length_unit,
-                                       "panels": [*score.details.get("panels", ()),
-                                                  *task.panels(examples, predictions)]})
     chosen = choose(rows, own, higher_is_better=task.higher_is_better)
     with_media = {*chosen[:_MEDIA], *chosen[-_MEDIA // 2 :]}
-    run_directory.write_shown(name, {
-        str(row): {"source": {**task.shown_source(examples[row]),
-                              **(task.media(examples[row]) if row in with_media else {})},
-                   "reference": task.shown(examples[row], examples[row].reference),
-                   "prediction": task.shown(examples[row], predictions[row])}
-        for row in sorted(chosen)})
+    shown = {str(row): {"source": {**task.shown_source(examples[row]),
+                                   **(task.media(examples[row]) if row in with_media else {})},
+                        "reference": task.shown(examples[row], examples[row].reference),
+                        "prediction": task.shown(examples[row], predictions[row])} for row in sorted(chosen)}
+    details = {**score.details, "drawing": task.drawing, "length_unit": task.length_unit,
+               "panels": [*score.details.get("panels", ()), *task.panels(examples, predictions)]}
+    run_directory.write_predictions(name, rows, {"details": details, "shown": shown})
     run_directory.log(f"{name}: " + "  ".join(f"{metric} {value:.4g}" for metric, value in score.figures.items())
                       + f"  [{score.signature}]")
     return score

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from seq2seq_suite import __version__
@@ -69,7 +70,7 @@ class RunDirectory:
         made = run._make(resume=resume, overwrite=overwrite)
         try:
             with held(run.path) as is_there:
-                run._settle()
+                run._finish_replacing()
                 names = {entry.name for entry in run.path.iterdir()} - {LOCK}
                 if names and overwrite:
                     run._put_aside(names)
@@ -81,7 +82,7 @@ class RunDirectory:
                 try:
                     yield from run._used()
                 finally:
-                    run._settle()
+                    run._finish_replacing()
         finally:
             for folder in made:
                 with suppress(OSError):  # it is not empty
@@ -134,16 +135,17 @@ class RunDirectory:
     def write_config(self, text: str) -> None:
         """Write the resolved configuration, YAML: the run begins, and one that it overwrites is deleted."""
         atomic_write_text(self.config, text)
-        self._settle()
+        self._finish_replacing()
 
     def _put_aside(self, names: set[str]) -> None:
         """Keep a run that is to be overwritten; raises ConfigError if it is none."""
         _check_deletable(self.path, names)
         (self.path / _REPLACED).mkdir()
-        for name in sorted(names, key=lambda name: name != CONFIG):  # first: without it `_settle` brings back the rest
+        # The configuration first: without it `_finish_replacing` brings back the rest.
+        for name in sorted(names, key=lambda name: name != CONFIG):
             (self.path / name).rename(self.path / _REPLACED / name)
 
-    def _settle(self) -> None:
+    def _finish_replacing(self) -> None:
         """Delete a run that was put aside where another has begun in its place; else bring it back."""
         aside = self.path / _REPLACED
         kept = sorted(aside.iterdir(), key=lambda entry: entry.name == CONFIG) if aside.is_dir() else []
@@ -200,20 +202,13 @@ class RunDirectory:
         """Write the summary."""
         atomic_write_text(self.summary, to_json(summary, indent=1))
 
-    def write_predictions(self, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Write predictions/<name>.jsonl, a row for each example."""
+    def write_predictions(self, name: str, rows: Iterable[Mapping[str, Any]],
+                          others: Mapping[str, Mapping[str, Any]] = MappingProxyType({})) -> None:
+        """Write predictions/<name>.jsonl, a row for each example, and `others` as <name>.<their name>.json."""
         self.predictions.mkdir(exist_ok=True)
         atomic_write_text(self.predictions / f"{name}.jsonl", "".join(to_json(row) + "\n" for row in rows))
-
-    def write_details(self, name: str, details: Mapping[str, Any]) -> None:
-        """Write predictions/<name>.details.json, the details of a split's metrics."""
-        self.predictions.mkdir(exist_ok=True)
-        atomic_write_text(self.predictions / f"{name}.details.json", to_json(details))
-
-    def write_shown(self, name: str, shown: Mapping[str, Any]) -> None:
-        """Write predictions/<name>.shown.json: for some rows, by number, what a page draws of them."""
-        self.predictions.mkdir(exist_ok=True)
-        atomic_write_text(self.predictions / f"{name}.shown.json", to_json(shown))
+        for part, content in others.items():
+            atomic_write_text(self.predictions / f"{name}.{part}.json", to_json(content))
 
 
 def provenance(command: list[str], seed: int, data_hashes: dict[str, str], *, processes: int = 1,

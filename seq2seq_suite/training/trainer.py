@@ -245,15 +245,14 @@ class Trainer:
 
     def _check_finite(self) -> None:
         """Raise RunError with the rows of the first update whose loss or gradient is not finite."""
-        for update, rows, value in self._unchecked:
+        unchecked, self._unchecked = self._unchecked, []
+        for update, rows, value in unchecked:
             if not math.isfinite(float(value)):
                 origins = [self.origins[row] for row in rows]
                 shown = ", ".join(origins[:8]) + (f" and {len(origins) - 8} more" if len(origins) > 8 else "")
-                self._unchecked = []
                 raise RunError(f"the loss or its gradient is not finite at update {update}; the batch had {shown}. "
                                f"The last checkpoint is untouched. A lower training.learning_rate, a longer "
                                f"training.warmup_updates or training.precision=float32 usually helps.")
-        self._unchecked = []
 
     def _show(self, rate: float) -> tuple[dict[str, float], float]:
         """Show the mean losses since the last row of metrics.jsonl, and tokens per second; returns both."""

@@ -110,7 +110,7 @@ def test_ctranslate2_finds_the_same_greedy_outputs_with_the_same_scores(tiny, ct
     examples = [run.task.from_text(text) for text in SENTENCES]
     ours, theirs = (list(one.predict(examples)) for one in (run, with_engine(run, tmp_path, "ctranslate2")))
     assert [found[0][0] for found in theirs] == [found[0][0] for found in ours]
-    limit = [int(run.predictor.limit[0] * len(one.source)) + run.predictor.limit[1]
+    limit = [int(run.predictor.options.max_length_factor * len(one.source)) + run.predictor.options.max_length_extra
              for one in run.task.encode(examples)]
     for one, other, most in zip(ours, theirs, limit, strict=True):
         if len(run.task.target.encode(one[0][0], {})) < most - 1:  # END was not forced

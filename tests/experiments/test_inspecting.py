@@ -41,7 +41,8 @@ def loaded(roughen):
         predictor = build_predictor(config, task, device=torch.device("cpu"))
         roughen(predictor.learner)
         predictor.learner.eval()
-        return LoadedRun(config, replace(predictor, limit=(1.0, 5))), examples
+        options = predictor.options.changed(max_length_factor=1.0, max_length_extra=5)
+        return LoadedRun(config, replace(predictor, options=options)), examples
     return make
 
 

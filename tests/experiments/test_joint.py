@@ -21,7 +21,7 @@ from seq2seq_suite.data.batching import Bucketed
 from seq2seq_suite.data.mixture import Mixture, shares
 from seq2seq_suite.experiments import opening, verbs
 from seq2seq_suite.experiments.compare import compare_runs
-from seq2seq_suite.experiments.parts import build_predictors, build_trainer, directory_of, joined, read_parts
+from seq2seq_suite.experiments.parts import build_predictors, build_trainer, joined, read_parts, task_directory
 from seq2seq_suite.model.build import build_model
 from seq2seq_suite.shapes import Shape, SoundShape, TargetShape
 from seq2seq_suite.tasks import open_task
@@ -175,7 +175,7 @@ def test_each_task_leaves_a_run_of_its_own(finished, capsys):
         again = json.loads(capsys.readouterr().out)
         assert again["splits"]["test"][metric] == pytest.approx(test[f"{name}/{metric}"])
     assert cli.main(["predict", str(finished), "--task", "german", "red dog"]) == 0
-    compared = compare_runs([finished, directory_of(finished, "german")], measure=False)
+    compared = compare_runs([finished, task_directory(finished, "german")], measure=False)
     assert [row.run for row in compared.rows][:3] == ["joint/german", "joint/labels", "joint/questions"]
 
 
@@ -210,7 +210,7 @@ def test_two_processes_train_it_as_one_does(folder, tmp_path, balance):
 
 
 def test_one_task_goes_on_from_the_joint_weights(folder, finished, tmp_path):
-    part = directory_of(finished, "labels")
+    part = task_directory(finished, "labels")
     config = config_file.load(part / "config.yaml", [
         f"init_from={part}", "init_parts=[all]", "training.learning_rate=1e-12", "training.max_updates=1",
         "training.ema_decay=0.0", "training.weight_decay=0.0"])
@@ -252,7 +252,7 @@ def test_the_study_of_several_seeds_has_the_means_of_their_differences(folder, f
                         "together - alone, each seed"]
     for task, metric, _, alone, together, change, seeds in found[2:]:
         apart = [on_test(run.with_name(f"{run.name}-parts") / f"{task}-alone", metric) for run in (finished, other)]
-        joined = [on_test(directory_of(run, task), metric) for run in (finished, other)]
+        joined = [on_test(task_directory(run, task), metric) for run in (finished, other)]
         changes = [two - one for one, two in zip(apart, joined, strict=True)]
         assert float(alone) == pytest.approx(sum(apart) / 2, abs=0.006)
         assert float(together) == pytest.approx(sum(joined) / 2, abs=0.006)
@@ -275,10 +275,10 @@ def test_a_task_may_have_batches_and_a_share_of_its_own(folder, tmp_path):
     config = joint(folder, *overrides)
     assert [part.training.batch_tokens for part in config.tasks.values()] == [24, 64, 64]
     start(config, tmp_path / "run")
-    counts = {name: summary_of(directory_of(tmp_path / "run", name))["batches"]
+    counts = {name: summary_of(task_directory(tmp_path / "run", name))["batches"]
               for name in config.tasks}
     assert counts == {"labels": 2, "questions": 5, "german": 5}  # of 12: 1 to 4 to 4
-    alone = config_file.load(directory_of(tmp_path / "run", "labels") / "config.yaml")
+    alone = config_file.load(task_directory(tmp_path / "run", "labels") / "config.yaml")
     assert alone.training.batch_tokens == 24
     for value in ("-3", "many"):
         with pytest.raises(ConfigError, match=r"tasks\.labels\.task_batch_tokens"):

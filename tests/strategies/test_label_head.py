@@ -46,7 +46,7 @@ def test_a_pooled_head_reads_the_mean_and_has_no_pointer(roughen):
     for row, size in enumerate((4, 3)):
         expected = head.weight @ states.values[row, :size].mean(0) + head.bias
         torch.testing.assert_close(logits[row, FIRST:], expected[FIRST:])
-    assert not head.has_pointer
+    assert not hasattr(head, "project")
     with pytest.raises(ValueError, match="label-wise"):
         LabelHead(WIDTH, SYMBOLS, pointer=True)
 

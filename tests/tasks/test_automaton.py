@@ -66,7 +66,7 @@ def test_ten_thousand_random_decodes_are_trees_over_exactly_the_words(linearisat
     outputs = decode_at_random(task, lengths, limits, generator, sharpness=sharpness)
     for length, output in zip(lengths.tolist(), outputs, strict=True):
         words = tuple(f"w{place}" for place in range(length))
-        tree = task.parse(output, Example(words))
+        tree = task.target.parse(output, Example(words))
         assert tree is not None, output
         assert tree.words() == list(words)
 

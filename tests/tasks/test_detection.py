@@ -107,7 +107,7 @@ def test_what_is_written_is_read_back_within_a_bin(things):
     task, _ = fitted()
     objects = Objects(tuple((x, y, min(x + w, 96.0), min(y + h, 96.0)) for x, y, w, h, _ in things),
                       tuple(label for *_, label in things))
-    found = task.parse(task.linearise(objects), Example(None))
+    found = task.target.parse(task.target.symbols(objects), Example(None))
     assert found.labels == objects.labels
     for box, other in zip(found.boxes, objects.boxes, strict=True):
         assert np.abs(np.array(box) - np.array(other)).max() <= 2 * 96 / 48  # a bin, and the least side of one more
@@ -115,10 +115,10 @@ def test_what_is_written_is_read_back_within_a_bin(things):
 
 def test_malformed_symbols_are_none_and_noise_is_left_out():
     task, _ = fitted()
-    assert task.parse(["1", "2", "3"], Example(None)) is None
-    assert task.parse(["1", "2", "3", "circle", "circle"], Example(None)) is None
-    assert task.parse(["1", "2", "3", "4", "47"], Example(None)) is None
-    assert task.parse(["1", "2", "3", "4", NOISE], Example(None)) == Objects()
+    assert task.target.parse(["1", "2", "3"], Example(None)) is None
+    assert task.target.parse(["1", "2", "3", "circle", "circle"], Example(None)) is None
+    assert task.target.parse(["1", "2", "3", "4", "47"], Example(None)) is None
+    assert task.target.parse(["1", "2", "3", "4", NOISE], Example(None)) == Objects()
 
 
 def test_an_epoch_shuffles_and_fills_up_with_noise_that_has_no_place_to_learn():

@@ -51,12 +51,12 @@ def hypothesis_of(task, *names: str, certainties: tuple[float, ...] = ()) -> Hyp
 def test_a_box_is_written_from_above_then_from_the_left(box, bins):
     task = fitted()
     assert task.target.group(box, "star") == [*(len(SPECIALS) + place for place in bins), FIRST_LABEL + 1]
-    assert task.linearise(Objects((box,), ("circle",))) == [*map(str, bins), "circle"]
+    assert task.target.symbols(Objects((box,), ("circle",))) == [*map(str, bins), "circle"]
     assert task.target.group(box, "dog")[4] == UNKNOWN and task.target.group(box, NOISE)[4] == FIRST_LABEL + 2
 
 
 def test_bins_are_read_back_as_their_middles():
-    found = fitted().parse(["10", "5", "13", "20", "star"], Example(None))
+    found = fitted().target.parse(["10", "5", "13", "20", "star"], Example(None))
     assert found == Objects(((11.0, 21.0, 41.0, 27.0),), ("star",))
 
 
@@ -157,9 +157,9 @@ def test_objects_are_written_with_their_scores_and_drawn_where_they_are_likely()
     found = Objects(((1.04, 2.0, 30.0, 4.06), (5.0, 6.0, 7.0, 8.0)), ("star", "circle"), (0.5, 0.4994))
     assert json.loads(task.to_text(found)) == {"boxes": [[1.0, 2.0, 30.0, 4.1], [5.0, 6.0, 7.0, 8.0]],
                                                "labels": ["star", "circle"], "scores": [0.5, 0.499]}
-    assert task.draw(found) == "star 50% at 1,2 to 30,4"
+    assert task.target.show(found) == "star 50% at 1,2 to 30,4"
     assert '["Löwe", "猫"]' in task.to_text(replace(found, labels=("Löwe", "猫")))
-    assert task.draw(None) == "(nothing)" and json.loads(task.to_text(None)) == {"boxes": [], "labels": []}
+    assert task.target.show(None) == "(nothing)" and json.loads(task.to_text(None)) == {"boxes": [], "labels": []}
 
 
 def test_predictions_survive_writing_and_reading(tmp_path):

@@ -95,8 +95,8 @@ def test_rows_without_a_label_are_examples_where_they_are_declared(tmp_path):
     write_rows(tmp_path, [{"text": "x", "labels": []}])
     task = make_task(data__path=str(tmp_path), multilabel__allow_empty=True)
     assert task.read("train")[0].reference == ()
-    assert task.parse([], Example(("x",))) == ()
-    assert make_task().parse([], Example(("x",))) is None
+    assert task.target.parse([], Example(("x",))) == ()
+    assert make_task().target.parse([], Example(("x",))) is None
 
 
 def test_long_texts_are_cut_where_it_is_declared_and_counted(tmp_path, capsys):
@@ -110,9 +110,9 @@ def test_long_texts_are_cut_where_it_is_declared_and_counted(tmp_path, capsys):
 
 
 def test_labels_are_ordered_by_falling_frequency_or_as_given():
-    assert fitted().linearise(("corn", "wheat")) == ["wheat", "corn"]
-    assert fitted(multilabel__order="given").linearise(("corn", "wheat")) == ["corn", "wheat"]
-    assert fitted().linearise(("never seen", "corn", "wheat")) == ["wheat", "corn", "never seen"]
+    assert fitted().target.symbols(("corn", "wheat")) == ["wheat", "corn"]
+    assert fitted(multilabel__order="given").target.symbols(("corn", "wheat")) == ["corn", "wheat"]
+    assert fitted().target.symbols(("never seen", "corn", "wheat")) == ["wheat", "corn", "never seen"]
 
 
 def test_the_strategy_is_told_how_sets_are_learned_and_decided():
@@ -129,11 +129,11 @@ def test_words_are_dropped_and_specials_are_not():
     source = fitted(multilabel__word_dropout=0.25).shape().source
     words = source.symbols - len(SPECIALS)
     assert words and source.dropped == (0.0,) * len(SPECIALS) + (0.25,) * words
-    assert source.characters == 0 < fitted(multilabel__characters=True).shape().source.characters
+    assert source.characters == 0
 
 
 def test_encoding_and_reading_back_gives_the_labels():
-    task = fitted(multilabel__characters=True)
+    task = fitted()
     example = Example(("wheat", "rallies"), ("corn", "wheat"))
     item = task.encode([example])[0]
     assert item.source[:, 0].tolist() == [BEGIN, task.source.words.encode(["wheat"])[0], UNKNOWN, END]
@@ -144,7 +144,7 @@ def test_encoding_and_reading_back_gives_the_labels():
 
 @pytest.mark.parametrize("symbols", [["a", "a"], ["<unknown>"], ["a", "<pad>"], []])
 def test_malformed_sequences_are_none(symbols):
-    assert make_task().parse(symbols, Example(("x",))) is None
+    assert make_task().target.parse(symbols, Example(("x",))) is None
 
 
 def test_the_automaton_allows_every_gold_sequence_of_the_miniworld():

@@ -268,7 +268,7 @@ def test_a_prediction_without_gold_tags_carries_the_predicted_ones():
     symbols = task.target.vocabulary.encode(["SHIFT", "PJ-S", "SHIFT", "REDUCE"])
     tree = task.read_hypothesis(Hypothesis(tuple(symbols), 0.0, details={"tags": (0, *tag, 0)}), example)
     assert str(tree) == "(TOP (S (PRP it) (VBZ sleeps)))"
-    assert "sleeps" in task.draw(tree)
+    assert "sleeps" in task.target.show(tree)
 
 
 def test_a_new_model_that_names_a_special_symbol_leaves_the_commonest_tag():
@@ -303,7 +303,7 @@ def test_tracing_equals_stepping_the_automaton_over_a_single_sentence():
 
 def test_a_tree_is_drawn_with_lines_between_its_phrases():
     task, _ = fitted()
-    drawn = task.draw(next(read_trees("(TOP (S (NP (NN a)) (VP (VB b))))"))[1])
+    drawn = task.target.show(next(read_trees("(TOP (S (NP (NN a)) (VP (VB b))))"))[1])
     words = [line.split() for line in drawn.splitlines() if any(map(str.isalpha, line))]
     assert words == [["TOP"], ["S"], ["NP", "VP"], ["NN", "VB"], ["a", "b"]] and "┌" in drawn and "│" in drawn
-    assert task.draw(None) == "(no tree)"
+    assert task.target.show(None) == "(no tree)"

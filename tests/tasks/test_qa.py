@@ -16,6 +16,7 @@ from task_tools import write_rows
 from seq2seq_suite.config import Config
 from seq2seq_suite.config_file import load
 from seq2seq_suite.data.batching import collate
+from seq2seq_suite.data.formats import Row
 from seq2seq_suite.experiments import verbs
 from seq2seq_suite.metrics.answers import Gold
 from seq2seq_suite.miniworld import rows as embedded
@@ -137,7 +138,9 @@ def test_an_answer_stands_in_a_context_as_whole_words(answer, held):
 
 def test_a_category_may_be_nought():
     task = make_task(qa__category_columns=["task", "type"])
-    assert task._category({"task": 0, "type": "x"}) == "0" and task._category({"task": None, "type": "x"}) == "x"
+    fields = {"question": "Who?", "context": "Tom sat.", "answer": "Tom", "type": "x"}
+    assert [task.example(Row({**fields, "task": number}, "rows.jsonl", 1)).reference.category
+            for number in (0, None)] == ["0", "x"]
 
 
 def test_pieces_of_the_context_come_before_those_of_the_question():
@@ -161,8 +164,8 @@ def test_predictions_from_a_file_are_their_first_answers():
 def test_parsing_what_was_linearised_gives_the_answer(text):
     answer = " ".join(text.split())
     task = make_task()
-    symbols = task.linearise(Gold((answer,)))
-    assert (task.parse(symbols, Example(None)) or "") == answer
+    symbols = task.target.symbols(Gold((answer,)))
+    assert (task.target.parse(symbols, Example(None)) or "") == answer
     assert [symbol.removeprefix(JOINER) for symbol in symbols] == list(words_of(answer))
 
 
@@ -326,7 +329,7 @@ def test_a_question_without_an_answer_can_be_given_one():
 
 def test_no_answer_is_shown_as_such_and_written_as_an_empty_line():
     task = make_task()
-    assert (task.draw("red dog"), task.draw(None)) == ("red dog", "(no answer)")
+    assert (task.target.show("red dog"), task.target.show(None)) == ("red dog", "(no answer)")
     assert (task.to_text("red dog"), task.to_text(None)) == ("red dog", "")
 
 

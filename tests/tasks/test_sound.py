@@ -28,7 +28,7 @@ class Known:
 
 
 def hearing(task, frames: dict[str, np.ndarray]):
-    task.source._features = Known(frames)
+    task.source.features = Known(frames)
     return task
 
 
@@ -80,7 +80,7 @@ def test_features_are_computed_once():
     task = hearing(make_task("asr"), of_length(4, 5))
     first = task.source.features_of([Recording("0.wav"), Recording("1.wav"), Recording("0.wav")])
     assert [len(one) for one in first] == [4, 5, 4] and first[0] is first[2]
-    task.source._features = Known({})
+    task.source.features = Known({})
     assert task.source.features_of([Recording("1.wav")])[0] is first[1]
 
 
@@ -90,7 +90,7 @@ def test_each_recording_has_a_speed_of_its_own_in_each_epoch():
     def drawn(epoch: int, *, seed: int = 1) -> list[float]:
         task = hearing(make_task("asr", audio__speeds=speeds, seed=seed), of_length(4))
         task.encode_epoch([Example(Recording("0.wav"))] * 60, epoch)
-        return task.source._features.speeds[-1]
+        return task.source.features.speeds[-1]
 
     assert drawn(0) == drawn(0) and drawn(0) != drawn(1) and drawn(0) != drawn(0, seed=2)
     assert all(10 < drawn(2).count(speed) < 30 for speed in speeds)
@@ -107,7 +107,8 @@ def test_a_transcript_is_target_and_what_ctc_spells():
     assert item.auxiliary["ctc"].tolist() == item.target[:-1].tolist()
     bare = task.encode([Example(Recording("0.wav"))])[0]
     assert bare.target.size == 0 and "ctc" not in bare.auxiliary
-    assert task.to_text(None) == "" and task.draw(None) == "(silence)" and task.draw("go") == task.to_text("go") == "go"
+    assert task.to_text(None) == "" and task.target.show(None) == "(silence)"
+    assert task.target.show("go") == task.to_text("go") == "go"
 
 
 def test_a_translation_is_the_target_and_ctc_spells_what_is_said(tmp_path):
@@ -146,7 +147,7 @@ def test_translations_are_written_read_and_scored(tmp_path):
     assert task.score(gold, gold).figures["bleu"] == pytest.approx(100.0)
     assert task.score(["Ein Hund sieht eine Katze."], gold).figures["bleu"] == pytest.approx(100.0)
     assert task.score([None], gold).figures["empty_rate"] == 100.0
-    assert task.to_text(gold[0]) == "Ein Hund sieht eine Katze." and task.draw(None) == "(nothing)"
+    assert task.to_text(gold[0]) == "Ein Hund sieht eine Katze." and task.target.show(None) == "(nothing)"
 
 
 @pytest.mark.parametrize(("change", "got"), [

@@ -155,7 +155,7 @@ def test_a_language_that_the_miniworld_has_not_is_refused():
 def test_every_target_survives_the_way_to_symbols_and_back(options):
     task = fitted(**options)
     for example, item in zip(EXAMPLES, task.encode(EXAMPLES), strict=True):
-        assert task.parse(task.linearise(example.reference), example) == example.reference
+        assert task.target.parse(task.target.symbols(example.reference), example) == example.reference
         assert item.source[-1] == END and item.target[-1] == END
         assert task.read_hypothesis(Hypothesis(tuple(item.target[:-1].tolist()), 0.0), example) == example.reference
         assert task.source.pieces.decode(item.source[:-1].tolist()) == example.source
@@ -220,7 +220,7 @@ def test_predictions_survive_writing_and_reading(tmp_path):
     predictions = ["Ein Hund bellt.", "", "Ja\u2028nein"]
     path.write_text("".join(task.to_text(text) + "\n" for text in predictions), encoding="utf-8")
     assert task.read_references(path) == ["Ein Hund bellt.", "", "Ja nein"]
-    assert task.draw("Ja.") == "Ja." and task.to_text(None) == ""
+    assert task.target.show("Ja.") == "Ja." and task.to_text(None) == ""
 
 
 def test_unreadable_references_are_named(tmp_path):

@@ -38,10 +38,12 @@ def make_trainer(config: Config, directory) -> Trainer:
     predictor = build.build_predictor(config, task, device=torch.device("cpu"))
     encoded_validation = task.encode(validation)
     directory.mkdir(exist_ok=True)
-    return Trainer(RunDirectory(directory), config.training, predictor.learner,
-                   Bucketed(encoded, "parsing", batch_tokens=config.training.batch_tokens, seed=1),
-                   lambda between: predictor.score(validation, encoded_validation, between=between)[0].figures,
-                   Metric("f1", True), torch.device("cpu"), torch.float32, [example.origin for example in train])
+    return Trainer(
+        run=RunDirectory(directory), options=config.training, learner=predictor.learner,
+        batches=Bucketed(encoded, "parsing", batch_tokens=config.training.batch_tokens, seed=1),
+        validate=lambda between: predictor.score(validation, encoded_validation, between=between)[0].figures,
+        metric=Metric("f1", True), device=torch.device("cpu"), precision=torch.float32,
+        origins=[example.origin for example in train])
 
 
 def without_chance(config: Config) -> Config:

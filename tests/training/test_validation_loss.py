@@ -47,7 +47,8 @@ def test_losses_are_means_over_symbols_whatever_the_batches(folder, tmp_path):
     part, = parts = read_parts(config, directory)
     predictor = build_trainer(config, directory, parts, resume=False, command=[])[1][part.name]
     encoded = part.encoded["validation"]
-    whole, single = (replace(predictor, batch_sentences=size).losses(encoded) for size in (8, 1))
+    whole, single = (replace(predictor, options=predictor.options.changed(batch_sentences=size)).losses(encoded)
+                     for size in (8, 1))
     assert whole == pytest.approx(single, rel=1e-4)
 
 

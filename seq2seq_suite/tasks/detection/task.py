@@ -35,8 +35,8 @@ from seq2seq_suite.tasks.base import Judgement, Task
 from seq2seq_suite.tasks.detection.boxes import LIKELY, Boxes, area, likely
 from seq2seq_suite.tasks.detection.object_rows import NOISE, objects_of
 from seq2seq_suite.tasks.options import NO_TRANSCRIPT, TaskOptions, Zoom
-from seq2seq_suite.tasks.panels import panel
-from seq2seq_suite.tasks.reading import columns, file_of
+from seq2seq_suite.tasks.panels import one_series, panel
+from seq2seq_suite.tasks.reading import columns, medium_in
 from seq2seq_suite.tasks.sides import Place, Source
 from seq2seq_suite.types import END, DataError, Encoded, Example, Hypothesis, Score
 
@@ -53,6 +53,7 @@ class DetectionOptions(TaskOptions):
 
     target: ClassVar[str] = "objects"
     reads_symbols: ClassVar[bool] = False
+    numbered: ClassVar[bool] = False  # a picture's are places in a plane; the output's are checked below
     uses: ClassVar[tuple[Use, ...]] = (*NO_TRANSCRIPT, unused(
         ("search.max_length_factor", "search.max_length_extra", "strategy.label_smoothing",
          "strategy.scheduled_sampling"),
@@ -100,14 +101,6 @@ class DetectionOptions(TaskOptions):
         """Rows and columns of the encoder's positions."""
         return -(-self.height // self.stride), -(-self.width // self.stride)
 
-    def source_positions(self, config: Any) -> int:
-        """Pictures have positions of their own."""
-        return 0
-
-    def target_symbols(self, config: Any) -> int:
-        """Said above."""
-        return 0
-
 
 class Pictures(Source):
     """Pictures scaled to one size."""
@@ -117,7 +110,7 @@ class Pictures(Source):
 
     def read(self, row: Row) -> Picture:
         """The picture of a row."""
-        image = picture_of(row)
+        image = medium_in(row, "image", Picture, ImageFile)
         if image is None or not isinstance(row.fields.get("objects"), Mapping):
             raise DataError(columns(row), **row.place,
                             expected="image (or file_name beside the pictures) and objects {bbox, categories}",
@@ -201,7 +194,7 @@ The source is the scaled picture, the target five symbols for each object: four 
         for index, example in enumerate(examples):
             pixels, scale = self.source.fitted(example.source)
             target = None if example.reference is None else self.target.encode(scaled(example.reference, scale), {})
-            encoded.append(self._encoded(index, pixels, target))
+            encoded.append(self._encoded(index, example, pixels, target))
         return encoded
 
     def encode_epoch(self, examples: Sequence[Example], epoch: int) -> Drawn:
@@ -288,9 +281,9 @@ The source is the scaled picture, the target five symbols for each object: four 
         seen = {label for one in references for label in one.labels}
         known = self.target.labels
         score = average_precision(predictions, references, labels=(*known, *sorted(seen - set(known))))
-        curve = panel("lines", "Precision and recall", "How many boxes are right when more are kept?", x="recall, %",
-                      y="precision, % ↑", series=[{"name": "", "role": "", "points": score.details["curve"]}],
-                      note="At IoU 0.5, mean over the classes; interpolated as COCO does.")
+        curve = one_series("lines", "Precision and recall", "How many boxes are right when more are kept?",
+                           score.details["curve"], x="recall, %", y="precision, % ↑",
+                           note="At IoU 0.5, mean over the classes; interpolated as COCO does.")
         return replace(score, details={"per_label": score.details["per_label"], "panels": [curve]})
 
     def judge(self, prediction: Objects | None, reference: Objects, example: Example) -> Judgement:
@@ -330,19 +323,11 @@ The source is the scaled picture, the target five symbols for each object: four 
                           found.labels[theirs] if theirs >= 0 else "(nothing)")
                          for _, ours, theirs in match(found, gold))
         names = [*sorted({name for pair in taken for name in pair} - {"(nothing)"}), "(nothing)"]
-        return [{"title": "Classes taken for others", "question": "Which classes are confused, missed or added?",
-                 "kind": "matrix", "x": "predicted", "y": "gold", "rows": names, "columns": names,
-                 "cells": [[taken[gold, found] for found in names] for gold in names],
-                 "note": "Boxes of probability above 0.5, paired at IoU 0.5; poorly placed ones from 0.1 on."}]
+        return [panel("matrix", "Classes taken for others", "Which classes are confused, missed or added?",
+                      x="predicted", y="gold", rows=names, columns=names,
+                      cells=[[taken[gold, found] for found in names] for gold in names],
+                      note="Boxes of probability above 0.5, paired at IoU 0.5; poorly placed ones from 0.1 on.")]
 
     def paint(self, example: Example, prediction: Objects | None, path: Path) -> None:
         """Draw the objects of probability above a half into the picture."""
         paint(example.source.pixels(), likely(prediction), path, labels=self.target.labels)
-
-
-def picture_of(row: Row) -> Picture | None:
-    """The picture of a row, in `image` or named by `file_name`."""
-    if isinstance(row.fields.get("image"), Picture):
-        return row.fields["image"]
-    found = file_of(row, "image")
-    return None if found is None else ImageFile(*found)

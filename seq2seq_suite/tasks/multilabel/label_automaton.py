@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from seq2seq_suite.types import END, SPECIALS, Batch, PerRow
+from seq2seq_suite.types import END, SPECIALS, Batch, Constraint, PerRow
 
 
 @dataclass(frozen=True)
@@ -17,16 +17,13 @@ class LabelState(PerRow):
     used: Tensor
 
 
-class LabelAutomaton:
+class LabelAutomaton(Constraint):
     """The constraint of the multi-label task.
 
     Args:
         num_symbols: V, the specials included.
         allow_empty: END may come first.
     """
-
-    num_focus = 0
-    num_context = 0
 
     def __init__(self, num_symbols: int, *, allow_empty: bool = False):
         self.num_symbols, self.allow_empty = num_symbols, allow_empty
@@ -48,11 +45,3 @@ class LabelAutomaton:
     def advance(self, state: LabelState, symbols: Tensor) -> LabelState:
         """After `symbols` (N,)."""
         return LabelState(state.used.scatter(1, symbols.unsqueeze(1), True))
-
-    def focus(self, state: LabelState) -> Tensor:
-        """(N,0): no source position belongs to the next label."""
-        return state.used.new_zeros(state.used.size(0), 0, dtype=torch.int64)
-
-    def context(self, state: LabelState) -> Tensor:
-        """(N,0)."""
-        return self.focus(state)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -35,8 +36,17 @@ from seq2seq_suite.tasks.fields import Parts, Symbols, Words
 from seq2seq_suite.tasks.multilabel.label_names import INVALID, from_line, read_labels, read_names, to_line
 from seq2seq_suite.tasks.multilabel.likely import Labels, Likely, above
 from seq2seq_suite.tasks.options import NO_TRANSCRIPT, TaskOptions
-from seq2seq_suite.tasks.panels import LEAST_CHANCE, by_label, calibration, confusion, panel, range_of, ranges, rates
-from seq2seq_suite.tasks.reading import place_of, read_examples, text_in
+from seq2seq_suite.tasks.panels import (
+    LEAST_CHANCE,
+    by_label,
+    calibration,
+    confusion,
+    one_series,
+    range_of,
+    ranges,
+    rates,
+)
+from seq2seq_suite.tasks.reading import place_of, text_in
 from seq2seq_suite.tasks.sides import Place, refuse_long
 from seq2seq_suite.types import SPECIALS, Constraint, DataError, Example, Hypothesis, Score, shown
 
@@ -68,10 +78,7 @@ class MultilabelOptions(TaskOptions):
     encoding: Literal["words", "pieces"] = "words"  # pieces: subwords of the raw text, as a language model reads it
     pieces: Size = 4000  # of encoding `pieces`, at most; init_from's, if given
     max_words: NotNegative = 0  # most words that the network reads of a text, the first ones; 0: all
-    lower_case: bool = True  # of the words
     min_count: Positive = 2  # rarer words are <unknown>
-    characters: bool = False  # words are also read letter by letter
-    max_characters: Positive = 20  # of a word: the first and last halves of a longer one are kept
     word_dropout: Fraction = 0.1  # chance of each word to be <unknown> in training
     allow_empty: bool = False  # texts without a label are examples, and outputs may be empty; otherwise bad rows
     head: Literal["none", "pooled", "label_wise"] = "none"  # classifier of each label on the encoder
@@ -172,41 +179,39 @@ class MultilabelTask(Task):
     def __init__(self, options: MultilabelOptions, data: Data, **others: Any):
         super().__init__(options, data, **others)
         if options.encoding == "pieces":
-            self.source = Parts(options.pieces, longest=data.max_length, taken_from=self.pieces_from,
+            self.source = Parts(options.pieces, longest=data.max_length, pieces_from=self.pieces_from,
                                 parts=lambda words: [" ".join(self._seen(words))])
         else:
             self.source = Words(longest=data.max_length, kept=options.max_words, min_count=options.min_count,
-                                dropped=lambda count: options.word_dropout,
-                                max_characters=options.max_characters if options.characters else 0)
+                                dropped=lambda count: options.word_dropout)
         self.target = LabelSets(options)
         self.threshold, self.asked = _UNTUNED, None  # tuned, and what a user asks for in its place
 
     # -- data ---------------------------------------------------------------------------------------------------
 
     def read(self, split: str) -> list[Example]:
-        """The texts of a split with their labels; prints how many are cut to `multilabel.max_words`.
-
-        Raises:
-            DataError: a file is missing, the split is empty, or more rows than `data.max_bad_rows` are broken.
-        """
-        names = read_names(self.data.path, self.data.subset)
-
-        def make(row: Row) -> Example:
-            labels = read_labels(row, names, allow_empty=self.options.allow_empty)
-            return Example(self._words(text_in(row, "text"), **row.place), labels, row.origin)
-
-        examples = read_examples(self.data, split, make, view=self.view, item=self.item, expected=self.expected)
+        """The texts of a split with their labels; prints how many are cut to `multilabel.max_words`."""
+        examples = super().read(split)
         cut = sum(len(self._seen(example.source)) < len(example.source) for example in examples)
         if cut:
             print(f"{split}: {cut:,} of {len(examples):,} texts are cut to their first {self.options.max_words} words "
                   "(multilabel.max_words)")
         return examples
 
+    @cached_property
+    def _numbered(self) -> tuple[str, ...]:
+        return read_names(self.data.path, self.data.subset)
+
+    def example(self, row: Row) -> Example:
+        """The words and the labels of a row."""
+        labels = read_labels(row, self._numbered, allow_empty=self.options.allow_empty)
+        return Example(self._words(text_in(row, "text"), **row.place), labels, row.origin)
+
     def _words(self, text: str, file: str, line: int) -> tuple[str, ...]:
         if self.options.encoding == "pieces":
-            words = tuple(clean_text(text.lower() if self.options.lower_case else text).split())
+            words = tuple(clean_text(text.lower()).split())
         else:
-            words = split_words(text, lower_case=self.options.lower_case)
+            words = split_words(text, lower_case=True)
         if not words:
             raise DataError("the text is empty", file=file, line=line, expected="at least one word",
                             remedy="remove the row")
@@ -334,8 +339,8 @@ class MultilabelTask(Task):
                       ranges(edges))
         taken = [(missed, added) for a, b in zip(gold, found, strict=True) for missed in a - b for added in b - a]
         return [*by_label(counts, "Precision and recall by label", "Which labels are hard?", what="label"),
-                panel("dots", "By number of labels", "Are large sets harder?", x="labels of the text",
-                      y="sets right, % ↑", series=[{"name": "", "role": "", "points": right}]),
+                one_series("dots", "By number of labels", "Are large sets harder?", right, x="labels of the text",
+                           y="sets right, % ↑"),
                 *calibration([getattr(one, "chances", {}) for one in predictions], gold),
                 *confusion(taken, "Labels given where others are missed", "Which labels stand in for which?",
                            x="given", y="missed")]

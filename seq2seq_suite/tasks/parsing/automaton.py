@@ -9,7 +9,7 @@ Source positions: 0 is the sentinel before the sentence, i the i-th word (from 1
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -79,7 +79,8 @@ class ParserAutomaton:
         words = batch.source_mask.sum(1) - 2
         zero = torch.zeros_like(words)
         stack = zero.unsqueeze(1).expand(-1, MAX_DEPTH).contiguous()
-        return ParserState(words, limit.clone(), zero, zero, zero, zero, zero, zero, stack, stack)
+        return ParserState(words=words, remaining=limit.clone(), shifted=zero, depth=zero, last=zero, run=zero,
+                           top=zero, top_left=zero, open_symbols=stack, open_left=stack)
 
     def allowed(self, state: ParserState) -> Tensor:
         """(N,V): the next symbols from which one tree over exactly the words can be completed."""
@@ -115,9 +116,9 @@ class ParserAutomaton:
             1, slot, torch.where(opened, symbols.unsqueeze(1), state.open_symbols.gather(1, slot)))
         open_left = state.open_left.scatter(
             1, slot, torch.where(opened, new_left.unsqueeze(1), state.open_left.gather(1, slot)))
-        last = shifts * SHIFTED + opens * OPENED + closes * CLOSED
-        return ParserState(state.words, state.remaining - 1, shifted, depth, last, self._run(state, opens, closes),
-                           top, top_left, open_symbols, open_left)
+        return replace(state, remaining=state.remaining - 1, shifted=shifted, depth=depth, top=top, top_left=top_left,
+                       last=shifts * SHIFTED + opens * OPENED + closes * CLOSED, run=self._run(state, opens, closes),
+                       open_symbols=open_symbols, open_left=open_left)
 
     def focus(self, state: ParserState) -> Tensor:
         """(N,5): next word, last word taken, left edges of the last node and of the two innermost open brackets."""

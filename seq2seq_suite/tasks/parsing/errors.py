@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from seq2seq_suite.metrics.evalb import DELETED, EQUAL_LABELS, Bracket, Scorable, scorable
-from seq2seq_suite.tasks.panels import by_label, panel, range_of, ranges, rates
+from seq2seq_suite.tasks.panels import by_label, one_series, range_of, ranges, rates
 from seq2seq_suite.trees import Tree
 
 CLAUSES = frozenset({"S", "SBAR", "SBARQ", "SINV", "SQ"})
@@ -118,7 +118,6 @@ def charts(gold: Sequence[Tree], predicted: Sequence[Tree | None]) -> list[dict[
         lengths.append({group: tuple(two) for group, two in sums.items()})
         for side, counts in zip(labels, (right, guess, right & guess), strict=True):
             labels[side].append(Counter(label for _, _, label in counts.elements()))
-    return [panel("dots", "F1 by length of the bracket", "Do long brackets fail?", x="words", y="F1 ↑",
-                  series=[{"name": "", "role": "", "points": rates(lengths, ranges(_EDGES))}],
-                  note="n: brackets, the mean of gold and predicted"),
+    return [one_series("dots", "F1 by length of the bracket", "Do long brackets fail?", rates(lengths, ranges(_EDGES)),
+                       x="words", y="F1 ↑", note="n: brackets, the mean of gold and predicted"),
             *by_label(labels, "Precision and recall by label", "Which brackets fail?", what="label")]

@@ -6,7 +6,6 @@ output's words are always the sentence's.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 
 from seq2seq_suite.trees import ROOT_LABELS, Tree, too_deep
@@ -14,13 +13,14 @@ from seq2seq_suite.trees import ROOT_LABELS, Tree, too_deep
 ROOT = "TOP"
 
 
-class Bracketing(ABC):
+class Bracketing:
     """What both bracket linearisations share: a word is one symbol, and a root over one node is left out.
 
-    `top_down` says whether a bracket opens before or after its first child.
+    `top_down` says whether a bracket opens before or after its first child; `opening` is written before its label.
     """
 
     shift: str
+    opening: str
     close: str
     top_down: bool
 
@@ -35,17 +35,41 @@ class Bracketing(ABC):
     def _write(self, tree: Tree | str) -> Iterator[str]:
         if isinstance(tree, str) or tree.is_preterminal():
             yield self.shift
-        else:
-            yield from self._bracket(tree)
+            return
+        before = 0 if self.top_down else 1
+        for child in tree.children[:before]:
+            yield from self._write(child)
+        yield f"{self.opening}{tree.label}"
+        for child in tree.children[before:]:
+            yield from self._write(child)
+        yield self.close
 
-    @abstractmethod
     def read(self, symbols: Sequence[str], words: Sequence[str], tags: Sequence[str]) -> Tree | None:
         """The tree over `words`; None if the symbols do not make one tree over exactly these words, or too deep a
         one."""
-
-    @abstractmethod
-    def _bracket(self, tree: Tree) -> Iterator[str]:
-        """The symbols of a node above the words."""
+        leaves = [Tree(tag, (word,)) for word, tag in zip(words, tags, strict=True)][::-1]
+        done: list[Tree | str] = []  # finished nodes, those inside an open bracket after those outside
+        opened: list[tuple[str, int]] = []  # label, and where in `done` the bracket's first child stands
+        for symbol in symbols:
+            if symbol == self.shift:
+                if not leaves:
+                    return None
+                done.append(leaves.pop())
+            elif symbol == self.close:
+                if not opened or opened[-1][1] == len(done):
+                    return None
+                label, first = opened.pop()
+                done[first:] = [Tree(label, tuple(done[first:]))]
+            elif symbol.startswith(self.opening):
+                first = len(done) if self.top_down else len(done) - 1
+                if first < 0 or (not self.top_down and opened and opened[-1][1] == first):
+                    return None
+                opened.append((symbol.removeprefix(self.opening), first))
+            else:
+                return None
+        if opened or len(done) != 1 or leaves:
+            return None
+        return with_root(done[0])
 
 
 class Brackets(Bracketing):
@@ -61,40 +85,7 @@ class Brackets(Bracketing):
     Source: Vinyals et al. 2015, section 3.1. Differs: closing brackets carry no label, as in the course's notes.
     """
 
-    shift = "XX"
-    close = ")"
-    top_down = True
-
-    def open(self, label: str) -> str:
-        """The symbol that opens a bracket."""
-        return f"({label}"
-
-    def _bracket(self, tree: Tree) -> Iterator[str]:
-        yield self.open(tree.label)
-        for child in tree.children:
-            yield from self._write(child)
-        yield self.close
-
-    def read(self, symbols: Sequence[str], words: Sequence[str], tags: Sequence[str]) -> Tree | None:
-        leaves = _leaves(words, tags)
-        stack: list[tuple[str, list[Tree | str]]] = [("", [])]
-        for symbol in symbols:
-            if symbol == self.shift:
-                if not leaves:
-                    return None
-                stack[-1][1].append(leaves.pop())
-            elif symbol == self.close:
-                if len(stack) == 1 or not stack[-1][1]:
-                    return None
-                label, children = stack.pop()
-                stack[-1][1].append(Tree(label, tuple(children)))
-            elif symbol.startswith("("):
-                stack.append((symbol[1:], []))
-            else:
-                return None
-        if len(stack) > 1 or len(stack[0][1]) != 1 or leaves:
-            return None
-        return with_root(stack[0][1][0])
+    shift, opening, close, top_down = "XX", "(", ")", True
 
 
 class InOrder(Bracketing):
@@ -112,49 +103,7 @@ class InOrder(Bracketing):
     Source: Liu & Zhang 2017, section 3.2; as sequence-to-sequence, Fernández-González & Gómez-Rodríguez 2020.
     """
 
-    shift = "SHIFT"
-    close = "REDUCE"
-    top_down = False
-
-    def open(self, label: str) -> str:
-        """The symbol that opens a bracket."""
-        return f"PJ-{label}"
-
-    def _bracket(self, tree: Tree) -> Iterator[str]:
-        yield from self._write(tree.children[0])
-        yield self.open(tree.label)
-        for child in tree.children[1:]:
-            yield from self._write(child)
-        yield self.close
-
-    def read(self, symbols: Sequence[str], words: Sequence[str], tags: Sequence[str]) -> Tree | None:
-        leaves = _leaves(words, tags)
-        done: list[Tree | str] = []  # finished nodes, those inside an open bracket after those outside
-        opened: list[tuple[str, int]] = []  # label, and where in `done` the bracket's first child stands
-        for symbol in symbols:
-            if symbol == self.shift:
-                if not leaves:
-                    return None
-                done.append(leaves.pop())
-            elif symbol == self.close:
-                if not opened:
-                    return None
-                label, first = opened.pop()
-                done[first:] = [Tree(label, tuple(done[first:]))]
-            elif symbol.startswith("PJ-"):
-                if not done or (opened and opened[-1][1] == len(done) - 1):
-                    return None
-                opened.append((symbol[3:], len(done) - 1))
-            else:
-                return None
-        if opened or len(done) != 1 or leaves:
-            return None
-        return with_root(done[0])
-
-
-def _leaves(words: Sequence[str], tags: Sequence[str]) -> list[Tree]:
-    """The words as pre-terminals, the first one last."""
-    return [Tree(tag, (word,)) for word, tag in zip(words, tags, strict=True)][::-1]
+    shift, opening, close, top_down = "SHIFT", "PJ-", "REDUCE", False
 
 
 def without_root(tree: Tree) -> Tree:

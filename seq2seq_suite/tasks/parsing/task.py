@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -27,7 +26,7 @@ from seq2seq_suite.tasks.parsing.linearisation import Bracketing, Brackets, InOr
 from seq2seq_suite.tasks.parsing.tetra_tags import TetraTags
 from seq2seq_suite.tasks.reading import text_in
 from seq2seq_suite.trees import Tree, clean, read_trees
-from seq2seq_suite.types import END, SPECIALS, UNKNOWN, Constraint, DataError, Encoded, Example, Hypothesis, Score
+from seq2seq_suite.types import SPECIALS, UNKNOWN, Constraint, DataError, Encoded, Example, Hypothesis, Score
 
 _TRACE_ROWS = 1024  # examples whose automata are run together
 TAG_WITHOUT_MODEL = "XX"
@@ -215,11 +214,13 @@ class ParsingTask(Task):
             return self.target.with_tags(hypothesis, example)
         return super().read_hypothesis(hypothesis, example)
 
+    def auxiliary(self, example: Example) -> dict[str, np.ndarray]:
+        """Labels of the words, if there is a tree."""
+        return {} if example.reference is None else self.target.source_labels(example.reference)
+
     def encode(self, examples: Sequence[Example]) -> list[Encoded]:
-        """Examples as numbers; those with a tree get the automaton's states along it where the decoder is guided."""
-        encoded = [item if example.reference is None else
-                   replace(item, auxiliary=self.target.source_labels(example.reference))
-                   for item, example in zip(super().encode(examples), examples, strict=True)]
+        """Examples as numbers, where the decoder is guided with the automaton's states along their trees."""
+        encoded = super().encode(examples)
         if not self.options.guide:
             return encoded
         order = sorted(range(len(encoded)), key=lambda index: len(encoded[index].target))
@@ -272,18 +273,14 @@ def trace(automaton: Constraint, encoded: Sequence[Encoded]) -> tuple[list[np.nd
     """
     import torch
 
-    lengths = [len(item.target) for item in encoded]
-    targets = torch.full((len(encoded), max(lengths)), END)
-    for row, item in enumerate(encoded):
-        targets[row, : lengths[row]] = torch.from_numpy(item.target)
-    source_mask = torch.arange(max(len(item.source) for item in encoded)) < torch.tensor(
-        [len(item.source) for item in encoded]).unsqueeze(1)
-    state = automaton.start(SimpleNamespace(source_mask=source_mask), torch.tensor(lengths))
-    focus, context = [], []
-    for column in range(targets.size(1)):
+    from seq2seq_suite.data.batching import collate
+
+    batch = collate(encoded, "parsing")
+    lengths = batch.target_mask.sum(1)
+    state, focus, context = automaton.start(batch, lengths), [], []
+    for symbols in batch.target.unbind(1):
         focus.append(automaton.focus(state))
         context.append(automaton.context(state))
-        state = automaton.advance(state, targets[:, column])
-    focus_rows, context_rows = torch.stack(focus, 1).numpy(), torch.stack(context, 1).numpy()
-    return ([focus_rows[row, :length].copy() for row, length in enumerate(lengths)],
-            [context_rows[row, :length].copy() for row, length in enumerate(lengths)])
+        state = automaton.advance(state, symbols)
+    rows = [torch.stack(steps, 1).numpy() for steps in (focus, context)]
+    return tuple([row[:length].copy() for row, length in zip(part, lengths.tolist(), strict=True)] for part in rows)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from seq2seq_suite.tasks.parsing.tetra_tags import KINDS
-from seq2seq_suite.types import END, SPECIALS, Batch, PerRow
+from seq2seq_suite.types import END, SPECIALS, Batch, Constraint, PerRow
 
 _NEVER = float("-inf")
 
@@ -31,7 +31,7 @@ class TetraState(PerRow):
     inner: Tensor
 
 
-class TetraAutomaton:
+class TetraAutomaton(Constraint):
     """The constraint of tetra-tags: all outputs are trees, and the best one is found by dynamic programming.
 
     l puts a word on the stack, r hangs it to the top; L gives the top a parent that waits for a right child, R hangs
@@ -42,8 +42,6 @@ class TetraAutomaton:
 
     Source: Kitaev & Klein 2020, section 4.
     """
-
-    num_focus = num_context = 0
 
     def __init__(self, names: Sequence[str]):
         self.num_symbols = len(names)
@@ -82,14 +80,6 @@ class TetraAutomaton:
         took = ~state.inner & ~ended
         depth = state.depth + (took & left_word).long() - (state.inner & right_node).long()
         return TetraState(state.words, state.taken + took.long(), depth.clamp(min=0), ~state.inner & ~ended)
-
-    def focus(self, state: TetraState) -> Tensor:
-        """(N,0): no source position is singled out."""
-        return state.words.new_zeros(state.words.size(0), 0)
-
-    def context(self, state: TetraState) -> Tensor:
-        """(N,0)."""
-        return self.focus(state)
 
     def lengths(self, batch: Batch) -> Tensor:
         """(B,) tags of each sentence, 2n - 1."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from seq2seq_suite.metrics.answers import Gold
-from seq2seq_suite.tasks.panels import panel, range_of, ranges, rates
+from seq2seq_suite.tasks.panels import one_series, range_of, ranges, rates
 from seq2seq_suite.tasks.qa.passages import Passage, words_of
 
 _EDGES = (1, 2, 4, 8)
@@ -22,8 +22,7 @@ def by_kind_and_distance(passages: Sequence[Passage], golds: Sequence[Gold], rig
         "By distance of the answer": ("sentences back", "Are early sentences forgotten?", rates(
             [{range_of(far, _EDGES): (equal, 1)} if far else {} for far, equal in zip(back, right, strict=True)],
             ranges(_EDGES)))}
-    return [panel("dots", title, question, x=x, y="answers right, % \u2191", note="",
-                  series=[{"name": "", "role": "", "points": points}])
+    return [one_series("dots", title, question, points, x=x, y="answers right, % \u2191", note="")
             for title, (x, question, points) in charts.items() if len(points) > 1]
 
 

@@ -22,7 +22,7 @@ from seq2seq_suite.tasks.fields import Parts, Symbols
 from seq2seq_suite.tasks.options import TaskOptions
 from seq2seq_suite.tasks.qa.charts import by_kind_and_distance
 from seq2seq_suite.tasks.qa.passages import SEPARATOR, Passage, crop, symbols_of, text_of, words_of
-from seq2seq_suite.tasks.reading import columns, place_of, read_examples, text_in
+from seq2seq_suite.tasks.reading import columns, place_of, text_in
 from seq2seq_suite.tasks.sides import Place, Source, refuse_long
 from seq2seq_suite.types import DataError, Example, Score, shown
 
@@ -165,35 +165,21 @@ class QuestionAnsweringTask(Task):
     primary_metric = "exact_match"
     rewritable = True
     view, item, expected = "questions", "question", "rows with question, context and answer"
+    if_empty = "check data.path, data.splits and qa.keep_categories"
 
     def __init__(self, options: QAOptions, data: Data, **others: Any):
         super().__init__(options, data, **others)
         self.source = Sentences(options) if options.encoding != "pieces" else Parts(
-            options.pieces, longest=data.max_length, parts=Passage.texts, taken_from=self.pieces_from)
+            options.pieces, longest=data.max_length, parts=Passage.texts, pieces_from=self.pieces_from)
         self.target = Answers(min_count=options.min_count)
+        self._seen = Counter[str]()  # questions left out, cropped, or cropped so that no answer is left
 
     # -- data ---------------------------------------------------------------------------------------------------
 
     def read(self, split: str) -> list[Example]:
-        """The questions of a split.
-
-        Raises:
-            DataError: a file is missing, the split is empty, or more rows than `data.max_bad_rows` are broken.
-        """
-        seen: Counter[str] = Counter()
-
-        def make(row: Row) -> Example | None:
-            category = self._category(row.fields)
-            if self.options.keep_categories and category not in self.options.keep_categories:
-                seen["left out"] += 1
-                return None
-            example, cropped = self._example(row, category)
-            seen["cropped"] += cropped
-            seen["lost"] += cropped and not _holds(example.source, example.reference)
-            return example
-
-        examples = read_examples(self.data, split, make, view=self.view, item=self.item, expected=self.expected,
-                                 remedy="check data.path, data.splits and qa.keep_categories")
+        """The questions of a split."""
+        seen = self._seen = Counter[str]()
+        examples = super().read(split)
         if seen["left out"]:
             print(f"{split}: {seen['left out']} questions of other categories than qa.keep_categories left out")
         if seen["cropped"]:
@@ -202,20 +188,26 @@ class QuestionAnsweringTask(Task):
                   "right answer word for word")
         return examples
 
-    def _category(self, fields: Mapping[str, Any]) -> str:
-        return next((str(fields[name]) for name in self.options.category_columns if fields.get(name) is not None), "")
-
-    def _example(self, row: Row, category: str) -> tuple[Example, bool]:
-        place = row.place
-        context = next((name for name in CONTEXT_COLUMNS if name in row.fields), None)
-        answer = next((name for name in ANSWER_COLUMNS if name in row.fields), None)
-        if "question" not in row.fields or context is None or answer is None:
+    def example(self, row: Row) -> Example | None:
+        """A question of a row, None where its category is not wanted."""
+        place, fields, kept = row.place, row.fields, self.options.keep_categories
+        category = next((str(fields[name]) for name in self.options.category_columns if fields.get(name) is not None),
+                        "")
+        if kept and category not in kept:
+            self._seen["left out"] += 1
+            return None
+        context = next((name for name in CONTEXT_COLUMNS if name in fields), None)
+        answer = next((name for name in ANSWER_COLUMNS if name in fields), None)
+        if "question" not in fields or context is None or answer is None:
             raise DataError(columns(row), **place,
                             expected="question, context (or passage) and answer (or answers)",
                             remedy='write rows like {"question": "...", "context": "...", "answer": "..."}')
-        answers = self._answers(row.fields[answer], place)
-        passage, shortened = self._passage(text_in(row, "question"), text_in(row, context), place)
-        return Example(passage, Gold(answers, category), row.origin), shortened
+        answers = self._answers(fields[answer], place)
+        passage, cropped = self._passage(text_in(row, "question"), text_in(row, context), place)
+        example = Example(passage, Gold(answers, category), row.origin)
+        self._seen["cropped"] += cropped
+        self._seen["lost"] += cropped and not _holds(passage, example.reference)
+        return example
 
     def _answers(self, value: Any, place: dict[str, Any]) -> tuple[str, ...]:
         """The right answers, each once: text, a list of texts, or `text` of SQuAD's `answers`."""
@@ -270,7 +262,7 @@ class QuestionAnsweringTask(Task):
         super().fit(examples)
         if self.options.pointer:
             words = Counter(word for example in examples for word in example.source.words())
-            symbols = Counter(symbol for example in examples for symbol in self.linearise(example.reference))
+            symbols = Counter(symbol for example in examples for symbol in self.target.symbols(example.reference))
             self.target.vocabulary = Vocabulary.build(words + symbols, min_count=self.options.min_count)
             self.source.use(self.target.vocabulary)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from seq2seq_suite.types import END, SPECIALS, Batch, PerRow
+from seq2seq_suite.types import END, SPECIALS, Batch, Constraint, PerRow
 
 
 @dataclass(frozen=True)
@@ -18,14 +18,14 @@ class TagState(PerRow):
     tagged: Tensor
 
 
-class OnePerWord:
+class OnePerWord(Constraint):
     """As many symbols as words; the source has a sentinel at each end. The decoder sees which word is next.
 
     Args:
         num_symbols: V, the specials included.
     """
 
-    num_focus, num_context = 1, 0
+    num_focus = 1
     focus_names = ("the word to be tagged",)
 
     def __init__(self, num_symbols: int):
@@ -51,10 +51,6 @@ class OnePerWord:
     def focus(self, state: TagState) -> Tensor:
         """(N,1): the next word, then the sentinel behind the last one."""
         return (state.tagged.clamp(max=state.words) + 1).unsqueeze(1)
-
-    def context(self, state: TagState) -> Tensor:
-        """(N,0): tags before it are known already."""
-        return state.words.new_zeros(len(state.words), 0)
 
     def lengths(self, batch: Batch) -> Tensor:
         """(B,) words of each sentence."""

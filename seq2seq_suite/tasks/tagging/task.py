@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,11 +16,11 @@ from seq2seq_suite.shapes import TargetShape
 from seq2seq_suite.tasks.base import Judgement, Task
 from seq2seq_suite.tasks.fields import Symbols, Words
 from seq2seq_suite.tasks.options import TaskOptions
-from seq2seq_suite.tasks.panels import confusion, panel, rates
+from seq2seq_suite.tasks.panels import confusion, one_series, rates
 from seq2seq_suite.tasks.reading import columns
 from seq2seq_suite.tasks.sides import Place
 from seq2seq_suite.trees import clean, read_trees
-from seq2seq_suite.types import SPECIALS, Constraint, DataError, Encoded, Example, Score
+from seq2seq_suite.types import SPECIALS, Constraint, DataError, Example, Score
 
 Tags = tuple[str, ...]
 _TAGS_SHOWN = 24
@@ -104,12 +103,10 @@ class TaggingTask(Task):
                             remedy="set tagging.words_column and tagging.tags_column, or remove the row")
         return Example(self.source.check(values[0], place), tuple(values[1]), row.origin)
 
-    def encode(self, examples: Sequence[Example]) -> list[Encoded]:
-        """Examples as numbers, with the word that each tag belongs to."""
-        encoded = super().encode(examples)
-        return [replace(item, auxiliary={"focus": np.arange(1, len(item.target) + 1).reshape(-1, 1),
-                                         "context": np.zeros((len(item.target), 0), dtype=np.int64)})
-                for item in encoded]
+    def auxiliary(self, example: Example) -> dict[str, np.ndarray]:
+        """The word that each tag belongs to, the sentinel for END."""
+        count = len(example.source) + 1
+        return {"focus": np.arange(1, count + 1).reshape(-1, 1), "context": np.zeros((count, 0), dtype=np.int64)}
 
     def score(self, predictions: Sequence[Tags | None], references: Sequence[Tags]) -> Score:
         """Accuracy, and the figures of spans."""
@@ -138,8 +135,8 @@ class TaggingTask(Task):
             frequent += whole
         names = [tag for tag, _ in frequent.most_common(_TAGS_SHOWN)]
         note = f"The {_TAGS_SHOWN} most frequent of {len(frequent)}." if len(frequent) > _TAGS_SHOWN else ""
-        return [panel("dots", "Accuracy by tag", "Which tags fail?", x="tag", y="% ↑", note=note,
-                      series=[{"name": "", "role": "", "points": rates(shares, names)}]),
+        return [one_series("dots", "Accuracy by tag", "Which tags fail?", rates(shares, names), x="tag", y="% ↑",
+                           note=note),
                 *confusion(errors, "Wrong tags", "Which tag is given instead of which?", x="given", y="right")]
 
 

@@ -1,0 +1,38 @@
+"""From a text to a text, both in pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from typing import Any
+
+from seq2seq_suite.data.subwords import train_subwords
+from seq2seq_suite.tasks.base import Judgement, Task
+from seq2seq_suite.tasks.fields import Subwords, Text
+from seq2seq_suite.tasks.wording import judge_words, lengths
+from seq2seq_suite.types import Example
+
+
+class TextToText(Task):
+    """Text -> text; where the source is `shared`, both have one vocabulary and one embedding."""
+
+    rewritable = streams = True
+    source: Subwords
+    target: Text
+
+    def fit(self, examples: Iterable[Example]) -> None:
+        """Pieces of each side, or of both together."""
+        if not self.source.shared or self.pieces_from:
+            super().fit(examples)
+            return
+        texts = chain((self.source.written(example.source) for example in examples),
+                      (self.target.written(example.reference) for example in examples))
+        self.source.pieces = self.target.pieces = train_subwords(self.source.kind, texts, size=self.source.size)
+
+    def judge(self, prediction: str | None, reference: str, example: Example) -> Judgement:
+        """By words, see `judge_words`; without case where targets are lower-cased."""
+        return judge_words(prediction, reference, lower_case=self.target.lower_case)
+
+    def panels(self, examples: Sequence[Example], predictions: Sequence[str | None]) -> list[dict[str, Any]]:
+        """Lengths of outputs."""
+        return [lengths([example.reference for example in examples], predictions)]
