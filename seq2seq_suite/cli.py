@@ -44,7 +44,6 @@ Overrides = Annotated[list[str] | None, typer.Argument(metavar="KEY=VALUE", show
     "Changes to the configuration, such as search.beam_size=4."))]
 RunPath = Annotated[Path, typer.Argument(metavar="RUN", show_default=False, autocompletion=runs,
                                          help="The directory that `run` wrote.")]
-OneTask = Annotated[str | None, typer.Option(metavar="NAME", show_default=False, help="One task of a joint run.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 

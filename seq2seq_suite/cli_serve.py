@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from seq2seq_suite.cli_inputs import texts_and_overrides
-
-TrustCode = Annotated[bool, typer.Option("--trust-code", help="Run code that is in the run directory.")]
+from seq2seq_suite.cli_predict import TrustCode
 
 
 def serve(

@@ -123,25 +123,25 @@ class Task(ABC):
     # -- numbers ------------------------------------------------------------------------------------------------
 
     @property
-    def of_reference(self) -> tuple[Field, ...]:
-        """The fields that references are written in: the target alone, unless others are learned beside it."""
+    def target_fields(self) -> tuple[Field, ...]:
+        """The fields that are fitted to references: the target alone, unless others are learned beside it."""
         return (self.target,)
 
     def fit(self, examples: Iterable[Example]) -> None:
         """Build tokenizers and vocabularies from the training split."""
         self.source.fit([example.source for example in examples])
-        for field in self.of_reference:
+        for field in self.target_fields:
             field.fit([example.reference for example in examples])
 
     def save(self, folder: Path) -> None:
         """Write tokenizers and vocabularies."""
         folder.mkdir(parents=True, exist_ok=True)
-        for field in (self.source, *self.of_reference):
+        for field in (self.source, *self.target_fields):
             field.save(folder)
 
     def load(self, folder: Path) -> None:
         """Read what `save` wrote."""
-        for field in (self.source, *self.of_reference):
+        for field in (self.source, *self.target_fields):
             field.load(folder)
 
     def shape(self) -> Shape:

@@ -333,9 +333,5 @@ class Symbols(Target):
 
     names = decode
 
-    def predicted(self, ids: Sequence[int], example: Example) -> Any | None:
-        """The symbols of these ids."""
-        return self.parse(self.decode(ids), example)
-
     def shape(self) -> TargetShape:
         return TargetShape(len(self))

@@ -93,9 +93,14 @@ def file_of(row: Row, column: str) -> tuple[str, bytes] | None:
     return str(Path(row.file).parent / name), b""
 
 
-def medium_in(row: Row, column: str, kind: type[Medium], of_file: Callable[[str, bytes], Medium]) -> Medium | None:
+def of_file(error: DataError, name: str, place: Mapping[str, Any]) -> DataError:
+    """An error in a file that a row names, with that name, at the row's place."""
+    return DataError(f"{name}: {error.got}", **place, expected=error.expected, remedy=error.remedy)
+
+
+def medium_in(row: Row, column: str, kind: type[Medium], make: Callable[[str, bytes], Medium]) -> Medium | None:
     """What a column holds: an object of that kind, as embedded data have, or one made of a file and its bytes."""
     if isinstance(row.fields.get(column), kind):
         return row.fields[column]
     found = file_of(row, column)
-    return None if found is None else of_file(*found)
+    return None if found is None else make(*found)

@@ -107,9 +107,9 @@ class Target(Field, ABC):
     def parse(self, symbols: Sequence[str], example: Example) -> Any | None:
         """The inverse of `symbols`; None for malformed ones: counted, never raised."""
 
-    @abstractmethod
     def predicted(self, ids: Sequence[int], example: Example) -> Any | None:
         """The same for ids."""
+        return self.parse(self.names(ids), example)
 
     def beginning(self, text: str, place: Place) -> list[int]:
         """The ids that an output begins with whose beginning is this text; raises DataError if no text is one."""

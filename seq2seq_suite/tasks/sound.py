@@ -28,7 +28,7 @@ from seq2seq_suite.shapes import Shape, SoundShape
 from seq2seq_suite.tasks.base import Task
 from seq2seq_suite.tasks.fields import Text
 from seq2seq_suite.tasks.options import TaskOptions, Zoom
-from seq2seq_suite.tasks.reading import columns, medium_in, place_of
+from seq2seq_suite.tasks.reading import columns, medium_in, of_file, place_of
 from seq2seq_suite.tasks.sides import Field, Place, Source, refuse_long
 from seq2seq_suite.types import DataError, Encoded, Example
 
@@ -96,8 +96,7 @@ class Sounds(Source):
         """Refuse sounds that cannot be read or are too long."""
         features = self.features_of([sound])[0]
         if isinstance(features, DataError):
-            raise DataError(f"{sound.name}: {features.got}", **place, expected=features.expected,
-                            remedy=features.remedy)
+            raise of_file(features, sound.name, place)
         refuse_long(len(features), self.longest, f"a recording of {len(features) / 100:.1f} seconds, {len(features)} "
                     "frames of 10 ms", place, otherwise="cut the recording")
         return sound
@@ -263,7 +262,7 @@ class SoundTask(Task):
     # -- numbers ------------------------------------------------------------------------------------------------
 
     @property
-    def of_reference(self) -> tuple[Field, ...]:
+    def target_fields(self) -> tuple[Field, ...]:
         """The target and the transcript, which may be one."""
         return tuple(dict.fromkeys((self.target, self.transcript)))
 

@@ -100,10 +100,6 @@ class Boxes(Target):
             labels.append(label)
         return Objects(tuple(boxes), tuple(labels))
 
-    def predicted(self, ids: Sequence[int], example: Example) -> Objects | None:
-        """The same for ids."""
-        return self.parse([self.name(symbol) for symbol in ids], example)
-
     def from_line(self, line: str, place: Place) -> Objects:
         """A JSON object: `boxes` of x1, y1, x2, y2, `labels`, and `scores` of predictions."""
         return read_objects(line, place)

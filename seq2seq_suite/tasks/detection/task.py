@@ -36,7 +36,7 @@ from seq2seq_suite.tasks.detection.boxes import LIKELY, Boxes, area, likely
 from seq2seq_suite.tasks.detection.object_rows import NOISE, objects_of
 from seq2seq_suite.tasks.options import NO_TRANSCRIPT, TaskOptions, Zoom
 from seq2seq_suite.tasks.panels import one_series, panel
-from seq2seq_suite.tasks.reading import columns, medium_in
+from seq2seq_suite.tasks.reading import columns, medium_in, of_file
 from seq2seq_suite.tasks.sides import Place, Source
 from seq2seq_suite.types import END, DataError, Encoded, Example, Hypothesis, Score
 
@@ -131,8 +131,7 @@ class Pictures(Source):
         try:
             picture.pixels()
         except DataError as error:
-            raise DataError(f"{picture.name}: {error.got}", **place, expected=error.expected,
-                            remedy=error.remedy) from None
+            raise of_file(error, picture.name, place) from None
         return picture
 
     def fitted(self, picture: Picture) -> tuple[np.ndarray, float]:
