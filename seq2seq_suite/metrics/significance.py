@@ -21,7 +21,6 @@ SEED = 12345  # sacreBLEU's, so that its p-values are ours
 INTERVAL_SAMPLES = 1000
 BOOTSTRAP_SAMPLES = 1000
 RANDOMISATION_SAMPLES = 10_000
-_CHUNK = 64  # samples held in memory at a time
 
 Counts = np.ndarray  # (N,K) float64, a row for each item
 Formula = Callable[[Counts], np.ndarray]  # (R,K) sums -> (R,) figures
@@ -101,7 +100,7 @@ def interval(counts: Counts, formula: Formula, *, samples: int = INTERVAL_SAMPLE
     >>> interval(np.array([[1.0, 1.0]] * 10), mean)
     Interval(figure=100.0, low=100.0, high=100.0)
     """
-    values = np.sort(formula(_resampled(counts, _draws(len(counts), samples, seed))))
+    values = np.sort(formula(resampled(counts, draws(len(counts), samples, seed))))
     edge = samples // 40
     return Interval(float(formula(counts.sum(0, keepdims=True))[0]), float(values[edge]), float(values[-edge - 1]))
 
@@ -145,8 +144,8 @@ def compare(first: Counts, second: Counts, formula: Formula, *,
     if np.array_equal(first, second):
         return Difference(*observed, 1.0)
     if test == "bootstrap":
-        draws = _draws(len(first), samples or BOOTSTRAP_SAMPLES, seed)
-        differences = np.abs(formula(_resampled(second, draws)) - formula(_resampled(first, draws)))
+        drawn = draws(len(first), samples or BOOTSTRAP_SAMPLES, seed)
+        differences = np.abs(formula(resampled(second, drawn)) - formula(resampled(first, drawn)))
         differences -= differences.mean()
     else:
         random = np.random.default_rng(seed)
@@ -170,13 +169,14 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return corrected
 
 
-def _draws(items: int, samples: int, seed: int) -> np.ndarray:
+def draws(items: int, samples: int, seed: int = SEED) -> np.ndarray:
+    """(samples,items) int64: the items of each resample, drawn with replacement."""
     return np.random.default_rng(seed).choice(items, size=(samples, items), replace=True)
 
 
-def _resampled(counts: Counts, draws: np.ndarray) -> Counts:
-    """(samples,K) sums over the drawn items."""
-    return np.concatenate([counts[draws[first : first + _CHUNK]].sum(1) for first in range(0, len(draws), _CHUNK)])
+def resampled(counts: Counts, drawn: np.ndarray) -> Counts:
+    """(samples,K) sums of counts (N,K) over the drawn items (samples,N)."""
+    return np.stack([np.bincount(items, minlength=len(counts)) @ counts for items in drawn])
 
 
 def _ratio(above: np.ndarray, below: np.ndarray) -> np.ndarray:

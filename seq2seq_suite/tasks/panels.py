@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-_SAMPLES, _SEED = 500, 12345
+from seq2seq_suite.metrics.significance import draws, resampled
+
+_SAMPLES = 500  # of a bootstrap
 LEAST_CHANCE = 0.01  # of the probabilities that a calibration counts
 _BINS = 10
-_CHUNK = 2_000_000  # drawn numbers held in memory at a time
 Point = list[Any]  # x, y, low, high, n
 
 Shares = Sequence[Mapping[Any, tuple[float, float]]]  # for each example: group -> (part, whole)
@@ -63,13 +64,7 @@ def _bounds(counts: np.ndarray) -> np.ndarray:
     size, groups = counts.shape[:2]
     if not size or not groups:
         return np.zeros((groups, 2))
-    random, flat, drawn = np.random.default_rng(_SEED), counts.reshape(size, -1), []
-    step = max(1, _CHUNK // size)
-    for first in range(0, _SAMPLES, step):
-        rows = min(step, _SAMPLES - first)
-        draws = random.integers(size, size=(rows, size)) + size * np.arange(rows)[:, None]
-        drawn.append(np.bincount(draws.ravel(), minlength=rows * size).reshape(rows, size) @ flat)
-    sums = np.concatenate(drawn).reshape(_SAMPLES, groups, 2)
+    sums = resampled(counts.reshape(size, -1), draws(size, _SAMPLES)).reshape(_SAMPLES, groups, 2)
     ratios = np.sort(np.divide(sums[..., 0], sums[..., 1], out=np.full(sums.shape[:2], np.nan),
                                where=sums[..., 1] > 0), axis=0)  # samples without the group are sorted last
     valid = np.maximum(1, (~np.isnan(ratios)).sum(0))
