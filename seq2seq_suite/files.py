@@ -228,6 +228,15 @@ def atomic_write_bytes(path: Path, content: bytes) -> None:
             raise
 
 
+def to_disk(path: Path) -> None:
+    """Wait until a file, or the names in a folder, are on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
     """Gives an OSError raised within the name of this file: those of writing have none, or a temporary one."""

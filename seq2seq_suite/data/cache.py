@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from seq2seq_suite.files import naming
+from seq2seq_suite.files import naming, to_disk
 from seq2seq_suite.types import DataError
 
 CORPORA, FEATURES = "corpora", "features"
@@ -58,9 +58,9 @@ def entry(folder: Path, name: str, make: Callable[[Path], None]) -> Path:
                     partial.mkdir()
                     make(partial)
                     for file in (*partial.iterdir(), partial):
-                        _to_disk(file)
+                        to_disk(file)
                     partial.rename(path)
-                    _to_disk(folder)
+                    to_disk(folder)
             except BaseException:
                 shutil.rmtree(partial, ignore_errors=True)
                 raise
@@ -80,14 +80,6 @@ def _held(lock: int, path: Path) -> Iterator[None]:
         yield
     finally:
         os.close(lock)
-
-
-def _to_disk(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def entries(folder: Path) -> list[Entry]:

@@ -87,8 +87,13 @@ def overlap(first: Sequence[float], second: Sequence[float]) -> float:
     (0.3333333333333333, 0.0)
     """
     wide, high = (max(0.0, min(first[axis + 2], second[axis + 2]) - max(first[axis], second[axis])) for axis in (0, 1))
-    areas = sum((box[2] - box[0]) * (box[3] - box[1]) for box in (first, second))
+    areas = area(first) + area(second)
     return wide * high / (areas - wide * high) if wide * high else 0.0
+
+
+def area(box: Sequence[float]) -> float:
+    """Of x1, y1, x2, y2."""
+    return (box[2] - box[0]) * (box[3] - box[1])
 
 
 def match(predicted: Objects, gold: Objects) -> list[tuple[str, int, int]]:
@@ -120,7 +125,7 @@ def match(predicted: Objects, gold: Objects) -> list[tuple[str, int, int]]:
 def _annotation(picture: int, box: Sequence[float], category: int) -> dict:
     x1, y1, x2, y2 = box
     return {"image_id": picture, "bbox": [x1, y1, x2 - x1, y2 - y1], "category_id": category,
-            "area": (x2 - x1) * (y2 - y1), "iscrowd": 0}
+            "area": area(box), "iscrowd": 0}
 
 
 def _mean(values: np.ndarray) -> float:

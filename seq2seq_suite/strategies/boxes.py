@@ -87,9 +87,7 @@ class Boxes(Autoregressive):
             previous = first_bin + likeliest_corner(logits[:, first_bin:first_label], earlier)
             written[:, place] = previous
             outputs.append(previous)
-        symbols, certainties = torch.stack(outputs, 1).tolist(), torch.stack(certain, 1)
-        return [[Hypothesis(tuple(row), score, True, details={"certainties": tuple(sure)})] for row, score, sure
-                in zip(symbols, certainties.log().sum(1).tolist(), certainties.tolist(), strict=True)]
+        return hypotheses(torch.stack(outputs, 1), torch.stack(certain, 1))
 
     def _hidden(self, model: Seq2Seq, batch: Batch, memory: Memory, previous: Tensor) -> Tensor:
         x = model.embed(previous, memory)
@@ -120,6 +118,12 @@ def box_position(groups: Tensor, options: BoxShape, width: int) -> Tensor:
     columns = torch.stack((x1, x1, (x1 + x2) / 2), -1)
     down, across = plane_at(rows, columns, width)
     return torch.cat((functional.pad(down, (0, 0, 1, 0)), functional.pad(across, (0, 0, 2, 0))), -1)
+
+
+def hypotheses(symbols: Tensor, certainty: Tensor) -> list[list[Hypothesis]]:
+    """One hypothesis of each picture, from its groups of symbols (B,5 N) and the certainty of their classes (B,N)."""
+    return [[Hypothesis(tuple(row), score, True, details={"certainties": tuple(sure)})] for row, score, sure
+            in zip(symbols.tolist(), certainty.log().sum(1).tolist(), certainty.tolist(), strict=True)]
 
 
 def likeliest_corner(scores: Tensor, earlier: Tensor | None) -> Tensor:

@@ -15,7 +15,7 @@ from seq2seq_suite.model.seq2seq import Seq2Seq
 from seq2seq_suite.shapes import GROUP, BoxShape
 from seq2seq_suite.strategies.auxiliary import Auxiliaries
 from seq2seq_suite.strategies.base import IN_PARALLEL, NO_WINDOW, Strategy, StrategyOptions
-from seq2seq_suite.strategies.boxes import gaussian_targets, likeliest_corner
+from seq2seq_suite.strategies.boxes import gaussian_targets, hypotheses, likeliest_corner
 from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.types import SPECIALS, Batch, Constraint, Hypothesis, Loss, States
 
@@ -156,5 +156,4 @@ class Slots(Strategy):
             corners.append(likeliest_corner(logits[:, :, place, len(SPECIALS) : self.first_label],
                                             corners[-2] if place >= 2 else None))
         symbols = torch.stack((*(len(SPECIALS) + corner for corner in corners), self.first_label + label), 2)
-        return [[Hypothesis(tuple(row), score, True, details={"certainties": tuple(sure)})] for row, score, sure
-                in zip(symbols.flatten(1).tolist(), certainty.log().sum(1).tolist(), certainty.tolist(), strict=True)]
+        return hypotheses(symbols.flatten(1), certainty)

@@ -21,7 +21,7 @@ from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from seq2seq_suite.files import naming
+from seq2seq_suite.files import naming, to_disk
 from seq2seq_suite.run_format import FORMAT, FormatError
 from seq2seq_suite.training.optimizer import MovingAverage
 from seq2seq_suite.training.records import shaped
@@ -88,7 +88,7 @@ def save(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer, avera
     Returns:
         The new checkpoint's folder.
     """
-    weights = {name: tensor.contiguous() for name, tensor in unique(model.state_dict()).items()}
+    weights = _weights(model)
     used = {**weights, **average.weights} if average is not None else weights
     used = {name: tensor for name, tensor in used.items() if name in weights}
     training = {f"model.{name}": tensor for name, tensor in weights.items()}
@@ -96,9 +96,7 @@ def save(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer, avera
     training |= {f"random.{name}": tensor for name, tensor in _random_state().items()}
     state = {**asdict(progress), "best_figure": None if progress.best_update < 0 else progress.best_figure}
     final = folder / f"step-{progress.update}"
-    with naming(final):
-        folder.mkdir(exist_ok=True)  # not its parents: a deleted run directory is not created again
-        _write(final, {MODEL: used, TRAINING: training}, {"progress": state})
+    _write(final, {MODEL: used, TRAINING: training}, {"progress": state})
     point(folder, "last", final)
     if progress.best_update == progress.update:
         point(folder, "best", final)
@@ -108,15 +106,23 @@ def save(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer, avera
 
 def export(folder: Path, model: nn.Module) -> None:
     """Write a model's weights alone as `folder/best`: to predict with or to start from, not to resume."""
-    final = folder / "best"
-    with naming(final):
-        folder.mkdir(exist_ok=True)
-        _write(final, {MODEL: {name: tensor.contiguous() for name, tensor in unique(model.state_dict()).items()}}, {})
+    _write(folder / "best", {MODEL: _weights(model)}, {})
+
+
+def _weights(model: nn.Module) -> dict[str, Tensor]:
+    return {name: tensor.contiguous() for name, tensor in unique(model.state_dict()).items()}
 
 
 def _write(final: Path, files: Mapping[str, dict[str, Tensor]], facts: Mapping[str, Any]) -> None:
     """Write a folder of tensors, with facts and the files' sizes and hashes in `state.json`, in one atomic rename."""
-    partial = final.with_name(f".{final.name}.partial")
+    with naming(final):
+        final.parent.mkdir(exist_ok=True)  # not its parents: a deleted run directory is not created again
+        _replace(final, _written(final.with_name(f".{final.name}.partial"), files, facts))
+        to_disk(final.parent)
+
+
+def _written(partial: Path, files: Mapping[str, dict[str, Tensor]], facts: Mapping[str, Any]) -> Path:
+    """A new folder with the files and `state.json`."""
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir()
     try:
@@ -126,15 +132,14 @@ def _write(final: Path, files: Mapping[str, dict[str, Tensor]], facts: Mapping[s
                    for name in files}
         (partial / STATE).write_text(json.dumps({"format": FORMAT, **facts, "files": written}, indent=1))
         for path in partial.iterdir():
-            _sync(path)
+            to_disk(path)
     except BaseException as error:
         shutil.rmtree(partial, ignore_errors=True)  # frees a full disk
         if not isinstance(error, SafetensorError):
             raise
         code = re.search(r"os error (\d+)", str(error))  # safetensors reports the system's error as text only
         raise OSError(int(code[1]), os.strerror(int(code[1]))) if code else OSError(str(error)) from error
-    _replace(final, partial)
-    _sync(final.parent)
+    return partial
 
 
 def load_newest(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer, average: MovingAverage | None
@@ -291,11 +296,3 @@ def _prune(folder: Path, best_update: int, keep: int) -> None:
     for path in steps(folder)[:-keep]:
         if path.name != f"step-{best_update}":
             shutil.rmtree(path, ignore_errors=True)
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -250,7 +250,7 @@ def test_a_full_disk_is_said_and_leaves_nothing(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr(cache, "_to_disk", full)
+        patched.setattr(cache, "to_disk", full)
         with pytest.raises(OSError, match="No space left on device"):
             opened(config)
     assert not [path for path in (tmp_path / "cache").rglob("*") if path.suffix != ".lock" and path.is_file()]

@@ -122,7 +122,7 @@ def test_a_run_killed_at_random_moments_ends_the_same(config, whole, tmp_path):
 
 # Updates 5, 10, 15 and 20 write a checkpoint, the end of training replaces the last one.
 @pytest.mark.parametrize(("function", "call"), [
-    ("save_file", 1), ("save_file", 4), ("_sync", 2), ("_sync", 9), ("_replace", 3), ("_sync", 12), ("point", 2),
+    ("save_file", 1), ("save_file", 4), ("to_disk", 2), ("to_disk", 9), ("_replace", 3), ("to_disk", 12), ("point", 2),
     ("point", 3), ("_prune", 3), ("_replace", 5), ("_prune", 5)])
 def test_a_run_killed_while_it_writes_a_checkpoint_ends_the_same(config, whole, tmp_path, function, call):
     directory = tmp_path / "run"

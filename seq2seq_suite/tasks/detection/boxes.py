@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from seq2seq_suite.data.pictures import Objects
 from seq2seq_suite.files import atomic_write_text, read_json
+from seq2seq_suite.metrics.boxes import area
 from seq2seq_suite.shapes import GROUP, BoxShape
 from seq2seq_suite.tasks.detection.object_rows import NOISE, read_objects
 from seq2seq_suite.tasks.sides import Place, Target
@@ -127,8 +128,3 @@ def likely(prediction: Objects | None, least: float = LIKELY) -> Objects:
     chosen = [place for place, score in enumerate(objects.scores) if score >= least]
     return Objects(*(tuple(values[place] for place in chosen)
                      for values in (objects.boxes, objects.labels, objects.scores)))
-
-
-def area(box: Sequence[float]) -> float:
-    """Of x1, y1, x2, y2."""
-    return (box[2] - box[0]) * (box[3] - box[1])

@@ -29,10 +29,10 @@ from seq2seq_suite.data.drawn import Drawn
 from seq2seq_suite.data.formats import Row
 from seq2seq_suite.data.options import Data
 from seq2seq_suite.data.pictures import Augmentation, ImageFile, Objects, Picture, fit, nms, paint, scaled
-from seq2seq_suite.metrics.boxes import average_precision, match
+from seq2seq_suite.metrics.boxes import area, average_precision, match
 from seq2seq_suite.shapes import GROUP, PictureShape
 from seq2seq_suite.tasks.base import Judgement, Task
-from seq2seq_suite.tasks.detection.boxes import LIKELY, Boxes, area, likely
+from seq2seq_suite.tasks.detection.boxes import LIKELY, Boxes, likely
 from seq2seq_suite.tasks.detection.object_rows import NOISE, objects_of
 from seq2seq_suite.tasks.options import NO_TRANSCRIPT, TaskOptions, Zoom
 from seq2seq_suite.tasks.panels import one_series, panel

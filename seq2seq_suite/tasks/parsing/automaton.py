@@ -105,7 +105,7 @@ class ParserAutomaton:
         shifts, closes = symbols == self.shift, symbols == self.close
         opens = self.acts_as_open.to(symbols.device)[symbols]
         shifted = torch.minimum(state.shifted + shifts, state.words)
-        bracket, bracket_left = self._innermost(state)
+        bracket, bracket_left = self._open(state)
         top = torch.where(shifts, symbols, torch.where(closes, bracket, state.top))
         top_left = torch.where(shifts, shifted, torch.where(closes, bracket_left, state.top_left))
         depth = (state.depth + opens.long() - closes.long()).clamp(0, MAX_DEPTH - 1)
@@ -122,24 +122,19 @@ class ParserAutomaton:
 
     def focus(self, state: ParserState) -> Tensor:
         """(N,5): next word, last word taken, left edges of the last node and of the two innermost open brackets."""
-        inner, outer = state.depth > 0, state.depth > 1
-        _, inner_left = self._innermost(state)
-        outer_left = state.open_left.gather(1, (state.depth - 2).clamp(min=0).unsqueeze(1)).squeeze(1)
-        return torch.stack((state.shifted + 1, state.shifted, state.top_left, inner_left * inner, outer_left * outer),
-                           1)
+        (_, inner_left), (_, outer_left) = self._open(state), self._open(state, 2)
+        return torch.stack((state.shifted + 1, state.shifted, state.top_left, inner_left, outer_left), 1)
 
     def context(self, state: ParserState) -> Tensor:
         """(N,3): symbols of the two innermost open brackets and of the last node, 0 for none."""
-        inner, outer = state.depth > 0, state.depth > 1
-        innermost, _ = self._innermost(state)
-        second = state.open_symbols.gather(1, (state.depth - 2).clamp(min=0).unsqueeze(1)).squeeze(1)
-        return torch.stack((innermost * inner, second * outer, state.top), 1)
+        (inner, _), (outer, _) = self._open(state), self._open(state, 2)
+        return torch.stack((inner, outer, state.top), 1)
 
     def _in_order_moves(self, state: ParserState, left: Tensor) -> tuple[Tensor, Tensor]:
         has_top = (state.last == SHIFTED) | (state.last == CLOSED)
         # Without words left the new bracket would have one child, so the chain must still have room.
         open_ok = has_top & ((left > 0) | (state.run < self.max_run))
-        bracket, _ = self._innermost(state)
+        bracket, _ = self._open(state)
         chain_ok = (state.last != OPENED) | ((state.run < self.max_run) & (bracket != state.top))
         return open_ok, (state.depth > 0) & chain_ok
 
@@ -159,9 +154,11 @@ class ParserAutomaton:
         chain = torch.where(state.last == OPENED, state.run + 1, 0)
         return torch.where(closes, chain, torch.where(opens, state.run, 0))
 
-    def _innermost(self, state: ParserState) -> tuple[Tensor, Tensor]:
-        slot = (state.depth - 1).clamp(min=0).unsqueeze(1)
-        return state.open_symbols.gather(1, slot).squeeze(1), state.open_left.gather(1, slot).squeeze(1)
+    @staticmethod
+    def _open(state: ParserState, number: int = 1) -> tuple[Tensor, Tensor]:
+        """(N,) symbol and left edge of an open bracket, 1 for the innermost; 0 for none."""
+        slot, there = (state.depth - number).clamp(min=0).unsqueeze(1), state.depth >= number
+        return tuple(stack.gather(1, slot).squeeze(1) * there for stack in (state.open_symbols, state.open_left))
 
     def _same_as_top(self, state: ParserState, num_symbols: int) -> Tensor:
         return torch.arange(num_symbols, device=state.top.device) == state.top.unsqueeze(1)
