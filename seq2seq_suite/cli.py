@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -138,7 +138,13 @@ def sweep(
         "Values to combine, such as backbone.norm=layer,rms seed=1,2,3; for a study, key=value for all runs."))] = None,
     output: Annotated[Path | None, typer.Option(metavar="DIR", show_default=False, help=(
         "Where to write the runs; by default runs/sweep-<the file's name>."))] = None,
-    jobs: Annotated[int, typer.Option(min=1, metavar="N", help="Runs at a time.")] = 1,
+    jobs: Annotated[int | None, typer.Option(min=1, metavar="N", show_default=False, help=(
+        "Runs at a time: one by default, on a cluster all."))] = None,
+    executor: Annotated[Literal["here", "submitit"], typer.Option(help=(
+        "submitit sends the runs to SLURM, or where that is not to processes of this machine "
+        "(pip install 'seq2seq-suite[cluster]')."))] = "here",
+    cluster: Annotated[Path | None, typer.Option(metavar="YAML", show_default=False, help=(
+        "For submitit: partition, time, memory and GPUs of each job (seq2seq_suite/training/README.md)."))] = None,
     on: Annotated[list[Path] | None, typer.Option(metavar="YAML", show_default=False, help=(
         "An experiment to study instead of the study's own; may be repeated."))] = None,
 ) -> None:
@@ -150,21 +156,27 @@ def sweep(
     Examples:
       python -m seq2seq_suite sweep tasks/translation.yaml backbone.norm_placement=pre,post seed=1,2,3
       python -m seq2seq_suite sweep tasks/studies/norms.yaml training.max_minutes=0.5
+      python -m seq2seq_suite sweep tasks/studies/norms.yaml --executor submitit --cluster cluster.yaml
     """
     from seq2seq_suite.experiments import study
+    from seq2seq_suite.experiments.cluster import Cluster
     from seq2seq_suite.experiments.sweep import sweep as run_all
 
     path, given = find_yaml(yaml), only_overrides(settings or [])
     folder = output or Path("runs") / f"sweep-{path.stem}"
+    if cluster and executor != "submitit":
+        raise ConfigError("--cluster is for submitit", file=COMMAND_LINE, expected="--executor submitit")
+    engine = Cluster(folder / "submitit", cluster, jobs=jobs) if executor == "submitit" else None
     if study.is_study(path):
-        print_table(study.HEADER, study.rows(study.run(path, folder, yamls=on or (), overrides=given, jobs=jobs)))
+        cells = study.run(path, folder, yamls=on or (), overrides=given, jobs=jobs or 1, cluster=engine)
+        print_table(study.HEADER, study.rows(cells))
     elif on:
         raise ConfigError("--on is for studies", file=COMMAND_LINE, expected=f"a study, not the experiment {path}",
                           remedy="name one of tasks/studies first, such as tasks/studies/norms.yaml")
     elif not given:
         raise ConfigError("there is nothing to combine", file=COMMAND_LINE, expected="KEY=A,B,C, such as seed=1,2,3")
     else:
-        _compare(run_all(path, given, folder, jobs=jobs), split="test", measure=False)
+        _compare(run_all(path, given, folder, jobs=jobs or 1, cluster=engine), split="test", measure=False)
 
 
 for verb in (evaluate, predict, serve, export, cli_presets.tasks, cli_presets.init, cli_presets.schema, cache,

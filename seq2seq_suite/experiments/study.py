@@ -12,6 +12,7 @@ from pydantic import Field, ValidationError
 
 from seq2seq_suite import config_file
 from seq2seq_suite.config_section import NotNegative, Section
+from seq2seq_suite.experiments.cluster import Cluster
 from seq2seq_suite.experiments.sweep import run_all, slug
 from seq2seq_suite.metrics.significance import t_interval
 from seq2seq_suite.training.records import read_summary
@@ -99,7 +100,7 @@ def load(path: Path, *, yamls: Sequence[Path] = (), overrides: Sequence[str] = (
 
 
 def run(path: Path, output: Path, *, yamls: Sequence[Path] = (), overrides: Sequence[str] = (),
-        jobs: int = 1) -> list[Cell]:
+        jobs: int = 1, cluster: Cluster | None = None) -> list[Cell]:
     """Run what is missing of a study, in `output/EXPERIMENT/VARIANT-SEED`.
 
     Args:
@@ -107,7 +108,7 @@ def run(path: Path, output: Path, *, yamls: Sequence[Path] = (), overrides: Sequ
         output: the runs' folder.
         yamls: experiments to study instead of the file's.
         overrides: `key=value` for all runs; they override the study's settings, but not a variant's.
-        jobs: runs at a time.
+        jobs, cluster: see `run_all`.
 
     Raises:
         ConfigError: see `load` and `run_all`.
@@ -121,7 +122,7 @@ def run(path: Path, output: Path, *, yamls: Sequence[Path] = (), overrides: Sequ
             directory = output / yaml.stem / f"{slug(name)}-{seed}"
             runs[directory] = yaml, [*own, f"seed={seed}"]
             places.setdefault((yaml.stem, name), []).append(directory)
-    run_all(runs, jobs=jobs)
+    run_all(runs, jobs=jobs, cluster=cluster)
     return [_cell(experiment, name, found) for (experiment, name), found in places.items()]
 
 

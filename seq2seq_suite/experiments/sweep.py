@@ -8,9 +8,12 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 
 from seq2seq_suite import config_file
+from seq2seq_suite.experiments.cluster import Cluster, log_of
 from seq2seq_suite.experiments.resuming import check_same
 from seq2seq_suite.training.records import read_summary
 from seq2seq_suite.training.run_directory import CONFIG, RunDirectory
@@ -62,14 +65,15 @@ def slug(text: str) -> str:
     return re.sub(r"[^\w.=-]+", "_", text) or "run"
 
 
-def sweep(yaml: Path, settings: Sequence[str], output: Path, *, jobs: int) -> list[Path]:
+def sweep(yaml: Path, settings: Sequence[str], output: Path, *, jobs: int, cluster: Cluster | None = None
+          ) -> list[Path]:
     """Run what is missing of a grid.
 
     Args:
         yaml: the experiment.
         settings: `key=a,b,c`, a grid over all of them.
         output: the runs' folder.
-        jobs: runs at a time.
+        jobs, cluster: see `run_all`.
 
     Returns:
         The directories.
@@ -81,16 +85,17 @@ def sweep(yaml: Path, settings: Sequence[str], output: Path, *, jobs: int) -> li
     runs = directories(settings, output)
     for overrides in runs.values():
         config_file.load(yaml, list(overrides))
-    run_all({directory: (yaml, overrides) for directory, overrides in runs.items()}, jobs=jobs)
+    run_all({directory: (yaml, overrides) for directory, overrides in runs.items()}, jobs=jobs, cluster=cluster)
     return list(runs)
 
 
-def run_all(runs: Mapping[Path, tuple[Path, Sequence[str]]], *, jobs: int) -> None:
+def run_all(runs: Mapping[Path, tuple[Path, Sequence[str]]], *, jobs: int, cluster: Cluster | None = None) -> None:
     """Run what is missing: finished runs are kept, interrupted ones are resumed.
 
     Args:
         runs: directory -> the experiment's file and overrides.
         jobs: runs at a time; if more than one, the output of each goes to a file beside its directory.
+        cluster: runs them as its jobs, with the same files, in place of processes of this one.
 
     Raises:
         ConfigError: an existing run was started with other settings; nothing was run.
@@ -99,28 +104,32 @@ def run_all(runs: Mapping[Path, tuple[Path, Sequence[str]]], *, jobs: int) -> No
     for directory, (yaml, overrides) in runs.items():
         if (directory / CONFIG).is_file():
             check_same(RunDirectory(directory), config_file.load(yaml, overrides))
-
-    def run(directory: Path) -> int:
-        """The exit code of a run; 0 if it is finished already."""
-        if _has_ended(directory):
-            return 0
-        yaml, overrides = runs[directory]
-        resume = ["--resume"] if (directory / CONFIG).is_file() else []
-        command = [sys.executable, "-m", "seq2seq_suite", "run", str(yaml), *overrides, "--output", str(directory),
-                   *resume]
-        print(f"{directory.name}: {' '.join(overrides)}", flush=True)
-        if jobs == 1:
-            return subprocess.run(command, check=False).returncode
+    for directory in runs:
         directory.parent.mkdir(parents=True, exist_ok=True)
-        with directory.with_suffix(directory.suffix + ".log").open("w", encoding="utf-8") as log:
-            return subprocess.run(command, check=False, stdout=log, stderr=subprocess.STDOUT).returncode
 
-    with ThreadPoolExecutor(jobs) as pool:
-        codes = dict(zip(runs, pool.map(run, runs), strict=True))
-    failed = [directory for directory, code in codes.items() if code]
+    def run(directory: Path) -> str:
+        print(f"{directory.name}: {' '.join(runs[directory][1])}", flush=True)
+        with nullcontext() if jobs == 1 else log_of(directory).open("w", encoding="utf-8") as log:
+            code = subprocess.run(missing[directory](), check=False, stdout=log, stderr=log).returncode
+        return f"exit code {code}"
+
+    missing = {directory: partial(_command, directory, yaml, overrides)
+               for directory, (yaml, overrides) in runs.items() if not _has_ended(directory)}
+    if cluster is not None and missing:
+        ends = cluster.run(missing)
+    else:
+        with ThreadPoolExecutor(jobs) as pool:
+            ends = dict(zip(missing, pool.map(run, missing), strict=True))
+    failed = [f"{directory.name} ({end})" for directory, end in ends.items() if end != "exit code 0"]
     if failed:
-        names = ", ".join(f"{directory.name} (exit code {codes[directory]})" for directory in failed)
+        names = ", ".join(failed)
         raise RunError(f"{len(failed)} of {len(runs)} runs failed: {names}; call sweep again to resume them")
+
+
+def _command(directory: Path, yaml: Path, overrides: Sequence[str]) -> list[str]:
+    """The command that starts a run, or resumes one that has begun."""
+    resume = ["--resume"] if (directory / CONFIG).is_file() else []
+    return [sys.executable, "-m", "seq2seq_suite", "run", str(yaml), *overrides, "--output", str(directory), *resume]
 
 
 def _has_ended(directory: Path) -> bool:

@@ -1,0 +1,90 @@
+"""Runs as jobs: by submitit's local executor, and what SLURM would be told."""
+
+import importlib.util
+import json
+import re
+from pathlib import Path
+
+import pytest
+from small_run import metrics, small_config, start, write_trees
+
+from seq2seq_suite import cli, config_file
+from seq2seq_suite.experiments.cluster import Cluster
+from seq2seq_suite.types import ConfigError
+
+PAGE = Path(__file__).parents[2] / "seq2seq_suite/training/README.md"
+WARNED = """
+import os, signal
+from pathlib import Path
+from torch.nn import functional
+
+def drop(x, rate, residual=None):
+    \"\"\"Dropout; once, in the middle of the run, the job is told that its time is over.\"\"\"
+    told = Path(__file__).with_name("told")
+    if rate and (told.parent / "runs/run/checkpoints/last").exists() and not told.exists():
+        told.touch()
+        os.kill(os.getppid(), signal.SIGUSR2)
+    dropped = functional.dropout(x, rate)
+    return dropped if residual is None else residual + dropped
+"""
+
+
+def test_a_job_whose_time_is_over_saves_is_queued_again_and_resumes_as_if_nothing_had_happened(tmp_path, capfd):
+    (tmp_path / "warned.py").write_text(WARNED)
+    config = small_config(write_trees(tmp_path / "data"), max_updates=8, validate_every=8, save_every=2)
+    values = config.model_dump() | {"components": {"dropout": f"{tmp_path / 'warned.py'}:drop"}}
+    (tmp_path / "small.yaml").write_text(config_file.dump(type(config).model_validate(values)))
+    (tmp_path / "cluster.yaml").write_text("cluster: local\ntimeout_min: 5\n")
+    command = ["sweep", str(tmp_path / "small.yaml"), "seed=1", "--output", str(tmp_path / "runs"),
+               "--executor", "submitit", "--cluster", str(tmp_path / "cluster.yaml")]
+    assert cli.main(command) == 0
+    assert "run  parsing   test      f1" in capfd.readouterr().out
+    run = tmp_path / "runs/run"
+    assert (tmp_path / "told").exists() and "resuming at update" in (tmp_path / "runs/run.log").read_text()
+    assert len(json.loads((run / "provenance.json").read_text())["earlier"]) == 1
+    start(config_file.load(tmp_path / "small.yaml"), tmp_path / "alone")
+    assert metrics(run) == metrics(tmp_path / "alone")
+    written = (run / "summary.json").stat().st_mtime_ns
+    assert cli.main(command) == 0 and (run / "summary.json").stat().st_mtime_ns == written
+    (tmp_path / "empty").mkdir()
+    assert cli.main([*command, f"data.path={tmp_path / 'empty'}", "--output", str(tmp_path / "wrong")]) == 1
+    assert "1 of 1 runs failed: run (exit code 2)" in capfd.readouterr().err
+
+
+def test_slurm_is_told_what_the_file_of_the_page_says(tmp_path, monkeypatch):
+    srun = tmp_path / "srun"
+    srun.touch(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    options = tmp_path / "cluster.yaml"
+    text = re.search(r"```yaml\n(slurm_partition.*?)```", PAGE.read_text(), re.DOTALL)[1]
+    options.write_text(text.replace("gpus_per_node: 1", "gpus_per_node: 2"))
+    cluster = Cluster(tmp_path / "jobs", options, jobs=3)
+    inner = cluster._executor._executor
+    text = inner._make_submission_file_text("COMMAND", "1")
+    for line in ("--partition=gpu", "--time=240", "--gpus-per-node=2", "--mem=32GB", "module load cuda", "COMMAND"):
+        assert line in text
+    assert inner.parameters["array_parallelism"] == 3 and cluster._processes == 2
+
+
+@pytest.mark.parametrize(("given", "said"), [
+    ("slurm_partion: gpu", "Unknown argument 'partion' for executor 'slurm'"),
+    ("nodes: 2", "one task of one machine"),
+    ("mem_gb: much", "mem_gb"),
+    ("cluster: torque", "torque"),
+])
+def test_a_parameter_that_submitit_does_not_take_is_named_with_its_file(tmp_path, given, said):
+    options = tmp_path / "cluster.yaml"
+    options.write_text(given)
+    with pytest.raises(ConfigError, match=rf"cluster\.yaml: .*{said}"):
+        Cluster(tmp_path / "jobs", options, jobs=None)
+
+
+def test_what_is_missing_is_said(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("p.yaml").write_text("task: parsing\n")
+    assert cli.main(["sweep", "p.yaml", "seed=1,2", "--cluster", "cluster.yaml"]) == 2
+    assert "--cluster is for submitit" in capsys.readouterr().err
+    find = importlib.util.find_spec
+    monkeypatch.setattr("seq2seq_suite.lazy.find_spec", lambda name: None if name == "submitit" else find(name))
+    assert cli.main(["sweep", "p.yaml", "seed=1,2", "--executor", "submitit"]) == 2
+    assert "pip install 'seq2seq-suite[cluster]'" in capsys.readouterr().err
