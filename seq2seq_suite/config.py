@@ -78,6 +78,7 @@ class Training(Section):
     save_every: Positive = 500  # updates
     keep_checkpoints: Few = 2  # newest ones to keep, besides the best
     log_every: Positive = 50  # updates
+    shard: bool = False  # processes share weights and optimizer state, not only batches: less memory each, more traffic
     threads: FewOrNone = 0  # CPU threads; 0: all
     tensorboard: bool = False  # write scalars and texts for it into the run's directory; needs its extra
 
@@ -190,6 +191,18 @@ class Config(Section):
             if part.task in ("multitask", "language_model") or not name.isidentifier():
                 raise ValueError(f"tasks.{brief(name)} has task {part.task}: a joint run needs tasks with a source and "
                                  "names of letters, digits and _")
+        return self
+
+    @model_validator(mode="after")
+    def _shards_fit(self) -> Config:
+        backbone, training = self.backbone, self.training
+        for key, value, wrong in (("training.optimizer", "muon", training.optimizer == "muon"),
+                                  ("task", "multitask", self.task == "multitask"),
+                                  ("backbone.encoder", "rnn", backbone.encoder == "rnn"),
+                                  ("backbone.decoder", "rnn", backbone.decoder == "rnn")):
+            if training.shard and wrong:
+                raise ValueError(f"training.shard does not go with {key} {value}: set it to false or choose another "
+                                 f"{key}")
         return self
 
     @model_validator(mode="after")

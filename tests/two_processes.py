@@ -38,13 +38,13 @@ def without_chance(config: Config) -> Config:
     return Config.model_validate(values)
 
 
-def results(folder: Path, directory: Path) -> dict[str, Any]:
+def results(folder: Path, directory: Path, *, shard: bool = False) -> dict[str, Any]:
     """For each norm the losses and gradients of an update, the norm's buffers after it, and hypotheses."""
-    return {norm: _result(folder, directory, norm, rows) for norm, rows in ROWS.items()}
+    return {norm: _result(folder, directory, norm, rows, shard) for norm, rows in ROWS.items()}
 
 
-def _result(folder: Path, directory: Path, norm: str, rows: tuple[int, ...]) -> dict[str, Any]:
-    values = without_chance(small_config(folder, clip_norm=1e9, ema_decay=0.0)).model_dump()
+def _result(folder: Path, directory: Path, norm: str, rows: tuple[int, ...], shard: bool) -> dict[str, Any]:
+    values = without_chance(small_config(folder, clip_norm=1e9, ema_decay=0.0, shard=shard)).model_dump()
     values["backbone"]["norm"], values["search"]["batch_sentences"] = norm, 3
     config, ranks = Config.model_validate(values), distributed.ranks()
     build.use_threads(config.training.threads)
@@ -60,12 +60,17 @@ def _result(folder: Path, directory: Path, norm: str, rows: tuple[int, ...]) -> 
                       lambda between: predictor.score(validation, encoded_validation, between=between)[0].figures,
                       Metric("f1", True), torch.device("cpu"), torch.float32,
                       [example.origin for example in train], ranks)
-    trainer.optimizer = recorder = Recorder(trainer.learner)
+    trainer.optimizer = recorder = Recorder(trainer.trained)
     parts = [(0, place + 1, collate(encoded[sum(rows[:place]) : sum(rows[:place]) + size], "parsing"))
              for place, size in enumerate(rows)]
     losses, _ = trainer._update(parts)
-    return {"losses": losses, "gradients": recorder.gradients, "tokens": trainer.progress.tokens,
-            "buffers": dict(trainer.learner.named_buffers()),
+    gradients, own = recorder.gradients, recorder.gradients
+    if trainer.shards is not None:
+        own = {name: gradient.to_local() for name, gradient in gradients.items()}
+        gradients = {name: gradient.full_tensor() for name, gradient in gradients.items()}
+    sizes = [sum(gradient.numel() for gradient in some.values()) for some in (own, gradients)]
+    return {"losses": losses, "gradients": gradients, "tokens": trainer.progress.tokens, "shared": sizes[0] / sizes[1],
+            "buffers": dict(trainer.trained.named_buffers()),
             "hypotheses": [[asdict(one) for one in found] for found in hypotheses]}
 
 

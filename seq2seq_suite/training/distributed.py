@@ -106,7 +106,7 @@ class Ranks:
 
     def keeping_apart(self, wrapped: nn.Module) -> AbstractContextManager[None]:
         """Accumulates gradients locally within, for a later pass to exchange."""
-        return wrapped.no_sync() if self.world > 1 else nullcontext()
+        return wrapped.no_sync() if isinstance(wrapped, DistributedDataParallel) else nullcontext()
 
     def summed(self, named: dict[str, Tensor]) -> dict[str, Tensor]:
         """Sums of scalars over all processes, by name."""

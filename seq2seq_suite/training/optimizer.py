@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import torch
@@ -120,6 +122,15 @@ class MovingAverage:
         """Update the averages with the weights after `updates` updates."""
         decay = min(self.decay, (1 + updates) / (10 + updates))
         foreach("lerp_", list(self.weights.values()), list(model.parameters()), 1.0 - decay)
+
+    @contextmanager
+    def swapped(self, model: nn.Module) -> Iterator[None]:
+        """Within, the model has the averages for its weights."""
+        self.swap(model)
+        try:
+            yield
+        finally:
+            self.swap(model)
 
     @torch.no_grad()
     def swap(self, model: nn.Module) -> None:

@@ -7,7 +7,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +18,7 @@ from seq2seq_suite.config import Training
 from seq2seq_suite.data.batching import Bucketed
 from seq2seq_suite.data.mixture import Mixture
 from seq2seq_suite.report.progress import Progress as ProgressDisplay
-from seq2seq_suite.strategies.learner import JointLearner, Learner
+from seq2seq_suite.strategies.learner import JointLearner, Learner, Trained
 from seq2seq_suite.training import checkpoint, weights
 from seq2seq_suite.training.balance import GradientBalance, by_task
 from seq2seq_suite.training.distributed import ALONE, Ranks
@@ -61,9 +61,15 @@ class Trainer:
     progress: checkpoint.Progress = field(default_factory=checkpoint.Progress)
 
     def __post_init__(self) -> None:
-        self.engine = self.ranks.wrap(self.learner, some_unused=isinstance(self.learner, JointLearner))
-        self.optimizer = build_optimizer(self.learner, self.options)
-        self.average = MovingAverage(self.learner, self.options.ema_decay) if self.options.ema_decay else None
+        self.shards = None
+        if self.options.shard and self.ranks.world > 1:
+            from seq2seq_suite.training.shards import Shards  # half a second that other runs need not wait
+
+            self.shards = Shards(self.learner, self.options, self.ranks)
+        self.trained = self.learner if self.shards is None else self.shards.parts
+        self.engine = self.shards or self.ranks.wrap(self.learner, some_unused=isinstance(self.learner, JointLearner))
+        self.optimizer = build_optimizer(self.trained, self.options)
+        self.average = MovingAverage(self.trained, self.options.ema_decay) if self.options.ema_decay else None
         self._started = time.monotonic()
         self._unchecked: list[tuple[int, tuple[int, ...], Tensor]] = []
 
@@ -75,6 +81,7 @@ class Trainer:
             print(finished(self.progress, self.limit_reached()))
         else:
             self.train()
+        self.learner.to(self.device)  # shards leave it on the CPU
         if self.ranks.is_first:
             weights.load_best(self.run.path, self.learner)
         self.ranks.copy_weights(self.learner)
@@ -90,7 +97,7 @@ class Trainer:
 
     def resume(self) -> None:
         """Continue from the newest valid checkpoint, if there is one; print what was done."""
-        parts = (self.learner, self.optimizer, self.average)
+        parts = self._to_save()
         found, complaints = checkpoint.load_newest(self.run.checkpoints, *parts) if self.ranks.is_first else (None, [])
         found = self.ranks.first(found)
         if found is not None:
@@ -104,6 +111,8 @@ class Trainer:
             self.run.say("nothing to resume: no checkpoint yet, starting from the beginning")
             self.run.truncate_metrics(0, validated=0)
             return
+        if self.shards is not None:
+            self.shards.scatter(*parts[1:], self.optimizer, self.average)
         self.progress = found
         if self.balance is not None:
             self.balance.norms = dict(found.gradient_norms)
@@ -159,8 +168,8 @@ class Trainer:
         counts = [self.learner.counts(batch) for batch in batches]
         names = dict.fromkeys(name for count in counts for name in count)  # tasks have different losses
         totals = {name: max(1, sum(count.get(name, 0) for count in counts)) for name in names}
-        self.learner.train()
-        self.learner.set_fraction_done(_fraction(self.options, progress))
+        self.trained.train()
+        self.trained.set_fraction_done(_fraction(self.options, progress))
         self.ranks.reseed(self.batches.seed, progress.update)
         means: dict[str, Tensor] = {}
         groups = by_task(batches)
@@ -178,7 +187,8 @@ class Trainer:
                         sum(loss.weights[name] * mean[name] for name in loss.weights).backward()
                     means |= {name: means.get(name, 0.0) + value.detach() for name, value in mean.items()}
         means = self.ranks.summed(means)
-        norm = torch.nn.utils.clip_grad_norm_(self.learner.parameters(), self.options.clip_norm)
+        norm = torch.nn.utils.clip_grad_norm_(self.trained.parameters(), self.options.clip_norm)
+        norm = norm if self.shards is None else self.shards.full(norm)
         rate = learning_rate(self.options, progress.update, _fraction(self.options, progress))
         set_rate(self.optimizer, rate)
         rows = tuple(index for batch in batches for index in batch.indices)
@@ -192,7 +202,7 @@ class Trainer:
         progress.tokens += sum(int(batch.target_mask.sum()) + int(batch.source_mask.sum()) for batch in batches)
         progress.seconds = self._seconds()
         if self.average is not None:
-            self.average.update(self.learner, progress.update)
+            self.average.update(self.trained, progress.update)
         return means, rate
 
     def _validate(self, stop: StopRequest) -> bool:
@@ -200,15 +210,9 @@ class Trainer:
         progress = self.progress
         if progress.validated_update == progress.update:
             return False
-        if self.average is not None:
-            self.average.swap(self.learner)
         began = time.monotonic()
-        try:
-            figures = self.validate(stop.raise_if_set)
-        finally:
-            if self.average is not None:
-                self.average.swap(self.learner)
-        figures = self.ranks.first(figures)
+        with self._weights_to_use():
+            figures = self.ranks.first(self.validate(stop.raise_if_set))
         figure = figures[self.metric.name]
         better = is_better(figure, progress.best_figure, higher_is_better=self.metric.higher_is_better)
         if better:
@@ -225,6 +229,18 @@ class Trainer:
         self._display.validation(progress.update, figures, better)
         return True
 
+    def _weights_to_use(self) -> AbstractContextManager[None]:
+        """Within, the learner has the weights to decode with: their averages if they are kept."""
+        if self.shards is not None:
+            return self.shards.decoding(self.average)
+        return nullcontext() if self.average is None else self.average.swapped(self.learner)
+
+    def _to_save(self) -> tuple[Trained, torch.optim.Optimizer, MovingAverage | None]:
+        """Learner, optimiser and averages, whole."""
+        if self.shards is not None:
+            return self.shards.gathered(self.optimizer, self.average)
+        return self.learner, self.optimizer, self.average
+
     def limit_reached(self) -> str:
         """Why training ends; empty while it continues."""
         return limit_reached(self.options, self.progress, self.metric.name)
@@ -234,9 +250,9 @@ class Trainer:
         self.progress.since_logged = self._interval.state()
         self.progress.gradient_norms = {} if self.balance is None else dict(self.balance.norms)
         self.run.check_there()
+        parts = self._to_save()
         if self.ranks.is_first:
-            checkpoint.save(self.run.checkpoints, self.learner, self.optimizer, self.average, self.progress,
-                            keep=self.options.keep_checkpoints)
+            checkpoint.save(self.run.checkpoints, *parts, self.progress, keep=self.options.keep_checkpoints)
         self.ranks.highest(0)  # wait until the first process has saved
 
     def _seconds(self) -> float:
