@@ -16,7 +16,8 @@ from seq2seq_suite.strategies.sampling import sample
 from seq2seq_suite.strategies.search import NEVER, SearchOptions, Stepper
 from seq2seq_suite.types import END, Batch, Constraint, Hypothesis
 
-_BLOCK = 64  # symbols, in `top_k`
+_BLOCK = 64  # symbols, in `likeliest` and `top_k`
+_FEW_ROWS = 8  # below, more calls than one take longer
 
 
 @torch.inference_mode()
@@ -41,7 +42,7 @@ def greedy_or_sample(model: Seq2Seq, batch: Batch, memory: Memory, *, options: S
             previous = sample(log_probabilities, options)
             gained = log_probabilities.gather(1, previous.unsqueeze(1)).squeeze(1)
         else:
-            gained, previous = log_probabilities.max(-1)  # a third of the time of argmax on a CPU
+            gained, previous = likeliest(log_probabilities)
         totals[alive] += gained
         outputs[alive, step] = previous
         ended = previous == END
@@ -58,6 +59,23 @@ def greedy_or_sample(model: Seq2Seq, batch: Batch, memory: Memory, *, options: S
     scores = options.normalise(totals, lengths).tolist()
     return [[Hypothesis(tuple(symbols[: length - 1]), score, done)] for symbols, length, score, done
             in zip(outputs.tolist(), lengths.tolist(), scores, complete.tolist(), strict=True)]
+
+
+def likeliest(scores: Tensor) -> tuple[Tensor, Tensor]:
+    """The largest score of each row (N,V) and its place, (N,) each: that of the best block's first."""
+    rows, symbols = scores.shape
+    if rows < _FEW_ROWS or symbols < 4 * _BLOCK or scores.device.type != "cpu":
+        return scores.max(-1)  # a third of the time of argmax on a CPU
+    whole = symbols // _BLOCK * _BLOCK
+    blocks = scores[:, :whole].unflatten(1, (-1, _BLOCK))
+    block = blocks.amax(2).max(1).indices
+    best, place = blocks[torch.arange(rows), block].max(1)
+    place += block * _BLOCK
+    if whole < symbols:
+        last, behind = scores[:, whole:].max(1)
+        place = torch.where(last > best, behind + whole, place)
+        best = torch.maximum(best, last)
+    return best, place
 
 
 def top_k(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:

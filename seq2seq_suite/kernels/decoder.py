@@ -22,7 +22,7 @@ from seq2seq_suite.model.layers import FeedForward, Residual, TransformerLayer
 from seq2seq_suite.model.norms import LayerNorm, RMSNorm
 from seq2seq_suite.model.positions import RelativePositions
 
-_attend = functional.scaled_dot_product_attention
+_FEW_QUERIES = 48  # of all rows together: below, the calls of anything but the fused kernel take longer than it does
 
 
 def prepared(decoder: nn.Module) -> nn.Module | Steps:
@@ -118,6 +118,21 @@ class _Layer:
     def transform(self, x: Tensor) -> Tensor:
         """The position-wise network."""
         return self.feed_forward_residual.after(x, self.feed_forward(self.feed_forward_residual.before(x)))
+
+
+def _attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
+    """`model.attention.attention` of few queries to a row's keys, with a mask that is added to the scores or bool."""
+    rows, _, count, width = query.shape
+    if (rows * count < _FEW_QUERIES or query.device.type != "cpu" or query.dtype != torch.float32
+            or (mask is not None and mask.dtype == torch.bool)):
+        return functional.scaled_dot_product_attention(query, key, value, mask)
+    query = query * width**-0.5
+    if count > 1:  # the fused kernel takes three times as long for a sentence's five beams
+        scores = query @ key.transpose(2, 3)
+        return (scores if mask is None else scores + mask).softmax(-1) @ value
+    scores = (query * key).sum(-1)  # a sum for each key is less than a product for each head
+    weights = (scores if mask is None else scores + mask.squeeze(2)).softmax(-1)
+    return (weights.unsqueeze(3) * value).sum(2, keepdim=True)
 
 
 class _Residual:

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from seq2seq_suite import kernels
+from seq2seq_suite.kernels import decoder
 from seq2seq_suite.kernels.decoder import Steps
 from seq2seq_suite.model.layers import causal
 
@@ -31,10 +32,12 @@ def walk(model, memory, symbols, *, beams=1):
     return torch.cat(hidden, 1)
 
 
+@pytest.mark.parametrize("few", [0, decoder._FEW_QUERIES])
 @pytest.mark.parametrize("beams", [1, 3])
 @pytest.mark.parametrize("kind", KINDS)
 @torch.inference_mode()
-def test_prepared_steps_are_those_of_the_decoder(make_model, make_batch, kind, beams):
+def test_prepared_steps_are_those_of_the_decoder(monkeypatch, make_model, make_batch, kind, beams, few):
+    monkeypatch.setattr(decoder, "_FEW_QUERIES", few)
     model, batch = make_model(noise=0.4, **KINDS[kind]), make_batch([5, 3, 4], [4, 6, 2])
     memory = model.prepare(model.encode(batch))
     ready = model.for_search(memory)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from seq2seq_suite.kernels.beam import top_k
+from seq2seq_suite.kernels.beam import likeliest, top_k
 from seq2seq_suite.strategies.search import NEVER
 
 
@@ -23,3 +23,14 @@ def test_the_last_symbols_count_although_they_fill_no_block():
     scores[:, -1], scores[:, -2] = 2.0, 1.0
     best, places = top_k(scores, 2)
     assert best.tolist() == [[2.0, 1.0]] * 2 and places.tolist() == [[999, 998]] * 2
+
+
+@pytest.mark.parametrize("rows", [1, 9])
+@pytest.mark.parametrize("symbols", [64, 300, 512, 571])
+def test_the_likeliest_symbol_is_the_first_of_largest_score(rows, symbols):
+    scores = torch.randint(0, 40, (rows, symbols), generator=torch.Generator().manual_seed(symbols)).float()
+    scores[:, 1:4] = float("-inf")
+    scores[0, -1] = 50.0  # behind the last whole block, where there is one
+    best, places = likeliest(scores)
+    assert best.tolist() == scores.amax(1).tolist()
+    assert places.tolist() == [row.index(max(row)) for row in scores.tolist()]
