@@ -10,9 +10,10 @@ from torch.nn import functional
 
 from seq2seq_suite.config_section import Fraction, NotNegative, PositiveFloat
 from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
+from seq2seq_suite.strategies.aligned import Aligned
 from seq2seq_suite.strategies.constrained import constrained_argmax
 from seq2seq_suite.strategies.log_probs import likeliest
-from seq2seq_suite.strategies.parallel import Parallel, ParallelOptions, uniform_copy
+from seq2seq_suite.strategies.parallel import ParallelOptions
 from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.types import END, Batch, Constraint, Hypothesis, Loss, States
 
@@ -32,7 +33,7 @@ class CutAtEndOptions(ParallelOptions):
         return int(source_length * self.factor) + self.extra
 
 
-class CutAtEnd(Parallel):
+class CutAtEnd(Aligned):
     """A long output; everything after the first END is ignored.
 
     Nothing aligns the symbols: after one too many or too few, all later positions are wrong. This is the
@@ -70,7 +71,7 @@ class CutAtEnd(Parallel):
     def predict(self, model: Seq2Seq, batch: Batch, states: States, memory: Memory, *, options: SearchOptions,
                 limit: Tensor, constraint: Constraint | None) -> list[list[Hypothesis]]:
         """The likeliest symbol of each position, up to END; without END the output is truncated."""
-        vectors, mask = uniform_copy(states, torch.minimum(self.decoder_length(states, batch), limit))
+        vectors, mask = self.copied(model, memory, batch, torch.minimum(self.decoder_length(states, batch), limit))
         hidden = self.hidden(model, memory, vectors, mask, None, torch.zeros_like(mask))
         scores, lengths = self.writing(model, memory, hidden), mask.sum(1)
         found = constrained_argmax(constraint, batch, scores, lengths, limit)

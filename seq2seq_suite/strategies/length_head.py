@@ -11,10 +11,11 @@ from torch.nn import functional
 from seq2seq_suite.config_section import Fraction, NotNegativeFloat
 from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
 from seq2seq_suite.shapes import TargetShape
+from seq2seq_suite.strategies.aligned import Aligned
 from seq2seq_suite.strategies.auxiliary import Auxiliaries
 from seq2seq_suite.strategies.constrained import constrained_argmax, exact_lengths
 from seq2seq_suite.strategies.log_probs import likeliest
-from seq2seq_suite.strategies.parallel import Parallel, ParallelOptions, symbols_before_end, uniform_copy
+from seq2seq_suite.strategies.parallel import ParallelOptions, symbols_before_end
 from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.types import END, Batch, Constraint, Hypothesis, Loss, States
 
@@ -68,7 +69,7 @@ class LengthClassifier(nn.Module):
         return (states.mask.sum(1) * self.ratio).round().long()
 
 
-class LengthHead(Parallel):
+class LengthHead(Aligned):
     """p(y | x) = p(T | x) prod_t p(y_t | x, T): the length, then all symbols.
 
     Decoding tries the `beam_size` likeliest lengths and takes the output of the highest mean log-probability.
@@ -79,7 +80,7 @@ class LengthHead(Parallel):
     Options = LengthHeadOptions
     writes = ("text", "trees", "tags", "labels")
     uses = ("beam_size", "num_hypotheses", "rescorer")
-    never = (*Parallel.never, END)
+    never = (*Aligned.never, END)
 
     def __init__(self, options: LengthHeadOptions, target: TargetShape, width: int,
                  auxiliaries: Auxiliaries | None = None):
@@ -115,7 +116,7 @@ class LengthHead(Parallel):
         if lengths is None:
             lengths, _ = self.head.likeliest(states, max(options.beam_size, options.num_hypotheses))
             lengths = torch.minimum(lengths, (limit - 1).clamp(min=1).unsqueeze(1))
-        vectors, mask = uniform_copy(states, lengths.flatten())
+        vectors, mask = self.copied(model, memory, batch, lengths.flatten())
         scores = self.predict_symbols(model, memory, vectors, mask, options)
         candidates = []
         for place, length in enumerate(lengths.unbind(1)):

@@ -44,10 +44,9 @@ def uniform_copy(states: States, lengths: Tensor) -> tuple[Tensor, Tensor]:
     repeats = rows // sources.size(0)
     place = torch.arange(int(lengths.max()), device=lengths.device)
     step = (sources.repeat_interleave(repeats) - 1).clamp(min=0) / (lengths - 1).clamp(min=1)
-    index = (place * step.unsqueeze(1)).round().long()
-    values = states.values.repeat_interleave(repeats, 0) if repeats > 1 else states.values
     mask = place < lengths.unsqueeze(1)
-    index = index.masked_fill(~mask, 0)
+    index = (place * step.unsqueeze(1)).round().long().masked_fill(~mask, 0)
+    values = states.values.repeat_interleave(repeats, 0) if repeats > 1 else states.values
     return values.gather(1, index.unsqueeze(2).expand(-1, -1, values.size(2))), mask
 
 
@@ -75,13 +74,11 @@ class Parallel(Strategy):
                 limit: Tensor, constraint: Constraint | None) -> list[list[Hypothesis]]:
         """For each sentence its hypotheses, best first."""
 
-    # -- what a strategy offers ---------------------------------------------------------------------------------
-
     def loss(self, model: Seq2Seq, batch: Batch) -> Loss:
         """The strategy's own loss, and the auxiliary ones."""
         states = model.encode(batch)
         memory = model.prepare(states)
-        vectors, mask = uniform_copy(states, self.decoder_length(states, batch))
+        vectors, mask = self.copied(model, memory, batch, self.decoder_length(states, batch))
         symbols, revealed = self.glance(model, memory, batch, vectors, mask)
         hidden = self.hidden(model, memory, vectors, mask, symbols, revealed)
         own = self.own_loss(model, memory, batch, hidden, mask, revealed)
@@ -95,7 +92,9 @@ class Parallel(Strategy):
                              constraint=constraint if options.constraint else None)
         return self.auxiliaries.annotated(found, states)
 
-    # -- parts --------------------------------------------------------------------------------------------------
+    def copied(self, model: Seq2Seq, memory: Memory, batch: Batch, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        """The decoder's input (N,C,D) for rows of `lengths` (N,), and its mask (N,C)."""
+        return uniform_copy(memory.states, lengths)
 
     def glance(self, model: Seq2Seq, memory: Memory, batch: Batch, vectors: Tensor, mask: Tensor
                ) -> tuple[Tensor | None, Tensor]:

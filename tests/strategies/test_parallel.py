@@ -234,10 +234,31 @@ def test_more_words_than_a_canvas_has_room_for_are_a_tree_all_the_same(make_mode
             ] == [words, words[:3]]
 
 
-@pytest.mark.parametrize("linearisation", ["in_order", "brackets", "tetra_tags"])
+def test_a_guided_decoder_reads_exactly_the_words_of_each_tag(make_model, make_parsing):
+    task, examples = make_parsing("tetra_tags")
+    model, strategy = make_model(task.shape()), STRATEGIES["length_head"](length_ratio=2.0).eval()
+    # Without trees, as in prediction.
+    batch = collate(task.encode([Example(example.source) for example in examples]), "parsing")
+    memory = model.prepare(model.encode(batch))
+    lengths = task.constraint().lengths(batch)
+    given, mask = strategy.copied(model, memory, batch, lengths.repeat_interleave(2))
+    first, second = model.guide.project.weight.chunk(2)
+    for row, example in enumerate(examples):
+        words = memory.states.values[row, 1:]
+        for place in range(len(example.source)):
+            own = words[place] @ first.T
+            expected = {2 * place: own, 2 * place + 1: own + words[place + 1] @ second.T}
+            for tag in expected if place + 1 < len(example.source) else [2 * place]:
+                assert mask[2 * row : 2 * row + 2, tag].all()
+                torch.testing.assert_close(given[2 * row : 2 * row + 2, tag],
+                                           model.guide.norm(expected[tag]).expand(2, -1), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(("linearisation", "guide"), [
+    ("in_order", False), ("brackets", False), ("tetra_tags", False), ("tetra_tags", True)])
 @pytest.mark.parametrize("name", ["length_head", "mask_predict", "cut_at_end"])
-def test_random_models_write_one_tree_over_exactly_the_words(make_model, make_parsing, name, linearisation):
-    task, examples = make_parsing(linearisation, guide=False)
+def test_random_models_write_one_tree_over_exactly_the_words(make_model, make_parsing, name, linearisation, guide):
+    task, examples = make_parsing(linearisation, guide=guide)
     shape, batch = task.shape(), collate(task.encode(examples), "parsing")
     strategy = STRATEGIES[name](**({} if name == "cut_at_end" else {"length_ratio": 2.5})).eval()
     for seed in range(20):

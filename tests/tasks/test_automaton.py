@@ -21,8 +21,7 @@ LABELS = ("S", "NP", "VP", "PP", "ADJP")
 
 
 def make_task(linearisation: str) -> ParsingTask:
-    config = Config.model_validate({"task": "parsing", "parsing": {"linearisation": linearisation,
-                                                                   "guide": linearisation != "tetra_tags"}})
+    config = Config.model_validate({"task": "parsing", "parsing": {"linearisation": linearisation}})
     task = ParsingTask(config.parsing, config.data)
     leaf = Tree("NN", ("word",))
     tree = Tree("TOP", (Tree("S", tuple(Tree(label, (leaf, leaf)) for label in LABELS)),))
@@ -34,6 +33,7 @@ def decode_at_random(task: ParsingTask, lengths: torch.Tensor, limits: torch.Ten
                      sharpness: float) -> list[list[str]]:
     """Outputs of a model whose logits are noise; a large sharpness makes it stubborn about one symbol."""
     automaton = task.constraint()
+    lowest = torch.tensor([1, -1]) if isinstance(automaton, TetraAutomaton) else 0  # a word's own tag has one word
     state = automaton.start(parser_batch(lengths.tolist()), limits)
     fixed = torch.randn(len(lengths), len(task.target.vocabulary), generator=generator) * sharpness
     columns = []
@@ -44,7 +44,7 @@ def decode_at_random(task: ParsingTask, lengths: torch.Tensor, limits: torch.Ten
         logits = fixed + torch.randn(fixed.shape, generator=generator)
         symbols = logits.masked_fill(~allowed, float("-inf")).argmax(1)
         focus = automaton.focus(state)
-        assert ((focus >= 0) & (focus <= lengths.unsqueeze(1) + 1))[~ended].all()
+        assert ((focus >= lowest) & (focus <= lengths.unsqueeze(1) + 1))[~ended].all()
         columns.append(symbols.masked_fill(ended, END))
         ended |= symbols == END
         assert (ended | (limits > len(columns))).all(), "an output beyond its limit"

@@ -135,8 +135,8 @@ def test_every_miniworld_tree_survives_the_way_to_symbols_and_back(linearisation
 
 
 @pytest.mark.parametrize("linearisation", ["in_order", "brackets", "tetra_tags"])
-def test_the_automaton_allows_every_gold_symbol_of_the_miniworld(linearisation):
-    task, examples = fitted(parsing__linearisation=linearisation, parsing__guide=linearisation != "tetra_tags")
+def test_the_automaton_follows_every_gold_tree_of_the_miniworld(linearisation):
+    task, examples = fitted(parsing__linearisation=linearisation)
     batch = collate(task.encode(examples), "parsing")
     automaton = task.constraint()
     limit = (batch.source_mask.sum(1) * 6.0).long() + 20
@@ -145,6 +145,7 @@ def test_the_automaton_allows_every_gold_symbol_of_the_miniworld(linearisation):
         real = batch.target_mask[:, column]
         chosen = automaton.allowed(state).gather(1, batch.target[:, column, None]).squeeze(1)
         assert chosen[real].all()
+        assert automaton.focus(state)[real].equal(batch.auxiliary["focus"][:, column][real])
         state = automaton.advance(state, batch.target[:, column])
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import model_validator
 
 from seq2seq_suite.config_section import NotNegativeFloat, Positive, Section, ShareOrNone, Use
 from seq2seq_suite.data.formats import Row
@@ -23,7 +22,7 @@ from seq2seq_suite.tasks.fields import Symbols, Words
 from seq2seq_suite.tasks.options import NO_TRANSCRIPT, TaskOptions
 from seq2seq_suite.tasks.parsing import errors
 from seq2seq_suite.tasks.parsing.linearisation import Bracketing, Brackets, InOrder
-from seq2seq_suite.tasks.parsing.tetra_tags import TetraTags
+from seq2seq_suite.tasks.parsing.tetra_tags import TetraTags, guided
 from seq2seq_suite.tasks.reading import text_in
 from seq2seq_suite.trees import Tree, clean, read_trees
 from seq2seq_suite.types import SPECIALS, UNKNOWN, Constraint, DataError, Encoded, Example, Hypothesis, Score
@@ -39,8 +38,9 @@ _LINEARISATIONS = {"in_order": InOrder, "brackets": Brackets, "tetra_tags": Tetr
 class ParsingOptions(TaskOptions):
     """Options of the parsing task."""
 
-    linearisation: Literal["in_order", "brackets", "tetra_tags"] = "in_order"  # tetra_tags: of known length, unguided
-    guide: bool = True  # the decoder's input includes the parser's state: focus words and open labels
+    linearisation: Literal["in_order", "brackets", "tetra_tags"] = "in_order"  # tetra_tags: of known length
+    guide: bool = True  # the decoder's input includes the parser's state: focus words and open labels;
+    # of tetra_tags the words that each stands at
     characters: bool = True  # words are also read letter by letter
     max_characters: Positive = 20  # of a word: the first and last halves of a longer one are kept
     min_count: Positive = 2  # rarer words are <unknown>, read by their letters
@@ -55,17 +55,11 @@ class ParsingOptions(TaskOptions):
         "other than tetra_tags, whose length and best output are known", "tetra_tags".__ne__,
         lambda config: config.strategy.kind in ("length_head", "mask_predict") and config.search.constraint))
 
-    @model_validator(mode="after")
-    def _guide_has_a_parser(self) -> ParsingOptions:
-        if self.guide and self.linearisation == "tetra_tags":
-            raise ValueError("parsing.linearisation tetra_tags has no parser's state to show: set parsing.guide=false")
-        return self
-
     def check(self, config: Any) -> None:
-        """Only left-to-right decoding has a parser's state."""
-        if self.guide and config.in_parallel:
+        """Only left-to-right decoding has a parser's state; the words of tetra-tags are known before."""
+        if self.guide and config.in_parallel and self.linearisation != "tetra_tags":
             raise ValueError(f"strategy.kind {config.strategy.kind} predicts all symbols in parallel, so there is no "
-                             "parser's state to guide it: set parsing.guide=false")
+                             "parser's state to guide it: set parsing.guide=false or parsing.linearisation=tetra_tags")
 
 
 class Trees(Symbols):
@@ -215,13 +209,15 @@ class ParsingTask(Task):
         return super().read_hypothesis(hypothesis, example)
 
     def auxiliary(self, example: Example) -> dict[str, np.ndarray]:
-        """Labels of the words, if there is a tree."""
-        return {} if example.reference is None else self.target.source_labels(example.reference)
+        """Labels of the words, if there is a tree, and the words of tetra-tags."""
+        labels = {} if example.reference is None else self.target.source_labels(example.reference)
+        known = self.options.guide and isinstance(self.target.linearisation, TetraTags)
+        return labels | guided(len(example.source)) if known else labels
 
     def encode(self, examples: Sequence[Example]) -> list[Encoded]:
         """Examples as numbers, where the decoder is guided with the automaton's states along their trees."""
         encoded = super().encode(examples)
-        if not self.options.guide:
+        if not self.options.guide or isinstance(self.target.linearisation, TetraTags):
             return encoded
         order = sorted(range(len(encoded)), key=lambda index: len(encoded[index].target))
         for first in range(0, len(order), _TRACE_ROWS):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from seq2seq_suite.tasks.parsing.tetra_tags import KINDS
+from seq2seq_suite.tasks.parsing.tetra_tags import KINDS, words_at
 from seq2seq_suite.types import END, SPECIALS, Batch, Constraint, PerRow
 
 _NEVER = float("-inf")
@@ -42,6 +42,9 @@ class TetraAutomaton(Constraint):
 
     Source: Kitaev & Klein 2020, section 4.
     """
+
+    num_focus = 2
+    focus_names = ("the word, or the one on the left", "the word on the right")
 
     def __init__(self, names: Sequence[str]):
         self.num_symbols = len(names)
@@ -80,6 +83,10 @@ class TetraAutomaton(Constraint):
         took = ~state.inner & ~ended
         depth = state.depth + (took & left_word).long() - (state.inner & right_node).long()
         return TetraState(state.words, state.taken + took.long(), depth.clamp(min=0), ~state.inner & ~ended)
+
+    def focus(self, state: TetraState) -> Tensor:
+        """(N,2): a word and -1 for its own tag, the words on both sides for that of a node."""
+        return torch.stack(words_at(state.taken, state.inner), 1)
 
     def lengths(self, batch: Batch) -> Tensor:
         """(B,) tags of each sentence, 2n - 1."""

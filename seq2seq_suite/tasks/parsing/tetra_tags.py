@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from seq2seq_suite.tasks.parsing.linearisation import ROOT, with_root, without_root
 from seq2seq_suite.trees import Tree
@@ -82,6 +85,21 @@ class TetraTags:
         found = stack[0].trees()
         # A highest node without a label is the root itself.
         return with_root(found[0] if len(found) == 1 else Tree(ROOT, tuple(found)))
+
+
+def guided(count: int) -> dict[str, np.ndarray]:
+    """`focus` (2n,2) and `context` (2n,0) of the tags and END for n words, a sentinel before them: words, or -1.
+
+    >>> guided(2)["focus"].tolist()
+    [[1, -1], [1, 2], [2, -1], [2, 3]]
+    """
+    step = np.arange(2 * count)
+    return {"focus": np.stack(words_at((step + 1) // 2, step % 2 == 1), 1), "context": np.zeros((2 * count, 0), int)}
+
+
+def words_at(taken: Any, inner: Any) -> tuple[Any, Any]:
+    """The positions that a tag reads after `taken` words have theirs: its word and -1, or the words on both sides."""
+    return taken + 1 - 1 * inner, (taken + 2) * inner - 1
 
 
 @dataclass
