@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -114,8 +115,8 @@ _SETUP = """#!/usr/bin/env bash
 set -e
 apt-get update -q && apt-get install -yq python3 python3-pip python3-venv
 python3 -m venv /opt/lab
-/opt/lab/bin/pip install -q torch --index-url https://download.pytorch.org/whl/cpu
-cd /autograder/source && /opt/lab/bin/pip install -q ./{wheel}
+/opt/lab/bin/pip install -q {torch} --index-url https://download.pytorch.org/whl/cpu
+cd /autograder/source && /opt/lab/bin/pip install -q ./suite
 """
 _RUN = """#!/usr/bin/env bash
 # AUTOGRADER and PYTHON are other than these where this is tried outside of Gradescope.
@@ -130,8 +131,9 @@ def pack(name: str, output: Path) -> None:
     assignment = named(name)
     source = Path(seq2seq_suite.__file__).parent
     with zipfile.ZipFile(output, "w", zipfile.ZIP_DEFLATED) as archive:
-        for file, text in (("setup.sh", _SETUP.format(wheel="suite")), ("run_autograder", _RUN.format(
-                name=assignment.name)), ("suite/pyproject.toml", _project())):
+        torch = "torch torchaudio" if assignment.extra == "speech" else "torch"
+        for file, text in (("setup.sh", _SETUP.format(torch=torch)), ("run_autograder", _RUN.format(
+                name=assignment.name)), ("suite/pyproject.toml", _project(assignment.extra))):
             entry = zipfile.ZipInfo(file)
             entry.external_attr = (0o755 if file != "suite/pyproject.toml" else 0o644) << 16
             archive.writestr(entry, text)
@@ -142,17 +144,19 @@ def pack(name: str, output: Path) -> None:
           "at Gradescope: Configure Autograder, zip file upload; ask for 1.5 GB of memory")
 
 
-def _project() -> str:
-    """What pip needs to install the suite as it is here."""
+def _project(extra: str) -> str:
+    """What pip needs to install the suite as it is here, with an extra or none."""
     from importlib import metadata
 
     try:
-        needed = [one for one in metadata.requires("seq2seq-suite") or () if "extra ==" not in one]
+        told = [re.split(r";\s*extra == ", one) for one in metadata.requires("seq2seq-suite") or ()]
+        needed = [one[0] for one in told if len(one) == 1 or one[1].strip("\"' ") == extra]
     except metadata.PackageNotFoundError:
         import tomllib
 
         file = Path(seq2seq_suite.__file__).parents[1] / "pyproject.toml"
-        needed = tomllib.loads(file.read_text(encoding="utf-8"))["project"]["dependencies"]
+        project = tomllib.loads(file.read_text(encoding="utf-8"))["project"]
+        needed = project["dependencies"] + project["optional-dependencies"].get(extra, [])
     return ('[build-system]\nrequires = ["setuptools>=77"]\nbuild-backend = "setuptools.build_meta"\n\n'
             f'[project]\nname = "seq2seq-suite"\nversion = "{seq2seq_suite.__version__}"\n'
             f"dependencies = {json.dumps(needed)}\n\n[tool.setuptools.packages.find]\n"

@@ -3,10 +3,12 @@
 import csv
 import json
 import os
+import re
 import shutil
 import stat
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -91,6 +93,19 @@ def test_one_submission_gives_gradescopes_json_and_its_scores_add_up(tmp_path, c
     assert "masks.py:1 no Python" in next(test["output"] for test in found["tests"] if "masks" in test["name"])
 
 
+def test_a_submission_of_another_assignment_or_of_none_gets_nothing_and_says_so(tmp_path):
+    one = submitting.Submission("b1", folder(tmp_path / "b1", "b1", **references("attend")))
+    found = grading.grade_one(one, seed=1, assignment="losses")
+    assert (found.points, found.problem) == (0, "it is of the assignment attention")
+    (one.folder / "lab.yaml").write_text("assignment: nothing\n")
+    assert "there is no assignment" in grading.grade_one(one, seed=1).problem
+    (one.folder / "lab.yaml").write_text("student: b1\n")
+    assert grading.grade_one(one, seed=1).problem == "no assignment is named"
+    shown = gradescope.results(grading.Grade("b1", 1, assignment=ATTENTION))
+    assert shown["score"] == 0 and {test["score"] for test in shown["tests"]} == {0.0}
+    assert sum(test["max_score"] for test in shown["tests"]) == pytest.approx(65, abs=0.01)
+
+
 def test_the_leaderboard_has_the_figures_of_accepted_runs():
     rows = [answers.Graded("runs.heads4", 10, "24.10", "20.0 to 30.0", "", 10),
             answers.Graded("runs.heads1", 0, "99.00", "20.0 to 30.0", "figures", 10),
@@ -173,6 +188,16 @@ def test_a_submission_leaves_out_what_is_not_graded(tmp_path, capsys):
     assert "runs/heads4/checkpoints/model.safetensors" in names and "lab.yaml" in names
     assert not names & {"runs/heads4/checkpoints/training.safetensors", "lab_given.py", "link.py"}
     assert "not all laws hold" in (out := capsys.readouterr().out) or "not checked: attend.py" in out
+
+
+@pytest.mark.parametrize(("name", "speaks"), [("attention", False), ("speech", True)])
+def test_a_pack_installs_what_its_assignment_needs(name, speaks, tmp_path):
+    gradescope.pack(name, tmp_path / "a.zip")
+    with zipfile.ZipFile(tmp_path / "a.zip") as archive:
+        project = tomllib.loads(archive.read("suite/pyproject.toml").decode())["project"]
+        setup = archive.read("setup.sh").decode()
+    needed = {re.match(r"[\w-]+", one)[0] for one in project["dependencies"]}
+    assert {"torch", "typer"} <= needed and ("espeakng-loader" in needed) == ("torchaudio" in setup) == speaks
 
 
 def test_gradescope_runs_the_pack_and_finds_results(tmp_path):

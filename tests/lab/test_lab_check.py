@@ -171,6 +171,40 @@ def test_nothing_is_hinted_or_watched_unless_asked_for():
     assert [said[name].default for name in ("hint", "watch", "seed", "part")] == [False, False, None, None]
 
 
+@pytest.mark.parametrize(("text", "said"), [
+    ("import importlib", "importlib"), ("import torch._C as c", "torch._C"), ("from torch import ops", "torch.ops"),
+    ("import torch\ny = torch.ops.aten", "torch.ops"), ("from seq2seq_suite import lab", "seq2seq_suite.lab"),
+    ("x = __import__('os')", "__import__"), ("import importlib.util", "importlib.util"), ("import torch", ""),
+    ("import torch\ny = torch.optim", ""), ("from torch.nn import functional", ""), ("import seq2seq_suites", "")])
+def test_what_a_file_may_not_name_is_told_with_its_line(text, said):
+    found = refusals({"attend.py": f"{text}\n"}, "attend")
+    assert [(one.line, one.message) for one in found] == ([(text.count("\n") + 1, f"`{said}` is not allowed here")]
+                                                         if said else [])
+
+
+def test_next_leads_from_the_parts_to_the_runs_the_answers_and_the_zip(folder, capsys):
+    def next_of(code):
+        assert cli.main(["lab", "next", str(folder)]) == code
+        return capsys.readouterr().out.splitlines()
+
+    facts = {"points": 1, "laws": 1, "begun": True, "failing": []}
+    Folder.read(folder).keep("attend", {**facts, "done": True})
+    assert "masks.py:" in next_of(1)[0]
+    for name in ("masks", "heads"):
+        Folder.read(folder).keep(name, {**facts, "done": True})
+    assert next_of(1) == [f"python -m seq2seq_suite lab run {folder}"]
+    (folder / "runs" / "heads4").mkdir(parents=True)
+    (folder / "runs" / "heads4" / "lab.json").write_text("{}")
+    assert next_of(1)[0].endswith("answers.yaml: four, one, sure, entropy, slip")
+    file = folder / "answers.yaml"
+    file.write_text(re.sub(r"(?m)^(\w+):$", r"\1: 0", file.read_text()).replace("slip: 0", "slip:"))
+    assert next_of(1)[0].endswith("answers.yaml: slip")
+    file.write_text(file.read_text().replace("slip:", "slip: sum"))
+    assert next_of(1) == [f"python -m seq2seq_suite lab submit {folder}"]
+    (folder.parent / "attention-b1.zip").touch()
+    assert next_of(0) == ["all is done"]
+
+
 def test_the_list_says_how_far_one_is(folder, workers, capsys):
     (folder / "attend.py").write_text(REFERENCE)
     check(folder, workers, capsys)
