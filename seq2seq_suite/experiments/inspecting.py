@@ -6,6 +6,7 @@ import base64
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -13,8 +14,9 @@ from torch import Tensor
 
 from seq2seq_suite.experiments.habits import LEAST_SHARE, MEASURED, habits
 from seq2seq_suite.experiments.reading import Reading, evaluating, read
-from seq2seq_suite.experiments.tracing import trace
+from seq2seq_suite.experiments.tracing import likeliest, trace
 from seq2seq_suite.files import atomic_write_text, read_rows, to_json
+from seq2seq_suite.tasks.base import Task
 from seq2seq_suite.training.distributed import ALONE
 from seq2seq_suite.training.run_directory import RunDirectory
 from seq2seq_suite.types import BEGIN, SPECIALS, Example, Hypothesis
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from seq2seq_suite.experiments.opening import LoadedRun
 
 NUM_HYPOTHESES, NUM_OTHERS = 5, 4
-MOST_EXAMPLES, MOST_POSITIONS, MOST_BYTES = 12, 40, 300_000  # of a split's; bytes of attention in base64
+MOST_EXAMPLES, MOST_POSITIONS, MOST_BYTES = 12, 60, 500_000  # of a split's; bytes of attention in base64
 _WRONG = 8  # of the examples
 
 
@@ -42,6 +44,7 @@ def inspect(loaded: LoadedRun, examples: Sequence[Example]) -> list[dict[str, An
         in `target`. `reference`: as text.
         `attention`: part -> `layers`, `heads`, `rows`, `columns` with the columns' names in `names` where these are
         not the source, and `values`, base64 of a byte for each weight: 255 is 1.
+        `ctc`: what the encoder's own CTC head reads, as `frames` of `tracing.trace`.
         `trace`: see `tracing.trace`; with the `true` length beside the predicted one.
     """
     predictor = replace(loaded.predictor, ranks=ALONE)
@@ -56,16 +59,19 @@ def inspect(loaded: LoadedRun, examples: Sequence[Example]) -> list[dict[str, An
         for example, item, first, others in zip(examples, items, best, several, strict=True):
             reading = read(predictor, item, first[0] if first else Hypothesis((), 0.0))
             source = task.source.names(example.source, reading.sources) if reading.sources else []
+            said = partial(_text, task, example)
             target = task.target.names(reading.symbols)
             one: dict[str, Any] = {
                 "source": source, "target": target,
-                "output": task.to_text(task.read_hypothesis(first[0], example) if first else None),
-                "hypotheses": [[task.to_text(task.read_hypothesis(other, example)), other.score] for other in others],
+                "output": said(task.read_hypothesis(first[0], example) if first else None),
+                "hypotheses": [[said(task.read_hypothesis(other, example)), other.score] for other in others],
                 "pieces": _pieces(task.target.names, reading), "places": [place for place, _, _ in reading.pieces],
                 "attention": {part: _packed(weights, part, source, target, ahead=not strategy.in_parallel)
                               for part, weights in reading.weights.items()}}
             if example.reference is not None and "continuations" not in strategy.writes:
-                one["reference"] = task.to_text(example.reference)
+                one["reference"] = said(example.reference)
+            if reading.frames is not None:
+                one["ctc"] = likeliest(getattr(task, "transcript", task.target).names, reading.frames)
             if "continuations" not in strategy.writes:
                 one["trace"] = trace(loaded, example)
             if "predicted_length" in one.get("trace", {}) and len(item.target):
@@ -95,7 +101,8 @@ def inspected(run: RunDirectory, loaded: LoadedRun, name: str, examples: Sequenc
     """What `inspect_split` writes."""
     rows = [row for _, row in read_rows(run.predictions / f"{name}.jsonl")]
     pool = [int(row) for row in read_rows(run.predictions / f"{name}.shown.json")[0][1]]
-    lengths = {row: len(item.source) or len(item.target) for row, item
+    step = getattr(loaded.task.shape().source, "subsampling", 1)  # frames become positions
+    lengths = {row: -(-len(item.source) // step) or len(item.target) for row, item
                in zip(pool, loaded.task.encode([examples[row] for row in pool]), strict=True)}
     sign = 1.0 if loaded.task.higher_is_better else -1.0
     chosen = choose(lengths, {row: rows[row]["equal"] for row in pool}, {
@@ -132,6 +139,11 @@ def choose(lengths: Mapping[int, int], equal: Mapping[int, bool], figures: Mappi
     wrong = list(dict.fromkeys([*sorted(wrong, key=figures.__getitem__)[: _WRONG // 2], *wrong]))[:_WRONG]
     right = [row for row in readable if equal[row]][: MOST_EXAMPLES - len(wrong)]
     return [row for rows in (wrong, right) for row in sorted(rows, key=lambda row: -lengths[row])]
+
+
+def _text(task: Task, example: Example, output: Any | None) -> str:
+    """As pages show it, of a transcript the words that count."""
+    return task.shown(example, output).get("text", task.to_text(output))
 
 
 def _pieces(names: Callable[[Sequence[int]], list[str]], reading: Reading) -> list[list[Any]]:

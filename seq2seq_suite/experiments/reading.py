@@ -37,12 +37,14 @@ class Reading:
         weights: part -> (layers,H,T,S) attention; in the decoder of a decoder-only model S + T for the last.
         pieces: of each symbol of the output its position, itself and (V,) log-probabilities of what may stand there;
             none where the strategy has none of its own.
+        frames: (S,V) log-probabilities of the encoder's own CTC head; None where it has none.
     """
 
     symbols: tuple[int, ...]
     sources: int
     weights: Mapping[str, Tensor]
     pieces: tuple[Piece, ...] = ()
+    frames: Tensor | None = None
 
 
 @contextmanager
@@ -80,8 +82,10 @@ def read(predictor: Predictor, item: Encoded, best: Hypothesis) -> Reading:
         row, length, written, pieces = _read_parallel(predictor, model, batch, best)
     elif "objects" in strategy.writes:  # of each slot the class
         written = best.symbols[GROUP - 1 :: GROUP] if strategy.in_parallel else best.symbols
-    return Reading(tuple(written), int(model.states.mask.sum()), model.of_sentence(
-        last=strategy.in_parallel, row=row, length=length), tuple(pieces))
+    sources, heads = int(model.states.mask.sum()), strategy.auxiliaries
+    frames = heads["ctc"].head(model.states)[0, :sources] if "ctc" in heads else None
+    return Reading(tuple(written), sources, model.of_sentence(
+        last=strategy.in_parallel, row=row, length=length), tuple(pieces), frames)
 
 
 def _read_text(predictor: Predictor, model: Attending, batch: Batch

@@ -15,6 +15,7 @@ from seq2seq_suite.config_section import NotNegative, Section
 from seq2seq_suite.experiments.cluster import Cluster
 from seq2seq_suite.experiments.sweep import run_all, slug
 from seq2seq_suite.metrics.significance import t_interval
+from seq2seq_suite.report.tables import NONE
 from seq2seq_suite.training.records import read_summary
 from seq2seq_suite.types import COMMAND_LINE, ConfigError, DataError
 
@@ -132,7 +133,7 @@ def rows(cells: Sequence[Cell]) -> list[tuple[str, ...]]:
     for cell in cells:
         low, high = cell.interval()
         table.append((cell.experiment, cell.variant, cell.metric, str(len(cell.figures)),
-                      f"{statistics.fmean(cell.figures):.2f}", "-" if low != low else f"{low:.2f} to {high:.2f}",
+                      f"{statistics.fmean(cell.figures):.2f}", NONE if low != low else f"{low:.2f} to {high:.2f}",
                       f"{cell.worst():.2f}", f"{cell.updates:,.0f}", f"{cell.minutes:.1f}"))
     return table
 

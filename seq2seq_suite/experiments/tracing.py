@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -92,9 +93,7 @@ def trace(loaded: LoadedRun, example: Example) -> dict[str, Any]:
         return told
     if kind in ("ctc", "dag"):
         scores, _ = rewritten(strategy, learner.model, model.passes, 0)[-1]
-        gained, likeliest = (one.tolist() for one in scores.max(-1))
-        cells = [["" if kind == "ctc" and symbol == PAD else names([symbol])[0], round(math.exp(gain), 5)]
-                 for symbol, gain in zip(likeliest, gained, strict=True)]
+        cells = likeliest(names, scores)
         if kind == "ctc":
             return {**told, "frames": cells}
         written, _ = strategy.alignment(learner.model, last.memory, with_target(batch, best), last.hidden, last.mask)
@@ -109,6 +108,13 @@ def trace(loaded: LoadedRun, example: Example) -> dict[str, Any]:
     told["passes"] = [{"milliseconds": at, "symbols": names(symbols), "written": written}
                       for (symbols, written), at in zip(passes, times, strict=True)]
     return {**told, "predicted_length": lengths[row]} if kind in ("length_head", "mask_predict") else told
+
+
+def likeliest(names: Callable[[Sequence[int]], list[str]], scores: Tensor) -> list[list[Any]]:
+    """[symbol, p] of the likeliest symbol at each position of (C,V) log-probabilities; the blank is an empty one."""
+    gained, symbols = (one.tolist() for one in scores.max(-1))
+    return [["" if symbol == PAD else names([symbol])[0], round(math.exp(gain), 5)]
+            for symbol, gain in zip(symbols, gained, strict=True)]
 
 
 def rewritten(strategy: Parallel, model: Any, passes: list[Pass], row: int) -> list[tuple[Tensor, Tensor]]:

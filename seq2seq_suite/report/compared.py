@@ -15,6 +15,7 @@ from seq2seq_suite.metrics.names import metric_name
 from seq2seq_suite.metrics.significance import t_interval
 from seq2seq_suite.report.curves import curve
 from seq2seq_suite.report.outputs import Outputs, read_lines, read_outputs
+from seq2seq_suite.report.tables import NONE
 from seq2seq_suite.types import DataError, brief
 
 Row = Mapping[str, Any]
@@ -214,13 +215,13 @@ def differences(given: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
     """The keys whose values are not the same in all runs; apart those that only some runs have.
 
     >>> found = differences({"a": {"x": "1", "y": "2", "z": "0"}, "b": {"x": "1", "y": "3"}})
-    >>> found["rows"], found["some"], found["equal"]
-    ([('y', '2', '3')], [('z', '0', '-')], 1)
+    >>> found["rows"], found["some"] == [("z", "0", NONE)], found["equal"]
+    ([('y', '2', '3')], True, 1)
     """
     runs = list(given)[:MOST_COLUMNS]
     keys = list(dict.fromkeys(key for run in runs for key in given[run]))
     told = [(key, [given[run].get(key) for run in runs]) for key in keys]
-    unlike = [(key, *("-" if value is None else brief(value) for value in values)) for key, values in told
+    unlike = [(key, *(NONE if value is None else brief(value) for value in values)) for key, values in told
               if len(set(values)) > 1]
     partly = {key for key, values in told if None in values}
     return {"runs": runs, "left_out": len(given) - len(runs), "equal": len(keys) - len(unlike),

@@ -11,7 +11,7 @@ from typing import Any
 from seq2seq_suite.files import atomic_write_text, to_json
 from seq2seq_suite.report import compared
 from seq2seq_suite.report.page import drawings, render
-from seq2seq_suite.report.tables import print_table
+from seq2seq_suite.report.tables import NONE, print_table
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -55,7 +55,7 @@ def write_comparison(rows: Rows, pairs: Rows, *, html: Path | None = None, table
 
 def _quality(rows: Rows) -> list[tuple[str, ...]]:
     return [(row["run"], row["task"], row["split"], row["metric"], f"{row['figure']:.2f}",
-             f"{row['low']:.2f} to {row['high']:.2f}" if row["low"] == row["low"] else "-",
+             f"{row['low']:.2f} to {row['high']:.2f}" if row["low"] == row["low"] else NONE,
              *(f"{row[name]:.1f}" for name in ("invalid", "empty", "repeated", "truncated"))) for row in rows]
 
 
@@ -71,7 +71,7 @@ def _pairs(pairs: Rows) -> list[tuple[str, ...]]:
 
 
 def _measured(value: float) -> str:
-    return "-" if value != value else f"{value:,.1f}"
+    return NONE if value != value else f"{value:,.1f}"
 
 
 def chance(value: float) -> str:

@@ -24,12 +24,13 @@ from seq2seq_suite.report.outputs import (
 )
 from seq2seq_suite.report.page import drawings, render
 from seq2seq_suite.report.sentences import lede, on_training
-from seq2seq_suite.report.tables import figure, is_number
+from seq2seq_suite.report.tables import NONE, figure, is_number
 from seq2seq_suite.types import DataError
 
 _ROOM = 2_300_000  # characters for examples and inspected examples: a page stays under 3 MB
 _FAILURES = {"invalid": "invalid: no output could be read", "empty": "empty: the end came first",
              "repeated": "repeated: a piece three times in a row", "truncated": "cut off at the length limit"}
+_HEADINGS = {"asr": "Speech recognition", "qa": "Question answering", "multilabel": "Labels of texts"}
 _PHASES = {"data": "reading data", "train": "training", "validation": "validation", "test": "test"}
 
 
@@ -73,8 +74,8 @@ def _page(directory: Path, parts: Sequence[Path]) -> str:
     cards = _cards(summary, splits, metric, outputs)
     said = f"The {cards[0]['name']} is {cards[0]['value']}{' %' if cards[0]['unit'] else ''}." if cards else ""
     return render(
-        "run.html", title=f"{name} – {task}", scripts=["charts.js", *scripts], data=data, name=name,
-        heading=task.upper() if len(task) <= 3 else task.replace("_", " ").capitalize(),
+        "run.html", title=f"{name} – {task}" if name != task else name, scripts=["charts.js", *scripts], data=data,
+        name=name, heading=_HEADINGS.get(task, task.replace("_", " ").capitalize()),
         lede=lede(outputs, lengths, said), cards=cards[:4], facts=_facts(summary, provenance),
         splits=[split_name(split) for split in splits], rows=_table(summary, splits),
         signature=str(summary.get("signature") or ""), configuration=_configuration(directory / "config.yaml"),
@@ -212,7 +213,7 @@ def _training(metrics: Sequence[dict[str, Any]], metric: str, summary: dict[str,
 
 
 def _loss_name(key: str, split: str, names: Sequence[str]) -> str:
-    name = key.removeprefix("loss_").replace("_", " ")
+    name = key.removeprefix("loss_").replace("_", " ").replace("ctc", "CTC")
     side = {"train": "training", "validation": "validation"}.get(split, "")
     return name if not side else side if len(names) == 1 else f"{name}, {side}"
 
@@ -240,8 +241,9 @@ def _inspected(directory: Path, splits: Sequence[str]) -> dict[str, Any]:
 def _table(summary: dict[str, Any], splits: dict[str, dict[str, Any]]) -> list[tuple[str, list[str]]]:
     """All figures: a metric's name with its figure on each split."""
     names = list(dict.fromkeys(name for figures in splits.values() for name in figures))
-    return [(metric_name(str(name)), [figure(figures.get(name)).replace("-", "−") if is_number(figures.get(name))
-                                      else "–" for figures in splits.values()]) for name in names]
+    return [(metric_name(str(name)), [figure(value).replace("-", "−") if is_number(value) else NONE
+                                      for value in (figures.get(name) for figures in splits.values())])
+            for name in names]
 
 
 def _configuration(path: Path) -> str:
@@ -263,12 +265,12 @@ def _starts(provenance: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _fact(value: Any) -> str:
     if isinstance(value, dict):
-        return ", ".join(f"{key} {inner}" for key, inner in value.items()) or "–"
+        return ", ".join(f"{key} {inner}" for key, inner in value.items()) or NONE
     if isinstance(value, list):
         return shlex.join(str(word) for word in value)
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return "–" if value in ("", None) else str(value)
+    return NONE if value in ("", None) else str(value)
 
 
 def _mapping(value: Any) -> dict[str, Any]:

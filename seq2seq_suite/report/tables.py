@@ -6,6 +6,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+NONE = "\N{EN DASH}"  # in the place of a figure that is missing
+
 
 def print_summary(summary: Mapping[str, Any]) -> None:
     """Print a run's figures, the signature they were computed by and what they cost.
@@ -44,13 +46,13 @@ def print_json(value: Any) -> None:
 
 
 def figure(value: Any) -> str:
-    """A figure as a table shows it: two decimals, `-` for one that is absent or not a number.
+    """A figure as a table shows it: two decimals, a dash for one that is absent or not a number.
 
-    >>> figure(90.126), figure(3), figure(None), figure(float("nan"))
-    ('90.13', '3', '-', '-')
+    >>> figure(90.126), figure(3), figure(None) == figure(float("nan")) == NONE
+    ('90.13', '3', True)
     """
     if value is None or value != value:
-        return "-"
+        return NONE
     return f"{value:.2f}" if isinstance(value, float) else str(value)
 
 

@@ -15,12 +15,17 @@ from seq2seq_suite.data.formats import Row
 from seq2seq_suite.data.options import Data
 from seq2seq_suite.metrics.error_rate import error_rates, normalise, word_errors
 from seq2seq_suite.tasks.base import Judgement
-from seq2seq_suite.tasks.panels import one_series, panel, rates
+from seq2seq_suite.tasks.panels import Point, one_series, panel, rates
 from seq2seq_suite.tasks.reading import place_of, text_in
 from seq2seq_suite.tasks.sound import Audio, SoundOptions, SoundTask, Spoken, spoken_words
 from seq2seq_suite.types import Example, Score
 
 COMPOSED = "composed"  # the split made from the test split's recordings
+_KINDS = {"substitution": ("substituted", "wrong"), "deletion": ("deleted", "missed"),
+          "insertion": ("inserted", "inserted")}  # as word_errors names them; on pages, and their colour
+_FACTS = (("speaker", "By speaker", "speaker", 0), ("rate", "By speaking rate", "words a minute", 20),
+          ("noise", "By noise", "dB over the noise", 5))
+_WHO = "Who, and when, is misheard?"
 _MISHEARD = 12  # pairs of words in the table
 _GAP, _PARTS = 0.1, (3, 7)  # of a composed sequence: seconds between its parts, and fewest and most of them
 
@@ -116,7 +121,8 @@ class SpeechRecognitionTask(SoundTask):
     def judge(self, prediction: str | None, reference: str, example: Example) -> Judgement:
         """Words as the error rate compares them, without case and punctuation."""
         errors = word_errors(reference, prediction or "")
-        return Judgement(not errors, tuple(dict.fromkeys(kind for kind, _, _ in errors)))
+        kinds = Counter(_KINDS[kind][0] for kind, _, _ in errors)
+        return Judgement(not errors, tuple(kind for kind, _ in kinds.most_common()))
 
     def facts(self, example: Example) -> dict[str, str | float]:
         """With the speaker of a recording, if its row named one."""
@@ -131,26 +137,37 @@ class SpeechRecognitionTask(SoundTask):
         """Word error rate by speaker, speaking rate and noise, and the words misheard most."""
         errors = [word_errors(example.reference, found or "")
                   for example, found in zip(examples, predictions, strict=True)]
-        counts = [(len(found), len(normalise(example.reference).split()))
+        counts = [(Counter(kind for kind, _, _ in found), len(normalise(example.reference).split()))
                   for found, example in zip(errors, examples, strict=True)]
         return [*_by_fact([self.facts(example) for example in examples], counts), *_misheard(errors)]
 
 
-def _by_fact(facts: Sequence[Mapping[str, str | float]], counts: Sequence[tuple[int, int]]) -> list[dict[str, Any]]:
-    """Charts of the word error rate; `counts` are errors and words of each recording."""
+def _by_fact(facts: Sequence[Mapping[str, str | float]], counts: Sequence[tuple[Counter[str], int]]
+             ) -> list[dict[str, Any]]:
+    """Charts of the word error rate; `counts` are errors by kind, and words, of each recording."""
     panels = []
-    for fact, x, step in (("speaker", "speaker", 0), ("rate", "words a minute", 20), ("noise", "dB over the noise", 5)):
+    for fact, title, x, step in _FACTS:
         groups = [None if fact not in known else int(known[fact] // step * step) if step else known[fact]
                   for known in facts]
         names = sorted({group for group in groups if group is not None})
-        points = rates([{group: count} for group, count in zip(groups, counts, strict=True)], names)
+        if len(names) < 2:
+            continue
+
+        def shares(*kinds: str, groups: Sequence[Any] = groups, names: Sequence[Any] = names) -> list[Point]:
+            return rates([{group: (sum(map(errors.__getitem__, kinds)), words)}
+                          for group, (errors, words) in zip(groups, counts, strict=True)], names)
+
+        points = shares(*_KINDS)
+        about = {"x": x, "y": "WER, % \u2193", "note": "n: words. Lines are 95 % bootstrap intervals."}
         if step:
             points = [[f"{name}\u2013{name + step - 1}", *others] for name, *others in points]
-        else:
-            points.sort(key=lambda point: -point[1])
-        if len(points) > 1:
-            panels.append(one_series("dots", f"Word error rate by {fact}", "Who, and when, is misheard?", points, x=x,
-                                     y="WER, % \u2193", note="n: words. Lines are 95 % bootstrap intervals."))
+            panels.append(one_series("dots", title, _WHO, points, **about))
+            continue
+        place = {name: number for number, (name, *_) in enumerate(sorted(points, key=lambda point: -point[1]))}
+        series = [{"name": said, "role": role, "points": sorted((point[:2] for point in shares(kind)),
+                                                               key=lambda point: place[point[0]])}
+                  for kind, (said, role) in _KINDS.items()]
+        panels.append(panel("bars", title, _WHO, series=series, stacked=True, totals=points, **about))
     return panels
 
 

@@ -11,11 +11,13 @@ from seq2seq_suite.data.formats import Row
 from seq2seq_suite.data.options import Data
 from seq2seq_suite.data.subwords import clean_text
 from seq2seq_suite.metrics.bleu import score_translations
+from seq2seq_suite.tasks.base import Judgement
 from seq2seq_suite.tasks.fields import Text
 from seq2seq_suite.tasks.options import NO_SEARCH_BY_CTC
 from seq2seq_suite.tasks.reading import text_in
 from seq2seq_suite.tasks.sides import Place
 from seq2seq_suite.tasks.sound import Audio, SoundOptions, SoundTask, Spoken, spoken_words
+from seq2seq_suite.tasks.wording import judge_words, lengths
 from seq2seq_suite.types import Example, Score
 
 
@@ -82,6 +84,14 @@ class SpeechTranslationTask(SoundTask):
         """The sound file, its transcript and the translation."""
         said = {self.options.text_column: example.reference.transcript} if example.reference is not None else {}
         return {**self.sound_row(example), **said, self.options.translation_column: text}
+
+    def judge(self, prediction: str | Translated | None, reference: Translated, example: Example) -> Judgement:
+        """By words, see `judge_words`."""
+        return judge_words(prediction and self.to_text(prediction), reference.text)
+
+    def panels(self, examples: Sequence[Example], predictions: Sequence[str | None]) -> list[dict[str, Any]]:
+        """Lengths of outputs."""
+        return [lengths([example.reference.text for example in examples], predictions)]
 
     def score(self, predictions: Sequence[str | Translated | None], references: Sequence[Translated]) -> Score:
         """BLEU and chrF."""

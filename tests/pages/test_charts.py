@@ -109,3 +109,21 @@ def test_odd_values_never_make_a_coordinate_that_is_no_number(opened, gallery, k
                   {"kind": kind, "x": "x", "y": "y", "series": [{"name": "", "points": points}]})
     drawn = page.locator(".panel").inner_html()
     assert "NaN" not in drawn and "Infinity" not in drawn
+
+
+def test_a_stack_has_the_interval_of_its_whole(opened, tmp_path):
+    path = tmp_path / "stack.html"
+    path.write_text(render("plain.html", title="", parts=[], scripts=["charts.js"]))
+    page = opened(path)
+    page.evaluate("""() => charts.bars(document.querySelector("main"), {x: "speaker", y: "WER", stacked: true,
+      totals: [["a", 30, 20, 45, 9]], series: [{name: "wrong", points: [["a", 20]]},
+      {name: "added", points: [["a", 10]]}]})""")
+    left, right = (page.locator("main .chart > svg rect").nth(number).bounding_box() for number in (0, 1))
+    one = left["width"] / 20  # a point
+    line = page.locator("main .chart > svg line:not(.base)").bounding_box()
+    assert right["width"] == pytest.approx(10 * one) and line["width"] == pytest.approx(25 * one, abs=2)
+    assert line["x"] == pytest.approx(left["x"] + 20 * one, abs=2)
+    page.locator("main .chart > svg").press("ArrowRight")
+    page.locator("main .chart > svg").press("ArrowRight")
+    page.locator("main .chart > svg").press("ArrowRight")
+    assert page.locator("#tip").inner_text() == "speaker a\nWER 30\n95 %: 20 to 45\nn 9"

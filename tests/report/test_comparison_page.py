@@ -14,11 +14,11 @@ ROWS = [comparison_row(), comparison_row(run="two", low=NAN, high=NAN, latency_m
 PAIRS = [comparison_pair(), comparison_pair(metric="exact", difference=-0.25, bootstrap_p=0.0004)]
 QUALITY = [["run", "task", "split", "metric", "figure", "95 % interval", "invalid", "empty", "repeated", "truncated"],
            ["one", "parsing", "test", "f1", "90.13", "88.00 to 92.50", "1.2", "2.2", "3.2", "4.2"],
-           ["two", "parsing", "test", "f1", "90.13", "-", "1.2", "2.2", "3.2", "4.2"]]
+           ["two", "parsing", "test", "f1", "90.13", "–", "1.2", "2.2", "3.2", "4.2"]]
 COST = [["run", "core parameters", "own parameters", "updates", "tokens", "minutes", "tokens/s", "ms, batch 1",
          "/s, batch 64"],
         ["one", "12,345", "678", "3,000", "4,000,000", "5.5", "6,789", "7.2", "1,234.5"],
-        ["two", "12,345", "678", "3,000", "4,000,000", "5.5", "6,789", "-", "-"]]
+        ["two", "12,345", "678", "3,000", "4,000,000", "5.5", "6,789", "–", "–"]]
 DIFFERENCES = [["second against first", "metric", "difference", "p (bootstrap)", "p (randomisation)", "p (Holm)"],
                ["two against one", "f1", "+1.50", "0.031", "0.004", "0.008"],
                ["two against one", "exact", "-0.25", "< 0.001", "0.004", "0.008"]]

@@ -10,6 +10,7 @@ import task_tools
 
 pytest.importorskip("jiwer", reason="comes with the extra `speech`")
 
+from seq2seq_suite.tasks.speech_translation import Translated
 from seq2seq_suite.types import Example
 
 
@@ -31,8 +32,9 @@ def test_case_and_full_stops_make_no_error(task):
 
 def test_errors_are_named_by_kind(task):
     judged = task.judge("the toy sleeps now", "The boy sleeps.", Example(""))
-    assert (judged.equal, judged.kinds) == (False, ("substitution", "insertion"))
-    assert task.judge(None, "Go.", Example("")).kinds == ("deletion",)
+    assert (judged.equal, judged.kinds) == (False, ("substituted", "inserted"))
+    assert task.judge(None, "Go.", Example("")).kinds == ("deleted",)
+    assert task.judge("a an the boy", "The boy.", Example("")).kinds == ("inserted",)
 
 
 def test_facts_are_those_of_the_voice_and_none_for_a_plain_file(task):
@@ -43,10 +45,22 @@ def test_facts_are_those_of_the_voice_and_none_for_a_plain_file(task):
 def test_charts_show_the_error_rate_of_each_speaker_and_the_words_misheard(task):
     examples = [Example(Voice("en+a", 150), "The boy."), Example(Voice("en+b", 190), "The boy.")]
     panels = {panel["title"]: panel for panel in task.panels(examples, ["the boy", "the toy"])}
-    assert [point[:2] for point in panels["Word error rate by speaker"]["series"][0]["points"]] == [
-        ["en+b", 50.0], ["en+a", 0.0]]
-    assert [point[0] for point in panels["Word error rate by rate"]["series"][0]["points"]] == ["140–159", "180–199"]
+    speakers = panels["By speaker"]
+    assert [point[:2] for point in speakers["totals"]] == [["en+b", 50.0], ["en+a", 0.0]]
+    assert {one["name"]: one["points"] for one in speakers["series"]} == {
+        "substituted": [["en+b", 50.0], ["en+a", 0.0]], "deleted": [["en+b", 0.0], ["en+a", 0.0]],
+        "inserted": [["en+b", 0.0], ["en+a", 0.0]]}
+    assert [point[0] for point in panels["By speaking rate"]["series"][0]["points"]] == ["140–159", "180–199"]
     assert panels["Words misheard most"]["rows"] == [["boy", "toy", 1]]
+
+
+def test_translations_of_speech_are_judged_by_words(tmp_path):
+    task = task_tools.make_task("speech_translation", audio__cache=str(tmp_path))
+    gold = Translated("猫看狗。", "the cat sees the dog")
+    assert task.judge("猫 看 狗 。", gold, Example("", gold)).equal
+    assert task.judge("狗看猫。", gold, Example("", gold)).kinds == ("order",)
+    assert task.judge(None, gold, Example("", gold)).kinds == ("malformed",)
+    assert task.panels([Example("", gold)], ["猫看"])[0]["series"][0]["points"] == [[4, 2, None, None, 1]]
 
 
 def test_a_page_gets_spectrogram_and_sound(tmp_path):

@@ -344,7 +344,7 @@ def test_a_page_gets_question_context_answers_and_charts():
     task = open_task("qa", config)
     examples = [Example(Passage.of("Where is Tom?", "Tom left. Tom is in the garden. Mary sat."),
                         Gold(("garden", "the garden"), "where")),
-                Example(Passage.of("Who sat?", "Tom left. Mary sat."), Gold(("Mary",), "who"))]
+                Example(Passage.of("Who sat?", "Tom left. Mary sat."), Gold(("Mary sat",), "who"))]
     assert task.shown_source(examples[0]) == {
         "text": "Where is Tom ? ||| Tom left . Tom is in the garden . Mary sat .", "question": "Where is Tom ?",
         "sentences": ["Tom left .", "Tom is in the garden .", "Mary sat ."]}
@@ -354,4 +354,6 @@ def test_a_page_gets_question_context_answers_and_charts():
     charts = task.panels(examples, ["a garden", "Tom"])
     assert {one["title"]: one["series"][0]["points"] for one in charts} == {
         "By kind of question": [["where", 100.0, None, None, 1], ["who", 0.0, None, None, 1]],
-        "By distance of the answer": [["1", 0.0, None, None, 1], ["2", 100.0, None, None, 1]]}
+        "By distance of the answer": [["1", 0.0, None, None, 1], ["2", 100.0, None, None, 1]],
+        "By length of the answer": [["1", 100.0, None, None, 1], ["2", 0.0, None, None, 1]]}
+    assert task.length(examples[1]) == 9.0

@@ -11,7 +11,7 @@
 //    range, rangeX,                     [low, high] of an axis (both may be null)
 //    height, right,                     of the plot in pixels; room for the names at the lines' ends
 //    order,                             names on x in their order, where a series may lack some
-//    stacked,                           bars: the series one after the other in one bar
+//    stacked, totals,                   bars: the series one after the other in one bar; totals: points of whole bars, with intervals
 //    rows, columns, cells, texts}       matrix and table: names, then cells[row][column]; null is empty; texts are shown in their place;
 //                                       a table without cells has them in its rows
 //
@@ -82,7 +82,7 @@ const charts = (() => {
     }
     if (zero) [low, high] = [Math.min(0, low), Math.max(0, high)];
     if (!panel.log) {
-      const room = (high - low || Math.abs(high) / 10 || 1) * 0.06, [least, most] = [low, high];
+      const room = (high - low || Math.abs(high) / 10 || 20) * 0.06, [least, most] = [low, high];
       low = least >= 0 && least - room < 0 ? 0 : zero && least === 0 ? 0 : least - room;
       high = most <= 100 && most > 1 && most + room > 100 ? 100 : most + room;
     } else if (low === high) [low, high] = [low / 2, high * 2];
@@ -342,10 +342,11 @@ const charts = (() => {
   function bars(element, panel) {
     const found = groups(panel);
     if (!found.length) return nothing(element);
+    const totals = new Map((panel.totals ?? []).map((point) => [point[0], point]));
     return fitted(element, panel, (width) => {
       const sum = (members) => members.reduce((total, [, point]) => total + point[1], 0);
       const ends = found.flatMap(([, members]) => panel.stacked ? [sum(members)] : members.map(([, point]) => point[1]));
-      const low = panel.range?.[0] ?? Math.min(0, ...ends), high = panel.range?.[1] ?? Math.max(0, ...ends, ...found.flatMap(([, members]) => members.map(([, point]) => point[3]).filter(finite)));
+      const low = panel.range?.[0] ?? Math.min(0, ...ends), high = panel.range?.[1] ?? Math.max(0, ...ends, ...[...found.flatMap(([, members]) => members.map(([, point]) => point)), ...totals.values()].map((point) => point[3]).filter(finite));
       const names = Math.min(Math.max(...found.map(([name]) => wide(String(name)))), width * 0.4), left = names + 12;
       const figure = (value) => page.number(value, ends.every(Number.isInteger) ? 0 : 1);
       const right = Math.max(...ends.map((end) => wide(figure(end)))) + 12, thick = panel.stacked || panel.series.length === 1 ? 14 : 10;
@@ -364,7 +365,10 @@ const charts = (() => {
           if (panel.stacked) start += point[1];
           else svg.append(label(Math.max(from, to, finite(point[3]) ? x(point[3]) : 0) + 6, y + thick - 4, figure(point[1]), {class: "tiny"}));
         }
-        if (panel.stacked) svg.append(label(x(start) + 6, top + thick - 3, figure(sum(members)), {class: "tiny"}));
+        const [, , from, to] = totals.get(name) ?? [];
+        if (finite(from) && finite(to)) interval(svg, x(from), x(to), top + thick / 2 - 1, "var(--ink)", false, [left, width - right]);
+        if (totals.has(name)) spots.push({x: x(start), y: top + thick / 2 - 1, text: told(panel, {}, totals.get(name))});
+        if (panel.stacked) svg.append(label(Math.max(x(start), finite(to) ? x(to) : 0) + 6, top + thick - 3, figure(sum(members)), {class: "tiny"}));
       });
       svg.append(s("line", {class: "base", x1: x(0), x2: x(0), y1: 0, y2: 4 + found.length * tall - 4}));
       if (panel.y) svg.append(label(left, 4 + found.length * tall + 12, panel.y));
@@ -426,9 +430,9 @@ const charts = (() => {
 
   function table(element, given) {
     const panel = given.cells ? given : {...given, rows: null, cells: given.rows ?? []};
-    const head = panel.columns?.length ? h("tr", {}, [...(panel.rows ? [panel.y ?? ""] : []), ...panel.columns].map((name) => h("th", {scope: "col"}, name))) : null;
+    const head = panel.columns?.length ? h("tr", {}, [...(panel.rows ? [panel.y ?? ""] : []), ...panel.columns].map((name, column) => h("th", {scope: "col", class: panel.cells[0] && typeof [...(panel.rows ? [""] : []), ...panel.cells[0]][column] === "string" ? "words" : null}, name))) : null;
     const body = panel.cells.map((cells, place) => h("tr", {}, panel.rows ? h("td", {}, String(panel.rows[place])) : null,
-      cells.map((cell) => h("td", {}, cell === null || cell === undefined ? "–" : shown(cell)))));
+      cells.map((cell) => h("td", {class: typeof cell === "string" && !/^[\d–]/.test(cell) ? "words" : null}, cell === null || cell === undefined ? "–" : shown(cell)))));
     const place = h("div", {class: "scroll", tabindex: 0}, h("table", {}, h("thead", {}, head), h("tbody", {}, body)));
     element.append(place);
     return place;

@@ -2,7 +2,7 @@
 drawings.sound = (element, {prediction, reference, shown_source: source, inspection}, {without_reference: bare = false} = {}) => {
   const {h} = page, found = prediction?.text ?? "", gold = reference?.text ?? null;
   if (!bare && source?.values) {
-    const {bins, frames: columns, seconds} = source, values = Uint8Array.from(atob(source.values), (one) => one.charCodeAt(0)), ends = inspection?.trace?.frames;
+    const {bins, frames: columns, seconds} = source, values = Uint8Array.from(atob(source.values), (one) => one.charCodeAt(0)), ends = inspection?.trace?.frames ?? inspection?.ctc;
     const canvas = h("canvas", {width: columns, height: bins, role: "img", "aria-label": `spectrogram, ${page.number(seconds, 1)} seconds, low frequencies at the bottom`}), pen = canvas.getContext("2d"), picture = pen.createImageData(columns, bins);
     for (let place = 0; place < values.length; place++) {
       const at = 4 * ((bins - 1 - place % bins) * columns + Math.floor(place / bins));

@@ -344,7 +344,7 @@ const inspection = (() => {
     element.append(bar, place, habits);
     const title = (record) => {
       const row = outputs[split]?.rows.find((one) => one.row === record.row);
-      return `${row ? row.equal ? "= " : "≠ " : ""}${row?.source || words(record.source ?? []).map((one) => one.text).join(" ") || record.output || `row ${record.row + 1}`}`.slice(0, 90);
+      return `${row ? row.equal ? "= " : "≠ " : ""}${row?.shown?.source?.question || row?.source || words(record.source ?? []).map((one) => one.text).join(" ") || record.output || `row ${record.row + 1}`}`.slice(0, 90);
     };
     const draw = () => {
       const {examples, heads: found = []} = data[split];

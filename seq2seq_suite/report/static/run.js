@@ -134,7 +134,7 @@
       list.hidden = !found.length;
       list.replaceChildren(...found.map((row) => h("button", {type: "button", onclick() { show(row, this); }},
         h("span", {}, row.figure === null ? row.equal ? "=" : "≠" : page.number(row.figure, 1)),
-        h("span", {}, h("span", {class: "text"}, row.source || row.reference), h("span", {class: "small"}, row.kinds.join(", "))))));
+        h("span", {}, h("span", {class: "text"}, row.shown?.source?.question ?? (row.source || row.reference)), h("span", {class: "small"}, row.kinds.join(", "))))));
       if (found.length) return show(found[0], list.firstChild);
       shown.replaceChildren(h("div", {class: "state"}, h("b", {}, "No output fits."), " ", h("button", {type: "button", onclick() {
         Object.assign(state, {kind: "", search: ""});

@@ -10,18 +10,22 @@ from seq2seq_suite.tasks.panels import one_series, range_of, ranges, rates
 from seq2seq_suite.tasks.qa.passages import Passage, words_of
 
 _EDGES = (1, 2, 4, 8)
+_WORDS = (1, 2, 3, 5, 10)
 
 
-def by_kind_and_distance(passages: Sequence[Passage], golds: Sequence[Gold], right: Sequence[bool]
+def by_question(passages: Sequence[Passage], golds: Sequence[Gold], right: Sequence[bool]
                          ) -> list[dict[str, Any]]:
-    """Charts of the share of right answers by kind of question and by distance of the answer's sentence."""
+    """Charts of right answers by kind of question, by distance of the answer's sentence and by the answer's words."""
     kinds, back = [gold.category for gold in golds], list(map(distance, passages, golds))
     charts = {
         "By kind of question": ("kind", "Which questions are hard?", rates(
             [{kind: (equal, 1)} for kind, equal in zip(kinds, right, strict=True)], sorted(set(kinds)))),
         "By distance of the answer": ("sentences back", "Are early sentences forgotten?", rates(
             [{range_of(far, _EDGES): (equal, 1)} if far else {} for far, equal in zip(back, right, strict=True)],
-            ranges(_EDGES)))}
+            ranges(_EDGES))),
+        "By length of the answer": ("words", "Are long answers harder?", rates(
+            [{range_of(len(words_of(gold.answers[0])), _WORDS): (equal, 1)}
+             for gold, equal in zip(golds, right, strict=True)], ranges(_WORDS)))}
     return [one_series("dots", title, question, points, x=x, y="answers right, % \u2191", note="")
             for title, (x, question, points) in charts.items() if len(points) > 1]
 

@@ -20,7 +20,7 @@ from seq2seq_suite.shapes import SentenceShape, TokenShape
 from seq2seq_suite.tasks.base import Judgement, Task
 from seq2seq_suite.tasks.fields import Parts, Symbols
 from seq2seq_suite.tasks.options import TaskOptions
-from seq2seq_suite.tasks.qa.charts import by_kind_and_distance
+from seq2seq_suite.tasks.qa.charts import by_question
 from seq2seq_suite.tasks.qa.passages import SEPARATOR, Passage, crop, symbols_of, text_of, words_of
 from seq2seq_suite.tasks.reading import columns, place_of, text_in
 from seq2seq_suite.tasks.sides import Place, Source, refuse_long
@@ -279,6 +279,10 @@ class QuestionAnsweringTask(Task):
         equal = score["exact_match"] > 0
         return Judgement(equal, () if equal else ("partly right",) if score["f1"] > 0 else ("another answer",))
 
+    def length(self, example: Example) -> float:
+        """Words of question and context."""
+        return float(len(example.source))
+
     def facts(self, example: Example) -> dict[str, str | float]:
         """The kind of question, where rows name it."""
         category = example.reference.category if example.reference is not None else ""
@@ -298,7 +302,7 @@ class QuestionAnsweringTask(Task):
     def panels(self, examples: Sequence[Example], predictions: Sequence[str | None]) -> list[dict[str, Any]]:
         """Answers right by kind of question, and by how far the answer's sentence is from the question."""
         right = [self.judge(found, one.reference, one).equal for one, found in zip(examples, predictions, strict=True)]
-        return by_kind_and_distance([one.source for one in examples], [one.reference for one in examples], right)
+        return by_question([one.source for one in examples], [one.reference for one in examples], right)
 
 
 def _holds(passage: Passage, gold: Gold) -> bool:
