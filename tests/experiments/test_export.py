@@ -1,13 +1,18 @@
 """What is exported loads elsewhere and predicts the same; callbacks see a run, and TensorBoard reads what one wrote."""
 
+import base64
+import io
 import shutil
 
+import numpy as np
 import pytest
 import yaml
+from PIL import Image
 from small_run import small_config, write_trees
 
 import seq2seq_suite as s2s
 from seq2seq_suite import cli
+from seq2seq_suite.files import read_json
 from seq2seq_suite.training import callbacks
 
 SENTENCES = ["the dog sleeps .", "a cat sees the old bird ."]
@@ -87,6 +92,16 @@ def test_tensorboard_reads_the_scalars_and_texts_of_a_run(run):
     wanted = [(row["update"], row["f1"]) for row in run.watch.rows if row["split"] == "validation"]
     assert [(one.step, pytest.approx(one.value, rel=1e-5)) for one in board.Scalars("validation/f1")] == wanted
     assert any(tag.startswith("test") for tag in board.Tags()["tensors"])
+    (first, *_) = read_json(run.path / "inspection" / "test.json")["examples"]
+    packed = first["attention"]["encoder"]
+    board = board.Images(f"test, row {first['row'] + 1}/encoder")
+    drawn = np.asarray(Image.open(io.BytesIO(board[0].encoded_image_string)).convert("L"))
+    assert (drawn == callbacks.attention_picture(packed)).all()
+    weights = np.frombuffer(base64.b64decode(packed["values"]), dtype=np.uint8).reshape(
+        [packed[name] for name in ("layers", "heads", "rows", "columns")])
+    layer, head, high, wide = weights.shape[0] - 1, weights.shape[1] - 1, weights.shape[2] + 1, weights.shape[3] + 1
+    corner = drawn[::4, ::4][layer * high :, head * wide :][: high - 1, : wide - 1]
+    assert ((corner == 0) == (weights[layer, head] == weights[layer, head].max())).all()
 
 
 def test_tensorboard_that_is_not_installed_is_said(monkeypatch, tmp_path):
