@@ -52,6 +52,7 @@ from seq2seq_suite.types import SPECIALS, Constraint, DataError, Example, Hypoth
 
 _MOST_CHANCES = 6  # probabilities shown of a text
 _THRESHOLD, _UNTUNED = "threshold.json", 0.5
+_LETTERS = 20  # of a word
 _THRESHOLDS = tuple(1.0 / (1.0 + math.exp(-step / 4)) for step in range(-24, 13))  # from 0.002 to 0.95
 
 
@@ -79,6 +80,7 @@ class MultilabelOptions(TaskOptions):
     pieces: Size = 4000  # of encoding `pieces`, at most; init_from's, if given
     max_words: NotNegative = 0  # most words that the network reads of a text, the first ones; 0: all
     min_count: Positive = 2  # rarer words are <unknown>
+    characters: bool = False  # words are also read letter by letter, the first and last ten of them
     word_dropout: Fraction = 0.1  # chance of each word to be <unknown> in training
     allow_empty: bool = False  # texts without a label are examples, and outputs may be empty; otherwise bad rows
     head: Literal["none", "pooled", "label_wise"] = "none"  # classifier of each label on the encoder
@@ -183,7 +185,8 @@ class MultilabelTask(Task):
                                 parts=lambda words: [" ".join(self._seen(words))])
         else:
             self.source = Words(longest=data.max_length, kept=options.max_words, min_count=options.min_count,
-                                dropped=lambda count: options.word_dropout)
+                                dropped=lambda count: options.word_dropout,
+                                max_characters=_LETTERS if options.characters else 0)
         self.target = LabelSets(options)
         self.threshold, self.asked = _UNTUNED, None  # tuned, and what a user asks for in its place
 
