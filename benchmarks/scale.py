@@ -19,9 +19,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from itertools import accumulate
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from benchmarks.machine import provenance
 
@@ -66,18 +68,18 @@ def write(folder: Path, count: int, *, seed: int) -> Path:
     if (folder / "done").exists():
         return folder
     folder.mkdir(parents=True, exist_ok=True)
-    draw = random.Random(seed)
-    weights = list(accumulate(1.0 / (rank + 10) for rank in range(_WORDS)))
-    sides = {language: words(draw, ending) for language, ending in (("en", ""), ("de", "n"))}
+    draw = np.random.default_rng(seed)
+    shares = np.cumsum(1.0 / np.arange(10, _WORDS + 10))
+    sides = {language: np.array(words(random.Random(f"{seed}{language}"), ending), dtype=object)
+             for language, ending in (("en", ""), ("de", "n"))}
     for split, size in (("validation", 20), ("test", 20), ("train", count)):
         with (folder / f"{split}.en").open("w") as english, (folder / f"{split}.de").open("w") as german:
             for first in range(0, size, _PART):
-                lengths = [draw.randint(*_LENGTHS) for _ in range(min(_PART, size - first))]
-                drawn = iter(draw.choices(range(_WORDS), cum_weights=weights, k=sum(lengths)))
-                for length in lengths:
-                    chosen = [next(drawn) for _ in range(length)]
-                    english.write(" ".join([sides["en"][word] for word in chosen]) + "\n")
-                    german.write(" ".join([sides["de"][word] for word in chosen]) + "\n")
+                ends = draw.integers(*_LENGTHS, min(_PART, size - first), endpoint=True).cumsum().tolist()
+                chosen = np.searchsorted(shares, draw.uniform(0.0, shares[-1], ends[-1]))
+                for language, file in (("en", english), ("de", german)):
+                    spoken = sides[language][chosen].tolist()
+                    file.writelines(f"{' '.join(spoken[begin:end])}\n" for begin, end in pairwise([0, *ends]))
     (folder / "done").touch()
     return folder
 
@@ -93,7 +95,7 @@ def words(draw: random.Random, ending: str) -> list[str]:
 
 def run(data: Path, folder: Path, stage: str) -> tuple[Any, ...]:
     """A run in a process of its own; the cells of its row."""
-    cache, output = folder / "cache", folder / f"run-{data.name}{'-memory' * (stage == 'in memory')}"
+    cache, output = folder / f"cache-{data.name}", folder / f"run-{data.name}{'-memory' * (stage == 'in memory')}"
     if stage == "empty cache":
         shutil.rmtree(cache, ignore_errors=True)
     settings = {**_SETTINGS, "data": {"path": str(data), "cache": str(cache.resolve()),

@@ -90,7 +90,12 @@ def entries(folder: Path) -> list[Entry]:
 
 def size_of(folder: Path) -> int:
     """Bytes of all files in a folder."""
-    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+    size = 0
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            with suppress(OSError):  # another process may be clearing it
+                size += os.stat(os.path.join(parent, name)).st_size
+    return size
 
 
 def clear(folder: Path) -> None:

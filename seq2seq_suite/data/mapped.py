@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,6 +15,7 @@ from seq2seq_suite.data.drawn import Drawn
 from seq2seq_suite.types import Encoded
 
 _WIDTH = ".width"  # after an array's name: the column of its second dimension
+_READ = 1000  # examples, after which the pages that they are in are given back
 
 
 def pack(items: Sequence[Encoded], places: Sequence[tuple[int, int]], kinds: Mapping[str, np.dtype]) -> pa.RecordBatch:
@@ -49,6 +51,9 @@ def _arrays(item: Encoded) -> dict[str, np.ndarray]:
 class Mapped(Drawn):
     """The examples of a file that `pack` made, each read when it is asked for.
 
+    Pages that were read stay in the system's cache of files, and belong to this process only for a while: examples
+    from all over a file would otherwise make it as large as the file.
+
     Args:
         path: an Arrow file.
         digest: a hash of the examples.
@@ -57,14 +62,17 @@ class Mapped(Drawn):
 
     def __init__(self, path: Path, *, digest: str, rows: np.ndarray | None = None):
         self.rows = rows
-        with pa.ipc.open_file(pa.memory_map(str(path))) as file:
-            batches = [file.get_batch(number) for number in range(file.num_record_batches)]
+        with path.open("rb") as opened:
+            self._map, self._read = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ), 0
+        file = pa.ipc.open_file(pa.py_buffer(self._map))
+        batches = [file.get_batch(number) for number in range(file.num_record_batches)]
         self._ends = np.cumsum([batch.num_rows for batch in batches]).tolist()
         self.size = self._ends[-1]  # with those that are not used
         self._columns = {name: [_views(batch.column(name)) for batch in batches] for name in batches[0].schema.names}
         self._names = [name for name in self._columns if name not in ("file", "line") and not name.endswith(_WIDTH)]
         super().__init__(self._example, source_lengths=self._lengths("source"), target_lengths=self._lengths("target"),
                          digest=digest)
+        self._give_back()
 
     def place(self, index: int) -> tuple[int, int]:
         """The number of an example's file, and its line."""
@@ -73,10 +81,17 @@ class Mapped(Drawn):
         return file, line
 
     def _example(self, index: int) -> Encoded:
+        self._read += 1
+        if self._read % _READ == 0:
+            self._give_back()
         batch, row = self._find(index)
         arrays = {name: self._array(name, batch, row) for name in self._names}
         return Encoded(arrays.pop("source"), arrays.pop("target"), index, arrays.pop("given", None),
                        {name[1:]: array for name, array in arrays.items()})
+
+    def _give_back(self) -> None:
+        if hasattr(self._map, "madvise"):
+            self._map.madvise(mmap.MADV_DONTNEED)
 
     def _find(self, index: int) -> tuple[int, int]:
         """The batch that an example is in, and its row there."""

@@ -35,7 +35,7 @@ from seq2seq_suite.user_code import is_code
 if TYPE_CHECKING:
     from seq2seq_suite.data.mapped import Mapped
 
-_ROWS = 2000  # that a process encodes at a time
+_ROWS, _LETTERS = 2000, 2**22  # that a process encodes at a time, at most and about
 _PACKED = 4  # a text's size divided by that of its archive, about
 _WHOLE = (".json", ".parquet", ".arrow")  # formats that are not read line by line
 _EXAMPLES, _FACTS = "examples.arrow", "facts.json"
@@ -44,7 +44,8 @@ _NOT_OF_ROWS = {"test_splits", "share", "cache", "in_memory_megabytes", "vocabul
 
 def large(config: Config, task: Task, choose: Callable[[int], Sequence[int]]) -> Corpus | None:
     """The training split as a corpus, if its files are larger than `data.in_memory_megabytes`; see `Corpus`."""
-    files = local_files(config.data, "train", task.languages) if task.streams and not task.varies else []
+    streams = task.streams and not task.varies and "train" not in config.data.test_splits
+    files = local_files(config.data, "train", task.languages) if streams else []
     if any(kind(file) in _WHOLE for file in files):
         return None
     size = sum(file.stat().st_size * (_PACKED if file.suffix == ".gz" else 1) for file in files)
@@ -133,6 +134,26 @@ class Corpus:
                                  seed=self.config.seed if data.share < 1.0 else 0)
         self.task.load(cache.entry(self.folder, name, make))
 
+    # -- other splits -------------------------------------------------------------------------------------------
+
+    def read(self, split: str) -> list[Example]:
+        """The examples of another split; if it is cut off these files, its rows are looked for once, and kept."""
+        if split not in self.config.data.split:
+            return self.task.read(split)
+
+        def make(folder: Path) -> None:
+            bad = BadRows(self._bad.limit, longest=self._bad.longest)
+            rows = [(row.fields, row.file, row.line) for row in self.task.open(split, bad)]
+            atomic_write_text(folder / _FACTS, to_json({"rows": rows, "notes": [*bad.notes, *bad.report()]}))
+
+        facts = read_json(cache.entry(self.folder, self._fingerprint("rows", split=split), make) / _FACTS)
+
+        def rows(bad: BadRows) -> Iterator[Row]:
+            bad.notes += facts["notes"]
+            return (Row(*row) for row in facts["rows"])
+
+        return self.task.read_rows(split, rows)
+
     # -- numbers ------------------------------------------------------------------------------------------------
 
     def encoded(self) -> Mapped:
@@ -196,14 +217,15 @@ class Corpus:
 
     def _rows(self) -> Iterator[_Rows]:
         """The rows of the files in parts, and in their places the rows that cannot be read."""
-        rows = _Rows()
+        rows, letters = _Rows(), 0
         reader = _Told(lambda error: rows.items.append(error), self._bad)
         try:
             for row in self.task.open("train", reader):
                 rows.items.append((row.fields, row.file, row.line))  # which is sent in a quarter of the time
-                if len(rows.items) >= _ROWS:
+                letters += sum(len(text) for text in row.fields.values() if isinstance(text, str))
+                if len(rows.items) >= _ROWS or letters >= _LETTERS:
                     yield rows
-                    rows = _Rows()
+                    rows, letters = _Rows(), 0
         except DataError as error:
             rows.fatal = error
         self._bad.notes += reader.notes

@@ -35,7 +35,8 @@ def read_splits(config: Config, task: Task) -> dict[str, list[Example] | Corpus]
     """
     need(*task.packages)  # scoring needs some of them, and should not fail after training
     corpus = large(config, task, partial(_used, config))
-    splits = {split: corpus if corpus and split == "train" else task.read(split)
+    read = task.read if corpus is None else corpus.read
+    splits = {split: corpus if corpus and split == "train" else read(split)
               for split in dict.fromkeys(("train", "validation", *config.data.test_splits))}
     train = splits["train"]
     if corpus is None:

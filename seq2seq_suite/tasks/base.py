@@ -75,8 +75,12 @@ class Task(ABC):
         Raises:
             DataError: a file is missing, the split is empty, or more rows than `data.max_bad_rows` are broken.
         """
+        return self.read_rows(split, lambda bad: self.open(split, bad))
+
+    def read_rows(self, split: str, rows: Callable[[BadRows], Iterator[Row]]) -> list[Example]:
+        """The examples of a split that has these rows; raises DataError as `read` does."""
         bad, examples = BadRows(self.data.max_bad_rows, longest=self.data.max_row_megabytes * 2**20), []
-        for row in self.open(split, bad):
+        for row in rows(bad):
             try:
                 example = self.example(row)
             except DataError as error:

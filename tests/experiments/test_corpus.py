@@ -1,13 +1,15 @@
 """A training split that is mapped gives what one that lies in memory gives: numbers, batches, errors, runs."""
 
+import itertools
 import json
 import os
 import random
-from itertools import islice
+import resource
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import torch
 from small_run import metrics, start, weights
@@ -17,12 +19,14 @@ from seq2seq_suite import cli
 from seq2seq_suite.config import Config
 from seq2seq_suite.data import cache, workers
 from seq2seq_suite.data.batching import Bucketed
+from seq2seq_suite.data.mapped import Mapped, pack
 from seq2seq_suite.experiments import corpus as corpora
 from seq2seq_suite.experiments.corpus import Corpus, large
 from seq2seq_suite.experiments.prepare import encode, read_splits
 from seq2seq_suite.experiments.resuming import fingerprint
 from seq2seq_suite.tasks import open_task
-from seq2seq_suite.types import DataError, RunError
+from seq2seq_suite.tasks.base import Task
+from seq2seq_suite.types import DataError, Encoded, RunError
 
 WORDS = ("der", "die", "das", "ein", "Hund", "Katze", "Baum", "sieht", "liegt", "unter", "vor", "neben", "kleine")
 
@@ -90,7 +94,7 @@ def test_its_batches_are_those_of_examples_in_memory(tmp_path, round_lengths):
     folder = write_pairs(tmp_path / "data")
     streams = [Bucketed(opened(config_of(folder, mapped=mapped))[2], "translation", batch_tokens=48, seed=3,
                         round_lengths=round_lengths).batches(1, 2) for mapped in (False, True)]
-    for one, other in islice(zip(*streams, strict=True), 40):
+    for one, other in itertools.islice(zip(*streams, strict=True), 40):
         assert one[:2] == other[:2] and one[2].indices == other[2].indices
         for name in ("source", "target", "given", "source_mask"):
             assert torch.equal(getattr(one[2], name), getattr(other[2], name))
@@ -170,6 +174,24 @@ def test_texts_are_mapped_too_and_their_windows(tmp_path, task, options):
     assert fingerprint(mapped) == fingerprint(ready)
 
 
+def test_pages_that_were_read_are_given_back(tmp_path, monkeypatch):
+    def mapped_now(path: Path) -> int:
+        """Kilobytes of the file that belong to this process."""
+        text = Path("/proc/self/smaps").read_text()
+        return sum(int(part.split("Rss:")[1].split()[0]) for part in text.split(str(path))[1:])
+
+    monkeypatch.setattr("seq2seq_suite.data.mapped._READ", 50)
+    items = [Encoded(np.full(900, 7), np.full(900, 8), index) for index in range(400)]
+    batch = pack(items, [(0, 1)] * len(items), {})
+    with pa.ipc.new_file(str(tmp_path / "examples"), batch.schema) as file:
+        file.write_batch(batch)
+    found = Mapped(tmp_path / "examples", digest="")
+    assert mapped_now(tmp_path / "examples") == 0
+    assert all(map(same, itertools.islice(found, 49), items)) and (read := mapped_now(tmp_path / "examples")) > 300
+    found[49]
+    assert mapped_now(tmp_path / "examples") < read / 2
+
+
 def test_a_task_whose_rows_do_not_stand_alone_stays_in_memory(tmp_path):
     folder = write_texts(tmp_path / "data")
     config = config_of(folder, mapped=True, task="multilabel", multilabel={})
@@ -243,18 +265,34 @@ def test_a_killed_encoding_leaves_nothing_that_is_used(tmp_path, monkeypatch):
     assert all(map(same, mapped, ready)) and not list((tmp_path / "cache").rglob("*.partial"))
 
 
-def test_a_full_disk_is_said_and_leaves_nothing(tmp_path, monkeypatch):
-    config = config_of(write_pairs(tmp_path / "data"), mapped=True)
-
-    def full(*_: Any) -> None:
-        raise OSError(28, "No space left on device")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(cache, "to_disk", full)
-        with pytest.raises(OSError, match="No space left on device"):
+def test_a_full_disk_is_said_and_leaves_nothing(tmp_path):
+    """The system refuses to let files grow, in a process of its own."""
+    config = config_of(write_pairs(tmp_path / "data", train=2000), mapped=True)
+    large(config, open_task("translation", config), range).fit()
+    child = os.fork()
+    if not child:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+        try:
             opened(config)
-    assert not [path for path in (tmp_path / "cache").rglob("*") if path.suffix != ".lock" and path.is_file()]
-    assert len(opened(config)[2]) == 60
+        except OSError as error:
+            os._exit(7 if "too large" in str(error) and error.filename else 8)
+        os._exit(9)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    assert not [path for path in (tmp_path / "cache").rglob("examples-*") if path.is_dir()]
+    assert len(opened(config)[2]) == 2000
+
+
+def test_splits_cut_off_a_corpus_are_looked_for_once(tmp_path, monkeypatch):
+    config, splits = config_of(write_pairs(tmp_path / "data"), mapped=True, data={
+        "split": {"validation": 0.2, "test": 0.1}}), []
+    task = open_task("translation", config)
+    expected = {split: task.read(split) for split in ("validation", "test")}
+    monkeypatch.setattr(type(task), "open", lambda task, split, bad: (
+        splits.append(split), Task.open(task, split, bad))[1], raising=False)
+    for _ in range(2):
+        found = read_splits(config, task)
+        assert found["validation"] == expected["validation"] and found["test"] == expected["test"]
+    assert splits == ["validation", "test"]
 
 
 def test_a_killed_worker_ends_the_encoding():
