@@ -77,6 +77,8 @@ def _held(lock: int, path: Path) -> Iterator[None]:
         except BlockingIOError:
             print(f"another process is making {path}: waiting for it", flush=True)
             fcntl.flock(lock, fcntl.LOCK_EX)
+        except OSError:
+            print(f"{path}: this file system has no locks: several processes may make it at the same time", flush=True)
         yield
     finally:
         os.close(lock)

@@ -25,10 +25,14 @@ class Data(Section):
     # mapped; translation, summarisation and language_model
     cache: str = ""  # folder for that; empty: seq2seq_suite/corpora in the user's folder for caches
     vocabulary_rows: Positive = 500_000  # of such a split, evenly spread, from which vocabularies are built
+    streaming: bool = False  # train's files of rows are read one after the other, over and over, each an epoch; neither
+    # memory nor cache holds more than one of them
     max_length: Positive = 256  # longest source the model takes, in words; a longer one is a bad row
 
     @model_validator(mode="after")
     def _rows_are_left(self) -> Data:
         if "train" in self.split or sum(self.split.values()) >= 1.0:
             raise ValueError("data.split names shares of train that become other splits, less than 1 in all")
+        if self.streaming and (self.split or self.share < 1.0):
+            raise ValueError("data.streaming reads whole files: leave out data.split and data.share")
         return self

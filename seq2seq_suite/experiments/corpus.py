@@ -164,18 +164,26 @@ class Corpus:
             RunError: a process was killed.
             OSError: the disk is full.
         """
+        from pyarrow import ArrowException
+
         from seq2seq_suite.data.mapped import Mapped
 
         name = self._fingerprint("examples", vocabulary=self._vocabulary())
         folder = cache.entry(self.folder, name, self._encode)
-        facts = read_json(folder / _FACTS)
-        for line in facts["notes"]:
+        try:
+            facts = read_json(folder / _FACTS)
+            rows, digest, notes = self.choose(facts["examples"]), facts["digest"], facts["notes"]
+            used = None if len(rows) == facts["examples"] else np.array(rows)
+            if used is not None:
+                digest = hashlib.sha256(digest.encode() + used.tobytes()).hexdigest()
+            self._mapped = Mapped(folder / _EXAMPLES, digest=digest, rows=used)
+            if self._mapped.size != facts["examples"]:
+                raise ValueError
+        except (ArrowException, DataError, OSError, LookupError, TypeError, ValueError):
+            raise DataError("the encoded corpus is damaged", file=str(folder), expected="what this program wrote",
+                            remedy="delete the folder: it is made again") from None
+        for line in notes:
             print(line)
-        rows, digest = self.choose(facts["examples"]), facts["digest"]
-        if len(rows) < facts["examples"]:
-            digest = hashlib.sha256(digest.encode() + np.array(rows).tobytes()).hexdigest()
-        self._mapped = Mapped(folder / _EXAMPLES, digest=digest,
-                              rows=np.array(rows) if len(rows) < facts["examples"] else None)
         return self._mapped
 
     def origins(self) -> Sequence[str]:
@@ -190,7 +198,7 @@ class Corpus:
         """Write the examples of all rows."""
         import pyarrow as pa
 
-        began, count, digest, bad = time.monotonic(), 0, hashlib.sha256(), self._bad
+        began, count, digest, bad, before = time.monotonic(), 0, hashlib.sha256(), self._bad, self._stats()
         print(f"train: encoding {', '.join(map(str, self.files))} by {cores()} processes", flush=True)
         with (folder / _EXAMPLES).open("wb") as file, ExitStack() as opened:
             writer = None
@@ -208,6 +216,9 @@ class Corpus:
         if not count:
             raise DataError(f"the split 'train' has no usable {self.task.item}", file=self.config.data.path,
                             expected=self.task.expected, remedy="check data.path and data.splits")
+        if self._stats() != before:
+            raise DataError("a file has changed while it was read", file=self.config.data.path,
+                            expected="files that stay as they are", remedy="start again when they are complete")
         atomic_write_text(folder / _FACTS, to_json({
             "examples": count, "digest": digest.hexdigest(), "notes": [*dict.fromkeys(bad.notes), *bad.report()],
             "files": list(map(str, self.files))}))
@@ -273,13 +284,17 @@ class Corpus:
 
     def _fingerprint(self, what: str, **more: Any) -> str:
         """A name that depends on data, options, code, and what else is given."""
-        config, files = self.config, [file.resolve() for file in self.files]
+        config = self.config
         facts = {"what": what, "task": config.task, "version": __version__, "sentencepiece": version("sentencepiece"),
                  "data": config.data.model_dump(exclude=_NOT_OF_ROWS), "code": _code(config.task),
                  "options": {name: getattr(config, name).model_dump() for name in config.own_sections},
-                 "files": [(str(file), stat.st_size, stat.st_mtime_ns) for file in files if (stat := file.stat())],
-                 **more}
+                 "files": self._stats(), **more}
         return f"{what}-{hashlib.sha256(to_json(facts).encode()).hexdigest()[:24]}"
+
+    def _stats(self) -> list[tuple[str, int, int]]:
+        """Path, size and time of each file."""
+        return [(str(file.resolve()), found.st_size, found.st_mtime_ns)
+                for file in self.files if (found := file.stat())]
 
     def _vocabulary(self) -> str:
         """A hash of the task's vocabularies."""

@@ -17,8 +17,8 @@ from seq2seq_suite.config import Config
 from seq2seq_suite.data.batching import Bucketed
 from seq2seq_suite.data.drawn import chained
 from seq2seq_suite.data.mixture import Mixture, shares
-from seq2seq_suite.experiments.corpus import Corpus
 from seq2seq_suite.experiments.prepare import (
+    Train,
     encode,
     epoch_encoder,
     initialise_from,
@@ -42,7 +42,7 @@ from seq2seq_suite.training.distributed import ALONE, Ranks
 from seq2seq_suite.training.evaluate import Metric, Predictor, evaluate_splits
 from seq2seq_suite.training.run_directory import RunDirectory
 from seq2seq_suite.training.trainer import Trainer
-from seq2seq_suite.types import Encoded, Example
+from seq2seq_suite.types import ConfigError, Encoded
 
 MEAN = "mean"  # of the tasks' primary metrics; error rates count as 100 - rate
 _FOLDER = "tasks"
@@ -66,7 +66,7 @@ class Part:
     config: Config
     run: RunDirectory
     task: Task
-    examples: dict[str, list[Example] | Corpus]
+    examples: dict[str, Train]
     encoded: dict[str, Sequence[Encoded]] = field(default_factory=dict)
 
 
@@ -86,6 +86,10 @@ def read_parts(config: Config, run_directory: RunDirectory) -> list[Part]:
     if config.task != "multitask":
         task = open_task(config.task, config)
         return [Part(task.name, config, run_directory, task, read_splits(config, task))]
+    streamed = [name for name, own in config.tasks.items() if own.data.streaming]
+    if streamed:
+        raise ConfigError(f"tasks.{streamed[0]}.data.streaming in a joint run", remedy="leave it out",
+                          expected="tasks whose numbers of examples are known, for their shares")
     tasks = {name: open_task(own.task, own) for name, own in config.tasks.items()}
     return [Part(name, own, RunDirectory(task_directory(run_directory.path, name)), tasks[name],
                  read_splits(own, tasks[name])) for name, own in config.tasks.items()]
@@ -122,7 +126,8 @@ def build_trainer(config: Config, run_directory: RunDirectory, parts: Sequence[P
     precision = ranks.first(choose_precision(options.precision, device))
     batches = {part.name: Bucketed(part.encoded["train"], part.name, batch_tokens=part.config.training.batch_tokens,
                                    seed=config.seed, round_lengths=round_lengths(precision, device),
-                                   encode_epoch=epoch_encoder(part.task, part.examples["train"])) for part in parts}
+                                   encode_epoch=epoch_encoder(part.config, part.task, part.examples["train"]))
+               for part in parts}
     stream: Bucketed | Mixture = batches[parts[0].name]
     if config.tasks:
         stream = Mixture(batches, chosen := _shares(config, batches))
@@ -164,7 +169,7 @@ def _validation(config: Config, parts: Sequence[Part], predictors: Mapping[str, 
 
 def _as_learned(part: Part, places: Sequence[int]) -> Sequence[Encoded]:
     """Examples of the validation split as training has them, which what is drawn anew in each epoch has its own way."""
-    draw = epoch_encoder(part.task, [part.examples["validation"][place] for place in places])
+    draw = epoch_encoder(part.config, part.task, [part.examples["validation"][place] for place in places])
     return [part.encoded["validation"][place] for place in places] if draw is None else draw(0)
 
 

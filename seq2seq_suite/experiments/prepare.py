@@ -13,8 +13,10 @@ from torch import Tensor
 from seq2seq_suite import config_file
 from seq2seq_suite.config import Config
 from seq2seq_suite.data.batching import lengths
+from seq2seq_suite.data.drawn import Drawn
 from seq2seq_suite.experiments import resuming
 from seq2seq_suite.experiments.corpus import Corpus, large
+from seq2seq_suite.experiments.shards import Shards, numbered
 from seq2seq_suite.lazy import need
 from seq2seq_suite.strategies.learner import Learner
 from seq2seq_suite.tasks.base import Task
@@ -26,20 +28,21 @@ from seq2seq_suite.types import DataError, Encoded, Example
 from seq2seq_suite.user_code import is_code
 
 EVERYTHING = "all"  # of `init_parts`
+Train = Sequence[Example] | Corpus | Shards  # a training split: in memory, encoded in a file, or read file by file
 
 
-def read_splits(config: Config, task: Task) -> dict[str, list[Example] | Corpus]:
+def read_splits(config: Config, task: Task) -> dict[str, list[Example] | Corpus | Shards]:
     """The splits of a run; of the training split, the share `data.share`, at least one example.
 
-    A large training split is not read yet, see `corpus.large`.
+    A large training split is not read yet, see `corpus.large`, nor one that is streamed.
     """
     need(*task.packages)  # scoring needs some of them, and should not fail after training
-    corpus = large(config, task, partial(_used, config))
-    read = task.read if corpus is None else corpus.read
-    splits = {split: corpus if corpus and split == "train" else read(split)
+    later = Shards(config, task) if config.data.streaming else large(config, task, partial(_used, config))
+    read = later.read if isinstance(later, Corpus) else task.read
+    splits = {split: later if later and split == "train" else read(split)
               for split in dict.fromkeys(("train", "validation", *config.data.test_splits))}
     train = splits["train"]
-    if corpus is None:
+    if later is None:
         splits["train"] = [train[index] for index in _used(config, len(train))]
         _tell_share(config, len(splits["train"]), len(train))
     return splits
@@ -55,16 +58,21 @@ def _tell_share(config: Config, used: int, size: int) -> None:
         print(f"train: {used:,} of {size:,} examples are used (data.share={config.data.share:g})")
 
 
-def encode(config: Config, task: Task, examples: Sequence[Example] | Corpus) -> Sequence[Encoded]:
-    """Examples as numbers.
+def encode(config: Config, task: Task, examples: Train) -> Sequence[Encoded]:
+    """Examples as numbers; of a stream those of the first file.
 
     Raises:
         DataError: the decoder has fewer positions than a target has symbols.
     """
-    whole = isinstance(examples, Corpus)
-    encoded = examples.encoded() if whole else task.encode(examples)
-    if whole:
+    if isinstance(examples, Shards):
+        items = encode(config, task, examples.examples(0))
+        sources, targets = lengths(items)
+        return Drawn(items.__getitem__, source_lengths=sources, target_lengths=targets, digest=examples.digest)
+    if isinstance(examples, Corpus):
+        encoded = examples.encoded()
         _tell_share(config, len(encoded), encoded.size)
+    else:
+        encoded = task.encode(examples)
     sources, targets = lengths(encoded)
     # A decoder without an encoder reads the source itself.
     most = config.backbone.max_positions - (sources if config.backbone.encoder == "none" else np.zeros_like(sources))
@@ -77,9 +85,9 @@ def encode(config: Config, task: Task, examples: Sequence[Example] | Corpus) -> 
     return encoded
 
 
-def origins(examples: Sequence[Example] | Corpus) -> Sequence[str]:
+def origins(examples: Train) -> Sequence[str]:
     """Where each example came from; of a corpus after it is encoded."""
-    return examples.origins() if isinstance(examples, Corpus) else [example.origin for example in examples]
+    return examples.origins() if isinstance(examples, Corpus | Shards) else [example.origin for example in examples]
 
 
 def write_provenance(config: Config, run_directory: RunDirectory, encoded: Mapping[str, Sequence[Encoded]],
@@ -109,7 +117,7 @@ def round_lengths(precision: torch.dtype, device: torch.device) -> bool:
     return precision == torch.bfloat16 and device.type == "cpu"
 
 
-def fit(task: Task, train: Sequence[Example] | Corpus) -> None:
+def fit(task: Task, train: Train) -> None:
     """Build the task's vocabularies."""
     if isinstance(train, Corpus):
         train.fit()
@@ -117,7 +125,7 @@ def fit(task: Task, train: Sequence[Example] | Corpus) -> None:
         task.fit(train)
 
 
-def prepare_vocabulary(config: Config, task: Task, train: Sequence[Example] | Corpus, folder: Path, ranks: Ranks, *,
+def prepare_vocabulary(config: Config, task: Task, train: Train, folder: Path, ranks: Ranks, *,
                        resume: bool) -> None:
     """Build or load the task's vocabularies, which are saved in the run directory; see `Config.init_parts`."""
     fits = ranks.is_first and not (resume and folder.is_dir())
@@ -146,8 +154,10 @@ def initialise_from(config: Config, learner: Learner) -> str:
     return f"everything starts from {path}: {weights.load_weights(path, learner, grown=True)}"
 
 
-def epoch_encoder(task: Task, train: Sequence[Example]) -> Callable[[int], list[Encoded]] | None:
+def epoch_encoder(config: Config, task: Task, train: Train) -> Callable[[int], Sequence[Encoded]] | None:
     """Encodes the training data for an epoch; None if it is the same in every epoch."""
+    if isinstance(train, Shards):
+        return lambda epoch: numbered(encode(config, task, train.examples(epoch)), epoch)
     return partial(task.encode_epoch, train) if task.varies else None
 
 

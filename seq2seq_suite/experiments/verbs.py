@@ -14,7 +14,6 @@ import torch
 from seq2seq_suite.config import Config
 from seq2seq_suite.data.batching import Bucketed, lengths
 from seq2seq_suite.experiments import resuming
-from seq2seq_suite.experiments.corpus import Corpus
 from seq2seq_suite.experiments.distill import is_distilled
 from seq2seq_suite.experiments.inspecting import inspect_split
 from seq2seq_suite.experiments.opening import (
@@ -95,8 +94,10 @@ def _run(config: Config, run_directory: RunDirectory, ranks: Ranks, *, resume: b
               "see `distill --help`")
     look_at_helpers(config, run_directory.vocabulary)
     prepared = time.monotonic()
+    size = f"{sum(len(part.encoded['train']) for part in parts):,}" + (
+        " (the first file's)" if config.data.streaming else "")
     if ranks.is_first:
-        print(f"training on {len(trainer.origins):,} examples, {trainer.learner.num_parameters():,} parameters, "
+        print(f"training on {size} examples, {trainer.learner.num_parameters():,} parameters, "
               f"device {trainer.device.type}, {prepared - began:.1f} s to prepare", flush=True)
     trainer.run_to_best(resume=resume)
     trained = time.monotonic()
@@ -163,11 +164,11 @@ def check(config: Config) -> list[tuple[str, str]]:
     predictor = build_predictor(config, task, device=torch.device("cpu"))
     order = Bucketed(whole, task.name, batch_tokens=config.training.batch_tokens, seed=config.seed).epoch(0)
     largest = max(order, key=lambda rows: len(rows) * targets[rows].max())
-    if isinstance(train, Corpus):  # all rows were read: those that vocabularies come from are examined
+    if not isinstance(train, list):  # those that vocabularies come from are examined
         items = [whole[row] for row in largest]
         splits["train"] = list(train)
         encoded["train"] = task.encode(splits["train"])
     else:
-        draw = epoch_encoder(task, [train[row] for row in largest])
+        draw = epoch_encoder(config, task, [train[row] for row in largest])
         items = [whole[row] for row in largest] if draw is None else draw(0)
     return examine(config, splits, encoded, predictor, largest=items, batches=len(order))

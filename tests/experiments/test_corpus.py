@@ -295,6 +295,32 @@ def test_splits_cut_off_a_corpus_are_looked_for_once(tmp_path, monkeypatch):
     assert splits == ["validation", "test"]
 
 
+@pytest.mark.parametrize("name, content", [("examples.arrow", b""), ("examples.arrow", None), ("facts.json", b"{}"),
+                                           ("facts.json", b"[3"), ("facts.json", None)])
+def test_a_damaged_entry_is_said(tmp_path, name, content):
+    config = config_of(write_pairs(tmp_path / "data"), mapped=True)
+    opened(config)
+    file, = (tmp_path / "cache").rglob(f"examples-*/{name}")
+    file.write_bytes(file.read_bytes()[:-9] if content is None else content)
+    with pytest.raises(DataError, match="damaged") as raised:
+        opened(config)
+    assert raised.value.file == str(file.parent)
+
+
+def test_a_file_that_grows_meanwhile_is_refused(tmp_path, monkeypatch):
+    config = config_of(write_pairs(tmp_path / "data"), mapped=True)
+    pack = Corpus._rows
+
+    def growing(corpus: Corpus) -> Any:
+        yield from pack(corpus)
+        with (tmp_path / "data" / "train.en").open("a") as file:
+            file.write("ein\n")
+
+    monkeypatch.setattr(Corpus, "_rows", growing)
+    with pytest.raises(DataError, match="has changed while it was read"):
+        opened(config)
+
+
 def test_a_killed_worker_ends_the_encoding():
     def work(item: int) -> int:
         if item == 3:

@@ -1,0 +1,73 @@
+"""A training split that is read file by file: for what is larger than the disk, or keeps coming."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+
+from seq2seq_suite.config import Config
+from seq2seq_suite.data.drawn import OnDemand
+from seq2seq_suite.data.formats import READERS, BadRows
+from seq2seq_suite.data.lines import kind
+from seq2seq_suite.tasks.base import Task
+from seq2seq_suite.tasks.reading import local_files
+from seq2seq_suite.types import ConfigError, DataError, Encoded, Example
+
+_MOST = 2**32  # examples of a file
+
+
+class Shards:
+    """The files of a training split, one after the other, over and over: each is what training calls an epoch.
+
+    A position in the stream is the number of files before and a position in the batches of the file, so that a
+    resumed run reads on where it was. Iterating gives the examples that vocabularies are built from, the first ones.
+
+    Args:
+        config: of the task; `data.streaming` is set.
+        task: must be one that `streams`.
+
+    Raises:
+        ConfigError: the task's rows do not stand alone.
+        DataError: the split has no local files, or such as are parallel.
+    """
+
+    def __init__(self, config: Config, task: Task):
+        self.config, self.task = config, task
+        if not task.streams or task.varies:
+            raise ConfigError(f"data.streaming with task {task.name}", expected="translation, summarisation or "
+                              "language_model", remedy="leave out data.streaming")
+        self.files = local_files(config.data, "train", task.languages)
+        if not self.files or any(kind(file) not in READERS for file in self.files):
+            raise DataError("data.streaming without files of rows", file=config.data.path,
+                            expected="local files such as train-0001.jsonl, train-0002.jsonl",
+                            remedy="write the rows so, both sides of a pair in one row, or leave out data.streaming")
+        facts = [(file.name, file.stat().st_size) for file in self.files]
+        self.digest = hashlib.sha256(repr(facts).encode()).hexdigest()
+
+    def examples(self, number: int) -> list[Example]:
+        """Those of a file, counted from 0 and on from the last to the first.
+
+        Raises:
+            DataError: it has none, or more than `data.max_bad_rows` broken rows.
+        """
+        file = self.files[number % len(self.files)]
+        return self.task.read_rows("train", lambda bad: READERS[kind(file)](file, bad))
+
+    def __iter__(self) -> Iterator[Example]:
+        bad = BadRows(self.config.data.max_bad_rows, longest=self.config.data.max_row_megabytes * 2**20)
+        for row in islice(self.task.open("train", bad), self.config.data.vocabulary_rows):
+            try:
+                yield from self.task.examples(row)
+            except DataError as error:
+                bad.add(error)
+
+    def origins(self) -> Sequence[str]:
+        """Where the example with an index as `numbered` gives it came from."""
+        return OnDemand(lambda index: self.examples(index // _MOST)[index % _MOST].origin, _MOST * 2**30)
+
+
+def numbered(items: Sequence[Encoded], number: int) -> list[Encoded]:
+    """The examples of a file with indices that no other file's have."""
+    return [replace(item, index=number * _MOST + item.index) for item in items]
