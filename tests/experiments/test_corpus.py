@@ -15,7 +15,6 @@ import torch
 from small_run import metrics, start, weights
 from two_processes import launch
 
-from seq2seq_suite import cli
 from seq2seq_suite.config import Config
 from seq2seq_suite.data import cache, workers
 from seq2seq_suite.data.batching import Bucketed
@@ -26,6 +25,7 @@ from seq2seq_suite.experiments.prepare import encode, read_splits
 from seq2seq_suite.experiments.resuming import fingerprint
 from seq2seq_suite.tasks import open_task
 from seq2seq_suite.tasks.base import Task
+from seq2seq_suite.training import distributed
 from seq2seq_suite.types import DataError, Encoded, RunError
 
 WORDS = ("der", "die", "das", "ein", "Hund", "Katze", "Baum", "sieht", "liegt", "unter", "vor", "neben", "kleine")
@@ -126,8 +126,7 @@ def test_two_processes_share_what_one_has_encoded_and_train_as_one(tmp_path, mon
     config = config.model_copy(update={"backbone": config.backbone.model_copy(update={"dropout": 0.0})})
 
     def command() -> int:
-        cli.refuse_early = lambda *_, **__: start(config, tmp_path / "pair")
-        return cli.main([])
+        return distributed.together(lambda: (0, start(config, tmp_path / "pair") and ""))[0]
 
     assert [code for code, _, _ in launch(command, tmp_path)] == [0, 0]
     assert (tmp_path / "encoded").read_text() == "once\n"
@@ -180,16 +179,16 @@ def test_pages_that_were_read_are_given_back(tmp_path, monkeypatch):
         text = Path("/proc/self/smaps").read_text()
         return sum(int(part.split("Rss:")[1].split()[0]) for part in text.split(str(path))[1:])
 
-    monkeypatch.setattr("seq2seq_suite.data.mapped._READ", 50)
-    items = [Encoded(np.full(900, 7), np.full(900, 8), index) for index in range(400)]
+    monkeypatch.setattr("seq2seq_suite.data.mapped._READ", 2000)
+    items = [Encoded(np.full(900, 7), np.full(900, 8), index) for index in range(2000)]
     batch = pack(items, [(0, 1)] * len(items), {})
     with pa.ipc.new_file(str(tmp_path / "examples"), batch.schema) as file:
         file.write_batch(batch)
     found = Mapped(tmp_path / "examples", digest="")
     assert mapped_now(tmp_path / "examples") == 0
-    assert all(map(same, itertools.islice(found, 49), items)) and (read := mapped_now(tmp_path / "examples")) > 300
-    found[49]
-    assert mapped_now(tmp_path / "examples") < read / 2
+    assert all(map(same, itertools.islice(found, 1999), items)) and mapped_now(tmp_path / "examples") > 10_000
+    found[0]
+    assert mapped_now(tmp_path / "examples") < 5_000
 
 
 def test_a_task_whose_rows_do_not_stand_alone_stays_in_memory(tmp_path):
