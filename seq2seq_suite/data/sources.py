@@ -58,7 +58,7 @@ def read_rows(path: str, split: str, *, splits: dict[str, str], subset: str = ""
     if path == EMBEDDED:
         from seq2seq_suite.miniworld import rows
 
-        found = rows(subset, splits.get(split, split), size=size)
+        found = rows(subset, splits.get(split, split), size=size, languages=languages or ())
         return (Row(fields, f"{path}/{subset}/{split}", number) for number, fields in enumerate(found, 1))
     files = files_of(path, split, splits=splits, subset=subset, languages=languages)
     if not files:

@@ -9,7 +9,7 @@ True
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from itertools import islice
 from typing import Any
 
@@ -24,7 +24,7 @@ VIEWS: dict[str, tuple[str, ...]] = {
     "summaries": ("train", "validation", "test", "longer")}
 
 
-def rows(view: str, split: str, *, size: int = 0) -> Iterator[dict[str, Any]]:
+def rows(view: str, split: str, *, size: int = 0, languages: Collection[str] = ()) -> Iterator[dict[str, Any]]:
     """The rows of a split.
 
     Args:
@@ -40,6 +40,7 @@ def rows(view: str, split: str, *, size: int = 0) -> Iterator[dict[str, Any]]:
             summaries      text, summary: a story, and where its people are at the end
         split: one of `VIEWS[view]`; they share no sentence, story or handwritten digit.
         size: how many rows; 0 for the view's own number.
+        languages: of translations, those that are wanted beside English; empty for all.
 
     Raises:
         DataError: there is no such view or split.
@@ -48,7 +49,8 @@ def rows(view: str, split: str, *, size: int = 0) -> Iterator[dict[str, Any]]:
         if name not in known:
             raise DataError(f"miniworld has no {what} '{name}'", expected=f"one of {', '.join(known)}",
                             remedy=f"name one of these {what}s")
-    return _GENERATORS[view](split, {split: size} if size else {})
+    sizes = {split: size} if size else {}
+    return _translations(split, sizes, languages) if view == "translations" else _GENERATORS[view](split, sizes)
 
 
 def start_voices(number: int) -> None:
@@ -59,21 +61,23 @@ def start_voices(number: int) -> None:
 
 
 def _trees(split: str, sizes: dict[str, int]) -> Iterator[dict[str, Any]]:
-    from seq2seq_suite.miniworld.english import english
-    from seq2seq_suite.miniworld.sentences import scenes
+    from seq2seq_suite.miniworld.sentences import told
 
-    return ({"tree": str(english(scene))} for scene in scenes(split, sizes=sizes))
+    return ({"tree": str(tree)} for _, tree in told(split, sizes=sizes))
 
 
-def _translations(split: str, sizes: dict[str, int]) -> Iterator[dict[str, Any]]:
+def _translations(split: str, sizes: dict[str, int], languages: Collection[str] = ()) -> Iterator[dict[str, Any]]:
     from seq2seq_suite.miniworld.chinese import chinese
     from seq2seq_suite.miniworld.german import german_text
-    from seq2seq_suite.miniworld.sentences import scenes
-    from seq2seq_suite.miniworld.text import english_text
+    from seq2seq_suite.miniworld.sentences import told
+    from seq2seq_suite.miniworld.text import spaced
 
+    writers = {"de": german_text, "zh": chinese}
+    if set(languages) <= {"en", *writers}:
+        writers = {language: write for language, write in writers.items() if language in languages} or writers
     # The grammar of two languages takes more examples than brackets do: 6,000 pairs were overfitted.
-    for scene in scenes(split, sizes={"train": 20_000} | sizes):
-        yield {"en": english_text(scene), "de": german_text(scene), "zh": chinese(scene)}
+    for scene, tree in told(split, sizes={"train": 20_000} | sizes):
+        yield {"en": spaced(tree.words()), **{language: write(scene) for language, write in writers.items()}}
 
 
 def _speech(split: str, sizes: dict[str, int]) -> Iterator[dict[str, Any]]:
@@ -119,11 +123,9 @@ def _pictures(split: str, sizes: dict[str, int]) -> Iterator[dict[str, Any]]:
 
 
 def _tags(split: str, sizes: dict[str, int]) -> Iterator[dict[str, Any]]:
-    from seq2seq_suite.miniworld.english import english
-    from seq2seq_suite.miniworld.sentences import scenes
+    from seq2seq_suite.miniworld.sentences import told
 
-    trees = (english(scene) for scene in scenes(split, sizes=sizes))
-    return ({"words": tree.words(), "tags": tree.tags()} for tree in trees)
+    return ({"words": tree.words(), "tags": tree.tags()} for _, tree in told(split, sizes=sizes))
 
 
 def _summaries(split: str, sizes: dict[str, int]) -> Iterator[dict[str, Any]]:
@@ -133,5 +135,5 @@ def _summaries(split: str, sizes: dict[str, int]) -> Iterator[dict[str, Any]]:
 
 
 _GENERATORS: dict[str, Callable[[str, dict[str, int]], Iterator[dict[str, Any]]]] = {
-    "trees": _trees, "translations": _translations, "speech": _speech, "topics": _topics, "questions": _questions,
+    "trees": _trees, "speech": _speech, "topics": _topics, "questions": _questions,
     "stories": _stories, "pictures": _pictures, "tags": _tags, "summaries": _summaries}

@@ -11,12 +11,14 @@ The scene is the source; every view of it is a module of its own: `english` give
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from random import Random
 
 from seq2seq_suite.miniworld.english import english
 from seq2seq_suite.miniworld.held_out import is_new_combination
 from seq2seq_suite.miniworld.scenes import Scene, sample_scene
 from seq2seq_suite.miniworld.splits import falls_in, size_of
+from seq2seq_suite.trees import Tree
 
 SPLITS = ("train", "validation", "test", "compositional")
 SIZES = {"train": 6000, "validation": 500, "test": 1000, "compositional": 1000}
@@ -42,21 +44,25 @@ def scenes(split: str, *, seed: int = 0, sizes: dict[str, int] | None = None) ->
     Raises:
         ValueError: there is no such split.
     """
+    return [scene for scene, _ in told(split, seed=seed, sizes=sizes)]
+
+
+def told(split: str, *, seed: int = 0, sizes: dict[str, int] | None = None) -> Iterator[tuple[Scene, Tree]]:
+    """The same scenes, each with its English sentence's tree, one after the other."""
     size = size_of(split, SIZES, sizes)
     rng = Random(f"{seed}/{split}")
     seen: set[str] = set()
-    kept: list[Scene] = []
-    while len(kept) < size:
+    while len(seen) < size:
         scene = sample_scene(rng)
         if is_new_combination(scene) != (split == "compositional"):
             continue
-        words = english(scene).words()
+        tree = english(scene)
+        words = tree.words()
         sentence = " ".join(words)
         if len(words) > MAX_WORDS or sentence in seen or not belongs(sentence, split):
             continue
         seen.add(sentence)
-        kept.append(scene)
-    return kept
+        yield scene, tree
 
 
 def belongs(sentence: str, split: str) -> bool:

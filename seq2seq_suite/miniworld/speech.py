@@ -12,7 +12,7 @@ from random import Random
 
 import numpy as np
 
-from seq2seq_suite.miniworld.sentences import scenes
+from seq2seq_suite.miniworld.sentences import told
 from seq2seq_suite.miniworld.speaker import SPEAKERS
 from seq2seq_suite.miniworld.world import Scene
 
@@ -68,9 +68,9 @@ class Spoken:
 
 def utterances(split: str, *, seed: int = 0, sizes: dict[str, int] | None = None) -> Iterator[tuple[Scene, Spoken]]:
     """Scenes of a split with what is said of them, each by a voice of that split; see `miniworld.scenes`."""
-    from seq2seq_suite.miniworld.text import english_text
+    from seq2seq_suite.miniworld.text import spaced
 
     rng = Random(f"speech/{seed}/{split}")
-    for number, scene in enumerate(scenes(split, seed=seed, sizes=sizes)):
-        yield scene, Spoken(english_text(scene), f"{rng.choice(ACCENTS)}+{rng.choice(VOICES[split])}",
+    for number, (scene, tree) in enumerate(told(split, seed=seed, sizes=sizes)):
+        yield scene, Spoken(spaced(tree.words()), f"{rng.choice(ACCENTS)}+{rng.choice(VOICES[split])}",
                             rng.randint(*_RATES), rng.randint(*_PITCHES), round(rng.uniform(*_NOISE), 1), number)

@@ -47,3 +47,11 @@ def test_rows_stay_what_published_figures_were_measured_on(view, digest):
     size = 20 if view in ("speech", "pictures") else 200
     text = "\n".join(f"{split} {row}" for split in VIEWS[view] for row in rows(view, split, size=size))
     assert hashlib.sha256(text.encode()).hexdigest()[:16] == digest
+
+
+def test_translations_have_the_languages_that_are_asked_for():
+    whole = list(rows("translations", "test", size=5))
+    for languages in (("en", "de"), ("zh", "en")):
+        assert list(rows("translations", "test", size=5, languages=languages)) == [
+            {language: row[language] for language in row if language in languages} for row in whole]
+    assert list(rows("translations", "test", size=5, languages=("en", "fr"))) == whole  # the message names all
