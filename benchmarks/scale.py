@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.measure:
         return measure(json.loads(options.measure))
     rows = [("pairs", "start", "first update after, s", "vocabularies, s", "encoding, pairs/s", "peak memory, MB",
-             "of workers, MB", "own / mapped after 20 updates, MB", "cache, MB")]
+             "own / mapped after 20 updates, MB", "cache, MB")]
     for count in options.pairs:
         data = write(options.folder / f"pairs-{count}", count, seed=options.seed)
         stages = list(options.stages) + (["in memory"] if count <= options.in_memory else [])
@@ -120,8 +120,7 @@ def run(data: Path, folder: Path, stage: str) -> tuple[Any, ...]:
             said["a second"] = line.partition("(")[2].split()[0]
     size = sum(file.stat().st_size for file in cache.rglob("*.arrow")) / 1e6 if stage != "in memory" else 0
     return (f"{facts['first']:.1f}", said["built in"], said["a second"], f"{facts['peak']:,.0f}",
-            f"{facts['workers']:,.0f}" if said["a second"] else "", f"{facts['own']:,.0f} / {facts['mapped']:,.0f}",
-            f"{size:,.0f}")
+            f"{facts['own']:,.0f} / {facts['mapped']:,.0f}", f"{size:,.0f}")
 
 
 def measure(asked: dict[str, Any]) -> int:
@@ -140,7 +139,6 @@ def measure(asked: dict[str, Any]) -> int:
 
     s2s.train({"task": "translation", **asked["settings"]}, output=asked["output"], resume=asked["resume"],
               overwrite=not asked["resume"], callbacks=[note])
-    facts["workers"] = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e3
     print(json.dumps(facts))
     return 0
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 PROGRAM = "python -m seq2seq_suite"
 VERBS = ("run", "evaluate", "predict", "serve", "export", "compare", "sweep", "distill", "check", "score", "tasks",
-         "init", "schema", "completion", "lab")
+         "init", "schema", "cache", "completion", "lab")
 # What other toolkits call a verb -> what it is called here.
 _ALIASES = {"train": "run", "fit": "run", "test": "evaluate", "eval": "evaluate", "translate": "predict",
             "decode": "predict", "generate": "predict", "parse": "predict", "diff": "compare", "validate": "check",

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 import typer
 
-from seq2seq_suite import Run, __version__, cli
+from seq2seq_suite import Run, __version__, cli, cli_inputs
 from seq2seq_suite.cli_inputs import Inputs, opened, texts_and_overrides
 from seq2seq_suite.report import tables
 from seq2seq_suite.types import DataError
 
 ROOT = Path(__file__).resolve().parents[1]
 VERBS = ("run", "sweep", "evaluate", "predict", "serve", "export", "compare", "distill", "check", "score", "tasks",
-         "init", "schema", "completion", "lab")
+         "cache", "init", "schema", "completion", "lab")
 
 
 @pytest.fixture(autouse=True)
@@ -81,6 +81,11 @@ def start(*arguments: str, code: str = "", **options) -> subprocess.CompletedPro
     words = ["-c", code] if code else ["-m", "seq2seq_suite", *arguments]
     return subprocess.run([sys.executable, *words], capture_output=True, timeout=60,
                           env={**os.environ, "PYTHONPATH": str(ROOT)}, **options)
+
+
+def test_every_verb_is_known_before_anything_is_loaded():
+    assert set(cli_inputs.VERBS) == set(typer.main.get_command(cli.app).commands)
+    assert set(VERBS) <= set(cli_inputs.VERBS)
 
 
 def test_help_of_every_verb_has_an_example(capsys):

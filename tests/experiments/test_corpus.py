@@ -15,6 +15,7 @@ import torch
 from small_run import metrics, start, weights
 from two_processes import launch
 
+from seq2seq_suite import cli
 from seq2seq_suite.config import Config
 from seq2seq_suite.data import cache, workers
 from seq2seq_suite.data.batching import Bucketed
@@ -318,6 +319,16 @@ def test_a_file_that_grows_meanwhile_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(Corpus, "_rows", growing)
     with pytest.raises(DataError, match="has changed while it was read"):
         opened(config)
+
+
+def test_the_verb_lists_what_is_kept_and_clears_it(tmp_path, capsys):
+    opened(config_of(write_pairs(tmp_path / "data"), mapped=True))
+    for arguments, kept in ((["cache"], True), (["cache", "--clear"], True), (["cache"], False)):
+        capsys.readouterr()
+        assert cli.main(arguments) == 0
+        listed = capsys.readouterr().out
+        assert ("examples-" in listed) == ("vocabulary-" in listed) == kept
+    assert not [path for path in (tmp_path / "cache").rglob("*") if path.is_file() and path.suffix != ".lock"]
 
 
 def test_a_killed_worker_ends_the_encoding():
