@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
 if TYPE_CHECKING:  # torch and numpy stay out of the command line's import time
     import numpy as np
+    import torch
     from torch import Tensor
 
 PAD, BEGIN, END, UNKNOWN = 0, 1, 2, 3
@@ -155,9 +156,10 @@ class Batch:
     indices: tuple[int, ...] = ()
     auxiliary: Mapping[str, Tensor] = field(default_factory=dict)
 
-    def to(self, device: Any) -> Batch:
-        """The same batch on `device`."""
-        return self._map(lambda tensor: tensor.to(device, non_blocking=True))
+    def to(self, device: torch.device) -> Batch:
+        """The same batch on `device`; from pinned memory where that has its own, so that nobody waits for the copy."""
+        pins = device.type not in ("cpu", "mps") and self.target.device.type == "cpu"
+        return self._map(lambda tensor: (tensor.pin_memory() if pins else tensor).to(device, non_blocking=True))
 
     def select(self, rows: Sequence[int]) -> Batch:
         """The given rows, padded as they were."""
@@ -215,12 +217,12 @@ class Loss:
 
     Args:
         sums: name -> scalar tensor, a sum over `counts[name]` items.
-        counts: name -> number of items summed.
+        counts: name -> number of items summed; a tensor's is read, which a GPU's host waits for, only when logged.
         weights: name -> weight in the total; names absent here are reported, not trained on.
     """
 
     sums: dict[str, Tensor]
-    counts: dict[str, int]
+    counts: dict[str, int | Tensor]
     weights: dict[str, float]
 
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
 from seq2seq_suite.strategies.ctc_prefixes import Prefixes
-from seq2seq_suite.strategies.finished import Finished
+from seq2seq_suite.strategies.finished import Finished, patience
 from seq2seq_suite.strategies.sampling import sample
 from seq2seq_suite.strategies.search import NEVER, SearchOptions, Stepper
 from seq2seq_suite.types import END, Batch, Constraint, Hypothesis
@@ -23,7 +23,7 @@ _FEW_ROWS = 8  # below, more calls than one take longer
 @torch.inference_mode()
 def greedy_or_sample(model: Seq2Seq, batch: Batch, memory: Memory, *, options: SearchOptions, limit: Tensor,
                      constraint: Constraint | None = None, prefixes: Prefixes | None = None) -> list[list[Hypothesis]]:
-    """Greedy search or sampling. Finished rows leave the batch, so that short ones cost nothing more."""
+    """Greedy search or sampling. Rows that have ended leave the batch, so that short ones cost nothing more."""
     if options.sampling and options.num_hypotheses > 1:
         draws = [greedy_or_sample(model, batch, memory, options=options.changed(num_hypotheses=1), limit=limit,
                                   constraint=constraint, prefixes=prefixes) for _ in range(options.num_hypotheses)]
@@ -31,34 +31,36 @@ def greedy_or_sample(model: Seq2Seq, batch: Batch, memory: Memory, *, options: S
     stepper = Stepper(model, constraint, options)
     rows, previous = stepper.start(batch, memory, limit, prefixes)
     count, device = limit.size(0), limit.device
-    outputs = torch.full((count, int(limit.max())), END, device=device)
+    limits, look = limit.tolist(), patience(device)
+    outputs = torch.full((count, max(limits)), END, device=device)
     totals = torch.zeros(count, device=device)
-    lengths = limit.clone()
-    complete = torch.zeros(count, dtype=torch.bool, device=device)
-    alive = torch.arange(count, device=device)  # the items that the rows stand for
-    for step in range(int(limit.max())):
-        log_probabilities, rows = stepper.log_probabilities(rows, previous, limit[alive] == step + 1)
+    alive, over = torch.arange(count, device=device), None  # the items that the rows stand for, and which have ended
+    for step in range(max(limits)):
+        last_step = limit[alive] == step + 1 if step + 1 in limits else None
+        log_probabilities, rows = stepper.log_probabilities(rows, previous, last_step)
+        if over is not None:
+            log_probabilities = log_probabilities.masked_fill(over.unsqueeze(1), 0.0)
         if options.sampling:
             previous = sample(log_probabilities, options)
             gained = log_probabilities.gather(1, previous.unsqueeze(1)).squeeze(1)
         else:
             gained, previous = likeliest(log_probabilities)
-        totals[alive] += gained
+        if over is not None:
+            previous = previous.masked_fill(over, END)
+        totals.index_add_(0, alive, gained)
         outputs[alive, step] = previous
-        ended = previous == END
-        if bool(ended.any()):
-            done = alive[ended]
-            lengths[done] = step + 1
-            complete[done] = limit[done] > step + 1
-            going = (~ended).nonzero().squeeze(1)
+        if (step + 1) % look == 0:
+            going = (previous != END).nonzero().squeeze(1)
             if going.numel() == 0:
                 break
-            alive, previous = alive[going], previous[going]
-            rows = rows.select(going, going)
+            if going.numel() < alive.numel():
+                alive, previous, rows = alive[going], previous[going], rows.select(going, going)
+        over = previous == END if look > 1 else None
         rows = stepper.advance(rows, previous)
+    lengths = (outputs != END).sum(1) + 1
     scores = options.normalise(totals, lengths).tolist()
-    return [[Hypothesis(tuple(symbols[: length - 1]), score, done)] for symbols, length, score, done
-            in zip(outputs.tolist(), lengths.tolist(), scores, complete.tolist(), strict=True)]
+    return [[Hypothesis(tuple(symbols[: length - 1]), score, length < most)] for symbols, length, score, most
+            in zip(outputs.tolist(), lengths.tolist(), scores, limits, strict=True)]
 
 
 def likeliest(scores: Tensor) -> tuple[Tensor, Tensor]:
@@ -106,18 +108,20 @@ def beam_search(model: Seq2Seq, batch: Batch, memory: Memory, *, options: Search
     stepper = Stepper(model, constraint, options)
     rows, previous = stepper.start(batch, memory, limit, prefixes)
     beams, device = options.beam_size, limit.device
-    asked = min(options.num_hypotheses, beams)
-    results: list[list[Hypothesis]] = [[] for _ in limit]
+    asked, limits, look = min(options.num_hypotheses, beams), limit.tolist(), patience(device)
+    left: list[tuple[Tensor, Finished]] = []  # sentences that are finished, and their outputs
     alive = torch.arange(limit.size(0), device=device)
+    over = torch.zeros_like(alive, dtype=torch.bool)  # those that are finished, until they leave
     rows = rows.select(alive.repeat_interleave(beams))
     scores = torch.full((alive.size(0), beams), NEVER, device=device)
     scores[:, 0] = 0.0
     history = torch.empty(alive.size(0), beams, 0, dtype=torch.int64, device=device)
     previous = previous.repeat_interleave(beams)
-    finished = Finished.none(alive.size(0), beams, int(limit.max()), device)
-    for step in range(int(limit.max())):
-        last_step = limit[alive] == step + 1
-        log_probabilities, rows = stepper.log_probabilities(rows, previous, last_step.repeat_interleave(beams))
+    finished = Finished.none(alive.size(0), beams, max(limits), device)
+    for step in range(max(limits)):
+        last_step = limit == step + 1 if step + 1 in limits else None
+        log_probabilities, rows = stepper.log_probabilities(
+            rows, previous, None if last_step is None else last_step.repeat_interleave(beams))
         # At least k of 2k candidates do not end, since each beam can end in only one way.
         likeliest, symbols = (found.view(alive.size(0), beams, -1) for found in top_k(log_probabilities, 2 * beams))
         totals = (scores.unsqueeze(2) + likeliest).flatten(1)
@@ -125,21 +129,26 @@ def beam_search(model: Seq2Seq, batch: Batch, memory: Memory, *, options: Search
         beam, symbol = place // likeliest.size(2), symbols.flatten(1).gather(1, place)
         past = history.gather(1, beam.unsqueeze(2).expand(-1, -1, step))
         ends = symbol == END
-        ending = options.normalise(best, step + 1).masked_fill(~ends, NEVER)
-        finished = finished.merge(ending, past, (~last_step).unsqueeze(1).expand_as(ending))
+        ending = options.normalise(best, step + 1).masked_fill(~ends | over.unsqueeze(1), NEVER)
+        finished = finished.merge(ending, past, ends if last_step is None else ends & ~last_step.unsqueeze(1))
         scores, kept = best.masked_fill(ends, NEVER).topk(beams, 1)
         beam, symbol = beam.gather(1, kept), symbol.gather(1, kept)
         history = torch.cat((past.gather(1, kept.unsqueeze(2).expand(-1, -1, step)), symbol.unsqueeze(2)), 2)
-        bound = options.normalise(scores[:, 0], limit[alive])
-        done = (bound <= finished.scores[:, asked - 1]) | (scores[:, 0] == NEVER)
-        for sentence in done.nonzero().squeeze(1).tolist():
-            results[int(alive[sentence])] = finished.hypotheses(sentence, asked)
-        going = (~done).nonzero().squeeze(1)
-        if going.numel() == 0:
-            break
-        selected = (going.unsqueeze(1) * beams + beam[going]).flatten()
-        rows = rows.select(selected, going if going.numel() < done.numel() else None)
-        alive, scores, history = alive[going], scores[going], history[going]
-        finished, previous = finished.select(going), symbol[going].flatten()
-        rows = stepper.advance(rows, previous)
+        bound = options.normalise(scores[:, 0], limit)
+        over = over | (bound <= finished.scores[:, asked - 1]) | (scores[:, 0] == NEVER)
+        selected = torch.arange(alive.size(0), device=device).unsqueeze(1) * beams + beam
+        going = None
+        if ((step + 1) % look == 0 or step + 1 == max(limits)) and (count := int(over.sum())):
+            going, leaving = over.long().argsort(stable=True).tensor_split((alive.size(0) - count,))
+            left.append((alive[leaving], finished.select(leaving)))
+            if not going.numel():
+                break
+            alive, limit, over, scores, history = (part[going] for part in (alive, limit, over, scores, history))
+            finished, selected, symbol = finished.select(going), selected[going], symbol[going]
+        previous = symbol.flatten()
+        rows = stepper.advance(rows.select(selected.flatten(), going), previous)
+    results: list[list[Hypothesis]] = [[] for _ in limits]
+    for sentences, found in left:
+        for sentence, hypotheses in zip(sentences.tolist(), found.hypotheses(asked), strict=True):
+            results[sentence] = hypotheses
     return results

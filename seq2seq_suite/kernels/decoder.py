@@ -68,8 +68,11 @@ class Steps:
         return (x if self.norm is None else self.norm(x)).view(shape), Cache(tuple(caches))
 
     def _look_at(self, visible: Tensor) -> None:
-        self.visible, self.mask, self.blind = visible, None, not bool(visible.any(-1).all())
-        if not bool(visible.all()):
+        looks = visible.device.type == "cpu"  # elsewhere a look would wait for the device: it is done once
+        if looks or self.visible is None:
+            self.blind = not bool(visible.any(-1).all())
+        self.visible, self.mask = visible, None
+        if not (looks and bool(visible.all())):
             nothing = torch.zeros(visible.shape, device=visible.device)
             self.mask = nothing.masked_fill_(~visible, float("-inf")).unsqueeze(1)
 

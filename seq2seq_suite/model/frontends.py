@@ -90,15 +90,16 @@ class Words(nn.Module):
 
     def _letters(self, characters: Tensor) -> Tensor:
         batch, length, size = characters.shape
-        spellings, place = torch.unique(_fingerprint(characters.reshape(-1, size)), return_inverse=True)
-        number = torch.arange(place.size(0), device=place.device)
-        example = place.new_zeros(spellings.size(0)).scatter_(0, place, number)
-        distinct = characters.reshape(-1, size)[example]
+        distinct, place = characters.reshape(-1, size), None
+        if characters.device.type == "cpu":  # elsewhere the number of spellings would be waited for
+            spellings, place = torch.unique(_fingerprint(distinct), return_inverse=True)
+            distinct = distinct[place.new_zeros(spellings.size(0)).scatter_(0, place, torch.arange(place.size(0)))]
         features = self.convolution(self.character_embedding(distinct).transpose(1, 2))
         features = features.masked_fill((distinct == PAD).unsqueeze(1), torch.finfo(features.dtype).min)
         # A row of padding alone has no letter: its maximum is the mask's value, which becomes 0 here.
         pooled = functional.relu(features.amax(-1))
-        return functional.embedding(place, self.project(pooled)).view(batch, length, -1)
+        found = self.project(pooled)
+        return (found if place is None else functional.embedding(place, found)).view(batch, length, -1)
 
 
 def _fingerprint(rows: Tensor) -> Tensor:

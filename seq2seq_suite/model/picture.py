@@ -49,16 +49,17 @@ class ConvolutionalStem(nn.Module):
         """source (B,H,W,3) uint8 -> (B,S',D); every patch is real, `mask` (B,H) is not used."""
         x = self.stem(source.permute(0, 3, 1, 2).to(self.project.weight.dtype) / 127.5 - 1.0)
         rows, columns = x.shape[2:]
-        values = self.project(x.flatten(2).transpose(1, 2)) + plane(rows, columns, self.width).to(x)
+        values = self.project(x.flatten(2).transpose(1, 2)) + plane(rows, columns, self.width, x.device).to(x)
         return States(self.dropout(values), torch.ones(values.shape[:2], dtype=torch.bool, device=values.device))
 
 
-def plane(rows: int, columns: int, width: int) -> Tensor:
+def plane(rows: int, columns: int, width: int, device: torch.device | None = None) -> Tensor:
     """(rows * columns, width): half of each vector are sinusoids of the row, the other half of the column.
 
     Source: Parmar et al. 2018 (Image Transformer), section 3.1.
     """
-    down, across = torch.meshgrid(torch.arange(rows), torch.arange(columns), indexing="ij")
+    places = (torch.arange(count, device=device) for count in (rows, columns))
+    down, across = torch.meshgrid(*places, indexing="ij")
     return torch.cat(plane_at(down, across, width), dim=-1).flatten(0, 1)
 
 

@@ -101,9 +101,10 @@ class RotaryPositions(RelativePositions):
 
 def _rows(table: Tensor, offset: int | Tensor, length: int) -> Tensor:
     """(length,D) from `offset` on, or (B,length,D) from offsets (B,) on."""
-    end = int(offset.max() if isinstance(offset, Tensor) else offset) + length
-    if end > table.size(0):
-        raise ValueError(f"position {end} is beyond max_positions {table.size(0)}")
+    if not isinstance(offset, Tensor) or offset.device.type == "cpu":  # elsewhere a look would wait for the device
+        end = int(offset.max() if isinstance(offset, Tensor) else offset) + length
+        if end > table.size(0):
+            raise ValueError(f"position {end} is beyond max_positions {table.size(0)}")
     if isinstance(offset, Tensor):
         return table[offset.unsqueeze(1) + torch.arange(length, device=offset.device)]
     return table[offset : offset + length]

@@ -50,8 +50,8 @@ class Autoregressive(Strategy):
         super().__init__(options, target, width, auxiliaries)
         self.greedy, self.beam = kernels.chosen("greedy"), kernels.chosen("beam")
 
-    def own_counts(self, batch: Batch) -> dict[str, int]:
-        return {"cross_entropy": int((batch.target_mask & ~batch.given).sum())}
+    def own_counts(self, batch: Batch) -> dict[str, int | Tensor]:
+        return {"cross_entropy": (batch.target_mask & ~batch.given).sum()}
 
     def loss(self, model: Seq2Seq, batch: Batch) -> Loss:
         """Summed cross-entropy of target symbols, and the auxiliary losses."""

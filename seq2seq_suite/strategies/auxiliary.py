@@ -36,7 +36,7 @@ class Auxiliary(nn.Module, ABC):
         return self.name in batch.auxiliary
 
     @abstractmethod
-    def count(self, batch: Batch) -> int:
+    def count(self, batch: Batch) -> Tensor:
         """How many items `loss` sums over."""
 
     @abstractmethod
@@ -47,9 +47,9 @@ class Auxiliary(nn.Module, ABC):
 class Labels(Auxiliary):
     """A label for each source position, (B,S) int64 with -1 for none; the head is linear."""
 
-    def count(self, batch: Batch) -> int:
+    def count(self, batch: Batch) -> Tensor:
         """Labels that there are."""
-        return int((batch.auxiliary[self.name] >= 0).sum())
+        return (batch.auxiliary[self.name] >= 0).sum()
 
     def loss(self, states: States, batch: Batch) -> Tensor:
         """Cross-entropy."""
@@ -71,9 +71,9 @@ class Transcript(Auxiliary):
     takes_share = True
     head: CtcHead
 
-    def count(self, batch: Batch) -> int:
+    def count(self, batch: Batch) -> Tensor:
         """Symbols of the transcripts."""
-        return int((batch.auxiliary[self.name] != BLANK).sum())
+        return (batch.auxiliary[self.name] != BLANK).sum()
 
     def loss(self, states: States, batch: Batch) -> Tensor:
         """-log p of each transcript."""
@@ -92,14 +92,15 @@ class Language(Auxiliary):
         """Every batch has a source."""
         return True
 
-    def count(self, batch: Batch) -> int:
+    def count(self, batch: Batch) -> Tensor:
         """Symbols of the source but the first ones."""
-        return int(batch.source_mask[:, 1:].sum())
+        return batch.source_mask[:, 1:].sum()
 
     def loss(self, states: States, batch: Batch) -> Tensor:
         """-log p of each of them."""
-        real = batch.source_mask[:, 1:]
-        return self.head.cross_entropy(states.values[:, :-1][real], tokens_of(batch.source)[:, 1:][real])
+        places = batch.source_mask[:, 1:].flatten().nonzero().squeeze(1)
+        hidden, symbols = states.values[:, :-1].flatten(0, 1), tokens_of(batch.source)[:, 1:].flatten()
+        return self.head.cross_entropy(hidden.index_select(0, places), symbols.index_select(0, places))
 
 
 class Auxiliaries(nn.ModuleDict):
@@ -108,7 +109,7 @@ class Auxiliaries(nn.ModuleDict):
     def __init__(self, parts: Iterable[Auxiliary] = ()):
         super().__init__({part.name: part for part in parts})
 
-    def counts(self, batch: Batch) -> dict[str, int]:
+    def counts(self, batch: Batch) -> dict[str, Tensor]:
         """The counts that `added` will give."""
         return {name: part.count(batch) for name, part in self.items() if part.is_in(batch)}
 

@@ -112,12 +112,12 @@ class Strategy(nn.Module, ABC):
         self.options, self.target, self.auxiliaries = options, target, auxiliaries or Auxiliaries()
         self.fraction_done = 0.0  # share of the training that is done; the trainer sets it before each update
 
-    def counts(self, batch: Batch) -> dict[str, int]:
+    def counts(self, batch: Batch) -> dict[str, int | Tensor]:
         """The counts that `loss` will return, known in advance."""
         return self.own_counts(batch) | self.auxiliaries.counts(batch)
 
     @abstractmethod
-    def own_counts(self, batch: Batch) -> dict[str, int]:
+    def own_counts(self, batch: Batch) -> dict[str, int | Tensor]:
         """Those of the target's own losses."""
 
     @abstractmethod

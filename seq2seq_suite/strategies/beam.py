@@ -30,7 +30,7 @@ def greedy_or_sample(model: Seq2Seq, batch: Batch, memory: Memory, *, options: S
 def _one_output(stepper: Stepper, rows: Rows, previous: Tensor, limit: int) -> Hypothesis:
     options, symbols, total = stepper.options, [], 0.0
     while END not in symbols:
-        last_step = previous.new_full((1,), len(symbols) == limit - 1, dtype=torch.bool)
+        last_step = previous.new_ones(1, dtype=torch.bool) if len(symbols) == limit - 1 else None
         log_probs, rows = stepper.log_probabilities(rows, previous, last_step)
         previous = sample(log_probs, options) if options.sampling else log_probs.argmax(1)
         symbols.append(int(previous))
@@ -52,7 +52,7 @@ def _beam(stepper: Stepper, rows: Rows, previous: Tensor, limit: int) -> list[Hy
     beam: list[tuple[tuple[int, ...], float]] = [((), 0.0)]  # partial outputs with their log-probabilities
     finished: list[Hypothesis] = []
     for step in range(1, limit + 1):
-        last_step = previous.new_full((len(beam),), step == limit, dtype=torch.bool)
+        last_step = previous.new_ones(len(beam), dtype=torch.bool) if step == limit else None
         log_probs, rows = stepper.log_probabilities(rows, previous, last_step)
         candidates = [(total + gain, row, symbol) for row, (_, total) in enumerate(beam)
                       for symbol, gain in enumerate(log_probs[row].tolist()) if gain > NEVER]

@@ -33,11 +33,11 @@ class Boxes(Autoregressive):
 
     target: BoxShape
 
-    def own_counts(self, batch: Batch) -> dict[str, int]:
+    def own_counts(self, batch: Batch) -> dict[str, int | Tensor]:
         """Coordinates and classes."""
         asked = (batch.target_mask & ~batch.given)[:, : GROUP * self.target.instances]
         classes = asked[:, GROUP - 1 :: GROUP].sum()
-        return {"coordinates": max(1, int(asked.sum() - classes)), "classes": int(classes)}
+        return {"coordinates": (asked.sum() - classes).clamp(min=1), "classes": classes}
 
     def loss(self, model: Seq2Seq, batch: Batch) -> Loss:
         """Summed cross-entropy of coordinates and of classes."""
@@ -54,7 +54,8 @@ class Boxes(Autoregressive):
         labels = (target[:, :, -1] - first_label).clamp(min=0)
         wrong = -logits[:, :, -1, first_label:].log_softmax(-1).gather(-1, labels.unsqueeze(-1)).squeeze(-1)
         wrong = torch.where(labels == self.target.labels, self.target.noise_weight * wrong, wrong)
-        sums = {"coordinates": missed[asked[:, :, :-1]].sum(), "classes": wrong[asked[:, :, -1]].sum()}
+        sums = {"coordinates": missed.masked_fill(~asked[:, :, :-1], 0.0).sum(),
+                "classes": wrong.masked_fill(~asked[:, :, -1], 0.0).sum()}
         own = Loss(sums, self.own_counts(batch), {"coordinates": 1.0, "classes": 1.0})
         return self.auxiliaries.added(own, batch, memory.states)
 

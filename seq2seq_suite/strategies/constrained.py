@@ -11,6 +11,7 @@ from torch.nn import functional
 
 from seq2seq_suite.model.output import UNLIKELY
 from seq2seq_suite.strategies.ctc_prefixes import NEVER
+from seq2seq_suite.strategies.finished import patience
 from seq2seq_suite.types import END, Batch, Constraint, ExactConstraint
 
 
@@ -58,7 +59,7 @@ def constrained_argmax(constraint: Constraint | None, batch: Batch, scores: Tens
         here = torch.where(inside, scores[:, step], behind) if step < scores.size(1) else behind
         steps.append(here.masked_fill(~constraint.allowed(state), NEVER).max(-1))
         ended |= steps[-1].indices == END
-        if bool(ended.all()):
+        if (step + 1) % patience(scores.device) == 0 and bool(ended.all()):
             break
         state = constraint.advance(state, steps[-1].indices)
     gained, symbols = (torch.stack(parts, 1) for parts in zip(*steps, strict=True))

@@ -42,10 +42,10 @@ class Ctc(Parallel):
     uses = ("beam_size", "num_hypotheses", "rescorer", "length_penalty")
     never = (BEGIN, UNKNOWN, END)  # the blank is PAD
 
-    def own_counts(self, batch: Batch) -> dict[str, int]:
+    def own_counts(self, batch: Batch) -> dict[str, int | Tensor]:
         """Symbols without END, and rows."""
         rows = batch.target.size(0)
-        counts = {"ctc_target": max(1, int(symbols_before_end(batch).sum())), "too_long": rows}
+        counts = {"ctc_target": symbols_before_end(batch).sum().clamp(min=1), "too_long": rows}
         return counts | ({"bigrams": rows} if any(self.options.agreement) else {})
 
     def decoder_length(self, states: States, batch: Batch) -> Tensor:

@@ -43,9 +43,9 @@ class CutAtEnd(Aligned):
     Options = CutAtEndOptions
     writes = ("text", "trees", "tags", "labels")
 
-    def own_counts(self, batch: Batch) -> dict[str, int]:
+    def own_counts(self, batch: Batch) -> dict[str, int | Tensor]:
         """Symbols with END; the positions after it count as much in all."""
-        count = int(batch.target_mask.sum())
+        count = batch.target_mask.sum()
         return {"cross_entropy": count, "after_end": count}
 
     def decoder_length(self, states: States, batch: Batch) -> Tensor:

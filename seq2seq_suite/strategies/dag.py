@@ -17,7 +17,7 @@ from seq2seq_suite.shapes import TargetShape
 from seq2seq_suite.strategies.agreement import AgreementOptions, agreement_weights, graph_disagreement
 from seq2seq_suite.strategies.auxiliary import Auxiliaries
 from seq2seq_suite.strategies.constrained import cut_at_end
-from seq2seq_suite.strategies.finished import Finished
+from seq2seq_suite.strategies.finished import Finished, patience
 from seq2seq_suite.strategies.log_probs import gather_log_probs
 from seq2seq_suite.strategies.parallel import Parallel, uniform_copy
 from seq2seq_suite.strategies.search import SearchOptions
@@ -86,10 +86,10 @@ class Dag(Parallel):
         super().__init__(options, target, width, auxiliaries)
         self.links = Links(width, math.gcd(width, _LINK_HEADS))
 
-    def own_counts(self, batch: Batch) -> dict[str, int]:
+    def own_counts(self, batch: Batch) -> dict[str, int | Tensor]:
         """Symbols with END, and rows."""
         rows = batch.target.size(0)
-        counts = {"paths": int(batch.target_mask.sum()), "too_long": rows}
+        counts = {"paths": batch.target_mask.sum(), "too_long": rows}
         return counts | ({"bigrams": rows} if any(self.options.agreement) else {})
 
     def decoder_length(self, states: States, batch: Batch) -> Tensor:
@@ -187,12 +187,12 @@ def dag_greedy(emissions: Tensor, links: Tensor, vertices: Tensor, limit: Tensor
     rows = torch.arange(here.size(0), device=here.device)
     total, last = gained[:, 0].clone(), vertices - 1
     written = [symbols[:, 0]]
-    for _ in range(links.size(1) - 1):
+    for step in range(1, links.size(1)):
         there = torch.where(here == last, here, (links[rows, here] + gained).argmax(1))
         total += torch.where(here == last, 0.0, links[rows, here, there] + gained[rows, there])
         written.append(torch.where(here == last, END, symbols[rows, there]))
         here = there
-        if bool((here == last).all()):
+        if step % patience(here.device) == 0 and bool((here == last).all()):
             break
     found = [cut_at_end(row) for row in torch.stack(written, 1).tolist()]
     return [[Hypothesis(row[: most - 1], score, complete=len(row) < most)]
@@ -226,6 +226,7 @@ def dag_beam(emissions: Tensor, links: Tensor, vertices: Tensor, limit: Tensor, 
     history = torch.empty(sentences, beams, 0, dtype=torch.int64, device=limit.device)
     longest = torch.minimum(limit, vertices)
     finished = Finished.none(sentences, beams, int(limit.max()), limit.device)
+    look = patience(limit.device)
     for step in range(int(longest.max())):
         at_end = standing[rows, :, last].log() + totals + ending
         found = options.normalise(at_end, step + 1).masked_fill((step >= longest).unsqueeze(1), float("-inf"))
@@ -241,6 +242,7 @@ def dag_beam(emissions: Tensor, links: Tensor, vertices: Tensor, limit: Tensor, 
         totals = totals.gather(1, beam) + gained.log()
         history = torch.cat((history[rows.unsqueeze(1), beam], tried.gather(1, column).unsqueeze(2)), 2)
         bound = options.normalise(totals.amax(1), longest)
-        if bool(((bound <= finished.scores[:, options.num_hypotheses - 1]) | bound.isinf()).all()):
+        done = (bound <= finished.scores[:, options.num_hypotheses - 1]) | bound.isinf()
+        if (step + 1) % look == 0 and bool(done.all()):
             break
-    return [finished.hypotheses(row, options.num_hypotheses) for row in range(sentences)]
+    return finished.hypotheses(options.num_hypotheses)

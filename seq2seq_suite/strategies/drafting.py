@@ -100,10 +100,10 @@ def _look_ahead(stepper: Stepper, states: list[Rows], inputs: Tensor, left: int)
     visible = causal(count, written, inputs.device) if count > 1 else None
     hidden, cache = model.decode(x, visible, rows.memory, rows.cache)
     logits = model.logits(hidden, rows.memory).squeeze(0).float()
-    last = torch.arange(1, count + 1, device=inputs.device) == left
+    last = torch.arange(1, count + 1, device=inputs.device) == left if count >= left else None
     if rows.automaton is None and rows.written is None:
         return stepper.restrained(logits, rows, last), cache
-    each = zip(logits.split(1), states, last.split(1), strict=True)
+    each = zip(logits.split(1), states, last.split(1) if last is not None else [None] * count, strict=True)
     return torch.cat([stepper.restrained(*one) for one in each]), cache
 
 

@@ -1,4 +1,4 @@
-"""The complete outputs that a batched search has found so far."""
+"""The complete outputs that a batched search has found so far, and how often it looks whether they are all."""
 
 from __future__ import annotations
 
@@ -9,6 +9,11 @@ from torch import Tensor
 
 from seq2seq_suite.strategies.search import NEVER
 from seq2seq_suite.types import END, Hypothesis, PerRow
+
+
+def patience(device: torch.device) -> int:
+    """Steps from one look at what has ended to the next: looks are free on the CPU; elsewhere they wait for it."""
+    return 1 if device.type == "cpu" else 8
 
 
 @dataclass(frozen=True)
@@ -39,9 +44,9 @@ class Finished(PerRow):
         return Finished(best, symbols.gather(1, place.unsqueeze(2).expand(-1, -1, symbols.size(2))),
                          lengths.gather(1, place), flags.gather(1, place))
 
-    def hypotheses(self, sentence: int, count: int) -> list[Hypothesis]:
-        """The best of one sentence."""
-        found = zip(self.symbols[sentence].tolist(), self.lengths[sentence].tolist(), self.scores[sentence].tolist(),
-                    self.complete[sentence].tolist(), strict=True)
-        return [Hypothesis(tuple(symbols[:length]), score, complete)
-                for symbols, length, score, complete in found if score > NEVER][:count]
+    def hypotheses(self, count: int) -> list[list[Hypothesis]]:
+        """The best of each sentence."""
+        parts = (part.tolist() for part in (self.symbols, self.lengths, self.scores, self.complete))
+        return [[Hypothesis(tuple(symbols[:length]), score, complete)
+                 for symbols, length, score, complete in zip(*found, strict=True) if score > NEVER][:count]
+                for found in zip(*parts, strict=True)]

@@ -61,11 +61,11 @@ class Learner(Trained):
         return Loss({**loss.sums, "balance": counts["balance"] * torch.stack(balances).sum()}, counts,
                     {**loss.weights, "balance": self.balance_weight})
 
-    def counts(self, batch: Batch) -> dict[str, int]:
+    def counts(self, batch: Batch) -> dict[str, int | Tensor]:
         """The counts of the loss, known in advance."""
         counts = self.strategy.counts(batch)
         balances = self.has_experts and torch.is_grad_enabled()
-        return {**counts, "balance": int(batch.target_mask.sum())} if balances else counts
+        return {**counts, "balance": batch.target_mask.sum()} if balances else counts
 
     def generate(self, batch: Batch, *, options: SearchOptions, limit: Tensor, constraint: Constraint | None = None
                  ) -> list[list[Hypothesis]]:
@@ -103,7 +103,7 @@ class JointLearner(Trained):
         weights = {name: self.weights[batch.task] * weight for name, weight in own.weights.items()}
         return Loss(_named(batch.task, own.sums), _named(batch.task, own.counts), _named(batch.task, weights))
 
-    def counts(self, batch: Batch) -> dict[str, int]:
+    def counts(self, batch: Batch) -> dict[str, int | Tensor]:
         """The counts that the loss will have."""
         return _named(batch.task, self.parts[batch.task].counts(batch))
 

@@ -87,9 +87,9 @@ class LengthHead(Aligned):
         super().__init__(options, target, width, auxiliaries)
         self.head = LengthClassifier(width, options.length_ratio)
 
-    def own_counts(self, batch: Batch) -> dict[str, int]:
+    def own_counts(self, batch: Batch) -> dict[str, int | Tensor]:
         """Symbols without END, revealed ones too, and rows."""
-        return {"cross_entropy": max(1, int(symbols_before_end(batch).sum())), "length": batch.target.size(0)}
+        return {"cross_entropy": symbols_before_end(batch).sum().clamp(min=1), "length": batch.target.size(0)}
 
     def decoder_length(self, states: States, batch: Batch) -> Tensor:
         """The target's own length; an empty one has a position that counts for nothing."""

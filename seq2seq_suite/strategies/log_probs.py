@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import torch
 from torch import Tensor
 
 from seq2seq_suite.model.output import UNLIKELY
@@ -27,16 +28,21 @@ def gather_log_probs(model: Seq2Seq, hidden: Tensor, memory: Memory, symbols: Te
         (N,C,K) float32, (N,C) int64 and that symbol's log p (N,C) float32, from which nothing is learned; all 0
         where the mask is False.
     """
-    places = mask.flatten().nonzero().squeeze(1)
+    packs = mask.device.type == "cpu"  # elsewhere the number of real positions would be waited for
+    places = mask.flatten().nonzero().squeeze(1) if packs else torch.arange(mask.numel(), device=mask.device)
     symbols = symbols.index_select(0, places // mask.size(1))
     if model.pointer is None and memory.added is None:
         found = model.output.gather_log_probs(hidden.flatten(0, 1).index_select(0, places), symbols, never=never)
     else:
         logits = model.logits(hidden, memory).flatten(0, 1).index_select(0, places).float()
-        logits[:, list(never)] = UNLIKELY
+        for symbol in never:
+            logits[:, symbol] = UNLIKELY
         scores = logits.log_softmax(-1)
         gained, best = scores.detach().max(-1)
         found = scores.gather(1, symbols), best, gained
+    if not packs:
+        return tuple(part.unflatten(0, mask.shape).masked_fill(~mask.view(*mask.shape, *[1] * (part.dim() - 1)), 0)
+                     for part in found)
     return tuple(part.new_zeros(mask.numel(), *part.shape[1:]).index_copy(0, places, part)
                  .unflatten(0, mask.shape) for part in found)
 

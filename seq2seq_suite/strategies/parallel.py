@@ -113,7 +113,8 @@ class Parallel(Strategy):
     def writing(self, model: Seq2Seq, memory: Memory, hidden: Tensor) -> Tensor:
         """(N,C,V) float32 log-probabilities of the symbols that may be written."""
         logits = model.logits(hidden, memory).float()
-        logits[..., list(self.never)] = UNLIKELY
+        for symbol in self.never:
+            logits[..., symbol] = UNLIKELY
         return logits.log_softmax(-1)
 
 

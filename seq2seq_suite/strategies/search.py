@@ -57,8 +57,8 @@ class Stepper:
             previous = batch.target[:, given - 1]
         return Rows(memory, cache, automaton, prefixes, Written.needed(batch, self.options)), previous
 
-    def log_probabilities(self, rows: Rows, previous: Tensor, last_step: Tensor) -> tuple[Tensor, Rows]:
-        """Log-probabilities (N,V) of the next symbol; where `last_step` (N,) only END remains."""
+    def log_probabilities(self, rows: Rows, previous: Tensor, last_step: Tensor | None) -> tuple[Tensor, Rows]:
+        """Log-probabilities (N,V) of the next symbol; where `last_step` (N,) only END remains, None: nowhere."""
         focus = context = None
         if self.model.guide is not None:
             focus = self.constraint.focus(rows.automaton).unsqueeze(1)
@@ -69,7 +69,7 @@ class Stepper:
         logits = self.model.logits(hidden, rows.memory).squeeze(1).float()
         return self.restrained(logits, rows, last_step), replace(rows, cache=cache)
 
-    def restrained(self, logits: Tensor, rows: Rows, last_step: Tensor) -> Tensor:
+    def restrained(self, logits: Tensor, rows: Rows, last_step: Tensor | None) -> Tensor:
         """Log-probabilities of what may follow, from the model's logits (N,V)."""
         logits = logits.index_fill_(1, self.never, NEVER)
         if rows.written is not None and self.options.looks_back:
@@ -83,12 +83,11 @@ class Stepper:
                                             (1.0 - weight) * log_probabilities + weight * rows.prefixes.gains())
         if rows.written is not None:
             log_probabilities = rows.written.force(log_probabilities)
-        if bool(last_step.any()):
-            not_end = torch.arange(logits.size(1), device=logits.device) != END
-            log_probabilities = log_probabilities.masked_fill(last_step.unsqueeze(1) & not_end, NEVER)
+        if last_step is not None:
             # END costs what the model says; where a constraint forbids it, it is the only way out all the same.
-            end = log_probabilities[last_step, END]
-            log_probabilities[last_step, END] = end.clamp(min=torch.finfo(end.dtype).min / 2)
+            only_end = torch.full_like(log_probabilities, NEVER)
+            only_end[:, END] = log_probabilities[:, END].clamp(min=torch.finfo(logits.dtype).min / 2)
+            log_probabilities = torch.where(last_step.unsqueeze(1), only_end, log_probabilities)
         return log_probabilities
 
     def advance(self, rows: Rows, symbols: Tensor) -> Rows:

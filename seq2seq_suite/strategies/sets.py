@@ -122,10 +122,10 @@ class Sets(Autoregressive):
         self.head = LabelHead(width, target.symbols, label_wise=self.sets.head == "label_wise",
                               pointer=self.sets.pointer) if self.sets.head else None
 
-    def own_counts(self, batch: Batch) -> dict[str, int]:
+    def own_counts(self, batch: Batch) -> dict[str, int | Tensor]:
         """Target symbols, and examples for the label head."""
         name = "set" if self.sets.order == "free" else "cross_entropy"
-        counts = {name: int(batch.target_mask.sum())}
+        counts = {name: batch.target_mask.sum()}
         if self.head is not None and self.sets.head_weight:
             counts["label_head"] = batch.target.size(0)
         return counts

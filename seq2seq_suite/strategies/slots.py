@@ -82,11 +82,12 @@ class Slots(Strategy):
         self.first_label = len(SPECIALS) + target.bins
         self.head = SlotGrid(width, options.grid, target.rows)
 
-    def own_counts(self, batch: Batch) -> dict[str, int]:
+    def own_counts(self, batch: Batch) -> dict[str, int | Tensor]:
         """Coordinates of objects, and classes, noise by its weight."""
-        objects = int(self._targets(batch)[1].sum())
+        objects = self._targets(batch)[1].sum()
         noise = self.target.noise_weight * (batch.target.size(0) * math.prod(self.options.grid) - objects)
-        return {"coordinates": max(1, (GROUP - 1) * objects), "classes": max(1, objects + round(noise))}
+        return {"coordinates": ((GROUP - 1) * objects).clamp(min=1),
+                "classes": (objects + noise.round().long()).clamp(min=1)}
 
     def loss(self, model: Seq2Seq, batch: Batch) -> Loss:
         """Summed cross-entropy of coordinates and of classes, under the best matching."""

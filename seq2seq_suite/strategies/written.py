@@ -55,7 +55,8 @@ class Written(PerRow):
             times = torch.zeros_like(logits).scatter_add(1, windows[..., -1], again.to(logits.dtype))
             found = found.masked_fill(times > 0, NEVER)
         if step < options.min_length:
-            others = found.index_fill(1, torch.tensor([END], device=logits.device), NEVER)
+            others = found.clone()
+            others[:, END] = NEVER
             found = torch.where((others > NEVER).any(1, keepdim=True), others, found)
         return found if step >= self.begin.size(1) else torch.where(self._free(step), found, logits)
 

@@ -79,6 +79,8 @@ def choose_device(wanted: str, ranks: Ranks = ALONE) -> torch.device:
         raise ConfigError(f"device: {wanted} is not available here",
                           expected=f"one of {', '.join(name for name in found if found[name])}",
                           remedy="use device=auto")
+    if wanted == "cuda":
+        torch.backends.cuda.matmul.allow_tf32 = True  # products in float32 at several times the speed
     if wanted == "cuda" and ranks.world > 1:
         if ranks.local_rank >= torch.cuda.device_count():
             raise ConfigError(f"device: process {ranks.local_rank + 1} of this machine finds "

@@ -89,7 +89,7 @@ def save(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer, avera
         The new checkpoint's folder.
     """
     weights = _weights(model)
-    used = {**weights, **average.weights} if average is not None else weights
+    used = {**weights, **_on_cpu(average.weights)} if average is not None else weights
     used = {name: tensor for name, tensor in used.items() if name in weights}
     training = {f"model.{name}": tensor for name, tensor in weights.items()}
     training |= _optimizer_tensors(model, optimizer)
@@ -110,7 +110,11 @@ def export(folder: Path, model: nn.Module) -> None:
 
 
 def _weights(model: nn.Module) -> dict[str, Tensor]:
-    return {name: tensor.contiguous() for name, tensor in unique(model.state_dict()).items()}
+    return _on_cpu(unique(model.state_dict()))
+
+
+def _on_cpu(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name: tensor.cpu().contiguous() for name, tensor in tensors.items()}
 
 
 def _write(final: Path, files: Mapping[str, dict[str, Tensor]], facts: Mapping[str, Any]) -> None:
@@ -247,7 +251,7 @@ def _restore_best(folder: Path, progress: Progress) -> list[str]:
 
 def _optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
     names = {parameter: name for name, parameter in model.named_parameters()}
-    return {f"optimizer.{key}.{names[parameter]}": torch.as_tensor(value).contiguous()
+    return {f"optimizer.{key}.{names[parameter]}": torch.as_tensor(value).cpu().contiguous()
             for parameter, values in optimizer.state.items() for key, value in values.items()}
 
 

@@ -30,7 +30,7 @@ def build_optimizer(model: nn.Module, options: Training) -> torch.optim.Optimize
 
     Source: Loshchilov & Hutter 2019, Algorithm 2; of Muon at its class.
     """
-    fused = next(model.parameters()).device.type in ("cpu", "cuda")
+    fused = next(model.parameters()).device.type != "mps"
     matrices = _hidden_matrices(model) if options.optimizer == "muon" else []
     taken = set(matrices)
     others = [parameter for parameter in model.parameters() if parameter not in taken]

@@ -167,7 +167,7 @@ class Trainer:
         batches = [batch for _, _, batch in parts]
         counts = [self.learner.counts(batch) for batch in batches]
         names = dict.fromkeys(name for count in counts for name in count)  # tasks have different losses
-        totals = {name: max(1, sum(count.get(name, 0) for count in counts)) for name in names}
+        totals = {name: max(1, int(sum(count.get(name, 0) for count in counts))) for name in names}
         self.trained.train()
         self.trained.set_fraction_done(_fraction(self.options, progress))
         self.ranks.reseed(self.batches.seed, progress.update)
@@ -262,8 +262,9 @@ class Trainer:
     def _check_finite(self) -> None:
         """Raise RunError with the rows of the first update whose loss or gradient is not finite."""
         unchecked, self._unchecked = self._unchecked, []
-        for update, rows, value in unchecked:
-            if not math.isfinite(float(value)):
+        values = torch.stack([value for *_, value in unchecked]).tolist() if unchecked else []
+        for (update, rows, _), value in zip(unchecked, values, strict=True):
+            if not math.isfinite(value):
                 origins = [self.origins[row] for row in rows]
                 shown = ", ".join(origins[:8]) + (f" and {len(origins) - 8} more" if len(origins) > 8 else "")
                 raise RunError(f"the loss or its gradient is not finite at update {update}; the batch had {shown}. "

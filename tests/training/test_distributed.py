@@ -162,3 +162,9 @@ def test_one_process_takes_the_gpu_of_a_mac_and_several_the_cpu(monkeypatch):
     assert choose_device("auto", Ranks(0, 2, 0)) == torch.device("cpu")
     with pytest.raises(ConfigError, match="mps is not available here"):
         choose_device("mps", Ranks(0, 2, 0))
+
+
+def test_float32_products_on_a_gpu_are_tf32(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.backends.cuda.matmul, "allow_tf32", False)
+    assert choose_device("auto") == torch.device("cuda") and torch.backends.cuda.matmul.allow_tf32

@@ -76,6 +76,7 @@ class ParserAutomaton:
 
     def start(self, batch: Batch, limit: Tensor) -> ParserState:
         """Parsers before the first symbol; the source has a sentinel at each end."""
+        self.is_open, self.acts_as_open = self.is_open.to(limit.device), self.acts_as_open.to(limit.device)
         words = batch.source_mask.sum(1) - 2
         zero = torch.zeros_like(words)
         stack = zero.unsqueeze(1).expand(-1, MAX_DEPTH).contiguous()
@@ -91,7 +92,7 @@ class ParserAutomaton:
         close_ok &= self._cost(left, state.depth - 1) <= budget
         shift_ok = (left > 0) & ((state.depth > 0) | ((state.last == NOTHING) & (not self.top_down)))
         end_ok = (left == 0) & (state.depth == 0) & (state.last != NOTHING)
-        allowed = open_ok.unsqueeze(1) & self.is_open.to(open_ok.device)
+        allowed = open_ok.unsqueeze(1) & self.is_open
         if not self.top_down:
             # With no word left only REDUCE can follow, and X over X alone is not allowed.
             allowed &= ~self._same_as_top(state, allowed.size(1)) | (left > 0).unsqueeze(1)
@@ -103,7 +104,7 @@ class ParserAutomaton:
     def advance(self, state: ParserState, symbols: Tensor) -> ParserState:
         """Parsers after `symbols`; symbols that are not allowed lead to an invalid state, but do not fail."""
         shifts, closes = symbols == self.shift, symbols == self.close
-        opens = self.acts_as_open.to(symbols.device)[symbols]
+        opens = self.acts_as_open[symbols]
         shifted = torch.minimum(state.shifted + shifts, state.words)
         bracket, bracket_left = self._open(state)
         top = torch.where(shifts, symbols, torch.where(closes, bracket, state.top))

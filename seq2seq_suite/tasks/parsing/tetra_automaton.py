@@ -55,6 +55,7 @@ class TetraAutomaton(Constraint):
 
     def start(self, batch: Batch, limit: Tensor) -> TetraState:
         """Before the first tag; the source has a sentinel at each end. The length is known: the limit says nothing."""
+        self.of_kind = self.of_kind.to(limit.device)
         words = batch.source_mask.sum(1) - 2
         zero = torch.zeros_like(words)
         return TetraState(words, zero, zero, zero.bool())
@@ -69,13 +70,13 @@ class TetraAutomaton(Constraint):
             word & (depth > 0) & torch.where(after > 0, depth - 1 <= after, depth == 1),
             node & (depth <= left),
             node & (depth > 1)), 1)
-        allowed = (kinds.unsqueeze(2) & self.of_kind.to(kinds.device)).any(1)
+        allowed = (kinds.unsqueeze(2) & self.of_kind).any(1)
         allowed[:, END] = ~allowed.any(1)
         return allowed
 
     def advance(self, state: TetraState, symbols: Tensor) -> TetraState:
         """After `symbols` (N,); a tag never seen in training hangs what it stands for to the right, if it can."""
-        of_kind, ended = self.of_kind.to(symbols.device), symbols == END
+        of_kind, ended = self.of_kind, symbols == END
         left_word, right_node = of_kind[0][symbols], of_kind[3][symbols]
         known = of_kind.any(0)[symbols] | ended
         left_word = left_word | (~known & ~state.inner & (state.depth == 0))

@@ -1,0 +1,47 @@
+"""What runs on a device that is not the CPU: presets of `tasks/`, made smaller, and searches with what they trained."""
+
+_SHORT = ["search.beam_size=2", "search.max_length_factor=0.05"]  # outputs
+_DAG = ["strategy.kind=dag", "backbone.dropout=0.1", "strategy.glancing=[0.5,0.3]"]
+_MASKS = ["strategy.kind=mask_predict"]
+_LONG = ["strategy.kind=cut_at_end"]
+# Name of a run -> preset and settings.
+TRAINED = {
+    "translation": ("translation", ["backbone.dropout=0.1", "strategy.scheduled_sampling=0.5",
+                                    "training.schedule=constant"]),
+    "ctc": ("translation-nat", ["strategy.kind=ctc"]), "dag": ("translation-nat", _DAG),
+    "mask_predict": ("translation-nat", _MASKS), "cut_at_end": ("translation-nat", _LONG),
+    "parsing": ("parsing", []), "parsing-nat": ("parsing-nat", []), "qa": ("qa", []), "qa-gpt": ("qa-gpt", []),
+    "multilabel": ("multilabel", []),
+    "tagging": ("tagging", []), "summarisation": ("summarisation", []), "detection": ("detection", []),
+    "detection-nat": ("detection-nat", []), "asr": ("asr", _SHORT), "asr-nat": ("asr-nat", []),
+    "speech_translation": ("speech_translation", []), "language_model": ("language_model", []),
+    "bfloat16": ("tagging", ["training.precision=bfloat16"]),
+    "variants": ("translation", ["backbone.experts=3", "backbone.norm=power", "backbone.positions=rotary",
+                                 "backbone.embedding_width=16"]),
+    "joint": ("multitask", ["tasks={parsing: {yaml: parsing.yaml, data: {size: 64, test_splits: []}}, "
+                            "multilabel: {yaml: multilabel.yaml, data: {size: 64, test_splits: []}}}",
+                            "training.accumulate=2"]),
+}
+# Name of a search -> the runs that search together, and settings.
+SEARCHED = {
+    "greedy": (["translation"], []), "beam": (["translation"], ["search.beam_size=3", "search.num_hypotheses=2"]),
+    "sampling": (["translation"], ["search.sampling=true", "search.top_k=1", "search.top_p=0.9"]),
+    "free text": (["translation"], ["search.min_length=3", "search.no_repeat_ngram=2",
+                                    "search.repetition_penalty=1.2"]),
+    "ensemble": (["translation", "translation"], ["search.beam_size=2"]),
+    "drafted": (["translation"], ["search.drafter=./ctc"]), "rescored": (["ctc"], ["search.rescorer=./translation",
+                                                                              "search.beam_size=3"]),
+    "dag's beam": (["dag"], ["search.beam_size=3"]), "mask-predict": (["mask_predict"], []),
+    "a tree": (["parsing"], []),
+    "a tree in parallel": (["parsing-nat"], []), "labels, beam": (["multilabel"], ["search.beam_size=3"]),
+    "CTC, greedy": (["asr"], ["search.beam_size=1"]), "CTC, beam": (["asr"], ["search.beam_size=3"]),
+    "CTC's drafts": (["asr"], ["search.beam_size=1", "search.drafter=ctc", "search.ctc_weight=0"]),
+}
+# Waits of an update where they are more than one: PyTorch's CTC reads the lengths, decoders in parallel how wide they
+# are, each cross-entropy which positions count, matching and balancing of tasks what they decide by, experts who is
+# whose.
+WAITS = {"ctc": 2, "mask_predict": 2, "cut_at_end": 3, "parsing-nat": 2, "qa-gpt": 2, "asr": 2, "asr-nat": 3,
+         "speech_translation": 2, "detection-nat": 5, "variants": 9, "joint": 4}
+# Launches of an update and of a step of search, both with one layer, within a tenth: lower them with the code.
+LAUNCHES = {"translation": (383, 30), "parsing": (411, 194), "asr": (593, 480), "ctc": (2_730, None),
+            "dag": (1_662, None), "detection-nat": (658, None), "bfloat16": (450, 62)}
