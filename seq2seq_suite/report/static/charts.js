@@ -235,7 +235,7 @@ const charts = (() => {
           if (series.ring !== undefined && series.ring === point[0]) svg.append(s("circle", {cx: a, cy: b, r: 7, style: `fill:none;stroke:${style};stroke-width:1.4`}));
         });
       });
-      spread(names, top, bottom).forEach((one) => svg.append(label(width - right + 10, one.y + 4, one.name, {style: `fill:${one.style}`})));
+      spread(names, top, bottom).forEach((one) => svg.append(label(width - right + 12, one.y + 4, one.name, {style: `fill:${one.style}`})));
       return [svg, spots, 1, ended ? null : key(panel, line ? "line" : "mark")];
     });
   }

@@ -88,7 +88,7 @@
     show(data.splits[0].name);
   };
 
-  const plain = drawings.text;
+  const plain = drawings.text, UNITS = {rate: "words a minute", noise: "dB over the noise"};
   const scramble = (number) => { let n = (number + 1) * 2654435761 >>> 0; n ^= n >>> 15; return Math.imul(n, 2246822519) >>> 0; };
   const said = (value) => typeof value === "number" ? page.short(value) : String(value);
 
@@ -147,7 +147,7 @@
     function show(row, button) {
       for (const one of list.children) one.setAttribute("aria-current", String(one === button));
       const {unit, metric, drawing, name} = data[state.split];
-      const facts = [row.length === null ? null : `${page.short(row.length)} ${unit}`, ...Object.entries(row.facts).map(([key, value]) => `${key} ${said(value)}`), `row ${row.row + 1} of ${name}`, row.origin || null];
+      const facts = [row.length === null ? null : `${page.short(row.length)} ${unit}`, ...Object.entries(row.facts).map(([key, value]) => UNITS[key] ? `${said(value)} ${UNITS[key]}` : `${key} ${said(value)}`), `row ${row.row + 1} of ${name}`, row.origin || null];
       const figure = row.figure === null ? row.equal ? "equal" : "not equal" : `${metric.replace(/,? ?%? ?[↑↓]/g, "")} ${page.number(row.figure)}`;
       const place = h("div", {});
       shown.replaceChildren(h("p", {}, h("b", {}, figure), " ", row.kinds.map((kind) => h("span", {class: "small"}, `${kind} · `)), h("span", {class: "small"}, facts.filter(Boolean).join(" · "))), place);
