@@ -25,10 +25,6 @@ DECODING = ("decoder", "cross")
 MOST_WEIGHTS = 20_000_000  # of all heads, that are held at a time
 
 
-def _before_any_pass() -> list[dict[str, list[Tensor]]]:
-    return [defaultdict(list)]
-
-
 @dataclass
 class Attending(Watched):
     """Stands for a model and, inside `watched`, notes its attention too.
@@ -40,7 +36,7 @@ class Attending(Watched):
     """
 
     states: States | None = None
-    seen: list[dict[str, list[Tensor]]] = field(default_factory=_before_any_pass)
+    seen: list[dict[str, list[Tensor]]] = field(default_factory=lambda: [defaultdict(list)])
 
     def encode(self, batch: Batch) -> States:
         """The model's."""

@@ -1,4 +1,4 @@
-"""Task adapters: data, symbols, constraint, metric and options of each task, behind one interface (`types.Task`)."""
+"""Task adapters: data, symbols, constraint, metric and options of each task, behind one interface (`base.Task`)."""
 
 from __future__ import annotations
 

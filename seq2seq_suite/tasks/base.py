@@ -58,7 +58,7 @@ class Task(ABC):
     length_unit: ClassVar[str] = "words"  # of `length`
     item: ClassVar[str] = "example"  # an example's name in messages
     expected: ClassVar[str] = "rows"  # what rows should be
-    streams: ClassVar[bool] = False  # whether `examples` makes those of a row, so that memory need not hold all
+    streams: ClassVar[bool] = False  # whether `examples` depends on its row alone, so that memory need not hold all
     if_empty: ClassVar[str] = "check data.path and data.splits"  # what to do about a split without examples
     languages: tuple[str, str] | None = None  # of parallel text, which may be in a file for each
     source: Source
@@ -82,11 +82,9 @@ class Task(ABC):
         bad, examples = BadRows(self.data.max_bad_rows, longest=self.data.max_row_megabytes * 2**20), []
         for row in rows(bad):
             try:
-                example = self.example(row)
+                examples += self.examples(row)
             except DataError as error:
                 bad.add(error)
-            else:
-                examples += [example] if example is not None else []
         for line in [*dict.fromkeys(bad.notes), *bad.report()]:
             print(line)
         if not examples:
@@ -99,7 +97,7 @@ class Task(ABC):
         return open_split(self.data, split, bad, view=self.view, languages=self.languages)
 
     def examples(self, row: Row) -> list[Example]:
-        """The examples in a row, if `streams`; raises DataError for a broken one."""
+        """The examples in a row; raises DataError for a broken one."""
         example = self.example(row)
         return [] if example is None else [example]
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from seq2seq_suite.config_section import Positive, Section, Symbols, Use, unused
-from seq2seq_suite.data.formats import BadRows, Row
+from seq2seq_suite.data.formats import Row
 from seq2seq_suite.data.options import Data
 from seq2seq_suite.data.subwords import clean_text
 from seq2seq_suite.metrics.likelihood import score_likelihood
@@ -106,16 +106,9 @@ class LanguageModelTask(Task):
 
     # -- data ---------------------------------------------------------------------------------------------------
 
-    def read_rows(self, split: str, rows: Callable[[BadRows], Iterator[Row]]) -> list[Example]:
-        """The windows of rows."""
-        return [window for text in super().read_rows(split, rows) for window in self._windows(text)]
-
     def examples(self, row: Row) -> list[Example]:
         """The windows of a row."""
-        return self._windows(self.example(row))
-
-    def _windows(self, text: Example) -> list[Example]:
-        return [Example(window, window, text.origin) for window in self.windows(text.source)]
+        return [Example(window, window, row.origin) for window in self.windows(self.example(row).source)]
 
     def fit(self, examples: Iterable[Example]) -> None:
         """Pieces of the windows."""

@@ -26,6 +26,18 @@ class Field:
         """The value in a row; raises DataError. For tasks whose two sides are separate columns."""
         raise NotImplementedError
 
+    def encode(self, value: Any, place: Place) -> Any:
+        """The value as numbers; raises DataError if it is too long."""
+        raise NotImplementedError
+
+    def draw(self, value: Any, seed: int) -> Any:
+        """The same in an epoch."""
+        return self.encode(value, {})
+
+    def encode_all(self, values: Sequence[Any], origins: Sequence[str]) -> list[Any]:
+        """`encode` of many, each with its `Example.origin`."""
+        return [self.encode(value, place_of(origin)) for value, origin in zip(values, origins, strict=True)]
+
     def fit(self, values: Sequence[Any]) -> None:
         """Build vocabularies from the values of the training split."""
 
@@ -52,14 +64,6 @@ class Source(Field, ABC):
     @abstractmethod
     def encode(self, value: Any, place: Place) -> np.ndarray:
         """(S,...) its encoding; raises DataError if it is too long."""
-
-    def encode_all(self, values: Sequence[Any], origins: Sequence[str]) -> list[np.ndarray]:
-        """`encode` of many, each with its `Example.origin`."""
-        return [self.encode(value, place_of(origin)) for value, origin in zip(values, origins, strict=True)]
-
-    def draw(self, value: Any, seed: int) -> np.ndarray:
-        """Its encoding in an epoch."""
-        return self.encode(value, {})
 
     def to_text(self, value: Any) -> str:
         """The value on one line: words, a text, or the name of a file."""
@@ -98,11 +102,6 @@ class Target(Field, ABC):
     def encode(self, reference: Any, place: Place) -> list[int]:
         """The symbols' ids."""
 
-    def encode_all(self, references: Sequence[Any], origins: Sequence[str]) -> list[list[int]]:
-        """`encode` of many, each with its `Example.origin`."""
-        return [self.encode(reference, place_of(origin))
-                for reference, origin in zip(references, origins, strict=True)]
-
     @abstractmethod
     def parse(self, symbols: Sequence[str], example: Example) -> Any | None:
         """The inverse of `symbols`; None for malformed ones: counted, never raised."""
@@ -119,10 +118,6 @@ class Target(Field, ABC):
     def names(self, ids: Sequence[int]) -> list[str]:
         """The symbols of ids, one by one, the specials by their names."""
         return [str(number) for number in ids]
-
-    def draw(self, reference: Any, seed: int) -> list[int]:
-        """The ids in an epoch."""
-        return self.encode(reference, {})
 
     def constraint(self) -> Constraint | None:
         """The automaton that keeps outputs well-formed, None if any output is."""
