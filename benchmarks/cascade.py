@@ -35,7 +35,7 @@ def write_texts(yaml: Path, overrides: Sequence[str], folder: Path) -> None:
     task = _speech_translation(open_task(config.task, config), yaml)
     folder.mkdir(parents=True, exist_ok=True)
     for split in dict.fromkeys(("train", "validation", *config.data.test_splits)):
-        rows = [{"src": task.transcript.written(example.reference), "tgt": task.target.written(example.reference)}
+        rows = [{"src": task.transcript.normalised(example.reference), "tgt": task.target.normalised(example.reference)}
                 for example in task.read(split)]
         atomic_write_text(folder / f"{split}.jsonl", "".join(to_json(row) + "\n" for row in rows))
         print(f"{folder / split}.jsonl: {len(rows):,} sentences")

@@ -65,7 +65,7 @@ def example(task: Task, text: str) -> str:
         joined = joined if target.kind != "characters" else '"".join(found.hypotheses[0])'
     return f"""import ctranslate2
 {imported}
-folder, text = "path/to/this/folder", {to_json(source.written(text))}
+folder, text = "path/to/this/folder", {to_json(source.normalised(text))}
 {sides}found = ctranslate2.Translator(folder).translate_batch([{pieces}], beam_size=1)[0]
 print({joined})"""
 

@@ -82,7 +82,7 @@ def example(task: Task, text: str) -> str:
 
 folder = "path/to/this/folder"
 tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModelForSeq2SeqLM.from_pretrained(folder)
-batch = tokenizer([{to_json(task.source.written(text))}], return_tensors="pt", padding=True)
+batch = tokenizer([{to_json(task.source.normalised(text))}], return_tensors="pt", padding=True)
 print(tokenizer.batch_decode(model.generate(**batch), skip_special_tokens=True)[0])"""
 
 

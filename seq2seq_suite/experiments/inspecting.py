@@ -105,7 +105,7 @@ def inspected(run: RunDirectory, loaded: LoadedRun, name: str, examples: Sequenc
     lengths = {row: -(-len(item.source) // step) or len(item.target) for row, item
                in zip(pool, loaded.task.encode([examples[row] for row in pool]), strict=True)}
     sign = 1.0 if loaded.task.higher_is_better else -1.0
-    chosen = choose(lengths, {row: rows[row]["equal"] for row in pool}, {
+    chosen = rows_to_inspect(lengths, {row: rows[row]["equal"] for row in pool}, {
         row: sign * (next(iter(rows[row]["figures"].values()), None) or 0.0) for row in pool})
     found, room = inspect(loaded, [examples[row] for row in chosen]), MOST_BYTES
     for row, one in zip(chosen, found, strict=True):
@@ -120,7 +120,7 @@ def inspected(run: RunDirectory, loaded: LoadedRun, name: str, examples: Sequenc
             "least_share": LEAST_SHARE, "measured": len(others)}
 
 
-def choose(lengths: Mapping[int, int], equal: Mapping[int, bool], figures: Mapping[int, float]) -> list[int]:
+def rows_to_inspect(lengths: Mapping[int, int], equal: Mapping[int, bool], figures: Mapping[int, float]) -> list[int]:
     """Some rows to show: the worst ones, others that are wrong, and right ones, the longest of each first.
 
     None is too long to read if that can be.
@@ -129,7 +129,8 @@ def choose(lengths: Mapping[int, int], equal: Mapping[int, bool], figures: Mappi
         lengths, equal: of each row.
         figures: higher is better.
 
-    >>> choose({1: 5, 2: 90, 3: 7, 4: 6}, {1: True, 2: False, 3: True, 4: False}, dict.fromkeys(range(1, 5), 0.0))
+    >>> equal = {1: True, 2: False, 3: True, 4: False}
+    >>> rows_to_inspect({1: 5, 2: 90, 3: 7, 4: 6}, equal, dict.fromkeys(range(1, 5), 0.0))
     [4, 3, 1]
     """
     readable = [row for row in lengths if lengths[row] <= MOST_POSITIONS]

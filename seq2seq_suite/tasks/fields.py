@@ -135,14 +135,14 @@ class Pieces(Field):
             refuse_long(length, self.longest, f"a {self.what} of {length} {unit}", place,
                         otherwise=f"split the {self.what}")
 
-    def written(self, text: str) -> str:
+    def normalised(self, text: str) -> str:
         """The text that is split into pieces."""
         return text.lower() if self.lower_case else text
 
     def fit(self, values: Iterable[str]) -> None:
         """Learn the pieces, or load the other run's; raises DataError if it has none."""
         if not self.pieces_from:
-            self.pieces = train_subwords(self.kind, map(self.written, values), size=self.size)
+            self.pieces = train_subwords(self.kind, map(self.normalised, values), size=self.size)
             return
         try:
             self.load(Path(self.pieces_from) / "vocabulary")
@@ -163,17 +163,17 @@ class Pieces(Field):
     def unknown(self, text: str) -> list[str]:
         """The words that have an unknown character."""
         def cannot(part: str) -> bool:
-            return UNKNOWN in self.pieces.encode(self.written(part))
+            return UNKNOWN in self.pieces.encode(self.normalised(part))
 
         return [word for word in dict.fromkeys(text.split()) if cannot(word)] if cannot(text) else []
 
     def _ids(self, text: str, place: Place) -> list[int]:
-        ids = self.pieces.encode(self.written(text))
+        ids = self.pieces.encode(self.normalised(text))
         self._refuse_long(len(ids), "pieces", place)
         return ids
 
     def _all_ids(self, texts: Sequence[str], origins: Sequence[str]) -> list[list[int]]:
-        found = self.pieces.encode_all([self.written(text) for text in texts])
+        found = self.pieces.encode_all([self.normalised(text) for text in texts])
         for ids, origin in zip(found, origins, strict=True):
             if self.longest and len(ids) > self.longest:
                 self._refuse_long(len(ids), "pieces", place_of(origin))
@@ -217,7 +217,7 @@ class Text(Pieces, Target):
 
     def symbols(self, reference: Any) -> list[str]:
         """The pieces of the target."""
-        return self.pieces.pieces(self.written(reference))
+        return self.pieces.pieces(self.normalised(reference))
 
     def encode(self, reference: Any, place: Place) -> list[int]:
         """Their ids."""

@@ -164,7 +164,7 @@ class Spoken(Text):
 
     nothing = "(silence)"
 
-    def written(self, reference: str) -> str:
+    def normalised(self, reference: str) -> str:
         """The words."""
         return normalise(reference)
 

@@ -42,7 +42,7 @@ class SpeechTranslationOptions(SoundOptions):
 
 
 class _Translations(Text):
-    def written(self, reference: Translated) -> str:
+    def normalised(self, reference: Translated) -> str:
         return reference.text
 
     def from_line(self, line: str, place: Place) -> Translated:
@@ -53,8 +53,8 @@ class _Translations(Text):
 
 
 class _Transcripts(Spoken):
-    def written(self, reference: Translated) -> str:
-        return super().written(reference.transcript)
+    def normalised(self, reference: Translated) -> str:
+        return super().normalised(reference.transcript)
 
 
 class SpeechTranslationTask(SoundTask):

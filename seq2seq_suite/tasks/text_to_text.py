@@ -25,8 +25,8 @@ class TextToText(Task):
         if not self.source.shared or self.pieces_from:
             super().fit(examples)
             return
-        texts = chain((self.source.written(example.source) for example in examples),
-                      (self.target.written(example.reference) for example in examples))
+        texts = chain((self.source.normalised(example.source) for example in examples),
+                      (self.target.normalised(example.reference) for example in examples))
         self.source.pieces = self.target.pieces = train_subwords(self.source.kind, texts, size=self.source.size)
 
     def judge(self, prediction: str | None, reference: str, example: Example) -> Judgement:

@@ -140,15 +140,15 @@ class Predictor:
         return most if begin is None else most + begin.ne(PAD).sum(1)
 
 
-def evaluate_splits(run_directory: RunDirectory, decoder: Predictor, splits: dict[str, list[Example]], *,
+def evaluate_splits(run_directory: RunDirectory, predictor: Predictor, splits: dict[str, list[Example]], *,
                      suffix: str = "") -> dict[str, Any]:
     """Decode and score splits; predictions and details go to `predictions/<split><suffix>.*`."""
-    task = decoder.task
+    task = predictor.task
     scores, failed = {}, {}
     for split, examples in splits.items():
         encoded = task.encode(examples)
-        hypotheses = decoder.hypotheses(encoded)
-        predictions = decoder.predictions(examples, hypotheses)
+        hypotheses = predictor.hypotheses(encoded)
+        predictions = predictor.predictions(examples, hypotheses)
         scores[split] = record(run_directory, task, split + suffix, examples, predictions)
         failed[split] = failures(hypotheses, predictions, encoded)
     return outcome(task, scores, failed)
@@ -167,7 +167,7 @@ def record(run_directory: RunDirectory, task: Task, name: str, examples: Sequenc
                      "prediction": task.to_text(prediction), "origin": example.origin, "counts": counts,
                      "figures": {} if figure is None else {task.primary_metric: figure}, "equal": judged.equal,
                      "kinds": judged.kinds, "length": task.length(example), "facts": task.facts(example)})
-    chosen = choose(rows, own, higher_is_better=task.higher_is_better)
+    chosen = rows_to_show(rows, own, higher_is_better=task.higher_is_better)
     with_media = {*chosen[:_MEDIA], *chosen[-_MEDIA // 2 :]}
     shown = {str(row): {"source": {**task.shown_source(examples[row]),
                                    **(task.media(examples[row]) if row in with_media else {})},
@@ -181,12 +181,13 @@ def record(run_directory: RunDirectory, task: Task, name: str, examples: Sequenc
     return score
 
 
-def choose(rows: Sequence[Mapping[str, Any]], figures: Sequence[float | None], *, higher_is_better: bool) -> list[int]:
+def rows_to_show(rows: Sequence[Mapping[str, Any]], figures: Sequence[float | None], *, higher_is_better: bool
+                 ) -> list[int]:
     """The rows that a page draws: the worst first, some of each kind of error, the longest, and some at random.
 
     >>> rows = [{"equal": True, "kinds": (), "length": length} for length in range(1000)]
     >>> rows[3] = {"equal": False, "kinds": ("order",), "length": 3}
-    >>> found = choose(rows, [0.0] * 1000, higher_is_better=True)
+    >>> found = rows_to_show(rows, [0.0] * 1000, higher_is_better=True)
     >>> len(found) <= MOST_SHOWN, 3 in found, 999 in found
     (True, True, True)
     """

@@ -6,7 +6,7 @@ import pytest
 from task_tools import make_task
 
 from seq2seq_suite.metrics.answers import Gold
-from seq2seq_suite.training.evaluate import MOST_SHOWN, choose, record
+from seq2seq_suite.training.evaluate import MOST_SHOWN, record, rows_to_show
 from seq2seq_suite.training.run_directory import RunDirectory
 from seq2seq_suite.trees import read_trees
 from seq2seq_suite.types import Example
@@ -43,16 +43,16 @@ def test_what_a_page_draws_is_kept_for_the_chosen_rows(written):
 def test_at_most_so_many_rows_are_chosen_with_the_worst_the_longest_and_each_kind(higher_is_better):
     rows = [{"equal": number % 2 == 0, "kinds": ("rare",) if number == 701 else ("order",) if number % 2 else (),
              "length": number % 77} for number in range(1000)]
-    chosen = choose(rows, [float(number) for number in range(1000)], higher_is_better=higher_is_better)
+    chosen = rows_to_show(rows, [float(number) for number in range(1000)], higher_is_better=higher_is_better)
     assert len(chosen) == len(set(chosen)) == MOST_SHOWN and chosen[0] == (1 if higher_is_better else 999)
     assert (1 if higher_is_better else 999) in chosen and 701 in chosen
     assert any(rows[row]["length"] == 76 for row in chosen) and any(rows[row]["equal"] for row in chosen)
-    assert chosen == choose(rows, [float(number) for number in range(1000)], higher_is_better=higher_is_better)
+    assert chosen == rows_to_show(rows, [float(number) for number in range(1000)], higher_is_better=higher_is_better)
 
 
 def test_without_figures_of_examples_the_wrong_ones_come_first():
     rows = [{"equal": number != 5, "kinds": (), "length": 1} for number in range(1000)]
-    assert 5 in choose(rows, [None] * 1000, higher_is_better=True)
+    assert 5 in rows_to_show(rows, [None] * 1000, higher_is_better=True)
 
 
 def judged(name, prediction, reference, source="a b"):
