@@ -55,11 +55,12 @@ def _result(folder: Path, directory: Path, norm: str, rows: tuple[int, ...], sha
     encoded, encoded_validation = task.encode(train), task.encode(validation)
     predictor = replace(build.build_predictor(config, task, device=torch.device("cpu")), ranks=ranks)
     hypotheses = predictor.hypotheses(encoded_validation)
-    trainer = Trainer(RunDirectory(directory), config.training, predictor.learner,
-                      Bucketed(encoded, "parsing", batch_tokens=256, seed=1),
-                      lambda between: predictor.score(validation, encoded_validation, between=between)[0].figures,
-                      Metric("f1", True), torch.device("cpu"), torch.float32,
-                      [example.origin for example in train], ranks)
+    trainer = Trainer(
+        run=RunDirectory(directory), options=config.training, learner=predictor.learner,
+        batches=Bucketed(encoded, "parsing", batch_tokens=256, seed=1),
+        validate=lambda between: predictor.score(validation, encoded_validation, between=between)[0].figures,
+        metric=Metric("f1", True), device=torch.device("cpu"), precision=torch.float32,
+        origins=[example.origin for example in train], ranks=ranks)
     trainer.optimizer = recorder = Recorder(trainer.trained)
     parts = [(0, place + 1, collate(encoded[sum(rows[:place]) : sum(rows[:place]) + size], "parsing"))
              for place, size in enumerate(rows)]

@@ -29,7 +29,7 @@ from seq2seq_suite.training.stopping import StopRequest
 from seq2seq_suite.types import Batch, Interrupted, RunError
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Trainer:
     """Everything that a run trains with.
 
