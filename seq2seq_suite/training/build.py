@@ -18,7 +18,6 @@ from seq2seq_suite.model.seq2seq import Seq2Seq
 from seq2seq_suite.shapes import Shape, SoundShape
 from seq2seq_suite.strategies import strategy_for
 from seq2seq_suite.strategies.auxiliary import Auxiliaries, Auxiliary, Labels, Language, Transcript
-from seq2seq_suite.strategies.base import Strategy
 from seq2seq_suite.strategies.ctc_head import CtcHead
 from seq2seq_suite.strategies.learner import Learner
 from seq2seq_suite.training.distributed import ALONE, Ranks
@@ -39,15 +38,10 @@ def build_predictor(config: Config, task: Task, *, device: torch.device, like: S
     with kernels.use(config.kernels, config.components):
         shape = task.shape()
         model = build_model(config.backbone, shape, like=like)
-        learner = Learner(model, build_strategy(config, shape, model),
-                          balance_weight=config.backbone.balance_weight).to(device)
+        kind = strategy_for(config.strategy.kind, config.target)
+        strategy = kind(config.strategy, shape.target, config.backbone.width, build_auxiliaries(config, shape, model))
+        learner = Learner(model, strategy, balance_weight=config.backbone.balance_weight).to(device)
     return Predictor(task, learner, config.search, device)
-
-
-def build_strategy(config: Config, shape: Shape, model: Seq2Seq) -> Strategy:
-    """The strategy that a configuration names, for the kind of the task's targets."""
-    kind = strategy_for(config.strategy.kind, config.target)
-    return kind(config.strategy, shape.target, config.backbone.width, build_auxiliaries(config, shape, model))
 
 
 def build_auxiliaries(config: Config, shape: Shape, model: Seq2Seq) -> Auxiliaries:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import platform
 import shutil
@@ -20,6 +19,7 @@ from seq2seq_suite.files import atomic_write_text, failure, naming, read_rows, t
 from seq2seq_suite.training.callbacks import Callback
 from seq2seq_suite.training.lock import LOCK, held
 from seq2seq_suite.training.records import read_provenance
+from seq2seq_suite.training.weights import hash_of
 from seq2seq_suite.types import ConfigError, DataError, RunError
 
 CONFIG = "config.yaml"
@@ -231,7 +231,7 @@ def provenance(command: list[str], seed: int, data_hashes: dict[str, str], *, pr
     commit, changed = _commit(Path(__file__).resolve().parents[2])
     return {
         "command": command, "seed": seed, "data": data_hashes, "processes": processes,
-        "kernels": kernels, "components": {slot: f"{component} sha256 {_digest_of(component)}"
+        "kernels": kernels, "components": {slot: f"{component} sha256 {hash_of(Path(component.rpartition(':')[0]))}"
                                            for slot, component in (components or {}).items()},
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
         "commit": commit, "changed_since_commit": changed,
@@ -240,10 +240,6 @@ def provenance(command: list[str], seed: int, data_hashes: dict[str, str], *, pr
         "system": platform.platform(), "cpu": _cpu(), "cpu_cores": os.cpu_count(), "threads": torch.get_num_threads(),
         "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else "",
     }
-
-
-def _digest_of(component: str) -> str:
-    return hashlib.sha256(Path(component.rpartition(":")[0]).read_bytes()).hexdigest()
 
 
 def _check_deletable(path: Path, names: set[str]) -> None:
