@@ -13,7 +13,8 @@ from seq2seq_suite.types import ConfigError
 
 _EXTRAS = {"speech": ("torchaudio", "soundfile", "jiwer", "espeakng_loader"), "vision": ("PIL", "pycocotools"),
            "tagging": ("seqeval",), "summarisation": ("rouge_score",), "serve": ("starlette", "uvicorn"),
-           "tensorboard": ("tensorboard",), "cluster": ("submitit",), "teach": ("latex2mathml",)}  # pyproject.toml's
+           "tensorboard": ("tensorboard",), "ctranslate2": ("ctranslate2",), "cluster": ("submitit",),
+           "teach": ("latex2mathml",)}  # as in pyproject.toml
 
 
 def need(*packages: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,9 +9,10 @@ from seq2seq_suite.config import Config
 from seq2seq_suite.experiments.opening import LoadedRun
 from seq2seq_suite.experiments.plain import check_plain, tensors
 from seq2seq_suite.files import to_json
+from seq2seq_suite.lazy import need
 from seq2seq_suite.model.output import UNLIKELY
 from seq2seq_suite.tasks.base import Task
-from seq2seq_suite.types import BEGIN, END, PAD, SPECIALS, UNKNOWN, ConfigError
+from seq2seq_suite.types import BEGIN, END, PAD, SPECIALS, UNKNOWN
 
 if TYPE_CHECKING:
     from ctranslate2.specs import TransformerSpec
@@ -35,9 +35,7 @@ _KINDS = {"weight": "weight", "gain": "gamma", "table": "encodings", "bias": "bi
 
 def check(config: Config, task: Task, directory: Path) -> None:
     """Raises ConfigError for a run that is more than CTranslate2 knows, or if it is not installed."""
-    if find_spec(NAME) is None:
-        raise ConfigError("CTranslate2 is not installed", expected="it writes and reads its own format",
-                          remedy="pip install 'seq2seq-suite[ctranslate2]'")
+    need(NAME)
     check_plain(config, task, directory, program=NAME, more=MORE)
 
 

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from seq2seq_suite.types import DataError, Score
+from seq2seq_suite.types import Score
 
 if TYPE_CHECKING:
     from sacrebleu.metrics import BLEU
@@ -120,13 +120,8 @@ def moses_tokens(language: str) -> Callable[[str], str]:
     """Lower-casing, then Moses' normalize-punctuation.perl and tokenizer.perl -l LANGUAGE, in their port sacremoses.
 
     This is how the `lc.norm.tok` files of Multi30k were made: the German test set of 2016 has 12,103 tokens both ways.
-
-    Raises:
-        DataError: sacremoses is not installed.
     """
-    try:
-        from sacremoses import MosesPunctNormalizer, MosesTokenizer
-    except ImportError:
-        raise DataError("tokenised lower-cased BLEU needs sacremoses", remedy="pip install sacremoses") from None
+    from sacremoses import MosesPunctNormalizer, MosesTokenizer
+
     normalizer, tokenizer = MosesPunctNormalizer(language), MosesTokenizer(language)
     return lambda text: tokenizer.tokenize(normalizer.normalize(text.lower()), return_str=True)

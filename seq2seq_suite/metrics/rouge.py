@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib.metadata import version
 
-from seq2seq_suite.types import DataError, Score
+from seq2seq_suite.lazy import need
+from seq2seq_suite.types import Score
 
 _NAMES = {"rouge1": "rouge1", "rouge2": "rouge2", "rougeL": "rouge_l"}  # Google's name -> ours
 
@@ -14,7 +15,7 @@ def rouge(predictions: Sequence[str | None], references: Sequence[str]) -> Score
     """Mean F1 of unigrams, bigrams and the longest common subsequence, in percent; words are stemmed.
 
     Raises:
-        DataError: rouge-score is not installed.
+        ConfigError: rouge-score is not installed.
 
     Source: Lin 2004, by Google's rouge-score, whose words are those of the letters a to z and of digits.
 
@@ -22,11 +23,9 @@ def rouge(predictions: Sequence[str | None], references: Sequence[str]) -> Score
     >>> [round(found[name], 2) for name in ("rouge1", "rouge2", "rouge_l")]
     [33.33, 25.0, 33.33]
     """
-    try:
-        from rouge_score.rouge_scorer import RougeScorer
-    except ModuleNotFoundError:
-        raise DataError("rouge-score is not installed", expected="it scores summaries",
-                        remedy="pip install 'seq2seq-suite[summarisation]'") from None
+    need("rouge_score")
+    from rouge_score.rouge_scorer import RougeScorer
+
     scorer = RougeScorer(list(_NAMES), use_stemmer=True)
     found = [scorer.score(reference, prediction or "")
              for reference, prediction in zip(references, predictions, strict=True)]

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from importlib.metadata import version
 
 from seq2seq_suite import __version__
-from seq2seq_suite.types import DataError, Score
+from seq2seq_suite.lazy import need
+from seq2seq_suite.types import Score
 
 
 def score_tags(references: Sequence[Sequence[str]], predictions: Sequence[Sequence[str] | None], *, spans: bool = False
@@ -19,7 +20,7 @@ def score_tags(references: Sequence[Sequence[str]], predictions: Sequence[Sequen
         spans: B-X, I-X and O (or IOE, IOBES) mark spans, which are right if kind and both ends are.
 
     Raises:
-        DataError: seqeval is not installed, which finds spans.
+        ConfigError: seqeval is not installed, which finds spans.
 
     Source: seqeval (Nakayama 2018), which agrees with conlleval.
 
@@ -40,11 +41,9 @@ def score_tags(references: Sequence[Sequence[str]], predictions: Sequence[Sequen
     if not spans:
         return Score(figures, f"tags|version:{__version__}", formula="mean",
                      counts=tuple(zip(map(float, right), map(float, words), strict=True)))
-    try:
-        from seqeval.metrics.sequence_labeling import get_entities
-    except ModuleNotFoundError:
-        raise DataError("seqeval is not installed", expected="it finds the spans that tags mark",
-                        remedy="pip install 'seq2seq-suite[tagging]'") from None
+    need("seqeval")
+    from seqeval.metrics.sequence_labeling import get_entities
+
     pairs = [(set(get_entities(list(true))), set(get_entities(list(given))))
              for true, given in zip(references, found, strict=True)]
     counts = [(float(len(true & given)), float(len(true)), float(len(given))) for true, given in pairs]

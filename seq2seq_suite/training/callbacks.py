@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from base64 import b64decode
 from collections.abc import Callable, Mapping, Sequence
-from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from seq2seq_suite.files import read_json, read_rows
-from seq2seq_suite.types import ConfigError
+from seq2seq_suite.lazy import need
 
 Callback = Callable[[dict[str, Any]], object]
 """Called with each row of `metrics.jsonl` as it is written: `update`, `split`, and losses (train) or figures
@@ -40,10 +39,7 @@ class TensorBoard:
     """
 
     def __init__(self, folder: Path):
-        if find_spec("tensorboard") is None:
-            raise ConfigError("training.tensorboard=true, but TensorBoard is not installed",
-                              expected="the extra `tensorboard`",
-                              remedy="pip install 'seq2seq-suite[tensorboard]', or set training.tensorboard=false")
+        need("tensorboard")
         self.folder, self._writer = folder, None
 
     def __call__(self, row: Mapping[str, Any]) -> None:

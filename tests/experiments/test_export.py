@@ -11,7 +11,7 @@ from PIL import Image
 from small_run import small_config, write_trees
 
 import seq2seq_suite as s2s
-from seq2seq_suite import cli
+from seq2seq_suite import cli, lazy
 from seq2seq_suite.files import read_json
 from seq2seq_suite.training import callbacks
 
@@ -105,8 +105,8 @@ def test_tensorboard_reads_the_scalars_and_texts_of_a_run(run):
 
 
 def test_tensorboard_that_is_not_installed_is_said(monkeypatch, tmp_path):
-    monkeypatch.setattr(callbacks, "find_spec", lambda name: None)
+    monkeypatch.setattr(lazy, "find_spec", lambda name: None)
     config = small_config(write_trees(tmp_path / "data"), tensorboard=True)
-    with pytest.raises(s2s.ConfigError, match="TensorBoard is not installed"):
+    with pytest.raises(s2s.ConfigError, match="tensorboard is not installed"):
         s2s.train(config, output=tmp_path / "run")
     assert not (tmp_path / "run").exists()
