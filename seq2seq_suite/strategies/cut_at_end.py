@@ -72,7 +72,7 @@ class CutAtEnd(Aligned):
                 limit: Tensor, constraint: Constraint | None) -> list[list[Hypothesis]]:
         """The likeliest symbol of each position, up to END; without END the output is truncated."""
         vectors, mask = self.copied(model, memory, batch, torch.minimum(self.decoder_length(states, batch), limit))
-        hidden = self.hidden(model, memory, vectors, mask, None, torch.zeros_like(mask))
+        hidden = self.hidden(model, memory, vectors, mask)
         scores, lengths = self.writing(model, memory, hidden), mask.sum(1)
         found = constrained_argmax(constraint, batch, scores, lengths, limit)
         return [[Hypothesis(symbols[: most - 1], score, complete)]

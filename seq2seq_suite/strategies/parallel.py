@@ -102,9 +102,9 @@ class Parallel(Strategy):
         return glance(self, model, memory, batch, vectors, mask)
 
     @staticmethod
-    def hidden(model: Seq2Seq, memory: Memory, vectors: Tensor, mask: Tensor, symbols: Tensor | None,
-               revealed: Tensor) -> Tensor:
-        """Hidden states (N,C,D) over vectors (N,C,D), with `symbols` (N,C) in their place where `revealed`."""
+    def hidden(model: Seq2Seq, memory: Memory, vectors: Tensor, mask: Tensor, symbols: Tensor | None = None,
+               revealed: Tensor | None = None) -> Tensor:
+        """Hidden states (N,C,D) over vectors (N,C,D), with `symbols` (N,C), if any, in their place where `revealed`."""
         if symbols is not None:
             shown = model.look_up(symbols.clamp(min=0))
             vectors = torch.where(revealed.unsqueeze(2), shown.to(vectors.dtype), vectors)
