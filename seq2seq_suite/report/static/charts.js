@@ -400,7 +400,7 @@ const charts = (() => {
           svg.append(s("rect", {x, y, width: side - 1, height: tall - 1,
             style: `fill:color-mix(in srgb, var(--${value < 0 ? "wrong" : "predicted"}) ${share}%, var(--empty))`}));
           if (text && wide(text, 11) <= side - 4 && tall >= 14) {
-            svg.append(label(x + side / 2 - 0.5, y + tall / 2 + 4, text, {"text-anchor": "middle", class: "tiny", style: `fill:var(--${share > 58 ? "paper" : "ink"})`}));
+            svg.append(label(x + side / 2 - 0.5, y + tall / 2 + 4, text, {"text-anchor": "middle", class: "tiny", style: `fill:${share > 78 ? "var(--paper)" : share > 50 ? "light-dark(var(--ink), var(--paper))" : "var(--ink)"}`}));
           }
           spots.push({x: x + side / 2, y: y + tall / 2, text: `${[panel.y, row].filter(Boolean).join(" ")}\n${[panel.x, column].filter(Boolean).join(" ")}\n${panel.texts?.[place]?.[number] ?? exact(value)}`});
         });

@@ -7,7 +7,7 @@ drawings.boxes = (element, {prediction, reference, shown_source: source}, {witho
     const inner = Math.max(0, Math.min(c, g) - Math.max(a, e)) * Math.max(0, Math.min(d, i) - Math.max(b, f));
     return inner / ((c - a) * (d - b) + (g - e) * (i - f) - inner || 1);
   };
-  const svg = s("svg", {viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": "the picture with its objects", style: `display:block; width:min(100%, ${Math.min(480, Math.max(240, width))}px); background:var(--empty)`});
+  const svg = s("svg", {viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": "the picture with its objects", style: `display:block; width:min(100%, ${Math.min(480, Math.max(360, width))}px); background:var(--empty)`});
   const layer = s("g", {}), told = h("p", {class: "small", role: "status"});
   if (source?.picture) svg.append(s("image", {href: source.picture, width, height, preserveAspectRatio: "none"}));
   else element.append(h("p", {class: "note"}, "The picture is not in this page."));
