@@ -34,7 +34,7 @@ class Passage:
     @classmethod
     def of(cls, question: str, context: str) -> Passage:
         """Cut into sentences and words."""
-        return cls(words_of(question), _cut(context))
+        return cls(words_of(question), tuple(words_of(sentence) for sentence in sentences_of(context)))
 
     def words(self) -> Iterator[str]:
         """Those of the question, then those of the context."""
@@ -54,11 +54,6 @@ class Passage:
     def __str__(self) -> str:
         context = " ".join(word for sentence in self.sentences for word in sentence)
         return f"{' '.join(self.question)} {SEPARATOR} {context}".strip()
-
-
-@lru_cache(maxsize=64)  # questions about one text follow one another
-def _cut(context: str) -> tuple[tuple[str, ...], ...]:
-    return tuple(words_of(sentence) for sentence in sentences_of(context))
 
 
 def sentences_of(text: str) -> list[str]:
