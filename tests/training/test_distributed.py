@@ -165,6 +165,11 @@ def test_one_process_takes_the_gpu_of_a_mac_and_several_the_cpu(monkeypatch):
 
 
 def test_float32_products_on_a_gpu_are_tf32(monkeypatch):
+    products = torch.backends.cuda.matmul
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.backends.cuda.matmul, "allow_tf32", False)
-    assert choose_device("auto") == torch.device("cuda") and torch.backends.cuda.matmul.allow_tf32
+    before = products.allow_tf32  # PyTorch's own attribute, which monkeypatch cannot put back
+    try:
+        products.allow_tf32 = False
+        assert choose_device("auto") == torch.device("cuda") and products.allow_tf32
+    finally:
+        products.allow_tf32 = before
