@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 KINDS = ("bpe", "unigram", "characters")
 SPACE = "▁"  # how SentencePiece writes the space before a word
 _LONGEST_SENTENCE = 2**20  # bytes; SentencePiece would skip longer ones in training
+_MANY = 100  # texts, from which on one call for all is faster
 
 
 class Subwords(Protocol):
@@ -218,7 +219,9 @@ class SentencePieces:
         return self._processor.encode(text)
 
     def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
-        """The same of many texts: one call for each costs a third more."""
+        """The same of many texts: in one call, which costs a third less for each, but half a millisecond to begin."""
+        if len(texts) < _MANY:
+            return [self._processor.encode(text) for text in texts]
         return self._processor.encode(list(texts), num_threads=1)
 
     def decode(self, ids: Sequence[int]) -> str:

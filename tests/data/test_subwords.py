@@ -45,6 +45,12 @@ def test_specials_have_their_ids_and_no_text_writes_them(subwords):
     assert len(subwords) <= SIZE
 
 
+@pytest.mark.parametrize("count", [0, 1, 250])
+def test_many_texts_have_the_ids_that_each_has(subwords, count):
+    texts = [" ".join(["the dog", "a cat", "sees"][number % 3:]) for number in range(count)]
+    assert subwords.encode_all(texts) == [subwords.encode(text) for text in texts]
+
+
 def test_an_unknown_letter_is_unknown_and_shows(subwords):
     assert UNKNOWN in subwords.encode("Hund Ж")
     assert subwords.decode(subwords.encode("Hund Ж")) == "Hund \ufffd"
