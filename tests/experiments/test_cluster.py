@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+import submitit  # noqa: F401  here, since it closes all log handlers: absl's would close what pytest captures in a test
 from small_run import metrics, small_config, start, write_trees
 
 from seq2seq_suite import cli, config_file
