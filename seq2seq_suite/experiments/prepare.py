@@ -16,7 +16,7 @@ from seq2seq_suite.data.batching import lengths
 from seq2seq_suite.data.drawn import Drawn
 from seq2seq_suite.experiments import resuming
 from seq2seq_suite.experiments.corpus import Corpus, large
-from seq2seq_suite.experiments.shards import Shards, numbered
+from seq2seq_suite.experiments.streaming import Stream, numbered
 from seq2seq_suite.lazy import need
 from seq2seq_suite.strategies.learner import Learner
 from seq2seq_suite.tasks.base import Task
@@ -28,16 +28,16 @@ from seq2seq_suite.types import DataError, Encoded, Example
 from seq2seq_suite.user_code import is_code
 
 EVERYTHING = "all"  # of `init_parts`
-Train = Sequence[Example] | Corpus | Shards  # a training split: in memory, encoded in a file, or read file by file
+Train = Sequence[Example] | Corpus | Stream  # a training split: in memory, encoded in a file, or read file by file
 
 
-def read_splits(config: Config, task: Task) -> dict[str, list[Example] | Corpus | Shards]:
+def read_splits(config: Config, task: Task) -> dict[str, list[Example] | Corpus | Stream]:
     """The splits of a run; of the training split, the share `data.share`, at least one example.
 
     A large training split is not read yet, see `corpus.large`, nor one that is streamed.
     """
     need(*task.packages)  # scoring needs some of them, and should not fail after training
-    later = Shards(config, task) if config.data.streaming else large(config, task, partial(_used, config))
+    later = Stream(config, task) if config.data.streaming else large(config, task, partial(_used, config))
     read = later.read if isinstance(later, Corpus) else task.read
     splits = {split: later if later and split == "train" else read(split)
               for split in dict.fromkeys(("train", "validation", *config.data.test_splits))}
@@ -64,7 +64,7 @@ def encode(config: Config, task: Task, examples: Train) -> Sequence[Encoded]:
     Raises:
         DataError: the decoder has fewer positions than a target has symbols.
     """
-    if isinstance(examples, Shards):
+    if isinstance(examples, Stream):
         items = encode(config, task, examples.examples(0))
         sources, targets = lengths(items)
         return Drawn(items.__getitem__, source_lengths=sources, target_lengths=targets, digest=examples.digest)
@@ -87,7 +87,7 @@ def encode(config: Config, task: Task, examples: Train) -> Sequence[Encoded]:
 
 def origins(examples: Train) -> Sequence[str]:
     """Where each example came from; of a corpus after it is encoded."""
-    return examples.origins() if isinstance(examples, Corpus | Shards) else [example.origin for example in examples]
+    return examples.origins() if isinstance(examples, Corpus | Stream) else [example.origin for example in examples]
 
 
 def write_provenance(config: Config, run_directory: RunDirectory, encoded: Mapping[str, Sequence[Encoded]],
@@ -156,7 +156,7 @@ def initialise_from(config: Config, learner: Learner) -> str:
 
 def epoch_encoder(config: Config, task: Task, train: Train) -> Callable[[int], Sequence[Encoded]] | None:
     """Encodes the training data for an epoch; None if it is the same in every epoch."""
-    if isinstance(train, Shards):
+    if isinstance(train, Stream):
         return lambda epoch: numbered(encode(config, task, train.examples(epoch)), epoch)
     return partial(task.encode_epoch, train) if task.varies else None
 

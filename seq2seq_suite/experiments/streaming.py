@@ -18,7 +18,7 @@ from seq2seq_suite.types import ConfigError, DataError, Encoded, Example
 _MOST = 2**32  # examples of a file
 
 
-class Shards:
+class Stream:
     """The files of a training split, one after the other, over and over: each is what training calls an epoch.
 
     A position in the stream is the number of files before and a position in the batches of the file, so that a
