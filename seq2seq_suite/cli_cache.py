@@ -18,7 +18,7 @@ def cache(
     clear: Annotated[bool, typer.Option("--clear", help="Delete all of it. Speech runs that train now need theirs.")
                      ] = False,
 ) -> None:
-    """Show what is kept for later runs: encoded corpora, their vocabularies, and features of sound.
+    """Show what is kept for later runs: encoded corpora, their vocabularies, embedded texts, and features of sound.
 
     Whatever is missing is made again.
 

@@ -49,7 +49,7 @@ STUDENTS_LINES = 1_271
 OPEN_TO_ALL = {"types", "shapes", "trees", "files", "run_format", "user_code", "lazy"}
 MOST_LINES = 350
 # Lines of code may fall; to rise they need a reason. The lab's include solutions, laws and faults.
-MOST_CODE = {"house": 13_360, "pages": 1_330, "lab": 6_509}
+MOST_CODE = {"house": 13_379, "pages": 1_330, "lab": 6_509}
 ROOM_OF = {"report": "pages", "serve": "pages", "lab": "lab"}
 
 
@@ -86,7 +86,7 @@ def test_the_embedded_data_are_entered_by_their_door_alone():
     others = [path for path in PACKAGE.rglob("*.py") if part_of(path) not in ("miniworld", "__init__")]
     entered = {f"{path.relative_to(PACKAGE)}: {line.strip()}" for path in others
                for line in path.read_text().splitlines() if "seq2seq_suite.miniworld" in line}
-    assert entered == {"data/sources.py: from seq2seq_suite.miniworld import rows",
+    assert entered == {"data/sources.py: from seq2seq_suite.miniworld import TEXTS, VIEWS, rows, version",
                        "lab/replaying.py: from seq2seq_suite.miniworld import start_voices"}
     assert not [path.name for path in (PACKAGE / "tasks").rglob("*.py") if "miniworld" in path.read_text()]
 

@@ -58,6 +58,11 @@ def lengths(items: Sequence[Encoded]) -> tuple[np.ndarray, np.ndarray]:
             np.array([len(item.target) for item in items], dtype=np.int32))
 
 
+def indices(items: Sequence[Encoded]) -> Sequence[int]:
+    """`Encoded.index` of each; of examples made on demand it is their place."""
+    return range(len(items)) if isinstance(items, Drawn) else [item.index for item in items]
+
+
 class Bucketed:
     """Batches of examples of similar length, for training.
 
@@ -173,6 +178,6 @@ def on_grid(length: int) -> int:
 
 def in_sorted_batches(items: Sequence[Encoded], task: str, size: int) -> Iterator[Batch]:
     """Batches of at most `size` examples, longest sources first, for decoding; `Batch.indices` gives the order."""
-    order = sorted(range(len(items)), key=lambda index: -len(items[index].source))
+    order = np.argsort(-lengths(items)[0], kind="stable").tolist()
     for first in range(0, len(order), size):
         yield collate([items[index] for index in order[first : first + size]], task)

@@ -1,4 +1,4 @@
-"""What is made once and kept in the user's folder for caches: features of sound, vocabularies and encoded corpora."""
+"""What is made once and kept in the user's folder for caches: features, vocabularies, corpora, embedded texts."""
 
 from __future__ import annotations
 

@@ -16,6 +16,7 @@ from seq2seq_suite.files import read_bytes
 from seq2seq_suite.types import DataError
 
 _LARGEST = 2**28  # bytes of an image file
+_EXPECTED, _REMEDY = "png, jpeg or another format that Pillow reads", "convert the file, or remove the row"
 _SMALLEST = 2.0  # pixels: the least width and height of a box after cropping
 _LEAST_SEEN = 0.3  # and the least share of it that is inside
 _LEAST_PAINTED = 640  # pixels of the longer side that a painted picture has, so that names can be read
@@ -45,6 +46,12 @@ class Picture(Protocol):
 
     name: str  # what messages and reports call it
 
+    def size(self) -> tuple[int, int]:
+        """H and W; raises DataError if the pixels cannot be read."""
+
+    def key(self) -> bytes:
+        """Bytes that determine the pixels; raises DataError if they cannot be read."""
+
     def pixels(self) -> np.ndarray:
         """(H,W,3) uint8; raises DataError if they cannot be read."""
 
@@ -56,13 +63,22 @@ class ImageFile:
     name: str
     content: bytes = b""
 
+    def size(self) -> tuple[int, int]:
+        """Of the pixels as they are read."""
+        height, width = self.pixels().shape[:2]
+        return height, width
+
+    def key(self) -> bytes:
+        """The file's bytes."""
+        return self.content or read_bytes(Path(self.name), expected=_EXPECTED, remedy=_REMEDY, largest=_LARGEST)
+
     def pixels(self) -> np.ndarray:
         """Any format that Pillow reads, rotated by its orientation tag."""
         from PIL import Image, ImageOps, UnidentifiedImageError
 
-        expected, remedy = "png, jpeg or another format that Pillow reads", "convert the file, or remove the row"
+        expected, remedy = _EXPECTED, _REMEDY
         try:
-            content = self.content or read_bytes(Path(self.name), expected=expected, remedy=remedy, largest=_LARGEST)
+            content = self.key()
             with warnings.catch_warnings():
                 warnings.simplefilter("error", Image.DecompressionBombWarning)
                 with Image.open(io.BytesIO(content)) as image:

@@ -7,17 +7,22 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+import json
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
+from typing import Any
 
+from seq2seq_suite.data.cache import CORPORA, entry, root
 from seq2seq_suite.data.formats import READERS, BadRows, Row, kind, load_rows
 from seq2seq_suite.data.parallel import VALIDATION_NAMES, find_parallel, read_parallel
 from seq2seq_suite.types import DataError, brief
 
 EMBEDDED = "miniworld"  # what `data.path` calls the embedded data
+_ROWS = "rows.jsonl"  # of embedded data that are kept
 _BOOKKEEPING = frozenset({"dataset_info.json", "dataset_dict.json", "state.json",  # what `save_to_disk` adds
                           "feats.scp", "cmvn.scp", "vad.scp"})  # and Kaldi
 
@@ -56,9 +61,7 @@ def read_rows(path: str, split: str, *, splits: dict[str, str], subset: str = ""
     """
     bad = BadRows(0) if bad is None else bad
     if path == EMBEDDED:
-        from seq2seq_suite.miniworld import rows
-
-        found = rows(subset, splits.get(split, split), size=size, languages=languages or ())
+        found = _embedded(subset, splits.get(split, split), size=size, languages=languages or ())
         return (Row(fields, f"{path}/{subset}/{split}", number) for number, fields in enumerate(found, 1))
     files = files_of(path, split, splits=splits, subset=subset, languages=languages)
     if not files:
@@ -73,6 +76,25 @@ def read_rows(path: str, split: str, *, splits: dict[str, str], subset: str = ""
     else:
         rows = (row for file in files for row in READERS[kind(file)](file, bad))
     return _never_empty(rows, str(files[0]), split=split, bad=bad)
+
+
+def _embedded(view: str, split: str, *, size: int, languages: Collection[str]) -> Iterator[dict[str, Any]]:
+    """Rows of the embedded data. Texts are told once, which takes seconds, and kept for later runs."""
+    from seq2seq_suite.miniworld import TEXTS, VIEWS, rows, version
+
+    told = partial(rows, view, split, size=size, languages=languages)
+    if size or view not in TEXTS or split not in VIEWS[view]:
+        return told()
+
+    def make(folder: Path) -> None:
+        with (folder / _ROWS).open("w", encoding="utf-8") as file:
+            file.writelines(json.dumps(row) + "\n" for row in told())
+
+    try:
+        folder = entry(root() / CORPORA, "-".join((EMBEDDED, view, split, *languages, version())), make)
+        return map(json.loads, (folder / _ROWS).open(encoding="utf-8"))
+    except (DataError, OSError):  # nothing can be kept here
+        return told()
 
 
 def files_of(path: str, split: str, *, splits: dict[str, str], subset: str = "",

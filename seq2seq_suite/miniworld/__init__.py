@@ -1,7 +1,8 @@
 """Embedded data: a small world of scenes, seen as each kind of data set that the suite reads.
 
-`rows` is the only door, beside `start_voices`. What it yields has the columns that users' own data have, so that
-nothing else in the suite knows a generator. All of it is seeded: the same rows in every process and version of Python.
+`rows` is the only door, beside `version` and `start_voices`. What it yields has the columns that users' own data have,
+so that nothing else in the suite knows a generator. All of it is seeded: the same rows in every process and version of
+Python.
 
 >>> next(iter(rows("trees", "test", size=1)))["tree"].startswith("(TOP (S ")
 True
@@ -9,8 +10,10 @@ True
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Collection, Iterator
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 from seq2seq_suite.types import DataError
@@ -22,6 +25,7 @@ VIEWS: dict[str, tuple[str, ...]] = {
     "questions": ("train", "validation", "test", "longer"), "stories": ("train", "validation", "test", "longer"),
     "pictures": ("train", "validation", "test"), "tags": _SCENES,
     "summaries": ("train", "validation", "test", "longer")}
+TEXTS = VIEWS.keys() - {"speech", "pictures"}  # views whose rows are texts alone
 
 
 def rows(view: str, split: str, *, size: int = 0, languages: Collection[str] = ()) -> Iterator[dict[str, Any]]:
@@ -51,6 +55,14 @@ def rows(view: str, split: str, *, size: int = 0, languages: Collection[str] = (
                             remedy=f"name one of these {what}s")
     sizes = {split: size} if size else {}
     return _translations(split, sizes, languages) if view == "translations" else _GENERATORS[view](split, sizes)
+
+
+def version() -> str:
+    """A hash of the code that generates, and so of the rows."""
+    digest = hashlib.blake2b(digest_size=8)
+    for file in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()
 
 
 def start_voices(number: int) -> None:

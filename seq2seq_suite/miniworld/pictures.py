@@ -46,6 +46,14 @@ class Drawn:
     ground: tuple[int, int, int]
     seed: int
 
+    def size(self) -> tuple[int, int]:
+        """Height and width; nothing is drawn for it."""
+        return SIDE, SIDE
+
+    def key(self) -> bytes:
+        """What the pixels depend on."""
+        return repr(self).encode()
+
     def pixels(self) -> np.ndarray:
         """(SIDE,SIDE,3) uint8, not to be written to."""
         return self._pixels

@@ -10,6 +10,7 @@ what did not happen. Most sentences of a story do not bear on its question.
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
@@ -31,7 +32,6 @@ PLACES = ("kitchen", "garden", "office", "school", "park", "library", "station",
 THINGS = ("ball", "book", "letter", "key", "cup", "hat", "lamp", "apple")
 COLOURS = ("red", "green", "blue")
 NUMBERS = ("none", "one", "two", "three", "four")
-_WEIGHTS = {"move": 9, "take": 6, "give": 14, "leave": 3, "not": 2}
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,12 @@ class _World:
 
     def place_of(self, person: str) -> str:
         """Where a person is, empty if the story has not said so."""
-        return self.where[person][-1] if person in self.where else ""
+        places = self.where.get(person)
+        return places[-1] if places else ""
+
+    def near(self, place: str) -> list[str]:
+        """Who is in a place."""
+        return [person for person in self.people if self.place_of(person) == place]
 
     def held_by(self, person: str) -> list[str]:
         """What a person has."""
@@ -130,11 +135,6 @@ def _end(world: _World) -> str:
                     f"{'are' if people[1:] else 'is'} in the {place}." for place, people in there.items())
 
 
-def stories(split: str) -> list[str]:
-    """The stories that the questions of a split are about, each once, as texts."""
-    return list(dict.fromkeys(" ".join(asked.story) for asked in questions(split)))
-
-
 # -- telling -------------------------------------------------------------------------------------------------------
 
 
@@ -142,8 +142,7 @@ def _tell(rng: Random, length: int) -> _World:
     things = [f"{rng.choice(COLOURS)} {thing}" if rng.random() < 0.3 else thing for thing in rng.sample(THINGS, 4)]
     world = _World(rng.sample(WOMEN, 2) + rng.sample(MEN, 2), rng.sample(PLACES, 4), things)
     while len(world.told) < length:
-        action = rng.choices(list(_WEIGHTS), list(_WEIGHTS.values()))[0]
-        {"move": _move, "take": _take, "give": _give, "leave": _leave, "not": _deny}[action](rng, world)
+        _ACTIONS[bisect(_UP_TO, rng.random() * _UP_TO[-1])](rng, world)
     return world
 
 
@@ -179,11 +178,13 @@ def _move(rng: Random, world: _World) -> None:
         subject = world.subject
     elif rng.random() < 0.25:
         subject = (subject[0], rng.choice([person for person in world.people if person != subject[0]]))
-    goals = [place for place in world.places if all(world.place_of(person) != place for person in subject)]
+    left = [world.place_of(person) for person in subject]
+    goals = [place for place in world.places if place not in left]
     if not goals:
         return
     # Gifts need two people in one place.
-    peopled = [place for place in goals if place in map(world.place_of, world.people)]
+    there = [world.place_of(person) for person in world.people]
+    peopled = [place for place in goals if place in there]
     goal = rng.choice(peopled if peopled and rng.random() < 0.5 else goals)
     for person in subject:
         world.where.setdefault(person, []).append(goal)
@@ -205,21 +206,22 @@ def _take(rng: Random, world: _World) -> None:
 
 def _leave(rng: Random, world: _World) -> None:
     person = _someone(rng, world)
-    if not world.held_by(person):
+    held = world.held_by(person)
+    if not held:
         return
-    thing = rng.choice(world.held_by(person))
+    thing = rng.choice(held)
     del world.holder[thing]
     world.lies[thing] = world.place_of(person)
     _say(rng, world, (person,), rng.choice((f"dropped the {thing}", f"left the {thing} there")), thing)
 
 
 def _give(rng: Random, world: _World) -> None:
-    givers = [person for person in world.people if world.held_by(person)]
-    giver = _someone(rng, world)
-    if giver not in givers:
-        giver = rng.choice(givers) if givers else ""
-    near = [person for person in world.people if giver and person != giver
-            and world.place_of(person) == world.place_of(giver)]
+    holders, giver = set(world.holder.values()), _someone(rng, world)
+    if not holders:
+        return
+    if giver not in holders:
+        giver = rng.choice([person for person in world.people if person in holders])
+    near = [person for person in world.near(world.place_of(giver)) if person != giver]
     if not near:
         return
     thing, recipient = rng.choice(world.held_by(giver)), rng.choice(near)
@@ -236,6 +238,10 @@ def _deny(rng: Random, world: _World) -> None:
         _say(rng, world, (person,), f"did not go to the {rng.choice(world.places)}")
     elif thing not in world.holder:
         _say(rng, world, (person,), f"did not take the {thing}", thing)
+
+
+_ACTIONS = (_move, _take, _give, _leave, _deny)
+_UP_TO = (9, 15, 29, 32, 34)  # cumulated weights: a gift is tried most often, since it needs most
 
 
 # -- asking --------------------------------------------------------------------------------------------------------
@@ -262,9 +268,10 @@ def _facts(rng: Random, world: _World) -> Iterator[tuple[str, str, str]]:
     for thing, place in world.lies.items():
         yield "where thing", f"Where is the {thing}?", f"in the {place}"
         yield "has", f"Does {rng.choice(world.people)} have the {thing}?", "no"
+    told = " ".join(world.told)
     for person in world.people:
         held = world.held_by(person)
-        if f"{person} " in " ".join(world.told) and (held or rng.random() < 0.3):
+        if f"{person} " in told and (held or rng.random() < 0.3):
             yield "how many things", f"How many things does {person} have?", NUMBERS[len(held)]
         if len(held) == 1:
             yield "what has", f"What does {person} have?", f"the {held[0]}"
@@ -287,7 +294,7 @@ def _facts_of_places(rng: Random, world: _World) -> Iterator[tuple[str, str, str
             yield "where before", f"Where was {person} before the {places[-1]}?", f"in the {places[-2]}"
     if len(world.where) == len(world.people):  # where someone might be anywhere, nobody can be counted
         for place in dict.fromkeys(map(world.place_of, world.people)):
-            there = [person for person in world.people if world.place_of(person) == place]
+            there = world.near(place)
             yield "how many people", f"How many people are in the {place}?", NUMBERS[len(there)]
             if len(there) == 1:
                 yield "who is", f"Who is in the {place}?", there[0]

@@ -150,8 +150,8 @@ class Task(ABC):
         """The shapes that source and target need."""
         return Shape(self.source.shape(), self.target.shape())
 
-    def encode(self, examples: Sequence[Example]) -> list[Encoded]:
-        """Encoded examples; `fit` or `load` must be called first."""
+    def encode(self, examples: Sequence[Example]) -> Sequence[Encoded]:
+        """Encoded examples, as a list or made on demand; `fit` or `load` must be called first."""
         sources = self.source.encode_all([example.source for example in examples],
                                          [example.origin for example in examples])
         judged = [example for example in examples if example.reference is not None]
@@ -164,7 +164,7 @@ class Task(ABC):
         """What an example has beside source and target, by the names that `Batch.auxiliary` lists."""
         return {}
 
-    def encode_beginnings(self, examples: Sequence[Example]) -> list[Encoded]:
+    def encode_beginnings(self, examples: Sequence[Example]) -> Sequence[Encoded]:
         """Encoded sources for a search, with what the outputs must begin with, where that is given."""
         encoded = self.encode(examples)
         if not any(example.begin for example in examples):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from seq2seq_suite.data.batching import in_sorted_batches
+from seq2seq_suite.data.batching import in_sorted_batches, indices
 from seq2seq_suite.metrics.significance import figures_of_items, interval_of
 from seq2seq_suite.model.seq2seq import Seq2Seq
 from seq2seq_suite.strategies.drafting import with_drafts
@@ -71,7 +71,7 @@ class Predictor:
         """The hypotheses of each example, in the given order; `between` is called before each batch."""
         constraint = self.constraint()
         found: dict[int, list[Hypothesis]] = {}
-        place = {item.index: position for position, item in enumerate(encoded)}
+        place = {index: position for position, index in enumerate(indices(encoded))}
         was_training = self.learner.training
         if was_training:  # visiting all modules takes longer than a layer on one short sentence
             self.learner.eval()

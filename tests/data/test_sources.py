@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from seq2seq_suite import miniworld
 from seq2seq_suite.data import formats, lines
 from seq2seq_suite.data.class_labels import with_names
 from seq2seq_suite.data.formats import BadRows, Row
@@ -429,3 +430,22 @@ def test_a_missing_split_of_a_preset_may_be_left_out_of_the_tests(tmp_path, spli
     with pytest.raises(DataError) as caught:
         list(read_rows(str(tmp_path), split, splits={}))
     assert ("leave it out of data.test_splits" in caught.value.remedy) == named
+
+
+def test_embedded_texts_are_told_once_and_kept_for_later_runs(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    told = list(miniworld.rows("tags", "test"))
+    first, again = (rows("miniworld", "test", subset="tags") for _ in range(2))
+    assert [row.fields for row in first] == [row.fields for row in again] == told
+    kept, = tmp_path.rglob("rows.jsonl")
+    kept.write_text('{"words": ["changed"]}\n', encoding="utf-8")
+    assert [row.fields for row in rows("miniworld", "test", subset="tags")] == [{"words": ["changed"]}]
+    monkeypatch.setattr(miniworld, "version", lambda: "another")  # other code tells them anew
+    assert [row.fields for row in rows("miniworld", "test", subset="tags")] == told
+
+
+def test_embedded_texts_are_told_where_nothing_can_be_kept(tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert next(iter(read_rows("miniworld", "test", subset="tags", splits={}))).fields \
+        == next(iter(miniworld.rows("tags", "test")))

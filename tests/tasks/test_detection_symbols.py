@@ -29,6 +29,12 @@ class Grey:
     width: int
     name: str = "grey"
 
+    def size(self) -> tuple[int, int]:
+        return self.height, self.width
+
+    def key(self) -> bytes:
+        return repr(self).encode()
+
     def pixels(self) -> np.ndarray:
         return np.full((self.height, self.width, 3), 99, dtype=np.uint8)
 
@@ -37,6 +43,24 @@ def fitted(**keys):
     task = make_task(**keys)
     task.fit([Example(None, Objects(((0.0, 0.0, 1.0, 1.0),) * 2, ("star", "circle")))])
     return task
+
+
+def test_pictures_are_encoded_when_they_are_asked_for():
+    @dataclass(frozen=True)
+    class Unread(Grey):
+        def pixels(self) -> np.ndarray:
+            raise DataError("read")
+
+    task, boxes = fitted(), Objects(((1.0, 2.0, 30.0, 40.0), (5.0, 5.0, 9.0, 9.0)), ("star", "circle"))
+    pictures = [Example(Unread(64, 128), boxes), Example(Unread(64, 128)), Example(Unread(60, 128), boxes)]
+    encoded = task.encode(pictures)
+    seen = task.encode([Example(Grey(one.source.height, one.source.width), one.reference) for one in pictures])
+    assert encoded.source_lengths.tolist() == [len(item.source) for item in seen]
+    assert encoded.target_lengths.tolist() == [len(item.target) for item in seen] == [11, 0, 11]
+    with pytest.raises(DataError, match="read"):
+        encoded[0]
+    others = [Example(Grey(side, 128), found) for side in (60, 64) for found in (boxes, Objects())]
+    assert len({task.encode([one]).digest for one in others}) == 4
 
 
 def hypothesis_of(task, *names: str, certainties: tuple[float, ...] = ()) -> Hypothesis:

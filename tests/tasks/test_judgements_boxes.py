@@ -55,6 +55,9 @@ def test_a_page_gets_the_picture_made_small_and_its_true_size(task):
     class Large:
         name = "x.png"
 
+        def size(self):
+            return 300, 600
+
         def pixels(self):
             return np.full((300, 600, 3), 128, dtype=np.uint8)
 

@@ -186,7 +186,7 @@ def test_a_cropped_passage_fits_and_keeps_whole_sentences_in_order_if_one_fits(l
 def test_sentences_end_at_stops_and_lines_but_not_inside_numbers():
     assert sentences_of(' One. "Two!" Three? 4.5 \n\n five ') == ["One.", '"Two!"', "Three?", "4.5", "five"]
     assert text_of([JOINER + ",", "a", JOINER + "."]) == ", a."
-    assert text_of(symbols_of("s,s")) == "s,s" and symbols_of("s,s") == ["s", JOINER + ",", JOINER + "s"]
+    assert text_of(symbols_of("s,s")) == "s,s" and symbols_of("s,s") == ("s", JOINER + ",", JOINER + "s")
 
 
 def test_tokens_carry_their_sentences_distance_counted_back_from_the_question(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import math
 from base64 import b64encode
@@ -109,14 +110,14 @@ class Pictures(Source):
         self.options = options
 
     def read(self, row: Row) -> Picture:
-        """The picture of a row."""
+        """The picture of a row, not looked at yet."""
         image = medium_in(row, "image", Picture, ImageFile)
         if image is None or not isinstance(row.fields.get("objects"), Mapping):
             raise DataError(columns(row), **row.place,
                             expected="image (or file_name beside the pictures) and objects {bbox, categories}",
                             remedy='write rows like {"file_name": "a.png", "objects": {"bbox": [[0, 0, 20, 10]], '
                                    '"categories": ["dog"]}}')
-        return self.check(image, row.place)
+        return image
 
     def from_text(self, text: str, place: Place) -> Picture:
         """The path of an image file."""
@@ -128,11 +129,15 @@ class Pictures(Source):
 
     def check(self, picture: Picture, place: Place) -> Picture:
         """Refuse pictures that cannot be read."""
+        self.measured(picture, place)
+        return picture
+
+    def measured(self, picture: Picture, place: Place) -> tuple[int, int]:
+        """Height and width; raises DataError if the picture cannot be read."""
         try:
-            picture.pixels()
+            return picture.size()
         except DataError as error:
             raise of_file(error, picture.name, place) from None
-        return picture
 
     def fitted(self, picture: Picture) -> tuple[np.ndarray, float]:
         """(H,W,3) pixels and their scale."""
@@ -178,7 +183,7 @@ The source is the scaled picture, the target five symbols for each object: four 
     def example(self, row: Row) -> Example:
         """A picture with the objects in it, in its own pixels."""
         image, place = self.source.read(row), row.place
-        height, width = image.pixels().shape[:2]
+        height, width = self.source.measured(image, place)
         found = objects_of(row.fields["objects"], height, width, place)
         if len(found.boxes) > self.options.instances:
             raise DataError(f"a picture with {len(found.boxes)} objects", **place,
@@ -187,14 +192,21 @@ The source is the scaled picture, the target five symbols for each object: four 
 
     # -- numbers ------------------------------------------------------------------------------------------------
 
-    def encode(self, examples: Sequence[Example]) -> list[Encoded]:
-        """Pictures without augmentation, and their objects."""
-        encoded = []
-        for index, example in enumerate(examples):
-            pixels, scale = self.source.fitted(example.source)
-            target = None if example.reference is None else self.target.encode(scaled(example.reference, scale), {})
-            encoded.append(self._encoded(index, example, pixels, target))
-        return encoded
+    def encode(self, examples: Sequence[Example]) -> Drawn:
+        """Pictures without augmentation, and their objects; each is made on demand."""
+        digest = hashlib.sha256()
+        for example in examples:
+            digest.update(example.source.key())
+            digest.update(repr(example.reference).encode())
+        return Drawn(lambda index: self._still(index, examples[index]), digest=digest.hexdigest(),
+                     source_lengths=[self.options.height] * len(examples),
+                     target_lengths=[0 if example.reference is None else GROUP * len(example.reference.boxes) + 1
+                                     for example in examples])
+
+    def _still(self, index: int, example: Example) -> Encoded:
+        pixels, scale = self.source.fitted(example.source)
+        target = None if example.reference is None else self.target.encode(scaled(example.reference, scale), {})
+        return self._encoded(index, example, pixels, target)
 
     def encode_epoch(self, examples: Sequence[Example], epoch: int) -> Drawn:
         """An epoch's augmented pictures, with objects shuffled (or sorted) and followed by noise.
@@ -262,7 +274,7 @@ The source is the scaled picture, the target five symbols for each object: four 
         objects = self.target.predicted(hypothesis.symbols, example)
         if objects is None:
             return None
-        height, width = example.source.pixels().shape[:2]
+        height, width = example.source.size()
         scale = min(self.options.height / height, self.options.width / width)
         found = scaled(objects, 1.0 / scale)
         found = replace(found, scores=hypothesis.details.get("certainties") or (1.0,) * len(found.boxes))

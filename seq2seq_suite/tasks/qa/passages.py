@@ -34,7 +34,7 @@ class Passage:
     @classmethod
     def of(cls, question: str, context: str) -> Passage:
         """Cut into sentences and words."""
-        return cls(words_of(question), tuple(words_of(sentence) for sentence in sentences_of(context)))
+        return cls(words_of(question), _words_by_sentence(context))
 
     def words(self) -> Iterator[str]:
         """Those of the question, then those of the context."""
@@ -82,14 +82,20 @@ def words_of(text: str) -> tuple[str, ...]:
     return tuple(_WORD.findall(text))
 
 
-def symbols_of(answer: str) -> list[str]:
+@lru_cache(maxsize=1000)  # a text is asked about several times, mostly in a row
+def _words_by_sentence(text: str) -> tuple[tuple[str, ...], ...]:
+    return tuple(map(words_of, sentences_of(text)))
+
+
+@lru_cache(maxsize=200_000)
+def symbols_of(answer: str) -> tuple[str, ...]:
     """An answer as symbols: its words, those that follow without a space marked with a joiner.
 
     >>> symbols_of("milk, 1.5 l")
-    ['milk', '￭,', '1.5', 'l']
+    ('milk', '￭,', '1.5', 'l')
     """
-    return [found.group() if found.start() == 0 or answer[found.start() - 1].isspace() else JOINER + found.group()
-            for found in _WORD.finditer(answer)]
+    return tuple(found.group() if found.start() == 0 or answer[found.start() - 1].isspace()
+                 else JOINER + found.group() for found in _WORD.finditer(answer))
 
 
 def text_of(symbols: Sequence[str]) -> str:

@@ -139,7 +139,7 @@ class Answers(Symbols):
 
     nothing = "(no answer)"
 
-    def symbols(self, reference: Gold) -> list[str]:
+    def symbols(self, reference: Gold) -> Sequence[str]:
         """The symbols of the first right answer."""
         return symbols_of(reference.answers[0])
 
