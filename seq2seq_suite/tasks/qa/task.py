@@ -84,8 +84,11 @@ class Sentences(Source):
 
     def fit(self, values: Sequence[Passage]) -> None:
         """The words."""
-        self.use(Vocabulary.build(Counter(word for passage in values for word in passage.words()),
-                                  min_count=self.options.min_count))
+        counts = Counter[str]()
+        for sentence, times in Counter(one for value in values for one in (value.question, *value.sentences)).items():
+            for word in sentence:  # stories have few different sentences
+                counts[word] += times
+        self.use(Vocabulary.build(counts, min_count=self.options.min_count))
 
     def use(self, vocabulary: Vocabulary) -> None:
         """Words from now on."""
