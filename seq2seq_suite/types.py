@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
 if TYPE_CHECKING:  # torch and numpy stay out of the command line's import time
@@ -156,10 +157,16 @@ class Batch:
     indices: tuple[int, ...] = ()
     auxiliary: Mapping[str, Tensor] = field(default_factory=dict)
 
+    @cached_property
+    def asked(self) -> Tensor:
+        """(P,) int64, the `places` in the target of the symbols to predict."""
+        return places(self.target_mask & ~self.given)
+
     def to(self, device: torch.device) -> Batch:
-        """The same batch on `device`; from pinned memory where that has its own, so that nobody waits for the copy."""
-        pins = device.type not in ("cpu", "mps") and self.target.device.type == "cpu"
-        return self._map(lambda tensor: (tensor.pin_memory() if pins else tensor).to(device, non_blocking=True))
+        """The same batch on `device`."""
+        moved = self._map(lambda tensor: to_device(tensor, device))
+        vars(moved)["asked"] = to_device(self.asked, device)  # looked for here, because a device would be waited for
+        return moved
 
     def select(self, rows: Sequence[int]) -> Batch:
         """The given rows, padded as they were."""
@@ -170,6 +177,17 @@ class Batch:
         tensors = map(change, (self.source, self.source_mask, self.target, self.target_mask, self.given))
         auxiliary = {name: change(tensor) for name, tensor in self.auxiliary.items()}
         return Batch(*tensors, self.task, self.indices, auxiliary)
+
+
+def places(mask: Tensor) -> Tensor:
+    """(P,) int64, where a flattened mask is True; only on the CPU this is not waited for."""
+    return mask.flatten().nonzero().squeeze(1)
+
+
+def to_device(tensor: Tensor, device: torch.device) -> Tensor:
+    """The tensor on `device`; from pinned memory where that has its own, so that nobody waits for the copy."""
+    pins = device.type not in ("cpu", "mps") and tensor.device.type == "cpu"
+    return (tensor.pin_memory() if pins else tensor).to(device, non_blocking=True)
 
 
 class PerRow:

@@ -41,10 +41,11 @@ def mean_loss(loss: Function, _: Function) -> Function:
 
 def smoothed_loss(loss: Function, _: Function) -> Function:
     """`loss(logits, target, mask, smoothing) -> (sum, count)`; a wrong count shows in the sum."""
-    def cross_entropy(model: Any, hidden: Tensor, memory: Any, targets: Tensor, mask: Tensor,
+    def cross_entropy(model: Any, hidden: Tensor, memory: Any, targets: Tensor, asked: Tensor,
                       label_smoothing: float = 0.0) -> Tensor:
+        mask = torch.zeros(targets.numel(), dtype=torch.bool).index_fill(0, asked, True).view_as(targets)
         total, count = loss(model.logits(hidden, memory), targets, mask, label_smoothing)
-        return total * (int(mask.sum()) / max(1, int(count)))
+        return total * (len(asked) / max(1, int(count)))
     return cross_entropy
 
 

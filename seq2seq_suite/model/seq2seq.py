@@ -154,7 +154,7 @@ class Seq2Seq(nn.Module):
             logits = logits + memory.added(hidden)
         return logits if self.pointer is None else self.pointer(hidden, logits, memory.states)
 
-    def cross_entropy(self, hidden: Tensor, memory: Memory, targets: Tensor, mask: Tensor,
+    def cross_entropy(self, hidden: Tensor, memory: Memory, targets: Tensor, asked: Tensor,
                       label_smoothing: float = 0.0) -> Tensor:
         """Summed cross-entropy with smoothed labels, in float32.
 
@@ -162,12 +162,11 @@ class Seq2Seq(nn.Module):
             hidden: (N,T,D) before each symbol.
             memory: that they come from.
             targets: (N,T) int64.
-            mask: (N,T) bool, True for the symbols that count.
+            asked: (P,) int64, the `places` in the target of the symbols that count.
             label_smoothing: share of probability spread over all symbols.
         """
-        places = mask.flatten().nonzero().squeeze(1)
-        targets = targets.flatten().index_select(0, places)
+        targets = targets.flatten().index_select(0, asked)
         if self.pointer is None and memory.added is None:
-            return self.output.cross_entropy(hidden.flatten(0, 1).index_select(0, places), targets, label_smoothing)
-        logits = self.logits(hidden, memory).flatten(0, 1).index_select(0, places)
+            return self.output.cross_entropy(hidden.flatten(0, 1).index_select(0, asked), targets, label_smoothing)
+        logits = self.logits(hidden, memory).flatten(0, 1).index_select(0, asked)
         return smoothed_cross_entropy(logits.float().log_softmax(-1), targets, label_smoothing)

@@ -9,6 +9,8 @@ Shape suffixes in this module: B rows, C positions, T target symbols.
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -27,7 +29,7 @@ class AgreementOptions(ParallelOptions):
 
     def most_positions(self, source_length: int) -> int:
         """`factor` times the source."""
-        return int(source_length * self.factor)
+        return math.ceil(source_length * self.factor)
 
 
 def agreement_weights(ratios: Ratios, likelihood: str, fraction_done: float) -> dict[str, float]:

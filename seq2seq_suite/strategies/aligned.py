@@ -14,9 +14,10 @@ from seq2seq_suite.types import Batch
 class Aligned(Parallel):
     """A parallel decoder whose guide, where it has one, reads the source positions that each symbol is tied to."""
 
-    def copied(self, model: Seq2Seq, memory: Memory, batch: Batch, lengths: Tensor) -> tuple[Tensor, Tensor]:
+    def copied(self, model: Seq2Seq, memory: Memory, batch: Batch, lengths: Tensor, most: int = 0
+               ) -> tuple[Tensor, Tensor]:
         """As of `Parallel`; of a guide what it reads and nothing else, which is nothing behind the target."""
-        vectors, mask = super().copied(model, memory, batch, lengths)
+        vectors, mask = super().copied(model, memory, batch, lengths, most)
         if model.guide is not None:
             focus = functional.pad(batch.auxiliary["focus"], (0, 0, 0, mask.size(1)), value=-1)[:, : mask.size(1)]
             focus = focus.repeat_interleave(len(mask) // len(focus), 0)

@@ -51,7 +51,7 @@ class Autoregressive(Strategy):
         self.greedy, self.beam = kernels.chosen("greedy"), kernels.chosen("beam")
 
     def own_counts(self, batch: Batch) -> dict[str, int | Tensor]:
-        return {"cross_entropy": (batch.target_mask & ~batch.given).sum()}
+        return {"cross_entropy": batch.asked.numel()}
 
     def loss(self, model: Seq2Seq, batch: Batch) -> Loss:
         """Summed cross-entropy of target symbols, and the auxiliary losses."""
@@ -65,8 +65,7 @@ class Autoregressive(Strategy):
         if self.options.scheduled_sampling and self.training:
             previous = self._mix_in_predictions(model, batch, memory, previous)
         hidden = self._hidden(model, batch, memory, previous)
-        return model.cross_entropy(hidden, memory, batch.target, batch.target_mask & ~batch.given,
-                                   self.options.label_smoothing)
+        return model.cross_entropy(hidden, memory, batch.target, batch.asked, self.options.label_smoothing)
 
     @torch.inference_mode()
     def generate(self, model: Seq2Seq, batch: Batch, *, options: SearchOptions, limit: Tensor,

@@ -13,7 +13,7 @@ from torch.nn import functional
 from seq2seq_suite.model.frontends import tokens_of
 from seq2seq_suite.model.output import OutputLayer
 from seq2seq_suite.strategies.ctc_head import BLANK, CtcHead
-from seq2seq_suite.types import Batch, Hypothesis, Loss, States
+from seq2seq_suite.types import Batch, Hypothesis, Loss, States, places
 
 
 class Auxiliary(nn.Module, ABC):
@@ -98,9 +98,9 @@ class Language(Auxiliary):
 
     def loss(self, states: States, batch: Batch) -> Tensor:
         """-log p of each of them."""
-        places = batch.source_mask[:, 1:].flatten().nonzero().squeeze(1)
+        asked = places(batch.source_mask[:, 1:])
         hidden, symbols = states.values[:, :-1].flatten(0, 1), tokens_of(batch.source)[:, 1:].flatten()
-        return self.head.cross_entropy(hidden.index_select(0, places), symbols.index_select(0, places))
+        return self.head.cross_entropy(hidden.index_select(0, asked), symbols.index_select(0, asked))
 
 
 class Auxiliaries(nn.ModuleDict):

@@ -15,7 +15,7 @@ from seq2seq_suite.strategies.constrained import constrained_argmax
 from seq2seq_suite.strategies.log_probs import likeliest
 from seq2seq_suite.strategies.parallel import ParallelOptions
 from seq2seq_suite.strategies.search import SearchOptions
-from seq2seq_suite.types import END, Batch, Constraint, Hypothesis, Loss, States
+from seq2seq_suite.types import END, Batch, Constraint, Hypothesis, Loss, States, places
 
 _END_WEIGHT = 0.1  # in the loss, of END after the first one
 
@@ -59,8 +59,8 @@ class CutAtEnd(Aligned):
         place = torch.arange(mask.size(1), device=mask.device)
         inside = mask & (place < batch.target_mask.sum(1, keepdim=True))
         symbols, smoothing = target.clamp(min=0), self.options.label_smoothing
-        sums = {"cross_entropy": model.cross_entropy(hidden, memory, symbols, inside & ~revealed, smoothing),
-                "after_end": model.cross_entropy(hidden, memory, symbols, mask & ~inside & ~revealed)}
+        sums = {"cross_entropy": model.cross_entropy(hidden, memory, symbols, places(inside & ~revealed), smoothing),
+                "after_end": model.cross_entropy(hidden, memory, symbols, places(mask & ~inside & ~revealed))}
         return Loss(sums, self.own_counts(batch), {"cross_entropy": 1.0, "after_end": _END_WEIGHT})
 
     def alignment(self, model: Seq2Seq, memory: Memory, batch: Batch, hidden: Tensor, mask: Tensor

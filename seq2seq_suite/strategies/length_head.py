@@ -17,7 +17,7 @@ from seq2seq_suite.strategies.constrained import constrained_argmax, exact_lengt
 from seq2seq_suite.strategies.log_probs import likeliest
 from seq2seq_suite.strategies.parallel import ParallelOptions, symbols_before_end
 from seq2seq_suite.strategies.search import SearchOptions
-from seq2seq_suite.types import END, Batch, Constraint, Hypothesis, Loss, States
+from seq2seq_suite.types import END, Batch, Constraint, Hypothesis, Loss, States, places
 
 CLASSES, MIDDLE = 256, 128
 
@@ -99,8 +99,8 @@ class LengthHead(Aligned):
                  revealed: Tensor) -> Loss:
         """Cross-entropy of the symbols that were not revealed, and of the length."""
         asked = (by_place(batch, mask) >= 0) & ~revealed
-        target = batch.target[:, : hidden.size(1)]
-        sums = {"cross_entropy": model.cross_entropy(hidden, memory, target, asked, self.options.label_smoothing),
+        target, smoothing = batch.target[:, : hidden.size(1)], self.options.label_smoothing
+        sums = {"cross_entropy": model.cross_entropy(hidden, memory, target, places(asked), smoothing),
                 "length": self.head.loss(memory.states, symbols_before_end(batch))}
         return Loss(sums, self.own_counts(batch), {"cross_entropy": 1.0, "length": self.options.length_weight})
 

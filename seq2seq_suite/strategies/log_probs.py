@@ -9,7 +9,7 @@ from torch import Tensor
 
 from seq2seq_suite.model.output import UNLIKELY
 from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
-from seq2seq_suite.types import Batch
+from seq2seq_suite.types import Batch, places
 
 
 def gather_log_probs(model: Seq2Seq, hidden: Tensor, memory: Memory, symbols: Tensor, mask: Tensor, *,
@@ -29,12 +29,12 @@ def gather_log_probs(model: Seq2Seq, hidden: Tensor, memory: Memory, symbols: Te
         where the mask is False.
     """
     packs = mask.device.type == "cpu"  # elsewhere the number of real positions would be waited for
-    places = mask.flatten().nonzero().squeeze(1) if packs else torch.arange(mask.numel(), device=mask.device)
-    symbols = symbols.index_select(0, places // mask.size(1))
+    asked = places(mask) if packs else torch.arange(mask.numel(), device=mask.device)
+    symbols = symbols.index_select(0, asked // mask.size(1))
     if model.pointer is None and memory.added is None:
-        found = model.output.gather_log_probs(hidden.flatten(0, 1).index_select(0, places), symbols, never=never)
+        found = model.output.gather_log_probs(hidden.flatten(0, 1).index_select(0, asked), symbols, never=never)
     else:
-        logits = model.logits(hidden, memory).flatten(0, 1).index_select(0, places).float()
+        logits = model.logits(hidden, memory).flatten(0, 1).index_select(0, asked).float()
         for symbol in never:
             logits[:, symbol] = UNLIKELY
         scores = logits.log_softmax(-1)
@@ -43,7 +43,7 @@ def gather_log_probs(model: Seq2Seq, hidden: Tensor, memory: Memory, symbols: Te
     if not packs:
         return tuple(part.unflatten(0, mask.shape).masked_fill(~mask.view(*mask.shape, *[1] * (part.dim() - 1)), 0)
                      for part in found)
-    return tuple(part.new_zeros(mask.numel(), *part.shape[1:]).index_copy(0, places, part)
+    return tuple(part.new_zeros(mask.numel(), *part.shape[1:]).index_copy(0, asked, part)
                  .unflatten(0, mask.shape) for part in found)
 
 

@@ -28,12 +28,13 @@ class ParallelOptions(WithTranscript):
     glancing: Ratios = (0.0, 0.0)  # times the missed symbols: target symbols that are shown in training
 
 
-def uniform_copy(states: States, lengths: Tensor) -> tuple[Tensor, Tensor]:
+def uniform_copy(states: States, lengths: Tensor, most: int = 0) -> tuple[Tensor, Tensor]:
     """Encoder positions copied uniformly over the decoder's: C position t reads S position round(t (S-1) / (C-1)).
 
     Args:
         states: the encoder's output, B sentences.
         lengths: (N,) int64, C of each row.
+        most: no length is larger; 0 if unknown. It is C where the largest length would be waited for.
 
     Returns:
         (N,C,D) and mask (N,C).
@@ -42,7 +43,8 @@ def uniform_copy(states: States, lengths: Tensor) -> tuple[Tensor, Tensor]:
     """
     rows, sources = lengths.size(0), states.mask.sum(1)
     repeats = rows // sources.size(0)
-    place = torch.arange(int(lengths.max()), device=lengths.device)
+    positions = most if most and lengths.device.type != "cpu" else int(lengths.max())
+    place = torch.arange(positions, device=lengths.device)
     step = (sources.repeat_interleave(repeats) - 1).clamp(min=0) / (lengths - 1).clamp(min=1)
     mask = place < lengths.unsqueeze(1)
     index = (place * step.unsqueeze(1)).round().long().masked_fill(~mask, 0)
@@ -78,7 +80,8 @@ class Parallel(Strategy):
         """The strategy's own loss, and the auxiliary ones."""
         states = model.encode(batch)
         memory = model.prepare(states)
-        vectors, mask = self.copied(model, memory, batch, self.decoder_length(states, batch))
+        most = self.options.most_positions(states.mask.size(1)) or batch.target.size(1)
+        vectors, mask = self.copied(model, memory, batch, self.decoder_length(states, batch), most)
         symbols, revealed = self.glance(model, memory, batch, vectors, mask)
         hidden = self.hidden(model, memory, vectors, mask, symbols, revealed)
         own = self.own_loss(model, memory, batch, hidden, mask, revealed)
@@ -92,9 +95,10 @@ class Parallel(Strategy):
                              constraint=constraint if options.constraint else None)
         return self.auxiliaries.annotated(found, states)
 
-    def copied(self, model: Seq2Seq, memory: Memory, batch: Batch, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """The decoder's input (N,C,D) for rows of `lengths` (N,), and its mask (N,C)."""
-        return uniform_copy(memory.states, lengths)
+    def copied(self, model: Seq2Seq, memory: Memory, batch: Batch, lengths: Tensor, most: int = 0
+               ) -> tuple[Tensor, Tensor]:
+        """The decoder's input (N,C,D) for rows of `lengths` (N,), and its mask (N,C); `most` as of `uniform_copy`."""
+        return uniform_copy(memory.states, lengths, most)
 
     def glance(self, model: Seq2Seq, memory: Memory, batch: Batch, vectors: Tensor, mask: Tensor
                ) -> tuple[Tensor | None, Tensor]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Literal
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -17,7 +18,7 @@ from seq2seq_suite.strategies.auxiliary import Auxiliaries
 from seq2seq_suite.strategies.base import IN_PARALLEL, NO_WINDOW, Strategy, StrategyOptions
 from seq2seq_suite.strategies.boxes import gaussian_targets, hypotheses, likeliest_corner
 from seq2seq_suite.strategies.search import SearchOptions
-from seq2seq_suite.types import SPECIALS, Batch, Constraint, Hypothesis, Loss, States
+from seq2seq_suite.types import SPECIALS, Batch, Constraint, Hypothesis, Loss, States, to_device
 
 
 class SlotsOptions(StrategyOptions):
@@ -81,6 +82,8 @@ class Slots(Strategy):
         super().__init__(options, target, width, auxiliaries)
         self.first_label = len(SPECIALS) + target.bins
         self.head = SlotGrid(width, options.grid, target.rows)
+        span = [bins / slots for bins, slots in zip(target.extent, options.grid, strict=True)]
+        self.register_buffer("span", torch.tensor(span), persistent=False)  # bins from a slot to the next
 
     def own_counts(self, batch: Batch) -> dict[str, int | Tensor]:
         """Coordinates of objects, and classes, noise by its weight."""
@@ -100,9 +103,8 @@ class Slots(Strategy):
         labels = (target[:, :, -1] - self.first_label).clamp(min=0)
         missed_BNK = -torch.einsum("bnjv,bkjv->bnk", bins, gaussian_targets(places, self.target))
         wrong_BNK = -classes.gather(2, labels.unsqueeze(1).expand(-1, classes.size(1), -1))
-        slots = self._match(missed_BNK.detach() + wrong_BNK.detach() + self._distances(places), real)
-        rows, numbers = real.nonzero(as_tuple=True)
-        chosen = rows, slots[rows, numbers], numbers
+        costs = missed_BNK.detach() + wrong_BNK.detach() + self._distances(places)
+        chosen = self._match(costs.masked_fill(~real.unsqueeze(1), math.nan))
         noise = -self.target.noise_weight * classes[:, :, self.target.labels]
         taken = torch.zeros_like(noise, dtype=torch.bool)
         taken[chosen[:2]] = True
@@ -128,23 +130,21 @@ class Slots(Strategy):
         """(B,N,K): `anchor_weight` times the squared distance between slots and bins (B,K,4), in slots."""
         rows, columns = self.options.grid
         number = torch.arange(rows * columns, device=places.device)
-        height, width = self.target.extent
-        span = torch.tensor((height / rows, width / columns), device=places.device)  # bins from a slot to the next
         centres = torch.stack((number // columns, number % columns), 1) + 0.5
-        found = (places[:, :, :2] + places[:, :, 2:] + 1) / 2.0 / span
+        found = (places[:, :, :2] + places[:, :, 2:] + 1) / 2.0 / self.span
         return self.options.anchor_weight * (found.unsqueeze(1) - centres[:, None]).square().sum(3)
 
     @staticmethod
-    def _match(costs_BNK: Tensor, real: Tensor) -> Tensor:
-        """(B,K) int64, the slot of each real object, each slot given once; 0 where there is no object."""
+    def _match(costs_BNK: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Row, slot and number of each object (M,), int64; NaN in the costs where there is none."""
         from scipy.optimize import linear_sum_assignment  # takes a quarter of a second to import
 
-        slots = torch.zeros(real.shape, dtype=torch.int64)
-        for row, (costs, there) in enumerate(zip(costs_BNK.cpu().numpy(), real.cpu(), strict=True)):
-            numbers = there.nonzero().squeeze(1)
-            found, place = linear_sum_assignment(costs[:, numbers.numpy()])
-            slots[row, numbers[torch.from_numpy(place)]] = torch.from_numpy(found)
-        return slots.to(real.device)
+        found = []
+        for row, costs in enumerate(costs_BNK.cpu().numpy()):
+            numbers = (~np.isnan(costs).any(0)).nonzero()[0]
+            _, slots = linear_sum_assignment(costs[:, numbers].T)
+            found.append(np.stack((np.full_like(slots, row), slots, numbers)))
+        return to_device(torch.from_numpy(np.concatenate(found, 1)), costs_BNK.device).unbind()
 
     @torch.inference_mode()
     def generate(self, model: Seq2Seq, batch: Batch, *, options: SearchOptions, limit: Tensor,

@@ -14,6 +14,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from seq2seq_suite.types import places
+
 _balances: ContextVar[list[Tensor] | None] = ContextVar("balances", default=None)
 
 
@@ -46,8 +48,8 @@ class MixtureOfExperts(nn.Module):
     Differs: no noise on the logits (Shazeer et al. 2017, eq. 4) or the input; the router computes in float32 whatever
     the precision of the rest, as Fedus et al. 2021, section 2.4, advise.
 
-    Positions are sorted by expert, so that each expert is called once, on all its positions; on a GPU the sizes of
-    these parts need a synchronisation.
+    Positions are sorted by expert, so that each expert is called once, on all its positions; a GPU is
+    waited for twice, for which positions are real and for the sizes of these parts.
 
     Args:
         experts: N networks (...,D) -> (...,D).
@@ -73,7 +75,7 @@ class MixtureOfExperts(nn.Module):
             (B,T,D).
         """
         positions = x.flatten(0, 1)
-        real = None if mask is None else mask.flatten().nonzero().squeeze(1)
+        real = None if mask is None else places(mask)
         tokens_RD = positions if real is None else positions.index_select(0, real)
         probabilities_RN = self._route(tokens_RD)
         gates_Rk, chosen_Rk = probabilities_RN.topk(self.experts_per_token, dim=1)
@@ -82,17 +84,17 @@ class MixtureOfExperts(nn.Module):
 
         # All first choices come before all second ones, and sorting by expert is stable.
         choices = chosen_Rk.t().flatten()
-        sizes = choices.bincount(minlength=len(self.experts))
+        sizes = functional.one_hot(choices, len(self.experts)).sum(0)
         balances = _balances.get()
         if balances is not None and torch.is_grad_enabled():
             share = sizes / max(1, choices.numel())
             balances.append(len(self.experts) * (share * probabilities_RN.sum(0)).sum() / max(1, len(tokens_RD)))
-        order = choices.argsort(stable=True)
-        if self.training:
-            order, sizes = self._with_room(order, choices, sizes)
+        room = math.ceil(self.capacity * choices.numel() / len(self.experts)) if self.training else None
+        taken = [own[:room] for own in choices.argsort(stable=True).split(sizes.tolist())]
+        order = torch.cat(taken)
         token = order % max(1, len(tokens_RD))
 
-        parts = tokens_RD.index_select(0, token).split(sizes.tolist())
+        parts = tokens_RD.index_select(0, token).split([len(own) for own in taken])
         outputs = torch.cat([expert(part) for expert, part in zip(self.experts, parts, strict=True)])
         weighted = outputs * gates_Rk.t().flatten().index_select(0, order).unsqueeze(1).to(outputs.dtype)
         place = token if real is None else real.index_select(0, token)
@@ -101,10 +103,3 @@ class MixtureOfExperts(nn.Module):
     def _route(self, tokens_RD: Tensor) -> Tensor:
         with torch.autocast(tokens_RD.device.type, enabled=False):
             return functional.linear(tokens_RD.float(), self.router.weight.float()).softmax(-1)
-
-    def _with_room(self, order: Tensor, choices: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
-        """The choices in their `order` by expert that are within capacity, and the number of each expert."""
-        room = math.ceil(self.capacity * choices.numel() / len(self.experts))
-        first = sizes.cumsum(0) - sizes
-        rank = torch.arange(order.numel(), device=order.device) - first[choices.index_select(0, order)]
-        return order[rank < room], sizes.clamp(max=room)
