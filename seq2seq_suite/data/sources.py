@@ -226,8 +226,8 @@ def _no_split(folder: Path, name: str, files: list[Path]) -> DataError:
         whole = folder / (pairs[0] if pairs else names[0])
         remedy = f'set data.path={whole} "data.split={{validation: 0.1, test: 0.1}}"; or {remedy}'
     if name != "train":
-        remedy += f"; or cut the split off train by data.split={{{name}: 0.1}}"
-        remedy += "" if name == "validation" else ", or leave it out of data.test_splits"
+        cut = f'cut it off train by "data.split={{{name}: 0.1}}"'
+        remedy = f"{cut if name == 'validation' else f'leave it out of data.test_splits, or {cut}'}; or {remedy}"
     return DataError(f"no file of the split '{name}'; there is {there}", file=str(folder), expected=expected,
                      remedy=remedy)
 
