@@ -13,7 +13,7 @@ _NAMES = {  # key -> name and unit, then what is better
     "sentence_accuracy": "sentences right, % ↑", "span_f1": "F1 of spans ↑", "span_precision": "precision of spans ↑",
     "span_recall": "recall of spans ↑", "micro_f1": "micro F1 ↑", "macro_f1": "macro F1 ↑",
     "hamming_loss": "Hamming loss ↓", "bits_per_character": "bits per character ↓",
-    "word_perplexity": "perplexity of a word ↓", "rouge1": "ROUGE-1 ↑", "rouge2": "ROUGE-2 ↑", "rougeL": "ROUGE-L ↑",
+    "word_perplexity": "perplexity of a word ↓", "rouge1": "ROUGE-1 ↑", "rouge2": "ROUGE-2 ↑", "rouge_l": "ROUGE-L ↑",
     "ap": "AP ↑", "ap50": "AP50 ↑", "ap75": "AP75 ↑"}
 
 

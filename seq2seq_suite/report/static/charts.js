@@ -348,7 +348,7 @@ const charts = (() => {
       const ends = found.flatMap(([, members]) => panel.stacked ? [sum(members)] : members.map(([, point]) => point[1]));
       const low = panel.range?.[0] ?? Math.min(0, ...ends), high = panel.range?.[1] ?? Math.max(0, ...ends, ...[...found.flatMap(([, members]) => members.map(([, point]) => point)), ...totals.values()].map((point) => point[3]).filter(finite));
       const names = Math.min(Math.max(...found.map(([name]) => wide(String(name)))), width * 0.4), left = names + 12;
-      const figure = (value) => page.number(value, ends.every(Number.isInteger) ? 0 : 1);
+      const figure = (value) => page.number(value, ends.every(Number.isInteger) ? 0 : Math.max(...ends) < 10 ? 2 : 1);
       const right = Math.max(...ends.map((end) => wide(figure(end)))) + 12, thick = panel.stacked || panel.series.length === 1 ? 14 : 10;
       const lanes = panel.stacked ? 1 : panel.series.length, tall = thick * lanes + 8;
       const svg = empty(width, 4 + found.length * tall + (panel.y ? 20 : 0), panel), spots = [], x = scale(low, high || 1, left, width - right);

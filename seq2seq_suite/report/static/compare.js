@@ -36,9 +36,7 @@
       const bottom = 20 + rows.reduce((sum, {heading}) => sum + (heading ? tall + 8 : tall), 0);
       const svg = s("svg", {width, height: bottom + 26, role: "img", "aria-label": "Figures of all runs: points left to perfect"});
       svg.append(s("text", {x: right, y: 12, "text-anchor": "end"}, width < 520 ? "left to perfect (log)" : "points left to perfect (log), better to the right"));
-      const ticks = [100, 50, 20, 10, 5, 2, 1, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01].filter((value) => value >= low && value <= high);
-      const apart = Math.max(1, Math.ceil(ticks.length / Math.max(2, (right - left) / 46)));
-      for (const value of ticks.filter((_, place) => place % apart === 0)) {
+      for (const value of charts.ticks(low, high, true, Math.max(2, Math.floor((right - left) / 90)))) {
         svg.append(s("line", {class: "rule", x1: x(value), x2: x(value), y1: 20, y2: bottom}), s("text", {x: x(value), y: bottom + 18, "text-anchor": "middle"}, String(value)));
       }
       let y = 20;
