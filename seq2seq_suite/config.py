@@ -196,7 +196,9 @@ class Config(Section):
     @model_validator(mode="after")
     def _shards_fit(self) -> Config:
         backbone, training = self.backbone, self.training
+        points = self.task == "multilabel" and self.options.pointer  # by a single number, which cannot be divided
         for key, value, wrong in (("training.optimizer", "muon", training.optimizer == "muon"),
+                                  ("multilabel.pointer", "true", points),
                                   ("task", "multitask", self.task == "multitask"),
                                   ("backbone.encoder", "rnn", backbone.encoder == "rnn"),
                                   ("backbone.decoder", "rnn", backbone.decoder == "rnn")):

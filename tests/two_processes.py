@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import sys
+import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, replace
@@ -79,7 +80,8 @@ def sums_of_partly_used_parameters() -> list[list[float] | None]:
     """Gradients of parameters that both processes, only the second one and none have used; in two passes."""
     ranks = distributed.ranks()
     module = PartlyUsed()
-    wrapped = ranks.wrap(module, some_unused=True)
+    with warnings.catch_warnings(action="error", category=FutureWarning):
+        wrapped = ranks.wrap(module, some_unused=True)
     with ranks.keeping_apart(wrapped):
         wrapped(1.0, True).backward()
     wrapped(float(ranks.rank), ranks.is_first).backward()

@@ -100,7 +100,8 @@ class Ranks:
             return learner
         device = next(learner.parameters()).device
         wrapped = DistributedDataParallel(learner, device_ids=[device] if device.type == "cuda" else None,
-                                          broadcast_buffers=False, find_unused_parameters=some_unused)
+                                          find_unused_parameters=some_unused)
+        wrapped.broadcast_buffers = False  # the argument has another name from PyTorch 2.13 on
         wrapped.register_comm_hook(None, _sum)
         return wrapped
 

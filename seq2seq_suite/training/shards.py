@@ -7,6 +7,7 @@ it computes the layer.
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -41,6 +42,10 @@ class Shards:
         self.device, self.first = next(whole.parameters()).device, ranks.is_first
         mesh, self._root = init_device_mesh(self.device.type, (ranks.world,)), _Fields(self.parts)
         for module in list(self.parts.modules()):
+            for name, parameter in list(module.named_parameters(recurse=False)):
+                if not parameter.numel():  # of a guide without symbols, say; fully_shard cannot divide it
+                    delattr(module, name)
+                    setattr(module, name, parameter.detach())
             if isinstance(module, TransformerLayer):
                 if module.cross_attention is not None:  # it is also called without its layer
                     fully_shard(module.cross_attention, mesh=mesh)
@@ -55,7 +60,9 @@ class Shards:
         whole.cpu()
 
     def __call__(self, batch: Batch) -> Loss:
-        return Loss(*self._root(batch))
+        with warnings.catch_warnings():  # keys and values are views, as PyTorch says; nothing changes them in place
+            warnings.filterwarnings("ignore", "FSDP2-wrapped module")
+            return Loss(*self._root(batch))
 
     @contextmanager
     def decoding(self, average: MovingAverage | None) -> Iterator[None]:
@@ -75,7 +82,7 @@ class Shards:
         self._gather({})
         whole = build_optimizer(self.whole, self.options)
         averages = None if average is None else MovingAverage(self.whole, average.decay)
-        for (name, parameter), part in zip(self.whole.named_parameters(), self.parts.parameters(), strict=True):
+        for name, parameter, part in self._pairs():
             for key, value in optimizer.state[part].items():
                 value = self.full(value)
                 if self.first:
@@ -93,7 +100,7 @@ class Shards:
     def scatter(self, whole: torch.optim.Optimizer, averages: MovingAverage | None, optimizer: torch.optim.Optimizer,
                 average: MovingAverage | None) -> None:
         """Take over the whole learner's weights, and the state of its optimiser and averages."""
-        for (name, parameter), part in zip(self.whole.named_parameters(), self.parts.parameters(), strict=True):
+        for name, parameter, part in self._pairs():
             part.copy_(_like(part, parameter))
             optimizer.state[part] = {key: _like(part, value) for key, value in whole.state[parameter].items()}
             if average is not None:
@@ -103,10 +110,15 @@ class Shards:
 
     @torch.no_grad()
     def _gather(self, averages: dict[str, Tensor]) -> None:
-        for (name, whole), part in zip(self.whole.named_parameters(), self.parts.parameters(), strict=True):
+        for name, whole, part in self._pairs():
             whole.copy_(self.full(averages.get(name, part)))
         for whole, part in zip(self.whole.buffers(), self.parts.buffers(), strict=True):
             whole.copy_(part)
+
+    def _pairs(self) -> Iterator[tuple[str, Tensor, Tensor]]:
+        """Each parameter's name, whole and in shards; empty ones have none."""
+        parts = dict(self.parts.named_parameters())
+        return ((name, whole, parts[name]) for name, whole in self.whole.named_parameters() if whole.numel())
 
 
 class _Fields(nn.Module):

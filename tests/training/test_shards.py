@@ -1,6 +1,7 @@
 """Two processes that divide the weights train as one does, and any number of processes reads their checkpoints."""
 
 import shutil
+import warnings
 from pathlib import Path
 
 import pytest
@@ -8,9 +9,24 @@ import torch
 from small_run import metrics, small_config, start, weights, write_trees
 from two_processes import launch, results, without_chance
 
+from seq2seq_suite import config_file
 from seq2seq_suite.config import Config
 from seq2seq_suite.training import distributed
 from seq2seq_suite.types import ConfigError
+
+PRESETS = Path(__file__).parents[2] / "tasks"
+# Preset and settings: a guide without symbols, layers used several times, paths in a graph.
+SHAPES = {"tags": ("parsing-nat", ["parsing.unknown_rate=0"]), "steps": ("translation", ["backbone.encoder_steps=2"]),
+          "graph": ("translation-nat", ["strategy.kind=dag", "strategy.glancing=[0,0]"])}
+
+
+def shaped(name: str, *, shard: bool) -> Config:
+    preset, settings = SHAPES[name]
+    small = ["data.size=32", "data.test_splits=[]", "backbone.width=16", "backbone.feed_forward_width=16",
+             "backbone.num_heads=2", "backbone.encoder_layers=1", "backbone.decoder_layers=1", "backbone.dropout=0",
+             "training.optimizer=adamw", "training.precision=float32", "training.max_updates=3", "training.log_every=1",
+             "training.validate_examples=2", "training.threads=1", f"training.shard={str(shard).lower()}"]
+    return config_file.load(PRESETS / f"{preset}.yaml", [*small, *settings])
 
 
 def configured(folder: Path, *, shard: bool, updates: int = 4) -> Config:
@@ -34,6 +50,9 @@ def place(folder, tmp_path_factory):
         found = results(folder, place, shard=True)
         start(configured(folder, shard=True), place / "two")
         start(configured(folder, shard=True, updates=8), place / "one-two", resume=True)
+        with warnings.catch_warnings(action="error", category=UserWarning):
+            for name in SHAPES:
+                start(shaped(name, shard=True), place / name)
         torch.save(found, place / f"results-{distributed.ranks().rank}.pt")
         return 0, ""
 
@@ -67,6 +86,14 @@ def test_shards_are_trained_as_one_process_is_and_resumed_by_any_number(place, r
         assert row == pytest.approx(same, rel=1e-3)
 
 
+@pytest.mark.parametrize("name", SHAPES)
+def test_what_is_divided_may_have_any_shape(place, tmp_path, name):
+    start(shaped(name, shard=False), tmp_path / "one")
+    losses = [[row[key] for row in metrics(path) for key in row if key.startswith("loss_")]
+              for path in (tmp_path / "one", place / name)]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-4) and len(losses[0]) >= 3
+
+
 def test_a_checkpoint_of_shards_is_one_of_one_process(place):
     files = [{name: len(content) for name, content in weights(place / run).items()} for run in ("one-two", "one")]
     assert files[0] == files[1]
@@ -79,3 +106,8 @@ def test_what_cannot_be_divided_is_refused(folder, key, value):
     values[section][name] = value
     with pytest.raises((ConfigError, ValueError), match=rf"training\.shard does not go with {key} {value}"):
         Config.model_validate(values)
+
+
+def test_a_head_with_a_number_of_its_own_is_refused():
+    with pytest.raises(ConfigError, match=r"training\.shard does not go with multilabel\.pointer true"):
+        config_file.load(PRESETS / "multilabel.yaml", ["training.shard=true", "training.optimizer=adamw"])
