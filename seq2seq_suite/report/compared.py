@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import takewhile
@@ -57,15 +58,21 @@ def groups(rows: Sequence[Row], given: Mapping[str, Mapping[str, str]]) -> dict[
         if len({row["seed"] for row in some}) < len(some):  # the same work twice is no second seed
             found |= {name: [row] for name, row in zip(names, some, strict=True)}
             continue
-        name = _beginning(names)
-        found[name if name and name not in found else ", ".join(names)] = some
+        name = _shared_name(names)
+        found[name if name and name not in found else f"{names[0]} and {len(names) - 1} more"] = some
     return found
 
 
-def _beginning(names: Sequence[str]) -> str:
-    """What all names begin with; of one name all of it."""
+def _shared_name(names: Sequence[str]) -> str:
+    """The names without their seed, if they agree then, else what all begin with; of one name all of it.
+
+    >>> _shared_name(["seed=1-kind=ctc", "seed=2-kind=ctc"]), _shared_name(["wide-seed1", "wide-seed2"])
+    ('kind=ctc', 'wide')
+    """
+    without = {re.sub(r"(^|[-_.])seed[=_-]?\d+(?=[-_.]|$)", "", name).lstrip("-_.") for name in names}
     same = takewhile(lambda letters: len(set(letters)) == 1, zip(*names, strict=False))
-    return names[0] if len(names) == 1 else "".join(letters[0] for letters in same).rstrip("-_./ ")
+    beginning = "".join(letters[0] for letters in same).rstrip("-_./ ")
+    return names[0] if len(names) == 1 else without.pop() if len(without) == 1 else beginning
 
 
 def p_values(pairs: Sequence[Row]) -> dict[frozenset[str], float]:
@@ -237,7 +244,7 @@ def seeds(grouped: Mapping[str, Sequence[Row]]) -> list[tuple[str, ...]]:
             values = [row["figure"] for row in some]
             low, high = t_interval(values)
             found.append((name, some[0]["task"], metric_name(some[0]["metric"]), str(len(some)),
-                          f"{statistics.fmean(values):.2f}", f"{low:.2f} to {high:.2f}"))
+                          f"{statistics.fmean(values):.2f}", f"{low:.2f} to {high:.2f}".replace("-", "−")))
     return found
 
 

@@ -19,6 +19,8 @@ EXAMPLES = {
               "shown_source": {"width": 100, "height": 100}},
     "labels": {"source": "a text " + HARMFUL, "prediction": {"labels": ["person", "food"]},
                "reference": {"labels": ["person", "place of a name that is long", HARMFUL]}},
+    "tags": {"prediction": {"words": ["she", "saw", "her", HARMFUL], "tags": ["PRP", "NN", "PRP$", HARMFUL]},
+             "reference": {"words": ["she", "saw", "her", HARMFUL], "tags": ["PRP", "VBD", "PRP$", "NN"]}},
     "answer": {"shown_source": {"question": "Where is Tom ?", "sentences": [
         "Mary went to the garden .", f"Tom went to the Kitchen {HARMFUL} ."]},
         "prediction": {"answers": ["garden"]}, "reference": {"answers": ["kitchen", "the kitchen"]}},
@@ -96,6 +98,13 @@ def test_labels_are_right_wrong_or_missed(draw):
     found = {role: [text.split(",")[0] for text in page.locator(f"main > p:not(.key) .chip.{role}").all_text_contents()]
              for role in ("right", "wrong", "missed")}
     assert found == {"right": ["person"], "wrong": ["food"], "missed": ["place of a name that is long", HARMFUL]}
+
+
+def test_a_wrong_tag_has_the_right_one_below_it(draw):
+    page = draw("tags", EXAMPLES["tags"])
+    assert page.locator(".tags .wrong").all_text_contents() == ["NN", HARMFUL]
+    assert page.locator(".tags .instead").all_text_contents() == ["VBD", "NN"]
+    assert page.locator(".tags > div").nth(2).all_inner_texts() == ["her\nPRP$"]
 
 
 def test_answers_are_marked_in_their_context(draw):
