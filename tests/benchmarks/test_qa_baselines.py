@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.qa_baselines import bag_of_words, frequent_answer, nearest_sentence
+from benchmarks.qa_baselines import bag_of_words, copied_sentence, frequent_answer, nearest_sentence
 from seq2seq_suite.metrics.answers import Gold, answer_scores
 from seq2seq_suite.miniworld.stories import questions
 from seq2seq_suite.tasks.qa.passages import Passage
@@ -31,6 +31,13 @@ def test_the_nearest_sentence_gives_its_last_known_answer_the_later_sentence_fir
     assert predict(asked("Where is Tom?", "Tom ran to the park, not the town. Ann sat.")) == "in the town"
     assert predict(asked("Who is Tom?", "Ann saw Tom.")) == "Ann"
     assert predict(asked("Where is Tom?", "Tom sat.")) == "in the park"
+
+
+def test_the_copied_sentence_shares_rare_words_with_the_question():
+    train = [asked("Who?", f"The man sat. The {name} left.") for name in ("cat", "dog", "bird")]
+    predict = copied_sentence(train)
+    assert predict(asked("What did the dog do?", "The man sat. The dog left. The man left.")) == "The dog left ."
+    assert predict(asked("Who?", "Ann sat. Bob left.")) == "Ann sat ."  # of equals the first
 
 
 def test_a_bag_of_words_learns_words_but_no_order():
