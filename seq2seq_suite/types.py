@@ -313,6 +313,7 @@ class Score:
         formula: name in `metrics.significance.FORMULAS`: from sums of counts to the primary metric.
         counts: what each item contributes to the primary metric, a row for each item in order; empty if the metric is
             not a function of such sums.
+        interval: computes the primary metric's 95 % interval where there are no counts.
     """
 
     figures: dict[str, float]
@@ -320,3 +321,4 @@ class Score:
     details: dict[str, Any] = field(default_factory=dict)
     formula: str = "mean"
     counts: tuple[tuple[float, ...], ...] = ()
+    interval: Callable[[], list[float]] | None = None

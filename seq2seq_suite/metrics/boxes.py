@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from seq2seq_suite import __version__
+from seq2seq_suite.metrics.significance import INTERVAL_SAMPLES, draws
 from seq2seq_suite.types import Score
 
 if TYPE_CHECKING:
@@ -77,7 +78,40 @@ def average_precision(predictions: Sequence[Objects | None], references: Sequenc
     signature = f"coco|iou:.50:.95|boxes:100|area:all|pycocotools:{version('pycocotools')}|version:{__version__}"
     curve = [[100.0 * place / (len(precision[0]) - 1), _mean(row)] for place, row in enumerate(precision[0])]
     return Score(figures, signature, {"per_label": table, "curve": [point for point in curve if point[1] >= 0]},
-                 formula="", counts=())
+                 formula="", counts=(), interval=lambda: _interval(judge.evalImgs, len(references)))
+
+
+def _interval(judged: Sequence[dict | None], pictures: int) -> list[float]:
+    """AP50's 95 % interval: pictures are drawn with replacement, and what was matched in each of them stays matched.
+
+    Args:
+        judged: `COCOeval.evalImgs`, by class, range of areas (all is the first of four) and picture.
+        pictures: how many there are.
+    """
+    times = np.stack([np.bincount(drawn, minlength=pictures) for drawn in draws(pictures, INTERVAL_SAMPLES)])
+    by_class = [judged[first : first + pictures] for first in range(0, len(judged), 4 * pictures)]
+    precisions = np.stack([_resampled(some, times) for some in by_class])
+    values = np.sort(100.0 * np.nanmean(precisions, 0))
+    edge = len(values) // 40
+    return [float(values[edge]), float(values[-edge - 1])]
+
+
+def _resampled(judged: Sequence[dict | None], times: np.ndarray) -> np.ndarray:
+    """(samples,) AP50 of a class if pictures count as often as `times` (samples,pictures) says; NaN without truth."""
+    known = [(place, one) for place, one in enumerate(judged) if one is not None]
+    scores = np.concatenate([np.empty(0), *(one["dtScores"] for _, one in known)])
+    order = np.argsort(-scores, kind="stable")
+    right = np.concatenate([np.empty(0), *(one["dtMatches"][0] > 0 for _, one in known)])[order]
+    where = np.repeat([place for place, _ in known], [len(one["dtScores"]) for _, one in known]).astype(int)[order]
+    truth = np.array([0 if one is None else len(one["gtIds"]) for one in judged])
+    found = np.full(len(times), np.nan)
+    for sample, often in enumerate(times):
+        if total := often @ truth:
+            hits, all_boxes = np.cumsum(often[where] * right), np.cumsum(often[where])
+            precision = np.maximum.accumulate((hits / np.maximum(all_boxes, 1))[::-1])[::-1]
+            at = np.searchsorted(hits / total, np.linspace(0.0, 1.0, 101))
+            found[sample] = np.append(precision, 0.0)[at].mean()
+    return found
 
 
 def overlap(first: Sequence[float], second: Sequence[float]) -> float:

@@ -106,13 +106,13 @@ def interval(counts: Counts, formula: Formula, *, samples: int = INTERVAL_SAMPLE
 
 
 def interval_of(score: Score) -> list[float]:
-    """The bounds of the primary metric's bootstrap interval; empty for a score without counts.
+    """The bounds of the primary metric's bootstrap interval; empty for a score that has neither counts nor its own.
 
     >>> interval_of(Score({}, "", formula="mean", counts=((1.0, 1.0),) * 10)), interval_of(Score({}, ""))
     ([100.0, 100.0], [])
     """
-    if not score.counts or not score.formula:
-        return []
+    if score.interval is not None or not score.counts or not score.formula:
+        return score.interval() if score.interval is not None else []
     found = interval(np.array(score.counts, dtype=float), FORMULAS[score.formula])
     return [found.low, found.high]
 

@@ -7,8 +7,10 @@ import pytest
 
 pytest.importorskip("pycocotools", reason="comes with the extra `vision`")
 
+from seq2seq_suite import metrics
 from seq2seq_suite.data.pictures import Objects
 from seq2seq_suite.metrics.boxes import average_precision
+from seq2seq_suite.metrics.significance import draws
 
 
 def overlap(one, other) -> float:
@@ -36,7 +38,8 @@ def plain_ap(predictions, references, label, threshold) -> float:
                for step in np.linspace(0.0, 1.0, 101)) / 101 * 100
 
 
-def test_average_precision_is_its_definition():
+def some_pictures():
+    """Predictions and references of 30 pictures."""
     rng = random.Random(5)
 
     def box():
@@ -49,6 +52,11 @@ def test_average_precision_is_its_definition():
         boxes = [tuple(value + rng.uniform(-4, 4) for value in one) for one in objects.boxes] + [box(), box()]
         labels = [label if rng.random() < 0.8 else "a" for label in objects.labels] + rng.choices("ab", k=2)
         predictions.append(Objects(tuple(boxes), tuple(labels), tuple(rng.random() for _ in boxes)))
+    return predictions, references
+
+
+def test_average_precision_is_its_definition():
+    predictions, references = some_pictures()
     score = average_precision(predictions, references, labels=["a", "b", "c"])
     expected = {label: [plain_ap(predictions, references, label, 0.5 + 0.05 * step) for step in range(10)]
                 for label in "ab"}
@@ -61,6 +69,17 @@ def test_average_precision_is_its_definition():
         {"label": "a", "ap": round(means["a"], 2), "ap50": round(expected["a"][0], 2), "support": support[0]},
         {"label": "b", "ap": round(means["b"], 2), "ap50": round(expected["b"][0], 2), "support": support[1]},
         {"label": "c", "ap": -1.0, "ap50": -1.0, "support": 0}]
+
+
+def test_the_interval_is_that_of_pictures_drawn_with_replacement(monkeypatch):
+    monkeypatch.setattr(metrics.boxes, "INTERVAL_SAMPLES", 40)
+    predictions, references = some_pictures()
+    references[:3] = [Objects()] * 3
+    predictions[2:5] = [None] * 3
+    found = average_precision(predictions, references, labels=["a", "b", "c"]).interval()
+    values = sorted(average_precision([predictions[place] for place in drawn], [references[place] for place in drawn],
+                                      labels=["a", "b", "c"]).figures["ap50"] for drawn in draws(30, 40))
+    assert found == pytest.approx([values[1], values[-2]])
 
 
 def test_recall_is_that_of_all_boxes_of_a_picture():
