@@ -30,12 +30,14 @@ from benchmarks.machine import markdown_table, provenance
 from benchmarks.rounds import Rounds, Worker, serve
 from benchmarks.systems import SHAPES, DecodingSystem
 
-NAMES = {"suite": "seq2seq_suite", "marian": "Hugging Face generate (Marian)",
-         "marian-static": "the same, static cache", "ctranslate": "CTranslate2 float32",
+NAMES = {"suite": "seq2seq_suite", "suite-compiled": "the same, search.compile",
+         "marian": "Hugging Face generate (Marian)", "marian-static": "that, static cache",
+         "ctranslate": "CTranslate2 float32",
          "ctranslate-int8": "CTranslate2 int8", "ctranslate-bulk": "CTranslate2 float32, all sentences together",
          "ctranslate-bulk-int8": "CTranslate2 int8, all sentences together"}
 OPTIONS: dict[str, dict[str, Any]] = {
-    "marian-static": {"cache": "static"}, "ctranslate-int8": {"compute_type": "int8"}, "ctranslate-bulk": {"bulk": 16},
+    "suite-compiled": {"compile": True}, "marian-static": {"cache": "static"},
+    "ctranslate-int8": {"compute_type": "int8"}, "ctranslate-bulk": {"bulk": 16},
     "ctranslate-bulk-int8": {"bulk": 16, "compute_type": "int8"}}
 NEEDS = {name: {"suite": "torch", "marian": "transformers", "ctranslate": "ctranslate2"}[name.partition("-")[0]]
          for name in NAMES}

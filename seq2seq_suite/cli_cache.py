@@ -18,7 +18,8 @@ def cache(
     clear: Annotated[bool, typer.Option("--clear", help="Delete all of it. Speech runs that train now need theirs.")
                      ] = False,
 ) -> None:
-    """Show what is kept for later runs: encoded corpora, their vocabularies, embedded texts, and features of sound.
+    """Show what is kept for later runs: encoded corpora with their vocabularies, embedded texts, features of sound, and
+    compiled code.
 
     Whatever is missing is made again.
 
@@ -27,19 +28,21 @@ def cache(
       python -m seq2seq_suite cache --clear
     """
     from seq2seq_suite.data import cache
+    from seq2seq_suite.files import cache_root
+    from seq2seq_suite.kernels.native import COMPILED
 
-    corpora = folder or cache.root() / cache.CORPORA
+    corpora = folder or cache_root() / cache.CORPORA
     kept = cache.entries(corpora)
     rows = [(one.path.name, f"{one.size / 1e6:,.1f} MB", f"{datetime.fromtimestamp(one.used):%Y-%m-%d %H:%M}")
             for one in kept]
     total = sum(one.size for one in kept)
-    features = cache.root() / cache.FEATURES
-    if folder is None and features.is_dir():
-        total += (size := cache.size_of(features))
-        rows.append((str(features), f"{size / 1e6:,.1f} MB", ""))
+    others = [cache_root() / name for name in (cache.FEATURES, COMPILED)] if folder is None else []
+    for other in filter(Path.is_dir, others):
+        total += (size := cache.size_of(other))
+        rows.append((str(other), f"{size / 1e6:,.1f} MB", ""))
     print_table((str(corpora), "size", "last used"), [*rows, ("all", f"{total / 1e6:,.1f} MB", "")])
     if clear:
         cache.clear(corpora)
-        if folder is None:
-            shutil.rmtree(features, ignore_errors=True)
+        for other in others:
+            shutil.rmtree(other, ignore_errors=True)
         print("deleted")

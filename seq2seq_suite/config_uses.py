@@ -50,8 +50,8 @@ _USES = (
         lambda task: False, lambda config: not config.options.constrained),
     Use(_OF_FREE_TEXT, "task", "a task that writes free text, such as translation or asr",
         lambda task: False, lambda config: config.options.constrained),
-    Use((*_OF_FREE_TEXT, "search.sampling"), "search.ctc_weight", "below 1; at 1 the CTC head decodes alone",
-        lambda weight: weight < 1.0),
+    Use((*_OF_FREE_TEXT, "search.sampling", "search.compile"), "search.ctc_weight",
+        "below 1; at 1 the CTC head decodes alone", lambda weight: weight < 1.0),
     among(("data.size",), "data.path", "miniworld"),
     # Keys that a search does not use.
     Use(("search.temperature", "search.top_k", "search.top_p"), "search.sampling", "true", bool),
@@ -61,6 +61,17 @@ _USES = (
     Use(("search.drafter",), "backbone.decoder", "transformer", "transformer".__eq__),
     Use(("search.drafter",), "strategy.ctc_weight", "above 0, so that there is a CTC head", lambda weight: weight > 0.0,
         lambda config: config.search.drafter == "ctc" and config.strategy.kind == "autoregressive"),
+    # What step.cpp does not know.
+    among(("search.compile",), "kernels", "fast"),
+    Use(("search.compile",), "components", "{}", lambda given: not given),
+    among(("search.compile",), "backbone.decoder", "transformer"),
+    Use(("search.compile",), "backbone.encoder", "other than none", lambda kind: kind != "none"),
+    Use(("search.compile",), "backbone.decoder_steps", "1", lambda steps: steps == 1),
+    Use(("search.compile",), "backbone.experts", "0", lambda experts: experts == 0),
+    among(("search.compile",), "backbone.attention_score", "dot"),
+    among(("search.compile",), "backbone.positions", "sinusoidal", "learned", "none"),
+    among(("search.compile",), "backbone.norm", "layer", "rms"),
+    Use(("search.compile",), "search.drafter", "''", lambda drafter: not drafter),
     Use(("search.beam_size",), "search.sampling", "false", lambda sampling: not sampling,
         lambda config: not config.search.rescorer),
 )

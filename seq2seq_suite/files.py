@@ -25,6 +25,11 @@ LARGEST_TEXT = 2**30  # bytes that are read as one text
 _PIECE = 2**20  # bytes that are read at a time
 
 
+def cache_root() -> Path:
+    """The suite's folder in the user's folder for caches."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "seq2seq_suite"
+
+
 def read_text(path: Path, *, expected: str = "a text file in UTF-8", remedy: str = "", largest: int = LARGEST_TEXT,
               errors: str = "strict") -> str:
     """A whole file as text, without the byte order mark that some editors put before it.

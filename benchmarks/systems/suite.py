@@ -94,7 +94,8 @@ def train_briefly(shape: Shape, corpus: Corpus, seed: int, seconds: float, file:
     torch.save({"weights": system.model.state_dict(), "updates": len(losses), "loss": losses[-1]}, file)
 
 
-def decoding(shape: Shape, corpus: Corpus, weights: Path, *, threads: int) -> DecodingSystem:
+def decoding(shape: Shape, corpus: Corpus, weights: Path, *, threads: int, compile: bool = False
+             ) -> DecodingSystem:
     """The suite's search."""
     torch.set_num_threads(threads)
     model, strategy = build(shape), _strategy()
@@ -102,10 +103,10 @@ def decoding(shape: Shape, corpus: Corpus, weights: Path, *, threads: int) -> De
     model.eval()
 
     def decode(sources: list[list[int]], beam_size: int, longest: int, size: int) -> list[list[int]]:
-        written = []
+        written, options = [], SearchOptions(beam_size=beam_size, compile=compile)
         for first in range(0, len(sources), size):
             chunk = sources[first : first + size]
-            found = strategy.generate(model, _batch(corpus, chunk), options=SearchOptions(beam_size=beam_size),
+            found = strategy.generate(model, _batch(corpus, chunk), options=options,
                                       limit=torch.full((len(chunk),), longest + 1))  # it counts END
             written += [list(hypotheses[0].symbols) for hypotheses in found]
         return written

@@ -20,7 +20,7 @@ from safetensors.numpy import load_file, save
 
 from seq2seq_suite.data import cache
 from seq2seq_suite.data.torchaudio_import import load_torchaudio
-from seq2seq_suite.files import atomic_write_bytes, read_bytes
+from seq2seq_suite.files import atomic_write_bytes, cache_root, read_bytes
 from seq2seq_suite.types import DataError, RunError
 
 RATE = 16_000  # samples a second that features are computed from
@@ -215,7 +215,7 @@ class Features:
 
     def __init__(self, bins: int, *, pad: float = 0.0, folder: str = ""):
         self.log_mel, self.pad = LogMel(bins), pad
-        self.folder = Path(folder).expanduser() if folder else cache.root() / cache.FEATURES
+        self.folder = Path(folder).expanduser() if folder else cache_root() / cache.FEATURES
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:

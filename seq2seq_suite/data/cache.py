@@ -17,11 +17,6 @@ CORPORA, FEATURES = "corpora", "features"
 _LOCK, _PARTIAL = ".lock", ".partial"
 
 
-def root() -> Path:
-    """The suite's folder in the user's folder for caches."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "seq2seq_suite"
-
-
 @dataclass(frozen=True)
 class Entry:
     """Something kept: its folder, its size in bytes, and the second of 1970 in which it was last used."""

@@ -16,9 +16,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from seq2seq_suite.data.cache import CORPORA, entry, root
+from seq2seq_suite.data.cache import CORPORA, entry
 from seq2seq_suite.data.formats import READERS, BadRows, Row, kind, load_rows
 from seq2seq_suite.data.parallel import VALIDATION_NAMES, find_parallel, read_parallel
+from seq2seq_suite.files import cache_root
 from seq2seq_suite.types import DataError, brief
 
 EMBEDDED = "miniworld"  # what `data.path` calls the embedded data
@@ -92,7 +93,7 @@ def _embedded(view: str, split: str, *, size: int, languages: Collection[str]) -
             file.writelines(json.dumps(row) + "\n" for row in told())
 
     try:
-        folder = entry(root() / CORPORA, "-".join((EMBEDDED, view, split, *languages, version())), make)
+        folder = entry(cache_root() / CORPORA, "-".join((EMBEDDED, view, split, *languages, version())), make)
         return map(json.loads, (folder / _ROWS).open(encoding="utf-8"))
     except (DataError, OSError):  # nothing can be kept here
         return told()

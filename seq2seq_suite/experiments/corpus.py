@@ -25,7 +25,7 @@ from seq2seq_suite.data.formats import BadRows, Row
 from seq2seq_suite.data.lines import count_lines, kind
 from seq2seq_suite.data.workers import cores, in_processes
 from seq2seq_suite.experiments.resuming import content
-from seq2seq_suite.files import atomic_write_text, read_json, to_json
+from seq2seq_suite.files import atomic_write_text, cache_root, read_json, to_json
 from seq2seq_suite.shapes import TokenShape
 from seq2seq_suite.tasks.base import Task
 from seq2seq_suite.tasks.reading import local_files
@@ -84,7 +84,7 @@ class Corpus:
     def __init__(self, config: Config, task: Task, files: list[Path], choose: Callable[[int], Sequence[int]]):
         self.config, self.task, self.files, self.choose = config, task, files, choose
         data = config.data
-        self.folder = Path(data.cache).expanduser() if data.cache else cache.root() / cache.CORPORA
+        self.folder = Path(data.cache).expanduser() if data.cache else cache_root() / cache.CORPORA
         self._bad = BadRows(data.max_bad_rows, longest=data.max_row_megabytes * 2**20)
 
     # -- vocabularies -------------------------------------------------------------------------------------------

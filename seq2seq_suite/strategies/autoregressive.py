@@ -43,7 +43,7 @@ class Autoregressive(Strategy):
     writes = ("text", "trees", "tags")
     needs, in_parallel = (NO_WINDOW,), False
     uses = ("beam_size", "num_hypotheses", "drafter", "rescorer", "length_penalty", "sampling", "temperature",
-            "top_k", "top_p", "ctc_weight", "min_length", "no_repeat_ngram", "repetition_penalty")
+            "top_k", "top_p", "compile", "ctc_weight", "min_length", "no_repeat_ngram", "repetition_penalty")
 
     def __init__(self, options: AutoregressiveOptions, target: TargetShape, width: int,
                  auxiliaries: Auxiliaries | None = None):

@@ -11,7 +11,7 @@ from torch import nn
 
 from seq2seq_suite import kernels
 from seq2seq_suite.config import Config
-from seq2seq_suite.kernels import torch_private
+from seq2seq_suite.kernels import native, torch_private
 from seq2seq_suite.model.build import build_model
 from seq2seq_suite.model.output import OutputLayer
 from seq2seq_suite.model.seq2seq import Seq2Seq
@@ -35,6 +35,8 @@ def build_predictor(config: Config, task: Task, *, device: torch.device, like: S
 
     `like` are models that it shares weights with: see `build_model`.
     """
+    if config.search.compile and device.type == "cpu":
+        native.library()  # a machine without a compiler says so before anything takes long
     with kernels.use(config.kernels, config.components):
         shape = task.shape()
         model = build_model(config.backbone, shape, like=like)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from seq2seq_suite.kernels.beam import likeliest, top_k
+from seq2seq_suite.kernels.candidates import likeliest, top_k
 from seq2seq_suite.strategies.search import NEVER
 
 

@@ -1,0 +1,160 @@
+"""Steps of greedy and beam search in C++, see `step.cpp`.
+
+In PyTorch a step is hundreds of calls, which take longer than what they compute for a few rows. Here it is one. Nothing
+is copied when beams change places or
+sentences end: each row keeps where its past lies.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor, nn
+
+from seq2seq_suite.kernels import native
+from seq2seq_suite.kernels.candidates import Candidates
+from seq2seq_suite.kernels.decoder import Steps
+from seq2seq_suite.model.attention import KeysValues
+from seq2seq_suite.model.layers import FeedForward
+from seq2seq_suite.model.norms import LayerNorm, RMSNorm
+from seq2seq_suite.model.positions import RelativePositions
+from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
+from seq2seq_suite.strategies.ctc_prefixes import Prefixes
+from seq2seq_suite.strategies.search import Rows, SearchOptions
+from seq2seq_suite.types import Batch, Constraint, PerRow
+
+_ACTIVATIONS = (torch.nn.functional.relu, torch.nn.functional.gelu, torch.nn.functional.silu)  # as `step.cpp` counts
+
+
+def stepper_for(model: Seq2Seq, constraint: Constraint | None, options: SearchOptions) -> Candidates:
+    """The steps of a search, compiled if the options say so."""
+    return (CompiledSteps if options.compile and type(model) is Seq2Seq else Candidates)(model, constraint, options)
+
+
+@dataclass(frozen=True)
+class Past(PerRow):
+    """A cache: where the past of each row lies.
+
+    Args:
+        places: (N,T) int64, its row in the block of each position.
+        sentences: (N,) int64, that of its source in the memory.
+        blocks: for each of T positions keys and values of all layers (rows,L,2,D), which are never written over.
+    """
+
+    places: Tensor
+    sentences: Tensor
+    blocks: list[Tensor]
+
+    @property
+    def length(self) -> int:
+        """T."""
+        return len(self.blocks)
+
+
+class CompiledSteps(Candidates):
+    """Searches whose decoder is compiled and, if nothing else has a say in them, the choice of symbols too.
+
+    Models on other devices, in other precisions or with parts that `_fits` does not know are left to PyTorch.
+    """
+
+    def start(self, batch: Batch, memory: Memory, limit: Tensor, prefixes: Prefixes | None) -> tuple[Rows, Tensor]:
+        rows, previous = super().start(batch, memory, limit, prefixes)
+        self.compiled = None
+        if not isinstance(rows.memory.decoder, Steps) or not _fits(self.model, memory):
+            return rows, previous
+        model, count = self.model, torch.arange(limit.size(0))
+        self.compiled = _Compiled(model, rows.memory, self.never)
+        self.chooses = (rows.automaton is None and rows.written is None and prefixes is None and memory.added is None
+                        and model.pointer is None and model.output.projection is None)
+        blocks = [torch.stack([kept.room[:, :, :, at].transpose(0, 1).flatten(2) for kept in rows.cache.layers], 1)
+                  for at in range(rows.cache.length)]
+        past = Past(count.unsqueeze(1).repeat(1, len(blocks)), count, blocks)
+        return replace(rows, memory=replace(rows.memory, cross=None, decoder=self.compiled), cache=past), previous
+
+    def candidates(self, rows: Rows, previous: Tensor, last_step: Tensor | None, count: int
+                   ) -> tuple[Tensor, Tensor, Rows]:
+        if self.compiled is None or not self.chooses or last_step is not None:
+            return super().candidates(rows, previous, last_step, count)
+        x = self.model.embed(previous.unsqueeze(1), rows.memory, offset=rows.cache.length)
+        gains, symbols, cache = self.compiled.step(x.contiguous(), rows.cache, count)
+        return gains, symbols, replace(rows, cache=cache)
+
+
+def _fits(model: Seq2Seq, memory: Memory) -> bool:
+    """Whether `step.cpp` knows all parts of a decoder of usual layers."""
+    layers, values = model.decoder.layers, memory.states.values
+    norms = [norm for layer in layers for name, norm in layer.named_modules() if name.endswith("residual.norm")]
+    return (values.device.type == "cpu" and not torch.is_autocast_enabled("cpu")
+            and {values.dtype, *(one.dtype for one in model.decoder.parameters())} == {torch.float32}
+            and {type(norm) for norm in norms} <= {LayerNorm, RMSNorm}
+            and all(type(layer.attention.positions) is RelativePositions and type(layer.feed_forward) is FeedForward
+                    for layer in layers))
+
+
+class _Compiled:
+    """A model's decoder and output layer, for the steps of one search."""
+
+    def __init__(self, model: Seq2Seq, memory: Memory, never: Tensor):
+        decoder, output, visible = model.decoder, model.output, memory.states.mask
+        first, self.kept = decoder.layers[0], []  # tensors whose addresses are used
+        network, residual = first.feed_forward, first.attention_residual
+        self.depth, self.width, self.symbols = len(decoder.layers), decoder.shape.width, output.weight.size(0)
+        crosses = [None] * self.depth if memory.cross is None else memory.cross.layers
+        addresses = [self._address(tensor) for layer, cross in zip(decoder.layers, crosses, strict=True)
+                     for tensor in _tensors(layer, cross)]
+        self.layers = (ctypes.c_void_p * len(addresses))(*addresses)
+        others = map(self._address, (*_norm(decoder.norm), output.weight, output.bias, visible, never))
+        self.decoder = native.Decoder(
+            ctypes.addressof(self.layers), *others, never.size(0), self.symbols, self.depth, self.width,
+            decoder.shape.num_heads, network.outer.weight.size(1), visible.size(1), residual.pre,
+            _ACTIVATIONS.index(network.activation), torch.get_num_threads(), residual.norm.epsilon)
+        self.function = native.library().step
+
+    def __call__(self, x: Tensor, visible: None, memory: None, past: Past, *, mask: None = None) -> tuple[Tensor, Past]:
+        """See `TransformerDecoder.forward`; x is (N,1,D)."""
+        hidden = x.clone(memory_format=torch.contiguous_format)
+        return hidden, self.step(hidden, past, 0)[2]
+
+    def step(self, x: Tensor, past: Past, count: int) -> tuple[Tensor, Tensor, Past]:
+        """Log-probabilities and symbols (N,count) of the likeliest behind x (N,1,D), and the cache.
+
+        If `count` is 0, x becomes the hidden states instead.
+        """
+        rows, length, count = x.size(0), past.length, min(count, self.symbols)
+        block, gains = x.new_empty(rows, self.depth, 2, self.width), x.new_empty(rows, count)
+        symbols, places = torch.empty_like(gains, dtype=torch.int64), past.places
+        blocks = (ctypes.c_void_p * length)(*(one.data_ptr() for one in past.blocks))
+        self.function(ctypes.byref(self.decoder), _pointer(x), ctypes.c_int64(rows), blocks, _pointer(places),
+                      ctypes.c_int64(length), _pointer(block), _pointer(past.sentences), _pointer(gains),
+                      _pointer(symbols), ctypes.c_int64(count))
+        places = torch.cat((places, torch.arange(rows).unsqueeze(1)), 1)
+        return gains, symbols, Past(places, past.sentences, [*past.blocks, block])
+
+    def _address(self, tensor: Tensor | None) -> int | None:
+        if tensor is None:
+            return None
+        self.kept.append(tensor.contiguous())
+        return self.kept[-1].data_ptr()
+
+
+def _tensors(layer: nn.Module, cross: KeysValues | None) -> list[Tensor | None]:
+    """Those of a layer in the order of `step.cpp`."""
+    products = [layer.attention.query_key_value, layer.attention.output, None, None, layer.feed_forward.inner,
+                layer.feed_forward.outer]
+    norms, memory = [layer.attention_residual.norm, None, layer.feed_forward_residual.norm], None
+    if cross is not None:
+        products[2:4] = layer.cross_attention.query_key_value, layer.cross_attention.output
+        norms[1] = layer.cross_residual.norm
+        memory = torch.stack((cross.keys.transpose(1, 2), cross.values.transpose(1, 2)), 2)
+    return [*(getattr(one, name, None) for one in products for name in ("weight", "bias")),
+            *(one for norm in norms for one in _norm(norm)), memory]
+
+
+def _norm(norm: nn.Module | None) -> tuple[Tensor | None, Tensor | None]:
+    return getattr(norm, "gain", None), getattr(norm, "bias", None)
+
+
+def _pointer(tensor: Tensor) -> ctypes.c_void_p:
+    return ctypes.c_void_p(tensor.data_ptr())

@@ -1,0 +1,256 @@
+// A step of a Transformer decoder for n rows, and the likeliest symbols behind it; `compiled.py` calls it.
+//
+// A panel of P rows goes through all layers alone, so that it stays in a core's cache and threads need not wait for each
+// other: x[i * P + row], so that one number of a weight meets all rows. A few rows, P = 1, go one after the other.
+// Letters: k and v, width of a product's input and output. All tensors are float32.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#ifdef __AVX512F__
+constexpr int LANES = 16;
+#else
+constexpr int LANES = 8;
+#endif
+constexpr int64_t FEW = 4;             // rows: fewer are sooner done one after the other
+constexpr int64_t LARGE = 1 << 19;     // numbers of a weight that threads share if there is one panel
+constexpr int64_t BLOCK = 64;          // symbols whose largest score is compared with the best so far
+typedef float Lanes __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
+using Floats = std::vector<float>;
+
+struct Linear { const float *weight, *bias; };  // (v,k); (v) or null
+struct Norm { const float *gain, *bias; };      // without bias: RMSNorm; without gain: none
+struct Layer {
+    Linear own, own_output, query, cross_output, inner, outer;
+    Norm own_norm, cross_norm, network_norm;
+    const float* memory;  // (sentences,source,2,width): keys and values; null: no cross-attention
+};
+struct Decoder {
+    const Layer* layers;
+    Norm last;
+    Linear output;
+    const uint8_t* visible;  // (sentences,source)
+    const int64_t* never;    // symbols that are not written
+    int64_t nevers, symbols, depth, width, heads, inner, source, pre, activation, threads;
+    float epsilon;
+};
+
+static inline float exponential(float x) {  // of x <= 0, without a call, so that loops over it are vectorised
+    x = std::max(x, -87.0f);
+    const int power = static_cast<int>(x * 1.44269504f - 0.5f);
+    const float r = x - power * 0.69314718f;
+    const float series = 1 + r * (1 + r * (0.5f + r * (1 / 6.0f + r * (1 / 24.0f + r * (1 / 120.0f + r / 720)))));
+    const int bits = (power + 127) << 23;
+    float scale;
+    std::memcpy(&scale, &bits, 4);
+    return scale * series;
+}
+
+static inline Lanes load(const float* from) { return *reinterpret_cast<const Lanes*>(from); }
+
+static inline float dot(const float* a, const float* b, int64_t size) {
+    float sum = 0;
+    for (int64_t i = 0; i < size; ++i) sum += a[i] * b[i];
+    return sum;
+}
+
+// y = W x + b
+template <int P>
+static void product(float* y, const float* x, Linear linear, int64_t k, int64_t v, int64_t threads) {
+    constexpr int OUTS = P == 1 ? 4 : 8, PARTS = P == 1 ? 1 : P / LANES;
+#pragma omp parallel for num_threads(threads) if (threads > 1 && k * v >= LARGE)
+    for (int64_t out = 0; out < v; out += OUTS) {
+        const float* w[OUTS];
+        for (int64_t o = 0; o < OUTS; ++o) w[o] = linear.weight + std::min(out + o, v - 1) * k;
+        Lanes sums[OUTS][PARTS] = {};
+        int64_t i = 0;
+        if (P == 1)
+            for (; i + LANES <= k; i += LANES)
+                for (int o = 0; o < OUTS; ++o) sums[o][0] += load(x + i) * load(w[o] + i);
+        else
+            for (; i < k; ++i)
+                for (int part = 0; part < PARTS; ++part)
+                    for (int o = 0; o < OUTS; ++o) sums[o][part] += load(x + i * P + part * LANES) * w[o][i];
+        for (int64_t o = 0; o < std::min<int64_t>(OUTS, v - out); ++o) {
+            const float bias = linear.bias ? linear.bias[out + o] : 0;
+            if (P == 1) {
+                y[out + o] = bias + dot(x + i, w[o] + i, k - i);
+                for (int lane = 0; lane < LANES; ++lane) y[out + o] += sums[o][0][lane];
+            } else
+                for (int part = 0; part < PARTS; ++part)
+                    *reinterpret_cast<Lanes*>(y + (out + o) * P + part * LANES) = sums[o][part] + bias;
+        }
+    }
+}
+
+template <int P>
+static void normalise(float* y, const float* x, Norm norm, int64_t width, float epsilon) {
+    float mean[P] = {}, scale[P] = {};
+    for (int64_t i = 0; norm.bias && i < width; ++i)
+        for (int row = 0; row < P; ++row) mean[row] += x[i * P + row];
+    for (int row = 0; row < P; ++row) mean[row] /= width;
+    for (int64_t i = 0; i < width; ++i)
+        for (int row = 0; row < P; ++row) scale[row] += (x[i * P + row] - mean[row]) * (x[i * P + row] - mean[row]);
+    for (int row = 0; row < P; ++row) scale[row] = 1 / std::sqrt(scale[row] / width + epsilon);
+    for (int64_t i = 0; i < width; ++i)
+        for (int row = 0; row < P; ++row)
+            y[i * P + row] = (x[i * P + row] - mean[row]) * scale[row] * norm.gain[i] + (norm.bias ? norm.bias[i] : 0);
+}
+
+// y = softmax(q k / sqrt(E)) v of one row; each of `at` holds a position's keys (width), behind them its values.
+static void attend(float* y, const float* query, const std::vector<const float*>& at, int64_t width, int64_t heads,
+                   Floats& weights) {
+    const int64_t size = width / heads, count = at.size();
+    const float scale = 1 / std::sqrt(static_cast<float>(size));
+    weights.resize(count);
+    for (int64_t head = 0; head < width; head += size) {
+        float most = -INFINITY, total = 0;
+        for (int64_t s = 0; s < count; ++s)
+            most = std::max(most, weights[s] = scale * dot(query + head, at[s] + head, size));
+        for (int64_t s = 0; s < count; ++s) total += weights[s] = exponential(weights[s] - most);
+        int64_t i = head;
+        for (; i + LANES <= head + size; i += LANES) {
+            Lanes sum = {};
+            for (int64_t s = 0; s < count; ++s) sum += weights[s] * load(at[s] + width + i);
+            *reinterpret_cast<Lanes*>(y + i) = count ? sum / total : sum;
+        }
+        for (; i < head + size; ++i) {
+            y[i] = 0;
+            for (int64_t s = 0; s < count; ++s) y[i] += weights[s] * at[s][width + i] / total;
+        }
+    }
+}
+
+// The likeliest of `symbols` of each row by logits z, which are overwritten; log-probabilities and symbols (rows,count).
+template <int P>
+static void choose(float* z, const Decoder& decoder, int64_t rows, float* gains, int64_t* symbols, int64_t count) {
+    float most[P], total[P] = {};
+    for (int64_t i = 0; i < decoder.nevers; ++i) std::fill_n(z + decoder.never[i] * P, P, -INFINITY);
+    std::fill_n(gains, rows * count, -INFINITY);
+    std::fill_n(symbols, rows * count, 0);
+    for (int64_t first = 0; first < decoder.symbols; first += BLOCK) {
+        const int64_t end = std::min(decoder.symbols, first + BLOCK);
+        std::fill_n(most, P, -INFINITY);
+        for (int64_t i = first; i < end; ++i)
+            for (int row = 0; row < P; ++row) most[row] = std::max(most[row], z[i * P + row]);
+        for (int64_t row = 0; row < rows; ++row) {
+            float* best = gains + row * count;
+            int64_t* chosen = symbols + row * count;
+            for (int64_t i = first; most[row] > best[count - 1] && i < end; ++i) {
+                const float score = z[i * P + row];
+                if (score <= best[count - 1]) continue;
+                int64_t place = count - 1;
+                for (; place && score > best[place - 1]; --place)
+                    best[place] = best[place - 1], chosen[place] = chosen[place - 1];
+                best[place] = score, chosen[place] = i;
+            }
+        }
+    }
+    for (int64_t row = 0; row < P; ++row) most[row] = row < rows ? gains[row * count] : INFINITY;
+    for (int64_t i = 0; i < decoder.symbols; ++i)
+        for (int row = 0; row < P; ++row) total[row] += exponential(z[i * P + row] - most[row]);
+    for (int64_t row = 0; row < rows; ++row)
+        for (int64_t i = 0; i < count; ++i) gains[row * count + i] -= most[row] + std::log(total[row]);
+}
+
+struct Step {
+    const Decoder& decoder;
+    float* x;                    // (n,width) the input, and the hidden states
+    const float* const* blocks;  // of `past` positions keys and values (rows,depth,2,width)
+    const int64_t* places;       // (n,past) each row's in them
+    int64_t past;
+    float* block;                // (n,depth,2,width) of this position, to be filled
+    const int64_t* sentences;    // (n)
+    float* gains;                // (n,count) and `symbols`: the likeliest ones, instead of hidden states, if count
+    int64_t* symbols;
+    int64_t count;
+
+    template <int P>
+    void panel(int64_t first, int64_t rows, int64_t threads) const {
+        const auto [layers, last, output, visible, never, nevers, vocabulary, depth, width, heads, inner, source, pre,
+                    activation, unused, epsilon] = decoder;
+        const int64_t wide = std::max(3 * width, activation == 2 ? 2 * inner : inner);
+        static thread_local Floats space, weights, logits;
+        static thread_local std::vector<const float*> at;
+        space.resize((2 * width + wide + std::max(width, inner)) * P + 4 * width);
+        float *h = space.data(), *in = h + width * P, *y = in + width * P, *z = y + wide * P;
+        float *query = z + std::max(width, inner) * P, *found = query + 3 * width;
+        for (int64_t i = 0; i < width; ++i)
+            for (int64_t row = 0; row < P; ++row) h[i * P + row] = row < rows ? x[(first + row) * width + i] : 0;
+
+        for (int64_t number = 0; number < depth; ++number) {
+            const Layer& layer = layers[number];
+            const auto before = [&](Norm norm) { if (pre) normalise<P>(in, h, norm, width, epsilon); return pre ? in : h; };
+            const auto after = [&](Norm norm) {
+                for (int64_t i = 0; i < width * P; ++i) h[i] += y[i];
+                if (!pre) normalise<P>(h, h, norm, width, epsilon);
+            };
+            const auto attended = [&](int64_t row) {  // of the query, to a row of z
+                attend(found, query, at, width, heads, weights);
+                for (int64_t i = 0; i < width; ++i) z[i * P + row] = found[i];
+            };
+            product<P>(y, before(layer.own_norm), layer.own, width, 3 * width, threads);
+            for (int64_t row = 0; row < rows; ++row) {
+                float* own = block + ((first + row) * depth + number) * 2 * width;
+                for (int64_t i = 0; i < 3 * width; ++i) query[i] = y[i * P + row];
+                std::copy_n(query + width, 2 * width, own);
+                at.assign(past + 1, own);
+                for (int64_t s = 0; s < past; ++s)
+                    at[s] = blocks[s] + (places[(first + row) * past + s] * depth + number) * 2 * width;
+                attended(row);
+            }
+            product<P>(y, z, layer.own_output, width, width, threads);
+            after(layer.own_norm);
+            if (layer.memory) {
+                product<P>(y, before(layer.cross_norm), layer.query, width, width, threads);
+                for (int64_t row = 0; row < rows; ++row) {
+                    for (int64_t i = 0; i < width; ++i) query[i] = y[i * P + row];
+                    at.clear();
+                    for (int64_t s = sentences[first + row] * source, end = s + source; s < end; ++s)
+                        if (visible[s]) at.push_back(layer.memory + s * 2 * width);
+                    attended(row);
+                }
+                product<P>(y, z, layer.cross_output, width, width, threads);
+                after(layer.cross_norm);
+            }
+            product<P>(y, before(layer.network_norm), layer.inner, width, activation == 2 ? 2 * inner : inner, threads);
+            for (int64_t i = 0; i < inner * P; ++i)
+                z[i] = activation == 0 ? std::max(y[i], 0.0f)
+                     : activation == 1 ? 0.5f * y[i] * (1 + std::erf(y[i] * 0.70710678f))
+                     : y[i] / (1 + std::exp(-y[i])) * y[i + inner * P];
+            product<P>(y, z, layer.outer, inner, width, threads);
+            after(layer.network_norm);
+        }
+        if (last.gain) normalise<P>(h, h, last, width, epsilon);
+        if (count) {
+            logits.resize(vocabulary * P);
+            product<P>(logits.data(), h, output, width, vocabulary, threads);
+            choose<P>(logits.data(), decoder, rows, gains + first * count, symbols + first * count, count);
+        } else
+            for (int64_t row = 0; row < rows; ++row)
+                for (int64_t i = 0; i < width; ++i) x[(first + row) * width + i] = h[i * P + row];
+    }
+};
+
+extern "C" void step(const Decoder* decoder, float* x, int64_t n, const float* const* blocks, const int64_t* places,
+                     int64_t past, float* block, const int64_t* sentences, float* gains, int64_t* symbols, int64_t count) {
+    const Step whole{*decoder, x, blocks, places, past, block, sentences, gains, symbols, count};
+    const int64_t threads = decoder->threads, size = n > LANES * threads ? 2 * LANES : LANES;
+    std::vector<int64_t> starts{0};
+    while (starts.back() < n) {
+        const int64_t left = n - starts.back();
+        starts.push_back(starts.back() + (left < FEW ? 1 : std::min(left, size)));
+    }
+    const int64_t panels = starts.size() - 1;
+    const auto walk = [&](int64_t panel) {
+        const int64_t first = starts[panel], rows = starts[panel + 1] - first, inside = panels > 1 ? 1 : threads;
+        if (rows == 1) whole.panel<1>(first, rows, inside);
+        else if (rows <= LANES) whole.panel<LANES>(first, rows, inside);
+        else whole.panel<2 * LANES>(first, rows, inside);
+    };
+    if (panels == 1) return walk(0);  // outside of a parallel region, in which a product would start new threads
+#pragma omp parallel for num_threads(threads) schedule(dynamic)
+    for (int64_t panel = 0; panel < panels; ++panel) walk(panel);
+}
