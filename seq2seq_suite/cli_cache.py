@@ -17,6 +17,8 @@ def cache(
         "The folder that `data.cache` names, if not the usual one."))] = None,
     clear: Annotated[bool, typer.Option("--clear", help="Delete all of it. Speech runs that train now need theirs.")
                      ] = False,
+    keep: Annotated[float | None, typer.Option(metavar="GB", min=0.001, show_default=False, help=(
+        "Delete encoded corpora and texts, those longest unused first, until they are no larger."))] = None,
 ) -> None:
     """Show what is kept for later runs: encoded corpora with their vocabularies, embedded texts, features of sound, and
     compiled code.
@@ -26,6 +28,7 @@ def cache(
     \b
     Example:
       python -m seq2seq_suite cache --clear
+      python -m seq2seq_suite cache --keep 20
     """
     from seq2seq_suite.data import cache
     from seq2seq_suite.files import cache_root
@@ -41,6 +44,8 @@ def cache(
         total += (size := cache.size_of(other))
         rows.append((str(other), f"{size / 1e6:,.1f} MB", ""))
     print_table((str(corpora), "size", "last used"), [*rows, ("all", f"{total / 1e6:,.1f} MB", "")])
+    if keep is not None:
+        cache.clear(corpora, keep=int(keep * 1e9))
     if clear:
         cache.clear(corpora)
         for other in others:

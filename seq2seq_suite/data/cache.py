@@ -6,15 +6,16 @@ import fcntl
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from seq2seq_suite.files import naming, to_disk
 from seq2seq_suite.types import DataError
 
 CORPORA, FEATURES = "corpora", "features"
-_LOCK, _PARTIAL = ".lock", ".partial"
+_LOCK, _USE, _PARTIAL = ".lock", ".use.lock", ".partial"
 
 
 @dataclass(frozen=True)
@@ -95,14 +96,26 @@ def size_of(folder: Path) -> int:
     return size
 
 
-def clear(folder: Path) -> None:
-    """Delete what is kept in a folder, except what is being made; a run that uses an entry keeps it until it ends."""
+def used(path: Path) -> BinaryIO:
+    """A file; until it is closed, or its process ends, `clear` does not delete the entry of that folder."""
+    file = path.with_name(f"{path.name}{_USE}").open("ab")
+    with suppress(OSError):  # of a file system without locks
+        fcntl.flock(file, fcntl.LOCK_SH)
+    return file
+
+
+def clear(folder: Path, *, keep: int = 0) -> None:
+    """Delete what is kept in a folder, except what is being made or used, and the latest used up to `keep` bytes."""
+    size = 0
     for one in entries(folder):
-        lock = os.open(folder / f"{one.path.name.removesuffix(_PARTIAL)}{_LOCK}", os.O_RDWR | os.O_CREAT, 0o644)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(one.path)
-        except BlockingIOError:
-            print(f"{one.path} is being made: left alone")
-        finally:
-            os.close(lock)
+        size += one.size
+        if keep and size <= keep:
+            continue
+        with ExitStack() as locks:
+            try:
+                for kind in (_LOCK, _USE):
+                    file = folder / f"{one.path.name.removesuffix(_PARTIAL)}{kind}"
+                    fcntl.flock(locks.enter_context(file.open("ab")), fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(one.path)
+            except BlockingIOError:
+                print(f"{one.path} is being made or used: left alone")

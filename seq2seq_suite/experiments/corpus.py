@@ -170,6 +170,7 @@ class Corpus:
 
         name = self._fingerprint("examples", vocabulary=self._vocabulary())
         folder = cache.entry(self.folder, name, self._encode)
+        self._used = cache.used(folder)
         try:
             facts = read_json(folder / _FACTS)
             rows, digest, notes = self.choose(facts["examples"]), facts["digest"], facts["notes"]

@@ -331,6 +331,18 @@ def test_the_verb_lists_what_is_kept_and_clears_it(tmp_path, capsys):
     assert not [path for path in (tmp_path / "cache").rglob("*") if path.is_file() and path.suffix != ".lock"]
 
 
+def test_what_was_used_last_is_kept_up_to_a_size_and_what_is_used_now_always(tmp_path, capsys):
+    for number, name in enumerate(("old", "older", "oldest", "used")):
+        path = cache.entry(tmp_path, name, lambda folder: (folder / "content").write_bytes(bytes(400_000)))
+        os.utime(path, (1e9 - number, 1e9 - number))
+    file = cache.used(tmp_path / "used")
+    arguments = ["cache", "--folder", str(tmp_path), "--keep", "0.001"]
+    assert cli.main(arguments) == 0 and "used: left alone" in capsys.readouterr().out
+    assert {one.path.name for one in cache.entries(tmp_path)} == {"old", "older", "used"}
+    file.close()
+    assert cli.main(arguments) == 0 and {one.path.name for one in cache.entries(tmp_path)} == {"old", "older"}
+
+
 def test_a_killed_worker_ends_the_encoding():
     def work(item: int) -> int:
         if item == 3:
