@@ -17,7 +17,7 @@ from seq2seq_suite.kernels import native
 from seq2seq_suite.kernels.candidates import Candidates
 from seq2seq_suite.kernels.decoder import Steps
 from seq2seq_suite.model.attention import KeysValues
-from seq2seq_suite.model.layers import FeedForward
+from seq2seq_suite.model.layers import FeedForward, Residual
 from seq2seq_suite.model.norms import LayerNorm, RMSNorm
 from seq2seq_suite.model.positions import RelativePositions
 from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
@@ -85,10 +85,10 @@ class CompiledSteps(Candidates):
 def _fits(model: Seq2Seq, memory: Memory) -> bool:
     """Whether `step.cpp` knows all parts of a decoder of usual layers."""
     layers, values = model.decoder.layers, memory.states.values
-    norms = [norm for layer in layers for name, norm in layer.named_modules() if name.endswith("residual.norm")]
-    return (values.device.type == "cpu" and not torch.is_autocast_enabled("cpu")
-            and {values.dtype, *(one.dtype for one in model.decoder.parameters())} == {torch.float32}
-            and {type(norm) for norm in norms} <= {LayerNorm, RMSNorm}
+    norms = {type(one.norm) for layer in layers for one in layer.children() if isinstance(one, Residual)}
+    dtypes = {values.dtype, model.output.weight.dtype, *(layer.attention.output.weight.dtype for layer in layers)}
+    return (values.device.type == "cpu" and not torch.is_autocast_enabled("cpu") and dtypes == {torch.float32}
+            and norms <= {LayerNorm, RMSNorm}
             and all(type(layer.attention.positions) is RelativePositions and type(layer.feed_forward) is FeedForward
                     for layer in layers))
 
