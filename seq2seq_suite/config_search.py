@@ -34,8 +34,8 @@ class Search(Section):
     iterations: Few = 10  # of strategy mask_predict
     drafter: str = ""  # proposes outputs that greedy search only checks: a parallel run's directory, or ctc for the
     # encoder's own CTC head (speech); same outputs, sooner for a sentence at a time
-    compile: bool = False  # greedy and beam search by steps in C++ on a CPU, twice as fast; the first start on a
-    # machine waits two seconds or three for its C++ compiler. Several runs as one are searched without
+    compile: bool = False  # greedy and beam search on a CPU by steps in C++, twice as fast; the first use on a
+    # machine compiles them, for two to three seconds. Ensembles do without
     rescorer: str = ""  # an autoregressive run's directory, to rescore a parallel decoder's outputs
 
     @model_validator(mode="after")

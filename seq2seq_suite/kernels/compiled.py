@@ -1,8 +1,7 @@
 """Steps of greedy and beam search in C++, see `step.cpp`.
 
 In PyTorch a step is hundreds of calls, which take longer than what they compute for a few rows. Here it is one. Nothing
-is copied when beams change places or
-sentences end: each row keeps where its past lies.
+is copied when beams change places or sentences end: each row keeps where its past lies.
 """
 
 from __future__ import annotations
