@@ -1,4 +1,4 @@
-"""`step.cpp` translated by the machine's compiler, once for a processor and a compiler."""
+"""`step.cpp`, compiled by the machine's compiler, once for each processor and compiler."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class Decoder(ctypes.Structure):
 
 @cache
 def library() -> ctypes.CDLL:
-    """The functions of `step.cpp`. The first use on a machine waits for its compiler, two seconds or three.
+    """The functions of `step.cpp`. The first use on a machine compiles it, for two to three seconds.
 
     Raises:
-        ConfigError: there is no compiler, or it fails.
+        ConfigError: there is no compiler, it fails, or its output cannot be kept.
     """
     name = os.environ.get("CXX") or "c++"
     remedy = "install one (Debian: apt install g++), name another in the variable CXX, or set search.compile=false"
@@ -45,7 +45,12 @@ def library() -> ctypes.CDLL:
     key = hashlib.sha256(about.stdout.encode() + _SOURCE.read_bytes()).hexdigest()[:16]
     file = cache_root() / COMPILED / f"step-{key}.so"
     if about.returncode == 0 and not file.exists():
-        file.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ConfigError(f"search.compile true: {file.parent} cannot be made: {error.strerror}",
+                              expected="a folder for caches that can be written",
+                              remedy="set XDG_CACHE_HOME to one, or search.compile=false") from None
         own = file.with_suffix(f".{os.getpid()}")  # other processes see it when it is whole
         about = _run(compiler, str(_SOURCE), "-o", str(own))
         if about.returncode == 0:

@@ -109,6 +109,14 @@ def test_code_is_compiled_once_for_all_processes():
     assert [file] == list(file.parent.iterdir()) and file.stat().st_mtime_ns == before
 
 
+def test_a_cache_that_cannot_be_written_is_told_with_what_to_do(monkeypatch, tmp_path):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    with pytest.raises(ConfigError, match="cannot be made") as error:
+        native.library.__wrapped__()
+    assert "XDG_CACHE_HOME" in error.value.remedy
+
+
 @pytest.mark.parametrize("compiler, told", [("no-such-compiler", r"no C\+\+ compiler no-such-compiler"),
                                             ("false", "fails")])
 def test_a_machine_without_a_compiler_is_told_what_to_do(monkeypatch, compiler, told):
