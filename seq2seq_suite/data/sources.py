@@ -192,8 +192,10 @@ def _nearest(place: Path) -> str:
 
 def _files_of_split(folder: Path, name: str) -> list[Path]:
     """The files of a split in a local folder, sorted."""
-    files = sorted(file for file in folder.rglob("*") if kind(file) in READERS and file.is_file()
-                   and file.name not in _BOOKKEEPING and "/." not in f"/{file.relative_to(folder).as_posix()}")
+    linked = (place for place in folder.iterdir() if place.is_symlink() and place.is_dir())  # rglob passes them by
+    files = sorted(file for place in (folder, *linked) for file in place.rglob("*")
+                   if kind(file) in READERS and file.is_file() and file.name not in _BOOKKEEPING
+                   and "/." not in f"/{file.relative_to(folder).as_posix()}")
     for candidate in VALIDATION_NAMES if name == VALIDATION_NAMES[0] else (name,):
         patterns = [pattern.strip().strip("/") for pattern in candidate.split(",")]
         found = [file for file in files if any(_fits(file.relative_to(folder), pattern) for pattern in patterns)] or \

@@ -11,7 +11,7 @@ from seq2seq_suite import miniworld
 from seq2seq_suite.data import formats, lines
 from seq2seq_suite.data.class_labels import with_names
 from seq2seq_suite.data.formats import BadRows, Row
-from seq2seq_suite.data.sources import read_rows
+from seq2seq_suite.data.sources import files_of, read_rows
 from seq2seq_suite.trees import read_trees
 from seq2seq_suite.types import DataError
 
@@ -219,6 +219,15 @@ def test_a_missing_relative_path_is_not_taken_for_a_name_of_the_hub(tmp_path, mo
     for path in ("data/gena", "./gena", "gena.jsonl", "data/deeper/gena"):
         assert error(path).got == "no such file or folder"
     assert "did you mean data/genia?" in error("data/gena").remedy
+
+
+def test_a_split_may_be_a_link_to_a_folder_elsewhere(tmp_path):
+    data, elsewhere = tmp_path / "data", tmp_path / "elsewhere"
+    data.mkdir()
+    elsewhere.mkdir()
+    (elsewhere / "part-1.txt").write_text("one\n", encoding="utf-8")
+    (data / "train").symlink_to(elsewhere, target_is_directory=True)
+    assert files_of(str(data), "train", splits={}) == [data / "train" / "part-1.txt"]
 
 
 def test_a_split_without_files_lists_what_is_there(tmp_path):
