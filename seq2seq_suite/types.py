@@ -162,10 +162,16 @@ class Batch:
         """(P,) int64, the `places` in the target of the symbols to predict."""
         return places(self.target_mask & ~self.given)
 
+    @cached_property
+    def following(self) -> Tensor:
+        """(P,) int64, the `places` in the source without its first column, of real symbols."""
+        return places(self.source_mask[:, 1:])
+
     def to(self, device: torch.device) -> Batch:
-        """The same batch on `device`."""
+        """The same batch on `device`, with the places that were looked for here: there they would be waited for."""
         moved = self._map(lambda tensor: to_device(tensor, device))
-        vars(moved)["asked"] = to_device(self.asked, device)  # looked for here, because a device would be waited for
+        found = {"asked": self.asked, **({"following": self.following} if "following" in vars(self) else {})}
+        vars(moved).update({name: to_device(tensor, device) for name, tensor in found.items()})
         return moved
 
     def select(self, rows: Sequence[int]) -> Batch:
@@ -182,6 +188,11 @@ class Batch:
 def places(mask: Tensor) -> Tensor:
     """(P,) int64, where a flattened mask is True; only on the CPU this is not waited for."""
     return mask.flatten().nonzero().squeeze(1)
+
+
+def precise(tensor: Tensor) -> Tensor:
+    """The tensor in float64, or in float32 where its device has no such type."""
+    return tensor.float() if tensor.device.type == "mps" else tensor.double()
 
 
 def to_device(tensor: Tensor, device: torch.device) -> Tensor:

@@ -13,7 +13,7 @@ from torch.nn import functional
 from seq2seq_suite.model.frontends import tokens_of
 from seq2seq_suite.model.output import OutputLayer
 from seq2seq_suite.strategies.ctc_head import BLANK, CtcHead
-from seq2seq_suite.types import Batch, Hypothesis, Loss, States, places
+from seq2seq_suite.types import Batch, Hypothesis, Loss, States
 
 
 class Auxiliary(nn.Module, ABC):
@@ -36,7 +36,7 @@ class Auxiliary(nn.Module, ABC):
         return self.name in batch.auxiliary
 
     @abstractmethod
-    def count(self, batch: Batch) -> Tensor:
+    def count(self, batch: Batch) -> int | Tensor:
         """How many items `loss` sums over."""
 
     @abstractmethod
@@ -92,15 +92,15 @@ class Language(Auxiliary):
         """Every batch has a source."""
         return True
 
-    def count(self, batch: Batch) -> Tensor:
+    def count(self, batch: Batch) -> int:
         """Symbols of the source but the first ones."""
-        return batch.source_mask[:, 1:].sum()
+        return batch.following.numel()
 
     def loss(self, states: States, batch: Batch) -> Tensor:
         """-log p of each of them."""
-        asked = places(batch.source_mask[:, 1:])
-        hidden, symbols = states.values[:, :-1].flatten(0, 1), tokens_of(batch.source)[:, 1:].flatten()
-        return self.head.cross_entropy(hidden.index_select(0, asked), symbols.index_select(0, asked))
+        hidden, symbols = (part.flatten(0, 1).index_select(0, batch.following)
+                           for part in (states.values[:, :-1], tokens_of(batch.source)[:, 1:]))
+        return self.head.cross_entropy(hidden, symbols)
 
 
 class Auxiliaries(nn.ModuleDict):
@@ -109,16 +109,18 @@ class Auxiliaries(nn.ModuleDict):
     def __init__(self, parts: Iterable[Auxiliary] = ()):
         super().__init__({part.name: part for part in parts})
 
-    def counts(self, batch: Batch) -> dict[str, Tensor]:
+    def counts(self, batch: Batch) -> dict[str, int | Tensor]:
         """The counts that `added` will give."""
         return {name: part.count(batch) for name, part in self.items() if part.is_in(batch)}
 
     def added(self, loss: Loss, batch: Batch, states: States) -> Loss:
-        """The target's loss with the others; `states` are the encoder's output."""
+        """The target's loss with the others that it has not yet; `states` are the encoder's output."""
         sums, weights, counts = dict(loss.sums), dict(loss.weights), loss.counts | self.counts(batch)
         for name, part in self.items():
             if part.is_in(batch):
-                sums[name], weights[name] = part.loss(states, batch), part.weight
+                weights[name] = part.weight
+                if name not in sums:
+                    sums[name] = part.loss(states, batch)
                 if part.takes_share:
                     weights |= {own: weights[own] * (1.0 - part.weight) for own in loss.weights}
         return Loss(sums, counts, weights)

@@ -11,7 +11,7 @@ from torch.nn import functional
 from seq2seq_suite.config_section import PositiveFloat
 from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
 from seq2seq_suite.strategies.agreement import AgreementOptions, agreement_weights, collapsed_disagreement
-from seq2seq_suite.strategies.ctc_head import BLANK, positions_needed
+from seq2seq_suite.strategies.ctc_head import BLANK, positions_needed, written
 from seq2seq_suite.strategies.ctc_prefixes import NEVER, collapse, ctc_beam
 from seq2seq_suite.strategies.log_probs import gather_log_probs
 from seq2seq_suite.strategies.parallel import Parallel, symbols_before_end, uniform_copy
@@ -56,10 +56,15 @@ class Ctc(Parallel):
                  revealed: Tensor) -> Loss:
         """-log p(y | x), and the expected disagreement, whatever was revealed."""
         lengths, target = symbols_before_end(batch), _without_end(batch)
-        scores, _, _ = gather_log_probs(model, hidden, memory, _written(target), mask)
-        total = path_loss(scores, mask.sum(1), target, lengths)
-        too_long = (positions_needed(target) > mask.sum(1)).sum().float()
-        sums, weights = {"ctc_target": total, "too_long": too_long}, {"ctc_target": 1.0}
+        scores, _, _ = gather_log_probs(model, hidden, memory, written(target), mask)
+        paths, weights = (scores, mask.sum(1), target, lengths), {"ctc_target": 1.0}
+        if mask.device.type != "cpu" and "ctc" in self.auxiliaries and "ctc" in batch.auxiliary:
+            # Together, because PyTorch reads the lengths: one wait in place of two.
+            transcripts = self.auxiliaries["ctc"].head.paths(memory.states, batch.auxiliary["ctc"])
+            sums = dict(zip(("ctc_target", "ctc"), joint_path_losses(paths, transcripts), strict=True))
+        else:
+            sums = {"ctc_target": path_loss(*paths)}
+        sums["too_long"] = (positions_needed(target) > mask.sum(1)).sum().float()
         if any(self.options.agreement):
             weights = agreement_weights(self.options.agreement, "ctc_target", self.fraction_done)
             sums["bigrams"] = collapsed_disagreement(scores, target, lengths, mask).sum()
@@ -69,7 +74,7 @@ class Ctc(Parallel):
                   ) -> tuple[Tensor, Tensor]:
         """The likeliest path that collapses to the target, blanks among it; -1 where there is none."""
         target = _without_end(batch)
-        scores, likeliest, _ = gather_log_probs(model, hidden, memory, _written(target), mask)
+        scores, likeliest, _ = gather_log_probs(model, hidden, memory, written(target), mask)
         return align(scores, mask.sum(1), target, symbols_before_end(batch)), likeliest
 
     def predict(self, model: Seq2Seq, batch: Batch, states: States, memory: Memory, *, options: SearchOptions,
@@ -110,11 +115,6 @@ def _without_end(batch: Batch) -> Tensor:
     return batch.target.masked_fill(place >= symbols_before_end(batch).unsqueeze(1), BLANK)[:, : -1]
 
 
-def _written(target: Tensor) -> Tensor:
-    """(B,1+U) the symbols on the paths of a target (B,U): the blank, then its symbols."""
-    return functional.pad(target, (1, 0), value=BLANK)
-
-
 def path_loss(scores: Tensor, positions: Tensor, target: Tensor, lengths: Tensor) -> Tensor:
     """Summed -log p of all paths that collapse to the target, from the scores of the symbols on them alone.
 
@@ -130,17 +130,33 @@ def path_loss(scores: Tensor, positions: Tensor, target: Tensor, lengths: Tensor
 
     Source: Graves et al. 2006, eqs. 14 and 15.
     """
+    return path_losses(scores, positions, target, lengths).sum()
+
+
+def joint_path_losses(*parts: tuple[Tensor, Tensor, Tensor, Tensor]) -> list[Tensor]:
+    """`path_loss` of several lists of its arguments, their rows together in one call of PyTorch's loss."""
+    positions, symbols = (max(part[0].size(axis) for part in parts) for axis in (1, 2))
+    scores = [functional.pad(part[0], (0, symbols - part[0].size(2), 0, positions - part[0].size(1)))
+              for part in parts]
+    targets = [functional.pad(part[2], (0, symbols - 1 - part[2].size(1)), value=BLANK) for part in parts]
+    each = path_losses(torch.cat(scores), torch.cat([part[1] for part in parts]), torch.cat(targets),
+                       torch.cat([part[3] for part in parts]))
+    return [own.sum() for own in each.split([len(part[0]) for part in parts])]
+
+
+def path_losses(scores: Tensor, positions: Tensor, target: Tensor, lengths: Tensor) -> Tensor:
+    """(B,) of which `path_loss` is the sum."""
     number = torch.arange(target.size(1), device=target.device)
     same = target.unsqueeze(2) == target.unsqueeze(1)
     first = torch.where(same, number, target.size(1)).amin(2) + 1  # equal symbols in one column: repetitions are seen
     with torch.enable_grad():
         leaf = scores.detach().transpose(0, 1).requires_grad_()
-        total = functional.ctc_loss(leaf, first, positions, lengths, blank=0, reduction="sum", zero_infinity=True)
-        slope, = torch.autograd.grad(total, leaf)
+        total = functional.ctc_loss(leaf, first, positions, lengths, blank=0, reduction="none", zero_infinity=True)
+        slope, = torch.autograd.grad(total.sum(), leaf)
     place = torch.arange(scores.size(1), device=scores.device)
     asked = (place < positions.unsqueeze(1)) & (positions_needed(target) <= positions).unsqueeze(1)
     given = (leaf.detach().exp() - slope).transpose(0, 1).masked_fill(~asked.unsqueeze(2), 0.0)
-    return total.detach() - (given * (scores - scores.detach())).sum()
+    return total.detach() - (given * (scores - scores.detach())).sum((1, 2))
 
 
 def align(scores: Tensor, positions: Tensor, target: Tensor, lengths: Tensor) -> Tensor:

@@ -35,11 +35,22 @@ class CtcHead(nn.Module):
         certain[..., BLANK] = 0.0
         return torch.where(states.mask.unsqueeze(2), scores, certain)
 
+    def paths(self, states: States, transcript: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """The arguments of `ctc.path_loss` for transcripts (B,U), padded with `BLANK`."""
+        scores = self.linear(states.values).float().log_softmax(-1)
+        own = written(transcript).unsqueeze(1).expand(-1, scores.size(1), -1)
+        return scores.gather(2, own), states.mask.sum(1), transcript, (transcript != BLANK).sum(1)
+
     def loss(self, states: States, transcript: Tensor) -> Tensor:
         """Summed -log p(y | x), float32; transcript (B,U) int64, padded with `BLANK`."""
         scores = self.linear(states.values).float().log_softmax(-1)
         return functional.ctc_loss(scores.transpose(0, 1), transcript, states.mask.sum(1),
                                    (transcript != BLANK).sum(1), blank=BLANK, reduction="sum", zero_infinity=True)
+
+
+def written(target: Tensor) -> Tensor:
+    """(B,1+U) the symbols on the paths of a target (B,U): the blank, then its symbols."""
+    return functional.pad(target, (1, 0), value=BLANK)
 
 
 def positions_needed(symbols: Tensor) -> Tensor:

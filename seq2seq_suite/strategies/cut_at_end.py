@@ -15,7 +15,7 @@ from seq2seq_suite.strategies.constrained import constrained_argmax
 from seq2seq_suite.strategies.log_probs import likeliest
 from seq2seq_suite.strategies.parallel import ParallelOptions
 from seq2seq_suite.strategies.search import SearchOptions
-from seq2seq_suite.types import END, Batch, Constraint, Hypothesis, Loss, States, places
+from seq2seq_suite.types import END, Batch, Constraint, Hypothesis, Loss, States
 
 _END_WEIGHT = 0.1  # in the loss, of END after the first one
 
@@ -59,8 +59,9 @@ class CutAtEnd(Aligned):
         place = torch.arange(mask.size(1), device=mask.device)
         inside = mask & (place < batch.target_mask.sum(1, keepdim=True))
         symbols, smoothing = target.clamp(min=0), self.options.label_smoothing
-        sums = {"cross_entropy": model.cross_entropy(hidden, memory, symbols, places(inside & ~revealed), smoothing),
-                "after_end": model.cross_entropy(hidden, memory, symbols, places(mask & ~inside & ~revealed))}
+        own, after = _places(inside & ~revealed, mask & ~inside & ~revealed)
+        sums = {"cross_entropy": model.cross_entropy(hidden, memory, symbols, own, smoothing),
+                "after_end": model.cross_entropy(hidden, memory, symbols, after)}
         return Loss(sums, self.own_counts(batch), {"cross_entropy": 1.0, "after_end": _END_WEIGHT})
 
     def alignment(self, model: Seq2Seq, memory: Memory, batch: Batch, hidden: Tensor, mask: Tensor
@@ -77,6 +78,13 @@ class CutAtEnd(Aligned):
         found = constrained_argmax(constraint, batch, scores, lengths, limit)
         return [[Hypothesis(symbols[: most - 1], score, complete)]
                 for (symbols, score, complete), most in zip(found, limit.tolist(), strict=True)]
+
+
+def _places(*masks: Tensor) -> list[Tensor]:
+    """(P,) int64 for each of several masks of one shape: where it is True; a device is waited for once in all."""
+    found = torch.stack(masks).flatten(1)
+    in_order = (~found).to(torch.uint8).argsort(dim=1, stable=True)  # those that are True come first
+    return [row[:count] for row, count in zip(in_order, found.sum(1).tolist(), strict=True)]
 
 
 def _with_ends(batch: Batch, mask: Tensor) -> Tensor:

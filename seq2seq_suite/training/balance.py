@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from seq2seq_suite.kernels.torch_private import foreach
-from seq2seq_suite.types import Batch
+from seq2seq_suite.training.optimizer import total_norm
+from seq2seq_suite.types import Batch, precise
 
 _DECAY = 0.95
 
@@ -30,14 +31,14 @@ class GradientBalance:
         weights: task -> w_t, which is in its loss already.
 
     Attributes:
-        norms: task -> w_t n_t, what a checkpoint keeps.
+        norms: task -> w_t n_t, what a checkpoint keeps; () in float64 on the gradients' device, which nobody waits for.
     """
 
     def __init__(self, parameters: Sequence[nn.Parameter], shared: Sequence[nn.Parameter], *, exponent: float,
                  weights: Mapping[str, float]):
         self.parameters, self.shared = list(parameters), list(shared)
         self.exponent, self.weights = exponent, dict(weights)
-        self.norms: dict[str, float] = {}
+        self.norms: dict[str, float | Tensor] = {}
 
     @contextmanager
     def of(self, task: str) -> Iterator[None]:
@@ -47,9 +48,9 @@ class GradientBalance:
             parameter.grad = None
         yield
         measured = [parameter.grad for parameter in self.shared if parameter.grad is not None]
-        norm = float(torch.nn.utils.get_total_norm(measured))
+        norm = precise(total_norm(measured))
         norm = self.norms[task] = _DECAY * self.norms.get(task, norm) + (1.0 - _DECAY) * norm
-        factor = (self.weights[task] / norm) ** self.exponent if norm else 1.0
+        factor = torch.where(norm > 0, (self.weights[task] / norm) ** self.exponent, 1.0).to(measured[0].dtype)
         foreach("mul_", [parameter.grad for parameter in self.parameters if parameter.grad is not None], factor)
         for parameter, gradient in zip(self.parameters, before, strict=True):
             if gradient is not None:

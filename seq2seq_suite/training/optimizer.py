@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from seq2seq_suite.config import Training
 
 _BETAS, _EPSILON = (0.9, 0.98), 1e-9  # Vaswani et al. 2017, section 5.3
+_LEAST_NORM = 1e-6  # of gradients, as in PyTorch's own clipping
 _MUON_FACTOR = 3.0  # Muon's rate = factor * learning_rate
 
 
@@ -101,6 +102,22 @@ def learning_rate(options: Training, update: int, fraction: float) -> float:
         case _:
             decay = 1.0
     return options.learning_rate * warm * decay
+
+
+def total_norm(gradients: Sequence[Tensor]) -> Tensor:
+    """The Euclidean norm of all gradients together, (); few calls however many they are, on every device."""
+    return torch.stack(list(foreach("norm", gradients))).norm()
+
+
+def clip_gradients(model: nn.Module, most: float) -> Tensor:
+    """Scale a model's gradients by one factor so that their norm is `most` or less; returns the norm before, ().
+
+    Source: Pascanu et al. 2013, Algorithm 1.
+    """
+    gradients = [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
+    norm = total_norm(gradients)
+    foreach("mul_", gradients, (most / (norm + _LEAST_NORM)).clamp(max=1.0))
+    return norm
 
 
 class MovingAverage:

@@ -23,7 +23,7 @@ from seq2seq_suite.training import checkpoint, weights
 from seq2seq_suite.training.balance import GradientBalance, by_task
 from seq2seq_suite.training.distributed import ALONE, Ranks
 from seq2seq_suite.training.evaluate import Metric, is_better
-from seq2seq_suite.training.optimizer import MovingAverage, build_optimizer, learning_rate, set_rate
+from seq2seq_suite.training.optimizer import MovingAverage, build_optimizer, clip_gradients, learning_rate, set_rate
 from seq2seq_suite.training.run_directory import RunDirectory
 from seq2seq_suite.training.stopping import StopRequest
 from seq2seq_suite.types import Batch, Interrupted, RunError
@@ -187,7 +187,7 @@ class Trainer:
                         sum(loss.weights[name] * mean[name] for name in loss.weights).backward()
                     means |= {name: means.get(name, 0.0) + value.detach() for name, value in mean.items()}
         means = self.ranks.summed(means)
-        norm = torch.nn.utils.clip_grad_norm_(self.trained.parameters(), self.options.clip_norm)
+        norm = clip_gradients(self.trained, self.options.clip_norm)
         norm = norm if self.shards is None else self.shards.full(norm)
         rate = learning_rate(self.options, progress.update, _fraction(self.options, progress))
         set_rate(self.optimizer, rate)
@@ -248,7 +248,8 @@ class Trainer:
     def _save(self) -> None:
         self._check_finite()
         self.progress.since_logged = self._interval.state()
-        self.progress.gradient_norms = {} if self.balance is None else dict(self.balance.norms)
+        norms = {} if self.balance is None else self.balance.norms
+        self.progress.gradient_norms = {task: float(norm) for task, norm in norms.items()}
         self.run.check_there()
         parts = self._to_save()
         if self.ranks.is_first:

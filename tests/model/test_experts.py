@@ -57,7 +57,8 @@ def by_loops(mixture: MixtureOfExperts, x: torch.Tensor, mask: torch.Tensor) -> 
 def test_a_mixture_is_its_equation_in_value_and_gradient(layer_shape, roughen, shape, training):
     mixture = make_mixture(layer_shape, roughen, **shape).train(training)
     found = []
-    for function in (mixture, lambda x, mask: by_loops(mixture, x, mask)):
+    in_equal_parts = lambda x, mask: mixture.in_equal_parts(x.flatten(0, 1), mask.flatten()).view(x.shape)  # noqa: E731
+    for function in (lambda x, mask: by_loops(mixture, x, mask), mixture, in_equal_parts):
         torch.manual_seed(2)
         x = torch.randn(3, 6, WIDTH).requires_grad_()
         out = function(x, MASK)
@@ -65,10 +66,12 @@ def test_a_mixture_is_its_equation_in_value_and_gradient(layer_shape, roughen, s
         gradients = {name: parameter.grad for name, parameter in mixture.named_parameters()}
         found.append((out.detach(), x.grad, {name: 0.0 if grad is None else grad for name, grad in gradients.items()}))
         mixture.zero_grad()
-    torch.testing.assert_close(found[0][:2], found[1][:2], **CLOSE)
-    for name, gradient in found[0][2].items():
-        torch.testing.assert_close(gradient, torch.zeros_like(gradient) + found[1][2][name], **CLOSE)
-    assert not found[0][0][~MASK].any()
+    wanted, *ours = found
+    for out, slope, gradients in ours:
+        torch.testing.assert_close((out, slope), wanted[:2], **CLOSE)
+        for name, gradient in gradients.items():
+            torch.testing.assert_close(gradient, torch.zeros_like(gradient) + wanted[2][name], **CLOSE)
+        assert not out[~MASK].any()
 
 
 def test_what_finds_no_room_is_carried_by_the_residual_alone(layer_shape, roughen):
@@ -94,8 +97,9 @@ def test_the_load_balance_loss_is_that_computed_by_hand():
     p = torch.tensor([[[0.9, 0.1], [0.8, 0.2]], [[0.3, 0.7], [0.5, 0.5]]])
     with load_balances() as balance:
         mixture(p.log(), torch.tensor([[True, True], [True, False]]))
+        mixture.in_equal_parts(p.log().flatten(0, 1), torch.tensor([True, True, True, False]))
     f, mean = (2 / 3, 1 / 3), (2.0 / 3, 1.0 / 3)  # two of three choose the first, p sums to 2.0 and 1.0
-    assert [float(loss.detach()) for loss in balance] == [pytest.approx(2 * (f[0] * mean[0] + f[1] * mean[1]))]
+    assert [float(loss.detach()) for loss in balance] == [pytest.approx(2 * (f[0] * mean[0] + f[1] * mean[1]))] * 2
     assert 2 * (f[0] * mean[0] + f[1] * mean[1]) == pytest.approx(10 / 9)
 
 

@@ -10,8 +10,8 @@ from torch.nn import functional
 
 from seq2seq_suite.data.batching import collate
 from seq2seq_suite.shapes import Shape, TargetShape, TokenShape
-from seq2seq_suite.strategies.ctc import Ctc, align, path_loss
-from seq2seq_suite.strategies.ctc_head import BLANK
+from seq2seq_suite.strategies.ctc import Ctc, align, joint_path_losses, path_loss
+from seq2seq_suite.strategies.ctc_head import BLANK, CtcHead
 from seq2seq_suite.strategies.cut_at_end import CutAtEnd
 from seq2seq_suite.strategies.dag import Dag, dag_beam, dag_greedy
 from seq2seq_suite.strategies.glancing import random_part, ratio_at
@@ -91,6 +91,21 @@ def test_the_loss_of_paths_needs_no_other_symbols_than_those_on_them(seed):
     found = path_loss(chosen, positions, target, lengths)
     torch.testing.assert_close(found, expected)
     torch.testing.assert_close(torch.autograd.grad(found, logits)[0], wanted, rtol=1e-4, atol=1e-6)
+
+
+def test_losses_of_paths_are_the_same_in_one_call():
+    torch.manual_seed(1)
+    head, values = CtcHead(4, 9), torch.randn(2, 4, 4, requires_grad=True)
+    states = States(values, torch.arange(4) < torch.tensor([[4], [2]]))
+    transcript, target = torch.tensor([[4, 4], [5, 0]]), torch.tensor([[4, 7, 8], [5, 5, 0], [6, 0, 0]])
+    scores = torch.randn(3, 6, 4).log_softmax(-1).requires_grad_()
+    paths = scores, torch.tensor([6, 5, 3]), target, torch.tensor([3, 2, 1])
+    apart = [path_loss(*paths), head.loss(states, transcript)]
+    together = joint_path_losses(paths, head.paths(states, transcript))
+    torch.testing.assert_close(together, apart)
+    learned = [scores, values, *head.parameters()]
+    found, wanted = (torch.autograd.grad(sum(losses), learned) for losses in (together, apart))
+    torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", STRATEGIES)

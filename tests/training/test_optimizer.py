@@ -1,5 +1,6 @@
 """Learning rates, the optimiser's groups and the moving average."""
 
+import copy
 import math
 
 import pytest
@@ -14,7 +15,7 @@ from seq2seq_suite.shapes import Shape, TargetShape, TokenShape, WordShape
 from seq2seq_suite.strategies.autoregressive import Autoregressive
 from seq2seq_suite.strategies.learner import JointLearner, Learner
 from seq2seq_suite.training.muon import Muon
-from seq2seq_suite.training.optimizer import MovingAverage, build_optimizer, learning_rate, set_rate
+from seq2seq_suite.training.optimizer import MovingAverage, build_optimizer, clip_gradients, learning_rate, set_rate
 
 
 def options(**values: object) -> Training:
@@ -41,6 +42,20 @@ def test_no_warm_up_and_a_share_beyond_the_end_give_finite_rates(schedule):
     for update, share in ((0, 0.0), (5, 1.5), (5, -1.0)):
         rate = learning_rate(options(schedule=schedule, warmup_updates=0), update, share)
         assert math.isfinite(rate) and 0.0 <= rate <= 0.1
+
+
+@pytest.mark.parametrize("most", [0.1, 100.0])
+def test_gradients_are_clipped_as_pytorch_does(most):
+    torch.manual_seed(1)
+    ours, unused = nn.Linear(3, 2), nn.Linear(2, 1)
+    model = nn.ModuleList([ours, unused])
+    ours(torch.randn(5, 3)).square().sum().backward()
+    theirs = copy.deepcopy(model)
+    for one, other in zip(ours.parameters(), theirs[0].parameters(), strict=True):
+        other.grad = one.grad.clone()
+    assert torch.equal(clip_gradients(model, most), nn.utils.clip_grad_norm_(theirs.parameters(), most))
+    assert all(torch.equal(one.grad, other.grad) for one, other in zip(ours.parameters(), theirs[0].parameters(),
+                                                                       strict=True))
 
 
 def test_only_matrices_decay():

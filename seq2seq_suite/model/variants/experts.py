@@ -14,8 +14,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from seq2seq_suite.types import places
+from seq2seq_suite.types import places, precise
 
+_FEW = 1024  # positions of a step of search, in which every expert computes all of them rather than wait
 _balances: ContextVar[list[Tensor] | None] = ContextVar("balances", default=None)
 
 
@@ -48,8 +49,10 @@ class MixtureOfExperts(nn.Module):
     Differs: no noise on the logits (Shazeer et al. 2017, eq. 4) or the input; the router computes in float32 whatever
     the precision of the rest, as Fedus et al. 2021, section 2.4, advise.
 
-    Positions are sorted by expert, so that each expert is called once, on all its positions; a GPU is
-    waited for twice, for which positions are real and for the sizes of these parts.
+    Positions are sorted by expert, so that each expert is called once, on all its positions. On a CPU it is given
+    these alone. Elsewhere their number would be waited for: in training each expert is given as many as it may ever
+    take there, C for all positions, real or not, and what else is in its part weighs nothing; a decoder's step has all
+    experts compute all positions. The outputs are the same; of long inputs in evaluation a device is waited for.
 
     Args:
         experts: N networks (...,D) -> (...,D).
@@ -74,21 +77,15 @@ class MixtureOfExperts(nn.Module):
         Returns:
             (B,T,D).
         """
-        positions = x.flatten(0, 1)
+        positions_PD = x.flatten(0, 1)
+        if x.device.type != "cpu" and (self.training or len(positions_PD) <= _FEW):
+            return self.in_equal_parts(positions_PD, None if mask is None else mask.flatten()).view(x.shape)
         real = None if mask is None else places(mask)
-        tokens_RD = positions if real is None else positions.index_select(0, real)
-        probabilities_RN = self._route(tokens_RD)
-        gates_Rk, chosen_Rk = probabilities_RN.topk(self.experts_per_token, dim=1)
-        if self.experts_per_token > 1:
-            gates_Rk = gates_Rk / gates_Rk.sum(1, keepdim=True)
-
-        # All first choices come before all second ones, and sorting by expert is stable.
+        tokens_RD = positions_PD if real is None else positions_PD.index_select(0, real)
+        probabilities_RN, gates_Rk, chosen_Rk = self._route(tokens_RD)
         choices = chosen_Rk.t().flatten()
         sizes = functional.one_hot(choices, len(self.experts)).sum(0)
-        balances = _balances.get()
-        if balances is not None and torch.is_grad_enabled():
-            share = sizes / max(1, choices.numel())
-            balances.append(len(self.experts) * (share * probabilities_RN.sum(0)).sum() / max(1, len(tokens_RD)))
+        self._add_balance(sizes, choices.numel(), probabilities_RN)
         room = math.ceil(self.capacity * choices.numel() / len(self.experts)) if self.training else None
         taken = [own[:room] for own in choices.argsort(stable=True).split(sizes.tolist())]
         order = torch.cat(taken)
@@ -98,8 +95,49 @@ class MixtureOfExperts(nn.Module):
         outputs = torch.cat([expert(part) for expert, part in zip(self.experts, parts, strict=True)])
         weighted = outputs * gates_Rk.t().flatten().index_select(0, order).unsqueeze(1).to(outputs.dtype)
         place = token if real is None else real.index_select(0, token)
-        return weighted.new_zeros(positions.shape).index_add(0, place, weighted).view(x.shape)
+        return weighted.new_zeros(positions_PD.shape).index_add(0, place, weighted).view(x.shape)
 
-    def _route(self, tokens_RD: Tensor) -> Tensor:
+    def in_equal_parts(self, positions_PD: Tensor, real_P: Tensor | None) -> Tensor:
+        """The mixture (P,D) of which no shape depends on a value; `real_P` bool, None: all."""
+        count, experts = len(positions_PD), len(self.experts)
+        probabilities_PN, gates_Pk, chosen_Pk = self._route(positions_PD)
+        choices_kP = chosen_Pk.t()
+        if real_P is not None:  # padding chooses an expert behind the last one
+            choices_kP = choices_kP.masked_fill(~real_P, experts)
+            probabilities_PN = probabilities_PN.masked_fill(~real_P.unsqueeze(1), 0.0)
+        sizes = functional.one_hot(choices_kP.flatten(), experts + 1).sum(0)[:experts]
+        self._add_balance(sizes, sizes.sum().clamp(min=1), probabilities_PN)
+        most, room = count, sizes
+        if self.training:
+            most = min(count, math.ceil(self.capacity * choices_kP.numel() / experts))
+            room = torch.minimum(sizes, (self.capacity * precise(sizes.sum()) / experts).ceil())
+
+        begin, place = (sizes.cumsum(0) - sizes).unsqueeze(1), torch.arange(most, device=sizes.device)
+        inside = (begin + place).clamp(max=max(0, choices_kP.numel() - 1)).flatten()
+        order = choices_kP.flatten().argsort(stable=True).index_select(0, inside)
+        token = order % max(1, count)
+        parts = positions_PD.index_select(0, token).split(most)
+        outputs = torch.cat([expert(part) for expert, part in zip(self.experts, parts, strict=True)])
+        gates = gates_Pk.t().flatten().index_select(0, order) * (place < room.unsqueeze(1)).flatten()
+        weighted = outputs * gates.unsqueeze(1).to(outputs.dtype)
+        return weighted.new_zeros(positions_PD.shape).index_add(0, token, weighted)
+
+    def _route(self, tokens_RD: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Probabilities (R,N); gates and experts chosen, (R,k) each.
+
+        Transposed, all first choices come before all second ones, and sorting by expert is stable.
+        """
         with torch.autocast(tokens_RD.device.type, enabled=False):
-            return functional.linear(tokens_RD.float(), self.router.weight.float()).softmax(-1)
+            probabilities_RN = functional.linear(tokens_RD.float(), self.router.weight.float()).softmax(-1)
+        gates_Rk, chosen_Rk = probabilities_RN.topk(self.experts_per_token, dim=1)
+        if self.experts_per_token > 1:
+            gates_Rk = gates_Rk / gates_Rk.sum(1, keepdim=True)
+        return probabilities_RN, gates_Rk, chosen_Rk
+
+    def _add_balance(self, sizes: Tensor, choices: int | Tensor, probabilities: Tensor) -> None:
+        """The layer's load-balance loss, of `choices` that fall on experts by `sizes` (N,), for who asked for it."""
+        balances = _balances.get()
+        if balances is not None and torch.is_grad_enabled():
+            choices = max(1, choices) if isinstance(choices, int) else choices
+            tokens = choices / self.experts_per_token
+            balances.append(len(self.experts) * (sizes / choices * probabilities.sum(0)).sum() / tokens)
