@@ -11,9 +11,9 @@ from torch import Tensor
 
 from seq2seq_suite.kernels.compiled import stepper_for
 from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
+from seq2seq_suite.strategies.beam import one_beam, one_output
 from seq2seq_suite.strategies.ctc_prefixes import Prefixes
 from seq2seq_suite.strategies.finished import Finished, patience
-from seq2seq_suite.strategies.sampling import sample
 from seq2seq_suite.strategies.search import NEVER, SearchOptions
 from seq2seq_suite.types import END, Batch, Constraint, Hypothesis
 
@@ -29,19 +29,16 @@ def greedy_or_sample(model: Seq2Seq, batch: Batch, memory: Memory, *, options: S
     stepper = stepper_for(model, constraint, options)
     rows, previous = stepper.start(batch, memory, limit, prefixes)
     count, device = limit.size(0), limit.device
+    if count == 1 and device.type == "cpu":  # numbers in Python take less time than calls of PyTorch
+        return [[one_output(stepper, rows, previous, int(limit))]]
     limits, look = limit.tolist(), patience(device)
     outputs = torch.full((count, max(limits)), END, device=device)
     totals = torch.zeros(count, device=device)
     alive, over = torch.arange(count, device=device), None  # the items that the rows stand for, and which have ended
     for step in range(max(limits)):
         last_step = limit[alive] == step + 1 if step + 1 in limits else None
-        if options.sampling:
-            log_probabilities, rows = stepper.log_probabilities(rows, previous, last_step)
-            previous = sample(log_probabilities, options)
-            gained = log_probabilities.gather(1, previous.unsqueeze(1)).squeeze(1)
-        else:
-            gained, previous, rows = stepper.candidates(rows, previous, last_step, 1)
-            gained, previous = gained.squeeze(1), previous.squeeze(1)
+        gained, previous, rows = stepper.candidates(rows, previous, last_step, 1)
+        gained, previous = gained.squeeze(1), previous.squeeze(1)
         if over is not None:
             gained, previous = gained.masked_fill(over, 0.0), previous.masked_fill(over, END)
         totals.index_add_(0, alive, gained)
@@ -71,6 +68,8 @@ def beam_search(model: Seq2Seq, batch: Batch, memory: Memory, *, options: Search
     stepper = stepper_for(model, constraint, options)
     rows, previous = stepper.start(batch, memory, limit, prefixes)
     beams, device = options.beam_size, limit.device
+    if limit.size(0) == 1 and device.type == "cpu":
+        return [one_beam(stepper, rows, previous, int(limit))]
     asked, limits, look = min(options.num_hypotheses, beams), limit.tolist(), patience(device)
     left: list[tuple[Tensor, Finished]] = []  # sentences that are finished, and their outputs
     alive = torch.arange(limit.size(0), device=device)

@@ -19,7 +19,9 @@ class Candidates(Stepper):
 
     def candidates(self, rows: Rows, previous: Tensor, last_step: Tensor | None, count: int
                    ) -> tuple[Tensor, Tensor, Rows]:
-        """Log-probabilities and symbols (N,min(count,V)) of the likeliest that may follow, best first; and the rows."""
+        """See `Stepper.candidates`."""
+        if self.options.sampling:
+            return super().candidates(rows, previous, last_step, count)
         log_probabilities, rows = self.log_probabilities(rows, previous, last_step)
         if count > 1:
             return *top_k(log_probabilities, count), rows
@@ -30,8 +32,11 @@ class Candidates(Stepper):
 def likeliest(scores: Tensor) -> tuple[Tensor, Tensor]:
     """The largest score of each row (N,V) and its place, (N,) each: that of the best block's first."""
     rows, symbols = scores.shape
+    if rows == 1:
+        place = scores.argmax(1)  # 6 us in place of 19 by `max`, which for more rows takes a third of its time
+        return scores[0].index_select(0, place), place
     if rows < _FEW_ROWS or symbols < 4 * _BLOCK or scores.device.type != "cpu":
-        return scores.max(-1)  # a third of the time of argmax on a CPU
+        return scores.max(-1)
     whole = symbols // _BLOCK * _BLOCK
     blocks = scores[:, :whole].unflatten(1, (-1, _BLOCK))
     block = blocks.amax(2).max(1).indices

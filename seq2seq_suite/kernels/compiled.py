@@ -37,19 +37,24 @@ class Past(PerRow):
     """A cache: where the past of each row lies.
 
     Args:
-        places: (N,T) int64, its row in the block of each position.
         sentences: (N,) int64, that of its source in the memory.
         blocks: for each of T positions keys and values of all layers (rows,L,2,D), which are never written over.
+        origins: for each of them the rows (int64) behind which those of the next block, or the N, come; None: the same.
     """
 
-    places: Tensor
     sentences: Tensor
     blocks: list[Tensor]
+    origins: list[Tensor | None]
 
     @property
     def length(self) -> int:
         """T."""
         return len(self.blocks)
+
+    def select(self, rows: Tensor) -> Past:
+        """The given rows, (N',) int64, in that order; rows may repeat."""
+        origins = self.origins[-1:] and [rows if self.origins[-1] is None else self.origins[-1][rows]]
+        return Past(self.sentences[rows], self.blocks, [*self.origins[:-1], *origins])
 
 
 class CompiledSteps(Candidates):
@@ -63,21 +68,21 @@ class CompiledSteps(Candidates):
         self.compiled = None
         if not isinstance(rows.memory.decoder, Steps) or not _fits(self.model, memory):
             return rows, previous
-        model, count = self.model, torch.arange(limit.size(0))
+        model = self.model
         self.compiled = _Compiled(model, rows.memory, self.never)
         self.chooses = (rows.automaton is None and rows.written is None and prefixes is None and memory.added is None
-                        and model.pointer is None and model.output.projection is None)
+                        and model.guide is None and model.pointer is None and type(model.embedding) is nn.Embedding
+                        and model.output.projection is None and not self.options.sampling)
         blocks = [torch.stack([kept.room[:, :, :, at].transpose(0, 1).flatten(2) for kept in rows.cache.layers], 1)
                   for at in range(rows.cache.length)]
-        past = Past(count.unsqueeze(1).repeat(1, len(blocks)), count, blocks)
+        past = Past(torch.arange(limit.size(0)), blocks, [None] * len(blocks))
         return replace(rows, memory=replace(rows.memory, cross=None, decoder=self.compiled), cache=past), previous
 
     def candidates(self, rows: Rows, previous: Tensor, last_step: Tensor | None, count: int
                    ) -> tuple[Tensor, Tensor, Rows]:
-        if self.compiled is None or not self.chooses or last_step is not None:
+        if self.compiled is None or not self.chooses:
             return super().candidates(rows, previous, last_step, count)
-        x = self.model.embed(previous.unsqueeze(1), rows.memory, offset=rows.cache.length)
-        gains, symbols, cache = self.compiled.step(x.contiguous(), rows.cache, count)
+        gains, symbols, cache = self.compiled.step(None, previous.contiguous(), rows.cache, count, last_step)
         return gains, symbols, replace(rows, cache=cache)
 
 
@@ -104,32 +109,36 @@ class _Compiled:
         addresses = [self._address(tensor) for layer, cross in zip(decoder.layers, crosses, strict=True)
                      for tensor in _tensors(layer, cross)]
         self.layers = (ctypes.c_void_p * len(addresses))(*addresses)
-        others = map(self._address, (*_norm(decoder.norm), output.weight, output.bias, visible, never))
+        others = map(self._address, (*_norm(decoder.norm), output.weight, output.bias, model.embedding.weight, visible,
+                                     never))
         self.decoder = native.Decoder(
             ctypes.addressof(self.layers), *others, never.size(0), self.symbols, self.depth, self.width,
             decoder.shape.num_heads, network.outer.weight.size(1), visible.size(1), residual.pre,
-            _ACTIVATIONS.index(network.activation), torch.get_num_threads(), residual.norm.epsilon)
-        self.function = native.library().step
+            _ACTIVATIONS.index(network.activation), torch.get_num_threads(), residual.norm.epsilon,
+            model.scale)
+        self.function, self.address = native.library().step, ctypes.addressof(self.decoder)
+        self.positions, self.nothing = model.positions, torch.zeros(1, 1, self.width)
 
     def __call__(self, x: Tensor, visible: None, memory: None, past: Past, *, mask: None = None) -> tuple[Tensor, Past]:
         """See `TransformerDecoder.forward`; x is (N,1,D)."""
         hidden = x.clone(memory_format=torch.contiguous_format)
-        return hidden, self.step(hidden, past, 0)[2]
+        return hidden, self.step(hidden, None, past, 0)[2]
 
-    def step(self, x: Tensor, past: Past, count: int) -> tuple[Tensor, Tensor, Past]:
-        """Log-probabilities and symbols (N,count) of the likeliest behind x (N,1,D), and the cache.
+    def step(self, x: Tensor | None, previous: Tensor | None, past: Past, count: int, last_step: Tensor | None = None
+             ) -> tuple[Tensor, Tensor, Past]:
+        """Log-probabilities and symbols (N,count) of the likeliest behind `previous` (N,), and the cache.
 
-        If `count` is 0, x becomes the hidden states instead.
+        If `count` is 0, x (N,1,D) becomes the hidden states instead. Where `last_step` (N,), only END remains.
         """
-        rows, length, count = x.size(0), past.length, min(count, self.symbols)
-        block, gains = x.new_empty(rows, self.depth, 2, self.width), x.new_empty(rows, count)
-        symbols, places = torch.empty_like(gains, dtype=torch.int64), past.places
-        blocks = (ctypes.c_void_p * length)(*(one.data_ptr() for one in past.blocks))
-        self.function(ctypes.byref(self.decoder), _pointer(x), ctypes.c_int64(rows), blocks, _pointer(places),
-                      ctypes.c_int64(length), _pointer(block), _pointer(past.sentences), _pointer(gains),
-                      _pointer(symbols), ctypes.c_int64(count))
-        places = torch.cat((places, torch.arange(rows).unsqueeze(1)), 1)
-        return gains, symbols, Past(places, past.sentences, [*past.blocks, block])
+        rows, length, count = past.sentences.size(0), past.length, min(count, self.symbols)
+        position = None if previous is None else self.positions(self.nothing, length)
+        block, gains = torch.empty(rows, self.depth, 2, self.width), torch.empty(rows, count)
+        symbols = torch.empty(rows, count, dtype=torch.int64)
+        blocks, origins = ((ctypes.c_void_p * length)(*map(_pointer, some)) for some in (past.blocks, past.origins))
+        self.function(self.address, rows, _pointer(x), _pointer(previous), _pointer(position), blocks, origins, length,
+                      block.data_ptr(), past.sentences.data_ptr(), _pointer(last_step), gains.data_ptr(),
+                      symbols.data_ptr(), count)
+        return gains, symbols, Past(past.sentences, [*past.blocks, block], [*past.origins, None])
 
     def _address(self, tensor: Tensor | None) -> int | None:
         if tensor is None:
@@ -155,5 +164,5 @@ def _norm(norm: nn.Module | None) -> tuple[Tensor | None, Tensor | None]:
     return getattr(norm, "gain", None), getattr(norm, "bias", None)
 
 
-def _pointer(tensor: Tensor) -> ctypes.c_void_p:
-    return ctypes.c_void_p(tensor.data_ptr())
+def _pointer(tensor: Tensor | None) -> int | None:
+    return None if tensor is None else tensor.data_ptr()

@@ -14,6 +14,7 @@ from seq2seq_suite.files import cache_root
 from seq2seq_suite.types import ConfigError
 
 COMPILED = "compiled"  # the folder of results in the user's folder for caches
+_POINTER, _NUMBER = ctypes.c_void_p, ctypes.c_int64
 _SOURCE = Path(__file__).with_name("step.cpp")
 _FLAGS = ("-std=c++17", "-O3", "-march=native", "-fPIC", "-shared", "-fopenmp", "-fno-math-errno", "-fno-trapping-math",
           "-fno-signed-zeros", "-fassociative-math")
@@ -22,10 +23,11 @@ _FLAGS = ("-std=c++17", "-O3", "-march=native", "-fPIC", "-shared", "-fopenmp", 
 class Decoder(ctypes.Structure):
     """`Decoder` of `step.cpp`."""
 
-    _fields_ = [*((name, ctypes.c_void_p) for name in (
-        "layers", "gain", "norm_bias", "weight", "bias", "visible", "never")), *((name, ctypes.c_int64) for name in (
+    _fields_ = [*((name, _POINTER) for name in (
+        "layers", "gain", "norm_bias", "weight", "bias", "embedding", "visible", "never")), *(
+        (name, _NUMBER) for name in (
             "nevers", "symbols", "depth", "width", "heads", "inner", "source", "pre", "activation", "threads")),
-        ("epsilon", ctypes.c_float)]
+        ("epsilon", ctypes.c_float), ("scale", ctypes.c_float)]
 
 
 @cache
@@ -58,7 +60,9 @@ def library() -> ctypes.CDLL:
     if about.returncode:
         raise ConfigError(f"search.compile true: {compiler} fails: {about.stderr.strip()[:300]}",
                           expected="GCC or Clang with OpenMP", remedy=remedy)
-    return ctypes.CDLL(str(file))
+    found = ctypes.CDLL(str(file))
+    found.step.argtypes = [_POINTER, _NUMBER, *[_POINTER] * 5, _NUMBER, *[_POINTER] * 5, _NUMBER]
+    return found
 
 
 def _run(compiler: str, *arguments: str) -> subprocess.CompletedProcess[str]:

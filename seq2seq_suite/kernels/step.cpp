@@ -1,7 +1,8 @@
 // A step of a Transformer decoder for n rows, and the likeliest symbols behind it; `compiled.py` calls it.
 //
-// A panel of P rows goes through all layers alone, so that it stays in a core's cache and threads need not wait for each
-// other: x[i * P + row], so that one number of a weight meets all rows. A few rows, P = 1, go one after the other.
+// A panel of P rows goes through all layers alone, so that it stays in a core's cache and threads need not wait for
+// each other: x[i * P + row], so that one number of a weight meets all rows. Of a few rows each is a line of its own,
+// P = 1.
 // Letters: k and v, width of a product's input and output. All tensors are float32.
 #include <algorithm>
 #include <cmath>
@@ -14,8 +15,9 @@ constexpr int LANES = 16;
 #else
 constexpr int LANES = 8;
 #endif
-constexpr int64_t FEW = 4;             // rows: fewer are sooner done one after the other
+constexpr int FEW = 5;                 // rows: no more than these are done line by line, with one look at a weight
 constexpr int64_t LARGE = 1 << 19;     // numbers of a weight that threads share if there is one panel
+constexpr int64_t END = 2;             // the symbol, as in `types.py`
 constexpr int64_t BLOCK = 64;          // symbols whose largest score is compared with the best so far
 typedef float Lanes __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 using Floats = std::vector<float>;
@@ -31,10 +33,11 @@ struct Decoder {
     const Layer* layers;
     Norm last;
     Linear output;
+    const float* embedding;  // (symbols,width)
     const uint8_t* visible;  // (sentences,source)
     const int64_t* never;    // symbols that are not written
     int64_t nevers, symbols, depth, width, heads, inner, source, pre, activation, threads;
-    float epsilon;
+    float epsilon, scale;  // of norms; of embedded symbols
 };
 
 static inline float exponential(float x) {  // of x <= 0, without a call, so that loops over it are vectorised
@@ -50,37 +53,65 @@ static inline float exponential(float x) {  // of x <= 0, without a call, so tha
 
 static inline Lanes load(const float* from) { return *reinterpret_cast<const Lanes*>(from); }
 
+template <int N>
+static inline float total(const float* lanes) {
+    if constexpr (N == 1) {
+        return *lanes;
+    } else {
+        typedef float Half __attribute__((vector_size(2 * N), aligned(4), may_alias));
+        const Half half = *reinterpret_cast<const Half*>(lanes) + *reinterpret_cast<const Half*>(lanes + N / 2);
+        return total<N / 2>(reinterpret_cast<const float*>(&half));
+    }
+}
+
 static inline float dot(const float* a, const float* b, int64_t size) {
     float sum = 0;
     for (int64_t i = 0; i < size; ++i) sum += a[i] * b[i];
     return sum;
 }
 
-// y = W x + b
+// y = W x + b of P rows side by side
 template <int P>
 static void product(float* y, const float* x, Linear linear, int64_t k, int64_t v, int64_t threads) {
-    constexpr int OUTS = P == 1 ? 4 : 8, PARTS = P == 1 ? 1 : P / LANES;
+    constexpr int OUTS = 8, PARTS = P / LANES;
 #pragma omp parallel for num_threads(threads) if (threads > 1 && k * v >= LARGE)
     for (int64_t out = 0; out < v; out += OUTS) {
         const float* w[OUTS];
         for (int64_t o = 0; o < OUTS; ++o) w[o] = linear.weight + std::min(out + o, v - 1) * k;
         Lanes sums[OUTS][PARTS] = {};
-        int64_t i = 0;
-        if (P == 1)
+        for (int64_t i = 0; i < k; ++i)
+            for (int part = 0; part < PARTS; ++part)
+                for (int o = 0; o < OUTS; ++o) sums[o][part] += load(x + i * P + part * LANES) * w[o][i];
+        for (int64_t o = 0; o < std::min<int64_t>(OUTS, v - out); ++o)
+            for (int part = 0; part < PARTS; ++part)
+                *reinterpret_cast<Lanes*>(y + (out + o) * P + part * LANES)
+                    = sums[o][part] + (linear.bias ? linear.bias[out + o] : 0);
+    }
+}
+
+// The same of rows (rows,k) one behind the other, ROWS of them at a time.
+template <int ROWS>
+static void product_of_rows(float* y, const float* x, int64_t rows, Linear linear, int64_t k, int64_t v,
+                            int64_t threads) {
+    constexpr int OUTS = 4;
+#pragma omp parallel for num_threads(threads) if (threads > 1 && k * v >= LARGE)
+    for (int64_t out = 0; out < v; out += OUTS) {
+        const float *w[OUTS], *in[ROWS];
+        for (int64_t o = 0; o < OUTS; ++o) w[o] = linear.weight + std::min(out + o, v - 1) * k;
+        for (int64_t first = 0; first < rows; first += ROWS) {
+            for (int64_t row = 0; row < ROWS; ++row) in[row] = x + std::min(first + row, rows - 1) * k;
+            Lanes sums[ROWS][OUTS] = {};
+            int64_t i = 0;
             for (; i + LANES <= k; i += LANES)
-                for (int o = 0; o < OUTS; ++o) sums[o][0] += load(x + i) * load(w[o] + i);
-        else
-            for (; i < k; ++i)
-                for (int part = 0; part < PARTS; ++part)
-                    for (int o = 0; o < OUTS; ++o) sums[o][part] += load(x + i * P + part * LANES) * w[o][i];
-        for (int64_t o = 0; o < std::min<int64_t>(OUTS, v - out); ++o) {
-            const float bias = linear.bias ? linear.bias[out + o] : 0;
-            if (P == 1) {
-                y[out + o] = bias + dot(x + i, w[o] + i, k - i);
-                for (int lane = 0; lane < LANES; ++lane) y[out + o] += sums[o][0][lane];
-            } else
-                for (int part = 0; part < PARTS; ++part)
-                    *reinterpret_cast<Lanes*>(y + (out + o) * P + part * LANES) = sums[o][part] + bias;
+                for (int row = 0; row < ROWS; ++row)
+                    for (int o = 0; o < OUTS; ++o) sums[row][o] += load(in[row] + i) * load(w[o] + i);
+            float found[ROWS][OUTS];
+            for (int row = 0; row < ROWS; ++row)
+                for (int o = 0; o < OUTS; ++o) found[row][o] = total<LANES>(reinterpret_cast<float*>(&sums[row][o]));
+            for (int64_t row = 0; row < std::min<int64_t>(ROWS, rows - first); ++row)
+                for (int64_t o = 0; o < std::min<int64_t>(OUTS, v - out); ++o)
+                    y[(first + row) * v + out + o] = found[row][o] + dot(in[row] + i, w[o] + i, k - i)
+                                                   + (linear.bias ? linear.bias[out + o] : 0);
         }
     }
 }
@@ -123,9 +154,11 @@ static void attend(float* y, const float* query, const std::vector<const float*>
     }
 }
 
-// The likeliest of `symbols` of each row by logits z, which are overwritten; log-probabilities and symbols (rows,count).
+// The likeliest symbols of each row by logits z, which are overwritten, or END where only that is left:
+// log-probabilities and symbols (rows,count).
 template <int P>
-static void choose(float* z, const Decoder& decoder, int64_t rows, float* gains, int64_t* symbols, int64_t count) {
+static void choose(float* z, const Decoder& decoder, int64_t rows, const uint8_t* only_end, float* gains,
+                   int64_t* symbols, int64_t count) {
     float most[P], total[P] = {};
     for (int64_t i = 0; i < decoder.nevers; ++i) std::fill_n(z + decoder.never[i] * P, P, -INFINITY);
     std::fill_n(gains, rows * count, -INFINITY);
@@ -151,102 +184,136 @@ static void choose(float* z, const Decoder& decoder, int64_t rows, float* gains,
     for (int64_t row = 0; row < P; ++row) most[row] = row < rows ? gains[row * count] : INFINITY;
     for (int64_t i = 0; i < decoder.symbols; ++i)
         for (int row = 0; row < P; ++row) total[row] += exponential(z[i * P + row] - most[row]);
-    for (int64_t row = 0; row < rows; ++row)
+    for (int64_t row = 0; row < rows; ++row) {
+        if (only_end && only_end[row]) {
+            std::fill_n(gains + row * count, count, -INFINITY);
+            gains[row * count] = z[END * P + row], symbols[row * count] = END;
+        }
         for (int64_t i = 0; i < count; ++i) gains[row * count + i] -= most[row] + std::log(total[row]);
+    }
 }
 
 struct Step {
     const Decoder& decoder;
-    float* x;                    // (n,width) the input, and the hidden states
-    const float* const* blocks;  // of `past` positions keys and values (rows,depth,2,width)
-    const int64_t* places;       // (n,past) each row's in them
+    float* x;                       // (n,width) the input and the hidden states; null:
+    const int64_t* previous;        // (n) the symbols that are embedded
+    const float* position;          // (width) what is added to them, or null
+    const float* const* blocks;     // of `past` positions keys and values (rows,depth,2,width)
+    const int64_t* const* origins;  // rows of a block behind which those of the next, or of this step, come; or null
     int64_t past;
-    float* block;                // (n,depth,2,width) of this position, to be filled
-    const int64_t* sentences;    // (n)
-    float* gains;                // (n,count) and `symbols`: the likeliest ones, instead of hidden states, if count
+    float* block;                   // (n,depth,2,width) of this position, to be filled
+    const int64_t* sentences;       // (n)
+    const uint8_t* only_end;        // (n), or null
+    float* gains;                   // (n,count) and `symbols`: the likeliest ones, instead of hidden states, if count
     int64_t* symbols;
     int64_t count;
 
     template <int P>
     void panel(int64_t first, int64_t rows, int64_t threads) const {
-        const auto [layers, last, output, visible, never, nevers, vocabulary, depth, width, heads, inner, source, pre,
-                    activation, unused, epsilon] = decoder;
+        const auto [layers, last, output, embedding, visible, never, nevers, vocabulary, depth, width, heads, inner,
+                    source, pre, activation, unused, epsilon, scale] = decoder;
         const int64_t wide = std::max(3 * width, activation == 2 ? 2 * inner : inner);
         static thread_local Floats space, weights, logits;
-        static thread_local std::vector<const float*> at;
-        space.resize((2 * width + wide + std::max(width, inner)) * P + 4 * width);
-        float *h = space.data(), *in = h + width * P, *y = in + width * P, *z = y + wide * P;
-        float *query = z + std::max(width, inner) * P, *found = query + 3 * width;
-        for (int64_t i = 0; i < width; ++i)
-            for (int64_t row = 0; row < P; ++row) h[i * P + row] = row < rows ? x[(first + row) * width + i] : 0;
+        static thread_local std::vector<const float*> at, lies;
+        const int64_t lines = P == 1 ? rows : 1, columns = lines * P;
+        const auto place = [&](int64_t i, int64_t row, int64_t size) { return P == 1 ? row * size + i : i * P + row; };
+        space.resize((2 * width + wide + std::max(width, inner)) * columns + 4 * width);
+        float *h = space.data(), *in = h + width * columns, *y = in + width * columns, *z = y + wide * columns;
+        float *query = z + std::max(width, inner) * columns, *found = query + 3 * width;
+        lies.resize(past * rows);  // where a row's keys and values lie
+        std::fill_n(h, width * columns, 0.0f);
+        for (int64_t row = 0; row < rows; ++row) {
+            const float* from = x ? x + (first + row) * width : embedding + previous[first + row] * width;
+            for (int64_t i = 0; i < width; ++i)
+                h[place(i, row, width)] = x ? from[i] : from[i] * scale + (position ? position[i] : 0);
+            for (int64_t s = past, origin = first + row; s--;) {
+                origin = origins[s] ? origins[s][origin] : origin;
+                lies[row * past + s] = blocks[s] + origin * depth * 2 * width;
+            }
+        }
 
+        const auto normalised = [&](float* to, Norm norm) {
+            for (int64_t line = 0; line < lines; ++line)
+                normalise<P>(to + line * width, h + line * width, norm, width, epsilon);
+            return to;
+        };
+        const auto times = [&](float* to, const float* from, Linear linear, int64_t k, int64_t v) {
+            if constexpr (P > 1) product<P>(to, from, linear, k, v, threads);
+            else if (rows == 1) product_of_rows<1>(to, from, rows, linear, k, v, threads);
+            else product_of_rows<FEW>(to, from, rows, linear, k, v, threads);
+        };
         for (int64_t number = 0; number < depth; ++number) {
             const Layer& layer = layers[number];
-            const auto before = [&](Norm norm) { if (pre) normalise<P>(in, h, norm, width, epsilon); return pre ? in : h; };
+            const auto before = [&](Norm norm) { return pre ? normalised(in, norm) : h; };
             const auto after = [&](Norm norm) {
-                for (int64_t i = 0; i < width * P; ++i) h[i] += y[i];
-                if (!pre) normalise<P>(h, h, norm, width, epsilon);
+                for (int64_t i = 0; i < width * columns; ++i) h[i] += y[i];
+                if (!pre) normalised(h, norm);
             };
             const auto attended = [&](int64_t row) {  // of the query, to a row of z
                 attend(found, query, at, width, heads, weights);
-                for (int64_t i = 0; i < width; ++i) z[i * P + row] = found[i];
+                for (int64_t i = 0; i < width; ++i) z[place(i, row, width)] = found[i];
             };
-            product<P>(y, before(layer.own_norm), layer.own, width, 3 * width, threads);
+            times(y, before(layer.own_norm), layer.own, width, 3 * width);
             for (int64_t row = 0; row < rows; ++row) {
                 float* own = block + ((first + row) * depth + number) * 2 * width;
-                for (int64_t i = 0; i < 3 * width; ++i) query[i] = y[i * P + row];
+                for (int64_t i = 0; i < 3 * width; ++i) query[i] = y[place(i, row, 3 * width)];
                 std::copy_n(query + width, 2 * width, own);
                 at.assign(past + 1, own);
-                for (int64_t s = 0; s < past; ++s)
-                    at[s] = blocks[s] + (places[(first + row) * past + s] * depth + number) * 2 * width;
+                for (int64_t s = 0; s < past; ++s) at[s] = lies[row * past + s] + number * 2 * width;
                 attended(row);
             }
-            product<P>(y, z, layer.own_output, width, width, threads);
+            times(y, z, layer.own_output, width, width);
             after(layer.own_norm);
             if (layer.memory) {
-                product<P>(y, before(layer.cross_norm), layer.query, width, width, threads);
+                times(y, before(layer.cross_norm), layer.query, width, width);
                 for (int64_t row = 0; row < rows; ++row) {
-                    for (int64_t i = 0; i < width; ++i) query[i] = y[i * P + row];
+                    for (int64_t i = 0; i < width; ++i) query[i] = y[place(i, row, width)];
                     at.clear();
                     for (int64_t s = sentences[first + row] * source, end = s + source; s < end; ++s)
                         if (visible[s]) at.push_back(layer.memory + s * 2 * width);
                     attended(row);
                 }
-                product<P>(y, z, layer.cross_output, width, width, threads);
+                times(y, z, layer.cross_output, width, width);
                 after(layer.cross_norm);
             }
-            product<P>(y, before(layer.network_norm), layer.inner, width, activation == 2 ? 2 * inner : inner, threads);
-            for (int64_t i = 0; i < inner * P; ++i)
+            times(y, before(layer.network_norm), layer.inner, width, activation == 2 ? 2 * inner : inner);
+            for (int64_t i = 0; i < inner * columns; ++i) {
+                const int64_t gate = i + i / (inner * P) * inner * P;
                 z[i] = activation == 0 ? std::max(y[i], 0.0f)
                      : activation == 1 ? 0.5f * y[i] * (1 + std::erf(y[i] * 0.70710678f))
-                     : y[i] / (1 + std::exp(-y[i])) * y[i + inner * P];
-            product<P>(y, z, layer.outer, inner, width, threads);
+                     : y[gate] / (1 + std::exp(-y[gate])) * y[gate + inner * P];
+            }
+            times(y, z, layer.outer, inner, width);
             after(layer.network_norm);
         }
-        if (last.gain) normalise<P>(h, h, last, width, epsilon);
+        if (last.gain) normalised(h, last);
         if (count) {
-            logits.resize(vocabulary * P);
-            product<P>(logits.data(), h, output, width, vocabulary, threads);
-            choose<P>(logits.data(), decoder, rows, gains + first * count, symbols + first * count, count);
+            logits.resize(vocabulary * columns);
+            times(logits.data(), h, output, width, vocabulary);
+            for (int64_t line = 0, start = first; line < lines; start = first + ++line)
+                choose<P>(logits.data() + line * vocabulary, decoder, P == 1 ? 1 : rows,
+                          only_end ? only_end + start : nullptr, gains + start * count, symbols + start * count, count);
         } else
             for (int64_t row = 0; row < rows; ++row)
-                for (int64_t i = 0; i < width; ++i) x[(first + row) * width + i] = h[i * P + row];
+                for (int64_t i = 0; i < width; ++i) x[(first + row) * width + i] = h[place(i, row, width)];
     }
 };
 
-extern "C" void step(const Decoder* decoder, float* x, int64_t n, const float* const* blocks, const int64_t* places,
-                     int64_t past, float* block, const int64_t* sentences, float* gains, int64_t* symbols, int64_t count) {
-    const Step whole{*decoder, x, blocks, places, past, block, sentences, gains, symbols, count};
+extern "C" void step(const Decoder* decoder, int64_t n, float* x, const int64_t* previous, const float* position,
+                     const float* const* blocks, const int64_t* const* origins, int64_t past, float* block,
+                     const int64_t* sentences, const uint8_t* only_end, float* gains, int64_t* symbols, int64_t count) {
+    const Step whole{*decoder, x, previous, position, blocks, origins, past, block, sentences, only_end, gains, symbols,
+                     count};
     const int64_t threads = decoder->threads, size = n > LANES * threads ? 2 * LANES : LANES;
     std::vector<int64_t> starts{0};
     while (starts.back() < n) {
         const int64_t left = n - starts.back();
-        starts.push_back(starts.back() + (left < FEW ? 1 : std::min(left, size)));
+        starts.push_back(starts.back() + std::min(left, size));
     }
     const int64_t panels = starts.size() - 1;
     const auto walk = [&](int64_t panel) {
         const int64_t first = starts[panel], rows = starts[panel + 1] - first, inside = panels > 1 ? 1 : threads;
-        if (rows == 1) whole.panel<1>(first, rows, inside);
+        if (rows <= FEW) whole.panel<1>(first, rows, inside);
         else if (rows <= LANES) whole.panel<LANES>(first, rows, inside);
         else whole.panel<2 * LANES>(first, rows, inside);
     };

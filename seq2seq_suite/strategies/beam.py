@@ -10,7 +10,6 @@ from torch import Tensor
 
 from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
 from seq2seq_suite.strategies.ctc_prefixes import Prefixes
-from seq2seq_suite.strategies.sampling import sample
 from seq2seq_suite.strategies.search import NEVER, Rows, SearchOptions, Stepper
 from seq2seq_suite.types import END, Batch, Constraint, Hypothesis
 
@@ -23,18 +22,19 @@ def greedy_or_sample(model: Seq2Seq, batch: Batch, memory: Memory, *, options: S
     """Greedy search, or as many samples as hypotheses are requested; see `Strategy.generate`."""
     stepper = Stepper(model, constraint, options)
     draws = options.num_hypotheses if options.sampling else 1
-    return [sorted((_one_output(stepper, *start) for _ in range(draws)), key=lambda one: -one.score)
+    return [sorted((one_output(stepper, *start) for _ in range(draws)), key=lambda one: -one.score)
             for start in starts(stepper, batch, memory, limit, prefixes)]
 
 
-def _one_output(stepper: Stepper, rows: Rows, previous: Tensor, limit: int) -> Hypothesis:
+def one_output(stepper: Stepper, rows: Rows, previous: Tensor, limit: int) -> Hypothesis:
+    """A symbol after the other, until END."""
     options, symbols, total = stepper.options, [], 0.0
     while END not in symbols:
         last_step = previous.new_ones(1, dtype=torch.bool) if len(symbols) == limit - 1 else None
-        log_probs, rows = stepper.log_probabilities(rows, previous, last_step)
-        previous = sample(log_probs, options) if options.sampling else log_probs.argmax(1)
+        gain, previous, rows = stepper.candidates(rows, previous, last_step, 1)
+        previous = previous.squeeze(1)
         symbols.append(int(previous))
-        total += float(log_probs[0, previous])
+        total += float(gain)
         rows = stepper.advance(rows, previous) if symbols[-1] != END else rows
     return Hypothesis(tuple(symbols[:-1]), options.normalise(total, len(symbols)), len(symbols) < limit)
 
@@ -44,19 +44,21 @@ def beam_search(model: Seq2Seq, batch: Batch, memory: Memory, *, options: Search
                 constraint: Constraint | None = None, prefixes: Prefixes | None = None) -> list[list[Hypothesis]]:
     """Beam search: each step keeps the `beam_size` likeliest partial outputs; see `Strategy.generate`."""
     stepper = Stepper(model, constraint, options)
-    return [_beam(stepper, *start) for start in starts(stepper, batch, memory, limit, prefixes)]
+    return [one_beam(stepper, *start) for start in starts(stepper, batch, memory, limit, prefixes)]
 
 
-def _beam(stepper: Stepper, rows: Rows, previous: Tensor, limit: int) -> list[Hypothesis]:
+def one_beam(stepper: Stepper, rows: Rows, previous: Tensor, limit: int) -> list[Hypothesis]:
+    """The best complete outputs of a sentence."""
     options, asked = stepper.options, min(stepper.options.num_hypotheses, stepper.options.beam_size)
     beam: list[tuple[tuple[int, ...], float]] = [((), 0.0)]  # partial outputs with their log-probabilities
     finished: list[Hypothesis] = []
     for step in range(1, limit + 1):
         last_step = previous.new_ones(len(beam), dtype=torch.bool) if step == limit else None
-        log_probs, rows = stepper.log_probabilities(rows, previous, last_step)
-        candidates = [(total + gain, row, symbol) for row, (_, total) in enumerate(beam)
-                      for symbol, gain in enumerate(log_probs[row].tolist()) if gain > NEVER]
         # At least k of 2k candidates do not end, since each output can end in only one way.
+        *found, rows = stepper.candidates(rows, previous, last_step, 2 * options.beam_size)
+        candidates = [(total + gain, row, symbol) for row, ((_, total), gains, symbols)
+                      in enumerate(zip(beam, *(part.tolist() for part in found), strict=True))
+                      for gain, symbol in zip(gains, symbols, strict=True) if gain > NEVER]
         best = heapq.nlargest(2 * options.beam_size, candidates)
         finished += [Hypothesis(beam[row][0], options.normalise(total, step), step < limit)
                      for total, row, symbol in best if symbol == END]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from seq2seq_suite.strategies.search import NEVER, SearchOptions
+from seq2seq_suite.config_search import Search as SearchOptions
+from seq2seq_suite.strategies.ctc_prefixes import NEVER
 
 
 def sample(log_probabilities: Tensor, options: SearchOptions) -> Tensor:

@@ -12,6 +12,7 @@ from seq2seq_suite.model.decoder import Cache
 from seq2seq_suite.model.layers import causal
 from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
 from seq2seq_suite.strategies.ctc_prefixes import NEVER, Prefixes
+from seq2seq_suite.strategies.sampling import sample
 from seq2seq_suite.strategies.written import Written
 from seq2seq_suite.types import BEGIN, END, PAD, UNKNOWN, Batch, Constraint, PerRow
 
@@ -56,6 +57,15 @@ class Stepper:
             _, cache = self.model.decode(x, causal(given, device=limit.device), memory, cache)
             previous = batch.target[:, given - 1]
         return Rows(memory, cache, automaton, prefixes, Written.needed(batch, self.options)), previous
+
+    def candidates(self, rows: Rows, previous: Tensor, last_step: Tensor | None, count: int
+                   ) -> tuple[Tensor, Tensor, Rows]:
+        """Log-probabilities and symbols (N,min(count,V)) of the likeliest to follow, or of one drawn; and the rows."""
+        log_probabilities, rows = self.log_probabilities(rows, previous, last_step)
+        if self.options.sampling:
+            drawn = sample(log_probabilities, self.options).unsqueeze(1)
+            return log_probabilities.gather(1, drawn), drawn, rows
+        return *log_probabilities.topk(min(count, log_probabilities.size(1)), 1), rows
 
     def log_probabilities(self, rows: Rows, previous: Tensor, last_step: Tensor | None) -> tuple[Tensor, Rows]:
         """Log-probabilities (N,V) of the next symbol; where `last_step` (N,) only END remains, None: nowhere."""

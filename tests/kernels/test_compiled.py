@@ -43,7 +43,7 @@ def compare(monkeypatch):
     """Search with and without compiled steps; returns the outputs and how often a compiled step was made."""
     searching = strategy_of(Autoregressive, auxiliaries=auxiliaries_of(SHAPE, ctc=0.5, transcript=9), noise=0.4)
     steps, step = [], compiled._Compiled.step
-    monkeypatch.setattr(compiled._Compiled, "step", lambda *given: steps.append(given[2].length) or step(*given))
+    monkeypatch.setattr(compiled._Compiled, "step", lambda *given: steps.append(given[3].length) or step(*given))
 
     def search(model, batch, limit, constraint=None, **options):
         found = []
@@ -69,7 +69,7 @@ def test_outputs_are_those_of_the_search_by_pytorch(compare, make_model, make_ba
     assert steps and any(row[0].symbols for row in found)
 
 
-@pytest.mark.parametrize("rows", [1, 3, 7, 20, 39])  # alone, and in panels of both sizes
+@pytest.mark.parametrize("rows", [1, 3, 7, 11, 20, 39])  # line by line, and in panels of both sizes
 @pytest.mark.parametrize("beam_size", [1, 4])
 def test_any_number_of_rows_may_be_searched(compare, make_model, make_batch, rows, beam_size):
     shape = Shape(TokenShape(11), TargetShape(150))
