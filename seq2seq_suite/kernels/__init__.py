@@ -23,6 +23,7 @@ SLOTS = {
     "greedy": ("greedy_or_sample", "strategies.beam", "kernels.beam"),
     "beam": ("beam_search", "strategies.beam", "kernels.beam"),
     "attention": ("attention", "model.attention", "kernels.attention"),
+    "encoder": ("prepared", "model.stacks", "kernels.decoder"),
     "decoder": ("prepared", "model.stacks", "kernels.decoder"),
     "cache": ("KeysValues", "model.attention", "kernels.cache"),
     "depthwise": ("depthwise", "model.convolution", "kernels.convolution"),

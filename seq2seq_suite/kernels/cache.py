@@ -24,30 +24,37 @@ class KeysValues:
         return KeysValues(like_BHTE.new_empty(2, *like_BHTE.shape[:2], 0, like_BHTE.size(3)), 0)
 
     @property
+    def both(self) -> Tensor:
+        """(2,B,H,length,E)."""
+        return self.room.narrow(3, 0, self.length)
+
+    @property
     def keys(self) -> Tensor:
         """(B,H,length,E)."""
-        return self.room[0, :, :, : self.length]
+        return self.both[0]
 
     @property
     def values(self) -> Tensor:
         """(B,H,length,E)."""
-        return self.room[1, :, :, : self.length]
+        return self.both[1]
 
     def append(self, keys_BHTE: Tensor, values_BHTE: Tensor) -> KeysValues:
-        """With further positions. Room is doubled when it runs out.
+        """With further positions; see `extend`."""
+        return self.extend(torch.stack((keys_BHTE, values_BHTE)))
+
+    def extend(self, both: Tensor) -> KeysValues:
+        """With further keys and values (2,B,H,T,E). Room is doubled when it runs out.
 
         They are written into room shared with `self`: to continue one past in two ways, `select` from it. Where
         gradients are kept, nothing is written over.
         """
-        length, room = self.length + keys_BHTE.size(2), self.room
+        length, room = self.length + both.size(3), self.room
         if torch.is_grad_enabled():
-            both = torch.cat((self.keys, keys_BHTE), 2), torch.cat((self.values, values_BHTE), 2)
-            return KeysValues(torch.stack(both), length)
+            return KeysValues(torch.cat((self.both, both), 3), length)
         if length > room.size(3):
             room = room.new_empty(*room.shape[:3], 2 * length, room.size(4))
-            room[:, :, :, : self.length] = self.room[:, :, :, : self.length]
-        room[0, :, :, self.length : length] = keys_BHTE
-        room[1, :, :, self.length : length] = values_BHTE
+            room.narrow(3, 0, self.length).copy_(self.both)
+        room.narrow(3, self.length, both.size(3)).copy_(both)
         return KeysValues(room, length)
 
     def first(self, length: int) -> KeysValues:

@@ -7,7 +7,7 @@ and as fast as before (Multi30k, tiny, one thread, together with an output layer
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import cached_property, partial
 
 import torch
 from torch import Tensor, nn
@@ -15,21 +15,31 @@ from torch.nn import functional
 
 from seq2seq_suite.kernels.attention import attention as fused_attention
 from seq2seq_suite.kernels.cache import KeysValues
-from seq2seq_suite.kernels.product import product
+from seq2seq_suite.kernels.product import LEAST_PRODUCTS, product
 from seq2seq_suite.model.attention import MultiHeadAttention
 from seq2seq_suite.model.decoder import Cache, CrossKeysValues, TransformerDecoder
+from seq2seq_suite.model.encoder import TransformerEncoder
 from seq2seq_suite.model.layers import FeedForward, Residual, TransformerLayer
 from seq2seq_suite.model.norms import LayerNorm, RMSNorm
 from seq2seq_suite.model.positions import RelativePositions
+from seq2seq_suite.types import States
 
 _FEW_QUERIES = 48  # of all rows together: below, the calls of anything but the fused kernel take longer than it does
+_MOST_KEYS = 4  # of all heads, by the width: with more, arithmetic is more than the calls that `_Layer.absorb` saves
 
 
-def prepared(decoder: nn.Module) -> nn.Module | Steps:
-    """`model.stacks.prepared`. Decoders of other parts, and watched ones, stay as they are."""
-    usual = type(decoder) is TransformerDecoder and not decoder.training and all(map(_is_usual, decoder.layers))
-    watched = usual and any(module._forward_hooks or module._forward_pre_hooks for module in decoder.modules())
-    return Steps(decoder) if usual and not watched and not torch.is_grad_enabled() else decoder
+def prepared(stack: nn.Module) -> nn.Module | Steps | Reading:
+    """`model.stacks.prepared`. Stacks of other parts, and watched ones, stay as they are."""
+    kind = {TransformerDecoder: Steps, TransformerEncoder: Reading}.get(type(stack))
+    if kind is None or stack.training or torch.is_grad_enabled() or is_watched(stack):
+        return stack
+    return kind(stack) if all(map(_is_usual, stack.layers)) else stack
+
+
+def is_watched(module: nn.Module | None) -> bool:
+    """Whether it or a module in it has a hook; `modules()` takes three times as long."""
+    return module is not None and (bool(module._forward_hooks or module._forward_pre_hooks)
+                                   or any(map(is_watched, module._modules.values())))
 
 
 def _is_usual(layer: nn.Module) -> bool:
@@ -39,22 +49,43 @@ def _is_usual(layer: nn.Module) -> bool:
         for one in attentions)
 
 
+class Reading:
+    """An encoder of sources without padding; others are left to it."""
+
+    def __init__(self, encoder: TransformerEncoder):
+        self.encoder = encoder
+
+    def __call__(self, states: States) -> States:
+        """See `TransformerEncoder.forward`."""
+        shape = states.values.shape
+        if states.mask.device.type != "cpu" or not bool(states.mask.all()):  # other devices would be waited for
+            return self.encoder(states)
+        x = states.values.reshape(-1, shape[2])
+        for layer in map(_Layer, self.encoder.layers):
+            x = layer.transform(layer.attend(x, shape[0], None, None)[0])
+        return States((x if self.encoder.norm is None else _norm(self.encoder.norm)(x)).view(shape), states.mask)
+
+
 class Steps:
     """A decoder for further positions behind a cache; what it cannot do itself it leaves to the decoder."""
 
     def __init__(self, decoder: TransformerDecoder):
         self.decoder = decoder
-        self.layers = [_Layer(layer) for layer in decoder.layers]
         self.norm = None if decoder.norm is None else _norm(decoder.norm)
         self.visible: Tensor | None = None  # of the memory that `mask` is for
         self.mask: Tensor | None = None  # what is added to the scores of cross-attention
         self.blind = False  # whether a row sees nothing of its memory
+        self.absorbed: list[tuple[Tensor, ...] | None] = []  # see `_Layer.absorb`
+
+    @cached_property
+    def layers(self) -> list[_Layer]:
+        return [_Layer(layer) for layer in self.decoder.layers]
 
     def __call__(self, x: Tensor, visible: Tensor | None, memory: CrossKeysValues | None, cache: Cache | None = None,
                  *, mask: Tensor | None = None) -> tuple[Tensor, Cache | None]:
         """See `TransformerDecoder.forward`."""
         if memory is not None and memory.visible is not self.visible:
-            self._look_at(memory.visible)
+            self._look_at(memory)
         if cache is None or mask is not None or self.blind or not isinstance(cache.layers[0], KeysValues):
             return self.decoder(x, visible, memory, cache, mask=mask)
         shape, visible, caches = x.shape, visible if visible is None else visible.unsqueeze(1), []
@@ -63,11 +94,12 @@ class Steps:
             x, past = layer.attend(x, shape[0], visible, cache.layers[number])
             caches.append(past)
             if memory is not None:
-                x = layer.cross(x, memory.layers[number], self.mask)
+                x = layer.cross(x, memory.layers[number], self.mask, self.absorbed[number])
             x = layer.transform(x)
         return (x if self.norm is None else self.norm(x)).view(shape), Cache(tuple(caches))
 
-    def _look_at(self, visible: Tensor) -> None:
+    def _look_at(self, memory: CrossKeysValues) -> None:
+        visible = memory.visible
         looks = visible.device.type == "cpu"  # elsewhere a look would wait for the device: it is done once
         if looks or self.visible is None:
             self.blind = not bool(visible.any(-1).all())
@@ -75,6 +107,10 @@ class Steps:
         if not (looks and bool(visible.all())):
             nothing = torch.zeros(visible.shape, device=visible.device)
             self.mask = nothing.masked_fill_(~visible, float("-inf")).unsqueeze(1)
+        few = visible.size(2) * self.decoder.shape.num_heads <= _MOST_KEYS * self.decoder.shape.width
+        absorbs = self.mask is None and visible.size(0) == 1 and few and not torch.is_autocast_enabled("cpu")
+        self.absorbed = [layer.absorb(own) if absorbs else None
+                         for layer, own in zip(self.layers, memory.layers, strict=True)]
 
 
 class _Layer:
@@ -83,36 +119,57 @@ class _Layer:
     def __init__(self, layer: TransformerLayer):
         own, self.heads = layer.attention, layer.attention.num_heads
         self.head_width = own.output.weight.size(0) // self.heads
-        self.query_key_value, self.output = _linear(own.query_key_value), _linear(own.output)
+        self.query_key_value, self.output = _linear(*_weights(own.query_key_value)), _linear(*_weights(own.output))
         self.positions = own.positions if type(own.positions) is not RelativePositions else None
         self.attention_residual = _Residual(layer.attention_residual)
         if layer.cross_attention is not None:
             project, width = layer.cross_attention.query_key_value, layer.cross_attention.output.weight.size(0)
-            self.query = partial(product, weight=project.weight[:width], bias=project.bias[:width])
-            self.cross_output = _linear(layer.cross_attention.output)
+            self.cross_weights = project.weight[:width], project.bias[:width], *_weights(layer.cross_attention.output)
+            self.query, self.cross_output = _linear(*self.cross_weights[:2]), _linear(*self.cross_weights[2:])
             self.cross_residual = _Residual(layer.cross_residual)
         network = layer.feed_forward
         self.feed_forward = lambda x: network(x.unsqueeze(0)).squeeze(0)
         if type(network) is FeedForward and not network.gated:
-            inner, outer, activation = _linear(network.inner), _linear(network.outer), network.activation
+            inner, outer = _linear(*_weights(network.inner)), _linear(*_weights(network.outer))
+            activation = network.activation
             self.feed_forward = lambda x: outer(activation(inner(x)))
         self.feed_forward_residual = _Residual(layer.feed_forward_residual)
 
-    def attend(self, x: Tensor, rows: int, visible: Tensor | None, cache: KeysValues) -> tuple[Tensor, KeysValues]:
-        """Self-attention of x (N*T,D), N `rows`, to the cache and to itself."""
+    def attend(self, x: Tensor, rows: int, visible: Tensor | None, cache: KeysValues | None
+               ) -> tuple[Tensor, KeysValues | None]:
+        """Self-attention of x (N*T,D), N `rows`, to the cache, where there is one, and to itself."""
         parts = self.query_key_value(self.attention_residual.before(x)).view(rows, -1, 3, self.heads, self.head_width)
-        query, key, value = parts.permute(2, 0, 3, 1, 4)  # (N,H,T,E)
-        bias = None
+        parts, bias, length = parts.permute(2, 0, 3, 1, 4), None, 0 if cache is None else cache.length  # (3,N,H,T,E)
+        query, both = parts[0], parts[1:]
         if self.positions is not None:
-            query, key = (self.positions.rotate(part, cache.length) for part in (query, key))
-            bias = self.positions.bias(query, cache.length)
-        cache = cache.append(key, value)
+            query, both = self.positions.rotate(query, length), parts[1:].clone()
+            both[0] = self.positions.rotate(parts[1], length)
+            bias = self.positions.bias(query, length)
+        if cache is not None:
+            cache = cache.extend(both)
+            both = cache.both
         attend = _attend if bias is None else fused_attention
-        found = attend(query, cache.keys, cache.values, visible, *(() if bias is None else (bias,)))
+        found = attend(query, *both.unbind(), visible, *(() if bias is None else (bias,)))
         return self.attention_residual.after(x, self.output(found.transpose(1, 2).reshape(x.shape))), cache
 
-    def cross(self, x: Tensor, memory: KeysValues, mask: Tensor | None) -> Tensor:
+    def absorb(self, memory: KeysValues) -> tuple[Tensor, ...]:
+        """A sentence's keys with the projection of queries (D,H*S) and its bias, values with that of outputs (H*S,D).
+
+        The weights of each head sum to one, so that each value takes an H-th of the output's bias.
+        """
+        heads, width = self.heads, self.head_width
+        weight, bias, output_weight, output_bias = self.cross_weights
+        keys = memory.keys[0] * width**-0.5  # (H,S,E)
+        values = memory.values[0] @ output_weight.view(-1, heads, width).permute(1, 2, 0) + output_bias / heads
+        return ((keys @ weight.view(heads, width, -1)).flatten(0, 1).t(),
+                (keys @ bias.view(heads, width, 1)).flatten(), values.flatten(0, 1))
+
+    def cross(self, x: Tensor, memory: KeysValues, mask: Tensor | None, absorbed: tuple[Tensor, ...] | None) -> Tensor:
         """Cross-attention of x (N*T,D) to the memory of B sentences, N a multiple of B."""
+        if absorbed is not None:
+            keys, bias, values = absorbed
+            weights = torch.addmm(bias, self.cross_residual.before(x), keys).view(x.size(0), self.heads, -1).softmax(-1)
+            return self.cross_residual.behind(torch.addmm(x, weights.flatten(1), values))
         query = self.query(self.cross_residual.before(x))
         query = query.view(memory.keys.size(0), -1, self.heads, self.head_width).transpose(1, 2)
         found = _attend(query, memory.keys, memory.values, mask)
@@ -149,14 +206,19 @@ class _Residual:
         return self.behind(x + y)
 
 
-def _linear(layer: nn.Linear) -> Callable[[Tensor], Tensor]:
-    return partial(product, weight=layer.weight, bias=layer.bias)
+def _weights(layer: nn.Linear) -> tuple[Tensor, Tensor | None]:
+    return layer.weight, layer.bias
+
+
+def _linear(weight: Tensor, bias: Tensor | None) -> Callable[[Tensor], Tensor]:
+    few = LEAST_PRODUCTS / weight.size(0)  # numbers: to ask `product` takes half a microsecond
+    return lambda x: functional.linear(x, weight, bias) if x.numel() < few else product(x, weight, bias)
 
 
 def _norm(norm: nn.Module) -> Callable[[Tensor], Tensor]:
     if type(norm) is LayerNorm:
-        return partial(functional.layer_norm, normalized_shape=norm.gain.shape, weight=norm.gain, bias=norm.bias,
+        return partial(torch.layer_norm, normalized_shape=norm.gain.shape, weight=norm.gain, bias=norm.bias,
                        eps=norm.epsilon)
     if type(norm) is RMSNorm:
-        return partial(functional.rms_norm, normalized_shape=norm.gain.shape, weight=norm.gain, eps=norm.epsilon)
+        return partial(torch.rms_norm, normalized_shape=norm.gain.shape, weight=norm.gain, eps=norm.epsilon)
     return norm

@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from seq2seq_suite.kernels import torch_private
 
-_LEAST_PRODUCTS = 2**20  # of numbers: below, to call oneDNN costs more than it gains
+LEAST_PRODUCTS = 2**20  # of numbers: below, to call oneDNN costs more than it gains
 
 
 def product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -27,7 +27,7 @@ def product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 def pays(x: Tensor, weight: Tensor) -> bool:
     """Whether oneDNN multiplies x (...,D) by a weight (V,D)."""
-    return (x.numel() * weight.size(0) >= _LEAST_PRODUCTS and x.device.type == "cpu" and x.dtype == torch.float32
+    return (x.numel() * weight.size(0) >= LEAST_PRODUCTS and x.device.type == "cpu" and x.dtype == torch.float32
             and weight.dtype == torch.float32 and torch_private.has_onednn()
             and not torch.is_autocast_enabled("cpu") and not torch.compiler.is_compiling())
 

@@ -106,8 +106,8 @@ def plugged(functions: Mapping[str, Function], also: Sequence[str] = ()) -> Iter
     Raises:
         ConfigError: there is no such slot.
     """
-    # The fast decoder goes past the names of its parts, which may be replaced here.
-    components: dict[str, Function] = {"decoder": kernels.implementation("decoder", "plain")}
+    # The fast encoder and decoder go past the names of their parts, which may be replaced here.
+    components: dict[str, Function] = {seat: kernels.implementation(seat, "plain") for seat in ("encoder", "decoder")}
     with ExitStack() as stack:
         for name, function in (*functions.items(), *dict.fromkeys(also).items()):
             slot = SLOTS.get(name) or CHANGES.get(name)

@@ -60,7 +60,7 @@ class Seq2Seq(nn.Module):
         self.guide, self.pointer = guide, pointer
         self.tag = nn.Parameter(torch.randn(embedding.embedding_dim) * 0.02) if has_tag else None
         self.scale = math.sqrt(embedding.embedding_dim)
-        self._prepared_decoder = kernels.chosen("decoder")
+        self._prepared_encoder, self._prepared_decoder = kernels.chosen("encoder"), kernels.chosen("decoder")
 
     def forward(self, source: Tensor, source_mask: Tensor, target_in: Tensor, *, focus: Tensor | None = None,
                 context: Tensor | None = None) -> Tensor:
@@ -96,7 +96,7 @@ class Seq2Seq(nn.Module):
 
     def read(self, states: States) -> States:
         """Embedded source -> encoder output."""
-        return self.encoder(states)
+        return self._prepared_encoder(self.encoder)(states)
 
     def prepare(self, states: States) -> Memory:
         """The memory for all steps of decoding, computed once."""

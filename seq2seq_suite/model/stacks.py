@@ -60,9 +60,9 @@ def build_encoder(backbone: Backbone) -> nn.Module:
                                        step_positions=build_positions(backbone))
 
 
-def prepared(decoder: nn.Module) -> nn.Module:
-    """The decoder for the many steps of one search, in which its weights are constant: as it is."""
-    return decoder
+def prepared(stack: nn.Module) -> nn.Module:
+    """The encoder or the decoder for a search, in which its weights are constant: as it is."""
+    return stack
 
 
 def build_decoder(backbone: Backbone, *, has_memory: bool) -> nn.Module:

@@ -7,7 +7,7 @@ import torch
 
 from seq2seq_suite import kernels
 from seq2seq_suite.kernels import decoder
-from seq2seq_suite.kernels.decoder import Steps
+from seq2seq_suite.kernels.decoder import Reading, Steps
 from seq2seq_suite.model.layers import causal
 
 KINDS = {
@@ -50,6 +50,36 @@ def test_prepared_steps_are_those_of_the_decoder(monkeypatch, make_model, make_b
     symbols = symbols[: 2 * beams]
     torch.testing.assert_close(walk(model, ready.select(chosen), symbols, beams=beams),
                                walk(model, memory.select(chosen), symbols, beams=beams))
+
+
+@pytest.mark.parametrize("lengths", [[5], [4, 4], [5, 3]])
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "decoder alone"])
+@torch.inference_mode()
+def test_a_prepared_encoder_reads_as_it_does_itself(make_model, make_batch, kind, lengths):
+    model, batch = make_model(noise=0.4, **KINDS[kind]), make_batch(lengths, [4] * len(lengths))
+    ready = kernels.implementation("encoder", "fast")(model.encoder)
+    assert isinstance(ready, Reading)
+    states = model.frontend(batch.source, batch.source_mask)
+    found, expected = ready(states), model.encoder(states)
+    torch.testing.assert_close(found.values, expected.values)
+    assert found.mask is batch.source_mask
+    handle = model.encoder.layers[0].feed_forward.register_forward_hook(lambda *_: None)
+    assert kernels.implementation("encoder", "fast")(model.encoder) is model.encoder
+    handle.remove()
+
+
+@pytest.mark.parametrize("beams", [1, 3])
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "decoder alone"])
+@torch.inference_mode()
+def test_prepared_steps_for_a_sentence_alone_are_those_of_the_decoder(monkeypatch, make_model, make_batch, kind, beams):
+    model, batch = make_model(noise=0.4, **KINDS[kind]), make_batch([5], [4])
+    memory, symbols = model.prepare(model.encode(batch)), torch.randint(4, 9, (beams, 5))
+    expected = walk(model, memory, symbols, beams=beams)
+    for most in (0, 4):
+        monkeypatch.setattr(decoder, "_MOST_KEYS", most)
+        ready = model.for_search(memory)
+        torch.testing.assert_close(walk(model, ready, symbols, beams=beams), expected)
+        assert (ready.decoder.absorbed[0] is None) == (most == 0)
 
 
 @torch.inference_mode()
