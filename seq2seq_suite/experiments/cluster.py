@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import getpass
 import os
+import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
 
 _DEFAULTS = {"name": "seq2seq_suite", "timeout_min": 60}  # minutes; submitit's own are 2 and 5
 _MOST_TIMEOUTS = 1000  # a run ends by its own limits
+_LOOK, _GRACE = 1.0, 15.0  # seconds: between looks for results, and until a shared disk shows that of a job that left
 
 
 class Cluster:
@@ -31,19 +35,25 @@ class Cluster:
         jobs: most jobs that SLURM runs at a time; None sets no limit.
 
     Raises:
-        ConfigError: submitit is not installed, or does not take a parameter.
+        ConfigError: submitit or SLURM is not installed, or submitit does not take a parameter.
     """
 
     def __init__(self, folder: Path, options: Path | None, *, jobs: int | None):
         need("submitit")
         import submitit
 
+        self._options = options
         given = {key: list(value) if isinstance(value, tuple) else value
                  for key, value in (config_file.parse(options) if options else {}).items()}
+        cluster, absent = given.pop("cluster", None), [name for name in ("srun", "sbatch") if not shutil.which(name)]
+        if absent and (cluster == "slurm" or (cluster is None and "srun" not in absent)):
+            raise ConfigError(f"this machine has no {' and no '.join(absent)}, of SLURM", file=str(options or ""),
+                              expected="a machine from which the cluster takes jobs",
+                              remedy="call it on a login node, or write cluster: local for processes of this machine")
         try:
             if any(given.get(key, 1) != 1 for key in ("nodes", "tasks_per_node")):
                 raise ValueError("a run is one task of one machine; with several gpus_per_node torchrun starts it")
-            self._executor = submitit.AutoExecutor(folder, cluster=given.pop("cluster", None),
+            self._executor = submitit.AutoExecutor(folder, cluster=cluster,
                                                    local_max_num_timeout=_MOST_TIMEOUTS,
                                                    slurm_max_num_timeout=_MOST_TIMEOUTS)
             self._executor.update_parameters(**{**_DEFAULTS, "slurm_array_parallelism": jobs, **given})
@@ -52,6 +62,7 @@ class Cluster:
             raise ConfigError(str(error).partition("\n")[0], file=str(options or ""),
                               expected="parameters that submitit takes",
                               remedy="see the example in seq2seq_suite/training/README.md") from None
+        self._keeps_no_accounts = self._executor.cluster == "slurm" and _said("sacct", "-n") is None
 
     def run(self, commands: Mapping[Path, Callable[[], list[str]]]) -> dict[Path, str]:
         """Run what is given; an interruption cancels the jobs.
@@ -62,21 +73,52 @@ class Cluster:
         Returns:
             How each ended: `exit code 0`, or the state of a job that the cluster ended.
         """
-        with self._executor.batch():
-            jobs = {directory: self._executor.submit(Run(command, log_of(directory), self._processes))
-                    for directory, command in commands.items()}
+        from submitit.core.utils import FailedJobError
+
+        try:
+            with self._executor.batch():
+                jobs = {directory: self._executor.submit(Run(command, log_of(directory), self._processes))
+                        for directory, command in commands.items()}
+        except FailedJobError as error:
+            said = str(error).strip().splitlines() or ["sbatch failed"]
+            raise ConfigError(f"SLURM does not take the jobs: {said[0]}", file=str(self._options or ""),
+                              expected="a partition, time, memory and processors that the cluster has",
+                              remedy="sinfo -o '%P %l %m %c' lists partitions with their limits") from None
         print(f"{len(jobs)} jobs submitted; their outputs are the .log files beside the runs' directories", flush=True)
         try:
-            return {directory: _end(job) for directory, job in jobs.items()}
+            return {directory: self._end(job) for directory, job in jobs.items()}
         except BaseException:
             for job in jobs.values():
                 job.cancel(check=False)
             raise
 
 
-def _end(job: Job[int]) -> str:
-    error = job.exception()
-    return f"exit code {job.result()}" if error is None else f"job {job.job_id} {job.state.lower()}"
+    def _end(self, job: Job[int]) -> str:
+        if self._keeps_no_accounts and _is_lost(job):
+            return f"job {job.job_id} left the queue without a result"
+        error = job.exception()
+        return f"exit code {job.result()}" if error is None else f"job {job.job_id} {job.state.lower()}"
+
+
+def _is_lost(job: Job[int]) -> bool:
+    """Wait until a job has a result or is no longer in SLURM's queue; submitit would wait for `sacct` to say so."""
+    left = None
+    while not job.paths.result_pickle.exists():
+        queued = _said("squeue", "--noheader", "--array", "--format=%i", f"--user={getpass.getuser()}")
+        left = None if queued is None or job.job_id in queued.split() else left or time.monotonic()
+        if left is not None and time.monotonic() - left > _GRACE:
+            return True
+        time.sleep(_LOOK)
+    return False
+
+
+def _said(*command: str) -> str | None:
+    """A command's output; None if it is not there or failed."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return done.stdout
 
 
 def log_of(directory: Path) -> Path:

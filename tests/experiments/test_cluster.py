@@ -53,9 +53,7 @@ def test_a_job_whose_time_is_over_saves_is_queued_again_and_resumes_as_if_nothin
 
 
 def test_slurm_is_told_what_the_file_of_the_page_says(tmp_path, monkeypatch):
-    srun = tmp_path / "srun"
-    srun.touch(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    slurm_of(tmp_path, monkeypatch, srun="", sbatch="")
     options = tmp_path / "cluster.yaml"
     text = re.search(r"```yaml\n(slurm_partition.*?)```", PAGE.read_text(), re.DOTALL)[1]
     options.write_text(text.replace("gpus_per_node: 1", "gpus_per_node: 2"))
@@ -65,6 +63,43 @@ def test_slurm_is_told_what_the_file_of_the_page_says(tmp_path, monkeypatch):
     for line in ("--partition=gpu", "--time=240", "--gpus-per-node=2", "--mem=32GB", "module load cuda", "COMMAND"):
         assert line in text
     assert inner.parameters["array_parallelism"] == 3 and cluster._processes == 2
+
+
+def slurm_of(folder, monkeypatch, **programs):
+    """SLURM's programs are these shell scripts."""
+    for name, text in programs.items():
+        (folder / name).write_text(f"#!/bin/sh\n{text}\n")
+        (folder / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+    monkeypatch.setattr("shutil.which", lambda name: str(folder / name) if name in programs else None)
+
+
+@pytest.mark.parametrize(("programs", "given", "said"), [
+    ({"srun": "", "sbatch": "echo sbatch: error: invalid partition specified: gpu >&2; exit 1"}, "slurm_partition: gpu",
+     "does not take the jobs: sbatch: error: invalid partition specified: gpu"),
+    ({"srun": ""}, "slurm_partition: gpu", "this machine has no sbatch"),
+    ({}, "cluster: slurm", "this machine has no srun and no sbatch"),
+])
+def test_what_slurm_refuses_is_said_with_a_remedy(tmp_path, monkeypatch, capsys, programs, given, said):
+    slurm_of(tmp_path, monkeypatch, **programs)
+    monkeypatch.chdir(tmp_path)
+    Path("p.yaml").write_text("task: parsing\n")
+    Path("cluster.yaml").write_text(given)
+    assert cli.main(["sweep", "p.yaml", "seed=1,2", "--executor", "submitit", "--cluster", "cluster.yaml"]) == 2
+    complaint = capsys.readouterr().err
+    assert f"cluster.yaml: SLURM {said}" in complaint or f"cluster.yaml: {said}" in complaint
+    assert "remedy:" in complaint
+
+
+def test_a_job_that_dies_is_noticed_where_slurm_keeps_no_accounts(tmp_path, monkeypatch):
+    slurm_of(tmp_path, monkeypatch, srun="", sbatch="echo Submitted batch job 7", sacct="exit 1",
+             squeue=f"cat {tmp_path}/queue; rm {tmp_path}/queue; true")
+    monkeypatch.setattr("seq2seq_suite.experiments.cluster._LOOK", 0.0)
+    monkeypatch.setattr("seq2seq_suite.experiments.cluster._GRACE", 0.0)
+    (tmp_path / "queue").write_text("7_0\n7_1\n")
+    runs = {tmp_path / name: list for name in ("first", "second")}
+    ends = Cluster(tmp_path / "jobs", None, jobs=None).run(runs)
+    assert ends == {run: f"job 7_{number} left the queue without a result" for number, run in enumerate(runs)}
 
 
 @pytest.mark.parametrize(("given", "said"), [
