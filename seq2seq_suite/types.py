@@ -293,6 +293,10 @@ class Constraint(Protocol):
     def advance(self, state: PerRow, symbols: Tensor) -> PerRow:
         """The states after `symbols`, (N,) int64."""
 
+    def gains(self, state: PerRow) -> Tensor | None:
+        """(N,V) what is added to the next symbol's log-probabilities, None for nothing."""
+        return None
+
     def focus(self, state: PerRow) -> Tensor:
         """(N,K) int64 source positions, -1 for none."""
         return state.nothing()

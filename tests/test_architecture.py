@@ -45,11 +45,11 @@ FOR_TYPES_ONLY = {"model": {"config_backbone"}, "config_uses": {"config"}, "task
 STUDENTS_PATH = ("model/attention.py", "model/layers.py", "model/encoder.py", "model/decoder.py", "model/seq2seq.py",
                  "strategies/autoregressive.py", "strategies/search.py", "strategies/beam.py",
                  "strategies/parallel.py", "strategies/length_head.py")
-STUDENTS_LINES = 1_297
+STUDENTS_LINES = 1_303
 OPEN_TO_ALL = {"types", "shapes", "trees", "files", "run_format", "user_code", "lazy"}
 MOST_LINES = 350
 # Lines of code may fall; to rise they need a reason. The lab's include solutions, laws and faults.
-MOST_CODE = {"house": 13_753, "pages": 1_331, "lab": 6_510}
+MOST_CODE = {"house": 13_863, "pages": 1_331, "lab": 6_510}
 ROOM_OF = {"report": "pages", "serve": "pages", "lab": "lab"}
 
 

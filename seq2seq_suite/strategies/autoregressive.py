@@ -77,7 +77,7 @@ class Autoregressive(Strategy):
         if drafts is not None and options.beam_size == 1:
             found = drafted_greedy(model, batch, memory, drafts, options=options, limit=limit, constraint=constraint)
             return self.auxiliaries.annotated(found, memory.states)
-        if options.ctc_weight == 1.0 and options.beam_size == 1:  # the best path of CTC alone, without the decoder
+        if options.ctc_weight == 1.0 and options.beam_size == 1 and constraint is None:  # CTC's best path alone
             return [[Hypothesis(tuple(symbols), score)] for symbols, score in ctc_greedy(scores)]
         search = self.beam if options.beam_size > 1 and not options.sampling else self.greedy
         found = search(model, batch, memory, options=options, limit=limit, constraint=constraint,

@@ -91,6 +91,8 @@ class Stepper:
             weight = self.options.ctc_weight
             log_probabilities = torch.where(log_probabilities == NEVER, NEVER,
                                             (1.0 - weight) * log_probabilities + weight * rows.prefixes.gains())
+        if self.constraint is not None and (gains := self.constraint.gains(rows.automaton)) is not None:
+            log_probabilities = log_probabilities + gains
         if rows.written is not None:
             log_probabilities = rows.written.force(log_probabilities)
         if last_step is not None:

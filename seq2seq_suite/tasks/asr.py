@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from random import Random
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field as Bounds
 
-from seq2seq_suite.config_section import Section, Symbols, Use
+from seq2seq_suite.config_section import Section, Symbols, Use, among
 from seq2seq_suite.data.audio import Composed
 from seq2seq_suite.data.formats import Row
 from seq2seq_suite.data.options import Data
@@ -17,8 +18,10 @@ from seq2seq_suite.metrics.error_rate import error_rates, normalise, word_errors
 from seq2seq_suite.tasks.base import Judgement
 from seq2seq_suite.tasks.panels import Point, one_series, panel, rates
 from seq2seq_suite.tasks.reading import place_of, text_in
+from seq2seq_suite.tasks.sides import Field
 from seq2seq_suite.tasks.sound import Audio, SoundOptions, SoundTask, Spoken, spoken_words
-from seq2seq_suite.types import Example, Score
+from seq2seq_suite.tasks.word_model import WordModel, WordPairs
+from seq2seq_suite.types import ConfigError, Constraint, Example, Score
 
 COMPOSED = "composed"  # the split made from the test split's recordings
 _KINDS = {"substitution": ("substituted", "wrong"), "deletion": ("deleted", "missed"),
@@ -33,14 +36,22 @@ _GAP, _PARTS = 0.1, (3, 7)  # of a composed sequence: seconds between its parts,
 class ASROptions(SoundOptions):
     """Options of speech recognition."""
 
-    uses: ClassVar[tuple[Use, ...]] = (Use(("search.ctc_weight",), "strategy.ctc_weight",
-                                           "above 0, so that there is a CTC head", lambda weight: weight > 0.0),)
+    uses: ClassVar[tuple[Use, ...]] = (
+        Use(("search.ctc_weight",), "strategy.ctc_weight", "above 0, so that there is a CTC head",
+            lambda weight: weight > 0.0),
+        among(("asr.word_weight",), "asr.subwords", "characters"),
+        among(("asr.word_weight",), "strategy.kind", "autoregressive"),
+        Use(("asr.new_word",), "asr.word_weight", "above 0", lambda weight: weight > 0.0))
 
     text_column: str = "text"  # of the transcript
     subwords: Literal["characters", "bpe", "unigram"] = "characters"
     vocabulary_size: Symbols = 500  # of bpe and unigram, at most
     leave_out_speaker: str = ""  # train and validate without this speaker, test on it alone (column `speaker`)
-    composed: Annotated[int, Field(ge=0, le=10**7)] = 0  # sequences of one speaker's recordings, added to training
+    composed: Annotated[int, Bounds(ge=0, le=10**7)] = 0  # sequences of one speaker's recordings, added to training
+    word_weight: Annotated[float, Bounds(ge=0.0, le=100.0)] = 0.0  # of a bigram of the training transcripts' words, in
+    # a search for characters; 0: none
+    new_word: Annotated[float, Bounds(ge=-1000.0, le=0.0)] = -8.0  # what a word that they do not have adds to a
+    # score, in place of weight * log p
 
 
 class SpeechRecognitionTask(SoundTask):
@@ -58,6 +69,7 @@ class SpeechRecognitionTask(SoundTask):
     def __init__(self, options: ASROptions, audio: Audio, data: Data, **others: Any):
         super().__init__(options, audio, data, **others)
         self.target = self.transcript = Spoken("symbols", options.subwords, options.vocabulary_size)
+        self.words = WordPairs(lambda text: self.target.normalised(text).split())
         self._speakers: dict[str, str] = {}
         self._left_out = 0
 
@@ -115,6 +127,27 @@ class SpeechRecognitionTask(SoundTask):
     def score(self, predictions: Sequence[str | None], references: Sequence[str]) -> Score:
         """Error rates."""
         return error_rates(predictions, references)
+
+    # -- numbers ------------------------------------------------------------------------------------------------
+
+    @property
+    def target_fields(self) -> tuple[Field, ...]:
+        """With the transcripts' words, for a search for characters."""
+        return (*super().target_fields, self.words) if self.options.subwords == "characters" else super().target_fields
+
+    def constraint(self) -> Constraint | None:
+        """The model of words; raises ConfigError if they were not counted."""
+        return self._word_model if self.options.word_weight else None
+
+    @cached_property
+    def _word_model(self) -> WordModel:
+        pairs, options = self.words.counts(), self.options
+        if not pairs:
+            raise ConfigError(f"asr.word_weight {options.word_weight:g}, but the run has no counts of words",
+                              expected="a run of this version or a later one", remedy="train it again, or leave "
+                              "asr.word_weight at 0")
+        return WordModel(pairs, self.target.pieces.encode, len(self.target), weight=options.word_weight,
+                         new_word=options.new_word)
 
     # -- pages --------------------------------------------------------------------------------------------------
 

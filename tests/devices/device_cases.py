@@ -36,6 +36,7 @@ SEARCHED = {
     "a tree in parallel": (["parsing-nat"], []), "labels, beam": (["multilabel"], ["search.beam_size=3"]),
     "experts": (["variants"], ["search.beam_size=2"]),
     "CTC, greedy": (["asr"], ["search.beam_size=1"]), "CTC, beam": (["asr"], ["search.beam_size=3"]),
+    "CTC and words": (["asr"], ["search.beam_size=3", "asr.word_weight=0.3"]),
     "CTC's drafts": (["asr"], ["search.beam_size=1", "search.drafter=ctc", "search.ctc_weight=0"]),
 }
 # Whose updates wait once; no other waits at all. PyTorch's CTC reads the lengths, cross-entropy which positions were
