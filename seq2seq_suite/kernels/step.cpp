@@ -11,11 +11,11 @@
 #include <vector>
 
 #ifdef __AVX512F__
-constexpr int LANES = 16;
+constexpr int LANES = 16, FEW = 5;
 #else
-constexpr int LANES = 8;
+constexpr int LANES = 8, FEW = 3;
 #endif
-constexpr int FEW = 5;                 // rows: no more than these are done line by line, with one look at a weight
+// FEW: no more rows than these are done line by line, with one look at a weight; registers hold their sums.
 constexpr int64_t LARGE = 1 << 19;     // numbers of a weight that threads share if there is one panel
 constexpr int64_t END = 2;             // the symbol, as in `types.py`
 constexpr int64_t BLOCK = 64;          // symbols whose largest score is compared with the best so far
