@@ -1,4 +1,4 @@
-"""Greedy search for one sentence at a time, with and without drafts of its outputs, in turns, on a run's test split.
+"""Greedy search with and without drafts of its outputs, in turns, on a run's test split; one sentence at a time.
 
     python -m benchmarks.drafting runs/translation runs/translation-at-once --output drafting.md
     python -m benchmarks.drafting runs/asr ctc search.ctc_weight=0
@@ -33,8 +33,9 @@ def main() -> None:
     parser.add_argument("drafter", help="a parallel run, or ctc")
     parser.add_argument("settings", nargs="*", help="key=value")
     parser.add_argument("--sentences", type=int, default=100, help="that are timed; outputs of all are compared")
+    parser.add_argument("--batch", type=int, default=1, help="sentences that are drafted together")
     arguments = parser.parse_args()
-    settings = ["device=cpu", "search.beam_size=1", "search.batch_sentences=1",
+    settings = ["device=cpu", "search.beam_size=1", f"search.batch_sentences={arguments.batch}",
                 f"training.threads={arguments.threads}", *arguments.settings]
     plain = open_run(arguments.run, settings)
     drafted = open_run(arguments.run, [*settings, f"search.drafter={arguments.drafter}"])

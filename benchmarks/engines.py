@@ -17,6 +17,7 @@ from benchmarks.rounds import Rounds, Worker, serve
 
 CASES = ((128, 1), (128, 5), (1, 1), (1, 5))  # sentences in a batch, beam size
 MODULE = "benchmarks.engines"
+COMPILED = "pytorch, search.compile"
 
 
 def work(task: dict[str, Any]) -> None:
@@ -32,8 +33,9 @@ def work(task: dict[str, Any]) -> None:
     def run_of(size: int, beam: int) -> Any:
         if (size, beam) not in opened:
             changes = ["device=cpu", f"training.threads={task['threads']}", f"search.batch_sentences={size}",
-                       f"search.beam_size={beam}"]
-            opened[size, beam] = with_engine(open_run(directory, changes), directory, task["engine"])
+                       f"search.beam_size={beam}", f"search.compile={task['engine'] == COMPILED}"]
+            engine = task["engine"].partition(",")[0]
+            opened[size, beam] = with_engine(open_run(directory, changes), directory, engine)
         return opened[size, beam]
 
     def answer(request: dict[str, Any]) -> Any:
@@ -67,10 +69,11 @@ def main() -> None:
     if arguments.worker:
         work(json.loads(arguments.worker))
         return
-    rounds = {(engine, case): Rounds() for engine in ENGINES for case in CASES}
+    engines = ("pytorch", COMPILED, *list(ENGINES)[1:])
+    rounds = {(engine, case): Rounds() for engine in engines for case in CASES}
     found: dict[tuple[str, tuple[int, int]], Any] = {}
     for turn in range(arguments.rounds):
-        for engine in ENGINES:
+        for engine in engines:
             task = {"run": arguments.run, "engine": engine, "threads": arguments.threads}
             with Worker(MODULE, task, arguments.threads) as worker:
                 for case in CASES:
@@ -80,7 +83,7 @@ def main() -> None:
                                                     worker.others)
                     print(f"batch {case[0]} beam {case[1]} {engine}, sentences/s: {told}", file=sys.stderr, flush=True)
     rows = []
-    for engine in ENGINES:
+    for engine in engines:
         cells = []
         for case in CASES:
             mine, first = rounds[engine, case], rounds["pytorch", case]
