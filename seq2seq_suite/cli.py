@@ -128,7 +128,7 @@ def run(
             print(f"the run is in {directory}", flush=True)
         if len(paths) > 1 and distributed.ranks().is_first:
             print()
-            _compare(directories, split="test", measure=True)
+            _compare(directories, split=None, measure=True)
 
 
 @app.command()
@@ -176,7 +176,7 @@ def sweep(
     elif not given:
         raise ConfigError("there is nothing to combine", file=COMMAND_LINE, expected="KEY=A,B,C, such as seed=1,2,3")
     else:
-        _compare(run_all(path, given, folder, jobs=jobs or 1, cluster=engine), split="test", measure=False)
+        _compare(run_all(path, given, folder, jobs=jobs or 1, cluster=engine), split=None, measure=False)
 
 
 for verb in (evaluate, predict, serve, export, cli_presets.tasks, cli_presets.init, cli_presets.schema, cache,
@@ -298,7 +298,7 @@ def lab(context: typer.Context) -> None:
     cli.main(context.args, f"{PROGRAM} lab")
 
 
-def _compare(directories: Sequence[Path], *, split: str, measure: bool, html: Path | None = None,
+def _compare(directories: Sequence[Path], *, split: str | None, measure: bool, html: Path | None = None,
              table: Path | None = None, json: Path | None = None) -> None:
     from seq2seq_suite.experiments.compare import compare_runs
     from seq2seq_suite.report.comparison import print_comparison, write_comparison

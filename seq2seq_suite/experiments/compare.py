@@ -105,12 +105,12 @@ class _Predictions:
     counts: np.ndarray
 
 
-def compare_runs(directories: Sequence[Path], *, split: str = "test", measure: bool = True) -> Comparison:
+def compare_runs(directories: Sequence[Path], *, split: str | None = "test", measure: bool = True) -> Comparison:
     """Compare finished runs by the files in their directories.
 
     Args:
         directories: of runs; a joint run counts as the runs of its tasks.
-        split: on which they were evaluated.
+        split: on which they were evaluated; None for `test`, or the first that all have if one lacks it.
         measure: measure decoding speed, one run after the other, on the same machine; runs whose data or weights are
             missing get no speed.
 
@@ -118,7 +118,7 @@ def compare_runs(directories: Sequence[Path], *, split: str = "test", measure: b
         DataError: a directory is no finished run, or was not evaluated on the split.
     """
     directories = [part for directory in directories for part in task_directories(directory) or [directory]]
-    names = _names(directories)
+    names, split = _names(directories), split or _shared_split(directories)
     rows, predictions, formulas = [], [], []
     for name, directory in zip(names, directories, strict=True):
         summary, kept = _read(directory, split)
@@ -132,6 +132,12 @@ def compare_runs(directories: Sequence[Path], *, split: str = "test", measure: b
         for place, p_value in zip(places, holm([pairs[place].randomisation_p for place in places]), strict=True):
             pairs[place] = replace(pairs[place], holm_p=p_value)
     return Comparison(rows, pairs)
+
+
+def _shared_split(directories: Sequence[Path]) -> str:
+    known = [read_summary(directory).failures for directory in directories]
+    shared = [split for split in known[0] if all(split in others for others in known)]
+    return "test" if "test" in shared or not shared else shared[0]
 
 
 _UNMEASURED = (float("nan"), float("nan"))
@@ -167,7 +173,7 @@ def _read(directory: Path, split: str) -> tuple[Summary, _Predictions]:
     summary = read_summary(directory)
     if split not in summary.failures or summary.primary(split) is None:
         raise DataError(f"the run was not evaluated on '{split}'", file=str(directory),
-                        expected=f"one of {', '.join(summary.failures)}",
+                        expected=f"one of {', '.join(summary.failures)}" if summary.failures else "a split of it",
                         remedy="choose it with --split, or add it to data.test_splits")
     found = read_predictions(directory, split)
     return summary, _Predictions(tuple((row.source, row.reference) for row in found),

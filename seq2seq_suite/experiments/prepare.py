@@ -23,11 +23,12 @@ from seq2seq_suite.tasks.base import Task
 from seq2seq_suite.tasks.reading import place_of
 from seq2seq_suite.training import weights
 from seq2seq_suite.training.distributed import Ranks
-from seq2seq_suite.training.run_directory import RunDirectory, provenance
+from seq2seq_suite.training.run_directory import CONFIG, RunDirectory, provenance
 from seq2seq_suite.types import DataError, Encoded, Example
 from seq2seq_suite.user_code import is_code
 
 EVERYTHING = "all"  # of `init_parts`
+_NO_WEIGHTS = ("positions", "norm_placement", "num_heads", "activation")  # of backbone: weights fit whatever they say
 Train = Sequence[Example] | Corpus | Stream  # a training split: in memory, encoded in a file, or read file by file
 
 
@@ -145,13 +146,19 @@ def prepare_vocabulary(config: Config, task: Task, train: Train, folder: Path, r
 def initialise_from(config: Config, learner: Learner) -> str:
     """Load the weights that `init_from` names into a learner; a message that says what was loaded.
 
+    A model that reads them otherwise than the one that they come from is allowed, and said.
+
     Raises:
         DataError: there are none, or they do not fit.
     """
-    path = weights.best(Path(config.init_from))
-    if EVERYTHING not in config.init_parts:
-        return weights.load_parts(path, learner, config.init_parts)
-    return f"everything starts from {path}: {weights.load_weights(path, learner, grown=True)}"
+    run = Path(config.init_from)
+    path = weights.best(run)
+    theirs, ours = config_file.parse(run / CONFIG, of_run=True).get("backbone", {}), config.backbone.model_dump()
+    said = weights.load_parts(path, learner, config.init_parts) if EVERYTHING not in config.init_parts else \
+        f"everything starts from {path}: {weights.load_weights(path, learner, grown=True)}"
+    unlike = [f"backbone.{key} is {ours[key]}, but {theirs[key]} there" for key in _NO_WEIGHTS
+              if theirs.get(key, ours[key]) != ours[key]]
+    return "; ".join((said, *unlike))
 
 
 def epoch_encoder(config: Config, task: Task, train: Train) -> Callable[[int], Sequence[Encoded]] | None:

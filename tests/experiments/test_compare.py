@@ -71,6 +71,18 @@ def test_what_is_no_finished_run_is_named(runs, tmp_path, capsys):
     assert "was not evaluated on 'dev'" in capsys.readouterr().err
 
 
+def test_runs_that_were_not_tested_are_compared_on_a_split_that_all_have(runs, tmp_path):
+    for name, splits in (("both", ("train", "validation")), ("one", ("validation",))):
+        config = small_config(runs[0].parent / "data", max_updates=4)
+        data = config.data.model_copy(update={"test_splits": splits})
+        start(config.model_copy(update={"data": data}), tmp_path / name)
+    found = compare_runs([tmp_path / "both", tmp_path / "one"], split=None, measure=False)
+    for row in found.rows:
+        summary = json.loads((tmp_path / row.run / "summary.json").read_text())
+        assert row.split == "validation" and row.figure == summary["splits"]["validation"]["f1"]
+    assert compare_runs(runs[:1], split=None, measure=False).rows[0].split == "test"
+
+
 def test_failures_are_counted_whatever_the_metric():
     def output(*symbols: int, complete: bool = True) -> list[Hypothesis]:
         return [Hypothesis(symbols, 0.0, complete)]

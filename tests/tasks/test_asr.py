@@ -211,7 +211,11 @@ def test_a_translation_starts_from_what_a_recogniser_heard(train, tmp_path):
     train("asr", task="asr", search={"ctc_weight": 0.3})
     summary = train("st", task="speech_translation", init_from=str(tmp_path / "asr"))
     assert {"bleu", "chrf"} <= set(summary["splits"]["test"])
-    assert "frontend, encoder start from" in (tmp_path / "st" / "log.txt").read_text()
+    said = (tmp_path / "st" / "log.txt").read_text()
+    assert "frontend, encoder start from" in said
+    assert "backbone." not in said
+    train("turned", task="speech_translation", init_from=str(tmp_path / "asr"), backbone={"positions": "rotary"})
+    assert "; backbone.positions is rotary, but sinusoidal there" in (tmp_path / "turned" / "log.txt").read_text()
     with pytest.raises(DataError, match="the part 'encoder' does not fit"):
         train("wide", task="speech_translation", init_from=str(tmp_path / "asr"), init_parts=["encoder"],
               backbone={"feed_forward_width": 32})
