@@ -92,7 +92,6 @@ class Cluster:
                 job.cancel(check=False)
             raise
 
-
     def _end(self, job: Job[int]) -> str:
         if self._keeps_no_accounts and _is_lost(job):
             return f"job {job.job_id} left the queue without a result"
