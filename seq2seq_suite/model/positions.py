@@ -88,15 +88,14 @@ class RotaryPositions(RelativePositions):
         super().__init__()
         frequency = 10_000.0 ** (-torch.arange(0, head_width, 2, dtype=torch.float32) / head_width)
         angle = torch.arange(max_positions, dtype=torch.float32)[:, None] * frequency
-        self.register_buffer("cosine", angle.cos(), persistent=False)
-        self.register_buffer("sine", angle.sin(), persistent=False)
+        self.register_buffer("cosine", angle.cos().repeat(1, 2), persistent=False)
+        self.register_buffer("sine", torch.cat((-angle.sin(), angle.sin()), 1), persistent=False)
 
     def rotate(self, x_BHTE: Tensor, offset: int = 0) -> Tensor:
-        length = x_BHTE.size(2)
+        length, width = x_BHTE.shape[2:]
         cosine = _rows(self.cosine, offset, length).to(x_BHTE.dtype)
         sine = _rows(self.sine, offset, length).to(x_BHTE.dtype)
-        first, second = x_BHTE.chunk(2, dim=-1)
-        return torch.cat((first * cosine - second * sine, second * cosine + first * sine), dim=-1)
+        return x_BHTE * cosine + x_BHTE.roll(width // 2, -1) * sine  # rolled: each feature's partner in its pair
 
 
 def _rows(table: Tensor, offset: int | Tensor, length: int) -> Tensor:
