@@ -183,12 +183,12 @@ def _read(directory: Path, split: str) -> tuple[Summary, _Predictions]:
 def _row(name: str, directory: Path, summary: Summary, kept: _Predictions, split: str,
          speed: tuple[float, float]) -> Row:
     failed = summary.failures[split]
-    low = high = float("nan")
-    if kept.counts.size:
+    figure, low, high = summary.primary(split), float("nan"), float("nan")
+    if kept.counts.size:  # of the predictions, which `evaluate` may have made anew
         found = interval(kept.counts, FORMULAS[summary.formula])
-        low, high = found.low, found.high
+        figure, low, high = found.figure, found.low, found.high
     origin, core = read_provenance(directory), summary.core_parameters
-    return Row(run=name, task=summary.task, split=split, metric=summary.primary_metric, figure=summary.primary(split),
+    return Row(run=name, task=summary.task, split=split, metric=summary.primary_metric, figure=figure,
                low=low, high=high, invalid=failed.invalid, empty=failed.empty, repeated=failed.repeated,
                truncated=failed.truncated, core_parameters=core, own_parameters=summary.parameters - core,
                updates=summary.updates, tokens=summary.tokens, minutes=summary.seconds / 60,

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 from types import SimpleNamespace
 
 import pytest
@@ -29,13 +30,25 @@ def test_rows_are_the_summaries_and_only_runs_on_the_same_examples_are_paired(ru
     assert [row.run for row in found.rows] == ["first", "second", "third"]
     for row, run in zip(found.rows, runs, strict=True):
         summary = json.loads((run / "summary.json").read_text())
-        assert row.figure == summary["splits"]["test"]["f1"] and row.low <= row.figure <= row.high
+        assert row.figure == pytest.approx(summary["splits"]["test"]["f1"]) and row.low <= row.figure <= row.high
         assert row.core_parameters + row.own_parameters == summary["parameters"]
         assert row.latency_ms != row.latency_ms, "not measured"
     (pair,) = found.pairs
     assert (pair.first, pair.second) == ("first", "second")
     assert pair.difference == pytest.approx(found.rows[1].figure - found.rows[0].figure)
     assert 0.0 < pair.bootstrap_p <= 1.0 and 0.0 < pair.randomisation_p <= 1.0
+
+
+def test_the_figure_is_that_of_the_newest_predictions(runs, tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(runs[0], run)
+    file = run / "predictions" / "test.jsonl"
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    for row in rows:  # as `evaluate` would with a perfect search
+        row["counts"] = [max(row["counts"])] * 3
+    file.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    (better, before), (pair,) = (found := compare_runs([run, runs[0]], measure=False)).rows, found.pairs
+    assert better.figure == better.low == better.high == 100.0 and pair.difference == before.figure - 100.0
 
 
 def test_speed_is_measured_where_data_are_there(runs, capsys, tmp_path):
