@@ -65,12 +65,14 @@ class WordState(PerRow):
 class WordModel(Constraint):
     """A bigram of words for outputs in characters. It forbids nothing, but adds to the score of an output
 
-        weight * log p(w | u)    for each word w behind u, or `new_word` if training did not have w
+        weight * log p(w | u)    for each word w behind u; if training did not have w, `new_word`, or what the
+                                 beginning that training had costs, if that is less
         weight * log p(end | u)  for its end behind u.
 
     p(w | u) is max(c(u w) - d, 0) / c(u) + d n(u) / c(u) p(w), with n(u) different words behind u, and p(w) the share
     of w among all words, which stands alone behind a new word. Letters of a word that is not whole yet score weight *
-    log of the sum of p over the words that begin so: a beam learns at once of a letter that leads nowhere.
+    log of the sum of p over the words that begin so: a beam learns at once of a letter that leads nowhere. No symbol
+    raises a score, so that a search may stop by it.
 
     Args:
         pairs: counts c(u w), one at least.
@@ -132,7 +134,8 @@ class WordModel(Constraint):
         following = self._following(place, torch.arange(self.num_symbols, device=place.device))
         here = self.weight * self.log_probability(before, place)
         there = self.weight * self.log_probability(before, following)
-        gains = torch.where(following != _NEW, there - here, torch.where(place != _NEW, self.new_word - here, 0.0))
+        new = torch.where(place != _NEW, (self.new_word - here).clamp(max=0.0), 0.0)
+        gains = torch.where(following != _NEW, there - here, new)
         whole = following[:, self.space]
         last = self.weight * self.log_probability(self.word[whole], torch.full_like(whole, self.end))
         gains[:, END] = torch.where(state.place == _ROOT, gains[:, END], gains[:, self.space] + last)

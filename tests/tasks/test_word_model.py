@@ -50,9 +50,16 @@ def score(text: str, model: WordModel) -> float:
     words = text.split(" ")
     for word in words[:-1] if words[-1] == "" else words:  # nothing stands behind a last space
         known = word in WORDS
-        total += model.weight * math.log(probability(word, before)) if known else model.new_word
+        total += model.weight * math.log(probability(word, before)) if known else new(word, before, model)
         before = word if known else "?"
     return total + model.weight * math.log(probability(".", before))
+
+
+def new(word: str, before: str, model: WordModel) -> float:
+    """What a new word costs, at least as much as the longest beginning that it shares with a known word."""
+    known = [[one for one in WORDS if f"{one} ".startswith(word[:length])] for length in range(1, len(word) + 1)]
+    begun = [sum(probability(one, before) for one in words) for words in known if words]
+    return min(model.new_word, model.weight * math.log(begun[-1]) if begun else 0.0)
 
 
 def gained(model: WordModel, symbols: list[int]) -> float:
@@ -75,6 +82,18 @@ def test_an_output_scores_the_sum_over_its_words():
     assert any(set(text.split()) - set(WORDS) for text in texts) and any("  " in text for text in texts)
     for text in ["", *TEXTS, *texts]:
         assert gained(model, LETTERS.encode(text)) == pytest.approx(score(text, model), abs=1e-5), text
+
+
+@pytest.mark.parametrize(("weight", "new_word"), [(0.7, -3.0), (6.0, -3.0), (1.0, 0.0)])
+def test_no_symbol_raises_a_score(weight, new_word):
+    rng, model = random.Random(2), model_of(weight=weight, new_word=new_word)
+    for _ in range(40):
+        text = "".join(rng.choices("ab ", k=rng.randint(0, 9)))
+        state = model.start(None, torch.tensor([9]))
+        for symbol in LETTERS.encode(text):
+            state = model.advance(state, torch.tensor([symbol]))
+        assert model.gains(state).max() <= 1e-6, text
+        assert gained(model, LETTERS.encode(text)) == pytest.approx(score(text, model), abs=1e-4), text
 
 
 def test_letters_of_known_words_share_one_everywhere():
