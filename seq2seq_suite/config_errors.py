@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
@@ -127,7 +127,9 @@ def _explain(keys: Keys, item: Any, given: dict[str, Any], places: Mapping[Keys,
     value = item["input"]
     if item["type"] == "union_tag_invalid":
         value, dotted, keys = value.get("kind"), f"{dotted}.kind", (*keys, "kind")
-        place = _find(places, [keys])
+        kinds = expected.removeprefix("a section with kind one of ")
+        return _at(f"got {show(value)}", _find(places, [keys]), file, key=dotted, expected=f"one of {kinds}",
+                   remedy=_nearest(value, kinds.split(", ")))
     return _at(f"got {show(value)}", place, file, key=dotted, expected=expected, remedy=_remedy(value, field, sections))
 
 
@@ -227,6 +229,11 @@ def _number(value: float) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:g}"
 
 
+def _nearest(value: Any, choices: Sequence[str]) -> str:
+    near = difflib.get_close_matches(brief(str(value)), choices, n=1)
+    return f"did you mean {near[0]}?" if near else ""
+
+
 def _remedy(value: Any, field: FieldInfo | None, sections: list[type[BaseModel]]) -> str:
     """What to write instead, if it can be guessed."""
     kind = field.annotation if field is not None else str
@@ -235,8 +242,7 @@ def _remedy(value: Any, field: FieldInfo | None, sections: list[type[BaseModel]]
     if value is None:
         return "give it a value, or remove the key to keep the default"
     if get_origin(kind) is Literal:
-        near = difflib.get_close_matches(brief(str(value)), [str(choice) for choice in get_args(kind)], n=1)
-        return f"did you mean {near[0]}?" if near else ""
+        return _nearest(value, [str(choice) for choice in get_args(kind)])
     if kind is bool:
         truth = {"yes": "true", "on": "true", "1": "true", "no": "false", "off": "false", "0": "false"}
         written = truth.get(str(value).lower())

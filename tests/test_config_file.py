@@ -49,6 +49,12 @@ def test_a_misspelt_key_is_named_with_its_line_and_the_key_that_was_meant(folder
         "max_row_megabytes, in_memory_megabytes, cache, vocabulary_rows, streaming, max_length")
 
 
+def test_an_unknown_kind_is_shown_beside_the_known_ones(folder):
+    found = error_of("task: parsing\nstrategy:\n  kind: lenght_head\n")
+    assert "p.yaml:3: strategy.kind: got 'lenght_head' (text)\n  expected: one of autoregressive, length_head," in found
+    assert "did you mean length_head?" in found
+
+
 @pytest.mark.parametrize(("line", "message"), [
     ("max_updates: many", "training.max_updates: got 'many' (text)\n  expected: a whole number above 0"),
     ("max_updates: '3'", "got '3' (text)\n  expected: a whole number above 0\n  remedy:   remove the quotes"),

@@ -55,7 +55,7 @@ class Cell:
 
 def is_study(path: Path) -> bool:
     """Whether a YAML file is a study: it has the key `variants`, or `yamls` in case the former is misspelt."""
-    return path.is_file() and not {"variants", "yamls"}.isdisjoint(config_file.parse(path))
+    return not {"variants", "yamls"}.isdisjoint(config_file.parse(path))
 
 
 def load(path: Path, *, yamls: Sequence[Path] = (), overrides: Sequence[str] = ()) -> Study:

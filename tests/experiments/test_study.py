@@ -93,6 +93,8 @@ def test_what_is_wrong_is_said_before_anything_runs(folder, capsys):
         study.load(folder / "s.yaml")
     assert cli.main(["sweep", str(folder / "q.yaml")]) == 2
     assert "nothing to combine" in capsys.readouterr().err
+    assert cli.main(["sweep", str(folder / "none.yaml")]) == 2
+    assert "none.yaml: there is no such file" in capsys.readouterr().err
     assert cli.main(["sweep", str(folder / "q.yaml"), "seed=1,2", "--on", str(folder / "q.yaml")]) == 2
     assert "--on is for studies" in capsys.readouterr().err
 
