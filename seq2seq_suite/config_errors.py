@@ -220,13 +220,9 @@ def _describe(keys: Keys, field: FieldInfo | None, sections: list[type[BaseModel
         base = f"a list of {len(get_args(field.annotation))}, such as [a, b]"
     signs = {"gt": "above", "ge": "of at least", "lt": "below", "le": "of at most", "multiple_of": "a multiple of",
              "min_length": "no shorter than"}
-    found = [(word, getattr(bound, sign)) for sign, word in signs.items() for bound in field.metadata
-             if getattr(bound, sign, LARGEST) not in (None, LARGEST)]
-    return f"{base} {' and '.join(f'{word} {_number(bound)}' for word, bound in found)}".rstrip()
-
-
-def _number(value: float) -> str:
-    return f"{value:,}" if isinstance(value, int) else f"{value:g}"
+    found = [f"{word} {bound:{',' if isinstance(bound, int) else 'g'}}" for sign, word in signs.items()
+             for one in field.metadata if (bound := getattr(one, sign, LARGEST)) not in (None, LARGEST)]
+    return f"{base} {' and '.join(found)}".rstrip()
 
 
 def _nearest(value: Any, choices: Sequence[str]) -> str:

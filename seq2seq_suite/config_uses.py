@@ -69,7 +69,7 @@ _USES = (
     Use(("search.compile",), "backbone.decoder_steps", "1", lambda steps: steps == 1),
     Use(("search.compile",), "backbone.experts", "0", lambda experts: experts == 0),
     among(("search.compile",), "backbone.attention_score", "dot"),
-    among(("search.compile",), "backbone.positions", "sinusoidal", "learned", "none"),
+    among(("search.compile",), "backbone.positions", "sinusoidal", "learned", "rotary", "none"),
     among(("search.compile",), "backbone.norm", "layer", "rms"),
     Use(("search.compile",), "search.drafter", "''", lambda drafter: not drafter),
     Use(("search.beam_size",), "search.sampling", "false", lambda sampling: not sampling,

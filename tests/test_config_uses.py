@@ -44,7 +44,7 @@ def refused(task: str, *overrides: str, text: str = "") -> str:
     ("translation", "search.compile=true kernels=plain", "kernels plain", "kernels fast"),
     ("translation", "search.compile=true backbone.decoder=rnn", "backbone.decoder rnn", "backbone.decoder transformer"),
     ("translation", "search.compile=true backbone.encoder=none", "backbone.encoder none", "other than none"),
-    ("translation", "search.compile=true backbone.positions=rotary", "backbone.positions rotary", "sinusoidal"),
+    ("translation", "search.compile=true backbone.positions=alibi", "backbone.positions alibi", "sinusoidal"),
     ("translation", "search.compile=true backbone.experts=4", "backbone.experts 4", "backbone.experts 0"),
     ("translation", "search.compile=true search.drafter=run", "search.drafter run", "search.drafter ''"),
     ("asr", "search.compile=true search.ctc_weight=1.0 strategy.ctc_weight=0.3", "search.ctc_weight 1.0", "below 1"),

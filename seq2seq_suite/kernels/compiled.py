@@ -18,7 +18,7 @@ from seq2seq_suite.kernels.decoder import Steps
 from seq2seq_suite.model.attention import KeysValues
 from seq2seq_suite.model.layers import FeedForward, Residual
 from seq2seq_suite.model.norms import LayerNorm, RMSNorm
-from seq2seq_suite.model.positions import RelativePositions
+from seq2seq_suite.model.positions import RelativePositions, RotaryPositions
 from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
 from seq2seq_suite.strategies.ctc_prefixes import Prefixes
 from seq2seq_suite.strategies.search import Rows, SearchOptions
@@ -93,8 +93,8 @@ def _fits(model: Seq2Seq, memory: Memory) -> bool:
     dtypes = {values.dtype, model.output.weight.dtype, *(layer.attention.output.weight.dtype for layer in layers)}
     return (values.device.type == "cpu" and not torch.is_autocast_enabled("cpu") and dtypes == {torch.float32}
             and norms <= {LayerNorm, RMSNorm}
-            and all(type(layer.attention.positions) is RelativePositions and type(layer.feed_forward) is FeedForward
-                    for layer in layers))
+            and all(type(layer.attention.positions) in (RelativePositions, RotaryPositions)
+                    and type(layer.feed_forward) is FeedForward for layer in layers))
 
 
 class _Compiled:
@@ -118,6 +118,7 @@ class _Compiled:
             model.scale)
         self.function, self.address = native.library().step, ctypes.addressof(self.decoder)
         self.positions, self.nothing = model.positions, torch.zeros(1, 1, self.width)
+        self.rotary = first.attention.positions if type(first.attention.positions) is RotaryPositions else None
 
     def __call__(self, x: Tensor, visible: None, memory: None, past: Past, *, mask: None = None) -> tuple[Tensor, Past]:
         """See `TransformerDecoder.forward`; x is (N,1,D)."""
@@ -132,12 +133,13 @@ class _Compiled:
         """
         rows, length, count = past.sentences.size(0), past.length, min(count, self.symbols)
         position = None if previous is None else self.positions(self.nothing, length)
+        turn = None if self.rotary is None else torch.cat(self.rotary.factors(1, length))
         block, gains = torch.empty(rows, self.depth, 2, self.width), torch.empty(rows, count)
         symbols = torch.empty(rows, count, dtype=torch.int64)
         blocks, origins = ((ctypes.c_void_p * length)(*map(_pointer, some)) for some in (past.blocks, past.origins))
-        self.function(self.address, rows, _pointer(x), _pointer(previous), _pointer(position), blocks, origins, length,
-                      block.data_ptr(), past.sentences.data_ptr(), _pointer(last_step), gains.data_ptr(),
-                      symbols.data_ptr(), count)
+        self.function(self.address, rows, _pointer(x), _pointer(previous), _pointer(position), _pointer(turn), blocks,
+                      origins, length, block.data_ptr(), past.sentences.data_ptr(), _pointer(last_step),
+                      gains.data_ptr(), symbols.data_ptr(), count)
         return gains, symbols, Past(past.sentences, [*past.blocks, block], [*past.origins, None])
 
     def _address(self, tensor: Tensor | None) -> int | None:

@@ -61,7 +61,7 @@ def library() -> ctypes.CDLL:
         raise ConfigError(f"search.compile true: {compiler} fails: {about.stderr.strip()[:300]}",
                           expected="GCC or Clang with OpenMP", remedy=remedy)
     found = ctypes.CDLL(str(file))
-    found.step.argtypes = [_POINTER, _NUMBER, *[_POINTER] * 5, _NUMBER, *[_POINTER] * 5, _NUMBER]
+    found.step.argtypes = [_POINTER, _NUMBER, *[_POINTER] * 6, _NUMBER, *[_POINTER] * 5, _NUMBER]
     return found
 
 

@@ -154,6 +154,15 @@ static void attend(float* y, const float* query, const std::vector<const float*>
     }
 }
 
+// A head's features (size), each pair (i, i + size / 2) turned by `RotaryPositions.factors`.
+static void rotate(float* x, const float* turn, int64_t size) {
+    for (int64_t i = 0, half = size / 2; i < half; ++i) {
+        const float first = x[i], second = x[half + i];
+        x[i] = first * turn[i] + second * turn[size + i];
+        x[half + i] = second * turn[half + i] + first * turn[size + half + i];
+    }
+}
+
 // The likeliest symbols of each row by logits z, which are overwritten, or END where only that is left:
 // log-probabilities and symbols (rows,count).
 template <int P>
@@ -198,6 +207,7 @@ struct Step {
     float* x;                       // (n,width) the input and the hidden states; null:
     const int64_t* previous;        // (n) the symbols that are embedded
     const float* position;          // (width) what is added to them, or null
+    const float* turn;              // (2,head width) rotary positions' factors of features and their partners, or null
     const float* const* blocks;     // of `past` positions keys and values (rows,depth,2,width)
     const int64_t* const* origins;  // rows of a block behind which those of the next, or of this step, come; or null
     int64_t past;
@@ -257,6 +267,8 @@ struct Step {
             for (int64_t row = 0; row < rows; ++row) {
                 float* own = block + ((first + row) * depth + number) * 2 * width;
                 for (int64_t i = 0; i < 3 * width; ++i) query[i] = y[place(i, row, 3 * width)];
+                for (int64_t head = 0; turn && head < 2 * width; head += width / heads)  // of queries and keys
+                    rotate(query + head, turn, width / heads);
                 std::copy_n(query + width, 2 * width, own);
                 at.assign(past + 1, own);
                 for (int64_t s = 0; s < past; ++s) at[s] = lies[row * past + s] + number * 2 * width;
@@ -300,10 +312,11 @@ struct Step {
 };
 
 extern "C" void step(const Decoder* decoder, int64_t n, float* x, const int64_t* previous, const float* position,
-                     const float* const* blocks, const int64_t* const* origins, int64_t past, float* block,
-                     const int64_t* sentences, const uint8_t* only_end, float* gains, int64_t* symbols, int64_t count) {
-    const Step whole{*decoder, x, previous, position, blocks, origins, past, block, sentences, only_end, gains, symbols,
-                     count};
+                     const float* turn, const float* const* blocks, const int64_t* const* origins, int64_t past,
+                     float* block, const int64_t* sentences, const uint8_t* only_end, float* gains, int64_t* symbols,
+                     int64_t count) {
+    const Step whole{*decoder, x, previous, position, turn, blocks, origins, past, block, sentences, only_end, gains,
+                     symbols, count};
     const int64_t threads = decoder->threads, size = n > LANES * threads ? 2 * LANES : LANES;
     std::vector<int64_t> starts{0};
     while (starts.back() < n) {

@@ -93,9 +93,12 @@ class RotaryPositions(RelativePositions):
 
     def rotate(self, x_BHTE: Tensor, offset: int = 0) -> Tensor:
         length, width = x_BHTE.shape[2:]
-        cosine = _rows(self.cosine, offset, length).to(x_BHTE.dtype)
-        sine = _rows(self.sine, offset, length).to(x_BHTE.dtype)
+        cosine, sine = (part.to(x_BHTE.dtype) for part in self.factors(length, offset))
         return x_BHTE * cosine + x_BHTE.roll(width // 2, -1) * sine  # rolled: each feature's partner in its pair
+
+    def factors(self, length: int, offset: int = 0) -> tuple[Tensor, Tensor]:
+        """Of features and of their partners, (length,E) each, from position `offset` on."""
+        return _rows(self.cosine, offset, length), _rows(self.sine, offset, length)
 
 
 def _rows(table: Tensor, offset: int | Tensor, length: int) -> Tensor:

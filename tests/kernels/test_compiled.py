@@ -19,7 +19,7 @@ SHAPE = Shape(TokenShape(11), TargetShape(9))
 KINDS = {
     "pre": {}, "post": {"norm_placement": "post", "positions": "learned"}, "rms": {"norm": "rms", "activation": "gelu"},
     "swiglu": {"activation": "swiglu", "tie_embeddings": False}, "factorised": {"embedding_width": 8},
-    "no positions": {"positions": "none"},
+    "no positions": {"positions": "none"}, "rotary": {"positions": "rotary"},
 }
 SEARCHES = {"greedy": {}, "beam": {"beam_size": 3, "num_hypotheses": 2}, "longer": {"min_length": 4},
             "ctc": {"ctc_weight": 0.3, "beam_size": 2}, "sampling": {"sampling": True}}
@@ -98,7 +98,7 @@ def test_a_row_without_a_source_sees_nothing(compare, make_model, make_batch):
 def test_decoders_that_are_watched_or_not_known_are_left_to_pytorch(compare, make_model, make_batch):
     watched = make_model(SHAPE)
     watched.decoder.layers[0].register_forward_hook(lambda *_: None)
-    for model in (watched, make_model(SHAPE, positions="rotary"), make_model(SHAPE, norm="power")):
+    for model in (watched, make_model(SHAPE, positions="alibi"), make_model(SHAPE, norm="power")):
         assert not compare(model, make_batch([5, 3], [2, 2]), [6, 6])[1]
 
 

@@ -95,7 +95,8 @@ class ParserAutomaton(Constraint):
         allowed = open_ok.unsqueeze(1) & self.is_open
         if not self.top_down:
             # With no word left only REDUCE can follow, and X over X alone is not allowed.
-            allowed &= ~self._same_as_top(state, allowed.size(1)) | (left > 0).unsqueeze(1)
+            symbols = torch.arange(allowed.size(1), device=allowed.device)
+            allowed &= (symbols != state.top.unsqueeze(1)) | (left > 0).unsqueeze(1)
         allowed[:, self.shift] = shift_ok
         allowed[:, self.close] = close_ok
         allowed[:, END] = end_ok | ~allowed.any(1)  # an invalid state may end
@@ -160,6 +161,3 @@ class ParserAutomaton(Constraint):
         """(N,) symbol and left edge of an open bracket, 1 for the innermost; 0 for none."""
         slot, there = (state.depth - number).clamp(min=0).unsqueeze(1), state.depth >= number
         return tuple(stack.gather(1, slot).squeeze(1) * there for stack in (state.open_symbols, state.open_left))
-
-    def _same_as_top(self, state: ParserState, num_symbols: int) -> Tensor:
-        return torch.arange(num_symbols, device=state.top.device) == state.top.unsqueeze(1)
