@@ -123,7 +123,8 @@ def files_of(root: Path, package: str, *patterns: str) -> list[str]:
 
 def mutants_of(file: str, text: str) -> list[Mutant]:
     """All mutants of a file."""
-    return [mutant for mutant, _, _ in _changes(file, ast.parse(text))]
+    return [Mutant(file, *named, ast.unparse(place.node), ast.unparse(new), place.lines())
+            for named, place, new in _changes(ast.parse(text))]
 
 
 def mutated(mutant: Mutant, text: str) -> str:
@@ -133,7 +134,8 @@ def mutated(mutant: Mutant, text: str) -> str:
         ValueError: the name does not occur, or the place cannot be written (quotes in a nested f-string).
     """
     tree = ast.parse(text)
-    known = next((change for change in _changes(mutant.file, tree) if change[0].name == mutant.name), None)
+    named = (mutant.function, mutant.rule, mutant.occurrence)
+    known = next((change for change in _changes(tree) if change[0] == named), None)
     if known is None:
         raise ValueError(f"there is no {mutant.name}")
     _, place, new = known
@@ -189,7 +191,8 @@ def _replace(text: str, node: ast.AST, new: str) -> str:
     return b"".join([*lines[:first], head + new.encode() + tail, *lines[last + 1:]]).decode()
 
 
-def _changes(file: str, tree: ast.Module) -> Iterator[tuple[Mutant, _Place, ast.AST]]:
+def _changes(tree: ast.Module) -> Iterator[tuple[tuple[str, str, int], _Place, ast.AST]]:
+    """Each change's function, rule and occurrence, where it is made, and what is put there."""
     counts: Counter[tuple[str, str]] = Counter()
     axes: set[int] = set()
     imported = {(name.asname or name.name).partition(".")[0] for node in ast.walk(tree)
@@ -197,8 +200,7 @@ def _changes(file: str, tree: ast.Module) -> Iterator[tuple[Mutant, _Place, ast.
     for place in _places(tree):
         for rule, new in _variants(place.node, axes, imported | {"self", "cls"}):
             counts[place.function, rule] += 1
-            yield Mutant(file, place.function, rule, counts[place.function, rule], ast.unparse(place.node),
-                         ast.unparse(new), place.lines()), place, new
+            yield (place.function, rule, counts[place.function, rule]), place, new
 
 
 def _places(tree: ast.Module) -> Iterator[_Place]:

@@ -2,14 +2,21 @@
 
 import ast
 import json
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from benchmarks import mutation
-from benchmarks.mutants import draw, files_of, mutants_of, mutated
+from benchmarks.mutants import Mutant, draw, files_of, mutants_of, mutated
 
 ROOT = Path(__file__).parents[2]
+
+
+@cache
+def mutants_in(file: str) -> list[Mutant]:
+    """All mutants of a file of the package, which several tests look at."""
+    return mutants_of(file, (ROOT / file).read_text(encoding="utf-8"))
 
 
 def variants(source: str) -> list[tuple[str, str]]:
@@ -78,11 +85,11 @@ def test_places_inside_texts_are_found():
 @pytest.mark.parametrize("file", files_of(ROOT, "seq2seq_suite", "seq2seq_suite/report/*"))
 def test_mutants_of_the_package_differ_from_it_in_one_place(file):
     source = (ROOT / file).read_text(encoding="utf-8")
-    found = mutants_of(file, source)
+    found, before = mutants_in(file), ast.dump(ast.parse(source))
     assert len({mutant.name for mutant in found}) == len(found)
     for mutant in found[::40]:
         new = mutated(mutant, source)
-        assert ast.dump(ast.parse(new)) != ast.dump(ast.parse(source))
+        assert ast.dump(ast.parse(new)) != before
         assert new.splitlines()[:mutant.lines[0] - 1] == source.splitlines()[:mutant.lines[0] - 1]
 
 
@@ -105,7 +112,7 @@ def test_names_outlive_lines_and_functions_put_in_elsewhere():
 
 def test_a_draw_is_seeded_and_hardly_changed_by_edits():
     mutants = [mutant for file in files_of(ROOT, "seq2seq_suite", "seq2seq_suite/report/*")
-               for mutant in mutants_of(file, (ROOT / file).read_text(encoding="utf-8"))]
+               for mutant in mutants_in(file)]
     first = [mutant.name for mutant in draw(mutants, 30, seed=1)]
     assert first == [mutant.name for mutant in draw(mutants[::-1], 30, seed=1)]
     assert first != [mutant.name for mutant in draw(mutants, 30, seed=2)]
@@ -115,7 +122,7 @@ def test_a_draw_is_seeded_and_hardly_changed_by_edits():
 
 def test_a_draw_goes_through_packages_and_rules():
     mutants = [mutant for file in files_of(ROOT, "seq2seq_suite", "*s/[a-l]*")
-               for mutant in mutants_of(file, (ROOT / file).read_text(encoding="utf-8"))]
+               for mutant in mutants_in(file)]
     drawn = list(draw(mutants, 150, seed=3))
     assert {mutant.package for mutant in drawn} == {mutant.package for mutant in mutants}
     assert {mutant.rule for mutant in drawn} == {mutant.rule for mutant in mutants}
