@@ -1,7 +1,8 @@
 """Tiny models whose every weight, norm gains and biases too, is random enough to matter, and batches for them."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from unittest import mock
 
 import hypothesis
 import pytest
@@ -10,6 +11,7 @@ from torch import nn
 
 from seq2seq_suite.config import Config
 from seq2seq_suite.config_backbone import Backbone
+from seq2seq_suite.experiments import inspecting
 from seq2seq_suite.model.build import build_model
 from seq2seq_suite.model.layers import LayerShape
 from seq2seq_suite.model.seq2seq import Seq2Seq
@@ -44,6 +46,16 @@ SENTENCES = (
 def pytest_xdist_auto_num_workers() -> int:
     """One worker for each core, four at most: each imports torch."""
     return min(4, os.cpu_count() or 1)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def little_inspected() -> Iterator[None]:
+    """A run records of one example how its output came about; `test_inspecting.py` has as many as a user's run.
+
+    For all examples of a split that takes longer than the rest of a small run.
+    """
+    with mock.patch.multiple(inspecting, MOST_EXAMPLES=1, _WRONG=1, MEASURED=1):
+        yield
 
 
 @pytest.fixture

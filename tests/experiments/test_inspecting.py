@@ -11,6 +11,7 @@ from small_run import small_config, start, write_trees
 
 from seq2seq_suite.config import Config
 from seq2seq_suite.data.batching import collate
+from seq2seq_suite.experiments import inspecting
 from seq2seq_suite.experiments.attending import Attending, attentions
 from seq2seq_suite.experiments.habits import habits
 from seq2seq_suite.experiments.inspecting import inspect
@@ -21,6 +22,7 @@ from seq2seq_suite.types import Example
 
 BACKBONE = {"width": 16, "feed_forward_width": 16, "num_heads": 2, "encoder_layers": 2, "decoder_layers": 1,
             "dropout": 0.0}
+AS_A_USER_HAS_IT = {name: getattr(inspecting, name) for name in ("MOST_EXAMPLES", "_WRONG", "MEASURED")}
 PAIRS = [("The dog sees a cat .", "Der Hund sieht eine Katze ."), ("A bird sings .", "Ein Vogel singt ."),
          ("The cat sees the dog .", "Die Katze sieht den Hund .")]
 
@@ -154,7 +156,9 @@ def test_inputs_too_long_for_all_weights_keep_their_probabilities(loaded, monkey
     assert all(one["attention"] == {} and one["pieces"] for one in inspect(run, examples))
 
 
-def test_a_run_keeps_what_was_inspected(tmp_path):
+def test_a_run_keeps_what_was_inspected(tmp_path, monkeypatch):
+    for name, number in AS_A_USER_HAS_IT.items():
+        monkeypatch.setattr(inspecting, name, number)
     write_trees(tmp_path / "data")
     start(small_config(tmp_path / "data", max_updates=2, validate_every=2), tmp_path / "run")
     found = json.loads((tmp_path / "run" / "inspection" / "test.json").read_text())
