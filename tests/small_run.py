@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from torch import nn
 
+from benchmarks.faults import commands
+from seq2seq_suite import cli
 from seq2seq_suite.config import Config
 from seq2seq_suite.experiments import verbs
 from seq2seq_suite.miniworld import rows
@@ -44,6 +48,23 @@ def small_config(folder: Path, **training: Any) -> Config:
 def start(config: Config, directory: Path, *, resume: bool = False) -> dict[str, Any]:
     """Run it in this process."""
     return verbs.run(config, directory, resume=resume, overwrite=False, command=["run"])
+
+
+def in_forks(folder: Path) -> SimpleNamespace:
+    """For `sweep` in the place of `subprocess`: each run a fork of this process, which has imported PyTorch already.
+
+    Args:
+        folder: the only one in which runs may write.
+    """
+    def run(command: list[str], *, check: bool, stdout: Any, stderr: Any) -> SimpleNamespace:
+        python, module, package, *words = command
+        assert (python, module, package, check) == (sys.executable, "-m", "seq2seq_suite", False)
+        ended = commands.start(cli.main, words, folder, limit=60.0).wait()
+        (stdout or sys.stdout).write(ended.out)
+        (stderr or sys.stderr).write(ended.err)
+        return SimpleNamespace(returncode=ended.code)
+
+    return SimpleNamespace(run=run)
 
 
 def metrics(directory: Path) -> list[dict[str, Any]]:

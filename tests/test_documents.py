@@ -7,11 +7,14 @@ import shlex
 import shutil
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from two_processes import launch
 
+from benchmarks.faults.commands import start
 from scripts import key_reference
 from seq2seq_suite import cli
 from seq2seq_suite.config_file import dump, key_list, load
@@ -91,7 +94,8 @@ def commands(text: str) -> list[str]:
 def test_every_command_of_the_pages_runs(treebank, tmp_path, monkeypatch):
     """In order, in one place, with small models; the two set-up commands are run as they stand by `.ci/run`.
 
-    The suite's own commands run in this process: two dozen imports of torch would take a minute.
+    The suite's own commands run in this process, or in forks of it where something is piped in or two processes train
+    together: two dozen imports of torch would take a minute.
     """
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("seq2seq_suite.serve.server.server_of", lambda app: SimpleNamespace(run=lambda sockets: None))
@@ -102,7 +106,7 @@ def test_every_command_of_the_pages_runs(treebank, tmp_path, monkeypatch):
         (tmp_path / name).write_text("".join(json.loads(row)["tree"] + "\n" for row in trees))
     pages = ("README.md", "tasks/README.md", "seq2seq_suite/training/README.md", "seq2seq_suite/lab/README.md")
     for line in [line for page in pages for line in commands((ROOT / page).read_text())]:
-        # tests/training/test_distributed.py runs the second on two machines, test_cluster.py the third.
+        # tests/training/test_distributed.py runs the second by torchrun, on two machines, test_cluster.py the third.
         if "pytest" in line or "--nnodes" in line or "--executor" in line:
             continue
         line = line.split("&&")[-1].strip().replace(".venv/bin/python", shlex.quote(sys.executable))
@@ -112,12 +116,19 @@ def test_every_command_of_the_pages_runs(treebank, tmp_path, monkeypatch):
             data = [] if "data.path=" in line else [f"{section}data.path={treebank}" for section in sections]
             updates = ["training.max_updates=3"] if "--resume" in line else []
             line += " " + " ".join([*data, *SMALL, *updates])
+        before, piped, line = line.rpartition(" | ")
         words = shlex.split(line) + (["--port", "0"] if " serve " in line else [])
-        if words[1:3] == ["-m", "seq2seq_suite"]:
+        assert words[0] == sys.executable
+        if piped:
+            given = subprocess.run(before, shell=True, capture_output=True, check=True).stdout
+            ended = start(cli.main, words[words.index("seq2seq_suite") + 1:], tmp_path, stdin=given, limit=60.0).wait()
+            assert ended.code == 0 and given and ended.out, f"{line}\n{ended.err}"
+        elif words[1:4] == ["-m", "torch.distributed.run", "--nproc_per_node=2"]:
+            ends = launch(partial(cli.main, words[words.index("seq2seq_suite") + 1:]), tmp_path)
+            assert [code for code, *_ in ends] == [0, 0], ends
+        else:
+            assert words[1:3] == ["-m", "seq2seq_suite"], line
             assert cli.main(words[3:]) == 0, line
-            continue
-        done = subprocess.run(line, shell=True, capture_output=True, text=True)
-        assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
     assert (tmp_path / "runs/parsing/summary.json").is_file()
     assert json.loads((tmp_path / "runs/parsing/summary.json").read_text())["updates"] == 3
 

@@ -3,8 +3,6 @@
 import json
 import os
 import pty
-import subprocess
-import sys
 from itertools import count
 from pathlib import Path
 
@@ -12,11 +10,10 @@ import pytest
 from serving import train
 
 import seq2seq_suite as s2s
+from benchmarks.faults import commands
 from seq2seq_suite import cli
 from seq2seq_suite.experiments import opening
 from seq2seq_suite.types import ConfigError, DataError
-
-ROOT = Path(__file__).resolve().parents[1]
 
 
 @pytest.fixture(scope="module")
@@ -39,20 +36,19 @@ def wrong(capsys, *arguments):
     return capsys.readouterr().err
 
 
-def test_a_terminal_asks_for_inputs_until_an_empty_line(runs):
+def test_a_terminal_asks_for_inputs_until_an_empty_line(runs, tmp_path):
     ours, theirs = pty.openpty()
-    process = subprocess.Popen([sys.executable, "-m", "seq2seq_suite", "predict", str(runs["qa"])], stdin=theirs,
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                               env={**os.environ, "PYTHONPATH": str(ROOT)})
+    process = commands.start(cli.main, ["predict", str(runs["qa"])], tmp_path, limit=60.0,
+                             first=lambda: os.dup2(theirs, 0))
     os.close(theirs)
     os.write(ours, b"Where is zyxw ? ||| Mary went home .\nno question\n\n")
-    out, said = process.communicate(timeout=60)
+    ended = process.wait()
     os.close(ours)
-    assert process.returncode == 0 and b"Traceback" not in said
-    assert b"Type an input and press Enter" in said and b"not in the training data: " in said and b"zyxw" in said
-    assert b"input" in said.split(b"zyxw")[1]  # what is no question is said, and it asks again
+    assert ended.code == 0 and "Traceback" not in ended.err
+    assert "Type an input and press Enter" in ended.err and "not in the training data: " in ended.err
+    assert "input" in ended.err.split("zyxw")[1]  # what is no question is said, and it asks again
     expected = s2s.load(runs["qa"]).predict(["Where is zyxw ? ||| Mary went home ."])[0].text
-    assert out.decode() == f"{expected}\n"  # no prompt among the outputs
+    assert ended.out == f"{expected}\n"  # no prompt among the outputs
 
 
 def test_unknown_words_are_said_once_and_outputs_stay_clean(runs, capsys):
@@ -212,13 +208,13 @@ def test_keys_of_free_text_are_refused_where_outputs_have_a_form(runs, capsys):
 def test_a_terminal_for_messages_shows_how_far_a_long_file_is(runs, tmp_path):
     (tmp_path / "in.txt").write_text("The cat sleeps .\n" * 40)
     ours, theirs = pty.openpty()
-    done = subprocess.run([sys.executable, "-m", "seq2seq_suite", "predict", str(runs["translation-1"]), "--input",
-                           str(tmp_path / "in.txt")], stdout=subprocess.PIPE, stderr=theirs, timeout=60,
-                          env={**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm"})
+    ended = commands.start(cli.main, ["predict", str(runs["translation-1"]), "--input", str(tmp_path / "in.txt")],
+                           tmp_path, limit=60.0, environment={"TERM": "xterm"},
+                           first=lambda: os.dup2(theirs, 2)).wait()
     os.close(theirs)
     said = os.read(ours, 65536)
     os.close(ours)
-    assert done.returncode == 0 and len(done.stdout.splitlines()) == 40
+    assert ended.code == 0 and len(ended.out.splitlines()) == 40
     assert b"predicting" in said and b"100%" in said
 
 

@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,9 @@ import submitit  # noqa: F401  here, since it closes all log handlers: absl's wo
 from small_run import metrics, small_config, start, write_trees
 
 from seq2seq_suite import cli, config_file
+from seq2seq_suite.experiments import sweep
 from seq2seq_suite.experiments.cluster import Cluster
-from seq2seq_suite.types import ConfigError
+from seq2seq_suite.types import ConfigError, RunError
 
 PAGE = Path(__file__).parents[2] / "seq2seq_suite/training/README.md"
 WARNED = """
@@ -47,9 +49,16 @@ def test_a_job_whose_time_is_over_saves_is_queued_again_and_resumes_as_if_nothin
     assert metrics(run) == metrics(tmp_path / "alone")
     written = (run / "summary.json").stat().st_mtime_ns
     assert cli.main(command) == 0 and (run / "summary.json").stat().st_mtime_ns == written
-    (tmp_path / "empty").mkdir()
-    assert cli.main([*command, f"data.path={tmp_path / 'empty'}", "--output", str(tmp_path / "wrong")]) == 1
-    assert "1 of 1 runs failed: run (exit code 2)" in capfd.readouterr().err
+
+
+def test_a_job_that_fails_fails_the_sweep(tmp_path, monkeypatch):
+    """Of a Python without PyTorch: how the suite's own runs fail does not depend on where they run."""
+    (tmp_path / "cluster.yaml").write_text("cluster: local\ntimeout_min: 5\n")
+    (tmp_path / "q.yaml").write_text("task: qa\n")
+    monkeypatch.setattr(sweep, "_command", lambda *_: [sys.executable, "-c", "raise SystemExit(2)"])
+    with pytest.raises(RunError, match=r"1 of 1 runs failed: run \(exit code 2\)"):
+        sweep.run_all({tmp_path / "run": (tmp_path / "q.yaml", ())}, jobs=1,
+                      cluster=Cluster(tmp_path / "jobs", tmp_path / "cluster.yaml", jobs=None))
 
 
 def test_slurm_is_told_what_the_file_of_the_page_says(tmp_path, monkeypatch):

@@ -11,7 +11,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from small_run import metrics, weights
+from small_run import in_forks, metrics, weights
 from two_processes import launch
 
 from benchmarks import multitask
@@ -241,7 +241,8 @@ def test_the_study_of_joint_weights_trains_each_task_as_often_alone(finished, tm
     assert (tmp_path / "plot.png").stat().st_size > 1000
 
 
-def test_the_study_of_several_seeds_has_the_means_of_their_differences(folder, finished, tmp_path):
+def test_the_study_of_several_seeds_has_the_means_of_their_differences(folder, finished, tmp_path, monkeypatch):
+    monkeypatch.setattr("seq2seq_suite.experiments.sweep.subprocess", in_forks(finished.parent))
     other = finished.with_name("joint-2")
     start(joint(folder, "seed=2"), other)
     table = tmp_path / "table.md"

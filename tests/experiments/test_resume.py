@@ -9,7 +9,6 @@ import pty
 import random
 import shutil
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -19,6 +18,7 @@ import pytest
 from safetensors import SafetensorError
 from small_run import metrics, small_config, start, weights, write_trees
 
+from benchmarks.faults import commands
 from seq2seq_suite import cli, config_file
 from seq2seq_suite.config import Config
 from seq2seq_suite.tasks.parsing.task import ParsingTask
@@ -159,30 +159,24 @@ def test_a_run_stopped_before_its_first_checkpoint_starts_from_the_beginning(con
     assert len(starts["earlier"]) == 1 and starts["earlier"][0]["data"] == starts["data"]
 
 
-# The command line, with updates slow enough for a signal to come between them.
-SLOWLY = """
-import sys, time
-from seq2seq_suite import cli
-from seq2seq_suite.training.trainer import Trainer
-
-update = Trainer._update
-Trainer._update = lambda self, parts: (time.sleep(0.05), update(self, parts))[1]
-sys.exit(cli.main())
-"""
+def slow_updates() -> None:
+    """Slow enough for a signal to come between them."""
+    update = Trainer._update
+    Trainer._update = lambda self, parts: (time.sleep(0.05), update(self, parts))[1]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
 def test_a_signal_saves_and_ends_with_130_and_the_rest_is_the_same(config, whole, tmp_path, number):
     directory, yaml = tmp_path / "run", tmp_path / "small.yaml"
     yaml.write_text(config_file.dump(config))
-    program = subprocess.Popen([sys.executable, "-c", SLOWLY, "run", str(yaml), "--output", str(directory)],
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    program = commands.start(cli.main, ["run", str(yaml), "--output", str(directory)], tmp_path, limit=60.0,
+                             first=slow_updates)
     while program.poll() is None and not (directory / "metrics.jsonl").exists():
         time.sleep(0.001)
-    program.send_signal(number)
-    _, errors = program.communicate()
-    assert program.returncode == 130, errors
-    assert "--resume" in errors and "Traceback" not in errors
+    program.kill(number)
+    ended = program.wait()
+    assert ended.code == 130, ended.err
+    assert "--resume" in ended.err and "Traceback" not in ended.err
     assert 0 < progress(directory)["update"] < 20
     start(config, directory, resume=True)
     assert_same(whole, directory)

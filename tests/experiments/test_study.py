@@ -5,6 +5,7 @@ import json
 
 import pytest
 from scipy.stats import t
+from small_run import in_forks
 
 from benchmarks import studies
 from seq2seq_suite import cli
@@ -28,7 +29,8 @@ variants:
 
 
 @pytest.fixture
-def folder(tmp_path):
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setattr("seq2seq_suite.experiments.sweep.subprocess", in_forks(tmp_path))  # test_sweep.py has programs
     for split in ("train", "validation", "test"):
         row = {"question": "Who sat?", "context": "Tom sat. Ann left.", "answer": "Tom"}
         (tmp_path / f"{split}.jsonl").write_text((json.dumps(row) + "\n") * 4)

@@ -1,9 +1,13 @@
 """A sweep runs each combination once, goes on where it was, and says what failed."""
 
+import itertools
 import json
+import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from small_run import in_forks
 
 from seq2seq_suite import cli
 from seq2seq_suite.experiments import sweep
@@ -21,7 +25,10 @@ def test_the_grid_has_every_combination_under_a_name_of_what_differs(tmp_path):
         sweep.directories(["seed=1", "seed=2"], tmp_path)
 
 
-def test_runs_are_made_once_and_compared(tmp_path, capfd):
+def test_runs_are_made_once_and_compared(tmp_path, capfd, monkeypatch):
+    """The first run is a program of its own, which imports PyTorch for four seconds, the others are forks."""
+    starts = itertools.chain([subprocess.run], itertools.repeat(in_forks(tmp_path).run))
+    monkeypatch.setattr(sweep, "subprocess", SimpleNamespace(run=lambda command, **how: next(starts)(command, **how)))
     for split in ("train", "validation", "test"):
         row = {"question": "Who sat?", "context": "Tom sat. Ann left.", "answer": "Tom"}
         (tmp_path / f"{split}.jsonl").write_text((json.dumps(row) + "\n") * 4)
