@@ -4,20 +4,35 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 from torch import nn
 
 from benchmarks.faults import commands
-from seq2seq_suite import cli
+from seq2seq_suite import cli, miniworld
 from seq2seq_suite.config import Config
 from seq2seq_suite.experiments import verbs
-from seq2seq_suite.miniworld import rows
+from seq2seq_suite.miniworld import pictures, rows, sentences, stories, topics
 
 SIZES = {"train": 40, "validation": 8, "test": 8}
+
+
+@contextmanager
+def few_rows(number: int) -> Iterator[None]:
+    """Embedded data of which validation and test have so few rows.
+
+    They are told anew: the cache, where users' own runs read them, is to keep whole splits alone.
+    """
+    with ExitStack() as stack:
+        stack.enter_context(patch.object(miniworld, "TEXTS", set()))
+        for sizes in (sentences.SIZES, stories.SIZES, stories.STORIES, topics.SIZES, pictures.SIZES):
+            stack.enter_context(patch.dict(sizes, {"validation": number, "test": number}))
+        yield
 
 
 def write_trees(folder: Path, *, sizes: dict[str, int] = SIZES) -> Path:

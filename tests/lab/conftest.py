@@ -2,18 +2,19 @@
 
 import json
 import shutil
-from contextlib import contextmanager
 from pathlib import Path
 from unittest.mock import patch
 
 import pytest
 import yaml
+from small_run import few_rows
 
 from seq2seq_suite.lab import experiment, running, unseen
 from seq2seq_suite.lab.given import sources
-from seq2seq_suite.miniworld import sentences, stories
+from seq2seq_suite.lab.remote import FORKS, Workers
 from tests.lab.experiments import TINY
 
+FEW = 60  # rows of validation and test
 QUESTIONS = {
     "figure": {"ask": "BLEU of one", "answer": "one.bleu", "within": 0.05, "points": 3},
     "alike": {"ask": "Percent of equal outputs", "answer": "same(one, again)", "within": 0.1, "points": 2},
@@ -27,19 +28,20 @@ def terminal(monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
 
 
-@contextmanager
-def few_sentences():
-    """Embedded data whose validation and test splits are read, spoken and decoded in a moment."""
-    few = {"validation": 60, "test": 60}
-    with patch.dict(sentences.SIZES, few), patch.dict(stories.SIZES, few):
-        yield
-
-
 @pytest.fixture(autouse=True)
 def few():
-    """As the fixtures of a session have it."""
-    with few_sentences():
+    """Validation and test splits are read, spoken and decoded in a moment; as the fixtures of a session have it."""
+    with few_rows(FEW):
         yield
+
+
+@pytest.fixture(scope="session")
+def workers():
+    """The process that is forked for each law, which imports PyTorch once."""
+    if not FORKS:
+        pytest.skip("needs fork")
+    with Workers() as workers:
+        yield workers
 
 
 @pytest.fixture(scope="session")
@@ -74,7 +76,7 @@ def finished(begun):
     """A student's folder after `lab run`, and what was said."""
     said: list[str] = []
     folder = begun()
-    with few_sentences():
+    with few_rows(FEW):
         running.run(folder, say=said.append)
     return folder, said
 

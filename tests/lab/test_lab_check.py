@@ -16,17 +16,11 @@ from seq2seq_suite.lab.assignment import load
 from seq2seq_suite.lab.assignments import ASSIGNMENTS, ATTENTION
 from seq2seq_suite.lab.checking import InProcess, judge
 from seq2seq_suite.lab.folder import Folder, digest, refusals
-from seq2seq_suite.lab.remote import FORKS, Workers
+from seq2seq_suite.lab.remote import FORKS
 from seq2seq_suite.lab.twins import twins
 
 pytestmark = pytest.mark.skipif(not FORKS, reason="needs fork")
 REFERENCE = ATTENTION.text("attend")
-
-
-@pytest.fixture(scope="module")
-def workers():
-    with Workers() as workers:
-        yield workers
 
 
 @pytest.fixture

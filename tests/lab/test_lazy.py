@@ -6,20 +6,11 @@ from seq2seq_suite.lab import parts
 from seq2seq_suite.lab.assignments import ASSIGNMENTS
 from seq2seq_suite.lab.checking import InProcess, judge, points
 from seq2seq_suite.lab.parts import check_part
-from seq2seq_suite.lab.remote import FORKS, Workers
 from seq2seq_suite.lab.starting import starter
 
 PARTS = [(assignment, part) for assignment in ASSIGNMENTS for part in assignment.parts]
 each_part = pytest.mark.parametrize(("assignment", "part"), PARTS, ids=[f"{a.name}.{p.name}" for a, p in PARTS])
 ATTEND = next(one for one in ASSIGNMENTS if one.name == "attention")
-
-
-@pytest.fixture(scope="module")
-def workers():
-    if not FORKS:
-        pytest.skip("needs fork")
-    with Workers() as workers:
-        yield workers
 
 
 @each_part

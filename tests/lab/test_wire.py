@@ -6,17 +6,11 @@ from seq2seq_suite.lab.assignment import load
 from seq2seq_suite.lab.assignments import ASSIGNMENTS
 from seq2seq_suite.lab.checking import InProcess, judge
 from seq2seq_suite.lab.parts import check_part
-from seq2seq_suite.lab.remote import FORKS, Workers
+from seq2seq_suite.lab.remote import FORKS
 
 pytestmark = pytest.mark.skipif(not FORKS, reason="needs fork")
 PARTS = [(assignment, part) for assignment in ASSIGNMENTS for part in assignment.parts]
 each_part = pytest.mark.parametrize(("assignment", "part"), PARTS, ids=[f"{a.name}.{p.name}" for a, p in PARTS])
-
-
-@pytest.fixture(scope="module")
-def workers():
-    with Workers() as workers:
-        yield workers
 
 
 @each_part
