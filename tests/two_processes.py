@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import torch._dynamo  # which PyTorch's optimisers import: once here, not in each of the two processes
 from small_run import Recorder, small_config, start
 from torch import Tensor, nn
 
@@ -39,12 +40,13 @@ def without_chance(config: Config) -> Config:
     return Config.model_validate(values)
 
 
-def results(folder: Path, directory: Path, *, shard: bool = False) -> dict[str, Any]:
-    """For each norm the losses and gradients of an update, the norm's buffers after it, and hypotheses."""
-    return {norm: _result(folder, directory, norm, rows, shard) for norm, rows in ROWS.items()}
+def results(folder: Path, directory: Path, *, shard: bool = False, decode: bool = True) -> dict[str, Any]:
+    """For each norm the losses and gradients of an update, the norm's buffers after it, and hypotheses if asked for."""
+    return {norm: _result(folder, directory, norm, rows, shard, decode) for norm, rows in ROWS.items()}
 
 
-def _result(folder: Path, directory: Path, norm: str, rows: tuple[int, ...], shard: bool) -> dict[str, Any]:
+def _result(folder: Path, directory: Path, norm: str, rows: tuple[int, ...], shard: bool, decode: bool
+            ) -> dict[str, Any]:
     values = without_chance(small_config(folder, clip_norm=1e9, ema_decay=0.0, shard=shard)).model_dump()
     values["backbone"]["norm"], values["search"]["batch_sentences"] = norm, 3
     config, ranks = Config.model_validate(values), distributed.ranks()
@@ -55,7 +57,7 @@ def _result(folder: Path, directory: Path, norm: str, rows: tuple[int, ...], sha
     task.fit(train)
     encoded, encoded_validation = task.encode(train), task.encode(validation)
     predictor = replace(build.build_predictor(config, task, device=torch.device("cpu")), ranks=ranks)
-    hypotheses = predictor.hypotheses(encoded_validation)
+    hypotheses = predictor.hypotheses(encoded_validation) if decode else []
     trainer = Trainer(
         run=RunDirectory(directory), options=config.training, learner=predictor.learner,
         batches=Bucketed(encoded, "parsing", batch_tokens=256, seed=1),

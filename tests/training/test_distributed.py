@@ -54,9 +54,14 @@ def assert_same_course(one: Path, other: Path) -> None:
         assert row == pytest.approx(same, rel=1e-4)
 
 
+@pytest.fixture(scope="module")
+def alone(folder, tmp_path_factory):
+    return results(folder, tmp_path_factory.mktemp("alone"))
+
+
 @pytest.mark.parametrize("norm", ["layer", "power"])
-def test_two_processes_have_the_loss_and_the_gradient_of_one(folder, pair, tmp_path, norm):
-    alone = results(folder, tmp_path)[norm]
+def test_two_processes_have_the_loss_and_the_gradient_of_one(pair, alone, norm):
+    alone = alone[norm]
     for rank in (0, 1):
         found = torch.load(pair[0] / f"results-{rank}.pt")[norm]
         assert_close(found["losses"], alone["losses"])

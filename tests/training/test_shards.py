@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from small_run import metrics, small_config, start, weights, write_trees
+from small_run import few_rows, metrics, small_config, start, weights, write_trees
 from two_processes import launch, results, without_chance
 
 from seq2seq_suite import config_file
@@ -47,10 +47,10 @@ def place(folder, tmp_path_factory):
     shutil.copytree(place / "one", place / "one-two", symlinks=True)
 
     def work() -> tuple[int, str]:
-        found = results(folder, place, shard=True)
+        found = results(folder, place, shard=True, decode=False)
         start(configured(folder, shard=True), place / "two")
         start(configured(folder, shard=True, updates=8), place / "one-two", resume=True)
-        with warnings.catch_warnings(action="error", category=UserWarning):
+        with warnings.catch_warnings(action="error", category=UserWarning), few_rows(8):
             for name in SHAPES:
                 start(shaped(name, shard=True), place / name)
         torch.save(found, place / f"results-{distributed.ranks().rank}.pt")
@@ -64,9 +64,14 @@ def place(folder, tmp_path_factory):
     return place
 
 
+@pytest.fixture(scope="module")
+def alone(folder, tmp_path_factory):
+    return results(folder, tmp_path_factory.mktemp("alone"), decode=False)
+
+
 @pytest.mark.parametrize("norm", ["layer", "power"])
-def test_shards_have_the_loss_and_the_gradient_of_one_process(folder, place, tmp_path, norm):
-    alone = results(folder, tmp_path)[norm]
+def test_shards_have_the_loss_and_the_gradient_of_one_process(place, alone, norm):
+    alone = alone[norm]
     for rank in (0, 1):
         found = torch.load(place / f"results-{rank}.pt")[norm]
         assert found["tokens"] == alone["tokens"] and found["shared"] < 0.6
@@ -88,7 +93,8 @@ def test_shards_are_trained_as_one_process_is_and_resumed_by_any_number(place, r
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_what_is_divided_may_have_any_shape(place, tmp_path, name):
-    start(shaped(name, shard=False), tmp_path / "one")
+    with few_rows(8):
+        start(shaped(name, shard=False), tmp_path / "one")
     losses = [[row[key] for row in metrics(path) for key in row if key.startswith("loss_")]
               for path in (tmp_path / "one", place / name)]
     assert losses[0] == pytest.approx(losses[1], rel=1e-4) and len(losses[0]) >= 3
