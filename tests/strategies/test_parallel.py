@@ -300,7 +300,7 @@ def test_eight_examples_are_learned_by_heart(make_model, make_batch, overfit, na
     model, strategy = make_model(SHAPE, noise=0.0, width=32, num_heads=4, feed_forward_width=64), \
         STRATEGIES[name](glancing=GLANCING, width=32, noise=0.0)
     torch.manual_seed(1)
-    overfit(model, strategy, batch, updates=250)
+    overfit(model, strategy, batch, updates=180)
     found = strategy.generate(model, batch, options=SearchOptions(beam_size=1), limit=torch.full((8,), 20))
     expected = [tuple(row[mask][:-1].tolist()) for row, mask in zip(batch.target, batch.target_mask, strict=True)]
     assert [hypotheses[0].symbols for hypotheses in found] == expected
