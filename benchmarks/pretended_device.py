@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,7 +27,6 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils import backend_registration
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves, tree_map
 
 NAME = "pretended"
 PACKAGE = "seq2seq_suite"
@@ -158,7 +157,7 @@ class _Functions(TorchFunctionMode):
 
 def _run(operator: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     """An operator on the CPU's copies; its tensors are the device's if one of the arguments is, or if it is asked."""
-    name, leaves = operator.name().removeprefix("aten::"), tree_leaves((args, kwargs))
+    name, leaves = operator.name().removeprefix("aten::"), list(_leaves((args, kwargs)))
     plain = name.partition(".")[0]
     ours = [leaf for leaf in leaves if isinstance(leaf, Pretended)]
     foreign = [leaf for leaf in leaves if isinstance(leaf, Tensor) and not isinstance(leaf, Pretended)]
@@ -167,7 +166,7 @@ def _run(operator: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     if ours or result_is_ours:
         _check(plain, args, ours, foreign)
         _count(operator, name, plain, args, kwargs, ours, result_is_ours)
-    given, options = tree_map(_raw, (args, kwargs))
+    given, options = _mapped(_raw, (args, kwargs))
     if plain == "_to_copy":
         options = {key: value for key, value in options.items() if key not in ("pin_memory", "non_blocking")}
     found = operator(*given, **options)
@@ -179,7 +178,23 @@ def _run(operator: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
         return found
     if plain == "_pack_padded_sequence":  # the sizes of its batches stay on the CPU
         return Pretended(found[0]), found[1]
-    return tree_map(lambda one: Pretended(one) if isinstance(one, Tensor) else one, found)
+    return _mapped(lambda one: Pretended(one) if isinstance(one, Tensor) else one, found)
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    """All that stands in tuples, lists and dictionaries."""
+    if isinstance(value, tuple | list | dict):
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from _leaves(one)
+    else:
+        yield value
+
+
+def _mapped(change: Callable[[Any], Any], value: Any) -> Any:
+    """The same with each leaf changed; PyTorch's own `tree_map` takes a third of all the time here."""
+    if isinstance(value, dict):
+        return {name: _mapped(change, one) for name, one in value.items()}
+    return type(value)([_mapped(change, one) for one in value]) if isinstance(value, tuple | list) else change(value)
 
 
 def _raw(value: Any) -> Any:
@@ -273,7 +288,7 @@ def _autocast(operator: Any, wanted: torch.dtype | None) -> Any:
 
     def run(*args: Any, **kwargs: Any) -> Any:
         with torch._C._ExcludeDispatchKeyGuard(key):
-            return operator(*tree_map(cast, args), **tree_map(cast, kwargs))
+            return operator(*_mapped(cast, args), **_mapped(cast, kwargs))
 
     return run
 
