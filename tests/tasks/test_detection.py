@@ -289,7 +289,7 @@ def test_slots_learn_the_cheapest_of_all_matchings(make_model):
     assert float(sum(loss.sums.values()).detach()) == pytest.approx(expected, rel=1e-4)
 
 
-@pytest.mark.parametrize(("way", "updates"), [(left_to_right, 400), (at_once, 230)])
+@pytest.mark.parametrize(("way", "updates"), [(left_to_right, 310), (at_once, 190)])
 def test_eight_pictures_are_learned_by_heart(make_model, overfit, way, updates):
     task, examples = fitted(detection__flip=False)
     shape, strategy, _ = way(task, width=64)
