@@ -58,7 +58,7 @@ def rows(view: str, split: str, *, size: int = 0, languages: Collection[str] = (
 
 
 def version() -> str:
-    """A hash of the code that generates, and so of the rows."""
+    """A hash of the code that generates, and so of the rows; what else changes them must not be kept under its name."""
     digest = hashlib.blake2b(digest_size=8)
     for file in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(file.read_bytes())
