@@ -1,6 +1,7 @@
 """A run directory with a file that somebody or something has damaged: said in a line, or made do without."""
 
 import json
+import math
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -169,7 +170,11 @@ def test_a_summary_with_a_figure_that_is_no_number_is_compared(run):
     summary = json.loads((run / "summary.json").read_text())
     summary["splits"]["test"]["f1"] = None  # as NaN is written
     (run / "summary.json").write_text(json.dumps(summary))
-    assert compare_runs([run], measure=False).rows[0].figure != 0.0
+    assert compare_runs([run], measure=False).rows[0].figure == 0.0, "that of the predictions"
+    file = run / "predictions" / "test.jsonl"
+    rows = [json.loads(line) | {"counts": []} for line in file.read_text().splitlines()]
+    file.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    assert math.isnan(compare_runs([run], measure=False).rows[0].figure)
 
 
 def test_names_that_no_file_can_have_are_the_users_mistake(whole, tmp_path, capsys):
