@@ -64,6 +64,7 @@ class CompiledSteps(Candidates):
     """
 
     def start(self, batch: Batch, memory: Memory, limit: Tensor, prefixes: Prefixes | None) -> tuple[Rows, Tensor]:
+        """See `Stepper.start`."""
         rows, previous = super().start(batch, memory, limit, prefixes)
         self.compiled = None
         if not isinstance(rows.memory.decoder, Steps) or not _fits(self.model, memory):
@@ -80,6 +81,7 @@ class CompiledSteps(Candidates):
 
     def candidates(self, rows: Rows, previous: Tensor, last_step: Tensor | None, count: int
                    ) -> tuple[Tensor, Tensor, Rows]:
+        """See `Stepper.candidates`."""
         if self.compiled is None or not self.chooses:
             return super().candidates(rows, previous, last_step, count)
         gains, symbols, cache = self.compiled.step(None, previous.contiguous(), rows.cache, count, last_step)

@@ -65,8 +65,8 @@ class WordState(PerRow):
 class WordModel(Constraint):
     """A bigram of words for outputs in characters. It forbids nothing, but adds to the score of an output
 
-        weight * log p(w | u)    for each word w behind u; if training did not have w, `new_word`, or what the
-                                 beginning that training had costs, if that is less
+        weight * log p(w | u)    for each word w behind u; for a word that training did not have `new_word`, or the
+                                 score of its longest known beginning where that is lower
         weight * log p(end | u)  for its end behind u.
 
     p(w | u) is max(c(u w) - d, 0) / c(u) + d n(u) / c(u) p(w), with n(u) different words behind u, and p(w) the share
