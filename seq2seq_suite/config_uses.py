@@ -89,15 +89,11 @@ def _of_strategies() -> tuple[Use, ...]:
         targets = {target: None for kind in kinds for one in classes_of(kind) if name in one.uses
                    for target in one.writes}
         # Whatever wrote an output, a rescorer weighs its length.
-        where = _is_not_rescored if name == "length_penalty" else lambda config: True
+        where = (lambda config: not config.search.rescorer) if name == "length_penalty" else lambda config: True
         uses += [among((f"search.{name}",), "strategy.kind", *kinds, where=where),
                  Use((f"search.{name}",), "task", f"a task that writes {one_of(tuple(targets))}",
                      lambda task: False, partial(_has_no_use, name, tuple(kinds)))]
     return tuple(uses)
-
-
-def _is_not_rescored(config: Config) -> bool:
-    return not config.search.rescorer
 
 
 def _has_no_use(name: str, kinds: tuple[str, ...], config: Config) -> bool:

@@ -198,8 +198,7 @@ def _row(name: str, directory: Path, summary: Summary, kept: _Predictions, split
 
 
 def _comparable(first: _Predictions, second: _Predictions) -> bool:
-    same = first.examples == second.examples and first.counts.shape == second.counts.shape
-    return same and bool(first.counts.size)
+    return first.examples == second.examples and first.counts.shape == second.counts.shape and first.counts.size > 0
 
 
 def _pair(first: Row, second: Row, one: _Predictions, two: _Predictions, formula: str) -> Pair:

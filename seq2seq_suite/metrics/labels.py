@@ -9,8 +9,6 @@ import numpy as np
 from seq2seq_suite import __version__
 from seq2seq_suite.types import Score
 
-_AVERAGES = ("micro", "samples")
-
 
 def score_labels(references: Sequence[Iterable[str]], predictions: Sequence[Iterable[str] | None], *,
                  labels: Sequence[str]) -> Score:
@@ -54,7 +52,7 @@ def score_labels(references: Sequence[Iterable[str]], predictions: Sequence[Iter
     # scikit-learn takes a single column for two classes; one of no label changes none of its averages.
     gold, guess = (binarise(sets, names, least=2) for sets in (true, found))
     figures = {}
-    for average in _AVERAGES:
+    for average in ("micro", "samples"):
         precision, recall, f1, _ = precision_recall_fscore_support(gold, guess, average=average, zero_division=0)
         figures[f"{average}_f1"] = 100.0 * float(f1)
         if average == "micro":

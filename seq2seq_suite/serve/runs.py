@@ -174,8 +174,9 @@ class OpenRun:
 
     def _find_examples(self) -> None:
         if self.takes in ("text", "question"):
-            rows = islice((row for file in sorted((self.run.path / "predictions").glob("*.jsonl"), key=_test_first)
-                           for _, row in read_rows(file)), 200)
+            files = sorted((self.run.path / "predictions").glob("*.jsonl"),
+                           key=lambda file: (not file.name.startswith("test"), file.name))
+            rows = islice((row for file in files for _, row in read_rows(file)), 200)
             texts = (str(row["source"]) for row in rows if row and row.get("source"))
             if not self.task.shape().source.symbols:  # a language model continues what it is given
                 texts = (" ".join(text.split()[:4]) for text in texts)
@@ -238,7 +239,3 @@ def png(picture: Any) -> bytes:
     written = io.BytesIO()
     Image.fromarray(picture.pixels()).save(written, "PNG")
     return written.getvalue()
-
-
-def _test_first(path: Path) -> tuple[bool, str]:
-    return not path.name.startswith("test"), path.name

@@ -30,7 +30,6 @@ from seq2seq_suite.types import SPECIALS, UNKNOWN, Constraint, DataError, Encode
 _TRACE_ROWS = 1024  # examples whose automata are run together
 TAG_WITHOUT_MODEL = "XX"
 _MIN_MOVE_COUNT = 5  # rarer ones hardly matter; GENIA's 425 others cover 99.6 %
-_START = "START"
 _MAX_UNARY = 3  # longest chain of nodes with one child
 _LINEARISATIONS = {"in_order": InOrder, "brackets": Brackets, "tetra_tags": TetraTags}
 
@@ -143,7 +142,7 @@ class Trees(Symbols):
         Predicting them needs the tree's structure from the words alone: the encoder learns what the decoder could
         otherwise guess from its own past, and greedy search can rely on it.
         """
-        moves: list[list[str]] = [[_START]]
+        moves: list[list[str]] = [["START"]]
         for symbol in self.symbols(reference):
             if self.linearisation.takes_word(symbol):
                 moves.append([])

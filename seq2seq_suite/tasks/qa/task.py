@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import repeat
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import field_validator, model_validator
+from pydantic import BeforeValidator, model_validator
 
 from seq2seq_suite.config_section import Fraction, Positive, Section
 from seq2seq_suite.config_section import Symbols as Size
-from seq2seq_suite.data.formats import Row
+from seq2seq_suite.data.formats import BadRows, Row
 from seq2seq_suite.data.options import Data
 from seq2seq_suite.data.vocabulary import Vocabulary
 from seq2seq_suite.metrics.answers import Gold, answer_scores
@@ -24,10 +25,11 @@ from seq2seq_suite.tasks.qa.charts import by_question
 from seq2seq_suite.tasks.qa.passages import SEPARATOR, Passage, crop, symbols_of, text_of, words_of
 from seq2seq_suite.tasks.reading import columns, place_of, text_in
 from seq2seq_suite.tasks.sides import Place, Source, refuse_long
-from seq2seq_suite.types import DataError, Example, Score, shown
+from seq2seq_suite.types import ConfigError, DataError, Example, Score, shown
 
 CONTEXT_COLUMNS = ("context", "passage", "story")
 ANSWER_COLUMNS = ("answers", "answer")
+Category = Annotated[str, BeforeValidator(lambda name: str(name) if isinstance(name, int) else name)]
 
 
 class QAOptions(TaskOptions):
@@ -44,14 +46,8 @@ class QAOptions(TaskOptions):
     # keep the first or the last sentences, or those that share most words with the question
     pointer: bool = False  # answers may be copied from question and context, which share their vocabulary then
     category_columns: tuple[str, ...] = ("task", "type")  # the first one there is a question's category
-    keep_categories: tuple[str, ...] = ()  # other categories are left out (and counted); empty keeps all
-
-    @field_validator("keep_categories", mode="before")
-    @classmethod
-    def _numbers_are_names(cls, given: Any) -> Any:
-        if isinstance(given, (list, tuple)):  # bAbI's tasks are numbers
-            return tuple(str(name) if isinstance(name, int) else name for name in given)
-        return given
+    keep_categories: tuple[Category, ...] = ()  # other categories are left out (and counted); empty keeps all
+    repeats: dict[Category, Positive] = {}  # times an epoch has the training questions of a category; others once
 
     @model_validator(mode="after")
     def _words_to_copy(self) -> QAOptions:
@@ -191,19 +187,31 @@ class QuestionAnsweringTask(Task):
                   "right answer word for word")
         return examples
 
+    def open(self, split: str, bad: BadRows) -> Iterator[Row]:
+        """The rows, those of the training split as often as `qa.repeats` says."""
+        times = self.options.repeats if split == "train" else {}
+        missing = set(times)
+        for row in super().open(split, bad):
+            missing.discard(category := self._category(row))
+            yield from repeat(row, times.get(category, 1))
+        if missing:
+            raise ConfigError(f"qa.repeats names {', '.join(sorted(missing))}, but no training question is of it",
+                              expected="categories of the training split", remedy="correct the name, or leave it out")
+
+    def _category(self, row: Row) -> str:
+        found = (row.fields.get(name) for name in self.options.category_columns)
+        return next((str(value) for value in found if value is not None), "")
+
     def example(self, row: Row) -> Example | None:
         """A question of a row, None where its category is not wanted."""
-        place, fields, kept = row.place, row.fields, self.options.keep_categories
-        category = next((str(fields[name]) for name in self.options.category_columns if fields.get(name) is not None),
-                        "")
+        place, fields, kept, category = row.place, row.fields, self.options.keep_categories, self._category(row)
         if kept and category not in kept:
             self._seen["left out"] += 1
             return None
         context = next((name for name in CONTEXT_COLUMNS if name in fields), None)
         answer = next((name for name in ANSWER_COLUMNS if name in fields), None)
         if "question" not in fields or context is None or answer is None:
-            raise DataError(columns(row), **place,
-                            expected="question, context (or passage) and answer (or answers)",
+            raise DataError(columns(row), **place, expected="question, context (or passage) and answer (or answers)",
                             remedy='write rows like {"question": "...", "context": "...", "answer": "..."}')
         answers = self._answers(fields[answer], place)
         passage, cropped = self._passage(text_in(row, "question"), text_in(row, context), place)
