@@ -46,7 +46,7 @@ from seq2seq_suite.types import ConfigError, Encoded
 
 MEAN = "mean"  # of the tasks' primary metrics; error rates count as 100 - rate
 _FOLDER = "tasks"
-_LOSS_EXAMPLES = 100  # of the validation split; a forward pass over them takes a fraction of decoding it
+_FEW = 100  # validation examples whose loss is reported, evenly spread: a fraction of the time that decoding them takes
 
 
 @dataclass
@@ -146,13 +146,13 @@ def build_trainer(config: Config, run_directory: RunDirectory, parts: Sequence[P
 
 def _validation(config: Config, parts: Sequence[Part], predictors: Mapping[str, Predictor]
                 ) -> Callable[[Callable[[], None]], dict[str, float]]:
-    """A function that gives the metrics on the validation split, and the losses on its first examples as `loss_NAME`.
+    """A function that gives the metrics on the validation split, and the losses on a part of it as `loss_NAME`.
 
     It calls its argument before each batch.
     """
     kept = {part.name: subset(len(part.examples["validation"]), config.training.validate_examples, config.seed)
             for part in parts}
-    learned = {part.name: _as_learned(part, kept[part.name][:_LOSS_EXAMPLES]) for part in parts}
+    learned = {part.name: _as_learned(part, kept[part.name][:: -(-len(kept[part.name]) // _FEW)]) for part in parts}
 
     def validate(between: Callable[[], None]) -> dict[str, float]:
         figures = {part.name: predictors[part.name].score(

@@ -107,7 +107,7 @@ def answer_scores(predictions: Sequence[str | None], references: Sequence[Gold])
     rows: dict[str, list[tuple[float, float]]] = {}
     for row, gold in zip(scores, references, strict=True):
         rows.setdefault(gold.category or "all", []).append(row)
-    categories = {name: _summary(rows[name]) for name in sorted(rows, key=_natural)}
+    categories = {name: _summary(rows[name]) for name in sorted(rows, key=natural)}
     total = _summary([row for found in rows.values() for row in found])
     failed = [name for name, summary in categories.items() if summary["failed"]]
     figures = {
@@ -138,10 +138,10 @@ def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values) if values else 0.0
 
 
-def _natural(name: str) -> tuple[tuple[int, str], ...]:
+def natural(name: str) -> tuple[tuple[int, str], ...]:
     """An order in which task 10 follows task 9.
 
-    >>> sorted(["10", "9", "1b"], key=_natural)
+    >>> sorted(["10", "9", "1b"], key=natural)
     ['1b', '9', '10']
     """
     return tuple((int(part), "") if part.isdigit() else (-1, part) for part in re.findall(r"[0-9]+|[^0-9]+", name))

@@ -44,14 +44,15 @@ def _kind(outputs: Sequence[Outputs]) -> Words:
 
 
 def _long(lengths: dict[str, Any] | None) -> Words:
-    """That long sources fail more often than short ones, if their intervals lie apart."""
+    """That the longest sources fail most often, if their interval and that of the shortest lie apart."""
     points = [point for point in (lengths or {"series": [{"points": []}]})["series"][0]["points"]
               if point[4] >= _ENOUGH and point[2] is not None]
     if lengths is None or len(points) < 2:
         return []
     (first, short, low, high, _), (last, long, least, most, _) = points[0], points[-1]
-    worse = most < low if lengths["y"].endswith("↑") else least > high
-    if not worse:
+    better = lengths["y"].endswith("↑")
+    worst = (min if better else max)(point[1] for point in points)
+    if long != worst or not (most < low if better else least > high):
         return []
     name = lengths["y"].rstrip(" ↑↓").removesuffix(", %")
     return [(f"Long sources are harder: {name} is {short:.1f} at {first} {lengths['x']} and ", False),

@@ -211,6 +211,7 @@ def test_sentences_are_said_only_where_figures_support_them(run):
     assert "F1 is 99.0 at 1–5 words and 90.0 at over 20" in said(apart)
     assert "harder" not in said(apart, "WER, % ↓") and "harder" not in said([apart[0], [*apart[1][:4], 3]])
     assert "harder" not in said([apart[0], ["over 20", 98.5, 97.0, 99.0, 50]])
+    assert "harder" not in said([apart[0], ["6–20", 80.0, 78.0, 82.0, 50], apart[1]])  # the longest are not the worst
     assert "most frequent" not in said(apart)  # two are wrong
 
 

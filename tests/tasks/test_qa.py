@@ -366,4 +366,7 @@ def test_a_page_gets_question_context_answers_and_charts():
         "By kind of question": [["where", 100.0, None, None, 1], ["who", 0.0, None, None, 1]],
         "By distance of the answer": [["1", 0.0, None, None, 1], ["2", 100.0, None, None, 1]],
         "By length of the answer": [["1", 100.0, None, None, 1], ["2", 0.0, None, None, 1]]}
+    named = [Example(one.source, Gold(one.reference.answers, name))
+             for one, name in zip(examples, ("10", "9"), strict=True)]
+    assert [point[0] for point in task.panels(named, ["", ""])[0]["series"][0]["points"]] == ["9", "10"]
     assert task.length(examples[1]) == 9.0

@@ -52,6 +52,18 @@ def test_losses_are_means_over_symbols_whatever_the_batches(folder, tmp_path):
     assert whole == pytest.approx(single, rel=1e-4)
 
 
+def test_the_examples_of_the_losses_are_spread_over_the_split(folder, tmp_path, monkeypatch):
+    config, directory = small_config(folder), RunDirectory(tmp_path)
+    part, = parts = read_parts(config, directory)
+    for most, chosen in ((2, [0, 4]), (3, [0, 3, 6]), (8, range(8)), (100, range(8))):
+        monkeypatch.setattr("seq2seq_suite.experiments.parts._FEW", most)
+        trainer, predictors = build_trainer(config, directory, parts, resume=False, command=[])
+        assert len(part.encoded["validation"]) == 8
+        expected = predictors[part.name].losses([part.encoded["validation"][place] for place in chosen])
+        found = trainer.validate(lambda: None)
+        assert {name: found[f"loss_{name}"] for name in expected} == pytest.approx(expected)
+
+
 def test_rows_of_validation_have_the_losses_of_training_and_the_symbols_read(folder, tmp_path):
     start(small_config(folder), tmp_path / "run")
     rows = metrics(tmp_path / "run")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from seq2seq_suite.metrics.answers import Gold
+from seq2seq_suite.metrics.answers import Gold, natural
 from seq2seq_suite.tasks.panels import one_series, range_of, ranges, rates
 from seq2seq_suite.tasks.qa.passages import Passage, words_of
 
@@ -19,7 +19,7 @@ def by_question(passages: Sequence[Passage], golds: Sequence[Gold], right: Seque
     kinds, back = [gold.category for gold in golds], list(map(distance, passages, golds))
     charts = {
         "By kind of question": ("kind", "Which questions are hard?", rates(
-            [{kind: (equal, 1)} for kind, equal in zip(kinds, right, strict=True)], sorted(set(kinds)))),
+            [{kind: (equal, 1)} for kind, equal in zip(kinds, right, strict=True)], sorted(set(kinds), key=natural))),
         "By distance of the answer": ("sentences back", "Are early sentences forgotten?", rates(
             [{range_of(far, _EDGES): (equal, 1)} if far else {} for far, equal in zip(back, right, strict=True)],
             ranges(_EDGES))),
