@@ -25,7 +25,7 @@ from seq2seq_suite.tasks.qa.charts import by_question
 from seq2seq_suite.tasks.qa.passages import SEPARATOR, Passage, crop, symbols_of, text_of, words_of
 from seq2seq_suite.tasks.reading import columns, place_of, text_in
 from seq2seq_suite.tasks.sides import Place, Source, refuse_long
-from seq2seq_suite.types import ConfigError, DataError, Example, Score, shown
+from seq2seq_suite.types import DataError, Example, Score, shown
 
 CONTEXT_COLUMNS = ("context", "passage", "story")
 ANSWER_COLUMNS = ("answers", "answer")
@@ -185,18 +185,16 @@ class QuestionAnsweringTask(Task):
             print(f"{split}: {seen['cropped']} of {len(examples)} contexts cropped to data.max_length="
                   f"{self.data.max_length} words (qa.crop={self.options.crop}); {seen['lost']} of these do not hold a "
                   "right answer word for word")
+        missing = self.options.repeats.keys() - {example.reference.category for example in examples}
+        if split == "train" and missing:
+            print(f"train: no question of category {', '.join(sorted(missing))}, which qa.repeats names")
         return examples
 
     def open(self, split: str, bad: BadRows) -> Iterator[Row]:
         """The rows, those of the training split as often as `qa.repeats` says."""
         times = self.options.repeats if split == "train" else {}
-        missing = set(times)
         for row in super().open(split, bad):
-            missing.discard(category := self._category(row))
-            yield from repeat(row, times.get(category, 1))
-        if missing:
-            raise ConfigError(f"qa.repeats names {', '.join(sorted(missing))}, but no training question is of it",
-                              expected="categories of the training split", remedy="correct the name, or leave it out")
+            yield from repeat(row, times.get(self._category(row), 1))
 
     def _category(self, row: Row) -> str:
         found = (row.fields.get(name) for name in self.options.category_columns)
