@@ -105,8 +105,9 @@ def test_an_epoch_has_the_training_questions_of_a_category_as_often_as_said(tmp_
     assert [example.reference.category for example in task.read("train")] == ["2", "3", "3", "3", "4", "4"]
     assert [example.reference.category for example in task.read("test")] == ["2", "3", "4"]
     assert not capsys.readouterr().out
-    make_task(data__path=folder, qa__repeats={3: 3, 5: 2}).read("train")
-    assert "no question of category 5, which qa.repeats names" in capsys.readouterr().out
+    write_rows(tmp_path, [ROW, {**ROW, "task": 3, "answer": ""}])  # a broken row is one, however often it would be read
+    make_task(data__path=folder, data__max_bad_rows=1, qa__repeats={3: 3, 5: 2}).read("train")
+    assert "no question of category 3, 5, which qa.repeats names" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("keep", "kept"), [("first", [0]), ("last", [1, 2]), ("overlap", [0])])

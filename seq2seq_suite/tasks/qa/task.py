@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import repeat
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -13,7 +12,7 @@ from pydantic import BeforeValidator, model_validator
 
 from seq2seq_suite.config_section import Fraction, Positive, Section
 from seq2seq_suite.config_section import Symbols as Size
-from seq2seq_suite.data.formats import BadRows, Row
+from seq2seq_suite.data.formats import Row
 from seq2seq_suite.data.options import Data
 from seq2seq_suite.data.vocabulary import Vocabulary
 from seq2seq_suite.metrics.answers import Gold, answer_scores
@@ -176,7 +175,7 @@ class QuestionAnsweringTask(Task):
     # -- data ---------------------------------------------------------------------------------------------------
 
     def read(self, split: str) -> list[Example]:
-        """The questions of a split."""
+        """The questions of a split, those of training as often as `qa.repeats` says."""
         seen = self._seen = Counter[str]()
         examples = super().read(split)
         if seen["left out"]:
@@ -185,16 +184,10 @@ class QuestionAnsweringTask(Task):
             print(f"{split}: {seen['cropped']} of {len(examples)} contexts cropped to data.max_length="
                   f"{self.data.max_length} words (qa.crop={self.options.crop}); {seen['lost']} of these do not hold a "
                   "right answer word for word")
-        missing = self.options.repeats.keys() - {example.reference.category for example in examples}
-        if split == "train" and missing:
-            print(f"train: no question of category {', '.join(sorted(missing))}, which qa.repeats names")
-        return examples
-
-    def open(self, split: str, bad: BadRows) -> Iterator[Row]:
-        """The rows, those of the training split as often as `qa.repeats` says."""
         times = self.options.repeats if split == "train" else {}
-        for row in super().open(split, bad):
-            yield from repeat(row, times.get(self._category(row), 1))
+        if missing := times.keys() - {example.reference.category for example in examples}:
+            print(f"train: no question of category {', '.join(sorted(missing))}, which qa.repeats names")
+        return [example for example in examples for _ in range(times.get(example.reference.category, 1))]
 
     def _category(self, row: Row) -> str:
         found = (row.fields.get(name) for name in self.options.category_columns)
