@@ -165,12 +165,13 @@ def _find(places: Mapping[Keys, Place], candidates: list[Keys]) -> Place | None:
 def _resolve(keys: Keys, given: dict[str, Any]) -> tuple[list[type[BaseModel]], FieldInfo | None]:
     """The sections that hold the last key, and its field; None for an unknown key or one of a free mapping.
 
-    The last key may be the place of an item in a list, whose field is what the list holds.
+    The last key may be the place of an item in a list or a name in a mapping, whose field is what these hold.
     """
-    if keys[-1].isdigit() and len(keys) > 1:
+    if len(keys) > 1:
         _, whole = _resolve(keys[:-1], given)
-        if whole is not None and get_origin(whole.annotation) is tuple:
-            return [], FieldInfo.from_annotation(get_args(whole.annotation)[0])
+        kind = get_origin(whole.annotation) if whole is not None and not variants(whole.annotation) else None
+        if kind is dict or (kind is tuple and keys[-1].isdigit()):
+            return [], FieldInfo.from_annotation(get_args(whole.annotation)[kind is dict])
     sections = sections_at(keys[:-1], given)
     field = next((section.model_fields[keys[-1]] for section in sections if keys[-1] in section.model_fields), None)
     return sections, field

@@ -24,7 +24,7 @@ from seq2seq_suite.shapes import SentenceShape
 from seq2seq_suite.strategies.autoregressive import Autoregressive
 from seq2seq_suite.tasks.qa.passages import JOINER, Passage, crop, sentences_of, symbols_of, text_of, words_of
 from seq2seq_suite.tasks.qa.task import _holds
-from seq2seq_suite.types import BEGIN, END, UNKNOWN, DataError, Example, Hypothesis
+from seq2seq_suite.types import BEGIN, END, UNKNOWN, ConfigError, DataError, Example, Hypothesis
 
 ROOT = Path(__file__).parents[2]
 STORY = "Mary went to the park. Tom took the ball. Mary went home."
@@ -108,6 +108,12 @@ def test_an_epoch_has_the_training_questions_of_a_category_as_often_as_said(tmp_
     write_rows(tmp_path, [ROW, {**ROW, "task": 3, "answer": ""}])  # a broken row is one, however often it would be read
     make_task(data__path=folder, data__max_bad_rows=1, qa__repeats={3: 3, 5: 2}).read("train")
     assert "no question of category 3, 5, which qa.repeats names" in capsys.readouterr().out
+
+
+def test_a_category_repeated_no_times_is_refused_as_a_number():
+    with pytest.raises(ConfigError) as caught:
+        load(ROOT / "tasks" / "qa.yaml", ["qa.repeats={2: 0}"])
+    assert "got 0" in str(caught.value) and "a whole number" in caught.value.expected
 
 
 @pytest.mark.parametrize(("keep", "kept"), [("first", [0]), ("last", [1, 2]), ("overlap", [0])])
