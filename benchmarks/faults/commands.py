@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import mmap
 import os
 import re
 import resource
@@ -64,14 +65,15 @@ class Running:
         pid: of the process, which leads a group of its own.
         files: where its output and errors go.
         limit: seconds from its start after which it is killed by `wait`.
-        memory: bytes that it began with.
+        began: the bytes of memory that it began with, written by the process itself: a fork begins without the pages
+            that its parent has of files, such as those of libraries.
     """
 
     words: tuple[str, ...]
     pid: int
     files: tuple[io.BufferedRandom, io.BufferedRandom]
     limit: float
-    memory: int
+    began: mmap.mmap
     started: float = field(default_factory=time.monotonic)
     _ended: Ended | None = None
 
@@ -81,7 +83,8 @@ class Running:
             pid, status, usage = os.wait4(self.pid, os.WNOHANG)
             if pid:
                 code = os.waitstatus_to_exitcode(status)
-                self._finish(code if code >= 0 else 128 - code, max(0, usage.ru_maxrss * 1024 - self.memory))
+                began = int.from_bytes(self.began[:], sys.byteorder)
+                self._finish(code if code >= 0 else 128 - code, max(0, usage.ru_maxrss * 1024 - began))
         return self._ended
 
     def kill(self, number: int = signal.SIGKILL) -> None:
@@ -131,7 +134,7 @@ def start(main: Main, words: Sequence[str], folder: Path, *, within: Path | None
         first: called in the child before anything else; may install an audit hook, or close what is open.
         output: where its standard output goes instead, a file descriptor; -1 is a closed one.
     """
-    memory = _pages()[1] * resource.getpagesize()
+    began = mmap.mmap(-1, 8)
     confinement.prepare(within or folder)
     files = tuple(tempfile.TemporaryFile() for _ in range(2))  # noqa: SIM115  the caller reads them when it has ended
     sys.stdout.flush()
@@ -148,12 +151,13 @@ def start(main: Main, words: Sequence[str], folder: Path, *, within: Path | None
             confinement.confine(within or folder)
             sys.argv = ["seq2seq_suite", *words]
             first()
+            began[:] = (_pages()[1] * resource.getpagesize()).to_bytes(8, sys.byteorder)
             code = _carry_out(main, list(words))
         except BaseException:
             traceback.print_exc(file=sys.__stderr__)
         finally:
             os._exit(code)
-    return Running(tuple(words), pid, files, limit, memory)
+    return Running(tuple(words), pid, files, limit, began)
 
 
 def as_program(words: Sequence[str]) -> int:
