@@ -53,7 +53,7 @@ def chosen_systems(arguments: argparse.Namespace, names: Mapping[str, str], need
 def chosen_corpus(arguments: argparse.Namespace) -> Corpus:
     """The named data set, or synthetic pairs."""
     if arguments.smoke:
-        return synthetic(arguments.seed, train=300, test=10)
+        return synthetic(arguments.seed, train=50, test=4)
     return from_folder(arguments.data, arguments.cache) if arguments.data else synthetic(arguments.seed)
 
 
