@@ -25,7 +25,8 @@ _MANY_TOKENISED = 0.2
 class TranslationOptions(TaskOptions):
     """Options of the translation task."""
 
-    source_language: str = "en"  # what columns and files are called: `en`, train.en; a language of the embedded data
+    source_language: str = "en"  # what columns and files are called: `en`, train.en; a language of the embedded data;
+    # columns src and tgt are source and target whatever the languages
     target_language: str = "de"  # likewise
     source_subwords: Literal["bpe", "unigram", "characters"] = "bpe"
     target_subwords: Literal["bpe", "unigram", "characters"] = "bpe"
