@@ -182,7 +182,7 @@ def evaluate(
     trust_code: TrustCode = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
-    """Decode and score a split with a run's best checkpoint.
+    """Decode and score a split with a run's best checkpoint; the predictions and figures in its directory become these.
 
     Several runs of one vocabulary predict together: the mean of their probabilities.
 

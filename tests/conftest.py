@@ -32,8 +32,8 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ["OMP_NUM_THREADS"] = "1"
     torch.set_num_threads(1)
 
-# A killed process loses nothing that it has written; only a loss of power would, and no test cuts it. A disk that others
-# write to can take longer for these waits than a whole run for everything else.
+# A killed process loses nothing that it has written; only a loss of power would, and no test cuts it. A disk that
+# others write to can take longer for these waits than a whole run for everything else.
 os.fsync = lambda descriptor: None
 
 # A full collection looks through half a million objects, most of them imported for good: a quarter of a second each.

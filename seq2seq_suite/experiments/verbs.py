@@ -24,12 +24,7 @@ from seq2seq_suite.experiments.opening import (
     with_helpers,
 )
 from seq2seq_suite.experiments.parts import build_trainer, evaluate_parts, read_parts, task_directories
-from seq2seq_suite.experiments.prepare import (
-    encode,
-    epoch_encoder,
-    fit,
-    read_splits,
-)
+from seq2seq_suite.experiments.prepare import encode, epoch_encoder, fit, read_splits
 from seq2seq_suite.report.run import write_report
 from seq2seq_suite.tasks import open_task
 from seq2seq_suite.training import distributed
@@ -37,6 +32,7 @@ from seq2seq_suite.training.build import build_predictor, use_threads
 from seq2seq_suite.training.callbacks import Callback, TensorBoard, end
 from seq2seq_suite.training.distributed import Ranks
 from seq2seq_suite.training.evaluate import evaluate_splits
+from seq2seq_suite.training.records import read_summary
 from seq2seq_suite.training.run_directory import RunDirectory
 from seq2seq_suite.training.trainer import finished, limit_reached
 from seq2seq_suite.types import ConfigError
@@ -118,7 +114,7 @@ def _run(config: Config, run_directory: RunDirectory, ranks: Ranks, *, resume: b
 
 def evaluate(directory: Path, *others: Path, split: str, data: str | None, overrides: list[str],
              trust_code: bool = False) -> dict[str, Any]:
-    """Decode and score a split with a run's best checkpoint; predictions go to the run directory.
+    """Decode and score a split with a run's best checkpoint; predictions and figures go to the run directory.
 
     For a joint run, all tasks; its metrics are named `task/metric`. With `others` the runs predict together, and the
     predictions go to the first one's directory, under a name that has the others'.
@@ -140,6 +136,10 @@ def evaluate(directory: Path, *others: Path, split: str, data: str | None, overr
     summary = evaluate_splits(run_directory, loaded.predictor, {split: examples}, suffix=suffix)
     if not others:
         inspect_split(run_directory, loaded, split + suffix, examples)
+    if not suffix and run_directory.summary.exists():  # it says what the predictions beside it say
+        kept = read_summary(directory).model_dump()
+        merged = {name: kept.get(name, {}) | summary[name] for name in ("splits", "failures", "intervals")}
+        run_directory.write_summary(kept | summary | merged)
     write_report(directory)
     return {**summary, "parameters": loaded.predictor.learner.num_parameters()}
 
@@ -164,11 +164,10 @@ def check(config: Config) -> list[tuple[str, str]]:
     predictor = build_predictor(config, task, device=torch.device("cpu"))
     order = Bucketed(whole, task.name, batch_tokens=config.training.batch_tokens, seed=config.seed).epoch(0)
     largest = max(order, key=lambda rows: len(rows) * targets[rows].max())
+    items = [whole[row] for row in largest]
     if not isinstance(train, list):  # those that vocabularies come from are examined
-        items = [whole[row] for row in largest]
         splits["train"] = list(train)
         encoded["train"] = task.encode(splits["train"])
-    else:
-        draw = epoch_encoder(config, task, [train[row] for row in largest])
-        items = [whole[row] for row in largest] if draw is None else draw(0)
+    elif (draw := epoch_encoder(config, task, [train[row] for row in largest])) is not None:
+        items = draw(0)
     return examine(config, splits, encoded, predictor, largest=items, batches=len(order))

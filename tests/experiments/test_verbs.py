@@ -11,6 +11,7 @@ from small_run import small_config, start, write_rows, write_trees
 
 from seq2seq_suite.config import Config
 from seq2seq_suite.experiments import opening, verbs
+from seq2seq_suite.experiments.compare import compare_runs
 from seq2seq_suite.experiments.resuming import fingerprint
 from seq2seq_suite.types import ConfigError, DataError, Encoded
 
@@ -191,3 +192,18 @@ def test_a_run_without_test_splits_has_its_validation_figures(folder, tmp_path):
                     tmp_path / "run")
     assert list(summary["splits"]) == ["validation"] and summary["signature"] == summary["formula"] == ""
     assert (tmp_path / "run" / "report.html").is_file()
+    evaluate(tmp_path / "run")
+    found = json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert list(found["splits"]) == ["validation", "test"] and list(found["failures"]) == ["test"]
+    assert compare_runs([tmp_path / "run"], measure=False).rows[0].split == "test"
+
+
+def test_the_summary_says_what_the_predictions_say(run, tmp_path):
+    copy = shutil.copytree(run, tmp_path / "run", symlinks=True)
+    before = json.loads((copy / "summary.json").read_text())
+    evaluate(copy)
+    assert json.loads((copy / "summary.json").read_text()) == before
+    found = evaluate(copy, "search.max_length_factor=0.01", "search.max_length_extra=1")
+    after = json.loads((copy / "summary.json").read_text())
+    assert after["splits"] == {**before["splits"], **found["splits"]} != before["splits"]
+    assert after["failures"]["test"]["truncated"] == 100.0 and after["intervals"]["test"] == found["intervals"]["test"]
