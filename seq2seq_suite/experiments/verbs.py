@@ -133,11 +133,12 @@ def evaluate(directory: Path, *others: Path, split: str, data: str | None, overr
     suffix = "" if data is None else "-" + re.sub(r"\W+", "_", Path(data).name.partition(".")[0])
     suffix += "".join(f"-with-{other.resolve().name}" for other in others)
     run_directory, examples = RunDirectory(directory), loaded.task.read(split)
+    # The summary is to say what the predictions beside it say; a broken one is found before these are replaced.
+    kept = read_summary(directory).model_dump() if not suffix and run_directory.summary.exists() else {}
     summary = evaluate_splits(run_directory, loaded.predictor, {split: examples}, suffix=suffix)
     if not others:
         inspect_split(run_directory, loaded, split + suffix, examples)
-    if not suffix and run_directory.summary.exists():  # it says what the predictions beside it say
-        kept = read_summary(directory).model_dump()
+    if kept:
         merged = {name: kept.get(name, {}) | summary[name] for name in ("splits", "failures", "intervals")}
         run_directory.write_summary(kept | summary | merged)
     write_report(directory)
