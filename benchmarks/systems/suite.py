@@ -23,6 +23,7 @@ from seq2seq_suite import shapes
 from seq2seq_suite.config import Training
 from seq2seq_suite.config_backbone import Backbone
 from seq2seq_suite.data.batching import Bucketed, collate
+from seq2seq_suite.kernels import memory
 from seq2seq_suite.model.build import build_model
 from seq2seq_suite.model.seq2seq import Seq2Seq
 from seq2seq_suite.strategies.autoregressive import Autoregressive, AutoregressiveOptions
@@ -48,6 +49,7 @@ def _strategy(label_smoothing: float = 0.0) -> Autoregressive:
 
 def training(shape: Shape, precision: str, corpus: Corpus, seed: int) -> TrainingSystem:
     """As `training.trainer` trains, without its logs and checkpoints."""
+    memory.keep_freed()
     model, options = build(shape), Training(**TRAINING_OPTIONS)
     strategy, optimizer = _strategy(LABEL_SMOOTHING), build_optimizer(model, options)
     round_lengths, updates = precision == "bfloat16", itertools.count()

@@ -25,6 +25,7 @@ from seq2seq_suite.experiments.opening import (
 )
 from seq2seq_suite.experiments.parts import build_trainer, evaluate_parts, read_parts, task_directories
 from seq2seq_suite.experiments.prepare import encode, epoch_encoder, fit, read_splits
+from seq2seq_suite.kernels import memory
 from seq2seq_suite.report.run import write_report
 from seq2seq_suite.tasks import open_task
 from seq2seq_suite.training import distributed
@@ -80,6 +81,7 @@ def _run(config: Config, run_directory: RunDirectory, ranks: Ranks, *, resume: b
     began = time.monotonic()
     torch.manual_seed(config.seed)
     use_threads(config.training.threads)
+    memory.keep_freed()
     look_at_helpers(config)
     # All splits are read first: an error in one should not be found after hours of training.
     parts = read_parts(config, run_directory)

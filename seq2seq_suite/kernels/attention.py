@@ -39,7 +39,8 @@ def _by_products(query: Tensor, key: Tensor, value: Tensor, visible: Tensor | No
     if visible is not None:
         # The lowest finite number keeps a row without any visible key free of NaN in both passes.
         scores = scores.masked_fill(~visible, torch.finfo(scores.dtype).min)
-    out = dropout(scores.softmax(-1), dropout_rate) @ value
+    # PyTorch's softmax of few bfloat16 numbers takes several times as long as that of float32 and the casts.
+    out = dropout(scores.softmax(-1, dtype=torch.float32).to(query.dtype), dropout_rate) @ value
     return out if visible is None else _zero_where_blind(out, visible)
 
 

@@ -36,17 +36,15 @@ class _ByteDropout(torch.autograd.Function):
         words = torch.empty((count + 7) // 8, dtype=torch.int64).random_(-(2**63), None)
         keep = (words.view(torch.uint8)[:count] >= dropped_levels).view(torch.uint8).view(x.shape)
         ctx.save_for_backward(keep)
-        ctx.scale = scale
-        mask = keep.to(x.dtype)
+        ctx.scale, ctx.type = scale, x.dtype
         if residual is None:
-            return mask.mul_(x).mul_(scale)
-        if residual.dtype == x.dtype:
-            return torch.addcmul(residual, x, mask, value=scale)
-        return residual + mask.mul_(x).mul_(scale)
+            return keep.to(x.dtype).mul_(x).mul_(scale)
+        wide = torch.result_type(residual, x)
+        return torch.addcmul(residual.to(wide), x.to(wide), keep.to(wide), value=scale)
 
     @staticmethod
     def backward(ctx, grad: Tensor):
         """The kept elements' gradient scaled, the residual's as it is."""
         (keep,) = ctx.saved_tensors
         grad_residual = grad if ctx.needs_input_grad[1] else None
-        return keep.to(grad.dtype).mul_(grad).mul_(ctx.scale), grad_residual, None
+        return keep.to(ctx.type).mul_(grad.to(ctx.type)).mul_(ctx.scale), grad_residual, None

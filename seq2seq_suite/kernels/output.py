@@ -14,7 +14,7 @@ from torch import Tensor
 
 from seq2seq_suite.kernels.product import matrix_product, product
 
-_CHUNK_ELEMENTS = 2**21  # logits held at a time: 8 MiB in float32
+_CHUNK_ELEMENTS = 2**22  # logits held at a time: 16 MiB in float32
 
 
 def cross_entropy(hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, label_smoothing: float = 0.0
@@ -28,13 +28,12 @@ def cross_entropy(hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor,
 
 
 class _LinearCrossEntropy(torch.autograd.Function):
-    """With z the logits of a row, m their maximum, e the smoothing and Z = sum_v exp(z_v - m):
+    """With z the logits of a row, p = softmax(z), e the smoothing and V symbols:
 
-        loss   = m + log Z - (1 - e) z_y - e / V sum_v z_v
-        dz     = exp(z - m) / Z - (1 - e) [v = y] - e / V
+        loss   = max z - log max p - (1 - e) z_y - e / V sum_v z_v
+        dz     = p - (1 - e) [v = y] - e / V
 
-    The logits are passed over three times: to find m, to write exp(z - m), and to sum it. Division by Z and the
-    last term wait until after the matrix products, where they are as small as the hidden states.
+    Terms with e / V wait until after the matrix products, where they are as small as the hidden states.
     """
 
     @staticmethod
@@ -44,25 +43,24 @@ class _LinearCrossEntropy(torch.autograd.Function):
         needs_gradient = any(ctx.needs_input_grad)
         with torch.autocast(device, enabled=False):
             count, share = targets.size(0), smoothing / weight.size(0)
-            low_weight, bias_float = weight.to(cast), bias.float()
+            low_hidden, low_weight, bias_float = hidden.to(cast), weight.to(cast), bias.float()
             grad_hidden = torch.empty_like(hidden) if needs_gradient else None
             grad_weight = torch.zeros_like(weight) if needs_gradient else None
             grad_bias = torch.zeros_like(bias_float) if needs_gradient else None
             hidden_sum, weight_sum = hidden.sum(0, dtype=torch.float32), weight.sum(0, dtype=torch.float32)
             total = -share * (hidden_sum @ weight_sum + count * bias_float.sum())
-            for part, values in _logit_chunks(hidden, weight, bias_float, cast):
+            for part, logits, spare in _logit_chunks(low_hidden, low_weight, bias_float):
                 target = targets[part, None]
-                largest = values.amax(1, keepdim=True)
-                chosen = values.gather(1, target)
-                mass = values.sub_(largest).exp_().sum(1, keepdim=True)
-                total += (largest + mass.log() - (1.0 - smoothing) * chosen).sum()
+                chosen, largest = logits.gather(1, target), logits.amax(1, keepdim=True)
+                probabilities = logits.softmax(1)
+                total += (largest - probabilities.amax(1, keepdim=True).log() - (1.0 - smoothing) * chosen).sum()
                 if not needs_gradient:
                     continue
-                values.scatter_add_(1, target, (smoothing - 1.0) * mass)
-                low_values = values.to(cast)
-                grad_hidden[part] = matrix_product(low_values, low_weight) / mass - share * weight_sum
-                grad_weight += matrix_product(low_values.t(), (hidden[part] / mass).to(cast))
-                grad_bias.addmv_(values.t(), 1.0 / mass.squeeze(1))
+                slopes = probabilities.scatter_add_(1, target, torch.full_like(chosen, smoothing - 1.0))
+                grad_bias += slopes.sum(0)
+                low_slopes = slopes if spare is None else spare.copy_(slopes)
+                grad_hidden[part] = matrix_product(low_slopes, low_weight) - share * weight_sum
+                grad_weight += matrix_product(low_slopes.t(), low_hidden[part])
         if needs_gradient:
             grad_weight -= share * hidden_sum
             grad_bias -= share * count
@@ -86,9 +84,10 @@ def gather_log_probs(hidden: Tensor, weight: Tensor, bias: Tensor, symbols: Tens
 
 
 class _GatherLogProbs(torch.autograd.Function):
-    """With z the logits of a row, Z = sum_v exp(z_v), s_k = z_(y_k) - log Z and the slopes g_k = dL/ds_k:
+    """With z the logits of a row, p = softmax(z), s_k = log p_(y_k) and the slopes g_k = dL/ds_k:
 
-        dL/dz = sum_k g_k [v = y_k] - (sum_k g_k) exp(z - log Z)
+        s_k    = z_(y_k) - max z + log max p
+        dL/dz  = sum_k g_k [v = y_k] - (sum_k g_k) p
     """
 
     @staticmethod
@@ -96,31 +95,29 @@ class _GatherLogProbs(torch.autograd.Function):
         """See `gather_log_probs`: hidden (N,D), weight (V,D), bias (V,), symbols (N,K)."""
         ctx.cast = _compute_type(hidden)
         scores = hidden.new_empty(symbols.shape, dtype=torch.float32)
-        best, mass = symbols.new_empty(symbols.size(0), 1), hidden.new_empty(symbols.size(0), 1, dtype=torch.float32)
-        largest = torch.empty_like(mass)
-        for part, values in _logit_chunks(hidden, weight, bias, ctx.cast):
-            largest[part], best[part] = values.max(1, keepdim=True)
-            scores[part] = values.gather(1, symbols[part])
-            mass[part] = values.sub_(largest[part]).exp_().sum(1, keepdim=True).log_()
-        best, gained, normaliser = best.squeeze(1), -mass.squeeze(1), mass + largest
-        ctx.mark_non_differentiable(best, gained)
-        ctx.save_for_backward(hidden, weight, bias, symbols, normaliser)
-        return scores - normaliser, best, gained
+        best, highest = symbols.new_empty(symbols.size(0)), hidden.new_empty(symbols.size(0), dtype=torch.float32)
+        with torch.autocast(hidden.device.type, enabled=False):
+            for part, logits, _ in _logit_chunks(hidden.to(ctx.cast), weight.to(ctx.cast), bias):
+                largest, best[part] = logits.max(1)
+                highest[part] = logits.softmax(1).gather(1, best[part, None]).squeeze(1).log_()
+                scores[part] = logits.gather(1, symbols[part]) + (highest[part] - largest)[:, None]
+        ctx.mark_non_differentiable(best, highest)
+        ctx.save_for_backward(hidden, weight, bias, symbols)
+        return scores, best, highest
 
     @staticmethod
     def backward(ctx, slopes, *_):
         """The logits once more, and what the slopes (N,K) make of them."""
-        hidden, weight, bias, symbols, normaliser = ctx.saved_tensors
+        hidden, weight, bias, symbols = ctx.saved_tensors
         grad_hidden, grad_weight = torch.empty_like(hidden), torch.zeros_like(weight)
         grad_bias, total = torch.zeros_like(bias), slopes.sum(1, keepdim=True)
         with torch.autocast(hidden.device.type, enabled=False):
-            low_weight = weight.to(ctx.cast)
-            for part, values in _logit_chunks(hidden, weight, bias, ctx.cast):
-                values.sub_(normaliser[part]).exp_().mul_(-total[part])
-                values.scatter_add_(1, symbols[part], slopes[part])
-                low = values.to(ctx.cast)
+            low_hidden, low_weight = hidden.to(ctx.cast), weight.to(ctx.cast)
+            for part, logits, spare in _logit_chunks(low_hidden, low_weight, bias):
+                values = logits.softmax(1).mul_(-total[part]).scatter_add_(1, symbols[part], slopes[part])
+                low = values if spare is None else spare.copy_(values)
                 grad_hidden[part] = matrix_product(low, low_weight)
-                grad_weight += matrix_product(low.t(), hidden[part].to(ctx.cast))
+                grad_weight += matrix_product(low.t(), low_hidden[part])
                 grad_bias += values.sum(0)
         return grad_hidden, grad_weight, grad_bias, None
 
@@ -130,19 +127,20 @@ def _compute_type(hidden: Tensor) -> torch.dtype:
     return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else hidden.dtype
 
 
-def _logit_chunks(hidden: Tensor, weight: Tensor, bias: Tensor, cast: torch.dtype) -> Iterator[tuple[slice, Tensor]]:
-    """Logits (n,V) float32 of a few rows at a time, which may be written to, and which rows they are."""
+def _logit_chunks(hidden: Tensor, weight: Tensor, bias: Tensor) -> Iterator[tuple[slice, Tensor, Tensor | None]]:
+    """Which rows, their logits (n,V) float32 and, where those were multiplied in another type, room for them in it.
+
+    Both are written over for the next rows.
+    """
     count, symbols = hidden.size(0), weight.size(0)
-    with torch.autocast(hidden.device.type, enabled=False):
-        low_hidden, low_weight = hidden.to(cast), weight.to(cast)
-        rows = max(1, min(count, _CHUNK_ELEMENTS // symbols))
-        buffer = None if cast == torch.float32 else hidden.new_empty(rows, symbols, dtype=torch.float32)
-        low_buffer = None if buffer is None else buffer.to(cast)
-        for first in range(0, count, rows):
-            part = slice(first, min(first + rows, count))
-            if buffer is None:
-                yield part, product(low_hidden[part], low_weight, bias)
-                continue
-            values = buffer[: part.stop - first]
-            values.copy_(torch.mm(low_hidden[part], low_weight.t(), out=low_buffer[: part.stop - first]))
-            yield part, values.add_(bias)
+    rows = max(1, min(count, _CHUNK_ELEMENTS // symbols))
+    low = None if hidden.dtype == torch.float32 else hidden.new_empty(rows, symbols)
+    wide = None if low is None else low.float()
+    for first in range(0, count, rows):
+        part = slice(first, min(first + rows, count))
+        if low is None:
+            yield part, product(hidden[part], weight, bias), None
+            continue
+        spare = low[: part.stop - first]
+        torch.mm(hidden[part], weight.t(), out=spare)
+        yield part, torch.add(spare, bias, out=wide[: part.stop - first]), spare
