@@ -170,9 +170,9 @@ def on_grid(length: int) -> int:
     """The next length of a coarse grid, whose steps grow with the length.
 
     >>> [on_grid(length) for length in (3, 17, 33, 97, 200)]
-    [4, 20, 40, 112, 224]
+    [4, 18, 36, 104, 208]
     """
-    step = 4 if length <= 32 else 8 if length <= 96 else 16 if length <= 192 else 32
+    step = 2 if length <= 32 else 4 if length <= 96 else 8 if length <= 192 else 16
     return -(-length // step) * step
 
 
