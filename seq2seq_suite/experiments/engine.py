@@ -55,8 +55,7 @@ def with_engine(run: LoadedRun, directory: Path, engine: str) -> LoadedRun:
     device = run.predictor.device.type if run.predictor.device.type == "cuda" else "cpu"
     with tempfile.TemporaryDirectory() as folder:
         export_ctranslate2.specification(run).save(folder)
-        translator = ctranslate2.Translator(folder, device=device, intra_threads=threads,
-                                            compute_type=ENGINES[engine])
+        translator = ctranslate2.Translator(folder, device=device, intra_threads=threads, compute_type=ENGINES[engine])
     pieces = run.task.source.pieces, run.task.target.pieces
     names, targets = (one.names(range(len(one))) for one in pieces)
     return replace(run, predictor=replace(run.predictor, device=torch.device("cpu"), learner=TranslatorLearner(

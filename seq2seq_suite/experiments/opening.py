@@ -50,8 +50,7 @@ class LoadedRun:
         for chunk in _windows(examples, _WINDOW * options.batch_sentences):
             found = predictor.hypotheses(self.task.encode_beginnings(chunk))
             for example, hypotheses in zip(chunk, found, strict=True):
-                yield [(self.task.read_hypothesis(hypothesis, example), hypothesis.score)
-                       for hypothesis in hypotheses]
+                yield [(self.task.read_hypothesis(hypothesis, example), hypothesis.score) for hypothesis in hypotheses]
 
 
 def _windows(examples: Iterable[Example], size: int) -> Iterator[list[Example]]:

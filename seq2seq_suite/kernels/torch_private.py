@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from inspect import unwrap
 
 import torch
 from torch import Tensor
@@ -47,6 +48,14 @@ def foreach(operation: str, tensors: Sequence[Tensor], *others: Sequence[Tensor]
     return [getattr(tensor, operation)(*(other if isinstance(other, (int, float)) else other[place]
                                          for other in others), **options)
             for place, tensor in enumerate(tensors)]
+
+
+def without_compiler(kind: type[torch.optim.Optimizer]) -> type[torch.optim.Optimizer]:
+    """The same optimiser, which does not import torch.compile's machinery at its first use: a second of each run."""
+    for name in ("add_param_group", "load_state_dict", "state_dict", "zero_grad"):
+        method = unwrap(getattr(kind, name))
+        setattr(method, "__dynamo_disable", method)  # what its wrapper would ask the compiler for
+    return type(kind.__name__, (kind,), {"step": torch.no_grad()(unwrap(kind.step))})
 
 
 def cpu_multiplies_bfloat16() -> bool:

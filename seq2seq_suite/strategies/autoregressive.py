@@ -89,8 +89,7 @@ class Autoregressive(Strategy):
         return model.prepare(model.encode(batch))
 
     def _hidden(self, model: Seq2Seq, batch: Batch, memory: Memory, previous: Tensor) -> Tensor:
-        x = model.embed(previous, memory, focus=batch.auxiliary.get("focus"),
-                        context=batch.auxiliary.get("context"))
+        x = model.embed(previous, memory, focus=batch.auxiliary.get("focus"), context=batch.auxiliary.get("context"))
         visible = causal(previous.size(1), device=previous.device)
         return model.decode(x, visible, memory, mask=batch.target_mask)[0]
 

@@ -136,8 +136,7 @@ def path_loss(scores: Tensor, positions: Tensor, target: Tensor, lengths: Tensor
 def joint_path_losses(*parts: tuple[Tensor, Tensor, Tensor, Tensor]) -> list[Tensor]:
     """`path_loss` of several lists of its arguments, their rows together in one call of PyTorch's loss."""
     positions, symbols = (max(part[0].size(axis) for part in parts) for axis in (1, 2))
-    scores = [functional.pad(part[0], (0, symbols - part[0].size(2), 0, positions - part[0].size(1)))
-              for part in parts]
+    scores = [functional.pad(part[0], (0, symbols - part[0].size(2), 0, positions - part[0].size(1))) for part in parts]
     targets = [functional.pad(part[2], (0, symbols - 1 - part[2].size(1)), value=BLANK) for part in parts]
     each = path_losses(torch.cat(scores), torch.cat([part[1] for part in parts]), torch.cat(targets),
                        torch.cat([part[3] for part in parts]))

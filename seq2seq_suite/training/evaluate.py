@@ -76,8 +76,7 @@ class Predictor:
         if was_training:  # visiting all modules takes longer than a layer on one short sentence
             self.learner.eval()
         try:
-            for batch in self.ranks.deal(in_sorted_batches(encoded, self.task.name,
-                                                                 self.options.batch_sentences)):
+            for batch in self.ranks.deal(in_sorted_batches(encoded, self.task.name, self.options.batch_sentences)):
                 between()
                 if batch is None:
                     continue

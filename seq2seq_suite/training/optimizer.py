@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
-from seq2seq_suite.kernels.torch_private import foreach
+from seq2seq_suite.kernels.torch_private import foreach, without_compiler
 from seq2seq_suite.model.variants.experts import MixtureOfExperts
 from seq2seq_suite.strategies.auxiliary import Labels
 from seq2seq_suite.training.muon import Muon
@@ -39,7 +39,8 @@ def build_optimizer(model: nn.Module, options: Training) -> torch.optim.Optimize
     free = [parameter for parameter in others if parameter.dim() < 2]
     groups = [{"params": decayed, "weight_decay": options.weight_decay, "factor": 1.0},
               {"params": free, "weight_decay": 0.0, "factor": 1.0}]
-    adamw = torch.optim.AdamW(groups, lr=options.learning_rate, betas=_BETAS, eps=_EPSILON, fused=fused)
+    adamw = without_compiler(torch.optim.AdamW)(groups, lr=options.learning_rate, betas=_BETAS, eps=_EPSILON,
+                                                fused=fused)
     if not matrices:
         return adamw
     muon = Muon([{"params": matrices, "factor": _MUON_FACTOR}], lr=options.learning_rate,

@@ -180,8 +180,7 @@ class Trainer:
                 for batch in group:
                     share, spare = self.ranks.share(batch)
                     with nullcontext() if any(batch is end for end in ends) else self.ranks.keeping_apart(self.engine):
-                        with torch.autocast(self.device.type, self.precision,
-                                            enabled=self.precision != torch.float32):
+                        with torch.autocast(self.device.type, self.precision, enabled=self.precision != torch.float32):
                             loss = self.engine(share.to(self.device))
                         mean = {name: loss.sums[name] / (math.inf if spare else totals[name]) for name in loss.sums}
                         sum(loss.weights[name] * mean[name] for name in loss.weights).backward()

@@ -1,5 +1,8 @@
 """What takes the place of private names of torch where another version lacks them."""
 
+import subprocess
+import sys
+
 import pytest
 import torch
 
@@ -24,3 +27,26 @@ def test_a_method_of_many_tensors_is_that_of_each(monkeypatch, operation, others
     found = foreach(operation, tensors, *arguments, alpha=alpha)
     torch.testing.assert_close(list(found), expected)
     torch.testing.assert_close(tensors, expected if operation.endswith("_") else before)
+
+
+def test_an_optimiser_takes_the_same_steps_without_the_compiler_and_leaves_it_alone():
+    program = """
+import sys, torch
+from seq2seq_suite.kernels.torch_private import without_compiler
+
+def steps(kind):
+    torch.manual_seed(1)
+    weights = [torch.nn.Parameter(torch.randn(3, 4)), torch.nn.Parameter(torch.randn(5))]
+    optimiser = kind(weights, lr=0.1, weight_decay=0.1)
+    for _ in range(3):
+        optimiser.zero_grad()
+        sum((weight * torch.randn_like(weight)).sum() for weight in weights).backward()
+        optimiser.step()
+        optimiser.load_state_dict(optimiser.state_dict())
+    return torch.cat([weight.detach().flatten() for weight in weights])
+
+found = steps(without_compiler(torch.optim.AdamW))
+assert "torch._dynamo" not in sys.modules
+assert found.equal(steps(torch.optim.AdamW))
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)

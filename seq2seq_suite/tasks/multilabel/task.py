@@ -303,8 +303,7 @@ class MultilabelTask(Task):
         true = [example.reference for example in examples]
 
         def figure(threshold: float) -> float:
-            chosen = [above(self.names, row, threshold, allow_empty=self.options.allow_empty)
-                      for row in scores]
+            chosen = [above(self.names, row, threshold, allow_empty=self.options.allow_empty) for row in scores]
             return self.score(chosen, true).figures[self.primary_metric]
 
         figures = {threshold: figure(threshold) for threshold in _THRESHOLDS}
