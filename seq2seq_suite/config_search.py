@@ -32,8 +32,8 @@ class Search(Section):
     constraint: bool = True  # keep outputs well-formed by the task's automaton
     ctc_weight: ShareOrNone = 0.0  # weight of CTC's prefix scores (speech); 1: CTC alone
     iterations: Few = 10  # of strategy mask_predict
-    drafter: str = ""  # proposes outputs that greedy search only checks: a parallel run's directory, or ctc for the
-    # encoder's own CTC head (speech); same outputs, sooner for a sentence at a time
+    drafter: str = ""  # proposes outputs that greedy search only checks: the directory of a smaller or parallel run, or
+    # ctc for the encoder's own CTC head (speech); same outputs, sooner for a sentence at a time
     compile: bool = False  # greedy and beam search on a CPU by steps in C++, twice as fast; the first use on a
     # machine compiles them, for two to three seconds. Ensembles do without
     rescorer: str = ""  # an autoregressive run's directory, to rescore a parallel decoder's outputs

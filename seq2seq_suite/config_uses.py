@@ -71,7 +71,7 @@ _USES = (
     among(("search.compile",), "backbone.attention_score", "dot"),
     among(("search.compile",), "backbone.positions", "sinusoidal", "learned", "rotary", "none"),
     among(("search.compile",), "backbone.norm", "layer", "rms"),
-    Use(("search.compile",), "search.drafter", "''", lambda drafter: not drafter),
+    Use(("search.compile",), "search.drafter", "'' or a run", lambda drafter: drafter != "ctc"),
     Use(("search.beam_size",), "search.sampling", "false", lambda sampling: not sampling,
         lambda config: not config.search.rescorer),
 )

@@ -53,14 +53,12 @@ class Cluster:
         try:
             if any(given.get(key, 1) != 1 for key in ("nodes", "tasks_per_node")):
                 raise ValueError("a run is one task of one machine; with several gpus_per_node torchrun starts it")
-            self._executor = submitit.AutoExecutor(folder, cluster=cluster,
-                                                   local_max_num_timeout=_MOST_TIMEOUTS,
+            self._executor = submitit.AutoExecutor(folder, cluster=cluster, local_max_num_timeout=_MOST_TIMEOUTS,
                                                    slurm_max_num_timeout=_MOST_TIMEOUTS)
             self._executor.update_parameters(**{**_DEFAULTS, "slurm_array_parallelism": jobs, **given})
             self._processes = int(given.get("gpus_per_node", 1))
         except (AssertionError, NameError, RuntimeError, TypeError, ValueError) as error:
-            raise ConfigError(str(error).partition("\n")[0], file=str(options or ""),
-                              expected="parameters that submitit takes",
+            raise ConfigError(str(error).partition("\n")[0], file=str(options or ""), expected="submitit's parameters",
                               remedy="see the example in seq2seq_suite/training/README.md") from None
         self._keeps_no_accounts = self._executor.cluster == "slurm" and _said("sacct", "-n") is None
 

@@ -194,15 +194,17 @@ def look_at_helpers(config: Config, vocabulary: Path | None = None) -> None:
         place = {"file": str(other), "remedy": _SAME}
         if theirs.task != config.task:
             raise ConfigError(f"{key}: its task is {theirs.task}", expected=f"task {config.task}", **place)
-        drafts = key == "search.drafter"
-        expected = ("a run that writes in parallel" if drafts else
-                    "an autoregressive run whose decoder is not guided by a constraint")
-        if theirs.in_parallel != drafts:
+        rescores = key == "search.rescorer"
+        expected = "an autoregressive run whose decoder is not guided by a constraint"
+        if rescores and theirs.in_parallel:
             raise ConfigError(f"{key}: its strategy is {theirs.strategy.kind}", expected=expected, **place)
+        if not rescores and theirs.in_parallel and config.search.compile:
+            raise ConfigError("search.compile has no effect", expected="a drafter that writes left to right",
+                              file=str(other), remedy="remove it, or draft with another run")
         weights.best(other)
         task = open_task(theirs.task, theirs)
         task.load(other / "vocabulary")
-        if task.shape().target.num_focus and not drafts:
+        if rescores and task.shape().target.num_focus:
             raise ConfigError(f"{key}: its decoder is guided, as that of task {task.name} is", expected=expected,
                               **place)
         if vocabulary is not None and _files(vocabulary) != _files(other / "vocabulary"):
@@ -214,6 +216,9 @@ def with_helpers(config: Config, predictor: Predictor, directory: Path) -> Predi
     look_at_helpers(config, directory / "vocabulary")
     for key, named in _helpers(config):
         helper = open_run(Path(named), _ALONE).predictor
+        if key == "drafter" and isinstance(helper.learner.strategy, Autoregressive):
+            greedy = helper.options.changed(beam_size=1, sampling=False, compile=config.search.compile)
+            helper = replace(helper, options=greedy)
         predictor = replace(predictor, **{key: helper.learner if key == "rescorer" else helper})
     return predictor
 

@@ -68,8 +68,7 @@ class TranslationTask(TextToText):
         common = {"longest": data.max_length, "pieces_from": self.pieces_from}
         source, target = ("joint", "joint") if options.joint else ("source", "target")
         self.source = Subwords(source, options.source_subwords, options.vocabulary_size, **common, column="src",
-                               lower_case=options.lowercase != "none",
-                               shared=options.joint)
+                               lower_case=options.lowercase != "none", shared=options.joint)
         self.target = Text(target, options.target_subwords, options.vocabulary_size, **common, column="tgt",
                            lower_case=options.lowercase == "both")
 

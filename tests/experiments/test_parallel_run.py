@@ -146,21 +146,25 @@ def test_an_autoregressive_run_chooses_among_the_outputs(folder, tmp_path, capsy
     assert itself.predictor.rescorer is not None
 
 
-def test_a_parallel_run_drafts_what_is_written_left_to_right(folder, tmp_path, capsys):
-    writer, drafter = tmp_path / "writer", tmp_path / "drafter"
+def test_other_runs_draft_what_is_written_left_to_right(folder, tmp_path, capsys):
+    writer, parallel, smaller = (tmp_path / name for name in ("writer", "parallel", "smaller"))
     left_to_right = config(folder, "ctc").model_copy(update={"strategy": Config(task="translation").strategy})
+    narrow = {"backbone": left_to_right.backbone.model_copy(update={"width": 8}), "seed": 2}
     verbs.run(left_to_right, writer, resume=False, overwrite=False, command=["run"])
-    verbs.run(config(folder, "ctc"), drafter, resume=False, overwrite=False, command=["run"])
+    verbs.run(left_to_right.model_copy(update=narrow), smaller, resume=False, overwrite=False, command=["run"])
+    verbs.run(config(folder, "ctc"), parallel, resume=False, overwrite=False, command=["run"])
     greedy = ["search.beam_size=1"]
-    alone, drafted = (opening.open_run(writer, changes) for changes in (greedy, [*greedy, f"search.drafter={drafter}"]))
-    assert drafted.predictor.drafter is not None
-    examples = alone.task.read("test")[:8]
-    found, expected = ([row[0].symbols for row in one.predictor.hypotheses(one.task.encode(examples))]
-                       for one in (drafted, alone))
-    assert found == expected
-    assert cli.main(["evaluate", str(writer), *greedy, f"search.drafter={writer}"]) == 2
-    assert "a run that writes in parallel" in capsys.readouterr().err
-    assert cli.main(["evaluate", str(writer), f"search.drafter={drafter}", "search.beam_size=2"]) == 2
+    alone = opening.open_run(writer, greedy)
+    encoded = alone.task.encode(alone.task.read("test")[:8])
+    expected = [row[0].symbols for row in alone.predictor.hypotheses(encoded)]
+    for drafter, more in ((parallel, []), (smaller, []), (smaller, ["search.compile=true"])):
+        drafted = opening.open_run(writer, [*greedy, f"search.drafter={drafter}", *more])
+        options = drafted.predictor.drafter.options
+        assert (options.beam_size, options.compile) == (1 if drafter == smaller else 2, bool(more))
+        assert [row[0].symbols for row in drafted.predictor.hypotheses(encoded)] == expected
+    assert cli.main(["evaluate", str(writer), *greedy, f"search.drafter={parallel}", "search.compile=true"]) == 2
+    assert "a drafter that writes left to right" in capsys.readouterr().err
+    assert cli.main(["evaluate", str(writer), f"search.drafter={parallel}", "search.beam_size=2"]) == 2
     assert "search.beam_size" in capsys.readouterr().err
     assert cli.main(["evaluate", str(writer), *greedy, "search.drafter=ctc"]) == 2
     assert "expected: task asr" in capsys.readouterr().err
