@@ -37,8 +37,7 @@ Limit = Annotated[float, Field(gt=0.0, allow_inf_nan=True), _CLEAR]  # .inf is n
 class Section(BaseModel):
     """A part of the configuration; unknown keys are refused, numbers that are not finite, and values of other types."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, validate_default=True,
-                              allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, validate_default=True, allow_inf_nan=False)
 
     @model_validator(mode="before")
     @classmethod

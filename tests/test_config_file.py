@@ -270,6 +270,10 @@ def test_the_kind_of_decoder_alone_can_be_changed(folder):
                                                   "search.max_length_factor=1.0")
     assert "has 9 slots, fewer than detection.instances 40" in error_of(
         "task: detection\n", "strategy.kind=slots", "strategy.grid=[3, 3]")
+    assert "detection.instances 40 times strategy.slots_per_object 2" in error_of(
+        "task: detection\n", "strategy.kind=slots", "strategy.slots_per_object=2", "detection.max_overlap=0.6")
+    assert "set detection.max_overlap below 1" in error_of(
+        "task: detection\n", "strategy.kind=slots", "strategy.grid=[9, 9]", "strategy.slots_per_object=2")
     backbone = load(Path("p.yaml"), ["backbone.size=tiny_12_1"]).backbone
     assert (backbone.width, backbone.encoder_layers, backbone.decoder_layers) == (128, 12, 1)
     assert "the decoder may have 1033 positions" in error_of(

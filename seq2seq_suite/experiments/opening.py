@@ -69,8 +69,7 @@ def _windows(examples: Iterable[Example], size: int) -> Iterator[list[Example]]:
         yield window
 
 
-def open_run(directory: Path, overrides: list[str], *, data: str | None = None, trust_code: bool = False
-             ) -> LoadedRun:
+def open_run(directory: Path, overrides: list[str], *, data: str | None = None, trust_code: bool = False) -> LoadedRun:
     """A run's best checkpoint (its last one if none was validated) with its configuration.
 
     `trust_code` allows running code that is in the run directory.

@@ -126,8 +126,7 @@ def fit(task: Task, train: Train) -> None:
         task.fit(train)
 
 
-def prepare_vocabulary(config: Config, task: Task, train: Train, folder: Path, ranks: Ranks, *,
-                       resume: bool) -> None:
+def prepare_vocabulary(config: Config, task: Task, train: Train, folder: Path, ranks: Ranks, *, resume: bool) -> None:
     """Build or load the task's vocabularies, which are saved in the run directory; see `Config.init_parts`."""
     fits = ranks.is_first and not (resume and folder.is_dir())
     if fits and config.init_from:

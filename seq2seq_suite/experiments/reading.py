@@ -88,8 +88,7 @@ def read(predictor: Predictor, item: Encoded, best: Hypothesis) -> Reading:
         last=strategy.in_parallel, row=row, length=length), tuple(pieces), frames)
 
 
-def _read_text(predictor: Predictor, model: Attending, batch: Batch
-               ) -> tuple[Sequence[int], Sequence[Piece]]:
+def _read_text(predictor: Predictor, model: Attending, batch: Batch) -> tuple[Sequence[int], Sequence[Piece]]:
     """A text that a language model has judged, in one pass."""
     strategy = predictor.learner.strategy
     memory = strategy.remember(model, batch)

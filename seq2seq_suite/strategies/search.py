@@ -41,8 +41,7 @@ class Stepper:
     def __init__(self, model: Seq2Seq, constraint: Constraint | None, options: SearchOptions):
         self.model, self.constraint, self.options = model, constraint, options
 
-    def start(self, batch: Batch, memory: Memory, limit: Tensor, prefixes: Prefixes | None
-              ) -> tuple[Rows, Tensor]:
+    def start(self, batch: Batch, memory: Memory, limit: Tensor, prefixes: Prefixes | None) -> tuple[Rows, Tensor]:
         """A row for each sentence, and the symbol before the first to be found; `prefixes` are empty ones of CTC.
 
         Where the first columns of the target are given in all rows, the search begins behind them.

@@ -27,6 +27,7 @@ class SlotsOptions(StrategyOptions):
     kind: Literal["slots"] = "slots"
     grid: tuple[Few, Few] = (8, 8)  # rows and columns of slots: no fewer than objects, and some to spare
     anchor_weight: NotNegativeFloat = 2.0  # of squared distance, in slots, when objects are given out
+    slots_per_object: Few = 1  # each object is given to so many; detection.max_overlap drops doubles
 
 
 class SlotGrid(nn.Module):
@@ -60,16 +61,16 @@ class SlotGrid(nn.Module):
 class Slots(Strategy):
     """A non-autoregressive model of objects: N slots see each other and write five symbols each, all in one pass.
 
-    The order of objects says nothing, so the loss is that of the best order: objects o are given to slots s one to one
-    so that the sum of
+    The order of objects says nothing, so the loss is that of the best order: objects o are given to slots s so that
+    the sum of
 
         -log p_s(o) + anchor_weight |centre(o) - centre(s)|^2
 
     is least, distances in slots; the other slots are to write noise. From the first update on, the second term decides
-    which slot is whose.
+    which slot is whose. An object has one slot, or `slots_per_object`: more of them learn from it.
 
     Source: Carion et al. 2020 (DETR), eq. 1, for matching; Du et al. 2021 (order-agnostic cross-entropy), eq. 4, for
-    its cost, the likelihood itself.
+    its cost, the likelihood itself; Wang et al. 2022 (DE-DETRs), section 4.2, for several slots an object.
     Differs: no queries are learned: a slot has its place, as an anchor has.
     """
 
@@ -87,7 +88,7 @@ class Slots(Strategy):
 
     def own_counts(self, batch: Batch) -> dict[str, int | Tensor]:
         """Coordinates of objects, and classes, noise by its weight."""
-        objects = self._targets(batch)[1].sum()
+        objects = self._targets(batch)[1].sum() * self.options.slots_per_object
         noise = self.target.noise_weight * (batch.target.size(0) * math.prod(self.options.grid) - objects)
         return {"coordinates": ((GROUP - 1) * objects).clamp(min=1),
                 "classes": (objects + noise.round().long()).clamp(min=1)}
@@ -134,14 +135,13 @@ class Slots(Strategy):
         found = (places[:, :, :2] + places[:, :, 2:] + 1) / 2.0 / self.span
         return self.options.anchor_weight * (found.unsqueeze(1) - centres[:, None]).square().sum(3)
 
-    @staticmethod
-    def _match(costs_BNK: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Row, slot and number of each object (M,), int64; NaN in the costs where there is none."""
+    def _match(self, costs_BNK: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Row, slot and number of each slot's object (M,), int64; NaN in the costs where there is none."""
         from scipy.optimize import linear_sum_assignment  # takes a quarter of a second to import
 
         found = []
         for row, costs in enumerate(costs_BNK.cpu().numpy()):
-            numbers = (~np.isnan(costs).any(0)).nonzero()[0]
+            numbers = np.tile((~np.isnan(costs).any(0)).nonzero()[0], self.options.slots_per_object)
             _, slots = linear_sum_assignment(costs[:, numbers].T)
             found.append(np.stack((np.full_like(slots, row), slots, numbers)))
         return to_device(torch.from_numpy(np.concatenate(found, 1)), costs_BNK.device).unbind()

@@ -108,10 +108,11 @@ def slot_logits(model, strategy, one: Batch) -> torch.Tensor:
 
 
 @torch.no_grad()
+@pytest.mark.parametrize("several", [1, 2])
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_slots_learn_the_cheapest_of_all_matchings(make_model, pictures, seed):
+def test_slots_learn_the_cheapest_of_all_matchings(make_model, pictures, seed, several):
     model = make_model(SHAPE, seed=seed)
-    strategy = strategy_of(Slots, target=OPTIONS, grid=(2, 3), anchor_weight=0.7, seed=seed)
+    strategy = strategy_of(Slots, target=OPTIONS, grid=(2, 3), anchor_weight=0.7, slots_per_object=several, seed=seed)
     found, coordinates, classes = strategy.loss(model, pictures), 0.0, 0.0
     for row, objects in enumerate(OBJECTS):
         logits = slot_logits(model, strategy, alone(pictures, row))
@@ -122,15 +123,17 @@ def test_slots_learn_the_cheapest_of_all_matchings(make_model, pictures, seed):
             down, across = (y1 + y2 + 1) / 2 / 5.0, (x1 + x2 + 1) / 2 / 4.0  # a slot is five bins high and four wide
             far = (down - slot // 3 - 0.5) ** 2 + (across - slot % 3 - 0.5) ** 2
             costs[slot, (y1, x1, y2, x2, label)] = missed, -float(labels[slot, label]), 0.7 * far
-        slots = min(itertools.permutations(range(6), len(objects)), key=lambda slots: sum(
-            sum(costs[pair]) for pair in zip(slots, objects, strict=True)))
-        matched = [costs[pair] for pair in zip(slots, objects, strict=True)]
+        copies = [*objects] * several
+        slots = min(itertools.permutations(range(6), len(copies)), key=lambda slots: sum(
+            sum(costs[pair]) for pair in zip(slots, copies, strict=True)))
+        matched = [costs[pair] for pair in zip(slots, copies, strict=True)]
         coordinates += sum(missed for missed, _, _ in matched)
         classes += sum(wrong for _, wrong, _ in matched)
         classes -= 0.3 * sum(float(labels[slot, NOISE]) for slot in range(6) if slot not in slots)
     assert float(found.sums["coordinates"]) == pytest.approx(coordinates, rel=1e-4)
     assert float(found.sums["classes"]) == pytest.approx(classes, rel=1e-4)
-    assert found.counts == strategy.counts(pictures) == {"coordinates": 20, "classes": 5 + round(0.3 * 13)}
+    assert found.counts == strategy.counts(pictures) == {
+        "coordinates": 20 * several, "classes": 5 * several + round(0.3 * (18 - 5 * several))}
     assert found.weights == {"coordinates": 1.0, "classes": 1.0}
 
 
@@ -139,7 +142,7 @@ def test_the_place_of_a_slot_decides_where_nothing_else_does(make_model, picture
     strategy = strategy_of(Slots, target=OPTIONS, grid=(2, 3), anchor_weight=50.0, noise=0.0)
     with torch.no_grad():
         strategy.head.symbols.weight.zero_()  # all slots say the same
-    monkeypatch.setattr(Slots, "_match", staticmethod(lambda *given: taken.append(match(*given)) or taken[0]))
+    monkeypatch.setattr(Slots, "_match", lambda *given: taken.append(match(*given)) or taken[0])
     strategy.loss(model, pictures)
     found = {(row, number): slot for row, slot, number in zip(*(part.tolist() for part in taken[0]), strict=True)}
     assert found == {(0, 0): 1, (0, 1): 0, (1, 0): 5, (1, 1): 1, (1, 2): 2}
