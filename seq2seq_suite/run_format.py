@@ -17,8 +17,7 @@ RENAMED: tuple[tuple[int, str, str], ...] = ()
 # Keys that are gone, and the value that the code now has for each: a configuration may still say so.
 FIXED = {"parsing.max_unary": 3, "strategy.end_weight": 0.1, "strategy.link_heads": 4,
          "asr.composed_parts": (3, 7), "multilabel.threshold": 0.5, "multilabel.tune_threshold": True,
-         "multilabel.lower_case": True, "multilabel.max_characters": 20,
-         "search.lookahead": True}
+         "multilabel.lower_case": True, "multilabel.max_characters": 20, "search.lookahead": True}
 
 
 class FormatError(DataError):

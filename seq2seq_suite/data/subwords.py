@@ -177,8 +177,7 @@ class SentencePieces:
                 hard_vocab_limit=False, character_coverage=1.0, normalization_rule_name="identity",
                 max_sentence_length=_LONGEST_SENTENCE, num_threads=1, shuffle_input_sentence=False, minloglevel=3,
                 pad_id=PAD, bos_id=BEGIN, eos_id=END, unk_id=UNKNOWN, pad_piece=SPECIALS[PAD],
-                bos_piece=SPECIALS[BEGIN], eos_piece=SPECIALS[END], unk_piece=SPECIALS[UNKNOWN],
-                unk_surface="\ufffd")
+                bos_piece=SPECIALS[BEGIN], eos_piece=SPECIALS[END], unk_piece=SPECIALS[UNKNOWN], unk_surface="\ufffd")
         except RuntimeError as problem:
             if wrong:
                 raise wrong[0] from None

@@ -213,8 +213,9 @@ def look_at_helpers(config: Config, vocabulary: Path | None = None) -> None:
 def with_helpers(config: Config, predictor: Predictor, directory: Path) -> Predictor:
     """The predictor with its rescorer and its drafter, if the configuration names them."""
     look_at_helpers(config, directory / "vocabulary")
+    here = [f"device={config.device}", f"training.threads={config.training.threads}"]
     for key, named in _helpers(config):
-        helper = open_run(Path(named), _ALONE).predictor
+        helper = open_run(Path(named), [*_ALONE, *here]).predictor
         if key == "drafter" and isinstance(helper.learner.strategy, Autoregressive):
             greedy = helper.options.changed(beam_size=1, sampling=False, compile=config.search.compile)
             helper = replace(helper, options=greedy)

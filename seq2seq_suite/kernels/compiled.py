@@ -116,8 +116,7 @@ class _Compiled:
         self.decoder = native.Decoder(
             ctypes.addressof(self.layers), *others, never.size(0), self.symbols, self.depth, self.width,
             decoder.shape.num_heads, network.outer.weight.size(1), visible.size(1), residual.pre,
-            _ACTIVATIONS.index(network.activation), torch.get_num_threads(), residual.norm.epsilon,
-            model.scale)
+            _ACTIVATIONS.index(network.activation), torch.get_num_threads(), residual.norm.epsilon, model.scale)
         self.function, self.address = native.library().step, ctypes.addressof(self.decoder)
         self.positions, self.nothing = model.positions, torch.zeros(1, 1, self.width)
         self.rotary = first.attention.positions if type(first.attention.positions) is RotaryPositions else None

@@ -15,7 +15,7 @@ from torch.nn import functional
 
 from seq2seq_suite.kernels.attention import attention as fused_attention
 from seq2seq_suite.kernels.cache import KeysValues
-from seq2seq_suite.kernels.product import LEAST_PRODUCTS, product
+from seq2seq_suite.kernels.product import fewest, product
 from seq2seq_suite.model.attention import MultiHeadAttention
 from seq2seq_suite.model.decoder import Cache, CrossKeysValues, TransformerDecoder
 from seq2seq_suite.model.encoder import TransformerEncoder
@@ -211,7 +211,7 @@ def _weights(layer: nn.Linear) -> tuple[Tensor, Tensor | None]:
 
 
 def _linear(weight: Tensor, bias: Tensor | None) -> Callable[[Tensor], Tensor]:
-    few = LEAST_PRODUCTS / weight.size(0)  # numbers: to ask `product` takes half a microsecond
+    few = fewest(weight)  # to ask `product` takes half a microsecond
     return lambda x: functional.linear(x, weight, bias) if x.numel() < few else product(x, weight, bias)
 
 

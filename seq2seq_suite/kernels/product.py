@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from seq2seq_suite.kernels import torch_private
 
-LEAST_PRODUCTS = 2**20  # of numbers: below, to call oneDNN costs more than it gains
+_LEAST_PRODUCTS = 2**20  # of numbers: below, to call oneDNN costs more than it gains
 
 
 def product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -25,11 +25,18 @@ def product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     return torch_private.onednn_linear(x, weight, bias)
 
 
+def fewest(weight: Tensor) -> float:
+    """Numbers that x (...,D) has at least where oneDNN multiplies it by a weight (V,D).
+
+    A large weight MKL reads so slowly that one row is enough: 512 times 512 x 1,536 takes 186 us, by oneDNN 64.
+    """
+    return 1.0 if 2 * weight.numel() >= _LEAST_PRODUCTS else _LEAST_PRODUCTS / weight.size(0)
+
+
 def pays(x: Tensor, weight: Tensor) -> bool:
     """Whether oneDNN multiplies x (...,D) by a weight (V,D)."""
-    return (x.numel() * weight.size(0) >= LEAST_PRODUCTS and x.device.type == "cpu" and x.dtype == torch.float32
-            and weight.dtype == torch.float32 and torch_private.has_onednn()
-            and not torch.is_autocast_enabled("cpu") and not torch.compiler.is_compiling())
+    return (x.numel() >= fewest(weight) and x.device.type == "cpu" and x.dtype == weight.dtype == torch.float32 and
+            torch_private.has_onednn() and not torch.is_autocast_enabled("cpu") and not torch.compiler.is_compiling())
 
 
 def matrix_product(left: Tensor, right: Tensor) -> Tensor:

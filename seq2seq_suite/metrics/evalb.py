@@ -164,10 +164,8 @@ def _figures(sentences: Sequence[_Sentence]) -> dict[str, float]:
     exact = sum(sentence.matched.total() == len(sentence.gold) == len(sentence.predicted) for sentence in scored)
     crossing = sum(sentence.crossing for sentence in scored)
     return {
-        "f1": _percent(2 * matched, gold + predicted),
-        "precision": _percent(matched, predicted),
-        "recall": _percent(matched, gold),
-        "exact_match": _percent(exact, len(rated)),
+        "f1": _percent(2 * matched, gold + predicted), "precision": _percent(matched, predicted),
+        "recall": _percent(matched, gold), "exact_match": _percent(exact, len(rated)),
         "average_crossing": crossing / len(scored) if scored else 0.0,
         "no_crossing": _percent(sum(sentence.crossing == 0 for sentence in scored), len(rated)),
         "two_or_less_crossing": _percent(sum(sentence.crossing <= 2 for sentence in scored), len(rated)),

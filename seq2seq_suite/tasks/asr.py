@@ -210,5 +210,4 @@ def _misheard(errors: Sequence[Sequence[tuple[str, str, str]]]) -> list[dict[str
     if not pairs:
         return []
     return [panel("table", "Words misheard most", "Which words are taken for others?",
-                  columns=["said", "heard", "times"], rows=[
-                      [said, heard, times] for (said, heard), times in pairs.most_common(_MISHEARD)])]
+                  columns=["said", "heard", "times"], rows=[[*two, n] for two, n in pairs.most_common(_MISHEARD)])]

@@ -44,6 +44,7 @@ class Audio(Section):
     speeds: Annotated[tuple[Zoom, ...], Bounds(min_length=1)] = (1.0,)  # speed perturbation: one of these
     # for each sound and epoch
     pad_seconds: Annotated[float, Bounds(ge=0.0, le=600.0)] = 0.0  # shorter sounds get silence on both sides
+    level: bool = False  # scale each sound to one level: speakers and microphones differ in loudness
     frequency_bars: FewOrNone = 2  # SpecAugment: masked bands of mel bins
     frequency_width: NotNegative = 27  # the widest, in bins
     time_bars: FewOrNone = 5  # and masked spans of time
@@ -113,7 +114,7 @@ class Sounds(Source):
     @cached_property
     def features(self) -> Features:
         """Computes and caches features."""
-        return Features(self.audio.bins, pad=self.audio.pad_seconds, folder=self.audio.cache)
+        return Features(self.audio.bins, pad=self.audio.pad_seconds, level=self.audio.level, folder=self.audio.cache)
 
     def fit(self, values: Sequence[Sound]) -> None:
         """Mean and deviation of each mel bin over the training split."""

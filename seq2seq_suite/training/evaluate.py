@@ -227,8 +227,7 @@ def failures(hypotheses: Sequence[list[Hypothesis]], predictions: Sequence[Any |
         run = longest_repetition(hypothesis.symbols) if hypothesis else 0
         looped += run >= 3 and run > longest_repetition(item.target.tolist())
     counts = {"invalid": sum(prediction is None for prediction in predictions),
-              "empty": sum(hypothesis is None or not hypothesis.symbols for hypothesis in best),
-              "repeated": looped,
+              "empty": sum(hypothesis is None or not hypothesis.symbols for hypothesis in best), "repeated": looped,
               "truncated": sum(hypothesis is not None and not hypothesis.complete for hypothesis in best)}
     return {name: 100.0 * count / max(1, len(best)) for name, count in counts.items()}
 

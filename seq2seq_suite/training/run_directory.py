@@ -233,8 +233,7 @@ def provenance(command: list[str], seed: int, data_hashes: dict[str, str], *, pr
         "command": command, "seed": seed, "data": data_hashes, "processes": processes,
         "kernels": kernels, "components": {slot: f"{component} sha256 {hash_of(Path(component.rpartition(':')[0]))}"
                                            for slot, component in (components or {}).items()},
-        "time": datetime.now(UTC).isoformat(timespec="seconds"),
-        "commit": commit, "changed_since_commit": changed,
+        "time": datetime.now(UTC).isoformat(timespec="seconds"), "commit": commit, "changed_since_commit": changed,
         "versions": {"seq2seq_suite": __version__, "python": platform.python_version(), "torch": torch.__version__,
                      "numpy": numpy.__version__},
         "system": platform.platform(), "cpu": _cpu(), "cpu_cores": os.cpu_count(), "threads": torch.get_num_threads(),

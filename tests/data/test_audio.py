@@ -23,6 +23,7 @@ from seq2seq_suite.data.audio import (  # noqa: E402
     LogMel,
     Recording,
     Stored,
+    leveled,
     resample,
     small_ratio,
 )
@@ -185,6 +186,32 @@ def test_short_sounds_are_padded_and_parts_joined(tmp_path):
     samples, rate = Composed((sound, sound, sound), 0.1).samples()
     assert rate == RATE and len(samples) == 5 * RATE // 10
     assert len(LogMel(8)(np.zeros(10, dtype=np.float32))) == 2
+
+
+@pytest.mark.parametrize("loudness", [1e-4, 0.1, 1.0])
+def test_a_leveled_sound_has_26_decibels_below_full_scale_however_loud_it_was_and_long_its_pauses(loudness):
+    pause = np.zeros(RATE, dtype=np.float32)
+    found = leveled(np.concatenate((pause, loudness * tone(), 0.01 * loudness * tone(), pause)))
+    assert found.dtype == np.float32 and len(found) == 3 * RATE
+    heard = found[RATE : RATE + RATE // 2]
+    assert 20 * np.log10(np.sqrt(np.square(heard).mean())) == pytest.approx(-26.02, abs=0.01)
+    np.testing.assert_allclose(heard, heard.max() * tone() / tone().max(), atol=1e-6)
+
+
+@pytest.mark.parametrize("samples", [[], [0.0] * 900, [np.nan] * 900, [1.0, np.inf]])
+def test_what_has_no_level_is_left_as_it_is(samples):
+    given = np.array(samples, dtype=np.float32)
+    np.testing.assert_array_equal(leveled(given), given)
+
+
+def test_leveled_features_do_not_know_how_loud_a_sound_was_and_are_kept_apart(tmp_path):
+    loud, quiet = (Recording(name, as_file(share * tone(), format="WAV", subtype="FLOAT"))
+                   for name, share in (("loud", 1.0), ("quiet", 0.01)))
+    as_is, level = (Features(8, level=level, folder=str(tmp_path)) for level in (False, True))
+    first, second = map(np.asarray, as_is.of([loud, quiet]))
+    assert np.abs(first - second).max() > 5.0
+    first, second = map(np.asarray, level.of([loud, quiet]))
+    np.testing.assert_allclose(first, second, atol=1e-3)
 
 
 @pytest.mark.parametrize("content", [b"no sound at all", b"RIFF"])

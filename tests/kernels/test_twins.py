@@ -91,7 +91,7 @@ CASES = {
     **{f"convolution of {kernel} positions": Case("depthwise", ((2, WIDTH, 6), (WIDTH, 1, kernel), (WIDTH,)), depthwise)
        for kernel in (1, 3, 15)},
     "dropout": Case("dropout", ((3, 5), (3, 5)), dropout),
-    "product": Case("product", OUTPUT, product, ((fast_product, "LEAST_PRODUCTS", 0),)),
+    "product": Case("product", OUTPUT, product, ((fast_product, "_LEAST_PRODUCTS", 0),)),
     "product of few": Case("product", OUTPUT, product),
     "linear": Case("linear", OUTPUT, linear),
     "packed linear": Case("linear", OUTPUT, linear, ((fast_linear, "_PACKED_SYMBOLS", SYMBOLS),)),
