@@ -160,9 +160,8 @@ def leveled(samples: np.ndarray) -> np.ndarray:
     """
     power = np.square(np.pad(samples, (0, -len(samples) % WINDOW)).reshape(-1, WINDOW), dtype=np.float64).mean(1)
     loudest = power.max(initial=0.0)
-    if not 0.0 < loudest < math.inf:
-        return samples
-    return samples * np.float32(_LEVEL / math.sqrt(power[power >= _QUIETER * loudest].mean()))
+    level = math.sqrt(power[power >= _QUIETER * loudest].mean()) if 0.0 < loudest < math.inf else _LEVEL
+    return samples * np.float32(_LEVEL / level)
 
 
 class LogMel:

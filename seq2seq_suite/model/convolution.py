@@ -6,6 +6,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from seq2seq_suite import kernels
+from seq2seq_suite.model.linear import Linear
 from seq2seq_suite.model.norms import build_norm
 
 
@@ -29,10 +30,10 @@ class Convolution(nn.Module):
 
     def __init__(self, width: int, *, kernel: int, norm: str):
         super().__init__()
-        self.inner = nn.Linear(width, 2 * width)
+        self.inner = Linear(width, 2 * width)
         self.depthwise = nn.Conv1d(width, width, kernel, groups=width)
         self.norm = build_norm(norm, width)
-        self.outer = nn.Linear(width, width)
+        self.outer = Linear(width, width)
         self.convolve = kernels.chosen("depthwise")
 
     def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
