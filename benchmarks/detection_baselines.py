@@ -3,9 +3,9 @@
     python -m benchmarks.detection_baselines tasks/detection-nat.yaml
     python -m benchmarks.detection_baselines tasks/detection-bccd.yaml data.path=path/to/bccd
 
-Both take data, sizes, batches, optimiser and time from the YAML. The dense detector predicts for each patch whether
-an object's centre is there, its class, and its sides (FCOS on one scale, without the encoder), followed by non-maximum
-suppression.
+Both take data, sizes, batches, optimiser and the length of the training from the YAML. The dense detector predicts for
+each patch whether an object's centre is there, its class, and its sides (FCOS on one scale, without the encoder),
+followed by non-maximum suppression.
 """
 
 from __future__ import annotations
@@ -96,7 +96,8 @@ def train_dense(task: DetectionTask, examples: Sequence[Example], *, width: int,
     optimizer, updates = build_optimizer(model, training), 0
     rows, columns = options.height // options.stride, options.width // options.stride
     start = time.monotonic()
-    while (share := (time.monotonic() - start) / 60.0 / training.max_minutes) < 1.0:
+    while (share := max(updates / training.max_updates,
+                        (time.monotonic() - start) / 60.0 / training.max_minutes)) < 1.0:
         set_rate(optimizer, learning_rate(training, updates, share))
         pictures, objects = [], []
         for example in rng.sample(list(examples), count):
@@ -164,7 +165,7 @@ def main(given: Sequence[str] | None = None) -> None:
         rows.append([name, *(f"{score.figures[figure]:.2f}" for figure in ("ap", "ap50", "ap75", "recall"))])
     publish([f"## Baselines: `{Path(arguments.yaml).name}`, test", "",
              *markdown_table(["detector", "AP", "AP50", "AP75", "recall"], rows), "", f"- {score.signature}",
-             f"- the dense detector: {updates:,} updates in {config.training.max_minutes:g} minutes",
+             f"- the dense detector: {updates:,} updates",
              *provenance(config.seed, arguments.threads)], arguments)
 
 
