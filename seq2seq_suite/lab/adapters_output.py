@@ -169,8 +169,8 @@ def own_features(_: Function, before: Function) -> Function:
     own = tempfile.mkdtemp(prefix="lab-features-")
     atexit.register(shutil.rmtree, own, ignore_errors=True)
 
-    def begin(part: Any, bins: int, *, pad: float = 0.0, folder: str = "") -> None:
-        before(part, bins, pad=pad, folder=own)
+    def begin(part: Any, bins: int, **options: Any) -> None:
+        before(part, bins, **{**options, "folder": own})
     return begin
 
 
