@@ -93,7 +93,7 @@ def _keys(loc: tuple[int | str, ...], given: dict[str, Any]) -> Keys:
     keys: list[str] = []
     current: Any = given
     for part in loc:
-        if isinstance(current, dict) and part not in current and current.get("kind") == part:
+        if isinstance(current, dict) and part not in current and current.get("kind", "autoregressive") == part:
             continue
         keys.append(str(part))
         current = current.get(part) if isinstance(current, dict) else None
@@ -183,6 +183,9 @@ def _unknown(keys: Keys, sections: list[type[BaseModel]], *, full: bool) -> tupl
     prefix = brief(".".join((*keys[:-1], ""))) if full else ""
     lowered = brief(keys[-1]).lower().replace("-", "_")
     alias = ALIASES.get(lowered, lowered)
+    kinds = [one.model_fields["kind"].default for one in sections if {"kind", keys[-1]} <= one.model_fields.keys()]
+    if kinds:
+        return f"a key of {keys[-2]}.kind {', '.join(dict.fromkeys(kinds))} only", ""
     if alias in known:
         return f"unknown key, did you mean {prefix}{alias}?", ""
     whole = sections[0] if sections and issubclass(sections[0], Config) else Config

@@ -253,7 +253,9 @@ def test_the_kind_of_decoder_alone_can_be_changed(folder):
     Path("copy.yaml").write_text(dump(config))
     assert load(Path("copy.yaml")) == config
     text = "task: translation\nstrategy:\n  kind: ctc\n  label_smoothing: 0.1\n"
-    assert "p.yaml:4: strategy.label_smoothing: unknown key" in error_of(text)
+    assert "p.yaml:4: strategy.label_smoothing: a key of strategy.kind autoregressive, " in error_of(text)
+    assert error_of("task: detection\n", "strategy.grid=[3, 3]").endswith("a key of strategy.kind slots only")
+    assert "expected: a number" in error_of("task: translation\n", "strategy.label_smoothing=abc")
     assert "p.yaml:3: strategy.kind: got 'dat'" in error_of(text.replace("ctc", "dat"))
     assert "ctc writes text; the outputs of task parsing are trees: choose strategy.kind autoregressive, " \
         "length_head, mask_predict or cut_at_end" in error_of("task: parsing\n", "strategy.kind=ctc")

@@ -193,8 +193,7 @@ def look_at_helpers(config: Config, vocabulary: Path | None = None) -> None:
         place = {"file": str(other), "remedy": _SAME}
         if theirs.task != config.task:
             raise ConfigError(f"{key}: its task is {theirs.task}", expected=f"task {config.task}", **place)
-        rescores = key == "search.rescorer"
-        expected = "an autoregressive run whose decoder is not guided by a constraint"
+        rescores, expected = key == "search.rescorer", "an autoregressive run whose decoder is not guided"
         if rescores and theirs.in_parallel:
             raise ConfigError(f"{key}: its strategy is {theirs.strategy.kind}", expected=expected, **place)
         if not rescores and theirs.in_parallel and config.search.compile:

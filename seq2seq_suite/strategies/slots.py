@@ -27,7 +27,7 @@ class SlotsOptions(StrategyOptions):
     kind: Literal["slots"] = "slots"
     grid: tuple[Few, Few] = (8, 8)  # rows and columns of slots: no fewer than objects, and some to spare
     anchor_weight: NotNegativeFloat = 2.0  # of squared distance, in slots, when objects are given out
-    slots_per_object: Few = 1  # each object is given to so many; detection.max_overlap drops doubles
+    slots_per_object: Few = 1  # that learn from each object in training; detection.max_overlap drops doubles
 
 
 class SlotGrid(nn.Module):
@@ -70,7 +70,7 @@ class Slots(Strategy):
     which slot is whose. An object has one slot, or `slots_per_object`: more of them learn from it.
 
     Source: Carion et al. 2020 (DETR), eq. 1, for matching; Du et al. 2021 (order-agnostic cross-entropy), eq. 4, for
-    its cost, the likelihood itself; Wang et al. 2022 (DE-DETRs), section 4.2, for several slots an object.
+    its cost, the likelihood itself; Wang et al. 2022 (DE-DETRs) for several slots an object.
     Differs: no queries are learned: a slot has its place, as an anchor has.
     """
 

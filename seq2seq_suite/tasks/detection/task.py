@@ -86,14 +86,12 @@ class DetectionOptions(TaskOptions):
 
     def check(self, config: Any) -> None:
         """There must be a slot for each object, and channels for the convolutions."""
-        kind = config.strategy.kind
-        several = config.strategy.slots_per_object if kind == "slots" else 1
+        kind, several = config.strategy.kind, getattr(config.strategy, "slots_per_object", 1)
         if kind == "slots" and math.prod(config.strategy.grid) < self.instances * several:
             raise ValueError(f"strategy.grid has {math.prod(config.strategy.grid)} slots, fewer than "
                              f"detection.instances {self.instances} times strategy.slots_per_object {several}")
         if several > 1 and self.max_overlap == 1.0:
-            raise ValueError(f"strategy.slots_per_object {several} would write each object {several} times: set "
-                             "detection.max_overlap below 1")
+            raise ValueError(f"strategy.slots_per_object {several} finds doubles: set detection.max_overlap below 1")
         if config.backbone.width < 8:
             raise ValueError(f"backbone.width {config.backbone.width} leaves no group of 8 channels to the "
                              "convolutions over pictures: set it to 8 or more")
