@@ -63,8 +63,7 @@ def read_rows(path: str, split: str, *, splits: dict[str, str], subset: str = ""
     bad = BadRows(0) if bad is None else bad
     if path == EMBEDDED:
         found = _embedded(subset, splits.get(split, split), size=size, languages=languages or ())
-        file = f"{path}/{subset}/{split}"
-        return (Row(fields, file, number) for number, fields in enumerate(found, 1))
+        return (Row(fields, f"{path}/{subset}/{split}", number) for number, fields in enumerate(found, 1))
     files = files_of(path, split, splits=splits, subset=subset, languages=languages)
     if not files:
         remedy = f"{_nearest(local(path, subset))}give the path of a local folder, or check name, subset, split and " \

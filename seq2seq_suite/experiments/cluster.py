@@ -93,8 +93,7 @@ class Cluster:
     def _end(self, job: Job[int]) -> str:
         if self._keeps_no_accounts and _is_lost(job):
             return f"job {job.job_id} left the queue without a result"
-        error = job.exception()
-        return f"exit code {job.result()}" if error is None else f"job {job.job_id} {job.state.lower()}"
+        return f"exit code {job.result()}" if job.exception() is None else f"job {job.job_id} {job.state.lower()}"
 
 
 def _is_lost(job: Job[int]) -> bool:

@@ -95,15 +95,16 @@ def open_run(directory: Path, overrides: list[str], *, data: str | None = None, 
 
 def open_together(directories: Sequence[Path], overrides: list[str], *, data: str | None = None,
                   trust_code: bool = False) -> LoadedRun:
-    """One run, or several whose probabilities are averaged; task and search are the first one's.
+    """One run, or several whose probabilities are averaged; task, search, device and threads are the first one's.
 
     What heads beside the decoder say, such as the tags of words, is the first one's, too.
 
     Raises:
         ConfigError: they differ in task or vocabulary, or do not write from left to right.
     """
-    opened = [open_run(directory, overrides, data=data, trust_code=trust_code) for directory in directories]
-    first = opened[0]
+    first = open_run(directories[0], overrides, data=data, trust_code=trust_code)
+    opened = [first, *(open_run(directory, [*overrides, *_machine(first.config)], data=data, trust_code=trust_code)
+                       for directory in directories[1:])]
     if len(opened) == 1:
         return first
     for directory, run in zip(directories, opened, strict=True):
@@ -212,14 +213,18 @@ def look_at_helpers(config: Config, vocabulary: Path | None = None) -> None:
 def with_helpers(config: Config, predictor: Predictor, directory: Path) -> Predictor:
     """The predictor with its rescorer and its drafter, if the configuration names them."""
     look_at_helpers(config, directory / "vocabulary")
-    here = [f"device={config.device}", f"training.threads={config.training.threads}"]
     for key, named in _helpers(config):
-        helper = open_run(Path(named), [*_ALONE, *here]).predictor
+        helper = open_run(Path(named), [*_ALONE, *_machine(config)]).predictor
         if key == "drafter" and isinstance(helper.learner.strategy, Autoregressive):
             greedy = helper.options.changed(beam_size=1, sampling=False, compile=config.search.compile)
             helper = replace(helper, options=greedy)
         predictor = replace(predictor, **{key: helper.learner if key == "rescorer" else helper})
     return predictor
+
+
+def _machine(config: Config) -> list[str]:
+    """What the other runs of a search take from this one."""
+    return [f"device={config.device}", f"training.threads={config.training.threads}"]
 
 
 def _helpers(config: Config) -> list[tuple[str, str]]:

@@ -166,6 +166,11 @@ def test_other_runs_draft_what_is_written_left_to_right(folder, tmp_path, capsys
     opening.open_run(writer, [*greedy, f"search.drafter={smaller}", "training.threads=2"])  # the drafter's own has 1
     assert torch.get_num_threads() == 2
     torch.set_num_threads(threads)
+    own = writer / "config.yaml"
+    own.write_text(own.read_text().replace("threads: 1", "threads: 2"))
+    opening.open_together([writer, smaller], greedy)  # the second one's own has 1
+    assert torch.get_num_threads() == 2
+    torch.set_num_threads(threads)
     assert cli.main(["evaluate", str(writer), *greedy, f"search.drafter={parallel}", "search.compile=true"]) == 2
     assert "a drafter that writes left to right" in capsys.readouterr().err
     assert cli.main(["evaluate", str(writer), f"search.drafter={parallel}", "search.beam_size=2"]) == 2
