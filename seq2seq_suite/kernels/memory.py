@@ -1,12 +1,14 @@
-"""Memory that a process keeps when tensors are freed, because the next update needs as much again."""
+"""Memory that a process keeps: of freed tensors, because the next update needs as much, and of compiled products."""
 
 from __future__ import annotations
 
 import ctypes
+import os
 
 # Of glibc's <malloc.h>: M_MMAP_THRESHOLD, above which a block is mapped by itself (it takes no more than this), and
 # M_TRIM_THRESHOLD, from how much free space on the heap's end is given back (-1: never).
 _LIMITS = ((-3, 2**25), (-1, -1))
+_OF_A_SHAPE = 1_200_000  # bytes that oneDNN keeps for each shape of a product
 
 
 def keep_freed() -> None:
@@ -20,3 +22,15 @@ def keep_freed() -> None:
     if mallopt is not None:
         for parameter, limit in _LIMITS:
             mallopt(parameter, limit)
+
+
+def bound_shapes() -> None:
+    """Let oneDNN, and PyTorch's layer over it, keep no more shapes than fit into a 32nd of the machine's memory.
+
+    Both read how many when they first multiply; what is in the environment holds. Measured: GENIA in bfloat16 grows by
+    2 GB in 150 updates without a bound, with 256 shapes by 0.8, and its updates take as long; float32 takes up to 7 %
+    longer where 256 are too few.
+    """
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    for name in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):
+        os.environ.setdefault(name, str(min(4096, max(256, memory // 32 // _OF_A_SHAPE))))

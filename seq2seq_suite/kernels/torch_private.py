@@ -60,5 +60,4 @@ def without_compiler(kind: type[torch.optim.Optimizer]) -> type[torch.optim.Opti
 
 def cpu_multiplies_bfloat16() -> bool:
     """Whether this CPU has instructions for bfloat16; False where PyTorch does not say."""
-    names = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
-    return any(getattr(torch.cpu, name, bool)() for name in names)
+    return any(getattr(torch.cpu, name, bool)() for name in ("_is_avx512_bf16_supported", "_is_amx_tile_supported"))

@@ -60,8 +60,7 @@ class Outputs:
     @cached_property
     def kinds(self) -> Counter[str]:
         """How many outputs have each kind of error, the most frequent first."""
-        found = Counter(kind for row in self.rows for kind in _strings(row.get("kinds")))
-        return Counter(dict(found.most_common()))
+        return Counter(dict(Counter(kind for row in self.rows for kind in _strings(row.get("kinds"))).most_common()))
 
     def figure(self, row: int) -> float | None:
         """An output's own figure, None if it has none."""

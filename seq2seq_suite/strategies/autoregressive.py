@@ -90,8 +90,7 @@ class Autoregressive(Strategy):
 
     def _hidden(self, model: Seq2Seq, batch: Batch, memory: Memory, previous: Tensor) -> Tensor:
         x = model.embed(previous, memory, focus=batch.auxiliary.get("focus"), context=batch.auxiliary.get("context"))
-        visible = causal(previous.size(1), device=previous.device)
-        return model.decode(x, visible, memory, mask=batch.target_mask)[0]
+        return model.decode(x, causal(previous.size(1), device=previous.device), memory, mask=batch.target_mask)[0]
 
     @torch.no_grad()
     def _mix_in_predictions(self, model: Seq2Seq, batch: Batch, memory: Memory, previous: Tensor) -> Tensor:

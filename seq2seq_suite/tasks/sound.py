@@ -59,8 +59,7 @@ class SoundOptions(TaskOptions):
 
     def source_positions(self, config: Any) -> int:
         """Vectors of `audio.subsampling` frames, at the slowest speed."""
-        frames = config.data.max_length / min(1.0, *config.audio.speeds)
-        return -(-math.ceil(frames) // config.audio.subsampling)
+        return -(-math.ceil(config.data.max_length / min(1.0, *config.audio.speeds)) // config.audio.subsampling)
 
 
 class Sounds(Source):

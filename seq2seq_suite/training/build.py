@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,7 @@ from torch import nn
 
 from seq2seq_suite import kernels
 from seq2seq_suite.config import Config
-from seq2seq_suite.kernels import native, torch_private
+from seq2seq_suite.kernels import memory, native, torch_private
 from seq2seq_suite.model.build import build_model
 from seq2seq_suite.model.output import OutputLayer
 from seq2seq_suite.model.seq2seq import Seq2Seq
@@ -100,7 +99,7 @@ def choose_precision(wanted: str, device: torch.device) -> torch.dtype:
 
 
 def use_threads(threads: int) -> None:
-    """Set the number of CPU threads, 0 for torch's default, and make room for the kernels of all layers and shapes."""
-    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "4096")
+    """Set the number of CPU threads, 0 for torch's default, and bound the memory of products' shapes."""
+    memory.bound_shapes()
     if threads:
         torch.set_num_threads(threads)

@@ -76,8 +76,7 @@ class Ranks:
 
     def deal(self, items: Iterable[Value]) -> Iterator[Value | None]:
         """Every `world`-th item, and None at the end if this process gets fewer than others."""
-        rounds = zip_longest(*[iter(items)] * self.world)
-        return (dealt[self.rank] for dealt in rounds)
+        return (dealt[self.rank] for dealt in zip_longest(*[iter(items)] * self.world))
 
     def reseed(self, *place: int) -> None:
         """Seed dropout by a position in the run and the rank.

@@ -1,10 +1,13 @@
-"""Freed memory stays with the process."""
+"""Freed memory stays with the process, and kernels take no more than their share."""
 
 import ctypes
+import os
 import subprocess
 import sys
 
 import pytest
+
+from seq2seq_suite.kernels import torch_private
 
 # Prints how many pages the system maps while three blocks of 16 MiB are taken, written and freed nine times.
 PAGES = """
@@ -28,6 +31,34 @@ usual = mapped()
 memory.keep_freed()
 print(usual, mapped())
 """
+
+# Prints the megabytes that 300 shapes of a product add to the process, and those that the next 300 add.
+SHAPES = """
+import os, sys
+os.sysconf = {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 2**20}.get
+from seq2seq_suite.training import build
+build.use_threads(1)
+import torch
+from seq2seq_suite.kernels import product
+def megabytes():
+    return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("RssAnon")) // 1000
+x, weight, found = torch.ones(700, 4096), torch.ones(16, 4096), [megabytes()]
+for first in (100, 400):
+    for rows in range(first, first + 300):
+        product.product(x[:rows], weight)
+    found.append(megabytes())
+print(found[1] - found[0], found[2] - found[1])
+"""
+
+
+@pytest.mark.skipif(not torch_private.has_onednn() or sys.platform != "linux", reason="oneDNN or /proc is missing")
+def test_new_shapes_of_a_product_take_no_more_memory_for_ever():
+    environment = {name: value for name, value in os.environ.items() if not name.endswith("CACHE_CAPACITY")}
+    done = subprocess.run([sys.executable, "-c", SHAPES], env=environment, capture_output=True, text=True, check=True,
+                          timeout=100)
+    first, second = map(int, done.stdout.split())
+    assert first > 100  # otherwise this says nothing
+    assert second < first / 4
 
 
 @pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallopt"), reason="the C library is not glibc")
