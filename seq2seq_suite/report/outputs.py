@@ -60,7 +60,8 @@ class Outputs:
     @cached_property
     def kinds(self) -> Counter[str]:
         """How many outputs have each kind of error, the most frequent first."""
-        return Counter(dict(Counter(kind for row in self.rows for kind in _strings(row.get("kinds"))).most_common()))
+        found = Counter(kind for row in self.rows for kind in _strings(row.get("kinds")))
+        return Counter(dict(found.most_common()))
 
     def figure(self, row: int) -> float | None:
         """An output's own figure, None if it has none."""

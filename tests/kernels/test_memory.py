@@ -34,12 +34,11 @@ print(usual, mapped())
 
 # Prints the megabytes that 300 shapes of a product add to the process, and those that the next 300 add.
 SHAPES = """
-import os, sys
-os.sysconf = {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 2**20}.get
-from seq2seq_suite.training import build
-build.use_threads(1)
-import torch
+import os, torch
 from seq2seq_suite.kernels import product
+from seq2seq_suite.training import build
+os.sysconf = {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 2**20}.get
+build.use_threads(1)
 def megabytes():
     return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("RssAnon")) // 1000
 x, weight, found = torch.ones(700, 4096), torch.ones(16, 4096), [megabytes()]
