@@ -47,7 +47,8 @@ VARIANTS: dict[str, dict[str, tuple[str, ...]]] = {
         "without the head's share in decoding": ("multilabel.head_mixture=0.0",),
         "the best sequence": ("multilabel.decision=best",),
         "log-prior adjustment": ("multilabel.prior_adjustment=0.4",),
-        "a convolution of three words": ("backbone.encoder_kernel=3",),
+        "without the convolution": ("backbone.encoder_kernel=0",),
+        "one encoder layer": ("backbone.encoder_layers=1",),
         "AdamW alone": ("training.optimizer=adamw",),
     },
     "translation": {
