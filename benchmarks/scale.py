@@ -1,6 +1,6 @@
 """Corpora of 10^5 to 10^7 pairs: time to the first update, memory, and the speed of encoding.
 
-    python -m benchmarks.scale --pairs 100000 1000000 --folder scale --output benchmarks/results/speed.md
+    python -m benchmarks.scale --pairs 100000 1000000 --folder scale --output benchmarks/results/scale.md
 
 The pairs are of invented words, four to twenty a sentence, whose frequencies follow Zipf's law. For each size a run of
 a tiny translation model is started on an empty cache, then again, then resumed late in its fourth epoch, each in a new
