@@ -76,6 +76,7 @@ def test_a_run_writes_its_targets_anew_for_another_to_learn_from(folder, tmp_pat
     teacher, distilled = tmp_path / "teacher", tmp_path / "distilled"
     left_to_right = config(folder, "ctc").model_copy(update={"strategy": Config(task="translation").strategy})
     verbs.run(left_to_right, teacher, resume=False, overwrite=False, command=["run"])
+    distilled.mkdir()  # an empty folder will do
     assert cli.main(["distill", str(teacher), "--output", str(distilled), "search.beam_size=1"]) == 0
     rows = {split: [json.loads(line) for line in (distilled / f"{split}.jsonl").read_text().splitlines()]
             for split in ("train", "validation", "test")}

@@ -19,7 +19,7 @@ from safetensors import SafetensorError
 from small_run import metrics, small_config, start, weights, write_trees
 
 from benchmarks.faults import commands
-from seq2seq_suite import cli, config_file
+from seq2seq_suite import cli, cli_exit, config_file
 from seq2seq_suite.config import Config
 from seq2seq_suite.tasks.parsing.task import ParsingTask
 from seq2seq_suite.training import checkpoint, signals
@@ -408,3 +408,9 @@ def test_without_any_whole_checkpoint_resuming_is_refused(config, whole, tmp_pat
     with pytest.raises(DataError, match="no checkpoint can be used") as caught:
         start(config, directory, resume=True)
     assert "step-20" in str(caught.value) and "truncated" in str(caught.value) and "--overwrite" in str(caught.value)
+
+
+def test_a_run_by_itself_leaves_ctrl_c_to_python_so_that_a_second_one_ends_it_at_once(hangup):
+    seen = []
+    assert cli_exit.finish(lambda: seen.append(signal.getsignal(signal.SIGINT)), processes=1) == 0
+    assert seen == [signal.default_int_handler]

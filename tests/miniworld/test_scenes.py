@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from random import Random
 
 import pytest
 from making import relabel_words
@@ -14,7 +15,17 @@ from seq2seq_suite.miniworld import held_out, lexicon
 from seq2seq_suite.miniworld.english import LABELS, TAGS, english
 from seq2seq_suite.miniworld.lexicon import ACTION
 from seq2seq_suite.miniworld.lexicon_english import noun
-from seq2seq_suite.miniworld.scenes import Description, Entity, Event, Group, Relation, Scene, is_plural, parts_of
+from seq2seq_suite.miniworld.scenes import (
+    Description,
+    Entity,
+    Event,
+    Group,
+    Relation,
+    Scene,
+    _frame,
+    is_plural,
+    parts_of,
+)
 from seq2seq_suite.miniworld.sentences import MAX_WORDS, SIZES, SPLITS, scenes
 from seq2seq_suite.trees import Tree, read_trees
 
@@ -243,3 +254,9 @@ def test_the_vocabulary_and_the_lengths_are_those_of_a_demonstration(world: dict
     lengths = [len(tree.words()) for _, tree in world["train"]]
     assert 10 <= sum(lengths) / len(lengths) <= 12.5
     assert 250 <= len({word.lower() for _, tree in world["train"] for word in tree.words()}) <= 430
+
+
+def test_a_draw_at_the_very_end_takes_the_last_frame():
+    rng = Random(1)
+    rng.random = lambda: 1.0  # where rounding may end
+    assert _frame(rng, ("motion", "be")) == "be"
