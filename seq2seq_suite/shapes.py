@@ -91,12 +91,14 @@ class TargetShape:
         num_context: M of the guide.
         source_labels: (kind, classes, weight in the loss) of the labels that the encoder predicts for each source
             position.
+        span_weight: in the loss, of whether each span of the source is a bracket; 0 for none.
     """
 
     symbols: int
     num_focus: int = 0
     num_context: int = 0
     source_labels: tuple[tuple[str, int, float], ...] = ()
+    span_weight: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -52,6 +52,21 @@ class Tree:
         """The labels of the pre-terminals, from left to right."""
         return [leaf.label for leaf in self.preterminals()]
 
+    def spans(self, first: int = 0) -> list[tuple[int, int]]:
+        """First and last word of each node above the tags, its own last; the tree's first word is number `first`.
+
+        >>> next(read_trees("(S (NP (NN Learning)) (VP (VBZ is) (ADJP (JJ powerful))))"))[1].spans()
+        [(0, 0), (2, 2), (1, 2), (0, 2)]
+        """
+        found, after = [], first
+        for child in self.children:
+            if isinstance(child, str) or child.is_preterminal():
+                after += 1
+            else:
+                found += child.spans(after)
+                after = found[-1][1] + 1
+        return [*found, (first, after - 1)]
+
     def __str__(self) -> str:
         return f"({self.label} {' '.join(str(child) for child in self.children)})"
 

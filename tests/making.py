@@ -13,6 +13,7 @@ from seq2seq_suite.shapes import Shape, TargetShape
 from seq2seq_suite.strategies.auxiliary import Auxiliaries, Auxiliary, Labels, Language, Transcript
 from seq2seq_suite.strategies.base import Strategy
 from seq2seq_suite.strategies.ctc_head import CtcHead
+from seq2seq_suite.strategies.spans import SpanHead, Spans
 from seq2seq_suite.trees import Tree
 
 
@@ -32,9 +33,11 @@ def strategy_of(kind: type[Strategy], *, target: TargetShape | None = None, widt
 
 def auxiliaries_of(shape: Shape, *, ctc: float = 0.0, language: float = 0.0,
                    transcript: int = 0, width: int = 16) -> Auxiliaries:
-    """Labels of the source where there are any; with a weight, its transcript and itself."""
+    """Labels and spans of the source where there are any; with a weight, its transcript and itself."""
     parts: list[Auxiliary] = [Labels(kind, nn.Linear(width, classes), weight)
                               for kind, classes, weight in shape.target.source_labels]
+    if shape.target.span_weight:
+        parts.append(Spans("spans", SpanHead(width), shape.target.span_weight))
     if ctc:
         parts.append(Transcript("ctc", CtcHead(width, transcript or shape.source.transcript), ctc))
     if language:

@@ -38,7 +38,8 @@ def collate(items: Sequence[Encoded], task: str, *, round_lengths: bool = False)
 
 def _pad_auxiliary(name: str, arrays: list[np.ndarray], target_width: int, source_width: int | None) -> Tensor:
     """Padded to the length of the target, of the source if its positions are known, or of the longest."""
-    width = {"focus": target_width, "context": target_width, "ctc": None, "begin": None}.get(name, source_width)
+    widths = {"focus": target_width, "context": target_width, **dict.fromkeys(("ctc", "begin", "spans"))}
+    width = widths.get(name, source_width)
     return _pad(arrays, 0 if name in ("context", "ctc", "begin") else -1, width or max(map(len, arrays)))
 
 

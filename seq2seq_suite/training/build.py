@@ -19,6 +19,7 @@ from seq2seq_suite.strategies import strategy_for
 from seq2seq_suite.strategies.auxiliary import Auxiliaries, Auxiliary, Labels, Language, Transcript
 from seq2seq_suite.strategies.ctc_head import CtcHead
 from seq2seq_suite.strategies.learner import Learner
+from seq2seq_suite.strategies.spans import SpanHead, Spans
 from seq2seq_suite.training.distributed import ALONE, Ranks
 from seq2seq_suite.training.evaluate import Predictor
 from seq2seq_suite.types import ConfigError
@@ -50,6 +51,8 @@ def build_auxiliaries(config: Config, shape: Shape, model: Seq2Seq) -> Auxiliari
     width, weights = config.backbone.width, config.strategy.auxiliary_weights
     parts: list[Auxiliary] = [Labels(kind, nn.Linear(width, classes), weight)
                               for kind, classes, weight in shape.target.source_labels]
+    if shape.target.span_weight:
+        parts.append(Spans("spans", SpanHead(width), shape.target.span_weight))
     if isinstance(shape.source, SoundShape) and weights.get("ctc"):
         parts.append(Transcript("ctc", CtcHead(width, shape.source.transcript), weights["ctc"]))
     if weights.get("language"):

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from seq2seq_suite.kernels.torch_private import foreach, without_compiler
 from seq2seq_suite.model.variants.experts import MixtureOfExperts
 from seq2seq_suite.strategies.auxiliary import Labels
+from seq2seq_suite.strategies.spans import SpanHead
 from seq2seq_suite.training.muon import Muon
 
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ def _hidden_matrices(model: nn.Module) -> list[nn.Parameter]:
     layers."""
     end_in_logits = {part for module in model.modules() if isinstance(module, Labels) for part in module.modules()}
     end_in_logits |= {module.router for module in model.modules() if isinstance(module, MixtureOfExperts)}
+    end_in_logits |= {module.output for module in model.modules() if isinstance(module, SpanHead)}
     return [module.weight for module in model.modules()
             if isinstance(module, (nn.Linear, nn.Conv2d)) and module not in end_in_logits]
 

@@ -200,9 +200,10 @@ def test_under_a_constraint_every_output_is_well_formed(make_model, make_parsing
                 assert len(hypothesis.details["tags"]) == len(example.source) + 2
 
 
+@pytest.mark.parametrize("options", [{}, {"span_loss": 0.5, "span_weight": 3.0}], ids=["guided", "and of likely spans"])
 @pytest.mark.parametrize("beam_size", [1, 4])
-def test_a_guided_batch_of_one_is_the_same_item_in_a_padded_batch(make_model, make_parsing, beam_size):
-    task, examples = make_parsing("in_order")
+def test_a_guided_batch_of_one_is_the_same_item_in_a_padded_batch(make_model, make_parsing, beam_size, options):
+    task, examples = make_parsing("in_order", **options)
     items, model = task.encode(examples), make_model(task.shape())
     limits = [4 * len(example.source) + 4 for example in examples]
     torch.manual_seed(1)
@@ -212,6 +213,7 @@ def test_a_guided_batch_of_one_is_the_same_item_in_a_padded_batch(make_model, ma
         (alone,) = generate(model, collate(items[row : row + 1], "parsing"), [limit], **options)
         assert together[row][0].symbols == alone[0].symbols
         assert together[row][0].details == alone[0].details
+        assert together[row][0].score == pytest.approx(alone[0].score, abs=1e-4)
 
 
 @pytest.mark.parametrize("options", [{}, {"beam_size": 4}, {"sampling": True, "temperature": 5.0}])

@@ -46,13 +46,16 @@ class ParsingOptions(TaskOptions):
     unknown_rate: ShareOrNone = 0.5  # word dropped to <unknown> with rate * min(1, 2/count)
     tag_loss: NotNegativeFloat = 0.5  # weight of predicting part-of-speech tags from the encoder
     move_loss: NotNegativeFloat = 0.5  # the same for the parser's moves after each word
+    span_loss: NotNegativeFloat = 0.0  # the same for which spans of words are brackets
+    span_weight: NotNegativeFloat = 0.3  # in search, of the log-odds of brackets that span_loss teaches
 
     target: ClassVar[str] = "trees"
     constrained: ClassVar[bool] = True
-    uses: ClassVar[tuple[Use, ...]] = (*NO_TRANSCRIPT, Use(
-        ("search.beam_size", "search.num_hypotheses", "search.rescorer"), "parsing.linearisation",
-        "other than tetra_tags, whose length and best output are known", "tetra_tags".__ne__,
-        lambda config: config.strategy.kind in ("length_head", "mask_predict") and config.search.constraint))
+    uses: ClassVar[tuple[Use, ...]] = (
+        *NO_TRANSCRIPT, Use(("parsing.span_weight",), "parsing.span_loss", "above 0", bool),
+        Use(("search.beam_size", "search.num_hypotheses", "search.rescorer"), "parsing.linearisation",
+            "other than tetra_tags, whose length and best output are known", "tetra_tags".__ne__,
+            lambda config: config.strategy.kind in ("length_head", "mask_predict") and config.search.constraint))
 
     def check(self, config: Any) -> None:
         """Only left-to-right decoding has a parser's state; the words of tetra-tags are known before."""
@@ -95,9 +98,9 @@ class Trees(Symbols):
         labels = {"tags": len(self.tags), "moves": len(self.moves)}
         taught = tuple((kind, labels[kind], weight) for kind, weight in self.label_weights.items())
         if not self.options.guide:
-            return TargetShape(len(self), source_labels=taught)
+            return TargetShape(len(self), source_labels=taught, span_weight=self.options.span_loss)
         guide = self.constraint()
-        return TargetShape(len(self), guide.num_focus, guide.num_context, taught)
+        return TargetShape(len(self), guide.num_focus, guide.num_context, taught, self.options.span_loss)
 
     def symbols(self, reference: Tree) -> list[str]:
         """The symbols of a tree."""
@@ -127,14 +130,17 @@ class Trees(Symbols):
                  if index >= len(SPECIALS) and name not in (write.shift, write.close)]
         longest = 2 * _MAX_UNARY + 2 if write.top_down else _MAX_UNARY
         return ParserAutomaton(top_down=write.top_down, shift=shift, close=close, opens=opens,
-                               num_symbols=len(self), max_run=longest)
+                               num_symbols=len(self), max_run=longest, span_weight=self.options.span_weight)
 
     def source_labels(self, reference: Tree) -> dict[str, np.ndarray]:
         """(S,) each: tags and moves of the words, -1 at the sentinels and for moves that are too rare."""
         moves = self.moves.encode(self._moves(reference))
         columns = {"tags": [-1, *self.tags.encode(reference.tags()), -1],
                    "moves": [*(-1 if move == UNKNOWN else move for move in moves), -1]}
-        return {kind: np.array(columns[kind], dtype=np.int64) for kind in self.label_weights}
+        found = {kind: np.array(columns[kind], dtype=np.int64) for kind in self.label_weights}
+        if self.options.span_loss:
+            found["spans"] = np.array(sorted(set(reference.spans(1))), dtype=np.int64)
+        return found
 
     def _moves(self, reference: Tree) -> list[str]:
         """The parser's symbols before the first word and after each word, including the word's SHIFT.
