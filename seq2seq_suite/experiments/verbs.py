@@ -157,7 +157,6 @@ def check(config: Config) -> list[tuple[str, str]]:
 
     if config.task == "multitask":
         return [(f"{name}: {what}", found) for name, part in config.tasks.items() for what, found in check(part)]
-    torch.manual_seed(config.seed)
     task = open_task(config.task, config)
     splits = read_splits(config, task)
     train = splits["train"]

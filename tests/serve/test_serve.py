@@ -88,12 +88,15 @@ def test_an_inspection_tells_what_was_looked_at_and_how_sure_the_model_was(clien
     assert long.status_code in (413, 422) and long.json()["error"]["what"]
 
 
-def test_the_list_names_runs_with_inputs_to_try(client):
+def test_the_list_names_runs_with_inputs_to_try(client, runs):
     found = client.get("/api/runs").json()
     assert [(one["name"], one["takes"]) for one in found["runs"]] == [
         ("parsing", "text"), ("translation-autoregressive", "text"), ("translation-mask_predict", "text"),
         ("qa", "question")]
-    assert found["runs"][0]["examples"] and found["waiting"] == 0
+    assert found["waiting"] == 0
+    rows = map(json.loads, (runs[0] / "predictions" / "test.jsonl").read_text().splitlines())
+    tried = found["runs"][0]["examples"]
+    assert tried and set(tried) <= {row["source"] for row in rows}
 
 
 @pytest.mark.parametrize(("body", "status"), [
