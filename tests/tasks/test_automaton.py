@@ -161,7 +161,7 @@ def test_a_tag_never_seen_hangs_to_the_right_if_it_can_and_nothing_follows_the_e
 @given(tree=trees())
 @settings(max_examples=200)
 def test_a_classifier_that_knows_the_brackets_leads_a_model_that_knows_nothing_to_them(tree):
-    task, whole = make_task("in_order", span_weight=1.0), Tree("TOP", (Tree("S", (tree,)),))
+    task, whole = make_task("in_order", span_loss=0.5, span_weight=1.0), Tree("TOP", (Tree("S", (tree,)),))
     words = len(whole.words())
     odds = torch.full((1, words + 2, words + 2), -5.0)
     for first, last in whole.spans(1):
@@ -184,5 +184,5 @@ def test_without_log_odds_or_with_no_weight_nothing_is_gained():
     batch, limit = parser_batch([2]), torch.tensor([9])
     known = replace(batch, auxiliary={"brackets": torch.ones(1, 4, 4)})
     for weight, read in ((0.3, batch), (0.0, known)):
-        automaton = make_task("in_order", span_weight=weight).target.constraint()
+        automaton = make_task("in_order", span_loss=0.5, span_weight=weight).target.constraint()
         assert automaton.gains(automaton.start(read, limit)) is None
