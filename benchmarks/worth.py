@@ -37,7 +37,6 @@ VARIANTS: dict[str, dict[str, tuple[str, ...]]] = {
         "without the tag loss": ("parsing.tag_loss=0.0",),
         "without the move loss": ("parsing.move_loss=0.0",),
         "without the span loss": ("parsing.span_loss=0.0",),
-        "spans are learned and not searched with": ("parsing.span_weight=0.0",),
         "AdamW alone": ("training.optimizer=adamw",),
         "smoothed labels": ("strategy.label_smoothing=0.1",),
     },

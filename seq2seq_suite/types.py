@@ -144,9 +144,8 @@ class Batch:
             tied to, -1 for none, and `context` (B,T,M) int64, symbols that describe the state before it, 0 for none,
             for a guide; `ctc` (B,U) int64, the source's transcript, padded with 0; `begin` (B,L) int64, what an
             output that is searched for must begin with, padded with 0; `draft` (B,L), an output to check, padded
-            likewise; `spans` (B,K,2) int64, first and last source position of each bracket, -1 for none; `brackets`
-            (B,S,S), the log-odds of all spans, for a search; labels of the source positions (B,S) int64, -1
-            for none, under their kind.
+            likewise; `spans` (B,K,2) int64, first and last source position of each bracket, -1 for none; labels of the
+            source positions (B,S) int64, -1 for none, under their kind.
     """
 
     source: Tensor

@@ -71,8 +71,6 @@ class Autoregressive(Strategy):
     def generate(self, model: Seq2Seq, batch: Batch, *, options: SearchOptions, limit: Tensor,
                  constraint: Constraint | None = None) -> list[list[Hypothesis]]:
         memory = self.remember(model, batch)
-        if "spans" in self.auxiliaries:
-            batch = self.auxiliaries["spans"].told(batch, memory.states)
         drafted = options.drafter == "ctc" and options.beam_size == 1
         scores = self.auxiliaries["ctc"].head(memory.states) if options.ctc_weight or drafted else None
         drafts = [one for one, _ in ctc_greedy(scores)] if drafted else drafts_of(batch)

@@ -1,8 +1,6 @@
-"""Which spans of a sentence are brackets: learned by the encoder, and told to the search."""
+"""Which spans of a sentence are brackets: learned by the encoder."""
 
 from __future__ import annotations
-
-from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
@@ -56,14 +54,6 @@ class Spans(Auxiliary):
         gold = states.values.new_zeros(len(start), len(first) + 1, dtype=torch.float32).scatter(1, place, 1.0)
         odds = self.head(states.values, first, last).float()
         return functional.binary_cross_entropy_with_logits(odds, gold[:, :-1], inside.float(), reduction="sum")
-
-    def told(self, batch: Batch, states: States) -> Batch:
-        """The batch with the log-odds of all spans, (B,S,S) under `brackets`, -inf outside of a sentence."""
-        first, last, inside = _spans(states.mask)
-        odds = self.head(states.values, first, last).float().masked_fill(~inside, float("-inf"))
-        chart = odds.new_full((*states.mask.shape, states.mask.size(1)), float("-inf"))
-        chart[:, first, last] = odds
-        return replace(batch, auxiliary={**batch.auxiliary, "brackets": chart})
 
 
 def _spans(mask: Tensor) -> tuple[Tensor, Tensor, Tensor]:

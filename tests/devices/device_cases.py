@@ -33,7 +33,7 @@ SEARCHED = {
     "drafted": (["translation"], ["search.drafter=./ctc"]), "rescored": (["ctc"], ["search.rescorer=./translation",
                                                                               "search.beam_size=3"]),
     "dag's beam": (["dag"], ["search.beam_size=3"]), "mask-predict": (["mask_predict"], []),
-    "a tree": (["parsing"], []), "a tree of likely spans": (["spans"], ["search.beam_size=2"]),
+    "a tree": (["parsing"], []),
     "a tree in parallel": (["parsing-nat"], []), "labels, beam": (["multilabel"], ["search.beam_size=3"]),
     "experts": (["variants"], ["search.beam_size=2"]),
     "CTC, greedy": (["asr"], ["search.beam_size=1"]), "CTC, beam": (["asr"], ["search.beam_size=3"]),

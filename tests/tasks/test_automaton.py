@@ -1,7 +1,6 @@
 """The parser's automaton: every output is one tree over exactly the words, whatever the model says."""
 
 import itertools
-from dataclasses import replace
 
 import pytest
 import torch
@@ -21,8 +20,8 @@ from seq2seq_suite.types import END, UNKNOWN, Example
 LABELS = ("S", "NP", "VP", "PP", "ADJP")
 
 
-def make_task(linearisation: str, **options: float) -> ParsingTask:
-    config = Config.model_validate({"task": "parsing", "parsing": {"linearisation": linearisation, **options}})
+def make_task(linearisation: str) -> ParsingTask:
+    config = Config.model_validate({"task": "parsing", "parsing": {"linearisation": linearisation}})
     task = ParsingTask(config.parsing, config.data)
     leaf = Tree("NN", ("word",))
     tree = Tree("TOP", (Tree("S", tuple(Tree(label, (leaf, leaf)) for label in LABELS)),))
@@ -156,33 +155,3 @@ def test_a_tag_never_seen_hangs_to_the_right_if_it_can_and_nothing_follows_the_e
     assert depths == [1, 1, 2, 1, 1, 0, 0, 0, 0] and taken == [1, 1, 2, 2, 3, 3, 4, 4, 4]
     again = automaton.advance(automaton.start(parser_batch([4]), torch.tensor([9])), torch.tensor([5]))
     assert int(automaton.advance(again, torch.tensor([7])).depth) == 0  # never below nought
-
-
-@given(tree=trees())
-@settings(max_examples=200)
-def test_a_classifier_that_knows_the_brackets_leads_a_model_that_knows_nothing_to_them(tree):
-    task, whole = make_task("in_order", span_loss=0.5, span_weight=1.0), Tree("TOP", (Tree("S", (tree,)),))
-    words = len(whole.words())
-    odds = torch.full((1, words + 2, words + 2), -5.0)
-    for first, last in whole.spans(1):
-        odds[0, first, last] = 5.0
-    automaton, limit = task.target.constraint(), torch.tensor([9 * words + 20])
-    batch = replace(parser_batch([words]), auxiliary={"brackets": odds})
-    state, symbols = automaton.start(batch, limit), []
-    names = task.target.vocabulary.decode(range(len(task.target.vocabulary)))
-    settles_ties = torch.tensor([0.2 if name == "SHIFT" or index == END else 0.1 if name.startswith("PJ-") else 0.0
-                                 for index, name in enumerate(names)])
-    while not symbols or symbols[-1] != END:
-        scores = (settles_ties + automaton.gains(state)).masked_fill(~automaton.allowed(state), float("-inf"))
-        symbols.append(int(scores.argmax(1)))
-        state = automaton.advance(state, torch.tensor(symbols[-1:]))
-    found = task.target.parse([names[symbol] for symbol in symbols[:-1]], Example(tuple(whole.words())))
-    assert set(found.spans()) == set(whole.spans())
-
-
-def test_without_log_odds_or_with_no_weight_nothing_is_gained():
-    batch, limit = parser_batch([2]), torch.tensor([9])
-    known = replace(batch, auxiliary={"brackets": torch.ones(1, 4, 4)})
-    for weight, read in ((0.3, batch), (0.0, known)):
-        automaton = make_task("in_order", span_loss=0.5, span_weight=weight).target.constraint()
-        assert automaton.gains(automaton.start(read, limit)) is None

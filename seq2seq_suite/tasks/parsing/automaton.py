@@ -18,7 +18,6 @@ from seq2seq_suite.types import END, UNKNOWN, Batch, Constraint, PerRow
 
 NOTHING, SHIFTED, OPENED, CLOSED = range(4)
 MAX_DEPTH = 64
-_MOST_ODDS = 8.0  # what the classifier of spans may say; a certain span need not outweigh all else
 
 
 @dataclass(frozen=True)
@@ -26,7 +25,6 @@ class ParserState(PerRow):
     """N parsers.
 
     Args:
-        sentence: (N,) its place in the batch.
         words: (N,) words of the sentence.
         remaining: (N,) symbols that may still be written, END included.
         shifted: (N,) words taken.
@@ -40,7 +38,6 @@ class ParserState(PerRow):
         open_left: (N,MAX_DEPTH) source positions of their first words.
     """
 
-    sentence: Tensor
     words: Tensor
     remaining: Tensor
     shifted: Tensor
@@ -63,7 +60,6 @@ class ParserAutomaton(Constraint):
         opens: ids of the symbols that open one.
         num_symbols: V.
         max_run: in-order: longest chain of nodes with one child; top-down: most brackets opened in a row.
-        span_weight: of the log-odds of brackets, if a batch has them.
     """
 
     num_focus = 5
@@ -71,10 +67,8 @@ class ParserAutomaton(Constraint):
                    "the beginning of the open bracket", "the beginning of the bracket around that")
     num_context = 3
 
-    def __init__(self, *, top_down: bool, shift: int, close: int, opens: list[int], num_symbols: int, max_run: int,
-                 span_weight: float = 0.0):
+    def __init__(self, *, top_down: bool, shift: int, close: int, opens: list[int], num_symbols: int, max_run: int):
         self.top_down, self.shift, self.close, self.max_run = top_down, shift, close, max_run
-        self.span_weight, self.odds = span_weight, None
         self.is_open = torch.zeros(num_symbols, dtype=torch.bool)
         self.is_open[opens] = True
         self.acts_as_open = self.is_open.clone()
@@ -86,10 +80,8 @@ class ParserAutomaton(Constraint):
         words = batch.source_mask.sum(1) - 2
         zero = torch.zeros_like(words)
         stack = zero.unsqueeze(1).expand(-1, MAX_DEPTH).contiguous()
-        self._read(batch.auxiliary.get("brackets"))
-        return ParserState(sentence=torch.arange(len(words), device=words.device), words=words, remaining=limit.clone(),
-                           shifted=zero, depth=zero, last=zero, run=zero, top=zero, top_left=zero, open_symbols=stack,
-                           open_left=stack)
+        return ParserState(words=words, remaining=limit.clone(), shifted=zero, depth=zero, last=zero, run=zero,
+                           top=zero, top_left=zero, open_symbols=stack, open_left=stack)
 
     def allowed(self, state: ParserState) -> Tensor:
         """(N,V): the next symbols from which one tree over exactly the words can be completed."""
@@ -129,31 +121,6 @@ class ParserAutomaton(Constraint):
         return replace(state, remaining=state.remaining - 1, shifted=shifted, depth=depth, top=top, top_left=top_left,
                        last=shifts * SHIFTED + opens * OPENED + closes * CLOSED, run=self._run(state, opens, closes),
                        open_symbols=open_symbols, open_left=open_left)
-
-    def gains(self, state: ParserState) -> Tensor | None:
-        """(N,V), None if the batch has no log-odds.
-
-        For closing they are those of the span that would become a bracket; in-order also for opening, those of the
-        likeliest bracket that begins where the last node does and takes in more. Where a bracket stands already they
-        say nothing for or against another one over the same words.
-        """
-        if self.odds is None:
-            return None
-        (_, left), row, last, is_word = self._open(state), state.sentence, state.shifted, state.top == self.shift
-        gains = self.odds.new_zeros(len(last), len(self.is_open))
-        gains[:, self.close] = torch.where(is_word | (state.top_left != left), self.odds[row, left, last], 0.0)
-        if not self.top_down:
-            more = self.longer[row, state.top_left, last]
-            more = torch.where(is_word, more.maximum(self.odds[row, state.top_left, last]), more.clamp(min=0.0))
-            gains += more.unsqueeze(1) * self.is_open
-        return self.span_weight * gains
-
-    def _read(self, odds: Tensor | None) -> None:
-        """Log-odds of spans (B,S,S), and for each those of the likeliest that begins there and ends later."""
-        self.odds = None if odds is None or not self.span_weight else odds.clamp(-_MOST_ODDS, _MOST_ODDS)
-        if self.odds is not None:
-            most = self.odds.flip(2).cummax(2).values.flip(2)
-            self.longer = torch.cat((most[..., 1:], torch.full_like(most[..., :1], -_MOST_ODDS)), 2)
 
     def focus(self, state: ParserState) -> Tensor:
         """(N,5): next word, last word taken, left edges of the last node and of the two innermost open brackets."""

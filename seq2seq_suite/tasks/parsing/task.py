@@ -47,15 +47,13 @@ class ParsingOptions(TaskOptions):
     tag_loss: NotNegativeFloat = 0.5  # weight of predicting part-of-speech tags from the encoder
     move_loss: NotNegativeFloat = 0.5  # the same for the parser's moves after each word
     span_loss: NotNegativeFloat = 0.0  # the same for which spans of words are brackets
-    span_weight: NotNegativeFloat = 0.3  # in search, of the log-odds of brackets that span_loss teaches
 
     target: ClassVar[str] = "trees"
     constrained: ClassVar[bool] = True
-    uses: ClassVar[tuple[Use, ...]] = (
-        *NO_TRANSCRIPT, Use(("parsing.span_weight",), "parsing.span_loss", "above 0", bool),
-        Use(("search.beam_size", "search.num_hypotheses", "search.rescorer"), "parsing.linearisation",
-            "other than tetra_tags, whose length and best output are known", "tetra_tags".__ne__,
-            lambda config: config.strategy.kind in ("length_head", "mask_predict") and config.search.constraint))
+    uses: ClassVar[tuple[Use, ...]] = (*NO_TRANSCRIPT, Use(
+        ("search.beam_size", "search.num_hypotheses", "search.rescorer"), "parsing.linearisation",
+        "other than tetra_tags, whose length and best output are known", "tetra_tags".__ne__,
+        lambda config: config.strategy.kind in ("length_head", "mask_predict") and config.search.constraint))
 
     def check(self, config: Any) -> None:
         """Only left-to-right decoding has a parser's state; the words of tetra-tags are known before."""
@@ -130,7 +128,7 @@ class Trees(Symbols):
                  if index >= len(SPECIALS) and name not in (write.shift, write.close)]
         longest = 2 * _MAX_UNARY + 2 if write.top_down else _MAX_UNARY
         return ParserAutomaton(top_down=write.top_down, shift=shift, close=close, opens=opens,
-                               num_symbols=len(self), max_run=longest, span_weight=self.options.span_weight)
+                               num_symbols=len(self), max_run=longest)
 
     def source_labels(self, reference: Tree) -> dict[str, np.ndarray]:
         """(S,) each: tags and moves of the words, -1 at the sentinels and for moves that are too rare."""
