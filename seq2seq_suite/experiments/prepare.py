@@ -119,11 +119,12 @@ def round_lengths(precision: torch.dtype, device: torch.device) -> bool:
 
 
 def fit(task: Task, train: Train) -> None:
-    """Build the task's vocabularies."""
+    """Build the task's vocabularies, and count."""
     if isinstance(train, Corpus):
         train.fit()
     else:
         task.fit(train)
+    task.count(train)
 
 
 def prepare_vocabulary(config: Config, task: Task, train: Train, folder: Path, ranks: Ranks, *, resume: bool) -> None:
@@ -133,6 +134,7 @@ def prepare_vocabulary(config: Config, task: Task, train: Train, folder: Path, r
         weights.best(Path(config.init_from))  # fail early if there is no checkpoint
     if fits and config.init_from and EVERYTHING in config.init_parts:
         task.load(Path(config.init_from) / "vocabulary")
+        task.count(train)
     elif fits:
         fit(task, train)
     if fits:

@@ -110,6 +110,7 @@ class Strategy(nn.Module, ABC):
                  auxiliaries: Auxiliaries | None = None):
         super().__init__()
         self.options, self.target, self.auxiliaries = options, target, auxiliaries or Auxiliaries()
+        self.language: Callable[[tuple[int, ...], int], float] | None = None  # `Task.language`
         self.fraction_done = 0.0  # share of the training that is done; the trainer sets it before each update
 
     def counts(self, batch: Batch) -> dict[str, int | Tensor]:

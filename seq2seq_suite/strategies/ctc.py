@@ -86,7 +86,7 @@ class Ctc(Parallel):
         if width > 1:
             logits = model.logits(hidden, memory).float()
             logits[..., list(self.never)] = NEVER
-            return [ranked(ctc_beam(row[inside], width), options, most)
+            return [ranked(ctc_beam(row[inside], width, self.language), options, most)
                     for row, inside, most in zip(logits.log_softmax(-1), mask, limit.tolist(), strict=True)]
         # Behind a row's positions the blank is written, which has the symbol and the score of nothing: 0.
         blank = torch.zeros_like(limit).unsqueeze(1)

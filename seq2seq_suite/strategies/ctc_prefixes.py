@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -13,6 +14,8 @@ from seq2seq_suite.strategies.ctc_head import BLANK
 from seq2seq_suite.types import END
 
 NEVER = float("-inf")
+_LEAST = math.log(1e-3)
+Language = Callable[[tuple[int, ...], int], float]
 
 
 def ctc_greedy(scores: Tensor) -> list[tuple[list[int], float]]:
@@ -40,7 +43,7 @@ def collapse(path: Tensor, gained: Tensor) -> list[tuple[list[int], float]]:
             in zip(path.cpu(), kept.cpu(), gained.sum(1).tolist(), strict=True)]
 
 
-def ctc_beam(scores: Tensor, width: int) -> list[tuple[tuple[int, ...], float]]:
+def ctc_beam(scores: Tensor, width: int, language: Language | None = None) -> list[tuple[tuple[int, ...], float]]:
     """The likeliest outputs of one item with their log-probabilities, each summed over its paths.
 
     The best path differs from the likeliest output if a symbol's mass is spread over several positions, on each of
@@ -49,32 +52,44 @@ def ctc_beam(scores: Tensor, width: int) -> list[tuple[tuple[int, ...], float]]:
     Args:
         scores: (S,V) log-probabilities.
         width: outputs kept after each position, and symbols tried there besides an output's last one.
+        language: what a symbol, at last END, adds to the score of an output behind which it comes; then symbols of
+            less than a thousandth are not tried.
 
-    Source: Hannun et al. 2014, Algorithm 1, without a language model.
+    Source: Hannun et al. 2014, Algorithm 1.
 
     >>> (output, score), *_ = ctc_beam(torch.tensor([[0.6, 0.4], [0.6, 0.4]]).log(), 2)
     >>> output, round(math.exp(score), 2)  # the best path is two blanks, 0.36
     ((1,), 0.64)
     """
     gains, symbols = scores.topk(min(width, scores.size(1)), 1)
-    beam = {(): (0.0, NEVER)}  # output -> log-probability of its paths that end in a blank, in its last symbol
+    least = NEVER if language is None else _LEAST
+    # output -> log-probability of its paths that end in a blank, in its last symbol; what its symbols added
+    beam = {(): [0.0, NEVER, 0.0]}
     for place, row in enumerate(scores.numpy(force=True)):
         tried = [(symbol, gain) for symbol, gain in zip(symbols[place].tolist(), gains[place].tolist(), strict=True)
-                 if symbol != BLANK and gain > NEVER]
+                 if symbol != BLANK and gain > least]
         following: dict[tuple[int, ...], list[float]] = {}
-        for output, (in_blank, in_symbol) in beam.items():
+        for output, (in_blank, in_symbol, added) in beam.items():
             either = _add(in_blank, in_symbol)
-            same = following.setdefault(output, [NEVER, NEVER])
+            same = following.setdefault(output, [NEVER, NEVER, added])
             same[0] = _add(same[0], either + float(row[BLANK]))
             last = output[-1] if output else BLANK
             if output:
                 same[1] = _add(same[1], in_symbol + float(row[last]))
             for symbol, gain in tried:
-                longer = following.setdefault((*output, symbol), [NEVER, NEVER])
+                longer = following.get(grown := (*output, symbol))
+                if longer is None:
+                    more = 0.0 if language is None else language(output, symbol)
+                    longer = following[grown] = [NEVER, NEVER, added + more]
                 longer[1] = _add(longer[1], (in_blank if symbol == last else either) + gain)
-        beam = dict(heapq.nlargest(width, following.items(), key=lambda one: _add(*one[1])))
-    found = [(output, _add(*ends)) for output, ends in beam.items()]
-    return [(output, score) for output, score in found if score > NEVER]
+        beam = dict(heapq.nlargest(width, following.items(), key=lambda one: _score(*one[1])))
+    found = [(output, _score(*parts) + (0.0 if language is None else language(output, END)))
+             for output, parts in beam.items()]
+    return sorted(((output, score) for output, score in found if score > NEVER), key=lambda one: -one[1])
+
+
+def _score(in_blank: float, in_symbol: float, added: float) -> float:
+    return _add(in_blank, in_symbol) + added
 
 
 def _add(first: float, second: float) -> float:

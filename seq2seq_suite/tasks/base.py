@@ -135,6 +135,9 @@ class Task(ABC):
         for field in self.target_fields:
             field.fit([example.reference for example in examples])
 
+    def count(self, examples: Iterable[Example]) -> None:  # noqa: B027
+        """Count what a search needs to know of the training split, whatever run the vocabularies come from."""
+
     def save(self, folder: Path) -> None:
         """Write tokenizers and vocabularies."""
         folder.mkdir(parents=True, exist_ok=True)
@@ -204,6 +207,10 @@ class Task(ABC):
     def constraint(self) -> Constraint | None:
         """The automaton that keeps outputs well-formed, or None."""
         return self.target.constraint()
+
+    def language(self) -> Callable[[tuple[int, ...], int], float] | None:
+        """What a symbol adds to the score of an output that it comes behind, in CTC's beam search; None: nothing."""
+        return None
 
     def leave_out_below(self, threshold: float | None) -> None:
         """Leave out of the predictions what is less probable; None for the task's own threshold.

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Literal
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import log
+from typing import Annotated, Any, ClassVar, Literal
 
+from pydantic import Field as Bounds
 from pydantic import model_validator
 
-from seq2seq_suite.config_section import Section, Symbols
+from seq2seq_suite.config_section import Section, Symbols, Use, among
 from seq2seq_suite.data.formats import Row
 from seq2seq_suite.data.options import Data
 from seq2seq_suite.data.subwords import clean_text
 from seq2seq_suite.metrics.bleu import complaints, score_translations, tokenised_share
 from seq2seq_suite.tasks.fields import Subwords, Text
-from seq2seq_suite.tasks.options import TaskOptions
+from seq2seq_suite.tasks.ngrams import Ngrams
+from seq2seq_suite.tasks.options import NO_TRANSCRIPT, TaskOptions
+from seq2seq_suite.tasks.sides import Field
 from seq2seq_suite.tasks.text_to_text import TextToText
 from seq2seq_suite.tasks.wording import words_of
-from seq2seq_suite.types import DataError, Example, Score, brief
+from seq2seq_suite.types import END, ConfigError, DataError, Example, Score, brief
 
 _COLUMNS = (("src", "tgt"), ("source", "target"))  # used if no column is named by its language
 _MANY_TOKENISED = 0.2
@@ -35,6 +39,16 @@ class TranslationOptions(TaskOptions):
     lowercase: Literal["none", "source", "both"] = "none"  # with `both` metrics ignore case, too
     metric_tokenizer: Literal["13a", "zh", "none"] = "13a"  # of sacreBLEU; none only for text tokenised already
     tokenised_lowercase_bleu: bool = False  # additionally, as many papers report it
+    ngrams: Annotated[int, Bounds(ge=0, le=3)] = 0  # n of the n-grams of target pieces that training counts for
+    # the beam search of strategy.kind ctc; 0: none
+    ngram_weight: Annotated[float, Bounds(ge=0.0, le=100.0)] = 0.6  # there, of log p of a piece behind n - 1 others
+    piece_bonus: Annotated[float, Bounds(ge=0.0, le=100.0)] = 4.0  # what each piece adds there
+
+    uses: ClassVar[tuple[Use, ...]] = (
+        *NO_TRANSCRIPT, among(("translation.ngrams",), "strategy.kind", "ctc"),
+        Use(("translation.ngram_weight", "translation.piece_bonus"), "translation.ngrams", "above 0", bool),
+        Use(("translation.ngram_weight", "translation.piece_bonus"), "search.beam_size", "above 1",
+            lambda size: size > 1))
 
     @model_validator(mode="after")
     def _sides_agree(self) -> TranslationOptions:
@@ -72,6 +86,8 @@ class TranslationTask(TextToText):
         self.target = Text(target, options.target_subwords, options.vocabulary_size, **common, column="tgt",
                            lower_case=options.lowercase == "both")
 
+        self.ngrams = Ngrams(options.ngrams)
+
     def example(self, row: Row) -> Example:
         """Both sentences, neither empty nor too long."""
         place, texts = row.place, [clean_text(text) for text in _pair(row, self.languages)]
@@ -80,6 +96,32 @@ class TranslationTask(TextToText):
                 raise DataError(f"the {language} side is empty", **place, expected="a sentence in each language",
                                 remedy="remove the pair")
         return Example(self.source.check_clean(texts[0], place), self.target.check_clean(texts[1], place), row.origin)
+
+    @property
+    def target_fields(self) -> tuple[Field, ...]:
+        """With the n-grams, if they are counted."""
+        return (self.target, self.ngrams) if self.options.ngrams else (self.target,)
+
+    def count(self, examples: Iterable[Example]) -> None:
+        """The n-grams of the targets' pieces."""
+        if self.options.ngrams:
+            texts = (self.target.normalised(example.reference) for example in examples)
+            self.ngrams.count(map(self.target.pieces.encode, texts), symbols=len(self.target))
+
+    def language(self) -> Callable[[tuple[int, ...], int], float] | None:
+        """weight * log p(piece | those before) + bonus; END has no bonus. Raises ConfigError if none were counted.
+
+        Source: Q(c) of Deep Speech, Hannun et al. 2014, with pieces in place of words.
+        """
+        options, probability = self.options, self.ngrams.probability
+        if not options.ngrams:
+            return None
+        if not self.ngrams.symbols:
+            raise ConfigError(f"translation.ngrams {options.ngrams}, but the run has counted none",
+                              expected="a run that was trained with translation.ngrams",
+                              remedy="train it so, or leave translation.ngrams at 0")
+        weight, bonus = options.ngram_weight, options.piece_bonus
+        return lambda output, piece: weight * log(probability(output, piece)) + (bonus if piece != END else 0.0)
 
     def inspect(self, split: str, examples: Sequence[Example]) -> list[str]:
         """Warnings about a split: tokenised text, empty or untranslated targets."""

@@ -42,6 +42,7 @@ def build_predictor(config: Config, task: Task, *, device: torch.device, like: S
         model = build_model(config.backbone, shape, like=like)
         kind = strategy_for(config.strategy.kind, config.target)
         strategy = kind(config.strategy, shape.target, config.backbone.width, build_auxiliaries(config, shape, model))
+        strategy.language = task.language()
         learner = Learner(model, strategy, balance_weight=config.backbone.balance_weight).to(device)
     return Predictor(task, learner, config.search, device)
 

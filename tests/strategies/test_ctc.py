@@ -66,6 +66,26 @@ def test_a_wide_beam_finds_all_outputs_with_the_sums_over_their_paths(scores):
         assert next(iter(found)) == max(expected, key=expected.get)
 
 
+def test_a_wide_beam_adds_what_the_language_says_of_each_symbol_and_of_the_end(scores):
+    def language(output, symbol):
+        return 0.1 * len(output) - 0.3 * symbol - 0.2 * (output[-1:] == (symbol,))
+
+    for item, places in enumerate((5, 3)):
+        expected = {output: math.log(p) + sum(language(output[:place], symbol) for place, symbol in
+                                              enumerate((*output, END)))
+                    for output, p in outputs(scores[item, :places]).items()}
+        found = ctc_beam(scores[item, :places], 200, language)
+        assert dict(found) == pytest.approx(expected, abs=1e-9)
+        assert found[0][0] == max(expected, key=expected.get)
+
+
+def test_with_a_language_symbols_of_less_than_a_thousandth_are_not_tried():
+    scores = torch.tensor([[0.9985, 0.0, 0.0, 0.0, 0.0005, 0.001 + 1e-6]]).log()
+    found = ctc_beam(scores, 9, lambda output, symbol: 9.0 if symbol == 4 else 0.0)
+    assert [output for output, _ in found] == [(), (5,)]
+    assert len(ctc_beam(scores, 9)) == 3
+
+
 def test_a_narrow_beam_keeps_what_is_likeliest():
     scores = torch.tensor([[0.4, 0.0, 0.0, 0.0, 0.6, 0.0], [0.4, 0.0, 0.0, 0.0, 0.5, 0.1]]).log()
     (output, score), other = ctc_beam(scores, 2)

@@ -2,12 +2,14 @@
 
 import gzip
 import json
+import math
 
 import numpy as np
 import pytest
 import torch
 from making import strategy_of
 
+import seq2seq_suite as s2s
 from seq2seq_suite import cli
 from seq2seq_suite.config import Config
 from seq2seq_suite.data.batching import collate
@@ -15,7 +17,7 @@ from seq2seq_suite.strategies.autoregressive import Autoregressive
 from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.tasks import open_task
 from seq2seq_suite.tasks.translation import TranslationTask
-from seq2seq_suite.types import END, DataError, Example, Hypothesis
+from seq2seq_suite.types import END, ConfigError, DataError, Example, Hypothesis
 
 PAIRS = [("A dog barks.", "Ein Hund bellt."), ("The dog sees a man.", "Der Hund sieht einen Mann."),
          ("A man reads the book.", "Ein Mann liest das Buch."), ("The woman sleeps.", "Die Frau schläft."),
@@ -25,9 +27,11 @@ PAIRS = [("A dog barks.", "Ein Hund bellt."), ("The dog sees a man.", "Der Hund 
 EXAMPLES = [Example(source, target, f"pairs.tsv:{line}") for line, (source, target) in enumerate(PAIRS, 2)]
 
 
-def make_task(*, seed: int = 1, data: dict | None = None, **options) -> TranslationTask:
-    config = Config.model_validate({"task": "translation", "seed": seed, "data": data or {}, "translation": {
-        "vocabulary_size": 90, **options}})
+def make_task(*, seed: int = 1, data: dict | None = None, strategy: dict | None = None, search: dict | None = None,
+              **options) -> TranslationTask:
+    config = Config.model_validate({
+        "task": "translation", "seed": seed, "data": data or {}, "strategy": strategy or {"kind": "autoregressive"},
+        "search": search or {}, "translation": {"vocabulary_size": 90, **options}})
     return open_task("translation", config)
 
 
@@ -185,6 +189,49 @@ def test_a_front_end_that_is_taken_over_brings_its_subwords_along(tmp_path):
     assert numbers() == fitted().encode(EXAMPLES[:1])[0].source.tolist() != numbers(init_parts=["encoder"])
     with pytest.raises(DataError, match="no such subwords"):
         numbers(translation={"joint": False})
+
+
+def test_the_language_of_a_beam_search_is_weighted_and_every_piece_but_the_end_has_a_bonus():
+    task = fitted(strategy={"kind": "ctc"}, search={"beam_size": 2}, ngrams=2, ngram_weight=0.5, piece_bonus=3.0)
+    task.count(EXAMPLES)
+    piece, *_ = task.encode(EXAMPLES[:1])[0].target.tolist()
+    probability, language = task.ngrams.probability, task.language()
+    assert language((), piece) == pytest.approx(0.5 * math.log(probability((), piece)) + 3.0)
+    assert language((piece,), END) == pytest.approx(0.5 * math.log(probability((piece,), END)))
+    assert fitted().language() is None
+
+
+def test_without_counts_there_is_no_language(tmp_path):
+    fitted().save(tmp_path / "vocabulary")
+    task = make_task(strategy={"kind": "ctc"}, ngrams=2)
+    task.load(tmp_path / "vocabulary")
+    with pytest.raises(ConfigError, match="has counted none"):
+        task.language()
+
+
+def test_a_run_that_begins_from_another_counts_its_own_targets_and_searches_with_them(tmp_path):
+    def run(name, pairs, **others):
+        for split in ("train", "validation", "test"):
+            folder = tmp_path / f"{name} data"
+            folder.mkdir(exist_ok=True)
+            write_jsonl(folder / f"{split}.jsonl", [{"src": source, "tgt": target} for source, target in pairs])
+        return s2s.train({
+            "task": "translation", "device": "cpu", "data": {"path": str(folder)}, "strategy": {"kind": "ctc"},
+            "backbone": {"width": 16, "feed_forward_width": 16, "num_heads": 2, "encoder_layers": 1,
+                         "decoder_layers": 1},
+            "translation": {"vocabulary_size": 90, "ngrams": 2}, "search": {"beam_size": 2},
+            "training": {"max_updates": 1, "warmup_updates": 1, "threads": 1, "precision": "float32"}, **others},
+            output=tmp_path / name)
+
+    first = run("first", PAIRS)
+    second = run("second", PAIRS[:2], init_from=str(first.path), init_parts=["all"])
+    counted = {one.path.name: one.task.ngrams.counts.sum() for one in (first, second)}
+    ids = [len(item.target) for item in first.task.encode(EXAMPLES)]
+    assert counted == {"first": sum(ids), "second": sum(ids[:2])}
+    plain = s2s.load(second.path, settings=["translation.ngrams=0"]).predictions(["A dog barks."])
+    told = s2s.load(second.path, settings=["translation.piece_bonus=50"]).predictions(["A dog barks."])
+    (few,), (many,) = next(iter(plain)), next(iter(told))
+    assert len(many.value) > len(few.value)
 
 
 def test_an_example_without_reference_has_no_target():
