@@ -36,6 +36,7 @@ VARIANTS: dict[str, dict[str, tuple[str, ...]]] = {
         "without the tag loss": ("parsing.tag_loss=0.0",),
         "without the move loss": ("parsing.move_loss=0.0",),
         "a loss of spans": ("parsing.span_loss=0.5",),
+        "no word becomes unknown": ("parsing.unknown_rate=0.0",),
         "AdamW alone": ("training.optimizer=adamw",),
         "smoothed labels": ("strategy.label_smoothing=0.1",),
     },
@@ -47,6 +48,7 @@ VARIANTS: dict[str, dict[str, tuple[str, ...]]] = {
         "without the pointer": _NO_POINTER,
         "without the head's share in decoding": ("multilabel.head_mixture=0.0",),
         "the best sequence": ("multilabel.decision=best",),
+        "no word becomes unknown": ("multilabel.word_dropout=0.0",),
         "log-prior adjustment": ("multilabel.prior_adjustment=0.4",),
         "without the convolution": ("backbone.encoder_kernel=0",),
         "one encoder layer": ("backbone.encoder_layers=1",),
@@ -56,9 +58,11 @@ VARIANTS: dict[str, dict[str, tuple[str, ...]]] = {
         "unigram pieces": ("translation.source_subwords=unigram", "translation.target_subwords=unigram"),
         "post-norm": ("backbone.norm_placement=post",),
         "dropout 0.1": ("backbone.dropout=0.1",),
+        "dropout of attention weights": ("backbone.attention_dropout=0.1",),
         "greedy": ("search.beam_size=1",),
         "AdamW alone": ("training.optimizer=adamw",),
     },
+    "tagging": {"without letters": ("tagging.characters=false",), "AdamW alone": ("training.optimizer=adamw",)},
     "qa": {
         "tokens, not sentences": ("qa.encoding=tokens",),
         "one pass of the encoder's layer": ("backbone.encoder_steps=1",),
@@ -68,7 +72,7 @@ VARIANTS: dict[str, dict[str, tuple[str, ...]]] = {
 }
 COLUMNS = {"parsing": ("f1", "precision", "recall", "exact_match"),
            "multilabel": ("micro_f1", "macro_f1", "samples_f1", "subset_accuracy"),
-           "translation": ("bleu", "chrf", "exact_match"), "qa": ("exact_match", "f1")}
+           "translation": ("bleu", "chrf", "exact_match"), "tagging": ("accuracy",), "qa": ("exact_match", "f1")}
 
 
 def train(arguments: argparse.Namespace, name: str, overrides: Sequence[str], seed: int, *, split: str = "validation"
