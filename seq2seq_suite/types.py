@@ -18,6 +18,8 @@ if TYPE_CHECKING:  # torch and numpy stay out of the command line's import time
 
 PAD, BEGIN, END, UNKNOWN = 0, 1, 2, 3
 SPECIALS = ("<pad>", "<begin>", "<end>", "<unknown>")
+# What a symbol, at last END, adds to the score of an output behind which it comes.
+SymbolGain = Callable[[tuple[int, ...], int], float]
 
 
 def brief(text: str, most: int = 60) -> str:

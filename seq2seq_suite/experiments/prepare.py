@@ -119,7 +119,7 @@ def round_lengths(precision: torch.dtype, device: torch.device) -> bool:
 
 
 def fit(task: Task, train: Train) -> None:
-    """Build the task's vocabularies, and count."""
+    """Build the task's vocabularies, and count what it needs of the targets."""
     if isinstance(train, Corpus):
         train.fit()
     else:

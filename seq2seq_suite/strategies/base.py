@@ -14,7 +14,7 @@ from seq2seq_suite.model.seq2seq import Seq2Seq
 from seq2seq_suite.shapes import TargetShape
 from seq2seq_suite.strategies.auxiliary import Auxiliaries
 from seq2seq_suite.strategies.search import SearchOptions
-from seq2seq_suite.types import Batch, Constraint, Hypothesis, Loss
+from seq2seq_suite.types import Batch, Constraint, Hypothesis, Loss, SymbolGain
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ class Strategy(nn.Module, ABC):
                  auxiliaries: Auxiliaries | None = None):
         super().__init__()
         self.options, self.target, self.auxiliaries = options, target, auxiliaries or Auxiliaries()
-        self.language: Callable[[tuple[int, ...], int], float] | None = None  # `Task.language`
+        self.language: SymbolGain | None = None  # `Task.language`
         self.fraction_done = 0.0  # share of the training that is done; the trainer sets it before each update
 
     def counts(self, batch: Batch) -> dict[str, int | Tensor]:

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from seq2seq_suite.strategies.ctc_head import BLANK
-from seq2seq_suite.types import END
+from seq2seq_suite.types import END, SymbolGain
 
 NEVER = float("-inf")
 _LEAST = math.log(1e-3)
-Language = Callable[[tuple[int, ...], int], float]
 
 
 def ctc_greedy(scores: Tensor) -> list[tuple[list[int], float]]:
@@ -43,7 +41,7 @@ def collapse(path: Tensor, gained: Tensor) -> list[tuple[list[int], float]]:
             in zip(path.cpu(), kept.cpu(), gained.sum(1).tolist(), strict=True)]
 
 
-def ctc_beam(scores: Tensor, width: int, language: Language | None = None) -> list[tuple[tuple[int, ...], float]]:
+def ctc_beam(scores: Tensor, width: int, language: SymbolGain | None = None) -> list[tuple[tuple[int, ...], float]]:
     """The likeliest outputs of one item with their log-probabilities, each summed over its paths.
 
     The best path differs from the likeliest output if a symbol's mass is spread over several positions, on each of

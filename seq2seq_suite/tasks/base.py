@@ -18,7 +18,7 @@ from seq2seq_suite.files import read_lines
 from seq2seq_suite.shapes import Shape
 from seq2seq_suite.tasks.reading import open_split, place_of
 from seq2seq_suite.tasks.sides import Field, Source, Target
-from seq2seq_suite.types import END, ConfigError, Constraint, DataError, Encoded, Example, Hypothesis, Score
+from seq2seq_suite.types import END, ConfigError, Constraint, DataError, Encoded, Example, Hypothesis, Score, SymbolGain
 
 
 @dataclass(frozen=True)
@@ -208,7 +208,7 @@ class Task(ABC):
         """The automaton that keeps outputs well-formed, or None."""
         return self.target.constraint()
 
-    def language(self) -> Callable[[tuple[int, ...], int], float] | None:
+    def language(self) -> SymbolGain | None:
         """What a symbol adds to the score of an output that it comes behind, in CTC's beam search; None: nothing."""
         return None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import log
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -20,7 +20,7 @@ from seq2seq_suite.tasks.options import NO_TRANSCRIPT, TaskOptions
 from seq2seq_suite.tasks.sides import Field
 from seq2seq_suite.tasks.text_to_text import TextToText
 from seq2seq_suite.tasks.wording import words_of
-from seq2seq_suite.types import END, ConfigError, DataError, Example, Score, brief
+from seq2seq_suite.types import END, ConfigError, DataError, Example, Score, SymbolGain, brief
 
 _COLUMNS = (("src", "tgt"), ("source", "target"))  # used if no column is named by its language
 _MANY_TOKENISED = 0.2
@@ -85,7 +85,6 @@ class TranslationTask(TextToText):
                                lower_case=options.lowercase != "none", shared=options.joint)
         self.target = Text(target, options.target_subwords, options.vocabulary_size, **common, column="tgt",
                            lower_case=options.lowercase == "both")
-
         self.ngrams = Ngrams(options.ngrams)
 
     def example(self, row: Row) -> Example:
@@ -108,7 +107,7 @@ class TranslationTask(TextToText):
             texts = (self.target.normalised(example.reference) for example in examples)
             self.ngrams.count(map(self.target.pieces.encode, texts), symbols=len(self.target))
 
-    def language(self) -> Callable[[tuple[int, ...], int], float] | None:
+    def language(self) -> SymbolGain | None:
         """weight * log p(piece | those before) + bonus; END has no bonus. Raises ConfigError if none were counted.
 
         Source: Q(c) of Deep Speech, Hannun et al. 2014, with pieces in place of words.
