@@ -67,12 +67,21 @@ VARIANTS: dict[str, dict[str, tuple[str, ...]]] = {
         "tokens, not sentences": ("qa.encoding=tokens",),
         "one pass of the encoder's layer": ("backbone.encoder_steps=1",),
         "without jitter of distances": ("qa.segment_jitter=0.0",),
+        "without the pointer": ("qa.pointer=false",),
+        "the last sentences of long contexts": ("qa.crop=last",),
+        "AdamW alone": ("training.optimizer=adamw",),
+    },
+    "detection": {
+        "no mirror images": ("detection.flip=false",),
+        "one scale": ("detection.scales=[1.0,1.0]",),
+        "colours as they are": ("detection.colour=0.0",),
         "AdamW alone": ("training.optimizer=adamw",),
     },
 }
 COLUMNS = {"parsing": ("f1", "precision", "recall", "exact_match"),
            "multilabel": ("micro_f1", "macro_f1", "samples_f1", "subset_accuracy"),
-           "translation": ("bleu", "chrf", "exact_match"), "tagging": ("accuracy",), "qa": ("exact_match", "f1")}
+           "translation": ("bleu", "chrf", "exact_match"), "tagging": ("accuracy",), "qa": ("exact_match", "f1"),
+           "detection": ("ap50", "ap")}
 
 
 def train(arguments: argparse.Namespace, name: str, overrides: Sequence[str], seed: int, *, split: str = "validation"
