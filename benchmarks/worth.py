@@ -59,6 +59,7 @@ VARIANTS: dict[str, dict[str, tuple[str, ...]]] = {
         "post-norm": ("backbone.norm_placement=post",),
         "dropout 0.1": ("backbone.dropout=0.1",),
         "dropout of attention weights": ("backbone.attention_dropout=0.1",),
+        "inputs from its own output": ("strategy.scheduled_sampling=0.3",),
         "greedy": ("search.beam_size=1",),
         "AdamW alone": ("training.optimizer=adamw",),
     },
