@@ -4,7 +4,8 @@
     python -m benchmarks.worth tasks/multilabel-goemotions.yaml data.path=path/to/goemotions --seeds 1 2 3
 
 Each variant and seed is a run of its own (`runs/worth/YAML/VARIANT-SEED`); finished ones are kept, so that an
-interrupted study resumes. Metrics are on the validation split: nothing is chosen on the test split.
+interrupted study resumes. Variants that change nothing of the YAML are left out. Metrics are on the validation
+split: nothing is chosen on the test split.
 """
 
 from __future__ import annotations
@@ -127,16 +128,20 @@ def main(given: Sequence[str] | None = None) -> None:
     parser.add_argument("--output", type=Path, help="Markdown file")
     parser.add_argument("--append", action="store_true", help="add to the file instead of replacing it")
     arguments = parser.parse_intermixed_args(given)
-    task = config_file.load(Path(arguments.yaml), arguments.override).task
-    variants = {WHOLE: (), **VARIANTS[task]}
+    path = Path(arguments.yaml)
+    whole = config_file.load(path, arguments.override)
+    task = whole.task
+    variants = {WHOLE: (), **{name: changes for name, changes in VARIANTS[task].items()
+                              if config_file.load(path, [*arguments.override, *changes]) != whole}}
     unknown = set(arguments.variants or ()) - set(variants)
     if unknown:
-        parser.error(f"unknown variants: {', '.join(sorted(unknown))}; choose from {', '.join(variants)}")
+        parser.error(f"unknown variants, or they change nothing: {', '.join(sorted(unknown))}; "
+                     f"choose from {', '.join(variants)}")
     chosen = [name for name in variants if name in (arguments.variants or variants)]
     rows = [row(name, [train(arguments, name, variants[name], seed) for seed in arguments.seeds], COLUMNS[task])
             for name in chosen]
     header = ["variant", "parameters", "updates", "minutes", *COLUMNS[task]]
-    publish([f"## What each part is worth: `{Path(arguments.yaml).name}`, validation", "",
+    publish([f"## What each part is worth: `{path.name}`, validation", "",
              *markdown_table(header, rows), "",
              *provenance(", ".join(map(str, arguments.seeds)), arguments.threads)], arguments)
 

@@ -34,6 +34,14 @@ def test_an_unknown_variant_is_refused(capsys):
     assert caught.value.code == 2 and "choose from as in the YAML" in capsys.readouterr().err
 
 
+def test_a_variant_that_changes_nothing_is_no_choice(capsys):
+    with pytest.raises(SystemExit):
+        worth.main(["tasks/qa-fairytale.yaml", "--variants", "tokens, not sentences"])
+    refused, choices = capsys.readouterr().err.split("choose from")
+    assert "change nothing: tokens, not sentences" in refused
+    assert "without the pointer" in choices and "tokens, not sentences" not in choices
+
+
 @pytest.mark.parametrize(("task", "name"), [(task, name) for task, names in worth.VARIANTS.items() for name in names])
 def test_every_variant_changes_a_preset_of_its_task(task, name):
     presets = [path for path in Path("tasks").glob(f"{task}*.yaml") if not path.stem.endswith(("-nat", "-gpt"))]
