@@ -4,8 +4,8 @@
     python -m benchmarks.worth tasks/multilabel-goemotions.yaml data.path=path/to/goemotions --seeds 1 2 3
 
 Each variant and seed is a run of its own (`runs/worth/YAML/VARIANT-SEED`); finished ones are kept, so that an
-interrupted study resumes. Variants that change nothing of the YAML are left out. Metrics are on the validation
-split: nothing is chosen on the test split.
+interrupted study resumes. Variants that change nothing of the YAML, or that it cannot have, are left out.
+Metrics are on the validation split: nothing is chosen on the test split.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from pathlib import Path
 from benchmarks.command_line import publish
 from benchmarks.machine import markdown_table, provenance
 from seq2seq_suite import config_file
+from seq2seq_suite.config import Config
+from seq2seq_suite.types import ConfigError
 
 WHOLE = "as in the YAML"
 _PLAIN_PARSER = ("parsing.guide=false", "parsing.characters=false", "parsing.tag_loss=0.0", "parsing.move_loss=0.0")
@@ -86,6 +88,14 @@ COLUMNS = {"parsing": ("f1", "precision", "recall", "exact_match"),
            "detection": ("ap50", "ap")}
 
 
+def changed(path: Path, overrides: Sequence[str]) -> Config | None:
+    """The configuration with overrides; none if they contradict it, as a beam's options do a parallel decoder."""
+    try:
+        return config_file.load(path, overrides)
+    except ConfigError:
+        return None
+
+
 def train(arguments: argparse.Namespace, name: str, overrides: Sequence[str], seed: int, *, split: str = "validation"
           ) -> dict:
     """The summary of one variant's run, evaluated on a split; trained if it is not there yet."""
@@ -132,10 +142,10 @@ def main(given: Sequence[str] | None = None) -> None:
     whole = config_file.load(path, arguments.override)
     task = whole.task
     variants = {WHOLE: (), **{name: changes for name, changes in VARIANTS[task].items()
-                              if config_file.load(path, [*arguments.override, *changes]) != whole}}
+                              if changed(path, [*arguments.override, *changes]) not in (None, whole)}}
     unknown = set(arguments.variants or ()) - set(variants)
     if unknown:
-        parser.error(f"unknown variants, or they change nothing: {', '.join(sorted(unknown))}; "
+        parser.error(f"unknown variants, or none of this YAML: {', '.join(sorted(unknown))}; "
                      f"choose from {', '.join(variants)}")
     chosen = [name for name in variants if name in (arguments.variants or variants)]
     rows = [row(name, [train(arguments, name, variants[name], seed) for seed in arguments.seeds], COLUMNS[task])

@@ -46,20 +46,20 @@ class Pointer(nn.Module):
         scores = self.query(hidden_BKD) @ self.key(states.values).transpose(1, 2) / math.sqrt(width)
         can_copy = (states.mask & (words >= len(SPECIALS))).unsqueeze(1)
         weights = scores.float().masked_fill(~can_copy, torch.finfo(torch.float32).min).softmax(-1) * can_copy
-        pointed = weights.to(states.values.dtype) @ states.values
-        gate = self.gate(torch.cat((hidden_BKD, pointed), -1)).float()
+        gate = self.gate(torch.cat((hidden_BKD, weights.to(states.values.dtype) @ states.values), -1)).float()
         gate = gate.masked_fill(~can_copy.any(-1, keepdim=True), float("inf"))
 
         # Where each word of the source occurs last: there goes the attention to all its places.
         order = torch.arange(words.size(1), device=words.device).expand_as(words)
         last = words.new_zeros(len(words), symbols).scatter_reduce_(1, words, order, "amax").gather(1, words)
-        copied = torch.zeros_like(weights).scatter_add(2, last.unsqueeze(1).expand_as(weights), weights)
-        # The smallest number keeps the logarithm and its gradient finite if nothing is copied.
-        copied = functional.logsigmoid(-gate) + copied.clamp(min=torch.finfo(torch.float32).tiny).log()
+        mass = torch.zeros_like(weights).scatter_add(2, last.unsqueeze(1).expand_as(weights), weights)
+        # The smallest number keeps the logarithm and its gradient finite where nothing is copied.
+        copied = functional.logsigmoid(-gate) + mass.clamp(min=torch.finfo(torch.float32).tiny).log()
         written = functional.logsigmoid(gate) + torch.log_softmax(logits.float(), -1).view(len(words), -1, symbols)
         # log(e^x + e^y) = x + softplus(y - x), for the source's words alone: the others have no y.
         places = words.unsqueeze(1).expand_as(weights)
-        return written.scatter_add(2, places, functional.softplus(copied - written.gather(2, places))).view_as(logits)
+        added = functional.softplus(copied - written.gather(2, places)) * (mass > 0)
+        return written.scatter_add(2, places, added).view_as(logits)
 
 
 def smoothed_cross_entropy(log_probabilities: Tensor, targets: Tensor, label_smoothing: float) -> Tensor:

@@ -34,12 +34,15 @@ def test_an_unknown_variant_is_refused(capsys):
     assert caught.value.code == 2 and "choose from as in the YAML" in capsys.readouterr().err
 
 
-def test_a_variant_that_changes_nothing_is_no_choice(capsys):
+@pytest.mark.parametrize(("preset", "name"), [
+    ("qa-fairytale", "tokens, not sentences"),  # as it is
+    ("translation-nat", "inputs from its own output")])  # only left to right
+def test_a_variant_that_changes_nothing_or_cannot_be_is_no_choice(preset, name, capsys):
     with pytest.raises(SystemExit):
-        worth.main(["tasks/qa-fairytale.yaml", "--variants", "tokens, not sentences"])
+        worth.main([f"tasks/{preset}.yaml", "--variants", name])
     refused, choices = capsys.readouterr().err.split("choose from")
-    assert "change nothing: tokens, not sentences" in refused
-    assert "without the pointer" in choices and "tokens, not sentences" not in choices
+    assert f"none of this YAML: {name}" in refused
+    assert "AdamW alone" in choices and name not in choices
 
 
 @pytest.mark.parametrize(("task", "name"), [(task, name) for task, names in worth.VARIANTS.items() for name in names])

@@ -58,6 +58,16 @@ def test_probabilities_are_those_of_plain_loops(roughen, beams):
             torch.testing.assert_close(found[row, column], torch.tensor(expected), rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.parametrize("size", [30, 300])
+def test_probabilities_add_up_to_one_however_far_apart_the_logits_are(roughen, size):
+    pointer, hidden, logits, states = some(roughen)
+    logits = (size * logits).requires_grad_()
+    found = pointer(hidden, logits, states)
+    torch.testing.assert_close(found.exp().sum(-1), torch.ones(found.shape[:2]), rtol=1e-4, atol=0.0)
+    found.sum().backward()
+    assert logits.grad.isfinite().all()
+
+
 def test_where_nothing_can_be_copied_the_vocabulary_alone_speaks(roughen):
     pointer, hidden, logits, states = some(roughen, sentences=1)
     blank = States(states.values, states.mask, torch.full_like(states.symbols, 3))
