@@ -22,7 +22,7 @@ from unittest import mock
 
 import torch
 
-from benchmarks.pretended_device import DEVICE, Counts, on_the_device  # isort: skip  # before the suite
+from benchmarks.pretended_device import DEVICE, GRAPH, Counts, on_the_device  # isort: skip  # before the suite
 
 from seq2seq_suite import config_file
 from seq2seq_suite.experiments import opening, parts, verbs
@@ -125,13 +125,14 @@ def searched(directories: Sequence[Path], settings: Sequence[str], device: torch
     return [[(one.symbols, one.score) for one in hypotheses] for hypotheses in found]
 
 
-def counted_search(directories: Sequence[Path], settings: Sequence[str]) -> tuple[Any, Part | None, dict[str, int]]:
-    """`searched` on the device, what a step behind the first one counts, and all waits."""
+def counted_search(directories: Sequence[Path], settings: Sequence[str]
+                   ) -> tuple[Any, Part | None, dict[str, int], int]:
+    """`searched` on the device, what a step behind the first one counts, all waits, and how often a graph ran."""
     with on_the_device() as counts:
         step = Meter(counts)
         with step.watching(Stepper, "log_probabilities", to_next=True):
             found = searched(directories, settings, DEVICE)
-    return found, step.mean(slice(1, None)), dict(counts.waits)
+    return found, step.mean(slice(1, None)), dict(counts.waits), counts.launches[GRAPH]
 
 
 def row(name: str, found: dict[str, Part | None]) -> str:

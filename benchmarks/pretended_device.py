@@ -10,7 +10,8 @@ Its tensors say `pretended:0`, refuse to be mixed with the CPU's, and every oper
         model.to(DEVICE)
 
 Registering the device cannot be undone, and needs a private part of PyTorch: import this module before the suite, in a
-process of its own. What a GPU has besides is not there: streams, graphs, memory, and its own rounding.
+process of its own. What a GPU has besides is not there: streams, memory, and its own rounding. Graphs are played again
+from a record of operators, see `captured`.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from torch.utils import backend_registration
 from torch.utils._python_dispatch import TorchDispatchMode
 
 NAME = "pretended"
+GRAPH = "graph"  # the name under which one that is replayed counts as a launch
 PACKAGE = "seq2seq_suite"
 # Their result's shape depends on values, so that a GPU's host waits for them; `_local_scalar_dense` is `item`.
 _READ = {"_local_scalar_dense", "nonzero", "masked_select", "_unique2", "unique_dim", "unique_consecutive", "equal",
@@ -120,6 +122,37 @@ def on_the_device() -> Iterator[Counts]:
         _counts = before
 
 
+def captured(work: Callable[[], None]) -> Callable[[], None]:
+    """`work` as a graph: a call runs its operators again, on the same memory and with the same numbers.
+
+    As on a GPU, what Python decides in between is decided once, and a wait cannot be captured.
+
+    Raises:
+        RuntimeError: something waits.
+    """
+    global _recorded
+    work()  # libraries set themselves up
+    before, _recorded = _counts.waits.total(), []
+    try:
+        work()
+    finally:
+        recorded, _recorded = _recorded, None
+    if _counts.waits.total() > before:
+        raise RuntimeError(f"operation not permitted when a stream is capturing: {list(_counts.waits)[-1]}")
+
+    def replay() -> None:
+        _counts.launches[GRAPH] += 1
+        _counts.operators += 1
+        for operator, given, options, found in recorded:
+            again = operator(*given, **options)
+            for mine, new in zip(_leaves(found), _leaves(again), strict=True):
+                if isinstance(mine, Tensor) and mine.data_ptr() != new.data_ptr():
+                    mine.copy_(new)
+
+    return replay
+
+
+_recorded: list[tuple[Any, Any, dict[str, Any], Any]] | None = None
 _counts = Counts()
 _pinned: set[int] = set()  # storages
 
@@ -146,8 +179,8 @@ class _Functions(TorchFunctionMode):
             args = (args[0], _lists_copied(args[1]), *args[2:])
         if function is torch.nn.functional.scaled_dot_product_attention and isinstance(args[0], Pretended):
             return _attention(*args, **kwargs)
-        if function is Tensor.data_ptr and isinstance(args[0], Pretended):
-            return args[0].raw.data_ptr()
+        if function in (Tensor.data_ptr, Tensor.untyped_storage) and isinstance(args[0], Pretended):
+            return function(args[0].raw)
         if function in (Tensor.tolist, Tensor.numpy) and isinstance(args[0], Pretended):
             if function is Tensor.numpy and not kwargs.get("force"):
                 raise TypeError(f"can't convert a tensor of {DEVICE} to numpy: copy it to the CPU first")
@@ -170,6 +203,8 @@ def _run(operator: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     if plain == "_to_copy":
         options = {key: value for key, value in options.items() if key not in ("pin_memory", "non_blocking")}
     found = operator(*given, **options)
+    if _recorded is not None:
+        _recorded.append((operator, given, options, found))
     if plain.endswith("_") and not plain.endswith("__") and isinstance(found, Tensor):  # in place
         return args[0]
     if "out" in kwargs:

@@ -78,6 +78,7 @@ class Training(Section):
     save_every: Positive = 500  # updates
     keep_checkpoints: Few = 2  # newest ones to keep, besides the best
     log_every: Positive = 50  # updates
+    compile: bool = False  # layers through torch.compile, on a GPU; a CPU refuses it, where it takes 1.4 times as long
     shard: bool = False  # processes share weights and optimizer state, not only batches: less memory each, more traffic
     threads: FewOrNone = 0  # CPU threads; 0: all
     tensorboard: bool = False  # write scalars and texts for it into the run's directory; needs its extra

@@ -37,7 +37,7 @@ from seq2seq_suite.tasks import open_task
 from seq2seq_suite.tasks.base import Task
 from seq2seq_suite.training import checkpoint
 from seq2seq_suite.training.balance import GradientBalance
-from seq2seq_suite.training.build import build_predictor, choose_device, choose_precision
+from seq2seq_suite.training.build import build_predictor, choose_device, choose_precision, compile_layers
 from seq2seq_suite.training.distributed import ALONE, Ranks
 from seq2seq_suite.training.evaluate import Metric, Predictor, evaluate_splits
 from seq2seq_suite.training.run_directory import RunDirectory
@@ -122,10 +122,12 @@ def build_trainer(config: Config, run_directory: RunDirectory, parts: Sequence[P
     learner, predictors = build_predictors(config, {part.name: part.task for part in parts}, ranks=ranks, device=device)
     if config.init_from and not resume and ranks.is_first:
         run_directory.say(initialise_from(config, learner))
+    if options.compile:
+        compile_layers(learner, device)
     # Batches depend on it, so that processes on different machines must agree.
     precision = ranks.first(choose_precision(options.precision, device))
     batches = {part.name: Bucketed(part.encoded["train"], part.name, batch_tokens=part.config.training.batch_tokens,
-                                   seed=config.seed, round_lengths=round_lengths(precision, device),
+                                   seed=config.seed, round_lengths=round_lengths(options, precision, device),
                                    encode_epoch=epoch_encoder(part.config, part.task, part.examples["train"]))
                for part in parts}
     stream: Bucketed | Mixture = batches[parts[0].name]

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from seq2seq_suite import config_file
-from seq2seq_suite.config import Config
+from seq2seq_suite.config import Config, Training
 from seq2seq_suite.data.batching import lengths
 from seq2seq_suite.data.drawn import Drawn
 from seq2seq_suite.experiments import resuming
@@ -113,9 +113,9 @@ def write_provenance(config: Config, run_directory: RunDirectory, encoded: Mappi
         command, config.seed, hashes, processes=ranks.world, kernels=config.kernels, components=own_code))
 
 
-def round_lengths(precision: torch.dtype, device: torch.device) -> bool:
-    """Whether to pad batches to few shapes: oneDNN compiles a bfloat16 kernel for each."""
-    return precision == torch.bfloat16 and device.type == "cpu"
+def round_lengths(options: Training, precision: torch.dtype, device: torch.device) -> bool:
+    """Whether to pad batches to few shapes: oneDNN compiles a bfloat16 kernel for each, torch.compile layers."""
+    return options.compile or (precision == torch.bfloat16 and device.type == "cpu")
 
 
 def fit(task: Task, train: Train) -> None:

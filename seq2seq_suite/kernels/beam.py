@@ -6,16 +6,57 @@ width 128, one thread).
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 import torch
 from torch import Tensor
 
+from seq2seq_suite.kernels import graphs
 from seq2seq_suite.kernels.compiled import stepper_for
 from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
 from seq2seq_suite.strategies.beam import one_beam, one_output
 from seq2seq_suite.strategies.ctc_prefixes import Prefixes
 from seq2seq_suite.strategies.finished import Finished, patience
-from seq2seq_suite.strategies.search import NEVER, SearchOptions
+from seq2seq_suite.strategies.search import NEVER, Rows, SearchOptions, Stepper
 from seq2seq_suite.types import END, Batch, Constraint, Hypothesis
+
+
+@dataclass(frozen=True)
+class Greedy:
+    """A greedy search of B items, N of which still go on.
+
+    Args:
+        rows: the partial outputs.
+        previous: (N,) their last symbols.
+        over: (N,) bool, which have ended.
+        alive: (N,) the items that they stand for.
+        limit: (B,) the longest outputs.
+        outputs, totals: (B,L) symbols and (B,) their summed log-probabilities, written over.
+    """
+
+    rows: Rows
+    previous: Tensor
+    over: Tensor
+    alive: Tensor
+    limit: Tensor
+    outputs: Tensor
+    totals: Tensor
+
+    def after(self, stepper: Stepper, step: int | Tensor, last_step: Tensor | None) -> Greedy:
+        """The search with one symbol more; `step` is a number or (1,), `last_step` as of `Stepper.candidates`."""
+        gained, previous, rows = stepper.candidates(self.rows, self.previous, last_step, 1)
+        gained, previous = gained.squeeze(1).masked_fill(self.over, 0.0), previous.squeeze(1).masked_fill(self.over, END)
+        self.totals.index_add_(0, self.alive, gained)
+        self.outputs[self.alive, step] = previous
+        return replace(self, rows=rows, previous=previous, over=previous == END)
+
+    def advance(self, stepper: Stepper) -> Greedy:
+        """With the automaton's next state."""
+        return replace(self, rows=stepper.advance(self.rows, self.previous))
+
+    def whole_step(self, stepper: Stepper, step: Tensor) -> Greedy:
+        """Both, for all rows alike."""
+        return self.after(stepper, step, self.limit[self.alive] == step + 1).advance(stepper)
 
 
 @torch.inference_mode()
@@ -28,33 +69,107 @@ def greedy_or_sample(model: Seq2Seq, batch: Batch, memory: Memory, *, options: S
         return [sorted((draw[item][0] for draw in draws), key=lambda h: -h.score) for item in range(limit.size(0))]
     stepper = stepper_for(model, constraint, options)
     rows, previous = stepper.start(batch, memory, limit, prefixes)
-    count, device = limit.size(0), limit.device
-    if count == 1 and device.type == "cpu":  # numbers in Python take less time than calls of PyTorch
+    limits, device = limit.tolist(), limit.device
+    if len(limits) == 1 and device.type == "cpu":  # numbers in Python take less time than calls of PyTorch
         return [[one_output(stepper, rows, previous, int(limit))]]
-    limits, look = limit.tolist(), patience(device)
-    outputs = torch.full((count, max(limits)), END, device=device)
-    totals = torch.zeros(count, device=device)
-    alive, over = torch.arange(count, device=device), None  # the items that the rows stand for, and which have ended
-    for step in range(max(limits)):
-        last_step = limit[alive] == step + 1 if step + 1 in limits else None
-        gained, previous, rows = stepper.candidates(rows, previous, last_step, 1)
-        gained, previous = gained.squeeze(1), previous.squeeze(1)
-        if over is not None:
-            gained, previous = gained.masked_fill(over, 0.0), previous.masked_fill(over, END)
-        totals.index_add_(0, alive, gained)
-        outputs[alive, step] = previous
-        if (step + 1) % look == 0:
-            going = (previous != END).nonzero().squeeze(1)
-            if going.numel() == 0:
-                break
-            if going.numel() < alive.numel():
-                alive, previous, rows = alive[going], previous[going], rows.select(going, going)
-        over = previous == END if look > 1 else None
-        rows = stepper.advance(rows, previous)
-    lengths = (outputs != END).sum(1) + 1
-    scores = options.normalise(totals, lengths).tolist()
+    captures = graphs.captures(stepper, rows)
+    if captures:
+        rows, previous, limit = graphs.in_bucket(rows, previous, limit)
+    items, longest = torch.arange(limit.size(0), device=device), graphs.rounded(max(limits))
+    state = Greedy(rows, previous, torch.zeros_like(items, dtype=torch.bool), items, limit,
+                   torch.full((items.size(0), longest if captures else max(limits)), END, device=device),
+                   torch.zeros(items.size(0), device=device))
+    found = graphs.search(stepper, state, max(limits)) if captures else None
+    if found is None:
+        _until_ended(stepper, state, limit.tolist())
+    else:
+        state = found
+    lengths = (state.outputs != END).sum(1) + 1
+    scores = options.normalise(state.totals, lengths).tolist()
     return [[Hypothesis(tuple(symbols[: length - 1]), score, length < most)] for symbols, length, score, most
-            in zip(outputs.tolist(), lengths.tolist(), scores, limits, strict=True)]
+            in zip(state.outputs.tolist(), lengths.tolist(), scores, limits, strict=False)]  # those of a bucket go
+
+
+def _until_ended(stepper: Stepper, state: Greedy, limits: list[int]) -> None:
+    look = patience(state.limit.device)
+    for step in range(max(limits)):
+        state = state.after(stepper, step, state.limit[state.alive] == step + 1 if step + 1 in limits else None)
+        if (step + 1) % look == 0:
+            going = (~state.over).nonzero().squeeze(1)
+            if going.numel() == 0:
+                return
+            if going.numel() < state.alive.numel():
+                rows, (previous, over, alive) = state.rows.select(going, going), (
+                    part[going] for part in (state.previous, state.over, state.alive))
+                state = replace(state, rows=rows, previous=previous, over=over, alive=alive)
+        state = state.advance(stepper)
+
+
+@dataclass(frozen=True)
+class Beams:
+    """A beam search of B sentences with k partial outputs each.
+
+    Args:
+        rows: the partial outputs, a sentence's side by side.
+        previous: (B*k,) their last symbols.
+        scores: (B,k) their log-probabilities.
+        history: (B,k,t) their symbols.
+        limit: (B,) the longest outputs.
+        finished: the complete ones.
+        over: (B,) bool, whether they cannot be improved.
+    """
+
+    rows: Rows
+    previous: Tensor
+    scores: Tensor
+    history: Tensor
+    limit: Tensor
+    finished: Finished
+    over: Tensor
+
+    def after(self, stepper: Stepper, step: int | Tensor, last_step: Tensor | None) -> tuple[Beams, Tensor, Tensor]:
+        """The search with one symbol more, without its rows' change; which rows go on (B,k) and by what symbols (B,k).
+
+        `step` is a number, t of the history, or (1,), in a history of fixed size. `last_step` (B,) is bool.
+        """
+        options, beams = stepper.options, self.scores.size(1)
+        # At least k of 2k candidates do not end, since each beam can end in only one way.
+        gains, symbols, rows = stepper.candidates(
+            self.rows, self.previous, None if last_step is None else last_step.repeat_interleave(beams), 2 * beams)
+        totals = (self.scores.unsqueeze(2) + gains.view(*self.scores.shape, -1)).flatten(1)
+        best, place = totals.topk(min(2 * beams, totals.size(1)), 1)
+        beam, symbol = place // gains.size(1), symbols.view_as(totals).gather(1, place)
+        width = self.history.size(2)
+        past = self.history.gather(1, beam.unsqueeze(2).expand(-1, -1, width))
+        ends = symbol == END
+        ending = options.normalise(best, step + 1).masked_fill(~ends | self.over.unsqueeze(1), NEVER)
+        finished = self.finished.merge(ending, past, ends if last_step is None else ends & ~last_step.unsqueeze(1),
+                                       step if isinstance(step, Tensor) else None)
+        scores, kept = best.masked_fill(ends, NEVER).topk(beams, 1)
+        beam, symbol = beam.gather(1, kept), symbol.gather(1, kept)
+        past, new = past.gather(1, kept.unsqueeze(2).expand(-1, -1, width)), symbol.unsqueeze(2)
+        history = past.index_copy_(2, step, new) if isinstance(step, Tensor) else torch.cat((past, new), 2)
+        bound, asked = options.normalise(scores[:, 0], self.limit), min(options.num_hypotheses, beams)
+        over = self.over | (bound <= finished.scores[:, asked - 1]) | (scores[:, 0] == NEVER)
+        chosen = torch.arange(over.size(0), device=over.device).unsqueeze(1) * beams + beam
+        return replace(self, rows=rows, scores=scores, history=history, finished=finished, over=over), chosen, symbol
+
+    def select(self, sentences: Tensor) -> Beams:
+        """The given sentences, but for the rows, which `advance` selects."""
+        scores, history, limit, over = (part[sentences] for part in (self.scores, self.history, self.limit, self.over))
+        return replace(self, scores=scores, history=history, limit=limit, over=over,
+                       finished=self.finished.select(sentences))
+
+    def advance(self, stepper: Stepper, chosen: Tensor, symbol: Tensor, going: Tensor | None = None) -> Beams:
+        """With the chosen rows, and the automaton's next state."""
+        previous = symbol.flatten()
+        return replace(self, rows=stepper.advance(self.rows.select(chosen.flatten(), going), previous),
+                       previous=previous)
+
+    def whole_step(self, stepper: Stepper, step: Tensor) -> Beams:
+        """Both, for all sentences alike."""
+        state, chosen, symbol = self.after(stepper, step, self.limit == step + 1)
+        return state.advance(stepper, chosen, symbol)
 
 
 @torch.inference_mode()
@@ -68,48 +183,40 @@ def beam_search(model: Seq2Seq, batch: Batch, memory: Memory, *, options: Search
     stepper = stepper_for(model, constraint, options)
     rows, previous = stepper.start(batch, memory, limit, prefixes)
     beams, device = options.beam_size, limit.device
-    if limit.size(0) == 1 and device.type == "cpu":
+    limits, asked = limit.tolist(), min(options.num_hypotheses, beams)
+    if len(limits) == 1 and device.type == "cpu":
         return [one_beam(stepper, rows, previous, int(limit))]
-    asked, limits, look = min(options.num_hypotheses, beams), limit.tolist(), patience(device)
-    left: list[tuple[Tensor, Finished]] = []  # sentences that are finished, and their outputs
-    alive = torch.arange(limit.size(0), device=device)
-    over = torch.zeros_like(alive, dtype=torch.bool)  # those that are finished, until they leave
-    rows = rows.select(alive.repeat_interleave(beams))
-    scores = torch.full((alive.size(0), beams), NEVER, device=device)
+    captures = graphs.captures(stepper, rows)
+    if captures:
+        rows, previous, limit = graphs.in_bucket(rows, previous, limit)
+    sentences, longest = torch.arange(limit.size(0), device=device), max(limits)
+    longest = graphs.rounded(longest) if captures else longest
+    scores = torch.full((limit.size(0), beams), NEVER, device=device)
     scores[:, 0] = 0.0
-    history = torch.empty(alive.size(0), beams, 0, dtype=torch.int64, device=device)
-    previous = previous.repeat_interleave(beams)
-    finished = Finished.none(alive.size(0), beams, max(limits), device)
+    history = torch.full((limit.size(0), beams, longest), END, device=device)
+    state = Beams(rows.select(sentences.repeat_interleave(beams)), previous.repeat_interleave(beams), scores, history,
+                  limit, Finished.none(limit.size(0), beams, longest, device), torch.zeros_like(limit, dtype=torch.bool))
+    found = graphs.search(stepper, state, max(limits)) if captures else None
+    if found is not None:
+        return found.finished.hypotheses(asked)[: len(limits)]
+    results: list[list[Hypothesis]] = [[] for _ in sentences]
+    for left, found in _leaving(stepper, replace(state, history=history[:, :, :0]), sentences, limit.tolist()):
+        for sentence, hypotheses in zip(left.tolist(), found.hypotheses(asked), strict=True):
+            results[sentence] = hypotheses
+    return results[: len(limits)]
+
+
+def _leaving(stepper: Stepper, state: Beams, alive: Tensor, limits: list[int]) -> list[tuple[Tensor, Finished]]:
+    """Sentences in the order in which they are finished, and their outputs."""
+    left, look = [], patience(alive.device)
     for step in range(max(limits)):
-        last_step = limit == step + 1 if step + 1 in limits else None
-        # At least k of 2k candidates do not end, since each beam can end in only one way.
-        gains, symbols, rows = stepper.candidates(
-            rows, previous, None if last_step is None else last_step.repeat_interleave(beams), 2 * beams)
-        totals = (scores.unsqueeze(2) + gains.view(*scores.shape, -1)).flatten(1)
-        best, place = totals.topk(min(2 * beams, totals.size(1)), 1)
-        beam, symbol = place // gains.size(1), symbols.view_as(totals).gather(1, place)
-        past = history.gather(1, beam.unsqueeze(2).expand(-1, -1, step))
-        ends = symbol == END
-        ending = options.normalise(best, step + 1).masked_fill(~ends | over.unsqueeze(1), NEVER)
-        finished = finished.merge(ending, past, ends if last_step is None else ends & ~last_step.unsqueeze(1))
-        scores, kept = best.masked_fill(ends, NEVER).topk(beams, 1)
-        beam, symbol = beam.gather(1, kept), symbol.gather(1, kept)
-        history = torch.cat((past.gather(1, kept.unsqueeze(2).expand(-1, -1, step)), symbol.unsqueeze(2)), 2)
-        bound = options.normalise(scores[:, 0], limit)
-        over = over | (bound <= finished.scores[:, asked - 1]) | (scores[:, 0] == NEVER)
-        selected = torch.arange(alive.size(0), device=device).unsqueeze(1) * beams + beam
+        state, chosen, symbol = state.after(stepper, step, state.limit == step + 1 if step + 1 in limits else None)
         going = None
-        if ((step + 1) % look == 0 or step + 1 == max(limits)) and (count := int(over.sum())):
-            going, leaving = over.long().argsort(stable=True).tensor_split((alive.size(0) - count,))
-            left.append((alive[leaving], finished.select(leaving)))
+        if ((step + 1) % look == 0 or step + 1 == max(limits)) and (count := int(state.over.sum())):
+            going, leaving = state.over.long().argsort(stable=True).tensor_split((alive.size(0) - count,))
+            left.append((alive[leaving], state.finished.select(leaving)))
             if not going.numel():
                 break
-            alive, limit, over, scores, history = (part[going] for part in (alive, limit, over, scores, history))
-            finished, selected, symbol = finished.select(going), selected[going], symbol[going]
-        previous = symbol.flatten()
-        rows = stepper.advance(rows.select(selected.flatten(), going), previous)
-    results: list[list[Hypothesis]] = [[] for _ in limits]
-    for sentences, found in left:
-        for sentence, hypotheses in zip(sentences.tolist(), found.hypotheses(asked), strict=True):
-            results[sentence] = hypotheses
-    return results
+            alive, chosen, symbol, state = alive[going], chosen[going], symbol[going], state.select(going)
+        state = state.advance(stepper, chosen, symbol, going)
+    return left

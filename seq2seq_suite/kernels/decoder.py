@@ -105,7 +105,7 @@ class Steps:
             self.blind = not bool(visible.any(-1).all())
         self.visible, self.mask = visible, None
         if not (looks and bool(visible.all())):
-            nothing = torch.zeros(visible.shape, device=visible.device)
+            nothing = memory.layers[0].keys.new_zeros(visible.shape)
             self.mask = nothing.masked_fill_(~visible, float("-inf")).unsqueeze(1)
         few = visible.size(2) * self.decoder.shape.num_heads <= _MOST_KEYS * self.decoder.shape.width
         absorbs = self.mask is None and visible.size(0) == 1 and few and not torch.is_autocast_enabled("cpu")

@@ -7,7 +7,7 @@ from functools import cache
 from inspect import unwrap
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 
 @cache
@@ -56,6 +56,14 @@ def without_compiler(kind: type[torch.optim.Optimizer]) -> type[torch.optim.Opti
         method = unwrap(getattr(kind, name))
         setattr(method, "__dynamo_disable", method)  # what its wrapper would ask the compiler for
     return type(kind.__name__, (kind,), {"step": torch.no_grad()(unwrap(kind.step))})
+
+
+def compile_shapes(module: nn.Module, *, backend: str = "inductor") -> None:
+    """Compile a module's calls, for each of up to 256 shapes of its input."""
+    import torch._dynamo  # takes a second, which other runs need not wait
+
+    torch._dynamo.config.recompile_limit = max(256, torch._dynamo.config.recompile_limit)
+    module.compile(dynamic=False, backend=backend)
 
 
 def cpu_multiplies_bfloat16() -> bool:

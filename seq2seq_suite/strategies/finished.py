@@ -32,14 +32,15 @@ class Finished(PerRow):
                          torch.zeros(sentences, beams, dtype=torch.int64, device=device),
                          torch.zeros(sentences, beams, dtype=torch.bool, device=device))
 
-    def merge(self, scores: Tensor, history: Tensor, complete: Tensor) -> Finished:
-        """With candidates (B,c) of symbols (B,c,t), keeping the best k."""
-        beams, step = self.scores.size(1), history.size(2)
+    def merge(self, scores: Tensor, history: Tensor, complete: Tensor, length: Tensor | None = None) -> Finished:
+        """With candidates (B,c) of symbols (B,c,t), of which `length` (1,) count, keeping the best k."""
+        beams, width = self.scores.size(1), history.size(2)
         best, place = torch.cat((self.scores, scores), 1).topk(beams, 1)
         padded = self.symbols.new_full((*history.shape[:2], self.symbols.size(2)), END)
-        padded[:, :, :step] = history
+        padded[:, :, :width] = history
         symbols = torch.cat((self.symbols, padded), 1)
-        lengths = torch.cat((self.lengths, torch.full_like(scores, step, dtype=torch.int64)), 1)
+        lengths = torch.full_like(scores, width, dtype=torch.int64) if length is None else length.expand(scores.shape)
+        lengths = torch.cat((self.lengths, lengths), 1)
         flags = torch.cat((self.complete, complete), 1)
         return Finished(best, symbols.gather(1, place.unsqueeze(2).expand(-1, -1, symbols.size(2))),
                          lengths.gather(1, place), flags.gather(1, place))

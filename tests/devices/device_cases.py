@@ -19,6 +19,7 @@ TRAINED = {
     "bfloat16": ("tagging", ["training.precision=bfloat16"]),
     "variants": ("translation", ["backbone.experts=3", "backbone.norm=power", "backbone.positions=rotary",
                                  "backbone.embedding_width=16"]),
+    "rotary": ("translation", ["backbone.positions=rotary", "backbone.norm=rms"]),
     "joint": ("multitask", ["tasks={parsing: {yaml: parsing.yaml, data: {size: 64, test_splits: []}}, "
                             "multilabel: {yaml: multilabel.yaml, data: {size: 64, test_splits: []}}}",
                             "training.accumulate=2"]),
@@ -40,6 +41,22 @@ SEARCHED = {
     "CTC and words": (["asr"], ["search.beam_size=3", "asr.word_weight=0.3"]),
     "CTC's drafts": (["asr"], ["search.beam_size=1", "search.drafter=ctc", "search.ctc_weight=0"]),
 }
+_GRAPH = ["search.compile=true", "search.batch_sentences=2"]  # two batches, the second in the first one's graph
+CAPTURED = {
+    "graph": (["translation"], _GRAPH),
+    "graph of beams": (["translation"], [*_GRAPH, "search.beam_size=3", "search.num_hypotheses=2"]),
+    "graph, one sentence": (["translation"], [*_GRAPH, "search.batch_sentences=1", "search.beam_size=2"]),
+    "graph, rotary": (["rotary"], [*_GRAPH, "search.beam_size=2"]), "graph of a tree": (["parsing"], _GRAPH),
+    "graph of trees": (["parsing"], [*_GRAPH, "search.beam_size=3"]), "graph of tags": (["tagging"], _GRAPH),
+    "graph of answers": (["qa"], _GRAPH), "graph of speech": (["asr"], [*_GRAPH, "search.ctc_weight=0"]),
+}
+# What is captured on no device, and the reason that is given.
+NOT_CAPTURED = {
+    "sampled, no graph": (["translation"], ["search.compile=true", "search.sampling=true", "search.top_k=1"], "sampled"),
+    "free text, no graph": (["translation"], ["search.compile=true", "search.min_length=3"], "what is written"),
+    "CTC, no graph": (["asr"], ["search.compile=true", "search.beam_size=3"], "CTC"),
+}
+SEARCHED |= CAPTURED | {name: case[:2] for name, case in NOT_CAPTURED.items()}
 # Whose updates wait once; no other waits at all. PyTorch's CTC reads the lengths, cross-entropy which positions were
 # drawn to be written, matching of objects the costs.
 WAIT_ONCE = {"ctc", "mask_predict", "cut_at_end", "parsing-nat", "asr", "asr-nat", "speech_translation",

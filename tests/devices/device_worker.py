@@ -21,7 +21,8 @@ from device_cases import SEARCHED, TRAINED
 
 if __name__ == "__main__":  # doctests import this file, and what this registers cannot be taken back
     from benchmarks.launches import SMALLER, counted_search, searched, trained
-    from benchmarks.pretended_device import DEVICE, MixedDevices, on_the_device
+    from benchmarks.pretended_device import DEVICE, NAME, MixedDevices, captured, on_the_device
+    from seq2seq_suite.kernels import graphs
     from tests.small_run import few_rows
 
 
@@ -69,9 +70,15 @@ def search(folder: Path, runs: list[str], settings: list[str]) -> dict[str, Any]
     """Outputs on the device and on the CPU, and what a step of search counts."""
     changed = [setting.replace("=./", f"={folder}/") for setting in settings]
     directories = [folder / name for name in runs]
-    ours, step, waits = counted_search(directories, changed)
-    theirs = searched(directories, changed, torch.device("cpu"))
-    return {"ours": ours, "theirs": theirs, "step": step and asdict(step), "waits": waits}
+    graphs._said.clear()
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        ours, step, waits, replays = counted_search(directories, changed)
+    reasons = [str(one.message) for one in said if "CUDA graph" in str(one.message)]
+    plain = [setting for setting in changed if setting != "search.compile=true"]
+    theirs = searched(directories, plain, torch.device("cpu"))
+    return {"ours": ours, "theirs": theirs, "step": step and asdict(step), "waits": waits, "replays": replays,
+            "reasons": reasons}
 
 
 def device() -> dict[str, Any]:
@@ -98,5 +105,6 @@ def device() -> dict[str, Any]:
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
+    graphs.CAPTURES[NAME] = captured
     with few_rows(8):  # of which 4 are decoded
         print(json.dumps(main(Path(sys.argv[1]))))

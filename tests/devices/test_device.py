@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from device_cases import LAUNCHES, SEARCHED, TRAINED, WAIT_ONCE
+from device_cases import CAPTURED, LAUNCHES, NOT_CAPTURED, SEARCHED, TRAINED, WAIT_ONCE
 from torch.utils import backend_registration
 
 HERE = Path(__file__).parent
@@ -56,13 +56,24 @@ def test_searches_find_what_they_find_on_the_cpu(found, name):
     assert [score for _, score in ours] == pytest.approx([score for _, score in theirs], rel=1e-3, abs=1e-4)
 
 
+@pytest.mark.parametrize("name", CAPTURED)
+def test_steps_run_as_a_graph_that_is_captured_once_for_batches_of_a_bucket(found, name):
+    assert found[name]["replays"] >= 4 and not found[name]["reasons"], found[name]["reasons"]
+
+
+@pytest.mark.parametrize("name", NOT_CAPTURED)
+def test_steps_that_cannot_be_captured_run_plainly_and_say_why(found, name):
+    (reason,), why = found[name]["reasons"], NOT_CAPTURED[name][2]
+    assert why in reason and not found[name]["replays"]
+
+
 @pytest.mark.parametrize("name", TRAINED)
 def test_an_update_waits_for_the_device_once_at_most(found, name):
     waits = found[name]["update"]["waits"]
     assert sum(waits.values()) == (name in WAIT_ONCE), waits
 
 
-@pytest.mark.parametrize("name", [name for name in SEARCHED if "draft" not in name])
+@pytest.mark.parametrize("name", [name for name in SEARCHED if "draft" not in name and name not in CAPTURED])
 def test_a_search_waits_for_the_device_in_one_of_eight_steps_at_most(found, name):
     step = found[name]["step"]
     assert step is None or round(sum(step["waits"].values()) * step["calls"]) <= math.ceil(step["calls"] / STEPS), step

@@ -1,0 +1,37 @@
+"""Layers through torch.compile: equal losses and gradients; a CPU is refused."""
+
+import pytest
+import torch
+
+from seq2seq_suite import cli
+from seq2seq_suite.kernels import torch_private
+from seq2seq_suite.shapes import Shape, TargetShape, TokenShape
+from seq2seq_suite.training.build import compile_layers
+from seq2seq_suite.types import ConfigError
+
+
+def test_compiled_layers_have_the_loss_and_gradients_of_plain_ones(make_model, make_batch):
+    model = make_model(Shape(TokenShape(20), TargetShape(20)), noise=0.4).train()
+    batch = make_batch([5, 3], [4, 2])
+
+    def gradients():
+        model.zero_grad()
+        loss = model(batch.source, batch.source_mask, batch.target).float().log_softmax(-1)[..., 4].sum()
+        loss.backward()
+        return [loss.detach(), *(one.grad for one in model.parameters() if one.grad is not None)]
+
+    plain, names = gradients(), list(model.state_dict())
+    for layer in (*model.encoder.layers, *model.decoder.layers):
+        torch_private.compile_shapes(layer, backend="aot_eager")
+    for one, other in zip(plain, gradients(), strict=True):
+        torch.testing.assert_close(one, other)
+    assert list(model.state_dict()) == names  # a run's weights are those of plain layers
+    torch._dynamo.reset()
+
+
+def test_a_cpu_is_refused_with_the_reason(capsys, tmp_path):
+    with pytest.raises(ConfigError, match="the device is cpu"):
+        compile_layers(torch.nn.Linear(1, 1), torch.device("cpu"))
+    told = cli.main(["run", "tasks/parsing.yaml", "data.size=16", "training.compile=true", "device=cpu",
+                     "--output", str(tmp_path / "run")])
+    assert told == 2 and "0.72 times" in capsys.readouterr().err
