@@ -34,8 +34,8 @@ class Search(Section):
     iterations: Few = 10  # of strategy mask_predict
     drafter: str = ""  # proposes outputs that greedy search only checks: the directory of a smaller or parallel run, or
     # ctc for the encoder's own CTC head (speech); same outputs, sooner for a sentence at a time
-    compile: bool = False  # compiled steps of greedy and beam search: on a CPU in C++, twice as fast, built at the first
-    # use on a machine in two to three seconds; on CUDA a graph of a step's kernels. Ensembles do without
+    compile: bool = False  # compiled steps of greedy and beam search: on a CPU in C++, twice as fast, built
+    # at the first use on a machine in two to three seconds; on CUDA a graph of a step's kernels. Ensembles do without
     rescorer: str = ""  # an autoregressive run's directory, to rescore a parallel decoder's outputs
 
     @model_validator(mode="after")

@@ -20,13 +20,13 @@ class TrainingSystem:
         version: of the system, for the report.
         model: what is trained.
         batches: an epoch of batches, each a list of (source, target).
-        update: trains on a batch, padding included in its time, and returns the loss.
+        update: trains on a batch, padding included in its time, and returns the loss, on the model's device.
     """
 
     version: str
     model: nn.Module
     batches: list[list[Pair]]
-    update: Callable[[list[Pair]], float]
+    update: Callable[[list[Pair]], Any]
 
     def parameters(self) -> int:
         """Trained numbers, tied ones counted once."""
@@ -80,7 +80,8 @@ class Shape:
         return 3 * (encoder + decoder + 2 * target * width * self.vocabulary)
 
 
-SHAPES = {"tiny": Shape(128, 256, 4, 4, 8000), "base": Shape(512, 2048, 8, 6, 8000)}
+SHAPES = {"tiny": Shape(128, 256, 4, 4, 8000), "base": Shape(512, 2048, 8, 6, 8000),
+          "big": Shape(1024, 4096, 16, 6, 8000)}
 TRAINING_OPTIONS: dict[str, Any] = {"learning_rate": 2e-3, "schedule": "inverse_sqrt", "warmup_updates": 400}
 LABEL_SMOOTHING = 0.1
 BATCH_TOKENS = 4096

@@ -41,15 +41,15 @@ def build(shape: Shape) -> MarianMTModel:
     return model
 
 
-def training(shape: Shape, precision: str, corpus: Corpus, seed: int) -> TrainingSystem:
+def training(shape: Shape, precision: str, corpus: Corpus, seed: int, *, device: str = "cpu") -> TrainingSystem:
     """A careful user's loop: length buckets, but the library's model and PyTorch's loss as they come."""
-    model = build(shape)
+    model = build(shape).to(device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, betas=(0.9, 0.98), eps=1e-9, weight_decay=0.01)
 
-    def update(pairs: list[Pair]) -> float:
-        source, inputs, target = pad_pairs(pairs)
+    def update(pairs: list[Pair]) -> Tensor:
+        source, inputs, target = (one.to(device) for one in pad_pairs(pairs))
         model.train()
-        with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bfloat16"):
+        with torch.autocast(device, torch.bfloat16, enabled=precision == "bfloat16"):
             logits = model(input_ids=source, attention_mask=(source != PAD).long(), decoder_input_ids=inputs).logits
             loss = nn.functional.cross_entropy(logits.view(-1, shape.vocabulary), target.view(-1), ignore_index=PAD,
                                                label_smoothing=LABEL_SMOOTHING)
@@ -57,7 +57,7 @@ def training(shape: Shape, precision: str, corpus: Corpus, seed: int) -> Trainin
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         optimizer.zero_grad()
-        return loss.item()
+        return loss.detach()
 
     return TrainingSystem(transformers.__version__, model, _buckets(corpus.train, seed), update)
 
@@ -115,10 +115,11 @@ def _copy_norm(ours: nn.Module, theirs: nn.Module) -> None:
     theirs.bias.copy_(ours.bias)
 
 
-def decoding(shape: Shape, corpus: Corpus, weights: Path, *, threads: int, cache: str | None = None) -> DecodingSystem:
+def decoding(shape: Shape, corpus: Corpus, weights: Path, *, threads: int, cache: str | None = None,
+             device: str = "cpu", dtype: torch.dtype = torch.float32) -> DecodingSystem:
     """`generate` with the cache of that name, the growing one without a name."""
     torch.set_num_threads(threads)
-    model = convert(torch.load(weights)["weights"], shape)
+    model = convert(torch.load(weights)["weights"], shape).to(device, dtype)
 
     def decode(sources: list[list[int]], beam_size: int, longest: int, size: int) -> list[list[int]]:
         return [output for first in range(0, len(sources), size)
@@ -126,7 +127,7 @@ def decoding(shape: Shape, corpus: Corpus, weights: Path, *, threads: int, cache
 
     @torch.inference_mode()
     def decode_batch(sources: list[list[int]], beam_size: int, longest: int) -> list[list[int]]:
-        padded = pad(sources)
+        padded = pad(sources).to(device)
         outputs = model.generate(input_ids=padded, attention_mask=(padded != PAD).long(), num_beams=beam_size,
                                  do_sample=False, max_new_tokens=longest, early_stopping=beam_size > 1,
                                  length_penalty=0.6, cache_implementation=cache)

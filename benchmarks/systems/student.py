@@ -35,9 +35,10 @@ class Translator(nn.Module):
         """(B,S), (B,T) -> logits (B,T,V)."""
         padded = source == PAD
         length = target.size(1)
+        later = torch.ones(length, length, dtype=torch.bool, device=target.device).triu(1)
         hidden = self.transformer(
             self.embed(source), self.embed(target), src_key_padding_mask=padded, memory_key_padding_mask=padded,
-            tgt_mask=torch.ones(length, length, dtype=torch.bool).triu(1), tgt_key_padding_mask=target == PAD)
+            tgt_mask=later, tgt_key_padding_mask=target == PAD)
         return hidden @ self.embedding.weight.t()
 
 
@@ -53,23 +54,23 @@ def pad_pairs(pairs: list[Pair]) -> tuple[Tensor, Tensor, Tensor]:
             pad([target for _, target in pairs]))
 
 
-def training(shape: Shape, precision: str, corpus: Corpus, seed: int) -> TrainingSystem:
+def training(shape: Shape, precision: str, corpus: Corpus, seed: int, *, device: str = "cpu") -> TrainingSystem:
     """The plain loop."""
-    model = Translator(shape)
+    model = Translator(shape).to(device)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, betas=(0.9, 0.98), eps=1e-9)
     criterion = nn.CrossEntropyLoss(ignore_index=PAD, label_smoothing=LABEL_SMOOTHING)
 
-    def update(pairs: list[Pair]) -> float:
-        source, inputs, target = pad_pairs(pairs)
+    def update(pairs: list[Pair]) -> Tensor:
+        source, inputs, target = (one.to(device) for one in pad_pairs(pairs))
         model.train()
         optimizer.zero_grad()
-        with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bfloat16"):
+        with torch.autocast(device, torch.bfloat16, enabled=precision == "bfloat16"):
             logits = model(source, inputs)
             loss = criterion(logits.reshape(-1, shape.vocabulary), target.reshape(-1))
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
-        return loss.item()
+        return loss.detach()
 
     size = max(1, round(BATCH_TOKENS * len(corpus.train) / sum(len(target) for _, target in corpus.train)))
     order = list(corpus.train)

@@ -47,37 +47,37 @@ def _strategy(label_smoothing: float = 0.0) -> Autoregressive:
     return Autoregressive(AutoregressiveOptions(label_smoothing=label_smoothing), shapes.TargetShape(0), 0)
 
 
-def training(shape: Shape, precision: str, corpus: Corpus, seed: int) -> TrainingSystem:
+def training(shape: Shape, precision: str, corpus: Corpus, seed: int, *, device: str = "cpu",
+             batch_tokens: int = BATCH_TOKENS) -> TrainingSystem:
     """As `training.trainer` trains, without its logs and checkpoints."""
     memory.keep_freed()
-    model, options = build(shape), Training(**TRAINING_OPTIONS)
+    model, options = build(shape).to(device), Training(**TRAINING_OPTIONS)
     strategy, optimizer = _strategy(LABEL_SMOOTHING), build_optimizer(model, options)
-    round_lengths, updates = precision == "bfloat16", itertools.count()
+    lower, updates = precision == "bfloat16", itertools.count()
 
-    def update(pairs: list[Pair]) -> float:
-        batch = collate(corpus.encoded(pairs), "translation", round_lengths=round_lengths)
+    def update(pairs: list[Pair]) -> torch.Tensor:
+        batch = collate(corpus.encoded(pairs), "translation", round_lengths=lower).to(torch.device(device))
         model.train()
         strategy.train()
         count = strategy.counts(batch)["cross_entropy"]
-        with torch.autocast("cpu", torch.bfloat16, enabled=round_lengths):
+        with torch.autocast(device, torch.bfloat16, enabled=lower):
             total = strategy.loss(model, batch).sums["cross_entropy"]
         (total / count).backward()
         norm = torch.nn.utils.clip_grad_norm_(model.parameters(), options.clip_norm)
         set_rate(optimizer, learning_rate(options, next(updates), 0.0))
-        loss = float(total.detach()) / count
-        if not torch.isfinite(norm):
+        if device == "cpu" and not torch.isfinite(norm):  # a GPU would be waited for, as the trainer does not
             raise RuntimeError("the gradient is not finite")
         optimizer.step()
         optimizer.zero_grad()
-        return loss
+        return total.detach() / count
 
-    batches = buckets(corpus, seed, round_lengths=round_lengths)
+    batches = buckets(corpus, seed, round_lengths=lower, batch_tokens=batch_tokens)
     return TrainingSystem(seq2seq_suite.__version__, model, batches, update)
 
 
-def buckets(corpus: Corpus, seed: int, *, round_lengths: bool) -> list[list[Pair]]:
+def buckets(corpus: Corpus, seed: int, *, round_lengths: bool, batch_tokens: int = BATCH_TOKENS) -> list[list[Pair]]:
     """An epoch in batches of like length."""
-    bucketed = Bucketed(corpus.encoded(corpus.train), "translation", batch_tokens=BATCH_TOKENS, seed=seed,
+    bucketed = Bucketed(corpus.encoded(corpus.train), "translation", batch_tokens=batch_tokens, seed=seed,
                         round_lengths=round_lengths)
     return [[corpus.train[index] for index in batch] for batch in bucketed.epoch(0)]
 
@@ -93,23 +93,23 @@ def train_briefly(shape: Shape, corpus: Corpus, seed: int, seconds: float, file:
         if time.monotonic() >= end:
             break
     file.parent.mkdir(parents=True, exist_ok=True)
-    torch.save({"weights": system.model.state_dict(), "updates": len(losses), "loss": losses[-1]}, file)
+    torch.save({"weights": system.model.state_dict(), "updates": len(losses), "loss": float(losses[-1])}, file)
 
 
-def decoding(shape: Shape, corpus: Corpus, weights: Path, *, threads: int, compile: bool = False
-             ) -> DecodingSystem:
+def decoding(shape: Shape, corpus: Corpus, weights: Path, *, threads: int, compile: bool = False, device: str = "cpu",
+             dtype: torch.dtype = torch.float32) -> DecodingSystem:
     """The suite's search."""
     torch.set_num_threads(threads)
     model, strategy = build(shape), _strategy()
     model.load_state_dict(torch.load(weights)["weights"])
-    model.eval()
+    model.eval().to(device, dtype)
 
     def decode(sources: list[list[int]], beam_size: int, longest: int, size: int) -> list[list[int]]:
         written, options = [], SearchOptions(beam_size=beam_size, compile=compile)
         for first in range(0, len(sources), size):
             chunk = sources[first : first + size]
-            found = strategy.generate(model, _batch(corpus, chunk), options=options,
-                                      limit=torch.full((len(chunk),), longest + 1))  # it counts END
+            found = strategy.generate(model, _batch(corpus, chunk).to(torch.device(device)), options=options,
+                                      limit=torch.full((len(chunk),), longest + 1, device=device))  # it counts END
             written += [list(hypotheses[0].symbols) for hypotheses in found]
         return written
 

@@ -45,8 +45,8 @@ class Greedy:
     def after(self, stepper: Stepper, step: int | Tensor, last_step: Tensor | None) -> Greedy:
         """The search with one symbol more; `step` is a number or (1,), `last_step` as of `Stepper.candidates`."""
         gained, previous, rows = stepper.candidates(self.rows, self.previous, last_step, 1)
-        gained, previous = gained.squeeze(1).masked_fill(self.over, 0.0), previous.squeeze(1).masked_fill(self.over, END)
-        self.totals.index_add_(0, self.alive, gained)
+        previous = previous.squeeze(1).masked_fill(self.over, END)
+        self.totals.index_add_(0, self.alive, gained.squeeze(1).masked_fill(self.over, 0.0))
         self.outputs[self.alive, step] = previous
         return replace(self, rows=rows, previous=previous, over=previous == END)
 
@@ -195,7 +195,8 @@ def beam_search(model: Seq2Seq, batch: Batch, memory: Memory, *, options: Search
     scores[:, 0] = 0.0
     history = torch.full((limit.size(0), beams, longest), END, device=device)
     state = Beams(rows.select(sentences.repeat_interleave(beams)), previous.repeat_interleave(beams), scores, history,
-                  limit, Finished.none(limit.size(0), beams, longest, device), torch.zeros_like(limit, dtype=torch.bool))
+                  limit, Finished.none(limit.size(0), beams, longest, device),
+                  torch.zeros_like(limit, dtype=torch.bool))
     found = graphs.search(stepper, state, max(limits)) if captures else None
     if found is not None:
         return found.finished.hypotheses(asked)[: len(limits)]

@@ -52,8 +52,9 @@ CAPTURED = {
 }
 # What is captured on no device, and the reason that is given.
 NOT_CAPTURED = {
-    "sampled, no graph": (["translation"], ["search.compile=true", "search.sampling=true", "search.top_k=1"], "sampled"),
-    "free text, no graph": (["translation"], ["search.compile=true", "search.min_length=3"], "what is written"),
+    "sampled, no graph": (["translation"], ["search.compile=true", "search.sampling=true", "search.top_k=1"],
+                          "sampled"),
+    "least length, no graph": (["translation"], ["search.compile=true", "search.min_length=3"], "is written"),
     "CTC, no graph": (["asr"], ["search.compile=true", "search.beam_size=3"], "CTC"),
 }
 SEARCHED |= CAPTURED | {name: case[:2] for name, case in NOT_CAPTURED.items()}
