@@ -2,7 +2,8 @@
 
     python scripts/licences.py
 
-Exit code 1 where a package has none that is known to be permissive, or a copyleft one outside of an extra.
+Exit code 1 where a package has none that is known to be permissive, or a copyleft one outside of an extra; CUDA's
+libraries, which come with PyTorch, may have NVIDIA's own.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ PERMISSIVE = re.compile(r"(?i)\b(mit|mit-cmu|0?bsd|freebsd|apache|isc|psf|python
                         r"public domain|mpl|mozilla)\b")
 COPYLEFT = re.compile(r"(?i)\b(a?gpl|gnu (affero )?general public)")
 PROJECT = Path(__file__).parents[1] / "pyproject.toml"
+# NVIDIA's libraries are under a licence of its own; PyTorch's CUDA build needs them, its CPU build has none.
+OF_CUDA = re.compile("(nvidia|cuda)-")
 # eSpeak NG, which speaks the embedded sentences, is under the GPL: it is fetched with the extra `speech` alone.
 IN_AN_EXTRA = {"espeakng-loader": "the library that it brings, eSpeak NG, is under GPL-3.0-or-later"}
 
@@ -62,7 +65,11 @@ def problem(name: str, said: str, *, optional: bool) -> str:
         return "" if optional else f"not in an extra: {IN_AN_EXTRA[name]}"
     if PERMISSIVE.search(said):
         return ""
-    return f"copyleft: {said}" if COPYLEFT.search(said) else f"not known: {said}" if said else "no licence is named"
+    if COPYLEFT.search(said):
+        return f"copyleft: {said}"
+    if OF_CUDA.match(name):
+        return ""
+    return f"not known: {said}" if said else "no licence is named"
 
 
 def main() -> int:

@@ -32,7 +32,7 @@ memory.keep_freed()
 print(usual, mapped())
 """
 
-# Prints the megabytes that 300 shapes of a product add to the process, and those that the next 300 add.
+# Prints the megabytes that 300 shapes of a product add to the process, and those that 300 add after 300 more.
 SHAPES = """
 import os, torch
 from seq2seq_suite.kernels import product
@@ -41,12 +41,12 @@ os.sysconf = {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 2**20}.get
 build.use_threads(1)
 def megabytes():
     return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("RssAnon")) // 1000
-x, weight, found = torch.ones(700, 4096), torch.ones(16, 4096), [megabytes()]
-for first in (100, 400):
+x, weight, found = torch.ones(1000, 4096), torch.ones(16, 4096), [megabytes()]
+for first in (100, 400, 700):
     for rows in range(first, first + 300):
         product.product(x[:rows], weight)
     found.append(megabytes())
-print(found[1] - found[0], found[2] - found[1])
+print(found[1] - found[0], found[3] - found[2])
 """
 
 
@@ -55,9 +55,9 @@ def test_new_shapes_of_a_product_take_no_more_memory_for_ever():
     environment = {name: value for name, value in os.environ.items() if not name.endswith("CACHE_CAPACITY")}
     done = subprocess.run([sys.executable, "-c", SHAPES], env=environment, capture_output=True, text=True, check=True,
                           timeout=100)
-    first, second = map(int, done.stdout.split())
-    assert first > 100  # otherwise this says nothing
-    assert second < first / 4
+    first, last = map(int, done.stdout.split())
+    assert first > 20  # 150 in PyTorch 2.13, 30 to 70 in 2.11; otherwise this says nothing
+    assert last < first / 8
 
 
 @pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallopt"), reason="the C library is not glibc")
