@@ -38,4 +38,4 @@ def card(place: Place, notes: Notes) -> None:
     one, other = (torch.randn(size // 4, device=place.device) for _ in range(2))
     ceilings["copy"] = 2 * size / place.seconds(lambda: one.copy_(other), most=0.5)
     notes.add(f"copy of {size / 2**20:,.0f} MiB", f"{ceilings['copy'] / 1e12:.4g} TB/s", "bytes read and written")
-    (place.output / "ceilings.json").write_text(json.dumps(ceilings), encoding="utf-8")
+    (place.work / "ceilings.json").write_text(json.dumps(ceilings), encoding="utf-8")

@@ -38,7 +38,7 @@ def correct(place: Place, notes: Notes) -> None:
     if place.smoke:
         trained = {"translation": TRAINED["translation"]}
         searched = {name: SEARCHED[name] for name in ("beam", "graph", "graph of beams", "graph, one sentence")}
-    folder = place.output / "runs-correct"
+    folder = place.work / "correct"
     with _device(place):
         for name, (preset, settings) in trained.items():
             with notes.attempt(f"train {name}"):

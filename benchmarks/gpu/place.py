@@ -53,14 +53,14 @@ class Place:
 
     Args:
         folder: what `prepare` wrote.
-        output: for results.
+        work: for what only the stages read.
         device: cuda, cpu or pretended.
         smoke: tiny models, a second for each figure.
         end: when the stage is to end, by `time.monotonic`.
     """
 
     folder: Path
-    output: Path
+    work: Path
     device: str
     smoke: bool
     end: float
@@ -105,8 +105,7 @@ class Place:
                 times.append(time.perf_counter() - start)
         return statistics.median(times)
 
-
-def ceiling(output: Path, name: str) -> float | None:
-    """A ceiling that the stage `card` measured; None if it did not run."""
-    file = output / "ceilings.json"
-    return json.loads(file.read_text(encoding="utf-8")).get(name) if file.exists() else None
+    def ceiling(self, name: str) -> float | None:
+        """A ceiling that the stage `card` measured; None if it did not run."""
+        file = self.work / "ceilings.json"
+        return json.loads(file.read_text(encoding="utf-8")).get(name) if file.exists() else None

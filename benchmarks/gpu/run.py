@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -20,6 +19,7 @@ from benchmarks.machine import provenance
 from seq2seq_suite.types import ConfigError, DataError
 
 DEVICES = ("cuda", "cpu", "pretended")
+WORK = "work"  # in the prepared folder: logs, runs, ceilings; in the output there are seven files
 _GRACE = 10.0  # seconds that a stage has to end by itself
 
 
@@ -49,7 +49,8 @@ def run(options: argparse.Namespace) -> None:
     """
     check(options)
     output: Path = options.output
-    output.mkdir(parents=True, exist_ok=True)
+    for folder in (output, options.folder / WORK):
+        folder.mkdir(parents=True, exist_ok=True)
     end, refused = time.monotonic() + 60 * options.minutes, []
     scale = options.minutes / 8.5
     for name in options.stages:
@@ -66,7 +67,6 @@ def run(options: argparse.Namespace) -> None:
             refused.append(f"{name}: {tail}")
         _close(done, "done" if code == 0 else "out of time" if code is None else f"failed: {tail}")
         write_page(output)
-    shutil.rmtree(output / "runs-whole", ignore_errors=True)
     if refused:
         raise ConfigError("; ".join(refused))
 
@@ -97,7 +97,7 @@ def stage(options: argparse.Namespace) -> None:
 
     work: Callable[[Place, Notes], None] = getattr(
         import_module(f"benchmarks.gpu.{STAGES[options.stage].module}"), options.stage)
-    place = Place(options.folder, options.output, options.device, options.smoke,
+    place = Place(options.folder, options.folder / WORK, options.device, options.smoke,
                   time.monotonic() + 60 * options.minutes - _GRACE / 2)
     work(place, Notes(options.output / f"{options.stage}.json"))
 
@@ -108,7 +108,7 @@ def _in_a_process(options: argparse.Namespace, name: str, seconds: float) -> tup
                "--device", options.device, "--minutes", str(seconds / 60), "--stage", name,
                *(["--smoke"] if options.smoke else [])]
     print(f"{name}: at most {seconds:.0f} s", flush=True)
-    log = options.output / f"{name}.log"
+    log = options.folder / WORK / f"{name}.log"
     with log.open("w", encoding="utf-8") as file:
         child = subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT, start_new_session=True,
                                  env={**os.environ, "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"})
@@ -122,6 +122,8 @@ def _in_a_process(options: argparse.Namespace, name: str, seconds: float) -> tup
             child.wait()
     lines = [line for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
     print(f"{name}: {'done' if code == 0 else 'out of time' if code is None else lines[-1:]}", flush=True)
+    if code:
+        print("\n".join(f"  {line}" for line in lines[-20:]), flush=True)
     return code, lines[-1] if lines else ""
 
 

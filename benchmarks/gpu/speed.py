@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from benchmarks.corpus import Corpus, from_folder, synthetic
-from benchmarks.gpu.place import Notes, Place, ceiling
+from benchmarks.gpu.place import Notes, Place
 from benchmarks.systems import SHAPES, DecodingSystem, Shape, TrainingSystem
 
 _TOKENS = {"tiny": 4096, "base": 25_000, "big": 12_000}  # target symbols in an update
@@ -24,7 +24,7 @@ def _corpus(place: Place) -> Corpus:
     folder = place.folder / "data" / "multi30k-en-de"
     if place.smoke or not folder.is_dir():
         return synthetic(1, train=60 if place.smoke else 29_000, test=8 if place.smoke else 1_000)
-    return from_folder(str(folder), place.output)
+    return from_folder(str(folder), place.work)
 
 
 def training(place: Place, notes: Notes) -> None:
@@ -84,7 +84,7 @@ def _time_updates(place: Place, notes: Notes, name: str, system: TrainingSystem,
     seconds = place.seconds(epoch, most=3.0, least=2)
     symbols = sum(len(target) for batch in batches for _, target in batch)
     operations = sum(shape.operations(len(source), len(target)) for batch in batches for source, target in batch)
-    peak = ceiling(place.output, "bfloat16" if precision == "bfloat16" else "tf32" if tf32 else "float32")
+    peak = place.ceiling("bfloat16" if precision == "bfloat16" else "tf32" if tf32 else "float32")
     share = f"{100 * operations / seconds / peak:.3g} % of the product peak; " if peak else ""
     busy = _busy(epoch, len(batches)) if place.on_gpu else ""
     notes.add(name, f"{symbols / seconds:,.0f} target symbols/s",
@@ -174,7 +174,7 @@ def _time_outputs(place: Place, notes: Notes, name: str, system: DecodingSystem,
 def _floor(place: Place, shape: Shape, dtype: torch.dtype, rows: int, sentences: int, sources: list, steps: int
            ) -> float | None:
     """Seconds that the bytes of a step take: the decoder's and the output layer's weights, keys and values, logits."""
-    rate = ceiling(place.output, "copy")
+    rate = place.ceiling("copy")
     if rate is None:
         return None
     width, size = shape.width, dtype.itemsize
@@ -197,7 +197,7 @@ def _time_parallel(place: Place, notes: Notes, kind: str) -> None:
     config = config_file.load(TASKS / "translation-nat.yaml", [
         f"strategy.kind={kind}", "training.max_updates=4", "training.validate_examples=4", "data.size=256",
         "data.test_splits=[]", f"device={place.device}", *small])
-    directory = place.output / "runs-parallel" / kind
+    directory = place.work / "parallel" / kind
     with redirect_stdout(io.StringIO()):
         verbs.run(config, directory, resume=False, overwrite=True, command=["run"])
     run = opening.open_run(directory, [f"device={place.device}"])

@@ -36,7 +36,7 @@ def multi30k(place: Place, notes: Notes) -> None:
 
 
 def _run(place: Place, notes: Notes, preset: str, settings: list[str]) -> None:
-    directory = place.output / "runs-whole" / preset
+    directory = place.work / "whole" / preset
     command = [sys.executable, "-m", "seq2seq_suite", "run", str(TASKS / f"{preset}.yaml"), *settings,
                f"device={place.device}", "--output", str(directory), "--overwrite"]
     began = time.monotonic()

@@ -28,6 +28,7 @@ def test_stages_write_their_figures_and_a_page(tmp_path):
     assert all(f"## {name}: done" in page for name in found) and "times the floor by bytes" in page
     (tmp_path / "out" / "card.json").write_text(json.dumps({"rows": [["kept", "1", ""]], "status": "done"}))
     assert begin(tmp_path, "--stages", "card", "--resume") == 0  # is done, and stays as it is
+    assert len(list((tmp_path / "out").iterdir())) == 5  # of the eight files that come back
     assert "kept" in (tmp_path / "out" / "card.json").read_text()
 
 
