@@ -11,6 +11,7 @@ OUT/gpu.md shows them all. A stage that fails is named, and the next begins. `--
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from pathlib import Path
 
@@ -52,4 +53,5 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # ends the stage as well
     sys.exit(main())

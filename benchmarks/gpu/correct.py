@@ -10,13 +10,14 @@ import time
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, redirect_stdout
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from benchmarks.gpu.place import Notes, Place
+from benchmarks.gpu.place import Notes, Place, allow_tf32
 
 TASKS = Path(__file__).parents[2] / "tasks"
 _CASES = Path(__file__).parents[2] / "tests" / "devices"
@@ -26,6 +27,7 @@ _SMALLER = ["backbone.width=32", "backbone.feed_forward_width=32", "backbone.num
             "backbone.decoder_layers=1"]
 _DRAWS = {"mask_predict", "dag"}  # their losses depend on what is drawn, which devices do differently
 _FLOAT32, _LOWER = 1e-5, 1e-2
+_REAL = {"translation-multi30k": "multi30k-en-de", "parsing-genia": "genia-const", "asr-an4": "an4"}  # prepared data
 
 
 def correct(place: Place, notes: Notes) -> None:
@@ -34,30 +36,38 @@ def correct(place: Place, notes: Notes) -> None:
     sys.path.insert(0, str(_CASES))
     from device_cases import SEARCHED, TRAINED
 
-    trained, searched = TRAINED, SEARCHED
+    real = {preset: (preset, [f"data.path={place.folder / 'data' / name}", *([] if name == "an4" else ["data.share=0.01"])])
+            for preset, name in _REAL.items() if (place.folder / "data" / name).is_dir()}
+    trained, searched = TRAINED | real, SEARCHED
     if place.smoke:
         trained = {"translation": TRAINED["translation"]}
         searched = {name: SEARCHED[name] for name in ("beam", "graph", "graph of beams", "graph, one sentence")}
     folder = place.work / "correct"
+    if place.device != "pretended":  # whose runs are no process's own
+        with notes.attempt("resume after kill -9"):
+            _resume(place, notes, folder)
+    allow_tf32(False)
     with _device(place):
         for name, (preset, settings) in trained.items():
             with notes.attempt(f"train {name}"):
                 _train(place, preset, settings, folder / name)
                 if name not in _DRAWS and preset != "multitask":
-                    for kind, error in _errors(place, folder / name).items():
+                    for kind, errors in _errors(place, folder / name).items():
                         most = _FLOAT32 if kind == "float32" else _LOWER
-                        notes.add(f"{name}, {kind}", "within" if error <= most else "beyond",
-                                  f"{error:.2g} of the reference, {most:g} allowed")
+                        notes.add(f"{name}, {kind}", "within" if max(errors.values()) <= most else "beyond",
+                                  ", ".join(f"{part} {error:.2g}" for part, error in errors.items())
+                                  + f" of the reference, {most:g} allowed")
         for name, (runs, settings) in searched.items():
             if set(runs) <= set(trained) and all(setting.partition("=./")[2] in ("", *trained) for setting in settings):
                 with notes.attempt(f"search {name}"):
                     _compare_outputs(place, notes, name, [folder / one for one in runs],
                                      [one.replace("=./", f"={folder}/") for one in settings])
         with notes.attempt("mixed devices"):
-            _mix(place, notes)
-    if place.device != "pretended":  # whose runs are no process's own
-        with notes.attempt("resume after kill -9"):
-            _resume(place, notes, folder)
+            _mix(place, notes, folder / "translation")
+        if place.device != "pretended":
+            with notes.attempt("trained on a CPU"):
+                _train(replace(place, device="cpu"), *TRAINED["translation"], folder / "cpu")
+                _compare_outputs(place, notes, "trained on a CPU", [folder / "cpu"], ["search.beam_size=3"])
 
 
 @contextmanager
@@ -83,20 +93,22 @@ def _train(place: Place, preset: str, settings: Sequence[str], directory: Path) 
     from seq2seq_suite.experiments import verbs
 
     few = _FEW if preset == "multitask" else [*_FEW, "data.size=64", "data.test_splits=[]"]
+    if preset in _REAL:
+        few = [*_FEW, "data.test_splits=[]"]
     config = config_file.load(TASKS / f"{preset}.yaml", [*few, *_SMALLER, *settings, *_device_key(place)])
     with redirect_stdout(io.StringIO()):
         verbs.run(config, directory, resume=False, overwrite=True, command=["run"])
 
 
-def _errors(place: Place, directory: Path) -> dict[str, float]:
-    """The largest relative error of loss and gradient, and of the encoder's output, by precision."""
+def _errors(place: Place, directory: Path) -> dict[str, dict[str, float]]:
+    """By precision the relative errors of loss, gradient, encoder output and logits: norm of difference by norm."""
     reference = _computed(directory, torch.device("cpu"), double=True)
     device = _torch_device(place)
     found = {"float32": _distance(_computed(directory, device), reference)}
     if place.on_gpu:
-        torch.backends.cuda.matmul.allow_tf32 = True
+        allow_tf32(True)
         found["TF32"] = _distance(_computed(directory, device), reference)
-        torch.backends.cuda.matmul.allow_tf32 = False
+        allow_tf32(False)
     if place.on_gpu or place.device == "cpu":
         found["bfloat16"] = _distance(_computed(directory, device, lower=True), reference)
     return found
@@ -106,12 +118,13 @@ def _torch_device(place: Place) -> torch.device:
     return torch.device(place.device, 0) if place.device == "pretended" else torch.device(place.device)
 
 
-def _computed(directory: Path, device: torch.device, *, double: bool = False, lower: bool = False) -> list[Tensor]:
-    """Loss, gradient and encoder output of the first validation examples, in evaluation mode."""
+def _computed(directory: Path, device: torch.device, *, double: bool = False, lower: bool = False
+              ) -> dict[str, Tensor]:
+    """Loss, gradient, encoder output and, with a decoder, logits of four validation examples, in evaluation mode."""
     from seq2seq_suite.data.batching import collate
     from seq2seq_suite.experiments.opening import open_run
 
-    with _cpu(device):
+    with _cpu():
         run = open_run(directory, ["device=cpu", "kernels=plain"] if double else ["device=cpu"])
     learner = run.predictor.learner.to(device)
     learner = learner.double() if double else learner
@@ -122,19 +135,26 @@ def _computed(directory: Path, device: torch.device, *, double: bool = False, lo
     batch = batch.to(device)
     learner.eval()
     torch.manual_seed(1)
+    model, hidden = learner.model, []
     with torch.autocast(device.type, torch.bfloat16) if lower else nullcontext():
+        hook = model.decoder.register_forward_hook(lambda _, given, found: hidden.append(found[0]))
         loss = learner(batch)
-        states = learner.model.encode(batch)
+        hook.remove()
+        states = model.encode(batch)
+        logits = [model.output(one) for one in hidden[-1:]]
     total = sum(loss.weights[name] * loss.sums[name] for name in loss.weights)
     total.backward()
     gradient = torch.cat([one.grad.detach().cpu().double().flatten() for one in learner.parameters()
                           if one.grad is not None])
     values = torch.where(states.mask.unsqueeze(-1), states.values, 0.0)  # of padding nothing is promised
-    return [total.detach().cpu().double().view(1), gradient, values.detach().cpu().double().flatten()]
+    found = {"loss": total.view(1), "gradient": gradient, "encoder": values}
+    if logits:
+        found["logits"] = logits[0]
+    return {name: one.detach().cpu().double().flatten() for name, one in found.items()}
 
 
 @contextmanager
-def _cpu(device: torch.device) -> Iterator[None]:
+def _cpu() -> Iterator[None]:
     """Runs are opened on the CPU, on a pretended device too."""
     from unittest import mock
 
@@ -144,18 +164,16 @@ def _cpu(device: torch.device) -> Iterator[None]:
         yield
 
 
-def _distance(found: list[Tensor], reference: list[Tensor]) -> float:
-    return max(float((one - other).norm() / other.norm().clamp(min=1e-12))
-               for one, other in zip(found, reference, strict=True) if other.numel())
+def _distance(found: dict[str, Tensor], reference: dict[str, Tensor]) -> dict[str, float]:
+    return {name: float((found[name] - other).norm() / other.norm().clamp(min=1e-12))
+            for name, other in reference.items() if other.numel()}
 
 
 def _compare_outputs(place: Place, notes: Notes, name: str, runs: list[Path], settings: list[str]) -> None:
     sides = []
-    if place.on_gpu:
-        torch.backends.cuda.matmul.allow_tf32 = False
     plain = [one for one in settings if one != "search.compile=true"]
     for changes, context in (([*settings, *_device_key(place)], nullcontext()),
-                             ([*plain, "device=cpu"], _cpu(torch.device("cpu")))):
+                             ([*plain, "device=cpu"], _cpu())):
         with context:
             sides.append(_outputs(runs, changes, exact=place.on_gpu))
     same = [symbols for symbols, _ in sides[0]] == [symbols for symbols, _ in sides[1]]
@@ -168,15 +186,22 @@ def _outputs(runs: list[Path], changes: list[str], *, exact: bool) -> list[tuple
 
     run = opening.open_together(runs, changes)
     if exact:  # opening a run on CUDA allows TF32
-        torch.backends.cuda.matmul.allow_tf32 = False
+        allow_tf32(False)
     torch.manual_seed(1)
     found = run.predictor.hypotheses(run.task.encode(run.task.read("validation")[:4]))
     return [(one.symbols, one.score) for hypotheses in found for one in hypotheses]
 
 
-def _mix(place: Place, notes: Notes) -> None:
+def _mix(place: Place, notes: Notes, directory: Path) -> None:
+    """A batch of the CPU, for a model on the device."""
+    from seq2seq_suite.data.batching import collate
+    from seq2seq_suite.experiments.opening import open_run
+
+    with _cpu():
+        run = open_run(directory, ["device=cpu"])
+    batch = collate(run.task.encode(run.task.read("validation")[:4]), run.task.name)
     try:
-        torch.ones(2, device=_torch_device(place)) + torch.ones(2)
+        run.predictor.learner.to(_torch_device(place))(batch)
         notes.add("mixed devices", "nothing to mix" if place.device == "cpu" else "wrong: accepted")
     except RuntimeError:
         notes.add("mixed devices", "refused")
@@ -184,8 +209,8 @@ def _mix(place: Place, notes: Notes) -> None:
 
 def _resume(place: Place, notes: Notes, folder: Path) -> None:
     """A killed run continues to the weights of one that was left alone; then it predicts on a CPU."""
-    common = [str(TASKS / "parsing.yaml"), *_SMALLER, "data.size=64", "data.test_splits=[]", "training.max_updates=20",
-              "training.max_minutes=60", "training.save_every=5", "training.validate_every=20",
+    common = [str(TASKS / "parsing.yaml"), *_SMALLER, "data.size=64", "data.test_splits=[]", "training.max_updates=80",
+              "training.max_minutes=60", "training.save_every=10", "training.validate_every=80",
               "training.validate_examples=4", "training.precision=float32", f"device={place.device}"]
     command = [sys.executable, "-m", "seq2seq_suite", "run", *common, "--output"]
     whole, killed = folder / "whole", folder / "killed"
@@ -196,7 +221,8 @@ def _resume(place: Place, notes: Notes, folder: Path) -> None:
     while child.poll() is None and time.monotonic() < began + 60 and not list(killed.glob("checkpoints/step-*")):
         time.sleep(0.01)
     child.send_signal(signal.SIGKILL)
-    child.wait()
+    if child.wait() != -signal.SIGKILL:
+        raise RuntimeError("the run had ended before it was killed")
     _quiet([*command, str(killed), "--resume"])
     one, other = ((run / "checkpoints" / "last" / "training.safetensors").read_bytes() for run in (whole, killed))
     notes.add("resume after kill -9", "equal to the bit" if one == other else "different weights")

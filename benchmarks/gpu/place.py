@@ -17,6 +17,18 @@ import torch
 from seq2seq_suite.types import ConfigError
 
 
+def replace_text(file: Path, text: str) -> None:
+    """Write a file whole or not at all."""
+    beside = file.with_suffix(".part")
+    beside.write_text(text, encoding="utf-8")
+    os.replace(beside, file)
+
+
+def allow_tf32(on: bool) -> None:
+    """Products and convolutions in TF32; PyTorch's default is convolutions alone."""
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = on
+
+
 @dataclass
 class Notes:
     """A stage's figures, written after each of them.
@@ -33,9 +45,7 @@ class Notes:
         """One more; it is on the disk when this returns."""
         self.rows.append((what, figure, remark))
         print(f"{what}: {figure}  {remark}", flush=True)
-        beside = self.file.with_suffix(".part")
-        beside.write_text(json.dumps({"rows": self.rows}), encoding="utf-8")
-        os.replace(beside, self.file)
+        replace_text(self.file, json.dumps({"rows": self.rows}))
 
     @contextmanager
     def attempt(self, what: str) -> Iterator[None]:
@@ -86,19 +96,27 @@ class Place:
                               remedy="end what else runs on it")
 
     def seconds(self, work: Callable[[], Any], *, most: float = 1.0, least: int = 3) -> float:
-        """The median time of a call, after a warm-up: by events on a GPU, by the clock on a CPU."""
-        work()
-        self.wait()
+        """The median time of a call, after a warm-up: by events on a GPU, by the clock on a CPU.
+
+        Calls of less than 5 ms are timed several at once, so that an event's own time does not count.
+        """
+        begun, warmed = time.perf_counter(), 0
+        while warmed < 2 or (self.on_gpu and time.perf_counter() < begun + most / 4):
+            work()
+            self.wait()
+            warmed += 1
+        calls = max(1, round(5e-3 * warmed / (time.perf_counter() - begun))) if self.on_gpu else 1
         times: list[float] = []
         end = time.perf_counter() + (0.1 if self.smoke else most)
         while time.perf_counter() < end or len(times) < least:
             if self.on_gpu:
                 begin, done = (torch.cuda.Event(enable_timing=True) for _ in range(2))
                 begin.record()
-                work()
+                for _ in range(calls):
+                    work()
                 done.record()
                 done.synchronize()
-                times.append(begin.elapsed_time(done) / 1e3)
+                times.append(begin.elapsed_time(done) / 1e3 / calls)
             else:
                 start = time.perf_counter()
                 work()

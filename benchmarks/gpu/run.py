@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 
+from benchmarks.gpu.place import replace_text
 from benchmarks.machine import provenance
 from seq2seq_suite.types import ConfigError, DataError
 
@@ -30,14 +31,16 @@ class Stage:
     Args:
         module: of `benchmarks.gpu`, with a function of the stage's name.
         minutes: the most that it may take, of 8.5 together; others may use what it leaves.
+        gigabytes: that the device must have free, or the stage does not run.
     """
 
     module: str
     minutes: float
+    gigabytes: float
 
 
-STAGES = {"card": Stage("card", 0.5), "correct": Stage("correct", 1.8), "training": Stage("speed", 2.2),
-          "decoding": Stage("speed", 2.0), "runs": Stage("whole", 2.0), "multi30k": Stage("whole", 8.5)}
+STAGES = {"card": Stage("card", 0.5, 4), "correct": Stage("correct", 1.8, 4), "training": Stage("speed", 2.2, 24),
+          "decoding": Stage("speed", 2.0, 12), "runs": Stage("whole", 2.0, 8), "multi30k": Stage("whole", 8.5, 8)}
 
 
 def run(options: argparse.Namespace) -> None:
@@ -93,13 +96,20 @@ def stage(options: argparse.Namespace) -> None:
     """The process of one stage."""
     if options.device == "pretended":
         import benchmarks.pretended_device  # noqa: F401  # before the suite
+    from benchmarks.gpu.card import ask_card
     from benchmarks.gpu.place import Notes, Place
 
     work: Callable[[Place, Notes], None] = getattr(
         import_module(f"benchmarks.gpu.{STAGES[options.stage].module}"), options.stage)
     place = Place(options.folder, options.folder / WORK, options.device, options.smoke,
                   time.monotonic() + 60 * options.minutes - _GRACE / 2)
-    work(place, Notes(options.output / f"{options.stage}.json"))
+    notes = Notes(options.output / f"{options.stage}.json")
+    place.need(STAGES[options.stage].gigabytes)
+    if place.on_gpu:
+        notes.add("clocks before", ask_card("clocks.sm,clocks.mem,power.draw,temperature.gpu"))
+    work(place, notes)
+    if place.on_gpu:
+        notes.add("clocks after", ask_card("clocks.sm,clocks.mem,power.draw,temperature.gpu"))
 
 
 def _in_a_process(options: argparse.Namespace, name: str, seconds: float) -> tuple[int | None, str]:
@@ -130,7 +140,7 @@ def _in_a_process(options: argparse.Namespace, name: str, seconds: float) -> tup
 def _close(file: Path, status: str) -> None:
     """Note how a stage ended; its figures stay."""
     known = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {"rows": []}
-    file.write_text(json.dumps({**known, "status": status}), encoding="utf-8")
+    replace_text(file, json.dumps({**known, "status": status}))
 
 
 def write_page(output: Path) -> None:
@@ -142,4 +152,4 @@ def write_page(output: Path) -> None:
             found = json.loads(file.read_text(encoding="utf-8"))
             lines += ["", f"## {name}: {found.get('status', 'not ended')}", "", "| | | |", "| --- | --- | --- |",
                       *(f"| {' | '.join(cell.replace('|', '/') for cell in row)} |" for row in found["rows"])]
-    (output / "gpu.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    replace_text(output / "gpu.md", "\n".join(lines) + "\n")

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from benchmarks.corpus import Corpus, from_folder, synthetic
-from benchmarks.gpu.place import Notes, Place
+from benchmarks.gpu.place import Notes, Place, allow_tf32
 from benchmarks.systems import SHAPES, DecodingSystem, Shape, TrainingSystem
 
 _TOKENS = {"tiny": 4096, "base": 25_000, "big": 12_000}  # target symbols in an update
@@ -31,16 +31,15 @@ def training(place: Place, notes: Notes) -> None:
     """Target symbols a second of each size, precision and system; all have the same batches."""
     from benchmarks.systems import student, suite
 
-    place.need(4)
     compiled = ["suite, training.compile"] if place.on_gpu else []  # a CPU refuses it
     corpus, systems = _corpus(place), ["suite", *compiled, "torch.nn.Transformer", "Marian"]
-    for size in ("base",) if place.smoke else ("base", "tiny", "big"):
+    for size in ("tiniest",) if place.smoke else ("base", "tiny", "big"):
         shape = _TINIEST if place.smoke else SHAPES[size]
         tokens = 512 if place.smoke else _TOKENS[size]
         batches = suite.buckets(corpus, 1, round_lengths=True, batch_tokens=tokens)
         chosen = batches[:: max(1, len(batches) // 12)][:12]
         for precision, tf32 in (("bfloat16", True), ("float32", True), ("float32", False)):
-            torch.backends.cuda.matmul.allow_tf32 = tf32
+            allow_tf32(tf32)
             for system in systems if precision == "bfloat16" or tf32 else ["suite"]:
                 name = f"{size}, {'TF32' if tf32 and precision == 'float32' else precision}, {system}"
                 if place.over():
@@ -111,25 +110,26 @@ def decoding(place: Place, notes: Notes) -> None:
     """Symbols a second in batches of 1, 64 and 512, greedy and with a beam of 5."""
     from benchmarks.systems import suite
 
-    place.need(6)
     corpus = _corpus(place)
-    for size in ("base",) if place.smoke else ("base", "tiny", "big"):
+    allow_tf32(True)
+    for index, size in enumerate(("tiniest",) if place.smoke else ("base", "tiny", "big")):
         shape = _TINIEST if place.smoke else SHAPES[size]
         with tempfile.TemporaryDirectory() as folder:
             weights = Path(folder) / "weights.pt"
             torch.manual_seed(1)
             torch.save({"weights": suite.build(shape).state_dict()}, weights)
             for dtype in (torch.float32,) if place.smoke else (torch.bfloat16, torch.float32):
-                torch.backends.cuda.matmul.allow_tf32 = True
                 for name, build in _decoders(place, shape, corpus, weights, dtype).items():
                     if place.over():
                         return
                     with notes.attempt(f"{size}, {name}"):
                         _time_outputs(place, notes, f"{size}, {name}", build(), corpus, shape, dtype)
-    for kind in ("ctc",) if place.smoke else ("ctc", "dag", "mask_predict", "cut_at_end"):
-        if not place.over():
-            with notes.attempt(f"translation-nat.yaml, {kind}"):
-                _time_parallel(place, notes, kind)
+                    if place.on_gpu:
+                        torch.cuda.empty_cache()
+        for kind in () if index else ("ctc",) if place.smoke else ("ctc", "dag", "mask_predict", "cut_at_end"):
+            if not place.over():
+                with notes.attempt(f"translation-nat.yaml, {kind}"):
+                    _time_parallel(place, notes, kind)
 
 
 def _decoders(place: Place, shape: Shape, corpus: Corpus, weights: Path, dtype: torch.dtype
@@ -146,7 +146,17 @@ def _decoders(place: Place, shape: Shape, corpus: Corpus, weights: Path, dtype: 
         from benchmarks.systems import marian
 
         found[f"{kind}, generate"] = lambda: marian.decoding(shape, corpus, weights, **common, **where)
+        if importlib.util.find_spec("ctranslate2") is not None:
+            found[f"{kind}, CTranslate2"] = lambda: _ctranslate(place, shape, corpus, weights, kind)
     return found
+
+
+def _ctranslate(place: Place, shape: Shape, corpus: Corpus, weights: Path, kind: str) -> DecodingSystem:
+    from benchmarks.systems import ctranslate
+
+    ctranslate.convert(shape, corpus.pieces, weights)
+    return ctranslate.decoding(shape, corpus, weights, threads=torch.get_num_threads(), device=place.device,
+                               compute_type=kind)
 
 
 def _time_outputs(place: Place, notes: Notes, name: str, system: DecodingSystem, corpus: Corpus, shape: Shape,
@@ -159,16 +169,23 @@ def _time_outputs(place: Place, notes: Notes, name: str, system: DecodingSystem,
                 return
             chosen = (sources * (1 + batch // len(sources)))[:batch]
             with notes.attempt(f"{name}, batch {batch}, beam {beam}"):
-                outputs = system.decode(chosen, beam, longest, batch)
-                seconds = place.seconds(lambda c=chosen, b=beam, n=batch: system.decode(c, b, longest, n), most=0.7)
-                # END is a symbol as well, where an output has one.
-                steps = max(min(len(one) + 1, longest) for one in outputs)
-                symbols = sum(min(len(one) + 1, longest) for one in outputs)
+                seconds, steps, symbols = _decoded(place, system, chosen, beam, longest)
+                some, fewer, _ = _decoded(place, system, chosen, beam, longest // 4)
+                if steps == fewer:  # random weights can end all outputs at once
+                    raise RuntimeError(f"all outputs end after {steps} symbols")
+                step = (seconds - some) / (steps - fewer)  # without encoder and preparation
                 least = _floor(place, shape, dtype, batch * beam, batch, chosen, steps)
                 notes.add(f"{name}, batch {batch}, beam {beam}", f"{symbols / seconds:,.0f} symbols/s",
-                          f"{1e6 * seconds / steps:,.1f} us a step, encoder included"
-                          + (f"; {seconds / steps / least:.1f} times the floor by bytes, {1e6 * least:.1f} us"
-                             if least else ""))
+                          f"{1e3 * seconds:.2f} ms for {steps} steps, {1e6 * step:,.1f} us one more step"
+                          + (f"; {step / least:.1f} times the floor by bytes, {1e6 * least:.1f} us" if least else ""))
+
+
+def _decoded(place: Place, system: DecodingSystem, sources: list, beam: int, longest: int) -> tuple[float, int, int]:
+    """Seconds of a batch, its steps and its symbols; END is a symbol as well, where an output has one."""
+    outputs = system.decode(sources, beam, longest, len(sources))
+    lengths = [min(len(one) + 1, longest) for one in outputs]
+    seconds = place.seconds(lambda: system.decode(sources, beam, longest, len(sources)), most=0.4)
+    return seconds, max(lengths), sum(lengths)
 
 
 def _floor(place: Place, shape: Shape, dtype: torch.dtype, rows: int, sentences: int, sources: list, steps: int

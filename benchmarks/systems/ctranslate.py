@@ -11,7 +11,7 @@ from benchmarks.systems import DecodingSystem, Shape
 
 
 def decoding(shape: Shape, corpus: Corpus, weights: Path, *, threads: int, compute_type: str = "float32",
-             bulk: int = 0) -> DecodingSystem:
+             bulk: int = 0, device: str = "cpu") -> DecodingSystem:
     """Its translator over a model that `convert` wrote.
 
     Args:
@@ -19,12 +19,13 @@ def decoding(shape: Shape, corpus: Corpus, weights: Path, *, threads: int, compu
         corpus: with the names of the pieces.
         weights: the suite's, beside which the converted model lies.
         threads: in all.
-        compute_type: float32 or int8.
+        compute_type: float32, bfloat16 or int8.
         bulk: 0 gives it batch after batch on all threads, as the others get them; otherwise it has all sentences at
             once, sorts them itself and translates batches of `bulk` with a worker on each thread.
+        device: cpu or cuda.
     """
     workers = threads if bulk else 1
-    translator = ctranslate2.Translator(str(folder_of(weights)), device="cpu", inter_threads=workers,
+    translator = ctranslate2.Translator(str(folder_of(weights)), device=device, inter_threads=workers,
                                         intra_threads=threads // workers, compute_type=compute_type)
     pieces, ids = corpus.pieces, {piece: index for index, piece in enumerate(corpus.pieces)}
 

@@ -58,7 +58,7 @@ def test_a_stage_that_fails_or_hangs_is_named_and_the_next_begins(tmp_path, monk
         return real([sys.executable, "-c", bad[name]] if name in bad else command, **more)
 
     monkeypatch.setattr(run.subprocess, "Popen", broken)
-    monkeypatch.setitem(run.STAGES, "training", run.Stage("speed", 0.05))
+    monkeypatch.setitem(run.STAGES, "training", run.Stage("speed", 0.05, 4))
     assert begin(tmp_path, "--stages", "card,training,multi30k") == 0
     status = {name: json.loads((tmp_path / "out" / f"{name}.json").read_text())["status"]
               for name in ("card", "training", "multi30k")}
