@@ -36,8 +36,9 @@ def correct(place: Place, notes: Notes) -> None:
     sys.path.insert(0, str(_CASES))
     from device_cases import SEARCHED, TRAINED
 
-    real = {preset: (preset, [f"data.path={place.folder / 'data' / name}", *([] if name == "an4" else ["data.share=0.01"])])
-            for preset, name in _REAL.items() if (place.folder / "data" / name).is_dir()}
+    data = place.folder / "data"
+    real = {preset: (preset, [f"data.path={data / name}", f"data.share={0.5 if name == 'an4' else 0.01}"])
+            for preset, name in _REAL.items() if (data / name).is_dir()}
     trained, searched = TRAINED | real, SEARCHED
     if place.smoke:
         trained = {"translation": TRAINED["translation"]}

@@ -13,21 +13,27 @@ from seq2seq_suite.types import ConfigError, DataError
 PYTHON = "3.12"
 # What the image with PyTorch, transformers and scikit-learn does not have.
 PACKAGES = (
-    "pydantic", "pydantic-core", "annotated-types", "typing-inspection", "datasets", "dill<0.4.1", "multiprocess",
+    "pydantic", "pydantic-core", "annotated-types", "typing-inspection", "typing-extensions", "datasets", "dill<0.4.1", "multiprocess",
     "xxhash", "nltk", "sacremoses", "jiwer", "rapidfuzz", "soundfile", "cffi", "pycparser", "espeakng-loader",
     "pycocotools", "rich",
-)
+)  # without their dependencies, so that dill has to be one that datasets takes
 _PLATFORMS = ("manylinux_2_28_x86_64", "manylinux_2_27_x86_64", "manylinux2014_x86_64", "manylinux_2_17_x86_64", "any")
 _DATA = ("multi30k-en-de", "genia-const")
 _SOUNDS = 100
 _MOST_BYTES = 60 * 2**20  # with the repository
 _REPOSITORY = Path(__file__).parents[2]
-_SETUP = """#!/usr/bin/env bash
+_SETUP = r"""#!/usr/bin/env bash
 # The suite beside what the machine has, without a network.
 set -euo pipefail
 cd "$(dirname "$0")"
-python3 -m venv --system-site-packages venv
-venv/bin/pip install --quiet --no-index --find-links wheels --no-deps wheels/*.whl
+python3 -c 'import sys; sys.version_info[:2] == (3, 12) or sys.exit("python3 is not Python 3.12, which the wheels are for")' \
+    || exit 2
+python3 -m venv --system-site-packages --without-pip venv
+# What this Python sees is seen there too, also where it comes from an environment of its own.
+python3 -c 'import sys; print("\n".join(path for path in sys.path if path.endswith("-packages")))' \
+    > "$(venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/outer.pth"
+python3 -m pip --python venv/bin/python install --quiet --no-index --find-links wheels --no-deps wheels/*.whl
+venv/bin/python -c 'import torch, pydantic, datasets, soundfile, pycocotools, nltk, sacremoses, jiwer'
 """
 
 
@@ -46,17 +52,19 @@ def prepare(folder: Path, data: Path | None) -> None:
     wheels = folder / "wheels"
     shutil.rmtree(wheels, ignore_errors=True)
     found = _download(wheels)
-    # Of one release, since nothing looks at what they ask of one another there.
     for name in _DATA:
         shutil.copytree(data / name, folder / "data" / name, dirs_exist_ok=True)
     _few_sounds(data / "an4", folder / "data" / "an4")
+    (folder / ".gitignore").write_text("*\n", encoding="utf-8")  # it travels by name
     (folder / "setup.sh").write_text(_SETUP, encoding="utf-8")
-    sizes = {"wheels": _size(wheels), "data": _size(folder / "data"), "repository": _tracked_size()}
+    sizes = {"wheels": _size(wheels), "data": _size(folder / "data"), "rest": 0, "repository": _tracked_size()}
+    sizes["rest"] = _size(folder) - sizes["wheels"] - sizes["data"]  # an environment or results of before
     for name in found:
         print(f"  {name}")
     print("; ".join(f"{name} {size / 2**20:.1f} MiB" for name, size in sizes.items()))
     if sum(sizes.values()) > _MOST_BYTES:
-        raise ConfigError(f"{sum(sizes.values()) / 2**20:.0f} MiB together", expected="60 MiB at most")
+        raise ConfigError(f"{sum(sizes.values()) / 2**20:.0f} MiB together", expected="60 MiB at most",
+                          remedy=f"empty {folder}" if sizes["rest"] else "fewer wheels or data")
 
 
 def _download(wheels: Path) -> list[str]:

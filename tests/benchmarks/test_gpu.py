@@ -1,14 +1,18 @@
 """The program for a GPU runs here, tiny, on a CPU and a pretended device; what it cannot do it says in one line."""
 
 import json
+import re
 import sys
+from contextlib import nullcontext
+from pathlib import Path
 
 import pytest
+import torch
 from torch.utils import backend_registration
 
 from benchmarks.gpu import __main__ as program
-from benchmarks.gpu import run
-from benchmarks.gpu.place import Notes
+from benchmarks.gpu import run, whole
+from benchmarks.gpu.place import Notes, Place
 from benchmarks.gpu.prepare import PACKAGES, check_tag
 from seq2seq_suite.types import ConfigError
 
@@ -19,16 +23,23 @@ def begin(folder, *more):
 
 
 def test_stages_write_their_figures_and_a_page(tmp_path):
-    assert begin(tmp_path, "--stages", "card,training,decoding,multi30k", "--minutes", "4") == 0
-    found = {name: json.loads((tmp_path / "out" / f"{name}.json").read_text()) for name in
-             ("card", "training", "decoding", "multi30k")}
+    data = tmp_path / "data" / "multi30k-en-de"
+    data.mkdir(parents=True)
+    for split in ("train", "validation", "test"):
+        rows = [{"src": f"a dog sees {word} .", "tgt": f"ein Hund sieht {word} ."} for word in "abcdefgh" * 64]
+        (data / f"{split}.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n")
+    stages = ("card", "training", "decoding", "runs", "multi30k")
+    assert begin(tmp_path, "--stages", ",".join(stages), "--minutes", "40") == 0
+    found = {name: json.loads((tmp_path / "out" / f"{name}.json").read_text()) for name in stages}
     assert all(one["status"] == "done" for one in found.values()), found
     assert not [row for one in found.values() for row in one["rows"] if row[1] == "failed"]
     page = (tmp_path / "out" / "gpu.md").read_text()
     assert all(f"## {name}: done" in page for name in found) and "times the floor by bytes" in page
     (tmp_path / "out" / "card.json").write_text(json.dumps({"rows": [["kept", "1", ""]], "status": "done"}))
     assert begin(tmp_path, "--stages", "card", "--resume") == 0  # is done, and stays as it is
-    assert len(list((tmp_path / "out").iterdir())) == 5  # of the eight files that come back
+    assert {row[0] for name in ("runs", "multi30k") for row in found[name]["rows"] if row[1].endswith(" s")} == {
+        "tasks/parsing.yaml", "tasks/translation-multi30k.yaml"}
+    assert len(list((tmp_path / "out").iterdir())) == 6  # of the eight files that come back
     assert "kept" in (tmp_path / "out" / "card.json").read_text()
 
 
@@ -90,6 +101,21 @@ def test_wheels_that_fit_are_taken():
     for tag in ("cp312-cp312-manylinux_2_28_x86_64", "cp310-abi3-manylinux2014_x86_64", "py2.py3-none-any"):
         check_tag(f"a-1-{tag}.whl")
     assert len(set(PACKAGES)) == len(PACKAGES)
+
+
+@pytest.mark.parametrize("free, enough", [(23.9e9, False), (24.1e9, True)])
+def test_a_stage_asks_for_memory_before_it_begins(tmp_path, monkeypatch, free, enough):
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (free, 80e9))
+    place = Place(tmp_path, tmp_path, "cuda", smoke=False, end=0.0)
+    with nullcontext() if enough else pytest.raises(ConfigError, match=r"23\.9 GB are free"):
+        place.need(run.STAGES["training"].gigabytes)
+
+
+def test_figures_of_a_cpu_are_those_of_the_pages():
+    pages = "".join((Path(whole.__file__).parents[1] / "results" / page).read_text()
+                    for page in ("embedded.md", "translation.md"))
+    for updates, told in whole.CPU.values():
+        assert f"{updates:,}" in pages and all(figure in pages for figure in re.findall(r"\d+[.:]\d\d", told))
 
 
 def test_a_part_that_fails_is_noted_and_the_next_begins(tmp_path):
