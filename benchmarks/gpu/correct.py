@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import shutil
 import signal
 import subprocess
 import sys
@@ -53,11 +54,7 @@ def correct(place: Place, notes: Notes) -> None:
             with notes.attempt(f"train {name}"):
                 _train(place, preset, settings, folder / name)
                 if name not in _DRAWS and preset != "multitask":
-                    for kind, errors in _errors(place, folder / name).items():
-                        most = _FLOAT32 if kind == "float32" else _LOWER
-                        notes.add(f"{name}, {kind}", "within" if max(errors.values()) <= most else "beyond",
-                                  ", ".join(f"{part} {error:.2g}" for part, error in errors.items())
-                                  + f" of the reference, {most:g} allowed")
+                    _note_errors(notes, name, _errors(place, folder / name))
         for name, (runs, settings) in searched.items():
             if set(runs) <= set(trained) and all(setting.partition("=./")[2] in ("", *trained) for setting in settings):
                 with notes.attempt(f"search {name}"):
@@ -110,9 +107,20 @@ def _errors(place: Place, directory: Path) -> dict[str, dict[str, float]]:
         allow_tf32(True)
         found["TF32"] = _distance(_computed(directory, device), reference)
         allow_tf32(False)
-    if place.on_gpu or place.device == "cpu":
+    if place.device != "pretended":
         found["bfloat16"] = _distance(_computed(directory, device, lower=True), reference)
+        found["bfloat16 on a CPU"] = _distance(_computed(directory, torch.device("cpu"), lower=True), reference)
     return found
+
+
+def _note_errors(notes: Notes, name: str, found: dict[str, dict[str, float]]) -> None:
+    """In bfloat16 a gradient may be as far off as twice what it is on a CPU: rounded costs match other boxes."""
+    cpu = found.pop("bfloat16 on a CPU", {})
+    for kind, errors in found.items():
+        allowed = {part: _FLOAT32 if kind == "float32" else max(_LOWER, 2 * cpu[part]) if kind == "bfloat16" else _LOWER
+                   for part in errors}
+        notes.add(f"{name}, {kind}", "within" if all(errors[part] <= allowed[part] for part in errors) else "beyond",
+                  ", ".join(f"{part} {error:.2g} of {allowed[part]:.2g} allowed" for part, error in errors.items()))
 
 
 def _torch_device(place: Place) -> torch.device:
@@ -121,7 +129,7 @@ def _torch_device(place: Place) -> torch.device:
 
 def _computed(directory: Path, device: torch.device, *, double: bool = False, lower: bool = False
               ) -> dict[str, Tensor]:
-    """Loss, gradient, encoder output and, with a decoder, logits of four validation examples, in evaluation mode."""
+    """Loss, gradient, encoder output and, with a decoder, logits of four training examples, without dropout."""
     from seq2seq_suite.data.batching import collate
     from seq2seq_suite.experiments.opening import open_run
 
@@ -129,7 +137,7 @@ def _computed(directory: Path, device: torch.device, *, double: bool = False, lo
         run = open_run(directory, ["device=cpu", "kernels=plain"] if double else ["device=cpu"])
     learner = run.predictor.learner.to(device)
     learner = learner.double() if double else learner
-    batch = collate(run.task.encode(run.task.read("validation")[:4]), run.task.name)
+    batch = collate([*run.task.encode_epoch(run.task.read("train")[:4], 0)], run.task.name)
     if double and batch.source.is_floating_point():
         batch = type(batch)(batch.source.double(), *(getattr(batch, name) for name in (
             "source_mask", "target", "target_mask", "given", "task", "indices", "auxiliary")))
@@ -200,7 +208,7 @@ def _mix(place: Place, notes: Notes, directory: Path) -> None:
 
     with _cpu():
         run = open_run(directory, ["device=cpu"])
-    batch = collate(run.task.encode(run.task.read("validation")[:4]), run.task.name)
+    batch = collate([*run.task.encode_epoch(run.task.read("train")[:4], 0)], run.task.name)
     try:
         run.predictor.learner.to(_torch_device(place))(batch)
         notes.add("mixed devices", "nothing to mix" if place.device == "cpu" else "wrong: accepted")
@@ -215,6 +223,7 @@ def _resume(place: Place, notes: Notes, folder: Path) -> None:
               "training.validate_examples=4", "training.precision=float32", f"device={place.device}"]
     command = [sys.executable, "-m", "seq2seq_suite", "run", *common, "--output"]
     whole, killed = folder / "whole", folder / "killed"
+    shutil.rmtree(killed, ignore_errors=True)  # its checkpoints say when to kill
     _quiet([*command, str(whole), "--overwrite"])
     child = subprocess.Popen([*command, str(killed), "--overwrite"], stdout=subprocess.DEVNULL,
                              stderr=subprocess.DEVNULL)

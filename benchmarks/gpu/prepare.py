@@ -13,9 +13,9 @@ from seq2seq_suite.types import ConfigError, DataError
 PYTHON = "3.12"
 # What the image with PyTorch, transformers and scikit-learn does not have.
 PACKAGES = (
-    "pydantic", "pydantic-core", "annotated-types", "typing-inspection", "typing-extensions", "datasets", "dill<0.4.1", "multiprocess",
-    "xxhash", "nltk", "sacremoses", "jiwer", "rapidfuzz", "soundfile", "cffi", "pycparser", "espeakng-loader",
-    "pycocotools", "rich",
+    "pydantic", "pydantic-core", "annotated-types", "typing-inspection", "typing-extensions", "datasets", "dill<0.4.1",
+    "multiprocess", "xxhash", "nltk", "sacremoses", "jiwer", "rapidfuzz", "soundfile", "cffi", "pycparser",
+    "espeakng-loader", "pycocotools", "rich",
 )  # without their dependencies, so that dill has to be one that datasets takes
 _PLATFORMS = ("manylinux_2_28_x86_64", "manylinux_2_27_x86_64", "manylinux2014_x86_64", "manylinux_2_17_x86_64", "any")
 _DATA = ("multi30k-en-de", "genia-const")
@@ -26,8 +26,7 @@ _SETUP = r"""#!/usr/bin/env bash
 # The suite beside what the machine has, without a network.
 set -euo pipefail
 cd "$(dirname "$0")"
-python3 -c 'import sys; sys.version_info[:2] == (3, 12) or sys.exit("python3 is not Python 3.12, which the wheels are for")' \
-    || exit 2
+python3 -c 'import sys; sys.version_info[:2] == (3, 12) or sys.exit("python3: the wheels are for 3.12")' || exit 2
 python3 -m venv --system-site-packages --without-pip venv
 # What this Python sees is seen there too, also where it comes from an environment of its own.
 python3 -c 'import sys; print("\n".join(path for path in sys.path if path.endswith("-packages")))' \
