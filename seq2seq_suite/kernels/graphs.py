@@ -188,6 +188,7 @@ class _Graph:
         own = _cloned(_without_cache(state))
         memory = replace(own.rows.memory, decoder=self.decoder)
         self.state: Search = replace(own, rows=replace(own.rows, cache=Cache(tuple(rooms)), memory=memory))
+        self.read = stepper.constraint, stepper.never  # by the graph, which does not keep them itself
         self.replay = CAPTURES[state.over.device.type](lambda: self._advance(stepper))
 
     def _advance(self, stepper: Stepper) -> None:
