@@ -11,7 +11,7 @@ import torch
 from torch.utils import backend_registration
 
 from benchmarks.gpu import __main__ as program
-from benchmarks.gpu import run, whole
+from benchmarks.gpu import correct, run, whole
 from benchmarks.gpu.place import Notes, Place
 from benchmarks.gpu.prepare import PACKAGES, check_tag
 from seq2seq_suite.types import ConfigError
@@ -109,6 +109,15 @@ def test_a_stage_asks_for_memory_before_it_begins(tmp_path, monkeypatch, free, e
     place = Place(tmp_path, tmp_path, "cuda", smoke=False, end=0.0)
     with nullcontext() if enough else pytest.raises(ConfigError, match=r"23\.9 GB are free"):
         place.need(run.STAGES["training"].gigabytes)
+
+
+@pytest.mark.parametrize("off, cpu, told", [
+    (9e-6, 0.0, "within"), (2e-5, 0.0, "beyond"), (2e-5, 1.1e-5, "within"), (float("nan"), 0.0, "beyond")])
+def test_an_error_is_beyond_what_is_allowed_and_what_a_cpu_has(tmp_path, off, cpu, told):
+    notes = Notes(tmp_path / "stage.json")
+    found = {"float32": {"loss": 0.0, "gradient": off}, "float32 on a CPU": {"gradient": cpu}}
+    correct._note_errors(notes, "a run", found)
+    assert [row[:2] for row in notes.rows] == [("a run, float32", told)]
 
 
 def test_figures_of_a_cpu_are_those_of_the_pages():
