@@ -12,6 +12,7 @@ import shlex
 import signal
 import sys
 import tempfile
+import threading
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
@@ -25,6 +26,7 @@ Main = Callable[[Sequence[str]], int]
 SECONDS = 20.0  # within which every answer is expected, unless a case says otherwise
 MEMORY = 2**31  # bytes that a command may take beyond what the fork has already
 _LONGEST_LINE = 2000  # characters of a message, so that no number of 5,000 digits is shown in full
+_FORK = threading.Lock()  # packages with files of their own (filelock) refuse that two threads fork at once
 _KEPT = 2**20  # bytes of what a command writes that are read, from the beginning and from the end
 _TRACE = re.compile(r"Traceback \(most recent call last\)|Exception ignored|Aborted!|Fatal Python error|core dumped"
                     r"|terminate called|During handling of the above")
@@ -139,7 +141,8 @@ def start(main: Main, words: Sequence[str], folder: Path, *, within: Path | None
     files = tuple(tempfile.TemporaryFile() for _ in range(2))  # noqa: SIM115  the caller reads them when it has ended
     sys.stdout.flush()
     sys.stderr.flush()
-    pid = os.fork()
+    with _FORK:
+        pid = os.fork()
     if pid == 0:
         code = 70
         try:

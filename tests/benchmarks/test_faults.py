@@ -4,10 +4,12 @@ import os
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from random import Random
 from typing import Annotated
 
+import filelock  # noqa: F401  of datasets: from Python 3.12 on it lets one thread fork at a time
 import pytest
 import torch._dynamo  # noqa: F401  which an optimiser imports when it is made: once here, not in each child
 
@@ -96,6 +98,17 @@ def test_a_worker_that_dies_is_a_failure(tmp_path):
 def test_whatever_ends_badly_is_told(tmp_path, main, fault):
     ended = commands.start(main, ["run"], tmp_path, limit=0.5 if fault.startswith("no answer") else 60.0).wait()
     assert any(one.startswith(fault) or fault in one for one in commands.faults(ended, (0,), memory=2**25)), ended
+
+
+def test_several_threads_start_commands_at_once(tmp_path):
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)  # seconds: threads meet where they seldom do
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            ends = pool.map(lambda _: commands.start(lambda words: 0, ["run"], tmp_path).wait().code, range(16))
+            assert [*ends] == [0] * 16
+    finally:
+        sys.setswitchinterval(usual)
 
 
 def test_no_command_gets_more_memory_than_its_bound(tmp_path):
