@@ -15,6 +15,7 @@ from seq2seq_suite.config_section import (
     Positive,
     PositiveFloat,
     Section,
+    ShareOrNone,
     refuse_if,
 )
 
@@ -49,6 +50,7 @@ class Backbone(Section):
     attention_score: Literal["dot", "additive"] = "dot"  # of query and key; additive: v . tanh(q + k), slower
     activation: Literal["relu", "gelu", "swiglu"] = "relu"
     norm: Literal["layer", "rms", "power"] = "layer"
+    norm_warmup: ShareOrNone = 0.1  # share of the training in which norm power takes each batch's own statistics
     norm_placement: Literal["pre", "post"] = "pre"
     positions: Literal["sinusoidal", "learned", "rotary", "alibi", "none"] = "sinusoidal"  # alibi: a penalty on
     # distance in each head; none: a bag of words

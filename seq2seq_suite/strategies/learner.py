@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from seq2seq_suite.model.seq2seq import Seq2Seq
 from seq2seq_suite.model.variants.experts import MixtureOfExperts, load_balances
+from seq2seq_suite.model.variants.power_norm import PowerNorm
 from seq2seq_suite.strategies.base import Strategy
 from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.types import Batch, Constraint, Hypothesis, Loss
@@ -44,10 +45,13 @@ class Learner(Trained):
         model: encoder and decoder.
         strategy: with its heads.
         balance_weight: of the load-balance loss.
+        norm_warmup: share of the training in which PowerNorm takes each batch's own statistics.
     """
 
-    def __init__(self, model: Seq2Seq, strategy: Strategy, *, balance_weight: float = 0.0):
+    def __init__(self, model: Seq2Seq, strategy: Strategy, *, balance_weight: float = 0.0, norm_warmup: float = 0.0):
         super().__init__()
+        self.norm_warmup = norm_warmup
+        self.power_norms = [part for part in model.modules() if isinstance(part, PowerNorm)]
         self.model, self.strategy, self.balance_weight = model, strategy, balance_weight
         self.has_experts = any(isinstance(part, MixtureOfExperts) for part in model.modules())
 
@@ -75,6 +79,8 @@ class Learner(Trained):
     def set_fraction_done(self, share: float) -> None:
         """Set the share of the training that is done."""
         self.strategy.fraction_done = share
+        for norm in self.power_norms:
+            norm.warms = share < self.norm_warmup
 
     def core_parameters(self) -> Iterator[nn.Parameter]:
         parts = (part for part in (self.model.encoder, self.model.decoder) if part is not None)

@@ -44,7 +44,8 @@ def build_predictor(config: Config, task: Task, *, device: torch.device, like: S
         kind = strategy_for(config.strategy.kind, config.target)
         strategy = kind(config.strategy, shape.target, config.backbone.width, build_auxiliaries(config, shape, model))
         strategy.language = task.language()
-        learner = Learner(model, strategy, balance_weight=config.backbone.balance_weight).to(device)
+        learner = Learner(model, strategy, balance_weight=config.backbone.balance_weight,
+                          norm_warmup=config.backbone.norm_warmup).to(device)
     return Predictor(task, learner, config.search, device)
 
 

@@ -17,19 +17,20 @@ class PowerNorm(nn.Module):
     Means run over the real tokens of the batch, one statistic for each feature; in training in several processes over
     those of all shares, so that each process must make the same passes.
 
-    For the first `warmup` training passes psi and nu are the batch's own (PN-V, the paper's eq. 2 and its exact
-    gradient) while the running statistics gather. Statistics change in training passes alone, so a pass under
-    activation checkpointing or each step of an accumulation counts as one, as in BatchNorm.
+    While `warms` is True, psi and nu are the batch's own (PN-V, the paper's eq. 2 and its exact gradient) and the
+    running statistics gather; the learner makes it False after the first share of a run. Statistics change in training
+    passes alone: one under activation checkpointing, or each step of an accumulation, counts as one, as in BatchNorm.
 
     Source: Shen et al. 2020, Algorithms 1 and 2.
-    Differs: no group scaling before the norm, which the authors' code adds and the paper does not mention.
+    Differs: no group scaling before the norm, which the authors' code adds and the paper does not mention; while they
+        gather, the running statistics are a mean of the first passes and then move on, so that they are never stale.
     """
 
-    def __init__(self, width: int, *, momentum: float = 0.9, warmup: int = 1000, epsilon: float = 1e-5):
+    def __init__(self, width: int, *, momentum: float = 0.9, epsilon: float = 1e-5):
         super().__init__()
         self.gain = nn.Parameter(torch.ones(width))
         self.bias = nn.Parameter(torch.zeros(width))
-        self.momentum, self.warmup, self.epsilon = momentum, warmup, epsilon
+        self.momentum, self.epsilon, self.warms = momentum, epsilon, True
         self.register_buffer("mean_square", torch.ones(width))  # psi^2
         self.register_buffer("gradient_mean", torch.zeros(width))  # nu
         self.register_buffer("passes", torch.zeros((), dtype=torch.int64))
@@ -41,7 +42,7 @@ class PowerNorm(nn.Module):
             return (x.float() * scale + self.bias).to(x.dtype)
         weight = x.new_ones(x.shape[:-1], dtype=torch.float32) if mask is None else mask.expand(x.shape[:-1]).float()
         y = _PowerNormFunction.apply(x.float(), weight[..., None], self.mean_square, self.gradient_mean, self.passes,
-                                     self.momentum, self.warmup, self.epsilon)
+                                     self.momentum, self.warms, self.epsilon)
         return (y * self.gain + self.bias).to(x.dtype)
 
 
@@ -49,31 +50,31 @@ class _PowerNormFunction(torch.autograd.Function):
     """PowerNorm's running statistics and its approximate gradient: Shen et al. 2020, algorithm 1."""
 
     @staticmethod
-    def forward(ctx, x, weight, mean_square, gradient_mean, passes, momentum, warmup, epsilon):
+    def forward(ctx, x, weight, mean_square, gradient_mean, passes, momentum, warms, epsilon):
         """x (..., D) over the root of `mean_square` (D,), or of this batch's while warming up; updates the former."""
         dims = tuple(range(x.dim() - 1))
         squares, count = _over_processes((x.square() * weight).sum(dims), weight.sum())
         count = count.clamp(min=1.0)
         batch_square = squares / count
-        warming = passes < warmup
-        normalised = x * (torch.where(warming, batch_square, mean_square) + epsilon).rsqrt()
-        ctx.save_for_backward(normalised, weight, torch.where(warming, batch_square, mean_square), count, warming)
-        ctx.gradient_mean, ctx.momentum, ctx.epsilon, ctx.dims = gradient_mean, momentum, epsilon, dims
-        # While warming up, the running value is the plain mean of all passes so far.
+        square = batch_square if warms else mean_square.clone()  # which changes below
+        normalised = x * (square + epsilon).rsqrt()
+        ctx.save_for_backward(normalised, weight, square, count)
+        ctx.gradient_mean, ctx.momentum, ctx.epsilon = gradient_mean, momentum, epsilon
+        ctx.dims, ctx.warms = dims, warms
         passes += 1
-        keep = torch.where(warming, 1.0 - 1.0 / passes, torch.full_like(batch_square, momentum))
+        keep = (1.0 - 1.0 / passes).clamp(max=momentum) if warms else momentum
         mean_square.mul_(keep).add_(batch_square * (1.0 - keep))
         return normalised
 
     @staticmethod
     def backward(ctx, grad):
         """The gradient of x, with the running mean of gradient times output in place of this batch's."""
-        normalised, weight, square, count, warming = ctx.saved_tensors
+        normalised, weight, square, count = ctx.saved_tensors
         grad = grad * weight
         products, squares = _over_processes((grad * normalised).sum(ctx.dims),
                                             (normalised.square() * weight).sum(ctx.dims))
         correlation, power = products / count, squares / count
-        nu = torch.where(warming, correlation, ctx.gradient_mean)
+        nu = correlation if ctx.warms else ctx.gradient_mean
         grad_x = (grad - nu * normalised * weight) * (square + ctx.epsilon).rsqrt()
         share = 1.0 - ctx.momentum
         ctx.gradient_mean.mul_(1.0 - share * power).add_(share * correlation)
