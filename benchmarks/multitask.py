@@ -27,8 +27,8 @@ from seq2seq_suite import config_file
 from seq2seq_suite.experiments.compare import Comparison, Row, compare_runs
 from seq2seq_suite.experiments.parts import task_directories
 from seq2seq_suite.experiments.sweep import run_all
-from seq2seq_suite.metrics.significance import t_interval
-from seq2seq_suite.report.comparison import chance
+from seq2seq_suite.metrics.significance import compare_seeds, holm, t_interval
+from seq2seq_suite.report.tables import chance
 
 ALONE, TOGETHER, TUNED = "alone", "together", "then tuned"
 Places = Mapping[str, Mapping[str, Path]]  # task -> kind -> directory
@@ -119,15 +119,18 @@ def _summary(directory: Path) -> dict[str, Any]:
 
 
 def table(study: Study) -> list[str]:
-    """A line for each task: its figures with bootstrap intervals, differences from the run alone and their chance."""
-    pairs = {(pair.first, pair.second): pair for pair in study.found.pairs}
+    """A line for each task: its figures with bootstrap intervals, and the differences from the run alone.
+
+    Their p-values are Holm's, for all tests of the comparison.
+    """
+    pairs = {frozenset((pair.first, pair.second)): pair for pair in study.found.pairs}
     changes = study.changes()
     lines = []
     for task, of_kind in study.rows().items():
         differences = []
         for kind, change in changes[task].items():
-            pair = pairs.get((of_kind[ALONE].run, of_kind[kind].run))
-            differences.append(f"{change:+.2f}" + (f" (p {chance(pair.bootstrap_p)})" if pair else ""))
+            pair = pairs.get(frozenset((of_kind[ALONE].run, of_kind[kind].run)))
+            differences.append(f"{change:+.2f}" + (f" (p {chance(pair.holm_p)}, {pair.test})" if pair else ""))
         lines.append([task, _metric(study, task), f"{study.updates(task):,}",
                       *(_with_interval(row.figure, row.low, row.high) for row in of_kind.values()), *differences])
     return markdown_table(_header(study), lines)
@@ -136,9 +139,13 @@ def table(study: Study) -> list[str]:
 def table_of_seeds(studies: Sequence[Study]) -> list[str]:
     """A line for each task: its mean figures over the seeds, and the mean differences from the run alone.
 
-    The differences are taken seed by seed; their intervals are those of the mean by Student's t.
+    The differences are taken seed by seed; their intervals are those of the mean by Student's t, their p-values those of
+    the paired t test, corrected by Holm for all of the table.
     """
     first, lines = studies[0], []
+    p_values = iter(holm([compare_seeds(*([study.rows()[task][kind].figure for study in studies]
+                                          for kind in (ALONE, other))).p_value
+                          for task in first.places for other in first.kinds() if other != ALONE]))
     for task in first.places:
         rows = [study.rows()[task] for study in studies]
         changes = [study.changes()[task] for study in studies]
@@ -147,7 +154,7 @@ def table_of_seeds(studies: Sequence[Study]) -> list[str]:
         lines.append([task, _metric(first, task), f"{statistics.fmean(study.updates(task) for study in studies):,.0f}",
                       *(f"{statistics.fmean(of_seeds):.2f}" for of_seeds in figures),
                       *(_with_interval(statistics.fmean(of_seeds), *t_interval(of_seeds), sign="+")
-                        for of_seeds in differences),
+                        + f", p {chance(next(p_values))}" for of_seeds in differences),
                       *(", ".join(f"{one:+.2f}" for one in of_seeds) for of_seeds in differences)])
     header = _header(first)
     return markdown_table([*header, *(f"{name}, each seed" for name in header[-(len(first.kinds()) - 1):])], lines)

@@ -169,7 +169,7 @@ def sweep(
     engine = Cluster(folder / "submitit", cluster, jobs=jobs) if executor == "submitit" else None
     if study.is_study(path):
         cells = study.run(path, folder, yamls=on or (), overrides=given, jobs=jobs or 1, cluster=engine)
-        print_table(study.HEADER, study.rows(cells))
+        study.show(cells)
     elif on:
         raise ConfigError("--on is for studies", file=COMMAND_LINE, expected=f"a study, not the experiment {path}",
                           remedy="name one of tasks/studies first, such as tasks/studies/norms.yaml")
@@ -196,7 +196,8 @@ def compare(
 ) -> None:
     """Compare runs: metrics with intervals, failures, cost, p-values.
 
-    Runs of one task on the same examples are tested in pairs, by bootstrap and by approximate randomisation.
+    Runs of one task on the same examples are tested in pairs: by McNemar's exact test where each counts 0 or 1, else by
+    approximate randomisation. Variants that share two seeds or more are tested by their seeds instead.
 
     \b
     Examples:

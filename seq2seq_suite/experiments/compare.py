@@ -14,7 +14,8 @@ import numpy as np
 
 from seq2seq_suite.experiments.opening import open_run, parse_config
 from seq2seq_suite.experiments.parts import task_directories
-from seq2seq_suite.metrics.significance import FORMULAS, compare, holm, interval
+from seq2seq_suite.metrics.significance import FORMULAS, MARGIN, compare, compare_seeds, holm, interval
+from seq2seq_suite.report.variants import groups, settings, units
 from seq2seq_suite.training.evaluate import Predictor
 from seq2seq_suite.training.records import Summary, read_predictions, read_provenance, read_summary
 from seq2seq_suite.types import DataError, Example
@@ -22,7 +23,7 @@ from seq2seq_suite.types import DataError, Example
 LATENCY_EXAMPLES = 20  # decoded one by one
 THROUGHPUT_EXAMPLES = 256  # decoded 64 at a time
 BATCH = 64
-MOST_TESTED = 12  # runs of a task of which every two are tested
+MOST_TESTED = 12  # runs or variants of a task of which every two are tested
 MOST_SECONDS = 10.0  # for each of the two measurements of a run
 
 
@@ -72,9 +73,15 @@ class Row:
 
 @dataclass(frozen=True)
 class Pair:
-    """Two runs of one task on the same examples: the second's figure minus the first's, and both tests' p-values.
+    """Two runs of one task on the same examples, or two variants under the same seeds.
 
-    `holm_p` is the randomisation's, corrected for the number of tests of the task.
+    Args:
+        first, second: runs; or variants, the names of runs that differ in their seed alone.
+        task, metric: of both.
+        difference, low, high: the second's figure minus the first's, with its 95 % interval.
+        test, p_value: see `metrics.significance`; `holm_p` is corrected for all tests of the comparison.
+        verdict: on the second: better, worse, tie, no difference (within 0.5), not resolved.
+        seeds: by which variants are paired; empty for runs.
     """
 
     first: str
@@ -82,9 +89,13 @@ class Pair:
     task: str
     metric: str
     difference: float
-    bootstrap_p: float
-    randomisation_p: float
-    holm_p: float = 1.0
+    low: float
+    high: float
+    test: str
+    p_value: float
+    holm_p: float
+    verdict: str
+    seeds: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -125,13 +136,7 @@ def compare_runs(directories: Sequence[Path], *, split: str | None = "test", mea
         predictions.append(kept)
         formulas.append(summary.formula)
         rows.append(_row(name, directory, summary, kept, split, _speed(directory, split) if measure else _UNMEASURED))
-    pairs = [_pair(rows[one], rows[two], predictions[one], predictions[two], formulas[one])
-             for one, two in _tested(rows) if _comparable(predictions[one], predictions[two])]
-    for task in {pair.task for pair in pairs}:
-        places = [place for place, pair in enumerate(pairs) if pair.task == task]
-        for place, p_value in zip(places, holm([pairs[place].randomisation_p for place in places]), strict=True):
-            pairs[place] = replace(pairs[place], holm_p=p_value)
-    return Comparison(rows, pairs)
+    return Comparison(rows, _pairs(rows, predictions, formulas))
 
 
 def _shared_split(directories: Sequence[Path]) -> str:
@@ -143,18 +148,29 @@ def _shared_split(directories: Sequence[Path]) -> str:
 _UNMEASURED = (float("nan"), float("nan"))
 
 
-def _tested(rows: Sequence[Row]) -> list[tuple[int, int]]:
-    """Numbers of the rows to be tested against each other: all of a task, or of many runs all against the best."""
-    found = []
-    for task in dict.fromkeys(row.task for row in rows):
-        places = [place for place, row in enumerate(rows) if row.task == task]
-        if len(places) <= MOST_TESTED:
-            found += combinations(places, 2)
-            continue
-        sign = 1.0 if rows[places[0]].higher_is_better else -1.0
-        best = max(places, key=lambda place: sign * rows[place].figure)
-        found += [(min(best, place), max(best, place)) for place in places if place != best]
-    return found
+def _pairs(rows: Sequence[Row], predictions: Sequence[_Predictions], formulas: Sequence[str]) -> list[Pair]:
+    shown, order = [asdict(row) for row in rows], {row.run: place for place, row in enumerate(rows)}
+    made, unmade = [], 0
+    for of_task in units(shown, groups(shown, settings(shown))).values():
+        names = list(combinations(of_task, 2))
+        chosen = names if len(of_task) <= MOST_TESTED else names[: len(of_task) - 1]  # of many all against the first
+        unmade += len(names) - len(chosen)
+        for pair in chosen:
+            first, second = sorted(pair, key=lambda name: order[of_task[name][0]["run"]])
+            one, two = ([order[row["run"]] for row in of_task[name]] for name in (first, second))
+            if not _comparable(predictions[one[0]], predictions[two[0]], counts=len(one) == 1):
+                continue
+            found = (compare_seeds(*([rows[place].figure for place in places] for places in (one, two)))
+                     if len(one) > 1 else
+                     compare(predictions[one[0]].counts, predictions[two[0]].counts, FORMULAS[formulas[one[0]]]))
+            made.append((first, second, one, found))
+    corrected = holm([found.p_value for *_, found in made], tests=len(made) + unmade)
+    return [Pair(first, second, rows[one[0]].task, rows[one[0]].metric, found.second - found.first, found.low,
+                 found.high, found.test, found.p_value, p_value, found.verdict(
+                     p_value, higher_is_better=rows[one[0]].higher_is_better,
+                     margin=0.0 if formulas[one[0]] == "ratio" else MARGIN),
+                 tuple(rows[place].seed for place in one if len(one) > 1))
+            for (first, second, one, found), p_value in zip(made, corrected, strict=True)]
 
 
 def _names(directories: Sequence[Path]) -> list[str]:
@@ -197,15 +213,9 @@ def _row(name: str, directory: Path, summary: Summary, kept: _Predictions, split
                directory=str(directory))
 
 
-def _comparable(first: _Predictions, second: _Predictions) -> bool:
-    return first.examples == second.examples and first.counts.shape == second.counts.shape and first.counts.size > 0
-
-
-def _pair(first: Row, second: Row, one: _Predictions, two: _Predictions, formula: str) -> Pair:
-    found = compare(one.counts, two.counts, FORMULAS[formula])
-    shuffled = compare(one.counts, two.counts, FORMULAS[formula], test="randomisation", samples=2000)
-    return Pair(first.run, second.run, first.task, first.metric, found.second - found.first, found.p_value,
-                shuffled.p_value)
+def _comparable(first: _Predictions, second: _Predictions, *, counts: bool) -> bool:
+    return first.examples == second.examples and (
+        not counts or (first.counts.shape == second.counts.shape and first.counts.size > 0))
 
 
 def _speed(directory: Path, split: str) -> tuple[float, float]:

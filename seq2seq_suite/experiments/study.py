@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,12 +14,19 @@ from seq2seq_suite import config_file
 from seq2seq_suite.config_section import NotNegative, Section
 from seq2seq_suite.experiments.cluster import Cluster
 from seq2seq_suite.experiments.sweep import run_all, slug
-from seq2seq_suite.metrics.significance import t_interval
-from seq2seq_suite.report.tables import NONE
-from seq2seq_suite.training.records import read_summary
+from seq2seq_suite.metrics.significance import LEVEL, MARGIN, compare_seeds, holm, scale_of, t_interval
+from seq2seq_suite.report.sentences import not_alike
+from seq2seq_suite.report.tables import chance, print_table, print_text, signed, span
+from seq2seq_suite.report.variants import settings
+from seq2seq_suite.training.records import read_provenance, read_summary
 from seq2seq_suite.types import COMMAND_LINE, ConfigError, DataError
 
 HEADER = ("experiment", "variant", "metric", "seeds", "mean", "95 % interval", "worst", "updates", "minutes")
+TESTS = ("experiment", "variant", "against", "difference", "95 % interval", "p (Holm)", "verdict")
+NOTE = (f"Intervals: Student's, over the seeds; a dash where one would leave the metric's scale, or with one seed. p: "
+        f"Student's paired t test over the seeds, corrected by Holm for all tests of this table; it says nothing about "
+        f"other test data. Better or worse: p < {LEVEL}. Tie: the means are equal. No difference: the difference's "
+        f"interval lies within {MARGIN} points. Not resolved: there is too little evidence to say.")
 
 
 class Study(Section):
@@ -34,19 +41,22 @@ class Study(Section):
 
 @dataclass(frozen=True)
 class Cell:
-    """One variant of one experiment, over the seeds: the primary metric on test, updates and minutes of training."""
+    """One variant of one experiment: the primary metric on test and the runs, both by seed.
+
+    Args:
+        runs: each with `run`, `directory`, `seed`, `updates`, `tokens` and `minutes` of training.
+    """
 
     experiment: str
     variant: str
     metric: str
     higher_is_better: bool
     figures: tuple[float, ...]
-    updates: float
-    minutes: float
+    runs: tuple[Mapping[str, Any], ...]
 
     def interval(self) -> tuple[float, float]:
-        """The mean's 95 % interval by Student's t; NaN with one seed."""
-        return t_interval(self.figures)
+        """The mean's 95 % interval by Student's t; NaN with one seed, and where it would leave the metric's scale."""
+        return t_interval(self.figures, scale_of(self.figures, higher_is_better=self.higher_is_better))
 
     def worst(self) -> float:
         """The worst seed's metric."""
@@ -129,13 +139,39 @@ def run(path: Path, output: Path, *, yamls: Sequence[Path] = (), overrides: Sequ
 
 def rows(cells: Sequence[Cell]) -> list[tuple[str, ...]]:
     """The table under `HEADER`."""
-    table = []
+    return [(cell.experiment, cell.variant, cell.metric, ", ".join(str(run["seed"]) for run in cell.runs),
+             f"{statistics.fmean(cell.figures):.2f}", span(*cell.interval()), f"{cell.worst():.2f}",
+             *(f"{statistics.fmean(run[key] for run in cell.runs):,.{digits}f}"
+               for key, digits in (("updates", 0), ("minutes", 1)))) for cell in cells]
+
+
+def tests(cells: Sequence[Cell]) -> list[tuple[str, ...]]:
+    """The table under `TESTS`: each variant against the first one of its experiment, paired by seed."""
+    first: dict[str, Cell] = {}
+    pairs = [(first[cell.experiment], cell) for cell in cells if first.setdefault(cell.experiment, cell) is not cell]
+    found = [compare_seeds(one.figures, two.figures) for one, two in pairs]
+    return [(two.experiment, two.variant, one.variant, signed(each.second - each.first), span(
+        each.low, each.high, sign="+"), chance(p_value), each.verdict(p_value, higher_is_better=two.higher_is_better))
+        for (one, two), each, p_value in zip(pairs, found, holm([each.p_value for each in found]), strict=True)]
+
+
+def show(cells: Sequence[Cell]) -> None:
+    """Print both tables, and what they cannot say."""
+    print_text(unequal(cells))
+    print_table(HEADER, rows(cells))
+    if found := tests(cells):
+        print()
+        print_table(TESTS, found)
+    print()
+    print_text(NOTE)
+
+
+def unequal(cells: Sequence[Cell]) -> str:
+    """A sentence on what the variants were given unequally, empty for nothing."""
+    compared: dict[str, dict[str, Sequence[Mapping[str, Any]]]] = {}
     for cell in cells:
-        low, high = cell.interval()
-        table.append((cell.experiment, cell.variant, cell.metric, str(len(cell.figures)),
-                      f"{statistics.fmean(cell.figures):.2f}", NONE if low != low else f"{low:.2f} to {high:.2f}",
-                      f"{cell.worst():.2f}", f"{cell.updates:,.0f}", f"{cell.minutes:.1f}"))
-    return table
+        compared.setdefault(cell.experiment, {})[cell.variant] = cell.runs
+    return "".join(text for text, _ in not_alike(compared, settings([cell.runs[0] for cell in cells]))).rstrip()
 
 
 def _cells(study: Study, path: Path, overrides: Sequence[str]) -> list[tuple[str, Path, list[str]]]:
@@ -151,5 +187,7 @@ def _cell(experiment: str, name: str, directories: Sequence[Path]) -> Cell:
     if None in figures:
         raise DataError("the run was not evaluated on 'test'", file=str(directories[figures.index(None)]),
                         expected="a metric of the study's table", remedy="add it to data.test_splits")
-    return Cell(experiment, name, found[0].primary_metric, found[0].higher_is_better, tuple(figures),
-                statistics.fmean(one.updates for one in found), statistics.fmean(one.seconds for one in found) / 60)
+    runs = tuple({"run": str(directory), "directory": str(directory), "seed": read_provenance(directory).seed,
+                  "updates": one.updates, "tokens": one.tokens, "minutes": one.seconds / 60}
+                 for directory, one in zip(directories, found, strict=True))
+    return Cell(experiment, name, found[0].primary_metric, found[0].higher_is_better, tuple(figures), runs)

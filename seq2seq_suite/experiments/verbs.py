@@ -141,7 +141,7 @@ def evaluate(directory: Path, *others: Path, split: str, data: str | None, overr
     if not others:
         inspect_split(run_directory, loaded, split + suffix, examples)
     if kept:
-        merged = {name: kept.get(name, {}) | summary[name] for name in ("splits", "failures", "intervals")}
+        merged = {name: kept.get(name, {}) | summary[name] for name in ("splits", "failures", "intervals", "search")}
         run_directory.write_summary(kept | summary | merged)
     write_report(directory)
     return {**summary, "parameters": loaded.predictor.learner.num_parameters()}

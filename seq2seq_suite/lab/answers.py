@@ -19,7 +19,7 @@ from seq2seq_suite.files import read_json, read_rows
 from seq2seq_suite.lab import given
 from seq2seq_suite.lab.experiment import SPLIT, Question, read_experiment
 from seq2seq_suite.lab.verifying import Run, verify
-from seq2seq_suite.metrics.significance import FORMULAS, compare
+from seq2seq_suite.metrics.significance import FORMULAS, LEVEL, compare
 from seq2seq_suite.tasks import find_task
 from seq2seq_suite.training.records import read_predictions
 from seq2seq_suite.types import DataError
@@ -50,11 +50,11 @@ class Measured:
 # -- expressions ----------------------------------------------------------------------------------------------------
 
 def apart(first: Measured, second: Measured) -> str:
-    """`yes` where the figures of two runs differ beyond chance: paired bootstrap, 5 %."""
+    """`yes` where the figures of two runs differ beyond chance: the test that `compare` shows, p < 0.05."""
     counts = [np.array([row.counts for row in read_predictions(run.directory, SPLIT)], dtype=float)
               for run in (first, second)]
     formula = read_json(first.directory / "summary.json").get("formula") or "mean"
-    return "yes" if compare(*counts, FORMULAS[formula]).p_value < 0.05 else "no"
+    return "yes" if compare(*counts, FORMULAS[formula]).p_value < LEVEL else "no"
 
 
 def same(first: Measured, second: Measured) -> float:

@@ -2,142 +2,52 @@
 
 from __future__ import annotations
 
-import json
 import math
-import re
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import takewhile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from seq2seq_suite.files import read_text, to_json
+from seq2seq_suite.files import to_json
 from seq2seq_suite.metrics.names import metric_name
-from seq2seq_suite.metrics.significance import t_interval
+from seq2seq_suite.metrics.significance import scale_of, t_interval
 from seq2seq_suite.report.curves import curve
 from seq2seq_suite.report.outputs import Outputs, read_lines, read_outputs
-from seq2seq_suite.report.tables import NONE
-from seq2seq_suite.types import DataError, brief
+from seq2seq_suite.report.tables import NONE, chance, span
+from seq2seq_suite.report.variants import Row, by_names, by_task, is_apart, units
+from seq2seq_suite.types import brief
 
-Row = Mapping[str, Any]
-Words = list[tuple[str, bool]]
-
-SURE = 0.05  # of Holm's p-values
 MOST_LINES = 6  # runs in one chart of lines
 MOST_COLUMNS = 12  # runs side by side in a table
 _MOST_EXAMPLES, _MOST_OUTPUTS, _ROOM = 6, 4, 1_500_000  # of a task; of an example; characters of JSON for all
 _LEAST = 0.01  # points away from perfect, where a logarithmic axis ends
 _PARTS = {"encoder": "encoder", "decoder": "decoder", "frontend": "front-end", "embedding": "embeddings",
           "output": "output"}
-_NOT_SETTINGS = ("seed", "format")
 
 
-def by_task(rows: Sequence[Row]) -> dict[str, list[Row]]:
-    """The rows of each task, the best first."""
-    found: dict[str, list[Row]] = {}
-    for row in rows:
-        found.setdefault(row["task"], []).append(row)
-    return {task: sorted(some, key=lambda row: -row["figure"] if row.get("higher_is_better", True) else row["figure"])
-            for task, some in found.items()}
+def figures(rows: Sequence[Row], pairs: Sequence[Row], grouped: Mapping[str, Sequence[Row]]) -> list[dict[str, Any]]:
+    """Each task's runs, the best first, with how far each is from perfect.
 
-
-def groups(rows: Sequence[Row], given: Mapping[str, Mapping[str, str]]) -> dict[str, list[Row]]:
-    """Runs that differ in nothing but their seed, under the name that they share.
-
-    >>> rows = [{"run": name, "task": "qa", "seed": seed} for seed, name in enumerate(["rope-1", "rope-2", "wide"])]
-    >>> [(name, len(some)) for name, some in groups(rows, {row["run"]: {"x": row["run"][0]} for row in rows}).items()]
-    [('rope', 2), ('wide', 1)]
+    `leads`: a test shows another run or variant to be worse than the first, and none shows this one to be.
     """
-    alike: dict[Any, list[Row]] = {}
-    for row in rows:
-        known = tuple(sorted(given.get(row["run"], {}).items()))
-        alike.setdefault((row["task"], known or row["run"]), []).append(row)
-    found: dict[str, list[Row]] = {}
-    for some in alike.values():
-        names = [row["run"] for row in some]
-        if len({row["seed"] for row in some}) < len(some):  # the same work twice is no second seed
-            found |= {name: [row] for name, row in zip(names, some, strict=True)}
-            continue
-        name = _shared_name(names)
-        found[name if name and name not in found else f"{names[0]} and {len(names) - 1} more"] = some
-    return found
-
-
-def _shared_name(names: Sequence[str]) -> str:
-    """The names without their seed, if they agree then, else what all begin with; of one name all of it.
-
-    >>> _shared_name(["seed=1-kind=ctc", "seed=2-kind=ctc"]), _shared_name(["wide-seed1", "wide-seed2"])
-    ('kind=ctc', 'wide')
-    """
-    without = {re.sub(r"(^|[-_.])seed[=_-]?\d+(?=[-_.]|$)", "", name).lstrip("-_.") for name in names}
-    same = takewhile(lambda letters: len(set(letters)) == 1, zip(*names, strict=False))
-    beginning = "".join(letters[0] for letters in same).rstrip("-_./ ")
-    return names[0] if len(names) == 1 else without.pop() if len(without) == 1 else beginning
-
-
-def p_values(pairs: Sequence[Row]) -> dict[frozenset[str], float]:
-    """Holm's p-value of each pair of runs that was tested."""
-    return {frozenset((pair["first"], pair["second"])): pair["holm_p"] for pair in pairs}
-
-
-def figures(rows: Sequence[Row], pairs: Sequence[Row]) -> list[dict[str, Any]]:
-    """Each task's runs, the best first, with how far each is from perfect; `is_best` where no test shows it worse."""
-    tested, found = p_values(pairs), []
+    tested, found, compared = by_names(pairs), [], units(rows, grouped)
     for task, some in by_task(rows).items():
-        best = some[0]
+        first, *others = compared[task]
+        behind = {name for name in others if is_apart(tested.get(frozenset((first, name))))}
+        level = {name for name in others if frozenset((first, name)) in tested} - behind | {first}
+        leading = {row["run"] for name in level if behind for row in compared[task][name]}
 
         def miss(figure: float, row: Row) -> float | None:
             if figure != figure:
                 return None
             return max(_LEAST, 100.0 - figure if row.get("higher_is_better", True) else figure)
 
-        found.append({"task": task, "metric": metric_name(best["metric"]), "rows": [
+        found.append({"task": task, "metric": metric_name(some[0]["metric"]), "rows": [
             {"run": row["run"], "figure": row["figure"], "low": _known(row["low"]), "high": _known(row["high"]),
              "miss": miss(row["figure"], row),
-             "ends": [miss(row["low"], row), miss(row["high"], row)],
-             "is_best": row is best or tested.get(frozenset((row["run"], best["run"])), 0.0) >= SURE}
+             "ends": [miss(row["low"], row), miss(row["high"], row)], "leads": row["run"] in leading}
             for row in some]})
     return found
-
-
-def lede(rows: Sequence[Row], pairs: Sequence[Row], grouped: Mapping[str, Sequence[Row]]) -> Words:
-    """The best of each task and whether it is surely ahead; the fastest run, where one is."""
-    tested, said = p_values(pairs), []
-    contested = {task: some for task, some in by_task(rows).items() if len(some) > 1}
-    for task, (best, *others) in list(contested.items())[:3]:
-        name = metric_name(best["metric"]).rstrip(" ↑↓").removesuffix(", %")
-        variants = {name: some for name, some in grouped.items() if some[0]["task"] == task}
-        if len(variants) > 1 and min(map(len, variants.values())) > 1:
-            sign = 1.0 if best.get("higher_is_better", True) else -1.0
-            means = {name: statistics.fmean(row["figure"] for row in some) for name, some in variants.items()}
-            first = max(means, key=lambda name: sign * means[name])
-            low, high = t_interval([row["figure"] for row in variants[first]])
-            said += [(f"On {task.replace('_', ' ')}, ", False), (first, True), (
-                f" is best on the mean of its {len(variants[first])} seeds: {name} {means[first]:.2f} "
-                f"({low:.2f} to {high:.2f}). ", False)]
-            continue
-        chances = [tested.get(frozenset((best["run"], other["run"]))) for other in others]
-        ahead = sum(chance is not None and chance < SURE for chance in chances)
-        said += [(f"On {task.replace('_', ' ')}, ", False), (best["run"], True),
-                 (f" is best: {name} {best['figure']:.2f}", False)]
-        if None in chances:
-            said.append((". ", False))
-        elif ahead == len(others):
-            said.append((", surely ahead of " + ("the other" if ahead == 1 else f"all {ahead} others") + ". ", False))
-        else:
-            said.append((f", surely ahead of {ahead} of {len(others)} others. " if len(others) > 1
-                         else ", but not surely. ", False))
-    if len(contested) > 3:
-        said.append((f"The {len(contested) - 3} other tasks follow below. " if len(contested) > 4
-                     else "One more task follows below. ", False))
-    for some in contested.values():
-        timed = sorted((row for row in some if row["latency_ms"] == row["latency_ms"]),
-                       key=lambda row: row["latency_ms"])
-        if len(timed) > 1 and timed[-1]["latency_ms"] >= 1.5 * timed[0]["latency_ms"]:
-            said += [(timed[0]["run"], True), (f" decodes one input in {timed[0]['latency_ms']:.1f} ms, "
-                                               f"{timed[-1]['run']} in {timed[-1]['latency_ms']:.1f} ms. ", False)]
-            break
-    return said
 
 
 def curves(rows: Sequence[Row]) -> list[dict[str, Any]]:
@@ -195,29 +105,6 @@ def _parts(row: Row) -> dict[str, int]:
     return found
 
 
-def settings(rows: Sequence[Row]) -> dict[str, dict[str, str]]:
-    """Of each run its keys and their values, nested keys with dots, without seed."""
-    import yaml
-
-    found = {}
-    for row in rows:
-        try:
-            config = yaml.safe_load(read_text(Path(row["directory"]) / "config.yaml")) or {}
-        except (DataError, yaml.YAMLError):
-            config = {}
-        found[row["run"]] = {key: value for key, value in _flat(config if isinstance(config, dict) else {})
-                             if key not in _NOT_SETTINGS}
-    return found
-
-
-def _flat(section: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, str]]:
-    for key, value in section.items():
-        if isinstance(value, dict) and value:
-            yield from _flat(value, f"{prefix}{key}.")
-        else:
-            yield f"{prefix}{key}", value if isinstance(value, str) else json.dumps(value, default=str)
-
-
 def differences(given: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
     """The keys whose values are not the same in all runs; apart those that only some runs have.
 
@@ -242,9 +129,10 @@ def seeds(grouped: Mapping[str, Sequence[Row]]) -> list[tuple[str, ...]]:
     for name, some in grouped.items():
         if len(some) > 1:
             values = [row["figure"] for row in some]
-            low, high = t_interval(values)
-            found.append((name, some[0]["task"], metric_name(some[0]["metric"]), str(len(some)),
-                          f"{statistics.fmean(values):.2f}", f"{low:.2f} to {high:.2f}".replace("-", "−")))
+            scale = scale_of(values, higher_is_better=some[0].get("higher_is_better", True))
+            found.append((name, some[0]["task"], metric_name(some[0]["metric"]),
+                          ", ".join(str(row["seed"]) for row in some), f"{statistics.fmean(values):.2f}",
+                          span(*t_interval(values, scale))))
     return found
 
 
@@ -263,19 +151,27 @@ def sharing(rows: Sequence[Row]) -> dict[str, Any] | None:
             "joined": False} if points else None
 
 
-def tests(rows: Sequence[Row], pairs: Sequence[Row]) -> list[dict[str, Any]]:
-    """Row minus column for each task: the difference and Holm's p-value, None where it was not tested."""
-    known = {(pair["second"], pair["first"]): (pair["difference"], pair["holm_p"]) for pair in pairs}
-    known |= {(first, second): (-difference, chance) for (second, first), (difference, chance) in known.items()}
-    found = []
-    for task, some in by_task(rows).items():
-        names = [row["run"] for row in some]
+def tests(rows: Sequence[Row], pairs: Sequence[Row], grouped: Mapping[str, Sequence[Row]]) -> list[dict[str, Any]]:
+    """Row minus column for each task: the difference and what the test says of it, None where it was not tested."""
+    tested, found = by_names(pairs), []
+    for task, of_task in units(rows, grouped).items():
+        names, some = list(of_task), next(iter(of_task.values()))
         columns = names if len(names) <= MOST_COLUMNS else names[:1]
-        cells = [[known.get((name, column)) for column in columns] for name in names]
+        cells = [[_cell(tested.get(frozenset((name, column))), name) for column in columns] for name in names]
         if any(cell for line in cells for cell in line):
             found.append({"task": task, "metric": metric_name(some[0]["metric"]), "rows": names, "columns": columns,
-                          "cells": cells, "higher_is_better": some[0].get("higher_is_better", True)})
+                          "cells": cells})
     return found
+
+
+def _cell(pair: Row | None, name: str) -> tuple[float, str, str] | None:
+    """A pair as its member of that name sees it."""
+    if pair is None or pair["first"] == pair["second"]:
+        return None
+    turned, verdict = pair["first"] == name, pair["verdict"]
+    return (-pair["difference"] if turned else pair["difference"],
+            {"better": "worse", "worse": "better"}.get(verdict, verdict) if turned else verdict,
+            f"p {chance(pair['holm_p'])}, {pair['test']}")
 
 
 def disagreements(rows: Sequence[Row]) -> tuple[list[dict[str, Any]], list[str]]:

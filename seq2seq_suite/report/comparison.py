@@ -9,33 +9,44 @@ from pathlib import Path
 from typing import Any
 
 from seq2seq_suite.files import atomic_write_text, to_json
+from seq2seq_suite.metrics.significance import LEVEL, MARGIN, PAIRED_T
 from seq2seq_suite.report import compared
 from seq2seq_suite.report.page import drawings, render
-from seq2seq_suite.report.tables import NONE, print_table
+from seq2seq_suite.report.sentences import on_comparison
+from seq2seq_suite.report.tables import NONE, chance, print_table, print_text, signed, span
+from seq2seq_suite.report.variants import groups, settings
 
 Rows = Sequence[Mapping[str, Any]]
 
-QUALITY = ("run", "task", "split", "metric", "figure", "95 % interval", "invalid", "empty", "repeated", "truncated")
-COST = ("run", "core parameters", "own parameters", "updates", "tokens", "minutes", "tokens/s", "ms, batch 1",
-        "/s, batch 64")
-PAIRS = ("second against first", "metric", "difference", "p (bootstrap)", "p (randomisation)", "p (Holm)")
-NOTES = (
-    "Interval: percentile bootstrap over the examples. Failures in percent of outputs. Core: encoder and decoder "
-    "stack; own: front-end, embeddings, output and heads. Decoding is measured one run after the other on this "
+QUALITY = ("run", "task", "seed", "split", "metric", "figure", "95 % interval")
+COST = ("run", "updates", "tokens", "minutes", "tokens/s", "ms, batch 1", "/s, batch 64")
+MODELS = ("run", "core parameters", "own parameters", "invalid", "empty", "repeated", "truncated")
+PAIRS = ("second against first", "difference", "95 % interval", "p (Holm)", "verdict")
+_TESTS = {"McNemar's test": "McNemar's exact test, as every example counts 0 or 1",
+          "randomisation test": "approximate randomisation over the examples",
+          PAIRED_T: "Student's paired t test over the seeds, as the variants have several in common"}
+_NOTES = (
+    "Interval of a figure: percentile bootstrap over the examples. Failures in percent of outputs. Core: encoder and "
+    "decoder stack; own: front-end, embeddings, output and heads. Decoding is measured one run after the other on this "
     "machine, from text to prediction.",
-    "p: chance of so large a difference between equally good systems, two-sided, on the same examples. It says nothing "
-    "about other seeds. Holm: the randomisation's, corrected for the number of tests of the task.",
 )
 
 
 def print_comparison(rows: Rows, pairs: Rows) -> None:
-    """Print what was reached, what it cost, and which differences are sure."""
+    """Print what was reached, what it cost, and which differences a test shows."""
+    given = settings(rows)
+    words = "".join(text for text, _ in on_comparison(rows, pairs, groups(rows, given), given))
+    print_text(words.rstrip())
     print_table(QUALITY, _quality(rows))
     print()
     print_table(COST, _cost(rows))
+    print()
+    print_table(MODELS, _models(rows))
     if pairs:
         print()
         print_table(PAIRS, _pairs(pairs))
+        print()
+        print_text(_notes(pairs)[1])
 
 
 def write_comparison(rows: Rows, pairs: Rows, *, html: Path | None = None, table: Path | None = None,
@@ -54,49 +65,57 @@ def write_comparison(rows: Rows, pairs: Rows, *, html: Path | None = None, table
 
 
 def _quality(rows: Rows) -> list[tuple[str, ...]]:
-    return [(row["run"], row["task"], row["split"], row["metric"], f"{row['figure']:.2f}",
-             f"{row['low']:.2f} to {row['high']:.2f}" if row["low"] == row["low"] else NONE,
-             *(f"{row[name]:.1f}" for name in ("invalid", "empty", "repeated", "truncated"))) for row in rows]
+    return [(row["run"], row["task"], str(row["seed"]), row["split"], row["metric"], f"{row['figure']:.2f}",
+             span(row["low"], row["high"])) for row in rows]
 
 
 def _cost(rows: Rows) -> list[tuple[str, ...]]:
-    return [(row["run"], f"{row['core_parameters']:,}", f"{row['own_parameters']:,}", f"{row['updates']:,}",
-             f"{row['tokens']:,}", f"{row['minutes']:.1f}", f"{row['tokens_per_second']:,.0f}",
-             _measured(row["latency_ms"]), _measured(row["sentences_per_second"])) for row in rows]
+    return [(row["run"], f"{row['updates']:,}", f"{row['tokens']:,}", f"{row['minutes']:.1f}",
+             f"{row['tokens_per_second']:,.0f}", _measured(row["latency_ms"]),
+             _measured(row["sentences_per_second"])) for row in rows]
+
+
+def _models(rows: Rows) -> list[tuple[str, ...]]:
+    return [(row["run"], f"{row['core_parameters']:,}", f"{row['own_parameters']:,}",
+             *(f"{row[name]:.1f}" for name in MODELS[3:])) for row in rows]
 
 
 def _pairs(pairs: Rows) -> list[tuple[str, ...]]:
-    return [(f"{pair['second']} against {pair['first']}", pair["metric"], f"{pair['difference']:+.2f}",
-             chance(pair["bootstrap_p"]), chance(pair["randomisation_p"]), chance(pair["holm_p"])) for pair in pairs]
+    return [(f"{pair['second']} against {pair['first']}", signed(pair["difference"]),
+             span(pair["low"], pair["high"], sign="+"), chance(pair["holm_p"]), pair["verdict"]) for pair in pairs]
+
+
+def _notes(pairs: Rows) -> tuple[str, ...]:
+    """On the figures, and on the tests that were made."""
+    if not pairs:
+        return _NOTES
+    tests = [_TESTS[name] for name in dict.fromkeys(pair["test"] for pair in pairs)]
+    blind = " or ".join(dict.fromkeys("other examples" if pair["seeds"] else "other seeds" for pair in pairs))
+    return (*_NOTES,
+            f"p: chance of so large a difference between equally good systems, two-sided; by {'; or by '.join(tests)}. "
+            f"Corrected by Holm for all tests of this comparison; it says nothing about {blind}. Better or worse: "
+            f"p < {LEVEL}. Tie: the figures are equal. No difference: the interval lies within {MARGIN} points. "
+            "Not resolved: there is too little evidence to say.")
 
 
 def _measured(value: float) -> str:
     return NONE if value != value else f"{value:,.1f}"
 
 
-def chance(value: float) -> str:
-    """A p-value.
-
-    >>> chance(0.0314), chance(0.00001)
-    ('0.031', '< 0.001')
-    """
-    return "< 0.001" if value < 0.001 else f"{value:.3f}"
-
-
 def _page(rows: Rows, pairs: Rows) -> str:
     tasks = list(dict.fromkeys(row["task"] for row in rows))
-    given = compared.settings(rows)
-    grouped = compared.groups(rows, given)
+    given = settings(rows)
+    grouped = groups(rows, given)
     disagree, names = compared.disagreements(rows)
-    data = {"figures": compared.figures(rows, pairs), "sharing": compared.sharing(rows),
+    data = {"figures": compared.figures(rows, pairs, grouped), "sharing": compared.sharing(rows),
             "curves": compared.curves(rows), "times": compared.times(rows), "parameters": compared.parameters(grouped),
-            "tests": compared.tests(rows, pairs), "disagree": disagree}
+            "tests": compared.tests(rows, pairs, grouped), "disagree": disagree}
     heading = f"{len(rows)} runs of {tasks[0].replace('_', ' ')}" if len(tasks) == 1 else (
         f"{len(rows)} runs, {len(tasks)} tasks")
     return render(
         "compare.html", title=heading, heading=heading, scripts=["charts.js", *drawings(names), "compare.js"],
-        data={name: value for name, value in data.items() if value}, lede=compared.lede(rows, pairs, grouped),
+        data={name: value for name, value in data.items() if value}, lede=on_comparison(rows, pairs, grouped, given),
         seeds=compared.seeds(grouped), sharing=data["sharing"], tested=bool(data["tests"]), disagree=bool(disagree),
         unlike=compared.differences({name: given[some[0]["run"]] for name, some in grouped.items()}),
-        quality_header=QUALITY, quality=_quality(rows), cost_header=COST, cost=_cost(rows), pairs_header=PAIRS,
-        pairs=_pairs(pairs), notes=NOTES[: 2 if pairs else 1])
+        quality_header=QUALITY, quality=_quality(rows), cost_header=COST, cost=_cost(rows), models_header=MODELS,
+        models=_models(rows), pairs_header=PAIRS, pairs=_pairs(pairs), notes=_notes(pairs))

@@ -85,7 +85,7 @@ class Outputs:
                                                                            "origin")},
                 "figure": self.figure(place), "equal": self.equal[place], "kinds": _strings(row.get("kinds")),
                 "length": row["length"] if is_number(row.get("length")) else None,
-                "facts": _mapping(row.get("facts")), **({"shown": shown} if isinstance(shown, dict) else {})}
+                "facts": mapping(row.get("facts")), **({"shown": shown} if isinstance(shown, dict) else {})}
 
 
 def split_name(split: str) -> str:
@@ -227,7 +227,7 @@ def _figure(rows: list[list[float]], formula: str) -> list[float | None]:
 
 def _labels(labels: Any) -> list[dict[str, Any]]:
     """A table of counts by label, most frequent first, from label -> (gold, predicted, matched)."""
-    counts = [(str(label), *three) for label, three in _mapping(labels).items()
+    counts = [(str(label), *three) for label, three in mapping(labels).items()
               if isinstance(three, list) and len(three) == 3 and all(map(is_number, three))]
     counts.sort(key=lambda row: (-row[1], row[0]))
     return [{"title": "By label", "kind": "table", "y": "label", "rows": [row[0] for row in counts],
@@ -239,7 +239,7 @@ def _labels(labels: Any) -> list[dict[str, Any]]:
 
 def _categories(categories: Any) -> list[dict[str, Any]]:
     """A table of figures by category, in the given order, from category -> {figure's name: value}."""
-    known = {str(name): row for name, row in _mapping(categories).items() if isinstance(row, dict)}
+    known = {str(name): row for name, row in mapping(categories).items() if isinstance(row, dict)}
     columns = list(dict.fromkeys(column for row in known.values() for column in row))
     return [{"title": "By category", "kind": "table", "y": "category", "rows": list(known),
              "columns": [metric_name(str(column)) for column in columns],
@@ -258,14 +258,15 @@ def _strings(value: Any) -> list[str]:
     return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
 
 
-def _mapping(value: Any) -> dict[str, Any]:
+def mapping(value: Any) -> dict[str, Any]:
+    """The value if it is an object, else an empty one."""
     return value if isinstance(value, dict) else {}
 
 
 def read_object(path: Path) -> dict[str, Any]:
     """A JSON object; empty if there is none."""
     try:
-        return _mapping(read_json(path))
+        return mapping(read_json(path))
     except DataError:
         return {}
 

@@ -17,6 +17,7 @@ from seq2seq_suite.report.outputs import (
     by_kind,
     by_length,
     examples,
+    mapping,
     read_lines,
     read_object,
     read_outputs,
@@ -56,7 +57,7 @@ def _page(directory: Path, parts: Sequence[Path]) -> str:
     summary, provenance = read_object(directory / "summary.json"), read_object(directory / "provenance.json")
     metrics = read_lines(directory / "metrics.jsonl")
     metric = str(summary.get("primary_metric") or _first_metric(metrics))
-    splits = {str(split): figures for split, figures in _mapping(summary.get("splits")).items()
+    splits = {str(split): figures for split, figures in mapping(summary.get("splits")).items()
               if isinstance(figures, dict)}
     outputs = read_outputs(directory, list(splits), metric,
                            higher_is_better=summary.get("higher_is_better") is not False)
@@ -97,7 +98,7 @@ def _cards(summary: dict[str, Any], splits: dict[str, dict[str, Any]], metric: s
         if not is_number(value):
             continue
         name, unit, arrow = named(one)
-        bounds = _mapping(_mapping(summary.get("intervals")).get(split)).get(one)
+        bounds = mapping(mapping(summary.get("intervals")).get(split)).get(one)
         bounds = bounds if isinstance(bounds, list) and len(bounds) == 2 and all(map(is_number, bounds)) else None
         notes = [f"95 %: {figure(float(bounds[0]))} to {figure(float(bounds[1]))}"] if bounds else []
         if split in judged and one == metric:
@@ -202,7 +203,7 @@ def _training(metrics: Sequence[dict[str, Any]], metric: str, summary: dict[str,
         figures.append(f"{part.name}/{read_object(part / 'summary.json').get('primary_metric')}")
     best = summary.get("best_update")
     chosen = [{"name": metric_name(key).rstrip(" ↑↓"), "points": points("validation", key)} for key in figures]
-    seconds = _mapping(summary.get("phase_seconds"))
+    seconds = mapping(summary.get("phase_seconds"))
     phases = [[name, seconds[key], duration(seconds[key])] for key, name in _PHASES.items()
               if is_number(seconds.get(key)) and seconds[key] >= 0]
     memory = summary.get("peak_memory_mb")
@@ -220,7 +221,7 @@ def _loss_name(key: str, split: str, names: Sequence[str]) -> str:
 
 def _errors(outputs: Sequence[Outputs], lengths: dict[str, Any] | None, summary: dict[str, Any]) -> dict[str, Any]:
     """The charts of what fails: those of every task, then the task's own of each split."""
-    failures = {str(split): one for split, one in _mapping(summary.get("failures")).items() if isinstance(one, dict)}
+    failures = {str(split): one for split, one in mapping(summary.get("failures")).items() if isinstance(one, dict)}
     failed = {"title": "Outputs that fail, %", "kind": "table", "y": "", "rows": list(_FAILURES.values()),
               "columns": [split_name(split) for split in failures],
               "cells": [[f"{one[key]:.1f}" if is_number(one.get(key)) else None for one in failures.values()]
@@ -271,10 +272,6 @@ def _fact(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return NONE if value in ("", None) else str(value)
-
-
-def _mapping(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
 
 
 def _first_metric(metrics: Sequence[dict[str, Any]]) -> str:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from seq2seq_suite.metrics.names import metric_name
+from seq2seq_suite.metrics.significance import LEVEL
 from seq2seq_suite.report.outputs import Outputs, split_name
+from seq2seq_suite.report.tables import chance
+from seq2seq_suite.report.variants import Row, by_names, is_apart, mean, units
 
 Words = list[tuple[str, bool]]  # text, and whether it stands out
 
@@ -76,3 +80,75 @@ def on_training(losses: Sequence[dict[str, Any]], figures: Sequence[Sequence[Any
     if len(figures) >= 3 and best == figures[-1][0] != figures[0][0]:
         said.append("The last checkpoint was the best: longer training may help.")
     return said[:2]
+
+
+def on_comparison(rows: Sequence[Row], pairs: Sequence[Row], grouped: Mapping[str, Sequence[Row]],
+                  given: Mapping[str, Mapping[str, str]]) -> Words:
+    """What the runs do not have in common; each task's highest figure and what the tests say of it; the fastest run."""
+    tested = by_names(pairs)
+    contested = {task: of_task for task, of_task in units(rows, grouped).items() if len(of_task) > 1}
+    said = not_alike(contested, given)
+    for task, of_task in list(contested.items())[:3]:
+        first, *others = of_task
+        row = of_task[first][0]
+        name = metric_name(row["metric"]).rstrip(" ↑↓").removesuffix(", %")
+        seeds = [row["seed"] for row in of_task[first]]
+        known = [tested.get(frozenset((first, other))) for other in others]
+        ahead = sum(map(is_apart, known))
+        said += [(f"On {task.replace('_', ' ')}, ", False), (first, ahead > 0),
+                 (f" has {name} {mean(of_task[first]):.2f} ({'seed' if len(seeds) == 1 else 'mean of seeds'} "
+                  f"{_listed(seeds)})", False)]
+        tested_by = " or ".join(dict.fromkeys(pair["test"] for pair in known if pair))
+        if len(others) == 1:
+            (pair,), other = known, others[0]
+            verdict = "not tested, as they have no figures of the same examples" if pair is None else (
+                f"{f'{first} is ahead' if ahead else pair['verdict']} (p {chance(pair['holm_p'])}, {tested_by})")
+            said.append((f", {other} {mean(of_task[other]):.2f}: {verdict}. ", False))
+        else:
+            said.append((f", ahead of {ahead} of {len(others)} others (each p < {LEVEL}, {tested_by}). " if ahead else
+                         f"; no test shows it ahead of any of {len(others)} others. ", False))
+    if len(contested) > 3:
+        said.append((f"The {len(contested) - 3} other tasks follow below. " if len(contested) > 4
+                     else "One more task follows below. ", False))
+    for of_task in contested.values():
+        timed = sorted((row for some in of_task.values() for row in some if row["latency_ms"] == row["latency_ms"]),
+                       key=lambda row: row["latency_ms"])
+        if len(timed) > 1 and timed[-1]["latency_ms"] >= 1.5 * timed[0]["latency_ms"]:
+            said += [(timed[0]["run"], True), (f" decodes one input in {timed[0]['latency_ms']:.1f} ms, "
+                                               f"{timed[-1]['run']} in {timed[-1]['latency_ms']:.1f} ms. ", False)]
+            break
+    return said
+
+
+def not_alike(contested: Mapping[str, Mapping[str, Sequence[Row]]], given: Mapping[str, Mapping[str, str]]) -> Words:
+    """Budgets, seeds and settings of the search in which what is compared differs; of several tasks where most."""
+    said = []
+    for key, name, least, digits in (("updates", "updates", 1.0, 0), ("tokens", "symbols", 1.01, 0),
+                                     ("minutes", "minutes", 1.1, 1)):
+        spent = [sorted((sum(row[key] for row in some) / len(some), unit) for unit, some in of_task.items())
+                 for of_task in contested.values()]
+        ratio, ends = max(((some[-1][0] / (some[0][0] or 1.0), some) for some in spent), default=(0.0, []))
+        if ratio > least and round(ends[0][0], digits) < round(ends[-1][0], digits):
+            (low, less), (high, more) = ends[0], ends[-1]
+            said.append(f"{low:,.{digits}f} {name} ({less}) to {high:,.{digits}f} ({more})")
+    seeds = [{tuple(row["seed"] for row in some) for some in of_task.values()} for of_task in contested.values()]
+    said += [f"seeds {_listed(sorted({seed for some in kinds for seed in some}))}" for kinds in seeds
+             if len(kinds) > 1][:1]
+    values: dict[str, set[str]] = {}
+    for of_task in contested.values():
+        rows = [given.get(some[0]["run"], {}) for some in of_task.values()]
+        for key in {key for row in rows for key in row if key.startswith("search.")}:
+            if len(kinds := {row.get(key, "default") for row in rows}) > 1:
+                values.setdefault(key, set()).update(kinds)
+    said += [f"{key} {_listed(sorted(values[key]))}" for key in sorted(values)]
+    return [("Not an equal comparison: ", True), ("; ".join(said) + ". ", False)] if said else []
+
+
+def _listed(words: Iterable[Any]) -> str:
+    """All of them, in one phrase.
+
+    >>> _listed([1, 2, 3]), _listed(["a"])
+    ('1, 2 and 3', 'a')
+    """
+    *others, last = map(str, words)
+    return f"{', '.join(others)} and {last}" if others else last

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -38,6 +39,11 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         print(aligned(header, rows))
 
 
+def print_text(text: str) -> None:
+    """Print a paragraph of at most 80 columns, nothing for an empty one."""
+    print(*textwrap.wrap(text, 80), sep="\n", end="\n\n" if text else "")
+
+
 def print_json(value: Any) -> None:
     """Print strict JSON."""
     from seq2seq_suite.files import to_json
@@ -54,6 +60,33 @@ def figure(value: Any) -> str:
     if value is None or value != value:
         return NONE
     return f"{value:.2f}" if isinstance(value, float) else str(value)
+
+
+def chance(value: float) -> str:
+    """A p-value.
+
+    >>> chance(0.0314), chance(0.00001), chance(float("nan")) == NONE
+    ('0.031', '< 0.001', True)
+    """
+    return NONE if value != value else "< 0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def signed(value: float) -> str:
+    """A difference.
+
+    >>> signed(1.5), signed(-0.25) == "\N{MINUS SIGN}0.25"
+    ('+1.50', True)
+    """
+    return f"{value:+.2f}".replace("-", "\N{MINUS SIGN}")
+
+
+def span(low: float, high: float, *, sign: str = "") -> str:
+    """An interval, or a dash for none.
+
+    >>> span(1.0, 2.5), span(0.25, 0.5, sign="+")
+    ('1.00 to 2.50', '+0.25 to +0.50')
+    """
+    return NONE if low != low else f"{low:{sign}.2f} to {high:{sign}.2f}".replace("-", "\N{MINUS SIGN}")
 
 
 def is_number(value: Any) -> bool:

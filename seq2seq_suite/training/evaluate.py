@@ -150,7 +150,8 @@ def evaluate_splits(run_directory: RunDirectory, predictor: Predictor, splits: d
         predictions = predictor.predictions(examples, hypotheses)
         scores[split] = record(run_directory, task, split + suffix, examples, predictions)
         failed[split] = failures(hypotheses, predictions, encoded)
-    return outcome(task, scores, failed)
+    search = predictor.options.model_dump() if splits else {}
+    return outcome(task, scores, failed) | {"search": dict.fromkeys(splits, search)}
 
 
 def record(run_directory: RunDirectory, task: Task, name: str, examples: Sequence[Example],

@@ -46,10 +46,10 @@
           svg.append(s("text", {x: 0, y: y - 6, class: "ink bold"}, task(heading.task), s("tspan", {style: "font-weight:400;fill:var(--soft)"}, `  ${heading.metric}`)));
           continue;
         }
-        const middle = y + tall / 2, style = `var(--${row.is_best ? "s1" : "s5"})`, [a, b] = row.ends;
+        const middle = y + tall / 2, style = `var(--${row.leads ? "s1" : "s5"})`, [a, b] = row.ends;
         const marks = finite(a) && finite(b) ? [s("line", {x1: x(a), x2: x(b), y1: middle, y2: middle, style: `stroke:${style};stroke-width:1.6`})] : [];
         const dot = finite(row.miss) ? s("circle", {cx: x(row.miss), cy: middle, r: 4, style: marks.length ? `fill:${style}` : `fill:var(--paper);stroke:${style};stroke-width:1.6`}) : null;
-        const bold = row.is_best ? " bold" : "";
+        const bold = row.leads ? " bold" : "";
         const told = [row.run, `${one.metric.replace(/ [↑↓]$/, "")} ${page.number(row.figure)}`, finite(row.low) ? `95 %: ${page.number(row.low)} to ${page.number(row.high)}` : "no interval"].join("\n");
         svg.append(page.tells(s("g", {tabindex: 0, "aria-label": told}, s("rect", {x: 0, y, width, height: tall, fill: "transparent"}),
           s("text", {x: 0, y: middle + 4, class: "ink" + bold}, cut(row.run, names - 8)), s("text", {x: names + 48, y: middle + 4, "text-anchor": "end", class: "ink" + bold}, page.number(row.figure)), marks, dot), told));
@@ -95,14 +95,14 @@
   sections.tests = (element, tasks) => choosing(element, tasks, (place, one) => {
     const cell = (found) => {
       if (!found) return h("td", {}, "");
-      const [difference, p] = found, better = one.higher_is_better ? difference > 0 : difference < 0;
-      const shown = h("td", {tabindex: 0, class: p < 0.05 ? better ? "better" : "worse" : ""}, page.number(difference, 2, true));
-      return page.tells(shown, `${page.number(difference, 2, true)}\nHolm's p ${p < 0.001 ? "< 0.001" : page.number(p, 3)}`);
+      const [difference, verdict, test] = found;
+      const shown = h("td", {tabindex: 0, class: ["better", "worse"].includes(verdict) ? verdict : ""}, page.number(difference, 2, true));
+      return page.tells(shown, `${page.number(difference, 2, true)}: ${verdict}\n${test}`);
     };
     place.append(h("p", {class: "note"}, one.metric), h("div", {class: "scroll", tabindex: 0}, h("table", {class: "tests"},
       h("tr", {}, h("th", {}, "row − column"), one.columns.map((name) => h("th", {scope: "col"}, name))),
       one.rows.map((name, row) => h("tr", {}, h("td", {}, name), one.cells[row].map(cell))))),
-    h("p", {class: "key"}, h("span", {}, h("span", {class: "swatch better"}), "row is better"), h("span", {}, h("span", {class: "swatch worse"}), "row is worse"), h("span", {}, h("span", {class: "swatch", style: "background:var(--empty)"}), "may be chance")));
+    h("p", {class: "key"}, h("span", {}, h("span", {class: "swatch better"}), "row is better"), h("span", {}, h("span", {class: "swatch worse"}), "row is worse"), h("span", {}, h("span", {class: "swatch", style: "background:var(--empty)"}), "no test shows a difference")));
   });
 
   sections.disagree = (element, tasks) => choosing(element, tasks, (place, one) => {
