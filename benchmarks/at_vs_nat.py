@@ -27,10 +27,11 @@ from benchmarks.picture import picture
 from seq2seq_suite.experiments.opening import open_run
 from seq2seq_suite.metrics.significance import FORMULAS, interval
 from seq2seq_suite.training.evaluate import Predictor, failures
+from seq2seq_suite.training.records import read_summary
 from seq2seq_suite.types import Example, UserError
 
-HEADER = ("run", "strategy", "figure", "95 % interval", "ms, batch 1", "95th percentile", "faster", "/s, batch 64",
-          "faster", "/s, largest batch", "length error", "repeated symbols", "loops", "passes")
+HEADER = ("run", "strategy", "seed", "updates", "minutes", "figure", "95 % interval", "ms, batch 1", "95th percentile",
+          "faster", "/s, batch 64", "faster", "/s, largest batch", "length error", "repeated symbols", "loops", "passes")
 LARGEST = 512  # sentences in a batch at most
 
 
@@ -42,6 +43,7 @@ class Contestant:
     kind: str
     predictor: Predictor
     examples: Sequence[Example]
+    cost: tuple[str, str, str]  # seed, updates and minutes of training, of what it was started from not among them
     figure: float = 0.0
     low: float = 0.0
     high: float = 0.0
@@ -66,8 +68,10 @@ def read(argument: str, split: str) -> Contestant:
     name, _, directory = place.rpartition("=")
     loaded = open_run(Path(directory), overrides)
     changes = [override.partition(".")[2] or override for override in overrides]
+    spent = read_summary(Path(directory))
     return Contestant(name or " ".join((Path(directory).name, *changes)), loaded.config.strategy.kind, loaded.predictor,
-                      loaded.task.read(split))
+                      loaded.task.read(split), (str(loaded.config.seed), f"{spent.updates:,}",
+                                                f"{spent.seconds / 60:.1f}"))
 
 
 def judge(one: Contestant) -> None:
@@ -142,7 +146,7 @@ def rows(contestants: Sequence[Contestant]) -> list[list[str]]:
     for one in contestants:
         median, worst = latency(one)
         rate = statistics.median(one.throughput)
-        table.append([one.name, one.kind, f"{one.figure:.2f}",
+        table.append([one.name, one.kind, *one.cost, f"{one.figure:.2f}",
                       "-" if one.low != one.low else f"{one.low:.2f} to {one.high:.2f}",
                       f"{median:.1f}", f"{worst:.1f}", f"{latency(first)[0] / median:.1f}x", f"{rate:.0f}",
                       f"{rate / statistics.median(first.throughput):.1f}x", f"{one.largest[1]:.0f} at {one.largest[0]}",
@@ -198,7 +202,8 @@ def main(given: Sequence[str] | None = None) -> None:
         plot(contestants, arguments.plot)
     task = contestants[0].predictor.task
     publish([f"## {task.name}, {arguments.split}: {task.primary_metric}", "",
-             *provenance(1, arguments.threads), "", *markdown_table(list(HEADER), rows(contestants)), ""], arguments)
+             *provenance(", ".join(dict.fromkeys(one.cost[0] for one in contestants)), arguments.threads), "",
+             *markdown_table(list(HEADER), rows(contestants)), ""], arguments)
 
 
 if __name__ == "__main__":

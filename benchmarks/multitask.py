@@ -139,8 +139,8 @@ def table(study: Study) -> list[str]:
 def table_of_seeds(studies: Sequence[Study]) -> list[str]:
     """A line for each task: its mean figures over the seeds, and the mean differences from the run alone.
 
-    The differences are taken seed by seed; their intervals are those of the mean by Student's t, their p-values those of
-    the paired t test, corrected by Holm for all of the table.
+    The differences are taken seed by seed; their intervals are those of the mean by Student's t, their p-values those
+    of the paired t test, corrected by Holm for all of the table.
     """
     first, lines = studies[0], []
     p_values = iter(holm([compare_seeds(*([study.rows()[task][kind].figure for study in studies]

@@ -22,7 +22,9 @@ from seq2seq_suite.experiments.study import Cell
 
 def table(cells: Sequence[Cell]) -> list[str]:
     """The lines of a study's tables: the means, and each variant against the first of its experiment."""
-    lines = [study.unequal(cells), "", *markdown_table(list(study.HEADER), [list(row) for row in study.rows(cells)])]
+    unlike = study.unequal(cells)
+    lines = [unlike, ""] if unlike else []
+    lines += markdown_table(list(study.HEADER), [list(row) for row in study.rows(cells)])
     if tests := [list(row) for row in study.tests(cells)]:
         lines += ["", *markdown_table(list(study.TESTS), tests)]
     return [*lines, "", study.NOTE]

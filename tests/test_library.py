@@ -82,7 +82,8 @@ def test_figures_are_those_of_the_run(run):
 
 def test_runs_are_compared(run):
     found = s2s.compare(run, run.path)
-    assert found.pairs[0].bootstrap_p == 1.0 and found.rows[0].figure == found.rows[1].figure
+    assert found.pairs[0].p_value == 1.0 and found.pairs[0].verdict == "tie"
+    assert found.rows[0].figure == found.rows[1].figure
 
 
 def test_mistakes_are_errors_with_place_and_remedy(run, tmp_path):

@@ -180,7 +180,8 @@ def _names(directories: Sequence[Path]) -> list[str]:
     for depth in range(1 if shown == whole else 2, 6):
         names = ["/".join(path.parts[-depth:]) for path in shown]
         if len(set(names)) == len(set(whole)):
-            return names
+            return [f"{name} ({names[:place].count(name) + 1})" if name in names[:place] else name  # a run twice
+                    for place, name in enumerate(names)]
     return [str(path) for path in whole]
 
 

@@ -44,7 +44,7 @@ class Cell:
     """One variant of one experiment: the primary metric on test and the runs, both by seed.
 
     Args:
-        runs: each with `run`, `directory`, `seed`, `updates`, `tokens` and `minutes` of training.
+        runs: each with `run`, `directory`, `split`, `seed`, `updates`, `tokens` and `minutes` of training.
     """
 
     experiment: str
@@ -187,7 +187,7 @@ def _cell(experiment: str, name: str, directories: Sequence[Path]) -> Cell:
     if None in figures:
         raise DataError("the run was not evaluated on 'test'", file=str(directories[figures.index(None)]),
                         expected="a metric of the study's table", remedy="add it to data.test_splits")
-    runs = tuple({"run": str(directory), "directory": str(directory), "seed": read_provenance(directory).seed,
-                  "updates": one.updates, "tokens": one.tokens, "minutes": one.seconds / 60}
+    runs = tuple({"run": str(directory), "directory": str(directory), "split": "test", "updates": one.updates,
+                  "seed": read_provenance(directory).seed, "tokens": one.tokens, "minutes": one.seconds / 60}
                  for directory, one in zip(directories, found, strict=True))
     return Cell(experiment, name, found[0].primary_metric, found[0].higher_is_better, tuple(figures), runs)

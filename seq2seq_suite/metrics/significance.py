@@ -195,8 +195,9 @@ def _swaps(changes: Counts, samples: int, seed: int) -> tuple[Counts, bool]:
     items = len(changes)
     if 2**items <= samples:
         return (np.arange(2**items)[:, None] >> np.arange(items) & 1) @ changes, True
-    random, some = np.random.default_rng(seed), math.ceil(samples / 50)  # a part at a time, for memory's sake
-    return np.concatenate([random.integers(2, size=(some, items), dtype=bool) @ changes for _ in range(50)]), False
+    random = np.random.default_rng(seed)
+    return np.concatenate([random.integers(2, size=(min(500, samples - begin), items), dtype=bool) @ changes
+                           for begin in range(0, samples, 500)]), False  # a part at a time, for memory's sake
 
 
 def _jackknife(without: np.ndarray, difference: float) -> tuple[float, float]:

@@ -29,7 +29,8 @@ def test_runs_of_one_task_stand_in_a_table_and_a_plot(tmp_path, capsys):
     lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| ")]
     assert [line.split("|")[1].strip() for line in lines[2:]] == [
         "autoregressive beam_size=2 max_length_factor=1.0", "all at once"]
-    assert lines[2].split("|")[7].strip() == "1.0x" and lines[3].split("|")[-2].strip() == "1"
+    assert lines[2].split("|")[3:5] == [" 1 ", " 1 "]
+    assert lines[2].split("|")[10].strip() == "1.0x" and lines[3].split("|")[-2].strip() == "1"
     assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
     with pytest.raises(SystemExit) as caught:
         at_vs_nat.main([str(tmp_path / "none")])

@@ -3,13 +3,15 @@
 import csv
 import json
 import shutil
-from types import SimpleNamespace
 
+import numpy as np
 import pytest
+from report_tools import comparison_row
+from scipy.stats import ttest_rel
 from small_run import small_config, start, write_trees
 
 from seq2seq_suite import cli
-from seq2seq_suite.experiments.compare import MOST_TESTED, _tested, compare_runs
+from seq2seq_suite.experiments.compare import MOST_TESTED, Row, _pairs, _Predictions, compare_runs
 from seq2seq_suite.training.evaluate import failures, longest_repetition
 from seq2seq_suite.types import DataError, Encoded, Hypothesis
 
@@ -36,7 +38,7 @@ def test_rows_are_the_summaries_and_only_runs_on_the_same_examples_are_paired(ru
     (pair,) = found.pairs
     assert (pair.first, pair.second) == ("first", "second")
     assert pair.difference == pytest.approx(found.rows[1].figure - found.rows[0].figure)
-    assert 0.0 < pair.bootstrap_p <= 1.0 and 0.0 < pair.randomisation_p <= 1.0
+    assert 0.0 < pair.p_value == pair.holm_p <= 1.0 and pair.test == "randomisation test"
 
 
 def test_the_figure_is_that_of_the_newest_predictions(runs, tmp_path):
@@ -70,6 +72,7 @@ def test_the_verb_prints_and_writes_what_was_found(runs, tmp_path, capsys):
     assert cli.main(["compare", *map(str, runs), "--no-speed", *files]) == 0
     printed = capsys.readouterr().out
     assert "second against first" in printed and "95 % interval" in printed
+    assert printed.startswith("Not an equal comparison: 4 updates (")
     assert page.read_text().count("<h2>") >= 7
     with table.open() as file:
         assert [row["run"] for row in csv.DictReader(file)] == ["first", "second", "third"]
@@ -131,12 +134,59 @@ def test_several_files_run_one_after_the_other_and_end_in_the_table(runs, tmp_pa
     assert rows[0]["splits"] == rows[1]["splits"]
 
 
-@pytest.mark.parametrize(("higher", "best"), [(True, 2), (False, 9)])
-def test_of_many_runs_of_a_task_each_is_tested_against_the_best(higher, best):
-    def row(place, task):
-        figure = {2: 99.0, 9: 1.0}.get(place, 50.0)
-        return SimpleNamespace(task=task, figure=figure, higher_is_better=higher)
+REPORTED = (("not resolved", 8), ("no difference (within 0.5)", 3000))
 
-    few, many = [row(0, "qa") for _ in range(3)], [row(place, "asr") for place in range(MOST_TESTED + 1)]
-    assert _tested(few + many) == [(0, 1), (0, 2), (1, 2), *(
-        (min(best + 3, place), max(best + 3, place)) for place in range(3, 4 + MOST_TESTED) if place != best + 3)]
+
+@pytest.mark.parametrize(("verdict", "items"), REPORTED)
+def test_one_changed_output_of_a_copied_run_is_no_difference(runs, tmp_path, capsys, verdict, items):
+    for name in ("one", "two"):
+        shutil.copytree(runs[0], tmp_path / name)
+        file = tmp_path / name / "predictions" / "test.jsonl"
+        rows = [json.loads(line) for line in file.read_text().splitlines()]
+        rows = [{**rows[place % len(rows)], "counts": [7, 7, 7]} for place in range(items)]
+        if name == "two":
+            rows[1]["counts"] = [5, 7, 7]
+        file.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    page = tmp_path / "c.html"
+    assert cli.main(["compare", str(tmp_path / "one"), str(tmp_path / "two"), "--no-speed", "--html", str(page)]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert f"two against one −{200 / 7 / items:.2f}" in printed and f"1.000 {verdict}" in printed
+    assert f": {verdict} (p 1.000, randomisation test)" in printed and "Not an equal" not in printed
+    text = page.read_text()
+    assert f": {verdict} (p 1.000, randomisation test)" in text and "1.000</td>" in text
+    assert '"leads":true' not in text.replace(" ", "") and "surely" not in text
+
+
+def test_two_variants_of_three_seeds_are_paired_by_seed(runs, tmp_path):
+    for width, figures in (("wide", (90, 91, 89)), ("deep", (92, 94, 90))):
+        for seed, figure in enumerate(figures):
+            run = tmp_path / f"{width}-{seed}"
+            shutil.copytree(runs[0], run)
+            config = (run / "config.yaml").read_text()
+            (run / "config.yaml").write_text(config.replace("dropout: 0.1", f"dropout: 0.{len(width) + (width < 'e')}"))
+            origin = json.loads((run / "provenance.json").read_text())
+            (run / "provenance.json").write_text(json.dumps({**origin, "seed": seed}))
+            file = run / "predictions" / "test.jsonl"
+            rows = [json.loads(line) for line in file.read_text().splitlines()]
+            file.write_text("".join(json.dumps({**row, "counts": [figure, 100, 100]}) + "\n" for row in rows))
+    (pair,) = compare_runs(sorted(tmp_path.iterdir()), measure=False).pairs
+    theirs = ttest_rel([90, 91, 89], [92, 94, 90])
+    assert (pair.first, pair.second, pair.seeds, pair.test) == ("deep", "wide", (0, 1, 2), "paired t test")
+    assert pair.p_value == pytest.approx(theirs.pvalue) and pair.difference == pytest.approx(-2.0)
+    assert (pair.low, pair.high) == pytest.approx(tuple(theirs.confidence_interval()))
+    assert pair.verdict == "not resolved"
+
+
+@pytest.mark.parametrize(("higher", "best"), [(True, 2), (False, 9)])
+def test_of_many_runs_each_is_tested_against_the_first_and_holm_counts_all_pairs(higher, best):
+    count = MOST_TESTED + 1
+    figures = [{2: 99.0, 9: 1.0}.get(place, 50.0) for place in range(count)]
+    rows = [Row(**comparison_row(run=str(place), task="qa", figure=figure, higher_is_better=higher, commit=""))
+            for place, figure in enumerate(figures)]
+    right = [[[float(item < figure), 1.0] for item in range(100)] for figure in figures]
+    found = _pairs(rows, [_Predictions((), np.array(one)) for one in right], ["mean"] * count)
+    assert [(pair.first, pair.second) for pair in found] == [
+        (str(min(best, place)), str(max(best, place))) for place in sorted(
+            set(range(count)) - {best}, key=lambda place: figures[place] * (-1 if higher else 1))]
+    least = min(found, key=lambda pair: pair.p_value)
+    assert least.holm_p == pytest.approx(least.p_value * count * (count - 1) / 2)

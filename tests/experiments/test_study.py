@@ -4,7 +4,7 @@ import importlib.util
 import json
 
 import pytest
-from scipy.stats import t
+from scipy.stats import t, ttest_rel
 from small_run import in_forks
 
 from benchmarks import studies
@@ -49,9 +49,33 @@ def test_intervals_are_student_s(figures):
     assert all(bound != bound for bound in t_interval(figures[:1]))
 
 
+def runs(*seeds, updates=1):
+    return tuple({"run": str(seed), "directory": "nowhere", "seed": seed, "split": "test", "updates": updates,
+                  "tokens": 1, "minutes": 0.1} for seed in seeds)
+
+
+def test_each_variant_is_tested_against_the_first_by_seeds_and_all_cells_are_corrected():
+    figures = {"plain": (90.0, 91.0, 89.0), "wide": (92.0, 92.9, 91.2), "alike": (90.1, 91.05, 89.1)}
+    cells = [study.Cell("qa", name, "exact_match", True, some, runs(1, 2, 3, updates=5 + (name == "wide")))
+             for name, some in figures.items()]
+    wide, alike = study.tests(cells)
+    p_values = [ttest_rel(figures["plain"], figures[name]).pvalue for name in ("wide", "alike")]
+    assert p_values[0] < p_values[1] < 0.05
+    assert wide == ("qa", "wide", "plain", "+2.03", "+1.65 to +2.41", f"{2 * p_values[0]:.3f}", "better")
+    assert alike[3:] == ("+0.08", "+0.01 to +0.16", f"{p_values[1]:.3f}", "better")
+    assert study.unequal(cells) == "Not an equal comparison: 5 updates (alike) to 6 (wide)."
+    assert study.tests(cells[:1]) == [] and study.unequal(cells[:1]) == ""
+
+
+@pytest.mark.parametrize("figures", [(6.1, 20.4, 19.9), (99.9, 100.0, 99.95), (90.0,)])
+def test_an_interval_beyond_the_scale_is_a_dash(figures):
+    cell = study.Cell("qa", "x", "exact_match", True, figures, runs(*range(len(figures))))
+    assert study.rows([cell])[0][study.HEADER.index("95 % interval")] == "–"
+
+
 @pytest.mark.parametrize(("higher_is_better", "worst"), [(True, 3.0), (False, 5.0)])
 def test_the_worst_seed_is_the_one_with_most_errors_too(higher_is_better, worst):
-    cell = study.Cell("asr", "conv", "wer", higher_is_better, (3.0, 5.0, 4.5), updates=1, minutes=0.1)
+    cell = study.Cell("asr", "conv", "wer", higher_is_better, (3.0, 5.0, 4.5), runs(1, 2, 3))
     assert cell.worst() == worst and study.rows([cell])[0][study.HEADER.index("worst")] == f"{worst:.2f}"
 
 
@@ -66,12 +90,12 @@ def test_a_study_runs_each_cell_once_and_ends_in_a_table(folder, capfd):
     config = (summaries[0].parent / "config.yaml").read_text()
     assert "norm: rms" in config and "max_updates: 2" in config and "- kind" in config
     (cell,) = study.run(folder / "s.yaml", folder / "runs", overrides=["training.max_updates=2"])
-    assert cell.updates == 2 and len(cell.figures) == 2 and cell.metric == "exact_match"
+    assert cell.runs[0]["updates"] == 2 and len(cell.figures) == 2 and cell.metric == "exact_match"
     table, picture = folder / "table.md", folder / "picture.png"
     drawn = ["--plot", str(picture)] if importlib.util.find_spec("matplotlib") else []
     studies.main([str(folder / "s.yaml"), "--runs", str(folder / "runs"), "--output", str(table), *drawn,
                   "training.max_updates=2"])  # an override may stand behind an option
-    assert "## Which norm?" in table.read_text() and "| q | RMS, wide | exact_match | 2 |" in table.read_text()
+    assert "## Which norm?" in table.read_text() and "| q | RMS, wide | exact_match | 1, 2 |" in table.read_text()
     assert not drawn or picture.stat().st_size > 1000
 
 

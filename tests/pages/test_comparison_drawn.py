@@ -58,8 +58,9 @@ def pages(tmp_path_factory):
         rows = [make(folder, place, task="parsing" if place < 20 else "translation",
                      drawing="tree" if place < 20 else "text") for place in range(count)]
         pairs = [{"first": one["run"], "second": two["run"], "task": one["task"], "metric": "f1",
-                  "difference": two["figure"] - one["figure"], "bootstrap_p": 0.01, "randomisation_p": 0.01,
-                  "holm_p": 0.2 if number % 2 else 0.0001}
+                  "difference": two["figure"] - one["figure"], "low": -9.0, "high": -1.0,
+                  "test": "randomisation test", "p_value": 0.0001, "holm_p": 0.2 if number % 2 else 0.0001,
+                  "verdict": "not resolved" if number % 2 else "worse", "seeds": ()}
                  for number, (one, two) in enumerate(combinations(rows, 2))
                  if one["task"] == two["task"] and (count == 2 or one in (rows[0], rows[20]))]
         write_comparison(rows, pairs, html=folder / "page.html")

@@ -52,5 +52,6 @@ def comparison_row(**changes: Any) -> dict[str, Any]:
 
 def comparison_pair(**changes: Any) -> dict[str, Any]:
     """What it tells of two runs."""
-    return {"first": "one", "second": "two", "metric": "f1", "difference": 1.5, "bootstrap_p": 0.0314,
-            "randomisation_p": 0.004, "holm_p": 0.008, **changes}
+    return {"first": "one", "second": "two", "task": "parsing", "metric": "f1", "difference": 1.5, "low": 0.5,
+            "high": 2.5, "test": "randomisation test", "p_value": 0.004, "holm_p": 0.008, "verdict": "better",
+            "seeds": (), **changes}

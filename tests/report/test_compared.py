@@ -1,11 +1,11 @@
-"""What the page of a comparison says: the best, what is sure, what differs, and where the outputs do."""
+"""What the page of a comparison says: what a test shows, what differs, and where the outputs do."""
 
 import json
 
 import pytest
 from report_tools import comparison_pair, comparison_row
 
-from seq2seq_suite.report import compared
+from seq2seq_suite.report import compared, sentences, variants
 
 NAN = float("nan")
 
@@ -26,54 +26,94 @@ def said(words):
     return "".join(text for text, _ in words)
 
 
-def pair(first, second, p):
-    return comparison_pair(first=first, second=second, holm_p=p)
+def pair(first, second, p, **changes):
+    """The second is the worse one, where the test shows a difference."""
+    return comparison_pair(first=first, second=second, holm_p=p, verdict="worse" if p < 0.05 else "not resolved",
+                           **changes)
+
+
+def lede(rows, pairs=(), grouped=None, given=None):
+    return said(sentences.on_comparison(rows, pairs, grouped or {row["run"]: [row] for row in rows}, given or {}))
 
 
 def test_the_best_of_a_task_is_first_in_the_metrics_own_direction():
     rows = [comparison_row(run="a", task="asr", metric="wer", figure=9.0, higher_is_better=False),
             comparison_row(run="b", task="asr", metric="wer", figure=7.0, higher_is_better=False),
             comparison_row(run="c", figure=50.0), comparison_row(run="d", figure=60.0)]
-    assert {task: [row["run"] for row in some] for task, some in compared.by_task(rows).items()} == {
+    assert {task: [row["run"] for row in some] for task, some in variants.by_task(rows).items()} == {
         "asr": ["b", "a"], "parsing": ["d", "c"]}
 
 
 def test_a_figure_becomes_what_is_left_to_perfect():
-    f1, wer = compared.figures([comparison_row(figure=99.5, low=99.0, high=100.0), comparison_row(
-        run="x", task="asr", metric="wer", figure=7.0, low=NAN, high=NAN, higher_is_better=False)], [])
+    rows = [comparison_row(figure=99.5, low=99.0, high=100.0), comparison_row(
+        run="x", task="asr", metric="wer", figure=7.0, low=NAN, high=NAN, higher_is_better=False)]
+    f1, wer = compared.figures(rows, [], {row["run"]: [row] for row in rows})
     assert f1["rows"][0]["miss"] == 0.5 and f1["rows"][0]["ends"] == [1.0, 0.01]  # a logarithm has no 0
     assert wer["rows"][0]["miss"] == 7.0 and wer["rows"][0]["ends"] == [None, None]
 
 
-def test_bold_are_the_best_and_what_a_test_does_not_show_to_be_worse():
+def test_bold_are_the_first_and_what_no_test_shows_to_be_worse_where_one_shows_anything():
     rows = [comparison_row(run=name, figure=figure) for name, figure in (("a", 90), ("b", 89), ("c", 80), ("d", 70))]
-    found = compared.figures(rows, [pair("a", "b", 0.3), pair("c", "a", 0.01)])[0]["rows"]
-    assert [row["is_best"] for row in found] == [True, True, False, False]  # d was not tested: nothing is said for it
+    alone = {row["run"]: [row] for row in rows}
+
+    def bold(*pairs):
+        return [row["leads"] for row in compared.figures(rows, pairs, alone)[0]["rows"]]
+
+    assert bold(pair("a", "b", 0.3), pair("a", "c", 0.01)) == [True, True, False, False]  # d was not tested
+    assert bold(pair("a", "b", 0.3), pair("a", "c", 0.06)) == bold() == [False] * 4
 
 
 @pytest.mark.parametrize(("chances", "words"), [
-    ((0.01, 0.02), "surely ahead of all 2 others"), ((0.01, 0.2), "surely ahead of 1 of 2 others"),
-    ((0.01, None), "a is best: F1 90.00. ")])
-def test_the_page_begins_with_the_best_run_and_how_sure_that_is(chances, words):
+    ((0.01, 0.02), "a has F1 90.00 (seed 1), ahead of 2 of 2 others (each p < 0.05, randomisation test). "),
+    ((0.01, 0.2), "ahead of 1 of 2 others"), ((0.2, 0.2), "no test shows it ahead of any of 2 others"),
+    ((0.01, None), "ahead of 1 of 2 others")])
+def test_the_page_begins_with_the_highest_figure_and_what_the_tests_say_of_it(chances, words):
     rows = [comparison_row(run=name, figure=90.0 - place, latency_ms=NAN) for place, name in enumerate("abc")]
     pairs = [pair("a", name, p) for name, p in zip("bc", chances, strict=True) if p is not None]
-    assert words in said(compared.lede(rows, pairs, {row["run"]: [row] for row in rows}))
+    assert words in lede(rows, pairs)
 
 
-def test_with_several_seeds_each_the_best_is_the_best_mean():
+@pytest.mark.parametrize(("changes", "words"), [
+    ({}, "a has F1 90.00 (seed 1), b 89.00: a is ahead (p 0.008, randomisation test). "),
+    ({"verdict": "not resolved", "holm_p": 1.0, "test": "McNemar's test"}, ": not resolved (p 1.000, McNemar's test)."),
+    ({"verdict": "tie", "holm_p": 1.0}, ": tie (p 1.000"), (None, ": not tested, as they have no figures of the same")])
+def test_of_two_runs_the_verdict_and_its_test_are_named(changes, words):
+    rows = [comparison_row(run=name, figure=90.0 - place, latency_ms=NAN) for place, name in enumerate("ab")]
+    told = lede(rows, [] if changes is None else [comparison_pair(first="b", second="a", **changes)])
+    assert words in told and "best" not in told and "surely" not in told
+
+
+@pytest.mark.parametrize(("changes", "given", "words"), [
+    ({"updates": 6000}, {}, "3,000 updates (a) to 6,000 (b). "), ({"tokens": 8_000_000}, {}, "8,000,000 (b)"),
+    ({"minutes": 7.0}, {}, "5.5 minutes (a) to 7.0 (b)"), ({"seed": 2}, {}, "seeds 1 and 2"),
+    ({}, {"a": {"search.beam_size": "1"}, "b": {"search.beam_size": "5"}}, "search.beam_size 1 and 5"),
+    ({"minutes": 5.7, "tokens": 4_000_100}, {"a": {"x": "1"}, "b": {"x": "2"}}, None)])
+def test_what_was_given_unequally_stands_in_the_first_sentence(changes, given, words):
+    told = lede([comparison_row(run="a", figure=95.0), comparison_row(run="b", **changes)], given=given)
+    assert told.startswith("Not an equal comparison: ") == (words is not None) and (words or "On parsing") in told
+
+
+def test_variants_of_several_seeds_are_compared_by_their_means():
     grouped = {name: [comparison_row(run=f"{name}{seed}", seed=seed, figure=figure) for seed, figure in enumerate(some)]
                for name, some in (("wide", (80.0, 99.0)), ("deep", (91.0, 93.0)))}
     rows = [row for some in grouped.values() for row in some]
-    assert "deep is best on the mean of its 2 seeds: F1 92.00 (79.29 to 104.71)" in said(
-        compared.lede(rows, [], grouped))
+    pairs = [comparison_pair(first="wide", second="deep", verdict="not resolved", holm_p=0.8, test="paired t test")]
+    assert lede(rows, pairs, grouped) == ("On parsing, deep has F1 92.00 (mean of seeds 0 and 1), wide 89.50: "
+                                          "not resolved (p 0.800, paired t test). ")
+    assert list(variants.units(rows, grouped)["parsing"]) == ["deep", "wide"]
+    assert compared.tests(rows, pairs, grouped)[0]["rows"] == ["deep", "wide"]
+    apart = [{**pairs[0], "verdict": "better"}]
+    leading = [row["run"] for row in compared.figures(rows, apart, grouped)[0]["rows"] if row["leads"]]
+    assert leading == ["deep1", "deep0"]
+    rows[0]["seed"] = 7  # one shared seed is too few
+    assert list(variants.units(rows, grouped)["parsing"]) == ["wide1", "deep1", "deep0", "wide0"]
 
 
 def test_the_fastest_is_named_where_times_are_far_apart():
     rows = [comparison_row(run="slow", latency_ms=9.0), comparison_row(run="fast", latency_ms=3.0, figure=80.0)]
-    grouped = {row["run"]: [row] for row in rows}
-    assert "fast decodes one input in 3.0 ms, slow in 9.0 ms" in said(compared.lede(rows, [], grouped))
+    assert "fast decodes one input in 3.0 ms, slow in 9.0 ms" in lede(rows)
     rows[1]["latency_ms"] = 8.0
-    assert "decodes" not in said(compared.lede(rows, [], grouped))
+    assert "decodes" not in lede(rows)
 
 
 def test_curves_of_a_joint_run_come_from_the_whole_runs_metrics(tmp_path):
@@ -99,17 +139,17 @@ def test_runs_that_differ_in_their_seed_alone_are_one_variant(tmp_path):
     rows = [comparison_row(run=name, seed=seed, figure=figure, directory=make_run(
         tmp_path / name, f"task: parsing\nseed: {seed}\nbackbone: {{width: {width}}}\n"))
             for name, seed, figure, width in (("w-1", 1, 90.0, 64), ("w-2", 2, 92.0, 64), ("x", 1, 80.0, 32))]
-    given = compared.settings(rows)
-    grouped = compared.groups(rows, given)
+    given = variants.settings(rows)
+    grouped = variants.groups(rows, given)
     assert {name: [row["run"] for row in some] for name, some in grouped.items()} == {"w": ["w-1", "w-2"], "x": ["x"]}
-    assert compared.seeds(grouped) == [("w", "parsing", "F1 ↑", "2", "91.00", "78.29 to 103.71")]
+    assert compared.seeds(grouped) == [("w", "parsing", "F1 ↑", "1, 2", "91.00", "–")]  # Student's would reach 103.71
     assert compared.differences({name: given[some[0]["run"]] for name, some in grouped.items()})["rows"] == [
         ("backbone.width", "64", "32")]
 
 
 def test_the_same_seed_twice_is_no_second_seed(tmp_path):
     rows = [comparison_row(run=name, directory=make_run(tmp_path / name)) for name in ("r-1", "r-2")]
-    assert list(compared.groups(rows, compared.settings(rows))) == ["r-1", "r-2"]
+    assert list(variants.groups(rows, variants.settings(rows))) == ["r-1", "r-2"]
 
 
 def test_training_together_is_compared_with_training_alone_by_task_and_seed():
@@ -124,9 +164,19 @@ def test_training_together_is_compared_with_training_alone_by_task_and_seed():
 
 def test_the_matrix_of_tests_is_row_minus_column():
     rows = [comparison_row(run=name, figure=figure) for name, figure in (("a", 90.0), ("b", 88.5))]
-    (found,) = compared.tests(rows, [comparison_pair(first="a", second="b", difference=-1.5, holm_p=0.01)])
+    alone = {row["run"]: [row] for row in rows}
+    (found,) = compared.tests(rows, [comparison_pair(first="a", second="b", difference=-1.5, verdict="worse")], alone)
     assert found["rows"] == found["columns"] == ["a", "b"]
-    assert found["cells"] == [[None, (1.5, 0.01)], [(-1.5, 0.01), None]]
+    told = "p 0.008, randomisation test"
+    assert found["cells"] == [[None, (1.5, "better", told)], [(-1.5, "worse", told), None]]
+
+
+def test_settings_of_the_search_are_those_of_the_last_evaluation(tmp_path):
+    row = comparison_row(directory=make_run(tmp_path / "a", "search: {beam_size: 1, top_k: 0}\n"))
+    assert variants.settings([row])["one"]["search.beam_size"] == "1"
+    (tmp_path / "a" / "summary.json").write_text(json.dumps({"search": {"test": {"beam_size": 5}}}))
+    assert variants.settings([row])["one"] == {"search.beam_size": "5", "search.top_k": "0"}
+    assert variants.settings([{**row, "split": "validation"}])["one"]["search.beam_size"] == "1"
 
 
 def test_outputs_that_some_have_right_and_others_wrong_come_first_and_equal_ones_stand_together(tmp_path):

@@ -11,17 +11,19 @@ from seq2seq_suite.report.comparison import print_comparison, write_comparison
 
 NAN = float("nan")
 ROWS = [comparison_row(), comparison_row(run="two", low=NAN, high=NAN, latency_ms=NAN, sentences_per_second=NAN)]
-PAIRS = [comparison_pair(), comparison_pair(metric="exact", difference=-0.25, bootstrap_p=0.0004)]
-QUALITY = [["run", "task", "split", "metric", "figure", "95 % interval", "invalid", "empty", "repeated", "truncated"],
-           ["one", "parsing", "test", "f1", "90.13", "88.00 to 92.50", "1.2", "2.2", "3.2", "4.2"],
-           ["two", "parsing", "test", "f1", "90.13", "–", "1.2", "2.2", "3.2", "4.2"]]
-COST = [["run", "core parameters", "own parameters", "updates", "tokens", "minutes", "tokens/s", "ms, batch 1",
-         "/s, batch 64"],
-        ["one", "12,345", "678", "3,000", "4,000,000", "5.5", "6,789", "7.2", "1,234.5"],
-        ["two", "12,345", "678", "3,000", "4,000,000", "5.5", "6,789", "–", "–"]]
-DIFFERENCES = [["second against first", "metric", "difference", "p (bootstrap)", "p (randomisation)", "p (Holm)"],
-               ["two against one", "f1", "+1.50", "0.031", "0.004", "0.008"],
-               ["two against one", "exact", "-0.25", "< 0.001", "0.004", "0.008"]]
+PAIRS = [comparison_pair(), comparison_pair(second="three", difference=-0.25, low=-0.4, high=-0.1, holm_p=0.0004,
+                                            verdict="no difference (within 0.5)", test="McNemar's test")]
+QUALITY = [["run", "task", "seed", "split", "metric", "figure", "95 % interval"],
+           ["one", "parsing", "1", "test", "f1", "90.13", "88.00 to 92.50"],
+           ["two", "parsing", "1", "test", "f1", "90.13", "–"]]
+COST = [["run", "updates", "tokens", "minutes", "tokens/s", "ms, batch 1", "/s, batch 64"],
+        ["one", "3,000", "4,000,000", "5.5", "6,789", "7.2", "1,234.5"],
+        ["two", "3,000", "4,000,000", "5.5", "6,789", "–", "–"]]
+MODELS = [["run", "core parameters", "own parameters", "invalid", "empty", "repeated", "truncated"],
+          ["one", "12,345", "678", "1.2", "2.2", "3.2", "4.2"], ["two", "12,345", "678", "1.2", "2.2", "3.2", "4.2"]]
+DIFFERENCES = [["second against first", "difference", "95 % interval", "p (Holm)", "verdict"],
+               ["two against one", "+1.50", "+0.50 to +2.50", "0.008", "better"],
+               ["three against one", "−0.25", "−0.40 to −0.10", "< 0.001", "no difference (within 0.5)"]]
 
 
 def test_the_page_has_every_figure_in_its_column(tmp_path):
@@ -29,9 +31,10 @@ def test_the_page_has_every_figure_in_its_column(tmp_path):
     text = (tmp_path / "page.html").read_text()
     tables = [[re.findall(r"<t[hd](?: class=.words.)?>(.*?)</t[hd]>", row) for row in table.split("</tr>")[:-1]]
               for table in text.split("</table>")[:-1]]
-    assert tables == [QUALITY, COST, [[cell.replace("<", "&lt;") for cell in row] for row in DIFFERENCES]]
+    assert tables == [QUALITY, COST, MODELS, [[cell.replace("<", "&lt;") for cell in row] for row in DIFFERENCES]]
     headings = ["Figures", "Learning curves", "Quality and time", "Parameters", "Configuration", "Paired tests", "Runs"]
-    assert re.findall("<h2>(.*?)</h2>", text) == headings and "nothing about other seeds" in text
+    assert re.findall("<h2>(.*?)</h2>", text) == headings and text.count("nothing about other seeds") == 1
+    assert "approximate randomisation over the examples; or by McNemar" in text
 
 
 def test_a_page_without_pairs_says_nothing_of_chance(tmp_path):
@@ -46,7 +49,11 @@ def test_a_terminal_has_every_figure_in_its_column(capsys, pairs):
     print_comparison(ROWS, pairs)
     blocks = [[re.split(r"  +", line.strip()) for line in block.splitlines()]
               for block in capsys.readouterr().out.split("\n\n")]
-    assert blocks == ([QUALITY, COST, DIFFERENCES] if pairs else [QUALITY, COST])
+    tables = [QUALITY, COST, MODELS, *([DIFFERENCES] if pairs else [])]
+    assert blocks[1 : len(tables) + 1] == tables
+    assert blocks[0][0][0].startswith("On parsing, one has F1 90.13 (seed 1), two 90.13")
+    told = " ".join(line for block in blocks[len(tables) + 1 :] for line, in block)
+    assert ("Corrected by Holm" in told and "McNemar" in told) if pairs else not told
 
 
 def test_csv_and_json_hold_all_that_is_known(tmp_path):
@@ -55,4 +62,5 @@ def test_csv_and_json_hold_all_that_is_known(tmp_path):
         found = list(csv.DictReader(file))
     assert found == [{name: str(value) for name, value in row.items()} for row in ROWS]
     written = json.loads((tmp_path / "all.json").read_text())
-    assert written["pairs"] == PAIRS and written["rows"][0] == ROWS[0] and written["rows"][1]["low"] is None
+    assert written["pairs"] == [{**pair, "seeds": []} for pair in PAIRS]
+    assert written["rows"][0] == ROWS[0] and written["rows"][1]["low"] is None
