@@ -30,8 +30,9 @@ from seq2seq_suite.training.evaluate import Predictor, failures
 from seq2seq_suite.training.records import read_summary
 from seq2seq_suite.types import Example, UserError
 
-HEADER = ("run", "strategy", "seed", "updates", "minutes", "figure", "95 % interval", "ms, batch 1", "95th percentile",
-          "faster", "/s, batch 64", "faster", "/s, largest batch", "length error", "repeated symbols", "loops", "passes")
+HEADER = ("run", "strategy", "seed", "updates", "minutes", "figure", "95 % interval", "ms, batch 1",
+          "95th percentile", "faster", "/s, batch 64", "faster", "/s, largest batch", "length error",
+          "repeated symbols", "loops", "passes")
 LARGEST = 512  # sentences in a batch at most
 
 
