@@ -180,7 +180,7 @@ def test_two_variants_of_three_seeds_are_paired_by_seed(runs, tmp_path):
 @pytest.mark.parametrize(("higher", "best"), [(True, 2), (False, 9)])
 def test_of_many_runs_each_is_tested_against_the_first_and_holm_counts_all_pairs(higher, best):
     count = MOST_TESTED + 1
-    figures = [{2: 99.0, 9: 1.0}.get(place, 50.0) for place in range(count)]
+    figures = [{2: 55.0, 9: 45.0}.get(place, 50.0) for place in range(count)]
     unused = {field.name: 0 for field in fields(Row)} | {"split": "test", "directory": "nowhere"}
     rows = [Row(**{**unused, "run": str(place), "task": "qa", "figure": figure, "higher_is_better": higher})
             for place, figure in enumerate(figures)]
