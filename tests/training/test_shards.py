@@ -57,7 +57,7 @@ def place(folder, tmp_path_factory):
         return 0, ""
 
     ends = launch(lambda: distributed.together(work)[0], place)
-    assert [code for code, _, _ in ends] == [0, 0], ends
+    assert [code for code, _, _ in ends] == [0, 0], "\n".join(errors for _, _, errors in ends)
     shutil.copytree(place / "two", place / "two-one", symlinks=True)
     start(configured(folder, shard=True, updates=8), place / "two-one", resume=True)
     start(configured(folder, shard=False, updates=8), place / "one", resume=True)
