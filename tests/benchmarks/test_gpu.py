@@ -44,7 +44,7 @@ def test_stages_write_their_figures_and_a_page(tmp_path):
 
 
 @pytest.mark.skipif(not hasattr(backend_registration, "_setup_privateuseone_for_python_backend"),
-                    reason="only PyTorch 2.13 can have a device in Python alone")
+                    reason="this PyTorch cannot have a device in Python alone")
 def test_losses_gradients_and_outputs_agree_on_the_pretended_device(tmp_path):
     assert program.main(["run", str(tmp_path), "--device", "pretended", "--smoke", "--stages", "correct", "--output",
                          str(tmp_path / "out"), "--minutes", "9"]) == 0
