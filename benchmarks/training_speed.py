@@ -4,8 +4,8 @@
 
 Tokens are real source and target symbols, END included; padding is not counted. All systems train the same
 Transformer (joint vocabulary of 8,000, tied embeddings, dropout 0.1, about 4,096 target symbols an update) on the
-same pairs: the suite and Marian on batches of like length, the student's loop on random ones. Padding batches,
-gradient clipping and the optimiser are part of an update. Without --data the pairs are made up.
+same pairs: the suite, Marian and the careful loop on batches of like length, the student on random ones. Padding
+batches, gradient clipping and the optimiser are part of an update. Without --data the pairs are made up.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ from benchmarks.rounds import Rounds, Worker, serve
 from benchmarks.systems import SHAPES, TrainingSystem
 
 NAMES = {"suite": "seq2seq_suite", "student": "nn.Transformer, random padded batches",
+         "careful": "nn.Transformer, batches of like length, oneDNN's products, freed memory kept",
          "marian": "Hugging Face Marian, batches of like length"}
-NEEDS = {"suite": "torch", "student": "torch", "marian": "transformers"}
+NEEDS = {"suite": "torch", "student": "torch", "careful": "torch", "marian": "transformers"}
 MODULE = "benchmarks.training_speed"
 
 
