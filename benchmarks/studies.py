@@ -21,17 +21,24 @@ from seq2seq_suite.experiments.study import Cell
 
 
 def table(cells: Sequence[Cell]) -> list[str]:
-    """The lines of a study's tables: the means, and each variant against the first of its experiment."""
-    unlike = study.unequal(cells)
-    lines = [unlike, ""] if unlike else []
-    lines += markdown_table(list(study.HEADER), [list(row) for row in study.rows(cells)])
-    if tests := [list(row) for row in study.tests(cells)]:
-        lines += ["", *markdown_table(list(study.TESTS), tests)]
+    """The lines of a study's tables for each split: the means, and each variant against the first of its experiment."""
+    lines: list[str] = []
+    for split in dict.fromkeys(cell.split for cell in cells):
+        of_split = [cell for cell in cells if cell.split == split]
+        unlike = study.unequal(of_split)
+        lines += [*([""] if lines else []), study.TITLES[split], "", *([unlike, ""] if unlike else [])]
+        lines += markdown_table(list(study.HEADER), [list(row) for row in study.rows(of_split)])
+        if tests := [list(row) for row in study.tests(of_split)]:
+            lines += ["", *markdown_table(list(study.TESTS), tests)]
     return [*lines, "", study.NOTE]
 
 
 def plot(cells: Sequence[Cell], path: Path) -> None:
-    """A panel for each experiment, in it a line for each variant: the seeds, their mean and its 95 % interval."""
+    """A panel for each experiment, in it a line for each variant: the seeds, their mean and its 95 % interval.
+
+    On the validation split, which is what a study ranks on.
+    """
+    cells = [cell for cell in cells if cell.split == "validation"]
     experiments = list(dict.fromkeys(cell.experiment for cell in cells))
     variants = list(dict.fromkeys(cell.variant for cell in cells))
     size = 3 * len(experiments) + 2.5, 0.35 * len(variants) + 1.2
@@ -45,7 +52,7 @@ def plot(cells: Sequence[Cell], path: Path) -> None:
                               solid_capstyle="butt")
                 axes.plot(cell.figures, [line] * len(cell.figures), "o", color="tab:blue", markersize=3, alpha=0.6)
                 axes.plot([mean], [line], "|", color="black", markersize=12)
-                axes.set_xlabel(f"{cell.metric.replace('_', ' ')} on test"
+                axes.set_xlabel(f"{cell.metric.replace('_', ' ')} on validation"
                                 + ("" if cell.higher_is_better else ", less is better"))
             axes.set_title(experiment, fontsize="medium")
             axes.set_xlim(_limits([cell for cell in cells if cell.experiment == experiment]))

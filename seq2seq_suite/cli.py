@@ -148,9 +148,11 @@ def sweep(
     on: Annotated[list[Path] | None, typer.Option(metavar="YAML", show_default=False, help=(
         "An experiment to study instead of the study's own; may be repeated."))] = None,
 ) -> None:
-    """Run every combination of some settings, then compare. Called again, it resumes.
+    """Run every combination of some settings, then compare on the validation split. Called again, it resumes.
 
     A study (tasks/studies) names experiments, variants and seeds; its result is a table of means and intervals.
+    The test split chooses nothing: `evaluate RUN` scores it for the run that you choose; a study with
+    `report_test: true` also reports it.
 
     \b
     Examples:
@@ -176,7 +178,9 @@ def sweep(
     elif not given:
         raise ConfigError("there is nothing to combine", file=COMMAND_LINE, expected="KEY=A,B,C, such as seed=1,2,3")
     else:
-        _compare(run_all(path, given, folder, jobs=jobs or 1, cluster=engine), split=None, measure=False)
+        directories = run_all(path, given, folder, jobs=jobs or 1, cluster=engine)
+        print(f"\n{study.TITLES['validation']}")
+        _compare(directories, split="validation", measure=False)
 
 
 for verb in (evaluate, predict, serve, export, cli_presets.tasks, cli_presets.init, cli_presets.schema, cache,

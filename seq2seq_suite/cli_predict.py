@@ -182,7 +182,10 @@ def evaluate(
     trust_code: TrustCode = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
-    """Decode and score a split with a run's best checkpoint; the predictions and figures in its directory become these.
+    """Decode and score a split with a run's best checkpoint; predictions and figures go to its directory.
+
+    Those of other settings stand beside the run's own, under a name that has the settings: test@beam_size=4. Those of
+    other data have the data's name: test-more. Of these only the predictions are kept.
 
     Several runs of one vocabulary predict together: the mean of their probabilities.
 

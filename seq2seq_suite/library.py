@@ -184,7 +184,7 @@ class Run:
         """
         found = verbs.evaluate(self.path, *self._others, split=split, data=None if data is None else str(data),
                                     overrides=self._settings, trust_code=self._trust_code)
-        return found["splits"][split]
+        return {metric: value for figures in found["splits"].values() for metric, value in figures.items()}
 
 
 def load(path: str | Path, *others: str | Path, task: str | None = None, settings: Settings = (),

@@ -164,8 +164,9 @@ def test_several_runs_predict_and_evaluate_together(runs, capsys):
     assert together == s2s.load(first, second).predict(["The cat sleeps ."])[0].text
     kept = (first / "predictions" / "test.jsonl").read_bytes()
     assert cli.main(["evaluate", str(first), str(second), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["splits"]["test"]["bleu"] >= 0
-    assert (first / "predictions" / f"test-with-{second.name}.jsonl").is_file()
+    name = f"test-with-{second.name}"
+    assert json.loads(capsys.readouterr().out)["splits"][name]["bleu"] >= 0
+    assert (first / "predictions" / f"{name}.jsonl").is_file()
     assert (first / "predictions" / "test.jsonl").read_bytes() == kept
 
 

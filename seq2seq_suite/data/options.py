@@ -12,12 +12,13 @@ from seq2seq_suite.config_section import Fraction, NotNegative, Positive, Sectio
 class Data(Section):
     """Where examples come from."""
 
-    path: str = "miniworld"  # miniworld (embedded) | a local file or folder | a Hub name
+    path: str = "miniworld"  # miniworld (embedded) | a local file or folder | a Hub name; a single file is train
     subset: str = ""  # configuration name of a Hub data set, or view of miniworld if not the task's own
     size: Annotated[int, Field(ge=0, le=10**7)] = 0  # rows of miniworld's training split; 0: the view's default
-    splits: dict[str, str] = {}  # our split name -> file pattern in a folder, or split of a Hub data set
+    splits: dict[str, str] = {}  # our split name -> file pattern in a folder, split of a Hub data set; of a file train
     split: dict[str, Fraction] = {}  # splits cut off train, by a hash of each row, e.g. {validation: 0.1, test: 0.1}
-    test_splits: tuple[str, ...] = ("test",)  # evaluated once, with the best checkpoint, at the end of a run
+    test_splits: tuple[str, ...] = ("test",)  # evaluated once, with the best checkpoint, at the end of a run; of other
+    # data than miniworld without miniworld's own, unless they have them
     share: Share = 1.0  # of the training split that is used, a random subset
     max_bad_rows: NotNegative = 0  # broken rows tolerated (and listed) before the run stops
     max_row_megabytes: Positive = 64  # longest line of a text file, and longest cell of a table, that is read

@@ -33,13 +33,14 @@ def read_rows(path: str, split: str, *, splits: dict[str, str], subset: str = ""
     """Read one split.
 
     Args:
-        path: a local file (of any split), a local folder, a data set of the Hub (`name` or `owner/name`), or
+        path: a local file (the split train), a local folder, a data set of the Hub (`name` or `owner/name`), or
             `miniworld`, the embedded data.
         split: our name of the split: train, validation, test or any other.
         splits: where to find the splits that are not simply called by our name. In a folder: names of files without
             extension or of subfolders, with wildcards, separated by commas: `train` is train.*, train-*.* and train/;
             names with wildcards are also looked up in subfolders: `wsj_0[2-9]*,wsj_1*` finds 02/wsj_0201.mrg;
             validation may also be dev, valid or val. On the Hub: an expression such as `train[:90%]`.
+            Of one file: `train`, for a split that is to have the same rows.
         subset: subfolder of a folder, or configuration of a data set of the Hub. A folder with the split's files and no
             such subfolder counts as a local copy of that configuration. For embedded data, the view.
         size: rows of embedded data; 0 for the view's default.
@@ -105,6 +106,11 @@ def files_of(path: str, split: str, *, splits: dict[str, str], subset: str = "",
     See `read_rows` for arguments and errors.
     """
     place, name = local(path, subset), splits.get(split, split)
+    if name != "train" and is_one_file(path, subset, languages):
+        raise DataError(f"no split '{split}': a single file holds the split train alone", file=path,
+                        expected="a folder with a file for each split, or the split's share of the rows in data.split",
+                        remedy='cut it off as in "data.split={validation: 0.1, test: 0.1}"'
+                        + ", or leave it out of data.test_splits" * (split != "validation"))
     sides = find_parallel(place / subset, name, languages) if languages else None
     if sides:
         return list(sides)
@@ -123,6 +129,20 @@ def files_of(path: str, split: str, *, splits: dict[str, str], subset: str = "",
                         expected="a file, a folder with the subset, or the name of a data set of the Hub",
                         remedy=f"{_nearest(place / subset)}correct the path or the subset")
     return []
+
+
+def is_one_file(path: str, subset: str = "", languages: tuple[str, str] | None = None) -> bool:
+    """Whether a path is that of one file without splits, of parallel text one for each language."""
+    place = local(path, subset)
+    return place.is_file() or bool(languages and not (place / subset).is_dir()
+                                   and find_parallel(place / subset, "", languages))
+
+
+def splits_of_embedded() -> set[str]:
+    """The names of the splits that any view of the embedded data has."""
+    from seq2seq_suite.miniworld import VIEWS
+
+    return {split for view in VIEWS.values() for split in view}
 
 
 def divided(rows: Iterable[Row], split: str, shares: Mapping[str, float], bad: BadRows) -> Iterator[Row]:

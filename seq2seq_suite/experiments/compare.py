@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from seq2seq_suite import config_file
 from seq2seq_suite.experiments.opening import open_run, parse_config
 from seq2seq_suite.experiments.parts import task_directories
 from seq2seq_suite.metrics.significance import FORMULAS, MARGIN, compare, compare_seeds, holm, interval
@@ -32,7 +33,7 @@ class Row:
     """One run of the comparison.
 
     Args:
-        run: the directory's name.
+        run: the directory's name; with other settings than the run's own, these behind an @.
         task, split, metric: what was measured on what.
         figure, low, high: the primary metric and its 95 % bootstrap interval; the bounds are NaN if the run has no
             counts.
@@ -132,10 +133,14 @@ def compare_runs(directories: Sequence[Path], *, split: str | None = "test", mea
     names, split = _names(directories), split or _shared_split(directories)
     rows, predictions, formulas = [], [], []
     for name, directory in zip(names, directories, strict=True):
-        summary, kept = _read(directory, split)
-        predictions.append(kept)
-        formulas.append(summary.formula)
-        rows.append(_row(name, directory, summary, kept, split, _speed(directory, split) if measure else _UNMEASURED))
+        parse_config(directory)
+        others = [one for one in read_summary(directory).settings if one.startswith(f"{split}@")]
+        for one in (split, *others):  # with the run's own settings, and with those of `evaluate`
+            summary, kept = _read(directory, one)
+            predictions.append(kept)
+            formulas.append(summary.formula)
+            speed = _speed(directory, one, summary.settings.get(one, {})) if measure else _UNMEASURED
+            rows.append(_row(name + one.removeprefix(split), directory, summary, kept, one, speed))
     return Comparison(rows, _pairs(rows, predictions, formulas))
 
 
@@ -186,7 +191,6 @@ def _names(directories: Sequence[Path]) -> list[str]:
 
 
 def _read(directory: Path, split: str) -> tuple[Summary, _Predictions]:
-    parse_config(directory)
     summary = read_summary(directory)
     if split not in summary.failures or summary.primary(split) is None:
         raise DataError(f"the run was not evaluated on '{split}'", file=str(directory),
@@ -219,11 +223,11 @@ def _comparable(first: _Predictions, second: _Predictions, *, counts: bool) -> b
         not counts or (first.counts.shape == second.counts.shape and first.counts.size > 0))
 
 
-def _speed(directory: Path, split: str) -> tuple[float, float]:
+def _speed(directory: Path, split: str, settings: Mapping[str, Any]) -> tuple[float, float]:
     """Median milliseconds an example at batch 1, and examples a second at batch 64, encoding included."""
     try:
-        loaded = open_run(directory, [])
-        examples = loaded.task.read(split)
+        loaded = open_run(directory, config_file.as_overrides(settings))
+        examples = loaded.task.read(split.partition("@")[0])
     except DataError as error:
         print(f"{directory}: its speed is not measured: {error.got}")
         return _UNMEASURED

@@ -117,10 +117,11 @@ def card(directory: Path, config: Config, use: str, *, program: str = "seq2seq_s
     data, name = _without_paths(config).data.path, directory.resolve().name
     intervals: Mapping[str, Any] = summary.model_dump().get("intervals") or {}
     task = {"type": _PIPELINES.get(config.task, "other"), "name": config.task.replace("_", " ")}
-    results = [{"task": task, "dataset": {"name": f"{data}, {split}", "type": data, "split": split}, "metrics": [
-        {"type": metric, "value": value, "name": metric.replace("_", " ")}
-        for metric, value in figures.items() if value == value]}
-        for split, figures in summary.splits.items() if split != "validation"]
+    results = [{"task": task, "dataset": {"name": f"{data}, {split}", "type": data, "split": split.partition("@")[0]},
+                "metrics": [{"type": metric, "value": value, "name": metric.replace("_", " "),
+                             **({"args": summary.settings[split]} if split in summary.settings else {})}
+                            for metric, value in figures.items() if value == value]}
+               for split, figures in summary.splits.items() if split != "validation"]
     head: dict[str, Any] = {"library_name": program, "pipeline_tag": task["type"], "tags": [
         "seq2seq_suite", config.task.replace("_", "-"), config.strategy.kind.replace("_", "-")]}
     if config.task == "translation":

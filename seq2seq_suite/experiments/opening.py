@@ -69,7 +69,7 @@ def _windows(examples: Iterable[Example], size: int) -> Iterator[list[Example]]:
         yield window
 
 
-def open_run(directory: Path, overrides: list[str], *, data: str | None = None, trust_code: bool = False) -> LoadedRun:
+def open_run(directory: Path, overrides: list[str], *, trust_code: bool = False) -> LoadedRun:
     """A run's best checkpoint (its last one if none was validated) with its configuration.
 
     `trust_code` allows running code that is in the run directory.
@@ -82,8 +82,6 @@ def open_run(directory: Path, overrides: list[str], *, data: str | None = None, 
         raise ConfigError("a joint run has several tasks", file=str(directory),
                           expected=f"one of them: {', '.join(config.tasks)}",
                           remedy=f"--task NAME, or the directory {task_directory(directory, 'NAME')}")
-    if data is not None:
-        config = config.model_copy(update={"data": config.data.model_copy(update={"path": data, "split": {}})})
     use_threads(config.training.threads)
     task = open_task(config.task, config)
     task.load(directory / "vocabulary")
@@ -93,8 +91,7 @@ def open_run(directory: Path, overrides: list[str], *, data: str | None = None, 
     return LoadedRun(config, with_helpers(config, predictor, directory))
 
 
-def open_together(directories: Sequence[Path], overrides: list[str], *, data: str | None = None,
-                  trust_code: bool = False) -> LoadedRun:
+def open_together(directories: Sequence[Path], overrides: list[str], *, trust_code: bool = False) -> LoadedRun:
     """One run, or several whose probabilities are averaged; task, search, device and threads are the first one's.
 
     What heads beside the decoder say, such as the tags of words, is the first one's, too.
@@ -102,8 +99,8 @@ def open_together(directories: Sequence[Path], overrides: list[str], *, data: st
     Raises:
         ConfigError: they differ in task or vocabulary, or do not write from left to right.
     """
-    first = open_run(directories[0], overrides, data=data, trust_code=trust_code)
-    opened = [first, *(open_run(directory, [*overrides, *_machine(first.config)], data=data, trust_code=trust_code)
+    first = open_run(directories[0], overrides, trust_code=trust_code)
+    opened = [first, *(open_run(directory, [*overrides, *_machine(first.config)], trust_code=trust_code)
                        for directory in directories[1:])]
     if len(opened) == 1:
         return first

@@ -19,8 +19,9 @@ from seq2seq_suite.experiments.corpus import Corpus, large
 from seq2seq_suite.experiments.streaming import Stream, numbered
 from seq2seq_suite.lazy import need
 from seq2seq_suite.strategies.learner import Learner
+from seq2seq_suite.tasks import open_task
 from seq2seq_suite.tasks.base import Task
-from seq2seq_suite.tasks.reading import place_of
+from seq2seq_suite.tasks.reading import place_of, splits_elsewhere
 from seq2seq_suite.training import weights
 from seq2seq_suite.training.distributed import Ranks
 from seq2seq_suite.training.run_directory import CONFIG, RunDirectory, provenance
@@ -30,6 +31,18 @@ from seq2seq_suite.user_code import is_code
 EVERYTHING = "all"  # of `init_parts`
 _NO_WEIGHTS = ("positions", "norm_placement", "num_heads", "activation")  # of backbone: weights fit whatever they say
 Train = Sequence[Example] | Corpus | Stream  # a training split: in memory, encoded in a file, or read file by file
+
+
+def with_own_splits(config: Config) -> Config:
+    """The configuration without test splits of miniworld that other data do not have; says which they are."""
+    if config.tasks:
+        return config.model_copy(update={"tasks": {name: with_own_splits(one) for name, one in config.tasks.items()}})
+    gone = splits_elsewhere(config.data, open_task(config.task, config).languages)
+    if not gone:
+        return config
+    print(f"data.test_splits without {', '.join(gone)}: miniworld has this, {config.data.path} has not")
+    kept = tuple(split for split in config.data.test_splits if split not in gone)
+    return config.model_copy(update={"data": config.data.model_copy(update={"test_splits": kept})})
 
 
 def read_splits(config: Config, task: Task) -> dict[str, list[Example] | Corpus | Stream]:

@@ -23,6 +23,7 @@ _IN_A_TASK = re.compile(r"tasks\.\w+\.")  # before the keys of a joint run's tas
 _MAY_CHANGE = ("training.", "search.", "device", "data.max_bad_rows", "data.test_splits")
 _MUST_STAY = ("training.optimizer",)
 _NO_MATTER = ("training.threads", "training.log_every", "device")  # do not affect metrics
+_SAME_OUTPUTS = ("training.", "device", "kernels", "search.batch_sentences", "search.compile")  # of the same weights
 
 
 def fingerprint(encoded: Sequence[Encoded]) -> str:
@@ -62,14 +63,14 @@ def check_configuration(run_directory: RunDirectory, config: Config) -> None:
 
 
 def check_same(run_directory: RunDirectory, config: Config) -> None:
-    """Refuse a run, finished or not, whose configuration differs from the one requested.
+    """Refuse a run, finished or not, whose configuration differs from the one requested, but for the test splits.
 
     Raises:
         ConfigError: a key has changed.
     """
     before, after, changed = _changed(run_directory, config)
     for key in changed:
-        if not _IN_A_TASK.sub("", key).startswith(_NO_MATTER):
+        if not _IN_A_TASK.sub("", key).startswith((*_NO_MATTER, "data.test_splits")):
             raise ConfigError(f"{key} is {after[key]!r}, but this run was started with {before.get(key)!r}",
                               file=str(run_directory.config), expected="runs with the requested settings",
                               remedy="choose another --output, or delete the run")
@@ -107,6 +108,12 @@ def check_data(run_directory: RunDirectory, hashes: dict[str, str], path: str) -
         raise DataError(f"the split '{changed[0]}' is no longer what the run was started with", file=path,
                         expected=f"the examples whose hash is in {run_directory.provenance}, in the same order",
                         remedy="restore the data, or start from scratch with --output or --overwrite")
+
+
+def settings_of_search(run_directory: RunDirectory, config: Config) -> dict[str, Any]:
+    """The keys, with their values, in which a configuration differs from a run's and that may change its outputs."""
+    _, after, changed = _changed(run_directory, config)
+    return {key: after[key] for key in changed if not key.startswith(_SAME_OUTPUTS)}
 
 
 def _changed(run_directory: RunDirectory, config: Config) -> tuple[dict[str, Any], dict[str, Any], list[str]]:

@@ -13,14 +13,16 @@ from pydantic import Field, ValidationError
 from seq2seq_suite import config_file
 from seq2seq_suite.config_section import NotNegative, Section
 from seq2seq_suite.experiments.cluster import Cluster
-from seq2seq_suite.experiments.sweep import run_all, slug
+from seq2seq_suite.experiments.sweep import on_validation, run_all, slug
 from seq2seq_suite.metrics.significance import LEVEL, MARGIN, compare_seeds, holm, scale_of, t_interval
 from seq2seq_suite.report.sentences import not_alike
 from seq2seq_suite.report.tables import chance, print_table, print_text, signed, span
 from seq2seq_suite.report.variants import settings
 from seq2seq_suite.training.records import read_provenance, read_summary
-from seq2seq_suite.types import COMMAND_LINE, ConfigError, DataError
+from seq2seq_suite.types import COMMAND_LINE, ConfigError
 
+TITLES = {"validation": "On the validation split, which chose each run's checkpoint, too:",
+          "test": "On the test split, which chooses nothing: reported for variants that were fixed before."}
 HEADER = ("experiment", "variant", "metric", "seeds", "mean", "95 % interval", "worst", "updates", "minutes")
 TESTS = ("experiment", "variant", "against", "difference", "95 % interval", "p (Holm)", "verdict")
 NOTE = (f"Intervals: Student's, over the seeds; a dash where one would leave the metric's scale, or with one seed. p: "
@@ -35,13 +37,14 @@ class Study(Section):
     question: str  # that the study answers
     yamls: Annotated[tuple[str, ...], Field(min_length=1)]  # experiments, relative to this file, or presets
     seeds: Annotated[tuple[NotNegative, ...], Field(min_length=1)] = (1, 2, 3)
+    report_test: bool = False  # also report the test split, once the variants are fixed
     settings: dict[str, Any] = {}  # for all: key -> value
     variants: Annotated[dict[str, dict[str, Any]], Field(min_length=1)]  # name -> what it changes
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One variant of one experiment: the primary metric on test and the runs, both by seed.
+    """One variant of one experiment: the primary metric on a split and the runs, both by seed.
 
     Args:
         runs: each with `run`, `directory`, `split`, `seed`, `updates`, `tokens` and `minutes` of training.
@@ -53,6 +56,7 @@ class Cell:
     higher_is_better: bool
     figures: tuple[float, ...]
     runs: tuple[Mapping[str, Any], ...]
+    split: str = "validation"
 
     def interval(self) -> tuple[float, float]:
         """The mean's 95 % interval by Student's t; NaN with one seed, and where it would leave the metric's scale."""
@@ -77,8 +81,8 @@ def load(path: Path, *, yamls: Sequence[Path] = (), overrides: Sequence[str] = (
         overrides: see `run`.
 
     Raises:
-        ConfigError: it is no study, an experiment does not take one of its variants, two have one name, or an override
-            would have no effect.
+        ConfigError: it is no study, an experiment does not take one of its variants, two have one name, an override
+            would have no effect, or it names test splits: a study ranks on validation.
     """
     given = config_file.parse(path)
     try:
@@ -104,7 +108,7 @@ def load(path: Path, *, yamls: Sequence[Path] = (), overrides: Sequence[str] = (
                               remedy=f"change it in a copy of {path}")
     for name, yaml, own in _cells(study, path, overrides):
         try:
-            config_file.load(yaml, own)
+            on_validation(yaml, own)
         except ConfigError as error:
             raise ConfigError(f"variant '{name}' of {yaml.name}: {error}", file=str(path)) from None
     return study
@@ -121,20 +125,24 @@ def run(path: Path, output: Path, *, yamls: Sequence[Path] = (), overrides: Sequ
         overrides: `key=value` for all runs; they override the study's settings, but not a variant's.
         jobs, cluster: see `run_all`.
 
+    Returns:
+        What each variant has on the whole validation split, by the run's search; then on test, if the study reports it.
+
     Raises:
         ConfigError: see `load` and `run_all`.
         RunError: some runs failed; the others are finished.
     """
     study = load(path, yamls=yamls, overrides=overrides)
+    splits = ["validation", *(["test"] if study.report_test else [])]
     places: dict[tuple[str, str], list[Path]] = {}
     runs: dict[Path, tuple[Path, Sequence[str]]] = {}
     for name, yaml, own in _cells(study, path, overrides):
         for seed in study.seeds:
             directory = output / yaml.stem / f"{slug(name)}-{seed}"
-            runs[directory] = yaml, [*own, f"seed={seed}"]
+            runs[directory] = yaml, on_validation(yaml, [*own, f"seed={seed}"], *splits[1:])
             places.setdefault((yaml.stem, name), []).append(directory)
     run_all(runs, jobs=jobs, cluster=cluster)
-    return [_cell(experiment, name, found) for (experiment, name), found in places.items()]
+    return [_cell(experiment, name, split, found) for split in splits for (experiment, name), found in places.items()]
 
 
 def rows(cells: Sequence[Cell]) -> list[tuple[str, ...]]:
@@ -156,12 +164,15 @@ def tests(cells: Sequence[Cell]) -> list[tuple[str, ...]]:
 
 
 def show(cells: Sequence[Cell]) -> None:
-    """Print both tables, and what they cannot say."""
-    print_text(unequal(cells))
-    print_table(HEADER, rows(cells))
-    if found := tests(cells):
-        print()
-        print_table(TESTS, found)
+    """Print both tables of each split, and what they cannot say."""
+    for split in dict.fromkeys(cell.split for cell in cells):
+        of_split = [cell for cell in cells if cell.split == split]
+        print(f"\n{TITLES[split]}")
+        print_text(unequal(of_split))
+        print_table(HEADER, rows(of_split))
+        if found := tests(of_split):
+            print()
+            print_table(TESTS, found)
     print()
     print_text(NOTE)
 
@@ -181,13 +192,10 @@ def _cells(study: Study, path: Path, overrides: Sequence[str]) -> list[tuple[str
             for yaml in study.yamls for name, changes in study.variants.items()]
 
 
-def _cell(experiment: str, name: str, directories: Sequence[Path]) -> Cell:
+def _cell(experiment: str, name: str, split: str, directories: Sequence[Path]) -> Cell:
     found = [read_summary(directory) for directory in directories]
-    figures = [one.primary("test") for one in found]
-    if None in figures:
-        raise DataError("the run was not evaluated on 'test'", file=str(directories[figures.index(None)]),
-                        expected="a metric of the study's table", remedy="add it to data.test_splits")
-    runs = tuple({"run": str(directory), "directory": str(directory), "split": "test", "updates": one.updates,
+    runs = tuple({"run": str(directory), "directory": str(directory), "split": split, "updates": one.updates,
                   "seed": read_provenance(directory).seed, "tokens": one.tokens, "minutes": one.seconds / 60}
                  for directory, one in zip(directories, found, strict=True))
-    return Cell(experiment, name, found[0].primary_metric, found[0].higher_is_better, tuple(figures), runs)
+    return Cell(experiment, name, found[0].primary_metric, found[0].higher_is_better,
+                tuple(one.splits[split][one.primary_metric] for one in found), runs, split)

@@ -13,7 +13,9 @@ from functools import partial
 from pathlib import Path
 
 from seq2seq_suite import config_file
+from seq2seq_suite.config import Config
 from seq2seq_suite.experiments.cluster import Cluster, log_of
+from seq2seq_suite.experiments.parts import task_directory
 from seq2seq_suite.experiments.resuming import check_same
 from seq2seq_suite.training.records import read_summary
 from seq2seq_suite.training.run_directory import CONFIG, RunDirectory
@@ -65,6 +67,21 @@ def slug(text: str) -> str:
     return re.sub(r"[^\w.=-]+", "_", text) or "run"
 
 
+def on_validation(yaml: Path, overrides: Sequence[str], *more: str) -> list[str]:
+    """The overrides, so that the best checkpoint is scored on the whole validation split, and on `more` splits.
+
+    Raises:
+        ConfigError: the configuration is invalid, or an override names test splits.
+    """
+    for override in overrides:
+        if (key := override.partition("=")[0]).endswith("data.test_splits"):
+            raise ConfigError(f"{override}: sweeps and studies rank on the validation split", file=COMMAND_LINE,
+                              expected=f"no {key}", remedy="leave it out; `evaluate RUN` scores test for a run that "
+                              "you chose, and `report_test: true` in a study for all its variants")
+    tasks = [f"tasks.{name}." for name in config_file.load(yaml, overrides).tasks] or [""]
+    return [*overrides, *(f"{task}data.test_splits=[{', '.join(('validation', *more))}]" for task in tasks)]
+
+
 def sweep(yaml: Path, settings: Sequence[str], output: Path, *, jobs: int, cluster: Cluster | None = None
           ) -> list[Path]:
     """Run what is missing of a grid.
@@ -82,10 +99,9 @@ def sweep(yaml: Path, settings: Sequence[str], output: Path, *, jobs: int, clust
         ConfigError: see `directories` and `run_all`; or a combination is invalid, and nothing was run.
         RunError: some runs failed; the others are finished.
     """
-    runs = directories(settings, output)
-    for overrides in runs.values():
-        config_file.load(yaml, list(overrides))
-    run_all({directory: (yaml, overrides) for directory, overrides in runs.items()}, jobs=jobs, cluster=cluster)
+    runs = {directory: (yaml, on_validation(yaml, overrides))
+            for directory, overrides in directories(settings, output).items()}
+    run_all(runs, jobs=jobs, cluster=cluster)
     return list(runs)
 
 
@@ -101,9 +117,10 @@ def run_all(runs: Mapping[Path, tuple[Path, Sequence[str]]], *, jobs: int, clust
         ConfigError: an existing run was started with other settings; nothing was run.
         RunError: some runs failed; the others are finished.
     """
-    for directory, (yaml, overrides) in runs.items():
+    configs = {directory: config_file.load(yaml, overrides) for directory, (yaml, overrides) in runs.items()}
+    for directory, config in configs.items():
         if (directory / CONFIG).is_file():
-            check_same(RunDirectory(directory), config_file.load(yaml, overrides))
+            check_same(RunDirectory(directory), config)
     for directory in runs:
         directory.parent.mkdir(parents=True, exist_ok=True)
 
@@ -114,7 +131,7 @@ def run_all(runs: Mapping[Path, tuple[Path, Sequence[str]]], *, jobs: int, clust
         return f"exit code {code}"
 
     missing = {directory: partial(_command, directory, yaml, overrides)
-               for directory, (yaml, overrides) in runs.items() if not _has_ended(directory)}
+               for directory, (yaml, overrides) in runs.items() if not _has_ended(directory, configs[directory])}
     if cluster is not None and missing:
         ends = cluster.run(missing)
     else:
@@ -132,10 +149,11 @@ def _command(directory: Path, yaml: Path, overrides: Sequence[str]) -> list[str]
     return [sys.executable, "-m", "seq2seq_suite", "run", str(yaml), *overrides, "--output", str(directory), *resume]
 
 
-def _has_ended(directory: Path) -> bool:
-    """Whether a run has a valid summary; resuming the run replaces a damaged one."""
+def _has_ended(directory: Path, config: Config) -> bool:
+    """Whether a run has a valid summary of the splits asked for; resuming the run replaces a damaged one."""
     try:
-        read_summary(directory)
+        scored = read_summary(directory).failures
     except DataError:
         return False
-    return True
+    return set(config.data.test_splits) <= set(scored) if not config.tasks else all(
+        _has_ended(task_directory(directory, name), part) for name, part in config.tasks.items())

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import re
+import sys
 import time
-from collections.abc import Sequence
+import zlib
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from seq2seq_suite import config_file
 from seq2seq_suite.config import Config
 from seq2seq_suite.data.batching import Bucketed, lengths
 from seq2seq_suite.experiments import resuming
@@ -24,10 +28,12 @@ from seq2seq_suite.experiments.opening import (
     with_helpers,
 )
 from seq2seq_suite.experiments.parts import build_trainer, evaluate_parts, read_parts, task_directories
-from seq2seq_suite.experiments.prepare import encode, epoch_encoder, fit, read_splits
+from seq2seq_suite.experiments.prepare import encode, epoch_encoder, fit, read_splits, with_own_splits
+from seq2seq_suite.experiments.sweep import slug
 from seq2seq_suite.kernels import memory
 from seq2seq_suite.report.run import write_report
 from seq2seq_suite.tasks import open_task
+from seq2seq_suite.tasks.reading import other_data
 from seq2seq_suite.training import distributed
 from seq2seq_suite.training.build import build_predictor, use_threads
 from seq2seq_suite.training.callbacks import Callback, TensorBoard, end
@@ -62,7 +68,7 @@ def run(config: Config, directory: Path, *, resume: bool, overwrite: bool, comma
                                        else nullcontext(RunDirectory(own))) as run_directory:
         if config.training.tensorboard and ranks.is_first:
             callbacks = (*callbacks, TensorBoard(run_directory.path / "tensorboard"))
-        run_directory.callbacks = callbacks if ranks.is_first else ()
+        run_directory.callbacks, config = callbacks if ranks.is_first else (), with_own_splits(config)
         if ranks.is_first and resume:
             resuming.check_configuration(run_directory, config)
         ended = ranks.first(resuming.ended(run_directory, config) if ranks.is_first and resume else None)
@@ -119,7 +125,12 @@ def evaluate(directory: Path, *others: Path, split: str, data: str | None, overr
     """Decode and score a split with a run's best checkpoint; predictions and figures go to the run directory.
 
     For a joint run, all tasks; its metrics are named `task/metric`. With `others` the runs predict together, and the
-    predictions go to the first one's directory, under a name that has the others'.
+    predictions go to the first one's directory.
+
+    Returns:
+        The summary of the split, whose name has what is not the run's own: `test@beam_size=4` for other settings,
+        `test-more` for the data more.jsonl, `test-with-other` for several runs. Figures of other settings also stand in
+        the run's summary, with the settings; those of other data and of several runs in the log alone.
     """
     parts = task_directories(directory)
     if parts and not others:
@@ -127,24 +138,46 @@ def evaluate(directory: Path, *others: Path, split: str, data: str | None, overr
             config_of(part, overrides, trust_code=trust_code)
         found = {part.name: evaluate(part, split=split, data=data, overrides=overrides, trust_code=trust_code)
                  for part in parts}
-        return {"task": "multitask", "signature": "; ".join(dict.fromkeys(one["signature"] for one in found.values())),
-                "splits": {split: {f"{name}/{metric}": value for name, one in found.items()
-                                   for metric, value in one["splits"][split].items()}}}
-    loaded = open_together([directory, *others], overrides, data=data, trust_code=trust_code)
-    # Predictions for other data do not overwrite those for the run's own data.
-    suffix = "" if data is None else "-" + re.sub(r"\W+", "_", Path(data).name.partition(".")[0])
-    suffix += "".join(f"-with-{other.resolve().name}" for other in others)
+        splits: dict[str, dict[str, float]] = {}
+        for part, one in found.items():
+            for name, figures in one["splits"].items():
+                splits.setdefault(name, {}).update({f"{part}/{metric}": value for metric, value in figures.items()})
+        return {"task": "multitask", "splits": splits,
+                "signature": "; ".join(dict.fromkeys(one["signature"] for one in found.values()))}
+    loaded = open_together([directory, *others], overrides, trust_code=trust_code)
+    if data is not None:
+        loaded.task.data = other_data(loaded.task.data, data, split, loaded.task.languages)
     run_directory, examples = RunDirectory(directory), loaded.task.read(split)
+    # Figures for other data, other settings or several runs stand beside those of the run itself.
+    settings = resuming.settings_of_search(run_directory, loaded.config)
+    name = split if data is None else f"{split}-" + re.sub(r"\W+", "_", Path(data).name.partition(".")[0])
+    name += _suffix(settings) + "".join(f"-with-{other.resolve().name}" for other in others)
     # The summary is to say what the predictions beside it say; a broken one is found before these are replaced.
-    kept = read_summary(directory).model_dump() if not suffix and run_directory.summary.exists() else {}
-    summary = evaluate_splits(run_directory, loaded.predictor, {split: examples}, suffix=suffix)
+    own = data is None and not others and run_directory.summary.exists()
+    kept = read_summary(directory).model_dump(exclude_unset=True) if own else {}
+    summary = evaluate_splits(run_directory, loaded.predictor, {name: examples})
     if not others:
-        inspect_split(run_directory, loaded, split + suffix, examples)
+        inspect_split(run_directory, loaded, name, examples)
     if kept:
-        merged = {name: kept.get(name, {}) | summary[name] for name in ("splits", "failures", "intervals", "search")}
-        run_directory.write_summary(kept | summary | merged)
+        metric, added = summary["primary_metric"], {**summary, "settings": {name: settings} if settings else {}}
+        before, after = (f"{one['splits'].get(name, {}).get(metric, math.nan):.4g}" for one in (kept, summary))
+        if before not in ("nan", after):
+            print(f"{name}: {metric} was {before} in {run_directory.summary} and is {after} now", file=sys.stderr)
+        merged = {key: kept.get(key, {}) | one for key, one in added.items() if isinstance(one, dict) and one}
+        run_directory.write_summary((kept if settings and kept["formula"] else kept | summary) | merged)
     write_report(directory)
     return {**summary, "parameters": loaded.predictor.learner.num_parameters()}
+
+
+def _suffix(settings: Mapping[str, Any]) -> str:
+    """What settings add to the name of a split.
+
+    >>> _suffix({}), _suffix({"search.beam_size": 4, "search.rescorer": "runs/at"})
+    ('', '@beam_size=4,rescorer=runs_at')
+    """
+    said = ",".join(slug(one.removeprefix("search.")) for one in config_file.as_overrides(settings))
+    long = f"{said[:80]}-{zlib.crc32(said.encode()):08x}" if len(said) > 100 else said  # it is a file's name, too
+    return f"@{long}" if said else ""
 
 
 def check(config: Config) -> list[tuple[str, str]]:
@@ -157,6 +190,7 @@ def check(config: Config) -> list[tuple[str, str]]:
 
     if config.task == "multitask":
         return [(f"{name}: {what}", found) for name, part in config.tasks.items() for what, found in check(part)]
+    config = with_own_splits(config)
     task = open_task(config.task, config)
     splits = read_splits(config, task)
     train = splits["train"]

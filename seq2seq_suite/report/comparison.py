@@ -107,8 +107,9 @@ def _page(rows: Rows, pairs: Rows) -> str:
     given = settings(rows)
     grouped = groups(rows, given)
     disagree, names = compared.disagreements(rows)
-    data = {"figures": compared.figures(rows, pairs, grouped), "sharing": compared.sharing(rows),
-            "curves": compared.curves(rows), "times": compared.times(rows), "parameters": compared.parameters(grouped),
+    data = {"figures": compared.figures(rows, pairs, grouped), "curves": compared.curves(rows),
+            "sharing": compared.sharing([row for row in rows if "@" not in row["split"]]),  # with the runs' settings
+            "times": compared.times(rows), "parameters": compared.parameters(grouped),
             "tests": compared.tests(rows, pairs, grouped), "disagree": disagree}
     heading = f"{len(rows)} runs of {tasks[0].replace('_', ' ')}" if len(tasks) == 1 else (
         f"{len(rows)} runs, {len(tasks)} tasks")

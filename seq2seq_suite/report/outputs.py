@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -91,10 +92,10 @@ class Outputs:
 def split_name(split: str) -> str:
     """A split as a reader knows it.
 
-    >>> split_name("compositional"), split_name("test-my_file")
-    ('new combinations', 'test-my file')
+    >>> split_name("compositional@beam_size=4"), split_name("test-my_file")
+    ('new combinations@beam_size=4', 'test-my file')
     """
-    return _NAMES.get(split, split.replace("_", " "))
+    return re.sub("^[^@]+", lambda name: _NAMES.get(name[0], name[0].replace("_", " ")), split)
 
 
 def read_outputs(directory: Path, splits: Sequence[str], metric: str, *, higher_is_better: bool) -> list[Outputs]:

@@ -77,8 +77,8 @@ def _page(directory: Path, parts: Sequence[Path]) -> str:
     return render(
         "run.html", title=f"{name} – {task}" if name != task else name, scripts=["charts.js", *scripts], data=data,
         name=name, heading=_HEADINGS.get(task, task.replace("_", " ").capitalize()),
-        lede=lede(outputs, lengths, said), cards=cards[:4], facts=_facts(summary, provenance),
-        splits=[split_name(split) for split in splits], rows=_table(summary, splits),
+        lede=lede([one for one in outputs if "@" not in one.split], lengths, said), cards=cards[:4],
+        splits=list(map(split_name, splits)), rows=_table(summary, splits), facts=_facts(summary, provenance),
         signature=str(summary.get("signature") or ""), configuration=_configuration(directory / "config.yaml"),
         starts=_starts(provenance), parts=[part.name for part in parts],
         whole=directory.resolve().parent.name == "tasks", has_outputs=bool(outputs), inspected=bool(inspected),

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from seq2seq_suite.config import Data
 from seq2seq_suite.data.formats import BadRows, Row
-from seq2seq_suite.data.sources import EMBEDDED, divided, files_of, read_rows
+from seq2seq_suite.data.sources import EMBEDDED, divided, files_of, is_one_file, read_rows, splits_of_embedded
 from seq2seq_suite.types import DataError, brief, shown
 
 _LONGEST_NAME = 4096  # characters of a path
@@ -38,6 +38,24 @@ def local_files(data: Data, split: str, languages: tuple[str, str] | None = None
     """The files that `open_split` reads; none of the embedded data and of the Hub's."""
     return [] if data.path == EMBEDDED else files_of(data.path, _source_of(data, split), splits=data.splits,
                                                      subset=data.subset, languages=languages)
+
+
+def other_data(data: Data, path: str, split: str, languages: tuple[str, str] | None = None) -> Data:
+    """The same with another path, for one split: a single file is that split as a whole."""
+    whole = {"splits": {split: "train"}} if is_one_file(path, data.subset, languages) else {}
+    return data.model_copy(update={"path": path, "split": {}, **whole})
+
+
+def splits_elsewhere(data: Data, languages: tuple[str, str] | None = None) -> list[str]:
+    """The test splits that the embedded data have and `data.path`, which is another, has not."""
+    def is_there(split: str) -> bool:
+        try:
+            return split in data.split or split in data.splits or bool(local_files(data, split, languages))
+        except DataError:
+            return False
+
+    foreign = splits_of_embedded() - {"train", "validation", "test"} if data.path != EMBEDDED else set()
+    return [split for split in data.test_splits if split in foreign and not is_there(split)]
 
 
 def _is_cut(data: Data, split: str) -> bool:

@@ -139,16 +139,16 @@ class Predictor:
         return most if begin is None else most + begin.ne(PAD).sum(1)
 
 
-def evaluate_splits(run_directory: RunDirectory, predictor: Predictor, splits: dict[str, list[Example]], *,
-                     suffix: str = "") -> dict[str, Any]:
-    """Decode and score splits; predictions and details go to `predictions/<split><suffix>.*`."""
+def evaluate_splits(run_directory: RunDirectory, predictor: Predictor, splits: dict[str, list[Example]]
+                    ) -> dict[str, Any]:
+    """Decode and score splits; predictions and details go to `predictions/<split>.*`."""
     task = predictor.task
     scores, failed = {}, {}
     for split, examples in splits.items():
         encoded = task.encode(examples)
         hypotheses = predictor.hypotheses(encoded)
         predictions = predictor.predictions(examples, hypotheses)
-        scores[split] = record(run_directory, task, split + suffix, examples, predictions)
+        scores[split] = record(run_directory, task, split, examples, predictions)
         failed[split] = failures(hypotheses, predictions, encoded)
     search = predictor.options.model_dump() if splits else {}
     return outcome(task, scores, failed) | {"search": dict.fromkeys(splits, search)}

@@ -50,6 +50,7 @@ class Summary(_Record):
     tokens_per_second: float
     parameters: int
     core_parameters: int
+    settings: dict[str, dict[str, Any]] = {}  # of `splits` that `evaluate` decoded with others than the run's
 
     def primary(self, split: str) -> float | None:
         """The primary metric on a split; None where the run was not evaluated on it."""

@@ -194,9 +194,13 @@ def test_metadata_goes_before_the_files_it_describes(tmp_path):
     assert rows(tmp_path) == [Row({"file_name": "a.txt"}, file, 1)]
 
 
-def test_a_file_is_read_whatever_the_split(tmp_path):
+def test_a_file_is_train_and_another_split_only_if_that_is_said(tmp_path):
     file = write(tmp_path / "odd.txt", "a")
-    assert texts(rows(file, "test", splits={"test": "nothing"})) == ["a"]
+    assert texts(rows(file, "train")) == texts(rows(file, "test", splits={"test": "train"})) == ["a"]
+    for splits in ({}, {"test": "nothing"}):
+        with pytest.raises(DataError, match="no split 'test': a single file") as caught:
+            rows(file, "test", splits=splits)
+        assert "data.split={" in caught.value.remedy and "data.test_splits" in caught.value.remedy
 
 
 # Errors

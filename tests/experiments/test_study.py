@@ -10,6 +10,7 @@ from small_run import in_forks
 from benchmarks import studies
 from seq2seq_suite import cli
 from seq2seq_suite.experiments import study
+from seq2seq_suite.experiments.sweep import on_validation
 from seq2seq_suite.metrics.significance import t_interval
 from seq2seq_suite.types import ConfigError
 
@@ -89,6 +90,8 @@ def test_a_study_runs_each_cell_once_and_ends_in_a_table(folder, capfd):
     assert [path.parent.name for path in summaries] == ["RMS_wide-1", "RMS_wide-2"]
     config = (summaries[0].parent / "config.yaml").read_text()
     assert "norm: rms" in config and "max_updates: 2" in config and "- kind" in config
+    assert "On the validation split, which chose each run's checkpoint, too:" in out and study.TITLES["test"] not in out
+    assert json.loads(summaries[0].read_text())["failures"].keys() == {"validation"}
     (cell,) = study.run(folder / "s.yaml", folder / "runs", overrides=["training.max_updates=2"])
     assert cell.runs[0]["updates"] == 2 and len(cell.figures) == 2 and cell.metric == "exact_match"
     table, picture = folder / "table.md", folder / "picture.png"
@@ -96,6 +99,7 @@ def test_a_study_runs_each_cell_once_and_ends_in_a_table(folder, capfd):
     studies.main([str(folder / "s.yaml"), "--runs", str(folder / "runs"), "--output", str(table), *drawn,
                   "training.max_updates=2"])  # an override may stand behind an option
     assert "## Which norm?" in table.read_text() and "| q | RMS, wide | exact_match | 1, 2 |" in table.read_text()
+    assert study.TITLES["validation"] in table.read_text()
     assert not drawn or picture.stat().st_size > 1000
 
 
@@ -136,3 +140,60 @@ def test_two_experiments_of_one_name_are_refused(folder):
 def test_what_no_run_would_follow_is_refused(folder, override, capsys):
     assert cli.main(["sweep", str(folder / "s.yaml"), override, "--output", str(folder / "runs")]) == 2
     assert f"{override}: it would have no effect" in capsys.readouterr().err and not (folder / "runs").exists()
+
+
+def rewrite(folder, answer="Tom", split="test"):
+    row = {"question": "Who sat?", "context": "Tom sat. Ann left.", "answer": answer}
+    (folder / f"{split}.jsonl").write_text((json.dumps(row) + "\n") * 5)
+
+
+def test_a_study_ranks_on_the_whole_validation_split_whatever_test_says(folder):
+    """The best checkpoint's figure there, of all rows, though those during training are of one."""
+    rewrite(folder, split="validation")
+    overrides = ["training.validate_examples=1"]
+    (cell,) = study.run(folder / "s.yaml", folder / "runs", overrides=overrides)
+    assert cell.split == "validation"
+    for seed, figure in zip((1, 2), cell.figures, strict=True):
+        run = folder / "runs" / "q" / f"RMS_wide-{seed}"
+        assert len((run / "predictions" / "validation.jsonl").read_text().splitlines()) == 5
+        assert not (run / "predictions" / "test.jsonl").exists()
+        assert figure == json.loads((run / "summary.json").read_text())["splits"]["validation"]["exact_match"]
+
+
+def test_test_is_reported_where_the_study_says_so_without_training_again(folder, capfd):
+    rewrite(folder)
+    command = ["sweep", str(folder / "s.yaml"), "--output", str(folder / "runs")]
+    assert cli.main(command) == 0
+    trained = {path: path.read_bytes() for path in (folder / "runs").rglob("metrics.jsonl")}
+    (folder / "s.yaml").write_text(STUDY + "report_test: true\n")
+    capfd.readouterr()
+    assert cli.main(command) == 0
+    first, second = capfd.readouterr().out.split("On the validation split")[-1].split("On the test split")
+    assert "which chooses nothing" in second and first.count("RMS, wide") == second.count("RMS, wide") == 1
+    assert trained == {path: path.read_bytes() for path in trained}
+    ranked, reported = study.run(folder / "s.yaml", folder / "runs")
+    assert (ranked.split, reported.split) == ("validation", "test") and len(reported.figures) == 2
+    assert "On the test split" in "\n".join(studies.table([ranked, reported]))
+    written = {path: path.stat().st_mtime_ns for path in (folder / "runs").rglob("summary.json")}
+    (folder / "s.yaml").write_text(STUDY)
+    assert [cell.split for cell in study.run(folder / "s.yaml", folder / "runs")] == ["validation"]
+    assert written == {path: path.stat().st_mtime_ns for path in written}
+
+
+@pytest.mark.parametrize("where", ["settings", "variant", "command line"])
+def test_a_study_that_would_rank_on_test_is_refused(folder, capsys, where):
+    (folder / "s.yaml").write_text(STUDY if where == "command line" else STUDY.replace(
+        "dropout: 0.0}" if where == "settings" else "norm: rms,",
+        "dropout: 0.0, data.test_splits: [test]}" if where == "settings" else "norm: rms, data.test_splits: [test],"))
+    more = ["data.test_splits=[test]"] if where == "command line" else []
+    assert cli.main(["sweep", str(folder / "s.yaml"), *more, "--output", str(folder / "runs")]) == 2
+    found = capsys.readouterr().err
+    assert "sweeps and studies rank on the validation split" in found and "report_test: true" in found
+    assert not (folder / "runs").exists()
+
+
+def test_the_tasks_of_a_joint_run_are_scored_on_validation_too(folder):
+    joint = folder / "joint.yaml"
+    joint.write_text("task: multitask\ntasks: {one: {yaml: q.yaml}, two: {yaml: q.yaml}}\n")
+    assert on_validation(joint, ["seed=2"], "test") == [
+        "seed=2", "tasks.one.data.test_splits=[validation, test]", "tasks.two.data.test_splits=[validation, test]"]

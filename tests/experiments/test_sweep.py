@@ -44,6 +44,8 @@ training: {{max_updates: 1, validate_every: 1, threads: 1}}
     assert {path.name for path in (tmp_path / "runs").iterdir() if path.is_dir()} == {"norm=layer", "norm=rms"}
     out = capfd.readouterr().out
     assert "norm=rms" in out and "exact_match" in out
+    assert "On the validation split" in out
+    assert [*json.loads((tmp_path / "runs" / "norm=rms" / "summary.json").read_text())["failures"]] == ["validation"]
     times = {path: path.stat().st_mtime_ns for path in Path(tmp_path / "runs").rglob("summary.json")}
     assert len(times) == 2 and cli.main(command) == 0
     assert times == {path: path.stat().st_mtime_ns for path in times}
@@ -54,6 +56,8 @@ training: {{max_updates: 1, validate_every: 1, threads: 1}}
     assert times == {path: path.stat().st_mtime_ns for path in times}
     assert cli.main([*command[:2], "backbone.norm=layer,best", *command[3:5]]) == 2  # before anything is run
     assert capfd.readouterr().err.count("backbone.norm=best: got 'best'") == 1
+    assert cli.main([*command, "data.test_splits=[test]"]) == 2
+    assert "sweeps and studies rank on the validation split" in capfd.readouterr().err
     (tmp_path / "empty").mkdir()
     assert cli.main([*command[:2], f"data.path={tmp_path / 'empty'}", *command[3:5]]) == 1  # one at a time
     assert "1 of 1 runs failed: run (exit code 2)" in capfd.readouterr().err

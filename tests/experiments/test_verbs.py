@@ -6,13 +6,18 @@ import shutil
 
 import numpy as np
 import pytest
+import yaml
 from safetensors import safe_open
 from small_run import small_config, start, write_rows, write_trees
 
+from seq2seq_suite import cli
 from seq2seq_suite.config import Config
 from seq2seq_suite.experiments import opening, verbs
 from seq2seq_suite.experiments.compare import compare_runs
 from seq2seq_suite.experiments.resuming import fingerprint
+from seq2seq_suite.report.compared import differences
+from seq2seq_suite.report.variants import settings
+from seq2seq_suite.training.records import read_predictions
 from seq2seq_suite.types import ConfigError, DataError, Encoded
 
 
@@ -86,7 +91,7 @@ def test_other_data_can_be_evaluated_and_the_run_s_predictions_stay(run, tmp_pat
     sentence = task.from_text("the cat sleeps .")
     tree = next(loaded.predict([sentence]))[0][0]
     write_rows(tmp_path / "other.jsonl", [str(tree)])
-    figures = evaluate(copy, data=str(tmp_path / "other.jsonl"))["splits"]["test"]
+    figures = evaluate(copy, data=str(tmp_path / "other.jsonl"))["splits"]["test-other"]
     assert figures["f1"] == 100.0 and figures["exact_match"] == 100.0
     assert (copy / "predictions" / "test.jsonl").read_bytes() == before
     assert len((copy / "predictions" / "test-other.jsonl").read_text().splitlines()) == 1
@@ -203,7 +208,57 @@ def test_the_summary_says_what_the_predictions_say(run, tmp_path):
     before = json.loads((copy / "summary.json").read_text())
     evaluate(copy)
     assert json.loads((copy / "summary.json").read_text()) == before
-    found = evaluate(copy, "search.max_length_factor=0.01", "search.max_length_extra=1")
+    found, name = evaluate(copy, "search.max_length_factor=0.01", "search.max_length_extra=1"), \
+        "test@max_length_factor=0.01,max_length_extra=1"
     after = json.loads((copy / "summary.json").read_text())
-    assert after["splits"] == {**before["splits"], **found["splits"]} != before["splits"]
-    assert after["failures"]["test"]["truncated"] == 100.0 and after["intervals"]["test"] == found["intervals"]["test"]
+    assert list(found["splits"]) == [name] and after["splits"] == before["splits"] | found["splits"]
+    assert after["failures"][name]["truncated"] == 100.0 and after["intervals"][name] == found["intervals"][name]
+    assert after["settings"] == {name: {"search.max_length_factor": 0.01, "search.max_length_extra": 1}}
+    assert after["failures"]["test"] == before["failures"]["test"] and after["signature"] == before["signature"]
+    assert (copy / "predictions" / "test.jsonl").read_bytes() == (run / "predictions" / "test.jsonl").read_bytes()
+    written = [json.loads(line)["prediction"] for line in (copy / "predictions" / f"{name}.jsonl").open()]
+    assert len(written) == 8 and written != [row.prediction for row in read_predictions(copy, "test")]
+
+
+def test_a_row_of_other_settings_is_on_all_pages_and_tested_against_the_run_s_own(run, tmp_path, capsys):
+    copy, name = shutil.copytree(run, tmp_path / "run", symlinks=True), "test@beam_size=2"
+    assert cli.main(["evaluate", str(copy), "search.beam_size=2", "search.batch_sentences=3"]) == 0
+    assert capsys.readouterr().out.split()[:2] == ["metric", name]
+    summary = json.loads((copy / "summary.json").read_text())
+    found = compare_runs([copy, run], measure=False)
+    assert [(row.run, row.split, row.figure) for row in found.rows] == [
+        (f"{copy.parent.name}/run", "test", summary["splits"]["test"]["f1"]),
+        (f"{copy.parent.name}/run@beam_size=2", name, summary["splits"][name]["f1"]),
+        (f"{run.parent.name}/run", "test", summary["splits"]["test"]["f1"])]
+    assert len(found.pairs) == 3
+    assert cli.main(["compare", str(copy), "--html", str(tmp_path / "page.html")]) == 0
+    assert "run@beam_size=2" in capsys.readouterr().out
+    page = (tmp_path / "page.html").read_text()
+    assert f">{name}</td>" in page
+    rows = found.plain()["rows"][:2]
+    assert differences(settings(rows))["rows"] == [("search.beam_size", "1", "2")]  # no seeds of one
+    report = (copy / "report.html").read_text()
+    assert f'<th scope="col">{name}</th>' in report and f" of {name}" not in report
+    assert compare_runs([copy], split=name, measure=True).rows[0].latency_ms > 0
+    assert cli.main(["export", str(copy), str(tmp_path / "card"), "--to", "model-card"]) == 0
+    head = next(yaml.safe_load_all((tmp_path / "card" / "README.md").read_text()))
+    of_split = [one for one in head["model-index"][0]["results"] if name in one["dataset"]["name"]]
+    assert [one["dataset"]["split"] for one in of_split] == ["test"]
+    assert of_split[0]["metrics"][0]["args"] == {"search.beam_size": 2}
+    assert f"| {name} | " in (tmp_path / "card" / "README.md").read_text()
+
+
+def test_figures_of_the_run_s_own_settings_never_change_in_silence(run, tmp_path, capsys):
+    copy = shutil.copytree(run, tmp_path / "run", symlinks=True)
+    evaluate(copy)
+    assert not capsys.readouterr().err
+    summary = json.loads((copy / "summary.json").read_text())
+    summary["splits"]["test"]["f1"] = 12.3456
+    (copy / "summary.json").write_text(json.dumps(summary))
+    evaluate(copy)
+    assert "test: f1 was 12.35 in" in capsys.readouterr().err
+
+
+def test_settings_too_long_for_a_file_s_name_have_different_names_that_fit():
+    names = [verbs._suffix({"search.rescorer": f"{'a/' * 200}{end}"}) for end in ("one", "two")]
+    assert len(set(names)) == 2 and max(map(len, names)) < 120 and "/" not in "".join(names)
