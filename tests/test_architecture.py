@@ -49,7 +49,7 @@ STUDENTS_LINES = 1_303
 OPEN_TO_ALL = {"types", "shapes", "trees", "files", "run_format", "user_code", "lazy"}
 MOST_LINES = 350
 # Lines of code may fall; to rise they need a reason. The lab's include solutions, laws and faults.
-MOST_CODE = {"house": 14_402, "pages": 1_402, "lab": 6_510}
+MOST_CODE = {"house": 14_405, "pages": 1_402, "lab": 6_510}
 ROOM_OF = {"report": "pages", "serve": "pages", "lab": "lab"}
 
 

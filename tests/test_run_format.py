@@ -141,6 +141,7 @@ def test_the_version_is_the_same_everywhere(capsys):
 def test_a_run_of_an_earlier_release_predicts_and_scores_as_it_did(version, tmp_path):
     old = s2s.load(shutil.copytree(FIXTURES / version, tmp_path / version))
     wanted = json.loads((old.path / "expected.json").read_text())
+    del wanted["figures"]["tagging_accuracy"]  # of the treebank's own tags: no figure any more
     found = old.predict(wanted["sentences"])
     assert [one.text for one in found] == wanted["trees"]
     assert [one.score for one in found] == pytest.approx(wanted["scores"], abs=1e-3)

@@ -308,3 +308,10 @@ def test_a_tree_is_drawn_with_lines_between_its_phrases():
     words = [line.split() for line in drawn.splitlines() if any(map(str.isalpha, line))]
     assert words == [["TOP"], ["S"], ["NP", "VP"], ["NN", "VB"], ["a", "b"]] and "┌" in drawn and "│" in drawn
     assert task.target.show(None) == "(no tree)"
+
+
+def test_tags_are_scored_where_they_are_predicted_and_never_where_they_are_the_treebanks_own(make_parsing):
+    task, _ = make_parsing("in_order")
+    gold, other = (next(read_trees(text))[1] for text in (GOLD, GOLD.replace("JJ Deep", "NN Deep")))
+    assert "tagging_accuracy" not in task.score([gold], [gold]).figures
+    assert task.score([other], [gold]).figures["tagging_accuracy"] == pytest.approx(80.0)

@@ -233,8 +233,11 @@ class ParsingTask(Task):
         return encoded
 
     def score(self, predictions: Sequence[Tree | None], references: Sequence[Tree]) -> Score:
-        """EVALB's figures."""
-        return evalb(references, predictions)
+        """EVALB's figures, without that of tags where these are the treebank's own, as over a run's outputs."""
+        score = evalb(references, predictions)
+        given = "|tags:gold|" in score.signature
+        return replace(score, figures={name: figure for name, figure in score.figures.items()
+                                       if not (given and name == "tagging_accuracy")})
 
     def judge(self, prediction: Tree | None, reference: Tree, example: Example) -> Judgement:
         """Equal where EVALB sees the same brackets over the same words."""
