@@ -20,6 +20,7 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -93,6 +94,12 @@ class Figure(Row):
             raise ValueError("tolerance: seeds needs an interval or a deviation")
         if not isinstance(self.tolerance, str) and not self.why:
             raise ValueError("a tolerance that is a number needs why")
+        try:
+            groups = re.compile(self.read).groups
+        except re.error as error:
+            raise ValueError(f"read: {error}") from None
+        if groups != ("(" in self.read):
+            raise ValueError(f"read: got {groups} groups, expected one around the figure")
         return self
 
     @property
@@ -195,7 +202,7 @@ class Runs:
         started = time.monotonic()
         with open(self.place(name, seed, ".txt"), "w", encoding="utf-8") as stream:
             ended = subprocess.run([sys.executable, "-m", *words], stdout=stream, stderr=stream, check=False).returncode
-        if ended == 130 or ended < 0:
+        if ended in (130, -signal.SIGINT):
             raise KeyboardInterrupt
         if ended:
             return False
@@ -340,14 +347,17 @@ def main(given: Sequence[str] | None = None) -> int:
         return 0
     minutes = arguments.minutes or (float("inf") if arguments.only else 20.0)
     seeds, left = choose(figures, arguments.only, minutes, arguments.seed)
+    reasons = f"{left.total()} left out" + "".join(f", {count} {why}" for why, count in left.most_common())
+    if not seeds:
+        print(f"nothing to rerun: {reasons}", file=sys.stderr)
+        return 2
     try:
         rows, wrong = verify(figures, seeds, Runs(arguments.output, figures))
     except KeyboardInterrupt:
         print("interrupted; the same command continues", file=sys.stderr)
         return 130
     print("\n".join(markdown_table(["figure", "metric", "published", "found", "within?", "seed", "run"], rows)))
-    print(f"\n{len(rows) - wrong} of {len(rows)} figures within their tolerance; {left.total()} left out"
-          + "".join(f", {count} {why}" for why, count in left.most_common()))
+    print(f"\n{len(rows) - wrong} of {len(rows)} figures within their tolerance; {reasons}")
     return 1 if wrong else 0
 
 

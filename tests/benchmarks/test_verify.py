@@ -176,6 +176,7 @@ def test_a_rerun_is_within_or_outside_and_is_kept(tmp_path, monkeypatch, capfd):
     assert "3 of 4 figures within their tolerance; 1 left out, 1 that do not fit into the minutes" in out
 
     monkeypatch.setattr(verify, "subprocess", SimpleNamespace(run=None))  # nothing may be started
+    (tmp_path / "kept/small-1/summary.json").write_text('{"splits": {}}')  # as a later evaluation of the run may
     assert verify.main([*command, "--only", "same", "complement"]) == 0
     assert all(row[-1].startswith("kept, ") for name, row in rows_of(capfd.readouterr().out).items()
                if name in ("same", "complement"))
@@ -207,10 +208,15 @@ def test_mistakes_end_in_one_line_and_exit_code_2(tmp_path, capsys):
 
     assert "no figure is named parsing-f2" in says("--only", "same", "parsing-f2")
     assert "--minutes: got -1" in says("--minutes", "-1")
+    assert "nothing to rerun: 1 left out, 1 that do not fit" in says("--only", "slow", "--minutes", "20")
     rows = yaml.safe_load(small.read_text())
     rows["figures"]["same"]["tolerence"] = 1
     small.write_text(yaml.safe_dump(rows))
     assert "figures.same.tolerence" in says("--list")
+    for pattern, what in (("(a", "unterminated"), ("(a)(b)", "2 groups, expected one")):
+        rows["figures"]["same"] = {**rows["figures"]["other"], "read": pattern}
+        small.write_text(yaml.safe_dump(rows))
+        assert what in says("--list")
     rows["figures"]["same"] = {**rows["figures"]["other"], "command": "nothing"}
     small.write_text(yaml.safe_dump(rows))
     assert "figures.same: no command is named nothing" in says("--list")
