@@ -124,6 +124,9 @@ def test_a_sample_fits_into_the_minutes_and_counts_what_it_leaves_out(sample, mo
     assert all(seed in FIGURES.commands[FIGURES.figures[name].command].seeds for name, seed in seeds.items())
     assert (seeds, left) == verify.choose(FIGURES, (), 20.0, sample)
     assert verify.choose(FIGURES, (), 20.0, sample + 10)[0] != seeds
+    shared = ("speech-translation", "asr-wer", "asr-cer")  # the first begins from the run of the others: 4 + 5 minutes
+    assert set(verify.choose(FIGURES, shared, 9.0, sample)[0]) == set(shared)
+    assert "speech-translation" not in verify.choose(FIGURES, shared, 8.9, sample)[0]
 
 
 def test_the_tolerance_of_three_seeds_is_the_prediction_interval_of_one_more():
