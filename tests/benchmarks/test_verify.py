@@ -114,6 +114,18 @@ def test_every_command_has_a_preset_and_keys_that_exist(name, tmp_path):
     assert all((ROOT / word).is_file() for word in words if word.startswith("tasks/"))
 
 
+def test_every_figure_that_is_read_from_a_summary_has_a_metric_that_exists_and_a_split_of_its_run(tmp_path):
+    runs = verify.Runs(tmp_path, FIGURES)
+    metrics = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "seq2seq_suite/metrics").glob("*.py"))
+    for name, figure in FIGURES.figures.items():
+        words = runs.words(figure.command, 1) if figure.command else []
+        if words and "(" not in figure.read:
+            split, metric = figure.read.removeprefix("100 - ").split(".")
+            assert f'"{metric}"' in metrics, name
+            known = config_file.load(ROOT / words[2]).data.test_splits if words[1] == "run" else ["test"]
+            assert split in {*known, "validation"}, name
+
+
 @pytest.mark.parametrize("sample", [1, 2, 3])
 def test_a_sample_fits_into_the_minutes_and_counts_what_it_leaves_out(sample, monkeypatch):
     monkeypatch.setattr(verify, "lacking", lambda commands: "")
