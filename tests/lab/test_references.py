@@ -45,7 +45,8 @@ def test_layer_norm(roughen):
 
 
 def test_power_norm_behind_its_warm_up(roughen):
-    norm = roughen(PowerNorm(8, momentum=0.8, warmup=0))
+    norm = roughen(PowerNorm(8, momentum=0.8))
+    norm.warms = False
     running = norm.mean_square.uniform_(0.5, 2.0).clone()
     for training in (True, False):
         x = torch.randn(3, 5, 8)
