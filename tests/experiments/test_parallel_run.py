@@ -55,7 +55,9 @@ def test_a_run_resumed_halfway_equals_one_in_a_go(folder, tmp_path, kind):
     assert one == other
     assert set(summary["splits"]["test"]) >= {"bleu", "chrf"}
     again = verbs.evaluate(whole, split="test", data=None, overrides=["search.beam_size=1"])
-    assert set(again["failures"]["test@beam_size=1"]) == {"invalid", "empty", "repeated", "truncated"}
+    (name,) = again["failures"]
+    assert name in ("test", "test@beam_size=1")  # those whose own beam is of another size
+    assert set(again["failures"][name]) == {"invalid", "empty", "repeated", "truncated"}
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -87,7 +87,7 @@ def test_plain_parallel_files_are_read_packed_or_not(tmp_path):
     assert [(example.source, example.reference) for example in examples] == [("a dog", "ein Hund"),
                                                                              ("a cat", "eine Katze")]
     assert examples[1].origin == f"{tmp_path / 'train.en'}:3"
-    assert len(make_task(data={"path": str(tmp_path / "train")}).read("test")) == 2
+    assert len(make_task(data={"path": str(tmp_path / "train")}).read("train")) == 2
 
 
 def test_parallel_files_are_found_by_the_names_the_splits_give_them(tmp_path):

@@ -73,7 +73,7 @@ def test_a_damaged_file_of_a_run_is_named_where_runs_stand_side_by_side(run, how
             compare_runs([run], measure=False)
         if name == "summary.json":
             with pytest.raises(DataError, match=name):
-                study._cell("parsing", "plain", [run])
+                study._cell("parsing", "plain", "test", [run])
         (run / name).rmdir() if how == "folder" else (run / name).unlink()
         (run / name).write_bytes(kept)
     compare_runs([run], measure=False)

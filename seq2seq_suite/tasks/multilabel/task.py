@@ -236,7 +236,7 @@ class MultilabelTask(Task):
         path = Path(path)
         if ".jsonl" in path.suffixes:
             names = read_names(str(path))
-            return [read_labels(row, names, allow_empty=True) for row in read_rows(str(path), "", splits={})]
+            return [read_labels(row, names, allow_empty=True) for row in read_rows(str(path), "train", splits={})]
         return super().read_references(path)
 
     # -- symbols ------------------------------------------------------------------------------------------------
