@@ -20,11 +20,12 @@ class Muon(torch.optim.Optimizer):
 
     `orthogonal` is near U V^T of X = U S V^T: five steps X <- a X + (b A + c A A) X, A = X X^T, in bfloat16. Matrices
     of one shape are computed as a batch, which is faster for small ones. The weight of a convolution, (m,c,...), is the
-    matrix (m,n) that multiplies each window.
+    matrix (m,n) that multiplies each window; the fused weight of queries, keys and values, (3D,D), is one matrix.
 
     Args:
         params: matrices, or groups of them.
-        lr: learning rate, on AdamW's scale: updates have its size.
+        lr: learning rate; an update has the root mean square 0.2 lr, as AdamW's has about. `build_optimizer` gives
+            three times `training.learning_rate`.
         weight_decay: lambda.
         momentum: mu.
 
