@@ -60,7 +60,6 @@ def _captured_by_cuda(work: Callable[[], None]) -> Callable[[], None]:
 
 CAPTURES: dict[str, Callable[[Callable[[], None]], Callable[[], None]]] = {"cuda": _captured_by_cuda}  # by device
 _graphs: WeakKeyDictionary[Seq2Seq, OrderedDict[Any, _Graph]] = WeakKeyDictionary()
-_said: set[str] = set()
 
 
 def captures(stepper: Stepper, rows: Rows) -> bool:
@@ -99,9 +98,7 @@ def _obstacle(stepper: Stepper, rows: Rows) -> str:
 
 
 def _say(reason: str) -> None:
-    if reason not in _said:
-        _said.add(reason)
-        warnings.warn(f"search.compile: these steps are not captured as a CUDA graph: {reason}", stacklevel=3)
+    warnings.warn(f"search.compile: these steps are not captured as a CUDA graph: {reason}", stacklevel=3)
 
 
 def in_bucket(rows: Rows, previous: Tensor, limit: Tensor) -> tuple[Rows, Tensor, Tensor]:

@@ -70,7 +70,6 @@ def search(folder: Path, runs: list[str], settings: list[str]) -> dict[str, Any]
     """Outputs on the device and on the CPU, and what a step of search counts."""
     changed = [setting.replace("=./", f"={folder}/") for setting in settings]
     directories = [folder / name for name in runs]
-    graphs._said.clear()
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         ours, step, waits, replays = counted_search(directories, changed)
