@@ -96,12 +96,7 @@ def choose_precision(wanted: str, device: torch.device) -> torch.dtype:
     """The precision of matrix products in training."""
     if wanted != "auto":
         return getattr(torch, wanted)
-    if device.type == "cuda":
-        return torch.bfloat16 if torch.cuda.is_bf16_supported(including_emulation=False) else torch.float32
-    if device.type == "cpu":
-        # Without these instructions bfloat16 on a CPU is emulated and far slower than float32.
-        return torch.bfloat16 if torch_private.cpu_multiplies_bfloat16() else torch.float32
-    return torch.float32
+    return torch.bfloat16 if torch_private.multiplies_bfloat16(device) else torch.float32
 
 
 def compile_layers(learner: nn.Module, device: torch.device) -> None:

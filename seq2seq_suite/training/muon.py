@@ -8,7 +8,7 @@ from collections import defaultdict
 import torch
 from torch import Tensor, nn
 
-from seq2seq_suite.kernels.torch_private import foreach
+from seq2seq_suite.kernels.torch_private import foreach, multiplies_bfloat16
 
 _A, _B, _C, _STEPS, _LEAST = 3.4445, -4.7750, 2.0315, 5, 1e-7
 
@@ -18,9 +18,10 @@ class Muon(torch.optim.Optimizer):
 
         M <- mu M + (1 - mu) G,    O = orthogonal((1 - mu) G + mu M),    W <- W - lr (lambda W + 0.2 sqrt(max(m, n)) O)
 
-    `orthogonal` is near U V^T of X = U S V^T: five steps X <- a X + (b A + c A A) X, A = X X^T, in bfloat16. Matrices
-    of one shape are computed as a batch, which is faster for small ones. The weight of a convolution, (m,c,...), is the
-    matrix (m,n) that multiplies each window; the fused weight of queries, keys and values, (3D,D), is one matrix.
+    `orthogonal` is near U V^T of X = U S V^T: five steps X <- a X + (b A + c A A) X, A = X X^T, in bfloat16 where the
+    device has instructions for it. Matrices of one shape are computed as a batch, which is faster for small ones. The
+    weight of a convolution, (m,c,...), is the matrix (m,n) that multiplies each window; the fused weight of queries,
+    keys and values, (3D,D), is one matrix.
 
     Args:
         params: matrices, or groups of them.
@@ -68,9 +69,10 @@ class Muon(torch.optim.Optimizer):
 
 
 def orthogonal(matrices: Tensor) -> Tensor:
-    """(K,m,n) -> (K,m,n) bfloat16 with singular values near one."""
+    """(K,m,n) -> (K,m,n) with singular values near one, bfloat16 where the device multiplies that, else float32."""
     tall = matrices.size(1) > matrices.size(2)
-    x = (matrices.mT if tall else matrices).bfloat16()
+    x = (matrices.mT if tall else matrices).to(
+        torch.bfloat16 if multiplies_bfloat16(matrices.device) else torch.float32)
     x = x / x.flatten(1).norm(dim=1).clamp(min=_LEAST).view(-1, 1, 1)
     for _ in range(_STEPS):
         gram = x @ x.mT

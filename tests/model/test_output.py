@@ -106,4 +106,4 @@ def test_without_the_private_functions_of_torch_the_plain_product_is_taken(monke
     monkeypatch.setattr(torch_private, "has_onednn", torch_private.has_onednn.__wrapped__)
     with torch.inference_mode():
         assert not is_prepared(torch.randn(linear._PACKED_SYMBOLS, 24))
-    assert not torch_private.cpu_multiplies_bfloat16()
+    assert not torch_private.multiplies_bfloat16(torch.device("cpu"))

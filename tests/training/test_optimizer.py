@@ -14,6 +14,7 @@ from seq2seq_suite.model.build import build_model
 from seq2seq_suite.shapes import Shape, TargetShape, TokenShape, WordShape
 from seq2seq_suite.strategies.autoregressive import Autoregressive
 from seq2seq_suite.strategies.learner import JointLearner, Learner
+from seq2seq_suite.training import muon
 from seq2seq_suite.training.muon import Muon
 from seq2seq_suite.training.optimizer import MovingAverage, build_optimizer, clip_gradients, learning_rate, set_rate
 
@@ -158,6 +159,14 @@ def test_muon_is_torchs():
         torch.testing.assert_close(one, two, rtol=0.01, atol=0.005)
     with pytest.raises(ValueError, match="matrices only"):
         Muon([nn.Parameter(torch.ones(3))], lr=0.1, weight_decay=0.0)
+
+
+@pytest.mark.parametrize(("can", "dtype"), [(True, torch.bfloat16), (False, torch.float32)])
+def test_muon_multiplies_in_bfloat16_only_where_that_is_not_emulated(can, dtype, monkeypatch):
+    monkeypatch.setattr(muon, "multiplies_bfloat16", lambda device: can)
+    found = muon.orthogonal(torch.randn(2, 6, 9, generator=torch.Generator().manual_seed(0)))
+    values = torch.linalg.svdvals(found.float())
+    assert found.dtype == dtype and float(values.min()) > 0.5 and float(values.max()) < 1.4
 
 
 def test_muon_takes_a_convolution_over_planes_for_a_matrix():
