@@ -46,7 +46,8 @@ class Tree:
 
     def words(self) -> list[str]:
         """The words, from left to right."""
-        return [leaf.children[0] for leaf in self.preterminals()]  # type: ignore[misc]
+        return [word for child in self.children
+                for word in ((child,) if isinstance(child, str) else child.words())]
 
     def tags(self) -> list[str]:
         """The labels of the pre-terminals, from left to right."""

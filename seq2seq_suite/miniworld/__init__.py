@@ -14,9 +14,12 @@ import hashlib
 from collections.abc import Callable, Collection, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from seq2seq_suite.types import DataError
+
+if TYPE_CHECKING:
+    from seq2seq_suite.miniworld.rich import World
 
 _SCENES = ("train", "validation", "test", "compositional")
 # View -> its splits. `compositional` holds combinations of parts that training lacks, `longer` longer stories.
@@ -25,10 +28,13 @@ VIEWS: dict[str, tuple[str, ...]] = {
     "questions": ("train", "validation", "test", "longer"), "stories": ("train", "validation", "test", "longer"),
     "pictures": ("train", "validation", "test"), "tags": _SCENES,
     "summaries": ("train", "validation", "test", "longer")}
+RICH = ("trees", "translations", "topics", "tags")  # views of the rich world
+GAPS = ("roles", "deeper", "longer")  # their further splits, which ask for what training lacks; of topics, roles alone
 TEXTS = VIEWS.keys() - {"speech", "pictures"}  # views whose rows are texts alone
 
 
-def rows(view: str, split: str, *, size: int = 0, languages: Collection[str] = ()) -> Iterator[dict[str, Any]]:
+def rows(view: str, split: str, *, size: int = 0, languages: Collection[str] = (), world: World | None = None
+         ) -> Iterator[dict[str, Any]]:
     """The rows of a split.
 
     Args:
@@ -45,16 +51,30 @@ def rows(view: str, split: str, *, size: int = 0, languages: Collection[str] = (
         split: one of `VIEWS[view]`; they share no sentence, story or handwritten digit.
         size: how many rows; 0 for the view's own number.
         languages: of translations, those that are wanted beside English; empty for all.
+        world: the knobs of the rich world, which has the views of `RICH`; None is the plain one. Its further columns:
+            trees          sites: [[begin, end, probability that it belongs to the verb]], of words
+            translations   de_references, zh_references: all right texts, where there is more than one teller
+            topics         true: the labels without an annotator's mistakes
 
     Raises:
         DataError: there is no such view or split.
     """
-    for name, known, what in ((view, tuple(VIEWS), "view"), (split, VIEWS.get(view, ()), "split")):
+    for name, known, what in ((view, tuple(VIEWS if world is None else RICH), "view"),
+                              (split, splits_of(view, world), "split")):
         if name not in known:
             raise DataError(f"miniworld has no {what} '{name}'", expected=f"one of {', '.join(known)}",
                             remedy=f"name one of these {what}s")
     sizes = {split: size} if size else {}
+    if world is not None:
+        from seq2seq_suite.miniworld import rich_views
+
+        return rich_views.rows(view, split, world, sizes, languages)
     return _translations(split, sizes, languages) if view == "translations" else _GENERATORS[view](split, sizes)
+
+
+def splits_of(view: str, world: World | None = None) -> tuple[str, ...]:
+    """The splits of a view; the rich world has gaps beside them."""
+    return (*VIEWS.get(view, ()), *(GAPS if world is not None and view in RICH else ()))
 
 
 def version() -> str:

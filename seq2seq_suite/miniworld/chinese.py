@@ -25,6 +25,7 @@ from seq2seq_suite.miniworld.lexicon_chinese import (
     TOLD,
     VERBS,
     Verb,
+    verb_of,
 )
 from seq2seq_suite.miniworld.shown import can_be_none, is_definite, is_person, is_vehicle
 from seq2seq_suite.miniworld.world import Description, Entity, Event, Group, Participant, Scene
@@ -104,8 +105,9 @@ def _predicate(event: Event, *, whether: bool = False, inside: bool = False, gap
         words += f"被{noun_phrase(event.agent)}"
     if event.place is not None and event.action != "exist":
         words += ("" if words.endswith("正在") else "在") + location(event.place)
-    words += MANNERS[event.manner] if event.manner else ""
-    words += f"用{noun_phrase(event.instrument)}" if event.instrument is not None else ""
+    how = [MANNERS[event.manner] if event.manner else "",
+           f"用{noun_phrase(event.instrument)}" if event.instrument is not None else ""]
+    words += "".join(reversed(how) if event.circumstances_first else how)
     done = event.tense == "past" and not event.negated and not inside
     aspect = "了" if done and event.action not in (*LASTING, *TOLD) else ""
     return words + _core(event, aspect, gap=gap)
@@ -139,7 +141,7 @@ def _auxiliary(event: Event) -> str:
 def _negates_itself(event: Event) -> bool:
     """Whether `不` stands inside the verb: `看不见`."""
     plain = event.negated and event.tense == "present" and not event.modality
-    return plain and event.about == "agent" and event.action != "exist" and bool(VERBS[event.action].negated)
+    return plain and event.about == "agent" and event.action != "exist" and bool(verb_of(event.verb_key).negated)
 
 
 def _is_going_on(event: Event) -> bool:
@@ -155,7 +157,7 @@ def _verb(event: Event) -> Verb:
         return DRIVE
     patient = event.patient.members[0] if isinstance(event.patient, Group) else event.patient
     if patient is None or event.action not in ("visit", "know") or is_person(patient):
-        return VERBS[event.action]
+        return verb_of(event.verb_key)
     group = lexicon.GROUP_OF[patient.kind] if patient.reference != "given" else ""
     if event.action == "visit":
         return ATTEND if group == "occasion" else SEE_SIGHTS

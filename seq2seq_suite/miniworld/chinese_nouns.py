@@ -19,6 +19,8 @@ from seq2seq_suite.miniworld.lexicon_chinese import (
     PRONOUNS,
     TIME_WORDS,
     UNITS,
+    noun,
+    transcribed,
 )
 from seq2seq_suite.miniworld.shown import is_living, is_person, pronoun_gender
 from seq2seq_suite.miniworld.world import Description, Entity, Group, Participant, Relation, Time
@@ -45,7 +47,8 @@ def noun_phrase(participant: Participant | None, *, none: bool = False) -> str:
     if participant.reference == "given":
         return PRONOUNS[pronoun_gender(participant)]
     if participant.reference == "named":
-        return NAMES[participant.kind] + (f"·{NAMES[participant.family]}" if participant.family else "")
+        first = transcribed(participant.word) if participant.word else NAMES[participant.kind]
+        return first + (f"·{NAMES[participant.family]}" if participant.family else "")
     return _before_attributes(participant, none=none) + described(participant, participant.attributes)
 
 
@@ -53,10 +56,10 @@ def described(entity: Entity, attributes: tuple[str, ...]) -> str:
     """Attributes and noun, nothing else."""
     words = [adjective(concept, entity) for concept in attributes]
     if entity.linked:
-        return f"又{words[0]}又{words[1]}的{NOUNS[entity.kind][0]}"
+        return f"又{words[0]}又{words[1]}的{noun(entity.noun)[0]}"
     colours = [lexicon.ATTRIBUTES[concept][0] == lexicon.COLOUR for concept in attributes]
     shown = "".join(word + ("色的" if colour else "的") for word, colour in zip(words, colours, strict=True))
-    return ("很" if entity.intense else "") + shown + NOUNS[entity.kind][0]
+    return ("很" if entity.intense else "") + shown + noun(entity.noun)[0]
 
 
 def _before_attributes(entity: Entity, *, none: bool) -> str:
@@ -81,7 +84,7 @@ def begins_with_verb(description: Description) -> bool:
 
 
 def _determiner(entity: Entity, *, owned: bool) -> str:
-    measure = NOUNS[entity.kind][1]
+    measure = noun(entity.noun)[1]
     reference = "known" if owned else entity.reference
     if entity.amount is not None:
         which = {"near": "这", "known": "" if owned else "那"}.get(reference, "")
@@ -128,7 +131,7 @@ def _group(group: Group, *, none: bool) -> str:
     if group.attributes and all(member.plural for member in group.members):
         first, *rest = group.members
         words = _before_attributes(first, none=none) + described(first, group.attributes)
-        return words + "".join(conjunction + NOUNS[member.kind][0] for member in rest)
+        return words + "".join(conjunction + noun(member.noun)[0] for member in rest)
     if group.attributes:
         phrases = [_before_attributes(member, none=none) + described(member, group.attributes)
                    for member in group.members]

@@ -265,14 +265,14 @@ def _group(group: Group, *, subject: bool) -> Tree:
 
 
 def _head(entity: Entity) -> Tree:
-    return leaf("NNS" if entity.plural else "NN", noun(entity.kind, plural=entity.plural))
+    return leaf("NNS" if entity.plural else "NN", noun(entity.noun, plural=entity.plural))
 
 
 def _core(entity: Entity, *, subject: bool) -> list[Tree]:
     """A name, a pronoun, or determiner, number, adjectives and noun."""
     if entity.reference == "named":
-        words = NAMES[entity.kind] + (NAMES[entity.family] if entity.family else ())
-        return [leaf("NNP", word) for word in words]
+        first = (entity.word,) if entity.word else NAMES[entity.kind]
+        return [leaf("NNP", word) for word in first + (NAMES[entity.family] if entity.family else ())]
     if entity.reference == "given":
         return [leaf("PRP", PRONOUNS[_gender(entity)][0 if subject else 1])]
     inside: list[Tree] = []

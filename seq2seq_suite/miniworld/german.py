@@ -28,8 +28,9 @@ from seq2seq_suite.miniworld.lexicon_german import (
     MANNERS,
     MODALS,
     SENT_TO,
-    VERBS,
+    WITH_SEIN,
     Verb,
+    verb_of,
 )
 from seq2seq_suite.miniworld.shown import can_be_none, is_definite, is_vehicle
 from seq2seq_suite.miniworld.text import spaced
@@ -119,6 +120,9 @@ def _verbs(event: Event, plural: bool) -> _Verbs:
     if modal:
         finite, end = MODALS[modal][plural], [verb.prefix + verb.infinitive]
         return _Verbs(finite, end, [*end, finite])
+    if event.tense == "past" and event.perfect and event.action not in ("be", "exist"):
+        finite = ("ist", "sind")[plural] if verb.infinitive in WITH_SEIN else ("hat", "haben")[plural]
+        return _Verbs(finite, [verb.participle], [verb.participle, finite])
     if event.tense == "past":
         finite = verb.preterite + (("n" if verb.preterite.endswith("e") else "en") if plural else "")
     elif plural:
@@ -130,12 +134,12 @@ def _verbs(event: Event, plural: bool) -> _Verbs:
 
 def _verb(event: Event) -> Verb:
     """The verb for the action; what goes by itself drives."""
-    return DRIVE if event.action == "go" and is_vehicle(event.agent) else VERBS[event.action]
+    return DRIVE if event.action == "go" and is_vehicle(event.agent) else verb_of(event.verb_key)
 
 
 def _active(event: Event) -> Event:
     """The same event in the active voice where the verb has no passive."""
-    return replace(event, about="agent") if event.about == "patient" and VERBS[event.action].reflexive else event
+    return replace(event, about="agent") if event.about == "patient" and verb_of(event.verb_key).reflexive else event
 
 
 def _subject(event: Event) -> Participant | None:
@@ -157,13 +161,13 @@ def _main_clause(event: Event, front: list[str] | None = None) -> list[str]:
     told = event
     if front is None and event.time is not None and event.time_first:
         front, told = time_phrase(event.time), replace(event, time=None)
-    elif front is None and event.action == "exist" and event.place is not None:
+    elif front is None and event.place is not None and (event.place_first or event.action == "exist"):
         front, told = relation_phrase(event.place), replace(event, place=None)
     elif front is None and passive and event.about == "agent":
         front, told = _patient(event), replace(event, patient=None)
     subject, plural = _subject_words(event)
     verbs = _verbs(event, plural)
-    reflexive = ["sich"] if event.about == "agent" and VERBS[event.action].reflexive else []
+    reflexive = ["sich"] if event.about == "agent" and verb_of(event.verb_key).reflexive else []
     if front is None:
         inside = [*reflexive, *_middle(told)]
         return [*subject, verbs.finite, *inside, *verbs.end, *_content(event)]
@@ -180,7 +184,7 @@ def _last_verb_clause(event: Event) -> list[str]:
 
 def _after_subject(event: Event, plural: bool) -> list[str]:
     """What follows the subject where the verb comes last."""
-    reflexive = ["sich"] if event.about == "agent" and VERBS[event.action].reflexive else []
+    reflexive = ["sich"] if event.about == "agent" and verb_of(event.verb_key).reflexive else []
     return [*reflexive, *_middle(event), *_verbs(event, plural).together, *_content(event)]
 
 
@@ -189,7 +193,7 @@ def _told_in_one_breath(first: Event, second: Event) -> list[str]:
     subject, plural = _subject_words(first)
     phrases = []
     for event in (first, second):
-        reflexive = ["sich"] if VERBS[event.action].reflexive else []
+        reflexive = ["sich"] if verb_of(event.verb_key).reflexive else []
         verbs = _verbs(event, plural)
         phrases.append([verbs.finite, *reflexive, *_middle(event), *verbs.end])
     return [*subject, *phrases[0], LINKS["and"], *phrases[1]]
@@ -203,7 +207,7 @@ def _content(event: Event) -> list[str]:
 
 
 def _patient(event: Event, *, none: bool = False) -> list[str]:
-    verb = VERBS[event.action]
+    verb = verb_of(event.verb_key)
     if verb.preposition:
         return prepositional(verb.preposition, verb.patient, event.patient)
     return noun_phrase(event.patient, verb.patient, none=none)
@@ -227,7 +231,7 @@ def _middle(event: Event) -> list[str]:
         (pronouns if is_pronoun(participant) else new if follows_news else known).append(words)
     if event.recipient is not None and _is_sent_to(event):
         last.append(prepositional("an", "accusative", event.recipient))
-    if event.patient is not None and event.about == "agent" and VERBS[event.action].preposition:
+    if event.patient is not None and event.about == "agent" and verb_of(event.verb_key).preposition:
         last.append(_patient(event))
     if event.goal is not None:
         last.append(_goal(event))
@@ -236,7 +240,11 @@ def _middle(event: Event) -> list[str]:
     negation = [["nicht"]] if negated and event.action != "be" else []
     when = [time_phrase(event.time)] if event.time is not None else []
     often = [[FREQUENCIES[event.frequency]]] if event.frequency else []
-    parts = [*pronouns, *when, *often, *known, *negation, *_circumstances(event), *new, *last]
+    circumstances = _circumstances(event)
+    if event.circumstances_first:
+        parts = [*pronouns, *known, *reversed(circumstances), *when, *often, *negation, *new, *last]
+    else:
+        parts = [*pronouns, *when, *often, *known, *negation, *circumstances, *new, *last]
     return [word for part in parts for word in part]
 
 
@@ -249,7 +257,7 @@ def _objects(event: Event) -> list[tuple[Participant, bool]]:
     if event.recipient is not None and not _is_sent_to(event):
         objects.append((event.recipient, False))
     patient = event.patient if event.about == "agent" and event.action != "be" else None
-    if patient is not None and not VERBS[event.action].preposition:
+    if patient is not None and not verb_of(event.verb_key).preposition:
         first = is_pronoun(patient) or (event.new == "recipient" and is_definite(patient))
         objects.insert(0 if first else len(objects), (patient, True))
     return objects
@@ -318,9 +326,9 @@ def relative_clause(entity: Entity, description: Description) -> list[str]:
         return [",", RELATIVE["nominative", gender], *_after_subject(event, entity.plural), ","]
     if event.about == "patient":  # a bare participle in English, which tells neither tense nor frequency
         event = replace(event, tense="past", frequency="", modality="", negated=False)
-        if not VERBS[event.action].reflexive:
+        if not verb_of(event.verb_key).reflexive:
             return [",", RELATIVE["nominative", gender], *_after_subject(event, entity.plural), ","]
-    verb = VERBS[event.action]
+    verb = verb_of(event.verb_key)
     pronoun = [verb.preposition] if verb.preposition else []
     pronoun.append(RELATIVE[verb.patient, gender])
     return [",", *pronoun, *_last_verb_clause(event), ","]

@@ -20,6 +20,7 @@ from seq2seq_suite.miniworld.lexicon_german import (
     PRONOUNS,
     STEMS,
     TIME_WORDS,
+    entry,
     noun,
 )
 from seq2seq_suite.miniworld.shown import is_definite, is_person, pronoun_gender
@@ -52,7 +53,7 @@ def gender_of(entity: Entity) -> str:
         return PLURAL
     if entity.reference == "named":
         return {"male": MASCULINE, "female": FEMININE}.get(lexicon.GENDERS.get(entity.kind, ""), NEUTER)
-    return NOUNS[entity.kind].gender
+    return entry(entity.noun).gender
 
 
 def adjective(concept: str, entity: Entity) -> str:
@@ -87,7 +88,8 @@ def noun_phrase(participant: Participant | None, case: str, *, subject: bool = F
     if participant.reference == "given":
         return [PRONOUNS[pronoun_gender(participant)][CASES.index(case)]]
     if participant.reference == "named":
-        return [*NAMES[participant.kind], *(NAMES[participant.family] if participant.family else ())]
+        first = (participant.word,) if participant.word else NAMES[participant.kind]
+        return [*first, *(NAMES[participant.family] if participant.family else ())]
     return [*_core(participant, case, participant.attributes, subject=subject, none=none), *after_noun(participant)]
 
 
@@ -119,7 +121,7 @@ def _group(group: Group, case: str, *, subject: bool, none: bool) -> list[str]:
     if shared and all(member.plural for member in group.members):
         first, *rest = group.members
         words = _core(first, case, group.attributes, subject=subject, none=none)
-        return words + [word for member in rest for word in (conjunction, noun(member.kind, case, plural=True))]
+        return words + [word for member in rest for word in (conjunction, noun(member.noun, case, plural=True))]
     phrases = [_core(member, case, group.attributes, subject=subject, none=none) if shared
                else noun_phrase(member, case, subject=subject, none=none) for member in group.members]
     words = phrases[0]
@@ -143,7 +145,7 @@ def _core(entity: Entity, case: str, attributes: tuple[str, ...], *, subject: bo
         adjectives.insert(1, "und")
     if entity.intense:
         adjectives.insert(0, "sehr")
-    return [*words, *adjectives, noun(entity.kind, case, plural=entity.plural)]
+    return [*words, *adjectives, noun(entity.noun, case, plural=entity.plural)]
 
 
 def _determiner(entity: Entity, case: str, gender: str, *, subject: bool,

@@ -32,6 +32,32 @@ NOUNS: dict[str, tuple[str, str]] = {  # word, measure word
 }
 
 
+def noun(concept: str) -> tuple[str, str]:
+    """The noun and its measure word, for a concept, another teller's word for it, or a key of `lexicon_rich`."""
+    if concept in NOUNS:
+        return NOUNS[concept]
+    from seq2seq_suite.miniworld import lexicon_rich, tellers  # which take the words of this module for their own
+
+    return (lexicon_rich.noun(concept).chinese, lexicon_rich.measure(concept)) if ":" in concept else (
+        tellers.chinese_noun(concept))
+
+
+def verb_of(key: str) -> Verb:
+    """The verb for an action, or another teller's for it (`see/1`)."""
+    if key in VERBS:
+        return VERBS[key]
+    from seq2seq_suite.miniworld import tellers
+
+    return tellers.chinese_verb(key)
+
+
+def transcribed(name: str) -> str:
+    """A first name of `lexicon_rich` in characters."""
+    from seq2seq_suite.miniworld import lexicon_rich
+
+    return lexicon_rich.sounds(name.lower())
+
+
 @dataclass(frozen=True, slots=True)
 class Verb:
     """A verb, what comes after its aspect (`睡`, `觉`), and its forms after `被` and for `不` where they are others."""

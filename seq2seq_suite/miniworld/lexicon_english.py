@@ -13,7 +13,12 @@ _IRREGULAR_PLURALS = {"man": "men", "woman": "women", "child": "children", "mous
 
 
 def noun(concept: str, *, plural: bool) -> str:
-    """The noun for a concept."""
+    """The noun for a concept, or for a key of `lexicon_rich`."""
+    if ":" in concept:
+        from seq2seq_suite.miniworld import lexicon_rich  # which takes the words of this module for its own
+
+        word = lexicon_rich.noun(concept)
+        return word.plural if plural else word.english
     if not plural:
         return concept
     if concept in _IRREGULAR_PLURALS:

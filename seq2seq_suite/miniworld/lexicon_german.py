@@ -89,9 +89,18 @@ JOBS: dict[str, dict[str, str]] = {  # what someone is, by the gender of the one
 }
 
 
+def entry(concept: str) -> Noun:
+    """The noun for a concept, for another teller's word for it (`car/1`), or for a key of `lexicon_rich`."""
+    if concept in NOUNS:
+        return NOUNS[concept]
+    from seq2seq_suite.miniworld import lexicon_rich, tellers  # which take the words of this module for their own
+
+    return lexicon_rich.noun(concept).german if ":" in concept else tellers.german_noun(concept)
+
+
 def noun(concept: str, case: str, *, plural: bool = False) -> str:
     """The noun for a concept in a case: nominative | accusative | dative | genitive."""
-    word = NOUNS[concept]
+    word = entry(concept)
     if plural:
         return word.plural + ("n" if case == "dative" and word.plural[-1] not in "ns" else "")
     if word.weak:
@@ -158,7 +167,17 @@ VERBS: dict[str, Verb] = {
     "think": Verb("denken", "denkt", "dachte", "gedacht"), "ask": Verb("fragen", "fragt", "fragte", "gefragt"),
     "be": Verb("sein", "ist", "war", "gewesen"), "exist": Verb("geben", "gibt", "gab", "gegeben"),
 }
+def verb_of(key: str) -> Verb:
+    """The verb for an action, or another teller's for it (`see/1`)."""
+    if key in VERBS:
+        return VERBS[key]
+    from seq2seq_suite.miniworld import tellers
+
+    return tellers.german_verb(key)
+
+
 DRIVE = Verb("fahren", "fährt", "fuhr", "gefahren")  # how a vehicle goes
+WITH_SEIN = ("kommen", "gehen", "laufen", "fahren", "treffen", "spazieren")  # perfect with `sein`
 SENT_TO = ("send", "sell")  # `an jemanden`, if the recipient is the news
 
 ADJECTIVES: dict[str, str] = {

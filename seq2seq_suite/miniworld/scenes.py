@@ -46,7 +46,7 @@ from seq2seq_suite.miniworld.world import (
 )
 
 __all__ = ["Amount", "Description", "Entity", "Event", "Group", "Participant", "Relation", "Scene", "Time",
-           "has_event", "is_plural", "parts_of", "sample_scene"]
+           "draw_event", "has_event", "is_plural", "parts_of", "sample_scene"]
 
 _FRAME_WEIGHTS = {"transitive": 44, "intransitive": 11, "transfer": 12, "placing": 5, "carrying": 4, "motion": 5,
                   "removal": 4, "telling": 3, "talking": 3, "report": 9, "be": 9, "exist": 3}
@@ -127,7 +127,7 @@ def _description(rng: Random, kind: str, role: str = "", tense: str = "") -> Des
         return None
     tense = tense or ("past" if rng.random() < 0.5 else "present")
     action = pick(rng, options)
-    return Description(role, _event(rng, action, tense=tense, gap=role, described=False))
+    return Description(role, draw_event(rng, action, tense=tense, gap=role, described=False))
 
 
 def _participant(rng: Random, kinds: Sequence[str], *, governor: Action | None, described: bool) -> Participant:
@@ -176,8 +176,8 @@ def _has_hands(agent: Participant | None) -> bool:
     return all(member is not None and GROUP_OF[member.kind] != "animal" for member in members)
 
 
-def _event(rng: Random, action: Action, *, tense: str, gap: str = "", agent: Participant | None = None,
-           described: bool = True, timed: str = "") -> Event:
+def draw_event(rng: Random, action: Action, *, tense: str, gap: str = "", agent: Participant | None = None,
+               described: bool = True, timed: str = "") -> Event:
     """An event of this action.
 
     Args:
@@ -275,7 +275,7 @@ def _clause(rng: Random, *, reports: bool = True, described: bool = True, agent:
         able = [action for action in options if isinstance(agent, Entity) and
                 ("boy" if agent.reference == "named" else agent.kind) in AGENTS[action.key]]
         options = able or (ACTION["sleep"],)
-    return _event(rng, pick(rng, options), tense=tense, agent=agent, described=described, timed=timed)
+    return draw_event(rng, pick(rng, options), tense=tense, agent=agent, described=described, timed=timed)
 
 
 def sample_scene(rng: Random) -> Scene:

@@ -44,7 +44,7 @@ from seq2seq_suite.miniworld.world import (
 )
 
 SIZES = {"train": 20000, "validation": 500, "test": 1000, "compositional": 500}
-_SENTENCES = ((1, 0.6), (2, 0.9), (3, 1.0))  # how many, up to which share
+SENTENCES = ((1, 0.6), (2, 0.9), (3, 1.0))  # how many, up to which share
 _PEOPLE = ("person", "relative")
 _KINDS = {"see": "perception", "watch": "perception", "find": "perception", "chase": "pursuit", "catch": "pursuit",
           "like": "thought", "know": "thought", "remember": "thought", "strike": "", "paint": "", "visit": ""}
@@ -76,7 +76,7 @@ def texts(split: str, *, seed: int = 0, sizes: dict[str, int] | None = None) -> 
     found = []
     for _ in range(size):
         roll = rng.random()
-        drawn = [next(told) for _ in range(next(number for number, share in _SENTENCES if roll < share))]
+        drawn = [next(told) for _ in range(next(number for number, share in SENTENCES if roll < share))]
         found.append((" ".join(sentence for sentence, _ in drawn), topics([scene for _, scene in drawn])))
     return found
 
@@ -86,7 +86,7 @@ def _told(split: str, seed: int) -> Iterator[tuple[str, Scene]]:
     rng = Random(f"topics/scenes/{seed}/{split}")
     seen: set[str] = set()
     while True:
-        scene = Scene((_event(rng),))
+        scene = Scene((draw_event(rng),))
         if is_new_combination(scene) != (split == "compositional"):
             continue
         sentence = " ".join(english(scene).words())
@@ -95,7 +95,7 @@ def _told(split: str, seed: int) -> Iterator[tuple[str, Scene]]:
             yield sentence, scene
 
 
-def _event(rng: Random) -> Event:
+def draw_event(rng: Random) -> Event:
     """Someone does something to someone or something; the one that the sentence is about may be described."""
     action = ACTION[pick(rng, tuple(_KINDS))]
     roll = rng.random()

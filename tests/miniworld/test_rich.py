@@ -1,0 +1,172 @@
+"""Laws of the rich world: what its knobs promise, by counting."""
+
+import math
+import subprocess
+import sys
+from collections import Counter
+from itertools import islice
+from random import Random
+
+import pytest
+
+from seq2seq_suite.miniworld.chinese import chinese
+from seq2seq_suite.miniworld.english import english
+from seq2seq_suite.miniworld.german import german_text
+from seq2seq_suite.miniworld.lexicon_german import NOUNS as GERMAN
+from seq2seq_suite.miniworld.lexicon_rich import CLASSES, MOST_WORDS, draw_noun, law, noun, weights
+from seq2seq_suite.miniworld.rich import (
+    SPLITS,
+    World,
+    all_translations,
+    annotated,
+    has_role_gap,
+    teller,
+    told,
+)
+from seq2seq_suite.miniworld.sentences import scenes
+from seq2seq_suite.miniworld.tellers import GERMAN_NOUNS, by_habit, chinese_noun, german_noun, german_verb, told_by
+from seq2seq_suite.miniworld.topics import LABELS
+from seq2seq_suite.miniworld.world import parts_of
+
+MANY = World(words=2000)
+FOUR = World(ambiguity=4)
+TELL = {"german": german_text, "chinese": chinese}
+
+
+def test_the_first_teller_tells_what_the_plain_world_tells():
+    for scene in scenes("test", sizes={"test": 300}):
+        as_told = told_by(scene, by_habit(0))
+        assert (german_text(as_told), chinese(as_told)) == (german_text(scene), chinese(scene))
+        assert english(as_told) == english(scene)
+
+
+@pytest.mark.parametrize("tell", TELL.values(), ids=TELL)
+@pytest.mark.parametrize("scope", ["sentence", "choice"])
+def test_what_is_drawn_is_one_of_the_right_texts_and_none_is_there_twice(tell, scope):
+    world, rng, several = World(ambiguity=4, ambiguity_scope=scope), Random(1), 0
+    for scene, _, _ in told("test", world, sizes={"test": 120}):
+        right = all_translations(scene, world, tell)
+        drawn = tell(told_by(scene, teller(rng, world)))
+        assert len(set(right)) == len(right) and right[0] == tell(scene)
+        assert drawn in right or len(right) == 64
+        assert scope == "choice" or len(right) <= 4
+        several += len(right) > 1
+    assert several > 90
+
+
+def test_tellers_tell_as_often_as_the_skew_says():
+    rng, counted, size = Random(5), Counter(), 2000
+    for _ in range(size):
+        counted[teller(rng, FOUR)("words", 4)] += 1
+    for number, share in enumerate(FOUR.ambiguity_skew):
+        assert abs(counted[number] - size * share) < 3 * math.sqrt(size * share * (1 - share))
+
+
+def test_two_tellers_share_no_synonym_and_each_has_another_gender_for_invented_ones():
+    keys = [key for key in GERMAN if key in GERMAN_NOUNS]
+    words = [{german_noun(f"{key}/{teller}").singular for key in keys} for teller in (1, 2, 3)]
+    words.append({GERMAN[key].singular for key in GERMAN})
+    assert sum(map(len, words)) == len(set().union(*words)) and all(len(one) >= len(keys) for one in words)
+    for key in keys:
+        assert all(german_noun(f"{key}/{teller}").gender != GERMAN[key].gender for teller in (2, 3))
+        assert len({chinese_noun(f"{key}/{teller}")[0] for teller in (1, 2, 3)}) == 3
+    assert len({german_verb(f"{verb}/{teller}").third for verb in ("see", "find", "eat") for teller in (1, 2, 3)}) == 9
+
+
+def test_no_two_nouns_share_a_form_and_laws_make_the_german_of_those_that_follow_them():
+    forms: Counter[str] = Counter()
+    for name in CLASSES:
+        for rank in range(500):
+            for key in (f"{name}:{rank}", f"{name}:{rank}+"):
+                word = noun(key)
+                forms.update({word.german.singular, word.german.plural, word.german.genitive})
+                stem = next(word.english.removesuffix(ending) for ending in ("kin", "er", "y")
+                            if word.english.endswith(ending))
+                lawful = word.german.singular.lower().startswith(law(stem))
+                assert lawful == word.cognate, word
+            forms.update({word.english, word.plural, word.chinese})
+    assert max(forms.values()) == 1
+    assert noun("animal:3").kind in CLASSES["animal"] and MOST_WORDS >= 2000
+
+
+def test_ranks_follow_zipfs_law():
+    rng, counted = Random(2), Counter()
+    for _ in range(60_000):
+        counted[draw_noun(rng, "dog", 2000, 0.5)] += 1
+    for _ in range(60_000):
+        counted[draw_noun(rng, "cat", 2000, 0.5)] += 1
+    ranked = [(rank, count) for key, count in counted.items() if (rank := int(key.strip("+").partition(":")[2])) < 300]
+    x = [math.log(rank + 1 + 2.7) for rank, _ in ranked]
+    y = [math.log(count) for _, count in ranked]
+    mean_x, mean_y = sum(x) / len(x), sum(y) / len(y)
+    slope = sum((a - mean_x) * (b - mean_y) for a, b in zip(x, y, strict=True)) / sum((a - mean_x) ** 2 for a in x)
+    assert slope == pytest.approx(-1, abs=0.1)
+    assert weights(3) == pytest.approx([1 / 3.7, 1 / 3.7 + 1 / 4.7, 1 / 3.7 + 1 / 4.7 + 1 / 5.7])
+
+
+def test_some_nouns_of_the_test_are_in_no_training_sentence():
+    def nouns(split: str, size: int) -> list[str]:
+        return [participant.word for scene, _, _ in told(split, MANY, sizes={split: size})
+                for participant in parts_of(scene)[1] if ":" in getattr(participant, "word", "")]
+
+    known, asked = set(nouns("train", 6000)), nouns("test", 400)
+    unseen = sum(word not in known for word in asked) / len(asked)
+    assert 0.05 < unseen < 0.25, unseen  # of 20,000 training sentences fewer
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_splits_share_no_sentence_and_gaps_are_gaps(split):
+    training = {" ".join(tree.words()) for _, tree, _ in told("train", World(), sizes={"train": 1500})}
+    for scene, tree, _ in told(split, World(), sizes={split: 60}):
+        words = tree.words()
+        assert split == "train" or " ".join(words) not in training
+        if split in ("train", "validation", "test", "compositional"):
+            assert not has_role_gap(scene) and len(words) <= 22
+        if split == "roles":
+            assert has_role_gap(scene)
+        if split == "longer":
+            assert 23 <= len(words) <= 40
+
+
+def test_deeper_sentences_are_deeper_than_any_of_training():
+    def depth(scene) -> int:
+        events, people = parts_of(scene)
+        reports = sum(event.content is not None for event in events)
+        genitives = sum(getattr(one, "detail", None) is not None and one.detail.kind == "belonging" for one in people)
+        return max(reports, genitives)
+
+    assert max(depth(scene) for scene, _, _ in told("train", World(), sizes={"train": 1500})) <= 2
+    assert all(depth(scene) >= 3 for scene, _, _ in told("deeper", World(), sizes={"deeper": 60}))
+
+
+def test_doubtful_phrases_belong_to_the_verb_as_often_as_their_probability_says():
+    world = World(attachment=4.0)
+    rows = [(scene, tree, site) for scene, tree, site in told("train", world, sizes={"train": 3000})]
+    sites = [(scene, tree, site) for scene, tree, site in rows if site]
+    assert abs(len(sites) - 1500) < 4 * math.sqrt(750)
+    verb = sum(scene.events[0].instrument is not None for scene, _, _ in sites)
+    mean, variance = sum(site.verb for *_, site in sites), sum(site.verb * (1 - site.verb) for *_, site in sites)
+    assert abs(verb - mean) < 3 * math.sqrt(variance)
+    assert 0.8 < sum(max(site.verb, 1 - site.verb) for *_, site in sites) / len(sites) < 0.9  # no parser does better
+    for _, tree, site in sites[:100]:
+        assert tree.words()[site.begin] == "with" and tree.words()[site.end] == "."
+
+
+def test_annotators_leave_out_and_add_as_often_as_they_are_said_to():
+    world, rng, true = World(disagreement=(0.1, 0.02)), Random(3), LABELS[:4]
+    kept = added = 0
+    for _ in range(3000):
+        found = annotated(rng, true, LABELS, world)
+        kept += len(set(found) & set(true))
+        added += len(set(found) - set(true))
+    assert kept / 12_000 == pytest.approx(0.9, abs=0.01)
+    assert added / (3000 * (len(LABELS) - 4)) == pytest.approx(0.02, abs=0.004)
+
+
+def test_another_process_tells_the_same():
+    code = ("from itertools import islice; from seq2seq_suite.miniworld.rich import *; "
+            "print([' '.join(t.words()) for _, t, _ in islice(told('test', World(words=2000, attachment=4.0)), 20)])")
+    here = str([" ".join(tree.words()) for _, tree, _ in islice(told("test", World(words=2000, attachment=4.0)), 20)])
+    other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True,
+                           env={"PYTHONHASHSEED": "7", "PYTHONPATH": ":".join(sys.path)})
+    assert other.stdout.strip() == here
