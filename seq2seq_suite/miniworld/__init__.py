@@ -19,7 +19,9 @@ from typing import TYPE_CHECKING, Any
 from seq2seq_suite.types import DataError
 
 if TYPE_CHECKING:
+    from seq2seq_suite.miniworld.pictures import Drawn
     from seq2seq_suite.miniworld.rich import World
+    from seq2seq_suite.miniworld.stories import Asked, Cast
 
 _SCENES = ("train", "validation", "test", "compositional")
 # View -> its splits. `compositional` holds combinations of parts that training lacks, `longer` longer stories.
@@ -28,8 +30,9 @@ VIEWS: dict[str, tuple[str, ...]] = {
     "questions": ("train", "validation", "test", "longer"), "stories": ("train", "validation", "test", "longer"),
     "pictures": ("train", "validation", "test"), "tags": _SCENES,
     "summaries": ("train", "validation", "test", "longer")}
-RICH = ("trees", "translations", "topics", "tags")  # views of the rich world
-GAPS = ("roles", "deeper", "longer")  # their further splits, which ask for what training lacks; of topics, roles alone
+# The rich world's further splits, which ask for what training lacks.
+GAPS: dict[str, tuple[str, ...]] = dict.fromkeys(("trees", "translations", "tags"), ("roles", "deeper", "longer"))
+GAPS["topics"] = ("roles",)
 TEXTS = VIEWS.keys() - {"speech", "pictures"}  # views whose rows are texts alone
 
 
@@ -51,7 +54,7 @@ def rows(view: str, split: str, *, size: int = 0, languages: Collection[str] = (
         split: one of `VIEWS[view]`; they share no sentence, story or handwritten digit.
         size: how many rows; 0 for the view's own number.
         languages: of translations, those that are wanted beside English; empty for all.
-        world: the knobs of the rich world, which has the views of `RICH`; None is the plain one. Its further columns:
+        world: the knobs of the rich world; None is the plain one. The rich one has further columns:
             trees          sites: [[begin, end, probability that it belongs to the verb]], of words
             translations   de_references, zh_references: all right texts, where there is more than one teller
             topics         true: the labels without an annotator's mistakes
@@ -59,7 +62,7 @@ def rows(view: str, split: str, *, size: int = 0, languages: Collection[str] = (
     Raises:
         DataError: there is no such view or split.
     """
-    for name, known, what in ((view, tuple(VIEWS if world is None else RICH), "view"),
+    for name, known, what in ((view, tuple(VIEWS), "view"),
                               (split, splits_of(view, world), "split")):
         if name not in known:
             raise DataError(f"miniworld has no {what} '{name}'", expected=f"one of {', '.join(known)}",
@@ -74,7 +77,7 @@ def rows(view: str, split: str, *, size: int = 0, languages: Collection[str] = (
 
 def splits_of(view: str, world: World | None = None) -> tuple[str, ...]:
     """The splits of a view; the rich world has gaps beside them."""
-    return (*VIEWS.get(view, ()), *(GAPS if world is not None and view in RICH else ()))
+    return VIEWS.get(view, ()) + (GAPS.get(view, ()) if world is not None else ())
 
 
 def version() -> str:
@@ -132,26 +135,33 @@ def _topics(split: str, sizes: dict[str, int]) -> Iterator[dict[str, Any]]:
 def _questions(split: str, sizes: dict[str, int]) -> Iterator[dict[str, Any]]:
     from seq2seq_suite.miniworld.stories import questions
 
-    for asked in questions(split, sizes=sizes):
-        yield {"question": asked.question, "context": " ".join(asked.story), "answer": asked.answer,
-               "type": asked.kind}
+    return map(question_row, questions(split, sizes=sizes))
 
 
-def _stories(split: str, sizes: dict[str, int]) -> Iterator[dict[str, Any]]:
+def question_row(asked: Asked) -> dict[str, Any]:
+    """The row of a question."""
+    return {"question": asked.question, "context": " ".join(asked.story), "answer": asked.answer, "type": asked.kind}
+
+
+def story_rows(split: str, sizes: dict[str, int], cast: Cast | None = None) -> Iterator[dict[str, Any]]:
+    """The stories of `questions`, each once; `cast` as there."""
     from seq2seq_suite.miniworld.stories import QUESTIONS, questions
 
     enough = {name: QUESTIONS * size for name, size in sizes.items()}
-    told = dict.fromkeys(" ".join(asked.story) for asked in questions(split, sizes=enough))
+    told = dict.fromkeys(" ".join(asked.story) for asked in questions(split, sizes=enough, cast=cast))
     return ({"text": story} for story in islice(told, sizes.get(split)))
 
 
 def _pictures(split: str, sizes: dict[str, int]) -> Iterator[dict[str, Any]]:
     from seq2seq_suite.miniworld.pictures import pictures
 
-    for picture in pictures(split, sizes=sizes):
-        boxes = [[x1, y1, x2 - x1, y2 - y1] for x1, y1, x2, y2 in (thing.box for thing in picture.things)]
-        yield {"image": picture,
-               "objects": {"bbox": boxes, "categories": [thing.label for thing in picture.things]}}
+    return map(picture_row, pictures(split, sizes=sizes))
+
+
+def picture_row(picture: Drawn) -> dict[str, Any]:
+    """The row of a picture."""
+    boxes = [[x1, y1, x2 - x1, y2 - y1] for x1, y1, x2, y2 in (thing.box for thing in picture.things)]
+    return {"image": picture, "objects": {"bbox": boxes, "categories": [thing.label for thing in picture.things]}}
 
 
 def _tags(split: str, sizes: dict[str, int]) -> Iterator[dict[str, Any]]:
@@ -168,4 +178,4 @@ def _summaries(split: str, sizes: dict[str, int]) -> Iterator[dict[str, Any]]:
 
 _GENERATORS: dict[str, Callable[[str, dict[str, int]], Iterator[dict[str, Any]]]] = {
     "trees": _trees, "speech": _speech, "topics": _topics, "questions": _questions,
-    "stories": _stories, "pictures": _pictures, "tags": _tags, "summaries": _summaries}
+    "stories": story_rows, "pictures": _pictures, "tags": _tags, "summaries": _summaries}

@@ -21,9 +21,10 @@ SHAPES = ("circle", "square", "triangle", "star")
 SIDE = 96  # pixels of a picture
 COLOURS = ((220, 50, 47), (38, 139, 210), (133, 153, 0), (181, 137, 0), (108, 113, 196), (42, 161, 152),
            (211, 54, 130))
-_MOST = 6  # objects
+CLUTTER = ("ring", "cross", "bar")  # of no class
+_MOST, _MOST_CROWDED = 6, 9  # objects
 _SMALLEST, _LARGEST = 14, 36  # pixels
-_MOST_HIDDEN = 0.3  # of an object, behind those in front of it
+_MOST_HIDDEN, _MOST_HIDDEN_CROWDED = 0.3, 0.6  # of an object, behind those in front of it
 _DIGIT_SHARES = {"train": range(0, 8), "validation": range(8, 9), "test": range(9, 10)}  # of the number modulo 10
 
 
@@ -54,6 +55,10 @@ class Drawn:
         """What the pixels depend on."""
         return repr(self).encode()
 
+    def shown(self) -> tuple[Thing, ...]:
+        """All that is drawn, from the back to the front."""
+        return self.things
+
     def pixels(self) -> np.ndarray:
         """(SIDE,SIDE,3) uint8, not to be written to."""
         return self._pixels
@@ -62,7 +67,7 @@ class Drawn:
     def _pixels(self) -> np.ndarray:
         noise = np.random.default_rng(self.seed).normal(0.0, 8.0, (SIDE, SIDE, 3))
         canvas = np.array(self.ground, dtype=np.float64) + noise
-        for thing in self.things:
+        for thing in self.shown():
             x1, y1, x2, y2 = thing.box
             ink = _ink(thing)[..., None]
             canvas[y1:y2, x1:x2] = canvas[y1:y2, x1:x2] * (1.0 - ink) + np.array(thing.colour) * ink
@@ -71,26 +76,59 @@ class Drawn:
         return drawn
 
 
-def pictures(split: str, *, seed: int = 0, sizes: dict[str, int] | None = None) -> Iterator[Drawn]:
+@dataclass(frozen=True)
+class Crowded(Drawn):
+    """A picture with things that are none of the classes among the others: `clutter`, each with its place in front."""
+
+    clutter: tuple[tuple[int, Thing], ...] = ()
+
+    def shown(self) -> tuple[Thing, ...]:
+        """Clutter with place n comes before the n-th thing."""
+        found: list[Thing] = []
+        for place in range(len(self.things) + 1):
+            found += [thing for at, thing in self.clutter if at == place]
+            found += self.things[place : place + 1]
+        return tuple(found)
+
+
+def pictures(split: str, *, seed: int = 0, sizes: dict[str, int] | None = None, crowded: bool = False
+             ) -> Iterator[Drawn]:
     """Pictures of a split.
 
     Args:
         split: one of `SIZES`.
         seed: the same seed gives the same pictures in every process.
         sizes: number of pictures by split, where it is not that of `SIZES`.
+        crowded: more things, of which more may be hidden, and clutter of no class in the colours of the things.
 
     Raises:
         ValueError: there is no such split.
     """
-    rng = Random(f"pictures/{seed}/{split}")
+    rng = Random(f"pictures/{seed}/{split}" + "/crowded" * crowded)
+    most, hidden = (_MOST_CROWDED, _MOST_HIDDEN_CROWDED) if crowded else (_MOST, _MOST_HIDDEN)
     for number in range(size_of(split, SIZES, sizes)):
         things: list[Thing] = []
-        for _ in range(rng.randint(1, _MOST)):
+        for _ in range(rng.randint(1, most)):
             thing = _draw_thing(rng, split)
-            if all(_hidden(other.box, thing.box) <= _MOST_HIDDEN for other in things):
+            if all(_hidden(other.box, thing.box) <= hidden for other in things):
                 things.append(thing)
+        clutter = _clutter(rng, things) if crowded else ()
         ground = tuple(rng.randint(200, 250) for _ in range(3))
-        yield Drawn(f"picture {number + 1} of {split}", tuple(things), ground, rng.randrange(2**31))
+        made = f"picture {number + 1} of {split}", tuple(things), ground, rng.randrange(2**31)
+        yield Crowded(*made, clutter) if crowded else Drawn(*made)
+
+
+def _clutter(rng: Random, things: list[Thing]) -> tuple[tuple[int, Thing], ...]:
+    """Some rings, crosses and bars that hide no thing more than others may, from the back to the front."""
+    found: list[tuple[int, Thing]] = []
+    for _ in range(rng.randint(2, 5)):
+        side = rng.randint(_SMALLEST, _LARGEST)
+        x, y = rng.randint(0, SIDE - side), rng.randint(0, SIDE - side)
+        thing = Thing(rng.choice(CLUTTER), (x, y, x + side, y + side), rng.choice(COLOURS))
+        place = rng.randint(0, len(things))
+        if all(_hidden(other.box, thing.box) <= _MOST_HIDDEN for other in things[:place]):
+            found.append((place, thing))
+    return tuple(sorted(found, key=lambda one: one[0]))
 
 
 def _draw_thing(rng: Random, split: str) -> Thing:
@@ -135,6 +173,12 @@ def _ink(thing: Thing) -> np.ndarray:
             angle, radius = np.arctan2(x, -y), np.hypot(x, y)
             wave = np.abs(((angle * 5 / (2 * math.pi)) % 1.0) - 0.5) * 2
             return (radius <= 0.45 + 0.55 * wave**1.5).astype(float)
+        case "ring":
+            return ((x * x + y * y <= 1.0) & (x * x + y * y >= 0.5)).astype(float)
+        case "cross":
+            return ((np.abs(x) < 0.3) | (np.abs(y) < 0.3)).astype(float)
+        case "bar":
+            return (np.abs(x - y) < 0.4).astype(float)
         case _:
             return np.ones_like(x)
 

@@ -6,10 +6,14 @@ from collections.abc import Callable, Collection, Iterator
 from random import Random
 from typing import Any
 
+from seq2seq_suite.miniworld import picture_row, question_row, story_rows
 from seq2seq_suite.miniworld.chinese import chinese
 from seq2seq_suite.miniworld.english import english
 from seq2seq_suite.miniworld.german import german_text
 from seq2seq_suite.miniworld.held_out import is_new_combination
+from seq2seq_suite.miniworld.lexicon_rich import CLASSES, draw_name, draw_noun, noun
+from seq2seq_suite.miniworld.parts import pick
+from seq2seq_suite.miniworld.pictures import pictures
 from seq2seq_suite.miniworld.rich import (
     World,
     all_translations,
@@ -20,7 +24,9 @@ from seq2seq_suite.miniworld.rich import (
     told,
     with_words,
 )
+from seq2seq_suite.miniworld.speech import in_rooms
 from seq2seq_suite.miniworld.splits import size_of
+from seq2seq_suite.miniworld.stories import COLOURS, Cast, questions, summaries
 from seq2seq_suite.miniworld.tellers import MOST, told_by
 from seq2seq_suite.miniworld.text import spaced
 from seq2seq_suite.miniworld.topics import LABELS, SENTENCES, SIZES, topics
@@ -46,6 +52,44 @@ def rows(view: str, split: str, world: World, sizes: dict[str, int], languages: 
             yield from _topics(split, world, sizes)
         case "translations":
             yield from _translations(split, world, _PAIRS | sizes, languages)
+        case "speech":
+            for scene, spoken in in_rooms(((scene, tree) for scene, tree, _ in told(split, world, sizes=sizes)), split):
+                translated = chinese(scene)
+                yield {"audio": spoken, "text": spoken.text, "translation": translated, "de": german_text(scene),
+                       "zh": translated, "speaker": spoken.voice}
+        case "pictures":
+            yield from map(picture_row, pictures(split, sizes=sizes, crowded=True))
+        case "questions":
+            yield from map(question_row, questions(split, sizes=sizes, cast=cast(world)))
+        case "stories":
+            yield from story_rows(split, sizes, cast(world))
+        case "summaries":
+            yield from ({"text": text, "summary": end} for text, end in summaries(split, sizes=sizes, cast=cast(world)))
+
+
+def cast(world: World) -> Cast | None:
+    """Draws the people and things of a story from the rich lexicon; None without one."""
+    if not world.words:
+        return None
+
+    def draw(rng: Random) -> tuple[tuple[str, ...], ...]:
+        return (_different(lambda: draw_name(rng, "anna", world.words), 2),
+                _different(lambda: draw_name(rng, "tom", world.words), 2),
+                _different(lambda: _thing(rng, world), 4))
+
+    return draw
+
+
+def _thing(rng: Random, world: World) -> str:
+    word = noun(draw_noun(rng, pick(rng, CLASSES["thing"]), world.words, world.cognates)).english
+    return f"{rng.choice(COLOURS)} {word}" if rng.random() < 0.3 else word
+
+
+def _different(draw: Callable[[], str], number: int) -> tuple[str, ...]:
+    found: dict[str, None] = {}
+    while len(found) < number:
+        found[draw()] = None
+    return tuple(found)
 
 
 def _translations(split: str, world: World, sizes: dict[str, int], languages: Collection[str]

@@ -6,7 +6,7 @@ not code. Voices of validation and test do not occur in training.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from random import Random
 
@@ -15,6 +15,7 @@ import numpy as np
 from seq2seq_suite.miniworld.sentences import told
 from seq2seq_suite.miniworld.speaker import SPEAKERS
 from seq2seq_suite.miniworld.world import Scene
+from seq2seq_suite.trees import Tree
 
 # Variants of the English voice that sound like people; those left out whisper, croak or sing.
 _VOICES = ("Alex", "Alicia", "Andrea", "Andy", "Annie", "Denis", "Diogo", "Gene", "Gene2", "Henrique", "Hugo", "Jacky",
@@ -27,6 +28,7 @@ VOICES["train"] = tuple(voice for voice in _VOICES if voice not in VOICES["valid
 VOICES["compositional"] = VOICES["test"]
 ACCENTS = ("en-us", "en")
 _RATES, _PITCHES, _NOISE = (140, 200), (30, 70), (15.0, 35.0)  # words a minute; 0 to 99; decibels over the noise
+_MORE_NOISE = (0.0, 25.0)
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,36 @@ class Spoken:
         return clean + noise * np.float32(power**0.5), rate
 
 
+@dataclass(frozen=True)
+class InRoom(Spoken):
+    """A sentence said in a room in which someone else speaks.
+
+    Args:
+        echo: seconds until the room's sound has lost 60 dB.
+        other, other_voice: what someone else says at the same time, and who.
+        other_level: how many decibels below the sentence.
+    """
+
+    echo: float = 0.0
+    other: str = ""
+    other_voice: str = ""
+    other_level: float = 20.0
+
+    def samples(self) -> tuple[np.ndarray, int]:
+        """As of `Spoken`, with the room's echo and the other voice."""
+        from scipy.signal import fftconvolve
+
+        said, rate = super().samples()
+        rng = np.random.default_rng(self.seed)
+        at = np.arange(1, int(self.echo * rate)) / rate  # 10^-3 of the amplitude after `echo` seconds
+        tail = rng.standard_normal(len(at)) * 10 ** (-3 * at / self.echo) * (0.5 / np.sqrt(0.15 * self.echo * rate))
+        said = fftconvolve(said, np.concatenate(([1.0], tail)))[: len(said)]
+        besides = SPEAKERS.say(self.other, self.other_voice, rate=160, pitch=50)[0]
+        besides = np.resize(besides, len(said))  # it says the same again, if it is shorter
+        level = np.sqrt(np.square(said).mean() / max(np.square(besides).mean(), 1e-12)) * 10 ** (-self.other_level / 20)
+        return (said + level * besides).astype(np.float32), rate
+
+
 def utterances(split: str, *, seed: int = 0, sizes: dict[str, int] | None = None) -> Iterator[tuple[Scene, Spoken]]:
     """Scenes of a split with what is said of them, each by a voice of that split; see `miniworld.scenes`."""
     from seq2seq_suite.miniworld.text import spaced
@@ -74,3 +106,16 @@ def utterances(split: str, *, seed: int = 0, sizes: dict[str, int] | None = None
     for number, (scene, tree) in enumerate(told(split, seed=seed, sizes=sizes)):
         yield scene, Spoken(spaced(tree.words()), f"{rng.choice(ACCENTS)}+{rng.choice(VOICES[split])}",
                             rng.randint(*_RATES), rng.randint(*_PITCHES), round(rng.uniform(*_NOISE), 1), number)
+
+
+def in_rooms(told: Iterable[tuple[Scene, Tree]], split: str) -> Iterator[tuple[Scene, InRoom]]:
+    """The same of other scenes, in rooms with echo, other voices and more noise."""
+    from seq2seq_suite.miniworld.text import spaced
+
+    rng, other = Random(f"rooms/{split}"), "There was a story about a king."
+    for number, (scene, tree) in enumerate(told):
+        text, voices = spaced(tree.words()), [f"{rng.choice(ACCENTS)}+{rng.choice(VOICES[split])}" for _ in range(2)]
+        yield scene, InRoom(text, voices[0], rng.randint(*_RATES), rng.randint(*_PITCHES),
+                            round(rng.uniform(*_MORE_NOISE), 1), number, round(rng.uniform(0.1, 0.6), 2), other,
+                            voices[1], round(rng.uniform(3.0, 25.0), 1))
+        other = text

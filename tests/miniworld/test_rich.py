@@ -4,16 +4,20 @@ import math
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import replace
 from itertools import islice
 from random import Random
 
+import numpy as np
 import pytest
 
+from seq2seq_suite.miniworld import VIEWS, rows, splits_of
 from seq2seq_suite.miniworld.chinese import chinese
 from seq2seq_suite.miniworld.english import english
 from seq2seq_suite.miniworld.german import german_text
 from seq2seq_suite.miniworld.lexicon_german import NOUNS as GERMAN
 from seq2seq_suite.miniworld.lexicon_rich import CLASSES, MOST_WORDS, draw_noun, law, noun, weights
+from seq2seq_suite.miniworld.pictures import CLUTTER
 from seq2seq_suite.miniworld.rich import (
     SPLITS,
     World,
@@ -24,9 +28,11 @@ from seq2seq_suite.miniworld.rich import (
     told,
 )
 from seq2seq_suite.miniworld.sentences import scenes
+from seq2seq_suite.miniworld.speech import InRoom, Spoken
 from seq2seq_suite.miniworld.tellers import GERMAN_NOUNS, by_habit, chinese_noun, german_noun, german_verb, told_by
 from seq2seq_suite.miniworld.topics import LABELS
 from seq2seq_suite.miniworld.world import parts_of
+from seq2seq_suite.types import DataError
 
 MANY = World(words=2000)
 FOUR = World(ambiguity=4)
@@ -170,3 +176,57 @@ def test_another_process_tells_the_same():
     other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True,
                            env={"PYTHONHASHSEED": "7", "PYTHONPATH": ":".join(sys.path)})
     assert other.stdout.strip() == here
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_every_view_has_the_columns_of_the_plain_world_and_its_own(view):
+    world = World(words=200, ambiguity=2, attachment=4.0, disagreement=(0.1, 0.02))
+    more = {"trees": {"sites"}, "translations": {"de_references", "zh_references"}, "topics": {"true"}}.get(view, set())
+    for split in splits_of(view, world):
+        row = next(rows(view, split, size=1, world=world))
+        assert set(row) - set(next(rows(view, "test", size=1))) <= more
+    assert set(next(rows(view, "test", size=1, world=world))) == set(next(rows(view, "test", size=1))) | more
+    with pytest.raises(DataError, match="no split 'deepest'"):
+        rows(view, "deepest", world=world)
+
+
+def test_a_source_that_names_its_teller_has_one_right_text():
+    world = World(ambiguity=4, ambiguity_named=True)
+    named = list(rows("translations", "test", size=200, world=world))
+    assert {row["en"][:3] for row in named} == {"A: ", "B: ", "C: ", "D: "}
+    assert all(row["de_references"] == [row["de"]] for row in named)
+
+
+def test_no_summary_of_the_test_is_one_of_training():
+    known = {row["summary"] for row in rows("summaries", "train", size=3000, world=MANY)}
+    assert not any(row["summary"] in known for row in rows("summaries", "test", size=300, world=MANY))
+
+
+def test_answers_of_the_test_have_names_that_training_lacks():
+    def answers(split: str, size: int) -> list[str]:
+        return [row["answer"] for row in rows("questions", split, size=size, world=MANY) if row["type"] == "who has"]
+
+    known, asked = set(answers("train", 6000)), answers("test", 3000)
+    assert 0.1 < sum(answer not in known for answer in asked) / len(asked) < 0.7
+
+
+def test_things_of_a_crowded_picture_hide_each_other_and_stand_among_others():
+    found = [row["image"] for row in rows("pictures", "test", size=60, world=World())]
+    assert all(len(one.shown()) >= 2 and len(one.things) <= 9 for one in found)
+    assert sum(len(one.clutter) for one in found) > 60
+    assert max(len(one.things) for one in found) > 6
+    for one in found:
+        assert [thing for thing in one.shown() if thing.label not in CLUTTER] == list(one.things)
+
+
+def test_a_room_adds_echo_and_another_voice_the_same_each_time():
+    pytest.importorskip("espeakng_loader")
+    said = InRoom("Anna sings.", "en+m1", 160, 50, 60.0, 3, 0.4, "The dog barks.", "en+f1", 60.0)
+    dry = Spoken("Anna sings.", "en+m1", 160, 50, 60.0, 3).samples()[0]
+    wet = said.samples()[0]
+    assert wet.shape == dry.shape and np.array_equal(wet, said.samples()[0])
+    loud = int(np.abs(dry).argmax())
+    assert np.corrcoef(wet[loud - 500:loud + 500], dry[loud - 500:loud + 500])[0, 1] > 0.5
+    assert 0.05 < np.square(wet - dry).mean() / np.square(dry).mean() < 1.0  # the echo, and hardly any other voice
+    louder = replace(said, other_level=0.0).samples()[0]
+    assert np.square(louder - wet).mean() == pytest.approx(np.square(dry).mean(), rel=1.0)
