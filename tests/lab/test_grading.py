@@ -16,10 +16,12 @@ import pytest
 
 import seq2seq_suite
 from seq2seq_suite import cli
-from seq2seq_suite.lab import answers, class_report, gradescope, grading, starting, submitting
+from seq2seq_suite.lab import class_report, gradescope, grading, starting, submitting
 from seq2seq_suite.lab.assignment import Broken
 from seq2seq_suite.lab.assignments import ATTENTION
 from seq2seq_suite.lab.checking import Verdict
+from seq2seq_suite.lab.folder import Folder
+from seq2seq_suite.lab.grades import Grade, Graded
 from seq2seq_suite.lab.parts import Checked
 from seq2seq_suite.lab.remote import FORKS
 from seq2seq_suite.types import DataError
@@ -101,16 +103,16 @@ def test_a_submission_of_another_assignment_or_of_none_gets_nothing_and_says_so(
     assert "there is no assignment" in grading.grade_one(one, seed=1).problem
     (one.folder / "lab.yaml").write_text("student: b1\n")
     assert grading.grade_one(one, seed=1).problem == "no assignment is named"
-    shown = gradescope.results(grading.Grade("b1", 1, assignment=ATTENTION))
+    shown = gradescope.results(Grade("b1", 1, assignment=ATTENTION))
     assert shown["score"] == 0 and {test["score"] for test in shown["tests"]} == {0.0}
     assert sum(test["max_score"] for test in shown["tests"]) == pytest.approx(65, abs=0.01)
 
 
 def test_the_leaderboard_has_the_figures_of_accepted_runs():
-    rows = [answers.Graded("runs.heads4", 10, "24.10", "20.0 to 30.0", "", 10),
-            answers.Graded("runs.heads1", 0, "99.00", "20.0 to 30.0", "figures", 10),
-            answers.Graded("four", 3, "24.1", "24.1", "right", 3)]
-    found = gradescope.results(grading.Grade("b1", 1, assignment=ATTENTION, questions=rows))
+    rows = [Graded("runs.heads4", 10, "24.10", "20.0 to 30.0", "", 10),
+            Graded("runs.heads1", 0, "99.00", "20.0 to 30.0", "figures", 10),
+            Graded("four", 3, "24.1", "24.1", "right", 3)]
+    found = gradescope.results(Grade("b1", 1, assignment=ATTENTION, questions=rows))
     assert found["leaderboard"] == [{"name": "heads4", "value": 24.1}]
 
 
@@ -119,7 +121,7 @@ def test_a_class_page_counts_faults_and_what_no_bug_explains():
     wrong, right = Verdict(law, Broken("x"), [1]), Verdict(law, None, [1])
 
     def of(student, verdicts, *faults):
-        return grading.Grade(student, 1, assignment=ATTENTION, parts=[Checked(part, 1, verdicts, faults=faults)])
+        return Grade(student, 1, assignment=ATTENTION, parts=[Checked(part, 1, verdicts, faults=faults)])
 
     grades = [of("b1", [wrong], fault), of("b2", [wrong], fault), of("b3", [wrong]), of("b4", [right]), of("b5", [])]
     assert class_report.frequencies(grades) == [(fault.id, 2), ("unknown", 1)]
@@ -134,7 +136,7 @@ def test_a_class_page_counts_faults_and_what_no_bug_explains():
 
 def test_points_are_summed_to_halves_and_no_cell_is_a_formula():
     def total(*points):
-        return grading.Grade("b1", 1, questions=[answers.Graded("q", one, "", "", "", 5) for one in points]).points
+        return Grade("b1", 1, questions=[Graded("q", one, "", "", "", 5) for one in points]).points
 
     assert [total(1.2), total(1.3), total(1.1, 1.1), total(0.2)] == [1.0, 1.5, 2.0, 0.0]
     assert [grading._harmless(one) for one in ("=1+1", "+1", "-1", "@a", "b1", 3, "")] == [
@@ -170,7 +172,7 @@ def test_shared_runs_and_equal_syntax_trees_are_told_and_cost_nothing(tmp_path):
         path = folder(tmp_path / student, student, heads=text)
         (path / "runs" / "one").mkdir(parents=True)
         (path / "runs" / "one" / "lab.json").write_text(json.dumps({"losses": [1.5, 1.25 + (student == "b1")]}))
-        grades.append(grading.Grade(student, 1, assignment=ATTENTION, folder=grading.Folder.read(path)))
+        grades.append(Grade(student, 1, assignment=ATTENTION, marks=class_report.marks(Folder.read(path), ATTENTION)))
     assert class_report.pairs(grades) == ["b1, b2 have the same syntax tree of multi_head", "b2, b3 share a run"]
 
 

@@ -309,10 +309,10 @@ def test_a_figure_that_chance_explains_is_accepted_and_no_other(own, fresh, hone
 
 
 @pytest.mark.parametrize(("answer", "expected", "within", "right"), [
-    (3.05, 3.0, 0.05, True), (3.06, 3.0, 0.05, False), (2.94, 3.0, 0.05, False), ("3", 3, 0, True),
-    ("x", 3.0, 9, False),
-    (None, 3.0, 9, False), (True, "yes", 0, True), (False, "yes", 0, False), (False, "no", 0, True),
-    ("Dot  product ", "dot product", 0, True), ("dot", "dot product", 0, False), (13, 13.0, 0, True)])
+    ("3.05", 3.0, 0.05, True), ("3.06", 3.0, 0.05, False), ("2.94", 3.0, 0.05, False), ("3", 3, 0, True),
+    ("x", 3.0, 9, False), ("nan", 3.0, 9, False), (["3"], 3.0, 9, False), ({"yes": ""}, "yes", 0, False),
+    (None, 3.0, 9, False), ("true", "yes", 0, True), ("No", "yes", 0, False), ("off", "no", 0, True),
+    ("Dot  product ", "dot product", 0, True), ("dot", "dot product", 0, False), ("13", 13.0, 0, True)])
 def test_an_answer_is_right_within_what_the_question_allows(answer, expected, within, right):
     assert answers._fits(answer, expected, within) is right
 
