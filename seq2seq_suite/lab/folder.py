@@ -110,18 +110,9 @@ def seed_of(student: str) -> int:
     return 1 + crc32(student.encode()) % 9973
 
 
-class _Texts(yaml.BaseLoader):
-    """YAML of texts alone, without aliases, by which a few lines stand for gigabytes."""
-
-    def compose_node(self, parent: Any, index: Any) -> Any:
-        """As the loader's own."""
-        if self.check_event(yaml.AliasEvent):
-            raise yaml.composer.ComposerError(None, None, "an alias is not allowed", self.peek_event().start_mark)
-        return super().compose_node(parent, index)
-
-
 def read_yaml(file: Path, *, expected: str, remedy: str = "correct it") -> dict[str, Any]:
-    """A student's YAML: every value is a text as it stands there, or a list or dictionary of such.
+    """A student's YAML: every value is a text as it stands there, or a list or dictionary of such, never to be
+    written out: by aliases a few lines stand for gigabytes.
 
     Raises:
         DataError: the file cannot be read.
@@ -129,7 +120,7 @@ def read_yaml(file: Path, *, expected: str, remedy: str = "correct it") -> dict[
     """
     text = read_text(file, expected=expected, remedy=remedy, largest=LARGEST_YAML)
     try:
-        found = yaml.load(text, _Texts) or {}
+        found = yaml.load(text, yaml.BaseLoader) or {}
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         mark, said = getattr(error, "problem_mark", None), getattr(error, "problem", "") or type(error).__name__
         raise ConfigError(f"no YAML: {said}", file=str(file), line=mark.line + 1 if mark else 0, expected=expected,
