@@ -260,7 +260,8 @@ def test_no_submission_hides_that_it_failed_or_keeps_others_from_their_points(tm
     assert len(rows) == 13 and not rows["b1"]["problem"] and not rows["declared"]["problem"]
     for name, said in (("latin", "masks.py: neither UTF-8"), ("notebook", "no masks.py; but masks.ipynb"),
                        ("Wrong", "no masks.py; but Masks.py"), ("copy", "but masks (1).py"),
-                       ("link", "a link or a device"), ("pipe", "a link or a device"), ("id", "student: b2\\n\\x1b[1A\\u202ex"), ("answers", "no YAML"), ("outer", "too large")):
+                       ("link", "a link or a device"), ("pipe", "a link or a device"), ("outer", "too large"),
+                       ("id", "student: b2\\n\\x1b[1A\\u202ex"), ("answers", "no YAML")):
         assert said in rows[name]["problem"], (name, rows[name])
     out = capsys.readouterr().out
     assert "13 submissions, 4 graded, 9 need you" in out and not set("\x1b\u202e") & set(out)
