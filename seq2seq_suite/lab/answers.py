@@ -9,33 +9,23 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
-import yaml
 
 from seq2seq_suite.files import read_json, read_rows
 from seq2seq_suite.lab import given
 from seq2seq_suite.lab.experiment import SPLIT, Question, read_experiment
+from seq2seq_suite.lab.folder import printable, read_yaml
+from seq2seq_suite.lab.grades import Graded
 from seq2seq_suite.lab.verifying import Run, verify
 from seq2seq_suite.metrics.significance import FORMULAS, LEVEL, compare
 from seq2seq_suite.tasks import find_task
 from seq2seq_suite.training.records import read_predictions
-from seq2seq_suite.types import DataError
+from seq2seq_suite.types import DataError, UserError
 
 ANSWERS = "answers.yaml"
-
-
-class Graded(NamedTuple):
-    """One question, or one run (`runs.NAME`), with what was got and what was expected."""
-
-    question: str
-    points: float
-    got: str
-    expected: str
-    verdict: str
-    most: float
 
 
 @dataclass(frozen=True)
@@ -171,15 +161,11 @@ def runs_of(expression: str, names: Sequence[str]) -> list[str]:
 # -- answers --------------------------------------------------------------------------------------------------------
 
 def read_answers(file: Path) -> dict[str, Any]:
-    """What a student answered, by question; empty answers are left out. Raises DataError."""
-    try:
-        found = yaml.safe_load(file.read_text(encoding="utf-8")) if file.is_file() else {}
-    except (OSError, ValueError, yaml.YAMLError) as error:
-        raise DataError(f"no YAML: {' '.join(str(error).split())[:200]}", file=str(file), expected="key: answer",
-                        remedy="correct it") from None
-    if not isinstance(found or {}, dict):
-        raise DataError("no answers", file=str(file), expected="key: answer on each line", remedy="correct it")
-    return {str(key): value for key, value in (found or {}).items() if value not in (None, "")}
+    """What a student answered, by question, as it was written; empty answers are left out. Raises ConfigError or
+    DataError.
+    """
+    found = read_yaml(file, expected="key: answer on each line") if file.is_file() else {}
+    return {key: value for key, value in found.items() if value not in ("", "~", "null")}
 
 
 def grade(directory: Path, seed: int, *, check: Callable[..., dict[str, Run]] = verify) -> list[Graded]:
@@ -205,7 +191,7 @@ def grade(directory: Path, seed: int, *, check: Callable[..., dict[str, Run]] = 
             measured[name] = Measured(name, experiment.run_directory(name), {**run.record.figures, "main": main})
     try:
         answers, wrong = read_answers(directory / ANSWERS), ""
-    except DataError as error:
+    except UserError as error:
         answers, wrong = {}, error.got
     return found + [_graded(name, question, answers.get(name), runs, measured, wrong)
                     for name, question in experiment.given.questions.items()]
@@ -214,7 +200,7 @@ def grade(directory: Path, seed: int, *, check: Callable[..., dict[str, Run]] = 
 def _graded(name: str, question: Question, answer: Any, runs: Mapping[str, Run], measured: Mapping[str, Measured],
             wrong: str) -> Graded:
     made = partial(Graded, name, most=question.points)
-    got = "" if answer is None else str(answer)[:200]
+    got = "" if answer is None else printable(answer)
     if not question.answer:
         return made(0.0, got, "", "manual: for the teacher to mark")
     refused = [f"{one}: {runs[one].problem}" for one in runs_of(question.answer, list(runs)) if runs[one].problem]
@@ -231,12 +217,16 @@ def _graded(name: str, question: Question, answer: Any, runs: Mapping[str, Run],
     return made(question.points if right else 0.0, got, shown, "right" if right else "wrong")
 
 
+_WORDS = {"true": "yes", "on": "yes", "false": "no", "off": "no"}  # as YAML 1.1 reads them
+
+
 def _fits(answer: Any, expected: Any, within: float) -> bool:
+    if not isinstance(answer, str):
+        return False
     if isinstance(expected, (int, float)) and not isinstance(expected, bool):
         try:
             return abs(float(answer) - expected) <= within + 1e-9
-        except (TypeError, ValueError):
+        except ValueError:
             return False
-    if isinstance(answer, bool):  # as YAML 1.1 reads yes and no
-        answer = "yes" if answer else "no"
-    return " ".join(str(answer).lower().split()) == " ".join(str(expected).lower().split())
+    told = " ".join(answer.lower().split())
+    return _WORDS.get(told, told) == " ".join(str(expected).lower().split())

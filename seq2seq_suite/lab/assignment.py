@@ -246,19 +246,21 @@ def near(got: Any, expected: Any, what: str = "", what_zh: str = "", *, toleranc
     if not close.all():
         where = tuple((~close).nonzero()[0].tolist())
         one, other = (value[where].item() for value in (got, expected))
-        raise Broken(f"{what}at {list(where)} got {number(one)}, expected {number(other)}" if where else
-                     f"{what}got {number(one)}, expected {number(other)}",
-                     f"{what_zh}在 {list(where)} 得到 {number(one)}，应为 {number(other)}" if where else
-                     f"{what_zh}得到 {number(one)}，应为 {number(other)}", where=where, got=one, expected=other)
+        digits = next((digits for digits in (4, 6, 9) if number(one, digits) != number(other, digits)), 17)
+        shown, right = number(one, digits), number(other, digits)
+        raise Broken(f"{what}at {list(where)} got {shown}, expected {right}" if where else
+                     f"{what}got {shown}, expected {right}",
+                     f"{what_zh}在 {list(where)} 得到 {shown}，应为 {right}" if where else
+                     f"{what_zh}得到 {shown}，应为 {right}", where=where, got=one, expected=other)
 
 
-def number(value: Any) -> str:
+def number(value: Any, digits: int = 4) -> str:
     """A number as messages show it.
 
-    >>> number(0.123456), number(3), number(True)
-    ('0.1235', '3', 'True')
+    >>> number(0.123456), number(0.123456, 6), number(3), number(True)
+    ('0.1235', '0.123456', '3', 'True')
     """
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    return f"{value:.{digits}g}" if isinstance(value, float) else str(value)
 
 
 def _kind(value: Any) -> str:

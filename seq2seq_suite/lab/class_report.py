@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import ast
+import hashlib
 import json
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from contextlib import suppress
 from html import escape
 from statistics import mean, median
 from typing import TYPE_CHECKING
 
+from seq2seq_suite.lab.assignment import Assignment
+from seq2seq_suite.lab.folder import Folder, parsed
 from seq2seq_suite.lab.parts import Checked
+from seq2seq_suite.lab.starting import starter
 
 if TYPE_CHECKING:
-    from seq2seq_suite.lab.grading import Grade
+    from seq2seq_suite.lab.grades import Grade
 
+RUN = "runs/"
 LONG = 90  # nodes of a function's syntax tree; shorter ones are equal by chance
+WORDS = 12  # that a file has more than the starter, for the same reason
 
 
 def frequencies(grades: Sequence[Grade]) -> list[tuple[str, int]]:
@@ -30,42 +37,59 @@ def unexplained(part: Checked) -> bool:
     return bool(part.verdicts) and part.begun and not part.done and not part.faults
 
 
+def marks(folder: Folder, assignment: Assignment) -> dict[str, str]:
+    """By what a submission is known again, whoever's name it carries: hash -> what it is of."""
+    found = {}
+    for file in sorted(folder.path.glob("runs/*/lab.json")):
+        with suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
+            if losses := json.loads(file.read_text(encoding="utf-8"))["losses"]:
+                found[_hash(json.dumps(losses))] = RUN
+    known = {shape for part in assignment.parts for shape, _ in functions(assignment.text(part.name))}
+    for part in assignment.parts:
+        text = folder.files.get(f"{part.name}.py", "")
+        found |= {_hash(shape): name for shape, name in functions(text) if shape not in known}
+        words = text.split()
+        if len(words) - len(starter(assignment.text(part.name)).split()) >= WORDS:
+            found[_hash(" ".join(words))] = f"{part.name}.py"
+    return found
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode(errors="replace")).hexdigest()[:16]
+
+
 def pairs(grades: Sequence[Grade]) -> list[str]:
-    """What different students have in common, for the teacher to look at; it has no influence on points."""
-    runs: dict[str, set[str]] = defaultdict(set)
-    code: dict[str, set[str]] = defaultdict(set)
-    where: dict[str, str] = {}
+    """What different submissions have in common, for the teacher to look at; it has no influence on points."""
+    who: dict[str, list[str]] = defaultdict(list)
+    what: dict[str, str] = {}
+    carried: dict[str, list[str]] = defaultdict(list)
     for one in grades:
-        if one.folder is None or one.assignment is None:
-            continue
-        for file in sorted(one.folder.path.glob("runs/*/lab.json")):
-            try:
-                losses = json.loads(file.read_text(encoding="utf-8"))["losses"]
-            except (OSError, ValueError, KeyError, TypeError):
-                continue
-            if losses:
-                runs[json.dumps(losses)].add(one.student)
-        known = {shape for part in one.assignment.parts for shape, _ in functions(one.assignment.text(part.name))}
-        for part in one.assignment.parts:
-            for shape, name in functions(one.folder.files.get(f"{part.name}.py", "")):
-                if shape not in known:
-                    code[shape].add(one.student)
-                    where[shape] = name
-    found = [f"{', '.join(sorted(who))} share a run" for who in runs.values() if len(who) > 1]
+        if one.id:
+            carried[one.id].append(one.name)
+        for mark, name in one.marks.items():
+            who[mark].append(one.name)
+            what[mark] = name
+    found = [f"{', '.join(sorted(names))} carry one id, {student}"
+             for student, names in carried.items() if len(names) > 1]
     together: dict[tuple[str, ...], set[str]] = defaultdict(set)
-    for shape, who in code.items():
-        if len(who) > 1:
-            together[tuple(sorted(who))].add(where[shape])
-    found += [f"{', '.join(who)} have the same syntax tree of {', '.join(sorted(names))}"
-              for who, names in together.items()]
-    return sorted(set(found))
+    for mark, names in who.items():
+        if len(names) > 1:
+            together[tuple(sorted(names))].add(what[mark])
+    for names, things in together.items():
+        files = {name for name in things if name.endswith(".py")}
+        lead = ", ".join(names)
+        found += [f"{lead} share a run"] if RUN in things else []
+        found += [f"{lead} hand in the same {', '.join(sorted(files))}"] if files else []
+        trees = things - files - {RUN}
+        found += [f"{lead} have the same syntax tree of {', '.join(sorted(trees))}"] if trees and not files else []
+    return sorted(found)
 
 
 def functions(text: str) -> list[tuple[str, str]]:
     """The long functions of a text, as trees without names, numbers and texts, and what they are called."""
     try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        tree = parsed(text)
+    except SyntaxError:
         return []
     found = []
     for node in ast.walk(tree):

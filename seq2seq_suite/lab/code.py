@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from seq2seq_suite.lab.folder import GIVEN
+from seq2seq_suite.lab.folder import GIVEN, parsed, source_of
 from seq2seq_suite.lab.given import sources
 from seq2seq_suite.lab.plug import counted
 from seq2seq_suite.types import ConfigError
@@ -29,9 +29,9 @@ def written(folder: Path) -> dict[str, Path]:
         if file.stem == GIVEN:
             continue
         try:
-            tree = ast.parse(file.read_text(encoding="utf-8"))
-        except (SyntaxError, UnicodeDecodeError, ValueError) as error:
-            raise ConfigError(f"no Python: {error}", file=str(file), line=getattr(error, "lineno", 0) or 0,
+            tree = parsed(source_of(file))
+        except SyntaxError as error:
+            raise ConfigError(f"no Python: {error}", file=str(file), line=error.lineno or 0,
                               remedy="correct it") from None
         found |= {node.name: file for node in tree.body
                   if isinstance(node, ast.FunctionDef | ast.ClassDef) and not _is_starter(node)}
@@ -39,6 +39,9 @@ def written(folder: Path) -> dict[str, Path]:
 
 
 def _is_starter(node: ast.stmt) -> bool:
+    if isinstance(node, ast.ClassDef):
+        methods = [one for one in node.body if isinstance(one, ast.FunctionDef)]
+        return bool(methods) and all(map(_is_starter, methods))
     last = node.body[-1] if isinstance(node, ast.FunctionDef) else None
     return isinstance(last, ast.Raise) and last.exc is not None and "NotImplementedError" in ast.unparse(last.exc)
 
@@ -90,7 +93,7 @@ class Code:
             given.__getattr__ = self._given
             try:
                 with patch.dict(sys.modules, {GIVEN: given}):
-                    exec(compile(file.read_text(encoding="utf-8"), str(file), "exec"), vars(module))
+                    exec(compile(source_of(file), str(file), "exec"), vars(module))
             except ConfigError:
                 raise
             except Exception as error:  # whatever a student's code may raise

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict
 
 from seq2seq_suite import config_file
 from seq2seq_suite.config import Config
-from seq2seq_suite.lab.folder import Folder
+from seq2seq_suite.lab.folder import Folder, printable, read_yaml
 from seq2seq_suite.lab.plug import CHANGES, SLOTS
 from seq2seq_suite.library import overrides
 from seq2seq_suite.training.records import shaped
@@ -138,7 +138,8 @@ def read_experiment(directory: Path, *, own: bool = True, file: Path | None = No
     given = read_file(file)
     mine = directory / "experiment.yaml"
     if given.choices and mine.is_file():
-        given = given.model_copy(update={"chosen": given.chosen | read_file(mine).chosen})
+        told = read_yaml(mine, expected="the file that `lab start` wrote").get("chosen")
+        given = given.model_copy(update={"chosen": given.chosen | (told if isinstance(told, dict) else {})})
     return Experiment(folder, file, _plans(given, file, folder), given)
 
 
@@ -156,8 +157,8 @@ def _chosen(given: File, file: Path) -> dict[str, dict[str, Any]]:
                               expected=f"one of {', '.join(given.choices) or 'no choices'}")
     for choice, options in given.choices.items():
         option = given.chosen.get(choice, "")
-        if option not in options:
-            raise ConfigError(f"chosen: {choice}: {option or 'nothing'}", file=str(file),
+        if not isinstance(option, str) or option not in options:
+            raise ConfigError(f"chosen: {choice}: {printable(option, 20) or 'nothing'}", file=str(file),
                               expected=f"one of {', '.join(options)}")
         for other in given.choices:
             if other < choice and given.choices[other] == options and given.chosen.get(other) == option:

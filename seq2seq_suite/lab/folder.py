@@ -5,8 +5,12 @@ from __future__ import annotations
 import ast
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+import os
+import re
+import stat
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from importlib.util import decode_source
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -14,12 +18,15 @@ from zlib import crc32
 import yaml
 
 from seq2seq_suite import __version__
-from seq2seq_suite.files import atomic_write_text, read_text
+from seq2seq_suite.files import atomic_write_text, read_bytes, read_text
 from seq2seq_suite.types import ConfigError, DataError
 
 LANGUAGES = ("en", "zh")
-LARGEST = 2**20  # bytes of a student's file
+LARGEST, LARGEST_YAML = 2**20, 2**16  # bytes of a student's file
+ID = re.compile(r"[\w.@+-]{0,60}")  # of a student: it stands in tables, pages and names of files
 GIVEN = "lab_given"
+_USUAL = ("lab.yaml", "answers.yaml", "experiment.yaml", "README.md", "README.html", f"{GIVEN}.py", "failing", "runs",
+          "__pycache__")
 # What a student's file may not name: ways around what a part forbids, and the solutions.
 REFUSED = ("torch.ops", "torch._C", "importlib", "seq2seq_suite", "__import__")
 
@@ -55,18 +62,16 @@ class Folder:
         file = path / "lab.yaml"
         if not path.is_dir():
             raise DataError("no folder", file=str(path), expected="a folder that `lab start` made", remedy=remedy)
-        try:
-            found = yaml.safe_load(read_text(file, expected="the file that `lab start` wrote", remedy=remedy,
-                                             largest=LARGEST))
-        except yaml.YAMLError as error:
-            mark = getattr(error, "problem_mark", None)
-            raise ConfigError("no YAML", file=str(file), line=mark.line + 1 if mark else 0, remedy=remedy) from None
-        if not isinstance(found, dict) or not isinstance(found.get("assignment"), str):
+        found = read_yaml(file, expected="the file that `lab start` wrote", remedy=remedy)
+        if not found.get("assignment") or not isinstance(found["assignment"], str):
             raise ConfigError("no assignment is named", file=str(file), expected="assignment: NAME", remedy=remedy)
-        language = str(found.get("language", LANGUAGES[0]))
+        language, student = found.get("language", LANGUAGES[0]), found.get("student", "")
         if language not in LANGUAGES:
-            raise ConfigError(f"language: {language[:20]}", file=str(file), expected=" or ".join(LANGUAGES))
-        return cls(path, found["assignment"], str(found.get("student", "")), language, texts(path))
+            raise ConfigError(f"language: {printable(language, 20)}", file=str(file), expected=" or ".join(LANGUAGES))
+        if not isinstance(student, str) or not ID.fullmatch(student):
+            raise ConfigError(f"student: {printable(student, 20)}", file=str(file),
+                              expected="at most 60 letters, digits and . @ + - _")
+        return cls(path, found["assignment"], student, language, texts(path))
 
     @property
     def seed(self) -> int:
@@ -105,21 +110,92 @@ def seed_of(student: str) -> int:
     return 1 + crc32(student.encode()) % 9973
 
 
+def read_yaml(file: Path, *, expected: str, remedy: str = "correct it") -> dict[str, Any]:
+    """A student's YAML: every value is a text as it stands there, or a list or dictionary of such, never to be
+    written out: by aliases a few lines stand for gigabytes.
+
+    Raises:
+        DataError: the file cannot be read.
+        ConfigError: it is no YAML, or no dictionary.
+    """
+    text = read_text(file, expected=expected, remedy=remedy, largest=LARGEST_YAML)
+    try:
+        found = yaml.load(text, yaml.BaseLoader) or {}
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        mark, said = getattr(error, "problem_mark", None), getattr(error, "problem", "") or type(error).__name__
+        raise ConfigError(f"no YAML: {said}", file=str(file), line=mark.line + 1 if mark else 0, expected=expected,
+                          remedy=remedy) from None
+    if not isinstance(found, dict):
+        raise ConfigError("no `key: value` on each line", file=str(file), expected=expected, remedy=remedy)
+    return {str(key): value for key, value in found.items()}
+
+
+def printable(value: object, most: int = 200) -> str:
+    """What a student wrote, on one line that moves no cursor and turns no direction.
+
+    >>> printable("b1\\n\\x1b[2J"), printable("王", 5), printable(["x" * 99], 5)
+    ('b1\\\\n\\\\x1b[2J', '王', '(list)')
+    """
+    text = value if isinstance(value, str) else f"({type(value).__name__})"
+    return "".join(sign if sign.isprintable() else sign.encode("unicode_escape", "surrogatepass").decode()
+                   for sign in text[:most])
+
+
+def source_of(file: Path) -> str:
+    """The text of a Python file, in UTF-8 or in the encoding that its first lines name.
+
+    Raises:
+        DataError: it is a link or a folder, too large, or in another encoding.
+    """
+    if not stat.S_ISREG(file.lstat().st_mode):
+        raise DataError("no file, but a link, a folder or a device", file=str(file))
+    try:
+        return decode_source(read_bytes(file, largest=LARGEST))
+    except (SyntaxError, ValueError, LookupError):
+        raise DataError("neither UTF-8 nor the encoding that it names", file=str(file), expected="Python in UTF-8",
+                        remedy="save it as UTF-8") from None
+
+
 def texts(path: Path) -> dict[str, str]:
-    """The Python files of a folder, by name; what is unreadable or too large is left out."""
+    """The Python files of a folder, by name; for those that cannot be read see `overlooked`."""
     found = {}
     for file in sorted(path.glob("*.py")):
         try:
-            if file.is_file() and file.stat().st_size <= LARGEST and file.stem != GIVEN:
-                found[file.name] = file.read_text(encoding="utf-8-sig")
-        except (OSError, UnicodeDecodeError):
+            if file.stem != GIVEN:
+                found[file.name] = source_of(file)
+        except (OSError, DataError):
             continue
     return found
 
 
+def overlooked(path: Path, files: Mapping[str, str], parts: Iterable[str]) -> str:
+    """Which parts are not among the files that were read, though something else is there: empty for none."""
+    parts, said = list(parts), []
+    for name in [f"{part}.py" for part in parts if f"{part}.py" not in files]:
+        try:
+            source_of(path / name)
+        except DataError as error:
+            said.append(f"{name}: {error.got}")
+        except OSError:
+            said.append(f"there is no {name}")
+    usual = {*_USUAL, *(f"{part}.py" for part in parts), *(name for part in parts for name in needed(files, part))}
+    other = sorted(name for name in os.listdir(path) if name not in usual and name[:1] != ".")
+    if not said or not (other or len(said) == len(parts) or any(": " in one for one in said)):
+        return ""
+    return printable("; ".join(said + ([f"but {', '.join(other[:9])}"] if other else [])), 400)
+
+
+def parsed(text: str) -> ast.Module:
+    """The syntax tree; raises SyntaxError for all that is no Python, however deeply it is nested."""
+    try:
+        return ast.parse(text)
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise SyntaxError(str(error) or "nested too deeply") from None
+
+
 def imported(text: str) -> Iterator[tuple[str, list[str], int]]:
-    """Module, names and line of each import of a text that is Python."""
-    for node in ast.walk(ast.parse(text)):
+    """Module, names and line of each import of a text; raises SyntaxError where that is no Python."""
+    for node in ast.walk(parsed(text)):
         if isinstance(node, ast.Import):
             yield from ((alias.name, [], node.lineno) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -135,7 +211,7 @@ def needed(files: Mapping[str, str], part: str) -> list[str]:
             found.append(name)
             try:
                 open_ += [f"{module.partition('.')[0]}.py" for module, _, _ in imported(files[name])]
-            except (SyntaxError, ValueError):
+            except SyntaxError:
                 continue
     return found
 
@@ -154,10 +230,9 @@ def refusals(files: Mapping[str, str], part: str) -> list[Refused]:
     found = []
     for name in needed(files, part):
         try:
-            tree = ast.parse(files[name])
-        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-            line, said = getattr(error, "lineno", 0) or 0, getattr(error, "msg", "") or str(error)
-            found.append(Refused(name, line, f"no Python: {said}", f"不是合法的 Python：{said}"))
+            tree = parsed(files[name])
+        except SyntaxError as error:
+            found.append(Refused(name, error.lineno or 0, f"no Python: {error.msg}", f"不是合法的 Python：{error.msg}"))
             continue
         names = [(node.lineno, said) for node in ast.walk(tree) for said in _names(node)]
         found += [Refused(name, line, f"`{said}` is not allowed here", f"这里不允许使用 `{said}`")

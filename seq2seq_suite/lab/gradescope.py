@@ -24,7 +24,7 @@ from seq2seq_suite.lab.submitting import Submission
 from seq2seq_suite.lab.telling import message, says, shown, word
 
 if TYPE_CHECKING:
-    from seq2seq_suite.lab.grading import Grade
+    from seq2seq_suite.lab.grades import Grade
     from seq2seq_suite.lab.parts import Checked
 
 _LONGEST = 4000  # characters of a test's output
@@ -34,7 +34,7 @@ def results(grade: Grade) -> dict[str, Any]:
     """`results.json`; parts that are not checked yet stand there with 0."""
     tests: list[dict[str, Any]] = []
     checked = {part.part.name: part for part in grade.parts}
-    language = grade.folder.language if grade.folder else "en"
+    language = grade.language
     for number, part in enumerate(grade.assignment.parts if grade.assignment else (), 1):
         tests += _tests(grade.assignment, part, checked.get(part.name), number, language, grade.seed)
     number = len(grade.assignment.parts) + 1 if grade.assignment else 1
@@ -184,7 +184,7 @@ def autograde(name: str, root: Path) -> int:
         folder = Path(scratch) / "submission"
         shutil.copytree(root / "submission", folder, symlinks=True, ignore=lambda where, names: [
             one for one in names if os.path.islink(os.path.join(where, one))])
-        submission = _as_handed_in(folder, Path(scratch), assignment.name)
+        submission = _as_handed_in(folder, Path(scratch) / "opened", assignment.name)
         write(grading.Grade(submission.name, seed, assignment=assignment))
         found = grading.grade_one(submission, seed=seed, tell=write, assignment=assignment.name)
         write(found)
@@ -194,16 +194,11 @@ def autograde(name: str, root: Path) -> int:
 
 def _as_handed_in(folder: Path, scratch: Path, name: str) -> Submission:
     """Gradescope unpacks zips; whoever uploads single files sends no lab.yaml."""
-    from seq2seq_suite.lab.submitting import submissions
+    from seq2seq_suite.lab.submitting import opened
 
     if not list(folder.glob("**/lab.yaml")) and list(folder.glob("*.py")):
         (folder / "lab.yaml").write_text(f"assignment: {name}\nstudent: ''\n", encoding="utf-8")
-    inner = sorted(folder.glob("*.zip"))
-    path = inner[0] if inner and not (folder / "lab.yaml").is_file() else folder
-    try:
-        return submissions(path, scratch / "unpacked")[0]
-    except seq2seq_suite.DataError as error:
-        return Submission("submission", None, error.got)
+    return opened(folder, "submission", scratch)
 
 
 if __name__ == "__main__":

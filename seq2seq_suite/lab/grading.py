@@ -4,97 +4,70 @@ from __future__ import annotations
 
 import atexit
 import csv as tables
+import io
 import secrets
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import cache, partial
-from multiprocessing import get_context
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from seq2seq_suite.files import atomic_write_text, to_json
-from seq2seq_suite.lab import class_report, gradescope
-from seq2seq_suite.lab.assignment import Assignment, Fault
-from seq2seq_suite.lab.folder import Folder
-from seq2seq_suite.lab.parts import Checked, check_part
+from seq2seq_suite.lab import apart, class_report, gradescope
+from seq2seq_suite.lab.folder import Folder, overlooked, printable
+from seq2seq_suite.lab.grades import Grade, Graded
+from seq2seq_suite.lab.parts import check_part
 from seq2seq_suite.lab.remote import Workers
 from seq2seq_suite.lab.starting import named
 from seq2seq_suite.lab.submitting import Submission, submissions
+from seq2seq_suite.lab.telling import shown
 from seq2seq_suite.types import RunError, UserError
-
-
-@dataclass(frozen=True)
-class Grade:
-    """What was found of a submission.
-
-    Args:
-        name: of the file or folder handed in.
-        parts: those checked so far, in the assignment's order.
-        questions: runs and answers, as `answers.grade` gives them.
-        problem: why the teacher must look at it; empty where he need not.
-    """
-
-    name: str
-    seed: int
-    assignment: Assignment | None = None
-    folder: Folder | None = None
-    parts: Sequence[Checked] = ()
-    questions: Sequence[Any] = ()
-    problem: str = ""
-    seconds: float = 0.0
-    holds: Sequence[str] = ()
-
-    @property
-    def student(self) -> str:
-        return (self.folder.student if self.folder else "") or self.name
-
-    @property
-    def points(self) -> float:
-        """The sum, rounded to halves."""
-        return round(2 * (sum(part.points for part in self.parts) + sum(one.points for one in self.questions))) / 2
-
-    @property
-    def faults(self) -> list[Fault]:
-        return [fault for part in self.parts for fault in part.faults[:1]]
 
 
 def grade(path: Path, *, json: Path | None, csv: Path | None, html: Path | None, seed: int | None, jobs: int) -> int:
     """Grade what lies there and print and write what was found.
 
+    Each submission's grade is kept beside the first file to be written, in a folder `FILE.graded`: called again, this
+    grades those that are new or have changed.
+
     Returns:
         1 where a submission could not be graded, else 0.
     """
-    seed = secrets.randbelow(10**6) if seed is None else seed
+    kept = next((file.with_name(f"{file.name}.graded") for file in (csv, json, html) if file), None)
+    begun = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="lab-") as scratch:
         found = submissions(path, Path(scratch))
-        single = len(found) == 1 and (not path.is_dir() or found[0].folder == path)
-        begun = time.perf_counter()
-        tell = None
-        if single and json is not None:
-            def tell(partial_grade: Grade) -> None:
-                atomic_write_text(json, to_json(gradescope.results(partial_grade), indent=1))
-        grades = []
-        with _mapped(jobs if len(found) > 1 else 1) as each:
-            for one in each(partial(grade_one, seed=seed, tell=tell), found):
-                grades.append(one)
-                print(_line(one), flush=True)
-        pairs = class_report.pairs(grades) if len(grades) > 1 else []
+        single = found == [path]
         if single:
-            _print_single(grades[0])
-        else:
-            _print_class(grades, pairs, time.perf_counter() - begun)
-        if json is not None:
-            whole = gradescope.results(grades[0]) if single else [plain(one) for one in grades]
-            atomic_write_text(json, to_json(whole, indent=1))
-        if csv is not None:
-            _write_csv(csv, grades)
-        if html is not None:
-            atomic_write_text(html, class_report.page(grades, pairs, seed))
-        print(f"seed {seed}: the same numbers again by --seed {seed}")
+            kept = None
+        elif seed is None:
+            seed = apart.seed_of(kept)
+        seed = secrets.randbelow(10**6) if seed is None else seed
+        grades = []
+        try:
+            with apart.Graders(min(jobs, len(found)), seed, kept, json if single else None) as graders:
+                for one in graders.each(found):
+                    grades.append(one)
+                    print(_line(one), flush=True)
+        except KeyboardInterrupt:
+            print(f"{len(grades)} of {len(found)} submissions are graded" + (
+                f" and kept in {shown(kept)}: the same command goes on there" if kept else ""), flush=True)
+            raise
+    pairs = class_report.pairs(grades) if len(grades) > 1 else []
+    if single:
+        _print_single(grades[0])
+    else:
+        _print_class(grades, pairs, time.perf_counter() - begun)
+    if json is not None:
+        whole = gradescope.results(grades[0]) if single else [plain(one) for one in grades]
+        atomic_write_text(json, to_json(whole, indent=1))
+    if csv is not None:
+        _write_csv(csv, grades)
+    if html is not None:
+        atomic_write_text(html, class_report.page(grades, pairs, seed))
+    print(f"seed {seed}: the same numbers again by --seed {seed}")
     return int(any(one.problem for one in grades))
 
 
@@ -115,8 +88,10 @@ def grade_one(submission: Submission, *, seed: int, tell: Callable[[Grade], None
         if assignment and row.name != named(assignment).name:
             return replace(found, problem=f"it is of the assignment {row.name}")
     except UserError as error:
-        return replace(found, problem=error.got)
-    found = replace(found, assignment=row, folder=folder)
+        return replace(found, problem=printable(error.got))
+    problem = overlooked(folder.path, folder.files, [part.name for part in row.parts])
+    found = replace(found, assignment=row, id=folder.student, language=folder.language, problem=problem,
+                    marks=class_report.marks(folder, row))
     workers = _workers()
     workers.start()
     found = replace(found, holds=tuple(workers.holds))
@@ -127,8 +102,9 @@ def grade_one(submission: Submission, *, seed: int, tell: Callable[[Grade], None
         found = replace(found, parts=(*found.parts, checked), seconds=time.perf_counter() - begun)
     if tell is not None:
         tell(found)
-    questions, problem = _questions(folder, seed)
-    return replace(found, questions=questions, problem=problem, seconds=time.perf_counter() - begun)
+    questions, wrong = _questions(folder, seed)
+    return replace(found, questions=questions, problem="; ".join(filter(None, (problem, wrong))),
+                   seconds=time.perf_counter() - begun)
 
 
 @cache
@@ -139,18 +115,21 @@ def _workers() -> Workers:
     return workers
 
 
-def _questions(folder: Folder, seed: int) -> tuple[Sequence[Any], str]:
+def _questions(folder: Folder, seed: int) -> tuple[Sequence[Graded], str]:
     """Runs and answers; nothing where neither is there."""
     if not (folder.path / "answers.yaml").is_file() and not (folder.path / "runs").is_dir():
         return (), ""
+    found: Sequence[Graded] = ()
     try:
         from seq2seq_suite.lab import answers
 
-        return answers.grade(folder.path, seed), ""
+        found = answers.grade(folder.path, seed)
+        answers.read_answers(folder.path / answers.ANSWERS)  # raises what the teacher is to read
     except (UserError, RunError) as error:
-        return (), str(error).splitlines()[0]
+        return found, printable(f"answers: {getattr(error, 'got', error)}")
     except Exception as error:  # a submission may hold anything; the others go on
-        return (), f"runs and answers: {type(error).__name__}: {error}"
+        return found, printable(f"runs and answers: {type(error).__name__}: {error}")
+    return found, ""
 
 
 def plain(one: Grade) -> dict[str, Any]:
@@ -167,15 +146,18 @@ def _write_csv(path: Path, grades: Sequence[Grade]) -> None:
     rows = [plain(one) for one in grades]
     last = ("experiment", "questions", "faults", "problem", "seed")
     names = list(dict.fromkeys(name for row in rows for name in row if name not in last)) + list(last)
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = tables.DictWriter(file, names, restval="")
-        writer.writeheader()
-        writer.writerows({name: _harmless(value) for name, value in row.items()} for row in rows)
+    file = io.StringIO()
+    writer = tables.DictWriter(file, names, restval="")
+    writer.writeheader()
+    writer.writerows({name: _harmless(value) for name, value in row.items()} for row in rows)
+    atomic_write_text(path, file.getvalue())
 
 
 def _harmless(value: Any) -> Any:
-    """A text that no spreadsheet takes for a formula."""
-    return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@") else value
+    """A text that no spreadsheet takes for a formula, on one line."""
+    if not isinstance(value, str):
+        return value
+    return f"'{printable(value)}" if value.lstrip()[:1] in tuple("=+-@＝＋－＠") else printable(value)
 
 
 def _line(one: Grade) -> str:
@@ -212,12 +194,3 @@ def _print_class(grades: Sequence[Grade], pairs: Sequence[str], seconds: float) 
     faults = class_report.frequencies(grades)
     if faults:
         print("most frequent faults   " + "   ".join(f"{name} {count}" for name, count in faults[:6]))
-
-
-@contextmanager
-def _mapped(jobs: int) -> Iterator[Callable[..., Any]]:
-    if jobs == 1:
-        yield map
-        return
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        yield pool.map

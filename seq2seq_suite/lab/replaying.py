@@ -1,9 +1,9 @@
 """The process in which a submission computes: its first losses once more, and what its weights predict.
 
 `python -m seq2seq_suite.lab.replaying ANSWER` reads a request from standard input and writes the answer, both JSON. It
-is given sentences, or files of sound, never what is right for them. Where the kernel has Landlock it may read Python,
-the suite, the submission and these files, and write beside the answer and to the features of sounds that are kept. What
-speaks embedded sentences is started before: it is given no more than sentences.
+is given sentences, or files of sound, never what is right for them. It gives up what `sandbox.enter` says: it may read
+Python, the suite, a copy of the submission and these files, and write beside the answer, where its caches are too. What
+it has started ends with it. What speaks embedded sentences is started before: it is given no more than sentences.
 """
 
 from __future__ import annotations
@@ -27,28 +27,36 @@ _VOICES = 2  # that speak at a time
 
 
 def answer(directory: Path, file: Path, name: str, fresh: list[str], own: list[str]) -> dict[str, Any]:
-    """Losses and data hashes of a run's first updates, unless it only searches; predictions for sentences."""
+    """Losses and data hashes of a run's first updates, unless it only searches; predictions for sentences; and how
+    often each of the student's functions was called for them.
+    """
     experiment = read_experiment(directory, file=file)
     plan = experiment.plans[name]
-    functions = Code(directory).functions(plan.plug)
+    code = Code(directory)
+    functions = code.functions(plan.plug)
     losses, data = ([], {}) if plan.source else beginning(plan.config, functions, plan.also)
     with quiet(functions), plugged(functions, plan.also):
         run = Run(experiment.run_directory(plan.source or name), settings=search_settings(plan), trust_code=True)
         texts = [one.text for one in run.predict([*own, *fresh])] if own else []
-    return {"losses": losses, "data": data, "again": texts[: len(own)], "fresh": texts[len(own) :]}
+    return {"losses": losses, "data": data, "again": texts[: len(own)], "fresh": texts[len(own) :],
+            "calls": dict(code.calls)}
 
 
 def main() -> None:
-    """Answer the request."""
+    """Answer the request, in a child where there are any."""
     request, file = json.load(sys.stdin), Path(sys.argv[1]).resolve()
-    features = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "seq2seq_suite" / "features"
-    features.mkdir(parents=True, exist_ok=True)
-    sandbox.cut_network()
+    if hasattr(os, "fork"):
+        done = sandbox.overseen(lambda: _work(request, file), request["seconds"], file.parent)
+        sys.exit(0 if done else sandbox.LATE)
+    _work(request, file)
+
+
+def _work(request: dict[str, Any], file: Path) -> None:
     if request["sounds"]:
         start_voices(_VOICES)
-    reads = [request["directory"], request["file"], *request["reads"], *filter(None, sys.path),
+    reads = [request["directory"], request["file"], *filter(None, sys.path),
              str(Path(__file__).parents[1])]
-    sandbox.enter_folder(str(file.parent), reads=reads, writes=[str(features)])
+    sandbox.enter(request["seconds"], folder=str(file.parent), reads=reads)
     try:
         found = answer(Path(request["directory"]), Path(request["file"]), request["run"], request["fresh"],
                        request["own"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import math
 import shutil
 import sys
 import tempfile
@@ -261,13 +262,14 @@ def _compare(plan: Plan, functions: Mapping[str, Any], losses: list[float], own:
 
 
 def farthest(losses: Sequence[float], others: Sequence[float]) -> float:
-    """The largest difference of two runs' losses, of those above 1 as a share; infinite where one has fewer.
+    """The largest difference of two runs' losses, of those above 1 as a share; infinite where one has fewer, or
+    something that is no number.
 
-    >>> farthest([1.0, 200.0], [1.25, 201.0]), farthest([1.0], [])
-    (0.2, inf)
+    >>> farthest([1.0, 200.0], [1.25, 201.0]), farthest([1.0], []), farthest([1.0, math.nan], [1.0, 2.0])
+    (0.2, inf, inf)
     """
-    if len(losses) != len(others):
-        return float("inf")
+    if len(losses) != len(others) or not all(map(math.isfinite, (*losses, *others))):
+        return math.inf
     return max((abs(one - other) / max(1.0, abs(other)) for one, other in zip(losses, others, strict=True)),
                default=0.0)
 

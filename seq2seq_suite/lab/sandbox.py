@@ -8,93 +8,152 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import signal
 import site
 import struct
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 MEMORY = 4 * 2**30  # bytes of address space; importing torch takes half of it
 NOBODY = 65534
 _CREATE, _ADD, _RESTRICT = 444, 445, 446  # Landlock's system calls, the same on every architecture
 _READ = 1 << 2 | 1 << 3  # files and directories
-_NO_NEW_PRIVILEGES = 38
-_NEW_USER, _NEW_NETWORK = 0x10000000, 0x40000000
+_NO_NEW_PRIVILEGES, _ADOPT, _DIE_WITH_PARENT, _KEEP_CAPABILITIES = 38, 36, 1, 8
+_MAY_READ = 1 << 2  # CAP_DAC_READ_SEARCH: whatever the owner, within what Landlock lets be read
+_NEW_USER, _NEW_NETWORK, _NEW_PROCESSES = 0x10000000, 0x40000000, 0x20000000
+MOST_WRITTEN, LATE = 2**31, 124  # bytes of a process that trains; its exit code where it wrote more or was late
+_PROCESSES = 256  # and threads, beside what the user has: no fork bomb
 _READABLE = ("/usr", "/lib", "/lib64", "/proc/self", "/proc/cpuinfo", "/dev/null", "/dev/urandom", "/dev/zero",
              "/etc/ld.so.cache", "/etc/localtime", "/sys/devices/system/cpu")
 
 
-def cut_network() -> list[str]:
-    """Leave the network, for this process and its children, where the kernel allows it."""
+def cut_network(*, processes: bool = False) -> list[str]:
+    """Leave the network, for this process and its children, where the kernel allows it.
+
+    Args:
+        processes: also let the next child be the first of a namespace of processes, which all end with it.
+    """
     libc = _libc()
     if libc is None:
         return []
     root = os.geteuid() == 0
     done = (root and libc.unshare(_NEW_NETWORK) == 0) or (
         not root and libc.unshare(_NEW_USER | _NEW_NETWORK) == 0)
+    if processes:
+        libc.unshare(_NEW_PROCESSES)
     return ["no network"] if done else []
 
 
-def enter(seconds: float) -> list[str]:
-    """Give up, for this process, whatever a law's functions do not need; it cannot be taken back.
+def enter(seconds: float, *, folder: str = "", reads: Sequence[str] = ()) -> list[str]:
+    """Give up, for this process and its children, whatever a student's functions do not need; it cannot be taken back.
 
     Args:
         seconds: of computing time after which the kernel ends the process.
+        folder: that it may write to: for a process that trains, and may start threads. Without one nothing is written.
+        reads: what may be read beside Python and torch.
 
     Returns:
         What is guaranteed from now on, in words.
     """
-    found = _limits(seconds)
+    found = _limits(seconds, trains=bool(folder))
     libc = _libc()
     if libc is not None:
         libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
-        found += _landlock(libc, readable())
+        found += _landlock(libc, [*readable(), *reads], [folder] if folder else [])
+    kept = 0
     if hasattr(os, "geteuid") and os.geteuid() == 0:
+        if libc is not None and folder:  # modules are still to be read, and Python may lie in root's home directory
+            libc.prctl(_KEEP_CAPABILITIES, 1, 0, 0, 0)
+            kept = _MAY_READ
         with contextlib.suppress(OSError):
+            if folder:
+                os.chown(folder, NOBODY, NOBODY)
             os.setgroups([])
             os.setresgid(NOBODY, NOBODY, NOBODY)
             os.setresuid(NOBODY, NOBODY, NOBODY)
             found.append(f"uid {NOBODY}")
     if libc is not None:  # what a user namespace gives to its maker
-        libc.capset(struct.pack("Ii", 0x20080522, 0), bytes(24))
+        libc.capset(struct.pack("Ii", 0x20080522, 0), struct.pack("6I", kept, kept, 0, 0, 0, 0))
+        libc.prctl(_DIE_WITH_PARENT, 9, 0, 0, 0)
     return found
 
 
-def enter_folder(folder: str, *, reads: list[str], writes: list[str]) -> list[str]:
-    """Give up writing outside of some folders, and reading what is neither Python's nor named; for this process and
-    its children, where the kernel has Landlock.
+def overseen(work: Callable[[], None], seconds: float, folder: Path) -> bool:
+    """Do something in a child, and end all that it has started once it ends, once the time is over, or once there are
+    more than `MOST_WRITTEN` bytes in the folder that it may write to.
 
-    Args:
-        folder: for temporary files and the answer.
-        reads: what may be read beside Python and torch.
-        writes: what may be written, too.
+    Returns:
+        Whether it ended by itself.
     """
     libc = _libc()
-    if libc is None:
-        return []
-    libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
-    return _landlock(libc, [*readable(), *reads], [folder, *writes])
+    if libc is not None:
+        libc.prctl(_ADOPT, 1, 0, 0, 0)  # where there are no namespaces, orphans come to this process
+    cut_network(processes=True)
+    child = os.fork()
+    if child == 0:
+        try:
+            os.setsid()
+            work()
+        finally:
+            os._exit(1)
+    end = time.monotonic() + seconds
+    while not (ended := os.waitpid(child, os.WNOHANG)[0]) and time.monotonic() < end and _size(folder) < MOST_WRITTEN:
+        time.sleep(0.05)
+    with contextlib.suppress(OSError):
+        os.kill(child, signal.SIGKILL)
+    with contextlib.suppress(OSError):
+        os.killpg(child, signal.SIGKILL)
+    orphans = Path(f"/proc/self/task/{os.getpid()}/children")
+    with contextlib.suppress(OSError):
+        while (left := orphans.read_text().split()) and time.monotonic() < end + 10:
+            for number in left:
+                os.kill(int(number), signal.SIGKILL)
+                os.waitpid(int(number), 0)
+    return bool(ended)
+
+
+def _size(folder: Path) -> int:
+    found = 0
+    for place, _, names in os.walk(folder):
+        for name in names:
+            with contextlib.suppress(OSError):
+                found += os.lstat(os.path.join(place, name)).st_blocks * 512
+    return found
+
+
+def _threads(user: int) -> int:
+    """How many a user has, as far as the system tells."""
+    found = 0
+    for place in Path("/proc").glob("[0-9]*/task"):
+        with contextlib.suppress(OSError):
+            found += len(os.listdir(place)) if place.stat().st_uid == user else 0
+    return found
 
 
 def _libc() -> ctypes.CDLL | None:
     return ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 
 
-def _limits(seconds: float) -> list[str]:
+def _limits(seconds: float, *, trains: bool) -> list[str]:
     try:
         import resource
     except ImportError:  # Windows
         return []
-    wanted = [(resource.RLIMIT_CPU, int(seconds) + 2), (resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, 0),
-              (resource.RLIMIT_NPROC, 0)]
+    user = (os.geteuid() or NOBODY) if hasattr(os, "geteuid") else 0
+    memory, seconds, written, processes = (2 * MEMORY, 4 * seconds, 2**28, _threads(user) + _PROCESSES) if trains else (
+        MEMORY, seconds, 0, 0)
+    wanted = [(resource.RLIMIT_CPU, int(seconds) + 2), (resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, written),
+              (resource.RLIMIT_NPROC, processes)]
     for limit, most in wanted:
         with contextlib.suppress(ValueError, OSError):
             resource.setrlimit(limit, (most, most))
     if sys.platform != "linux":
         return []
     with contextlib.suppress(ValueError, OSError):
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    return [f"{MEMORY >> 30} GiB"]
+        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    return [f"{memory >> 30} GiB"]
 
 
 def has_landlock() -> bool:

@@ -12,7 +12,7 @@ import yaml
 from seq2seq_suite.lab import given
 from seq2seq_suite.lab.assignment import Assignment
 from seq2seq_suite.lab.assignments import ASSIGNMENTS
-from seq2seq_suite.lab.folder import GIVEN, REFUSED, imported
+from seq2seq_suite.lab.folder import GIVEN, ID, REFUSED, imported
 from seq2seq_suite.types import COMMAND_LINE, ConfigError, DataError
 
 HERE = Path(__file__).parent
@@ -104,7 +104,7 @@ def start(assignment: Assignment, folder: Path, *, student: str, language: str) 
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise DataError("not empty", file=str(folder), expected="a new folder", remedy="name another one")
-    if not re.fullmatch(r"[\w.@+-]{0,60}", student):
+    if not ID.fullmatch(student):
         raise ConfigError(f"--student {student[:20]}", file=COMMAND_LINE,
                           expected="at most 60 letters, digits and . @ + - _")
     files = {"lab.yaml": f"assignment: {assignment.name}\nstudent: {yaml.safe_dump(student)[:-1].splitlines()[0]}\n"

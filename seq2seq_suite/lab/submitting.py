@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import lzma
+import os
 import shutil
 import stat
 import zipfile
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from seq2seq_suite.lab.folder import GIVEN, Folder
+from seq2seq_suite.lab.folder import GIVEN, Folder, printable
 from seq2seq_suite.lab.starting import named
 from seq2seq_suite.lab.telling import shown
 from seq2seq_suite.types import DataError, UserError
@@ -66,62 +69,93 @@ def submit(directory: Path, output: Path | None) -> Path:
     return output
 
 
-def submissions(path: Path, scratch: Path) -> list[Submission]:
-    """Those of a folder or a zip: one, or many as a learning platform gives them.
+def submissions(path: Path, scratch: Path) -> list[Path]:
+    """Where those of a folder or a zip lie: one, or many as a learning platform gives them; none is opened yet.
 
     Args:
-        scratch: an empty folder for what is unpacked.
+        scratch: an empty folder, in which a zip of a class is unpacked.
     """
     if not path.exists():
         raise DataError("no such file or folder", file=str(path), expected="a submission, or a folder of them")
-    one = _opened(path, scratch / "0")
-    if one.folder is None or _holder(one.folder) is not None or one.problem:
-        return [Submission(one.name, one.folder and (_holder(one.folder) or one.folder), one.problem)]
-    found = []
-    for number, child in enumerate(sorted(one.folder.iterdir(), key=lambda file: file.name), 1):
-        if child.name.startswith((".", "__")) or not (child.is_dir() or child.suffix == ".zip"):
-            continue
-        found.append(_one_of_many(child, scratch / str(number)))
+    folder = path
+    if not path.is_dir():
+        try:
+            unpack(path, folder := scratch / "class", outermost=True)
+        except UserError:
+            return [path]  # whoever opens it is told why it cannot be
+    if _holder(folder) is not None:
+        return [path]
+    found = [child for child in sorted(folder.iterdir(), key=lambda file: file.name)
+             if child.name[:1] != "." and child.name[:2] != "__" and (child.is_dir() or _is_zip(child))]
     if not found:
         raise DataError("no submission in it", file=str(path), expected="zips or folders with lab.yaml in them")
     return found
 
 
-def _one_of_many(path: Path, scratch: Path) -> Submission:
-    """A zip, a folder, or a folder with a zip in it."""
-    opened = _opened(path, scratch / "outer")
-    folder = opened.folder
-    if folder is not None and _holder(folder) is None:
-        inner = sorted(folder.rglob("*.zip"))
-        if len(inner) == 1:
-            opened = _opened(inner[0], scratch / "inner")
-            folder = opened.folder
-    if folder is None or opened.problem:
-        return Submission(path.stem, None, opened.problem)
-    holder = _holder(folder)
-    return Submission(path.stem, holder, "" if holder else "no lab.yaml in it")
+def opened(path: Path, name: str, scratch: Path) -> Submission:
+    """A submission in a folder of its own: copied, or unpacked, also where it is a folder with a zip in it.
+
+    Args:
+        scratch: an empty folder.
+    """
+    folder = scratch / "outer"
+    try:
+        (copy if path.is_dir() else unpack)(path, folder)
+        if _holder(folder) is None:
+            inner = [file for file in sorted(folder.rglob("*")) if file.is_file() and _is_zip(file)]
+            if len(inner) == 1:
+                unpack(inner[0], folder := scratch / "inner")
+        holder = _holder(folder)
+    except UserError as error:
+        return Submission(name, None, printable(error.got))
+    except (OSError, RecursionError) as error:
+        return Submission(name, None, f"cannot be read: {type(error).__name__}")
+    return Submission(name, holder, "" if holder else "no lab.yaml in it")
+
+
+def _is_zip(path: Path) -> bool:
+    return path.suffix.lower() == ".zip"
 
 
 def _holder(folder: Path) -> Path | None:
-    """The folder with lab.yaml: itself, or the only one in it."""
-    inside = [child for child in folder.iterdir() if not child.name.startswith((".", "__"))]
-    places = [folder, *(inside if len(inside) == 1 else ())]
-    return next((place for place in places if (place / "lab.yaml").is_file()), None)
+    """The folder with lab.yaml: itself, or the only one in it, which may lie beside files."""
+    while not (folder / "lab.yaml").is_file():
+        inside = [child for child in folder.iterdir() if child.name[:1] != "." and child.name[:2] != "__"
+                  and (child.is_dir() or _is_zip(child))]
+        if len(inside) != 1 or inside[0].is_symlink() or not inside[0].is_dir():
+            return None
+        folder = inside[0]
+    return folder
 
 
-def _opened(path: Path, scratch: Path) -> Submission:
-    """A folder as it is, a zip unpacked."""
-    if path.is_dir():
-        return Submission(path.name, path)
-    try:
-        unpack(path, scratch)
-    except UserError as error:
-        return Submission(path.stem, None, error.got)
-    return Submission(path.stem, scratch)
+def copy(path: Path, folder: Path) -> None:
+    """Copy what a student handed in as a folder.
+
+    Raises:
+        DataError: it is too large, or holds a link or a device.
+    """
+    folder.mkdir(parents=True)
+    count = size = 0
+    for place, names, files in os.walk(path):
+        names[:] = [name for name in names if name != "__pycache__"]
+        for file in (Path(place) / name for name in (*names, *files)):
+            found, target = file.lstat(), folder / file.relative_to(path)
+            if stat.S_ISDIR(found.st_mode):
+                target.mkdir()
+                continue
+            count, size = count + 1, size + found.st_size
+            if not stat.S_ISREG(found.st_mode):
+                raise DataError(f"a link or a device in it: {file.relative_to(path)}", file=str(path))
+            if count > MOST_FILES or size > LARGEST:
+                raise DataError("too large", file=str(path), expected=f"at most {LARGEST >> 20} MB")
+            shutil.copyfile(file, target, follow_symlinks=False)
 
 
-def unpack(path: Path, folder: Path) -> None:
+def unpack(path: Path, folder: Path, *, outermost: bool = False) -> None:
     """Unpack a zip of unknown origin.
+
+    Args:
+        outermost: it may hold the zips of a class.
 
     Raises:
         DataError: it is no zip, too large, or has members that lie outside of it or are links.
@@ -130,7 +164,7 @@ def unpack(path: Path, folder: Path) -> None:
     try:
         with zipfile.ZipFile(path) as archive:
             members = [one for one in archive.infolist() if not one.is_dir()]
-            many = any(one.filename.endswith(".zip") for one in members)
+            many = outermost and any(_is_zip(PurePosixPath(one.filename)) for one in members)
             most = LARGEST * (200 if many else 1)
             if len(members) > MOST_FILES * (20 if many else 1) or sum(one.file_size for one in members) > most:
                 raise DataError("too large", file=str(path), expected=f"at most {most >> 20} MB")
@@ -139,15 +173,16 @@ def unpack(path: Path, folder: Path) -> None:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 with archive.open(member) as source, target.open("wb") as file:
                     shutil.copyfileobj(_Bounded(source, member.file_size), file)
-    except (zipfile.BadZipFile, OSError, RuntimeError, NotImplementedError, EOFError, ValueError) as error:
+    except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, OSError, RuntimeError, EOFError, ValueError,
+            MemoryError) as error:
         raise DataError(f"no zip that can be read ({type(error).__name__})", file=str(path)) from None
 
 
 def _checked(members: list[zipfile.ZipInfo], path: Path) -> Iterator[tuple[zipfile.ZipInfo, tuple[str, ...]]]:
     for member in members:
         parts = PurePosixPath(member.filename.replace("\\", "/")).parts
-        if stat.S_ISLNK(member.external_attr >> 16):
-            raise DataError(f"a link in it: {member.filename[:80]}", file=str(path))
+        if stat.S_IFMT(member.external_attr >> 16) not in (0, stat.S_IFREG):
+            raise DataError(f"a link or a device in it: {member.filename[:80]}", file=str(path))
         if not parts or parts[0] in ("/", "..") or ".." in parts or ":" in parts[0]:
             raise DataError(f"a file outside of it: {member.filename[:80]}", file=str(path))
         if "__MACOSX" not in parts and parts[-1] != f"{GIVEN}.py":

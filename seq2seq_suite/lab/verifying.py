@@ -9,11 +9,14 @@ from __future__ import annotations
 import json
 import math
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,8 +31,10 @@ from seq2seq_suite.files import read_json
 from seq2seq_suite.files import read_rows as read_lines
 from seq2seq_suite.lab import unseen
 from seq2seq_suite.lab.assignment import Broken
+from seq2seq_suite.lab.assignments import ASSIGNMENTS
+from seq2seq_suite.lab.code import written as written_in
 from seq2seq_suite.lab.experiment import SPLIT, Experiment, Plan
-from seq2seq_suite.lab.folder import Folder
+from seq2seq_suite.lab.folder import Folder, printable, refusals
 from seq2seq_suite.lab.parts import job
 from seq2seq_suite.lab.plug import plugged
 from seq2seq_suite.lab.remote import Workers
@@ -39,11 +44,14 @@ from seq2seq_suite.lab.running import (
     Record,
     digest_of,
     farthest,
+    first_losses,
     forced_accuracy,
     is_alike,
     read_lab_record,
 )
+from seq2seq_suite.lab.sandbox import LATE, MOST_WRITTEN
 from seq2seq_suite.lab.starting import named
+from seq2seq_suite.lab.submitting import LARGEST, copy
 from seq2seq_suite.lab.task import UNSEEN
 from seq2seq_suite.library import overrides
 from seq2seq_suite.metrics.significance import FORMULAS, interval
@@ -132,9 +140,16 @@ def _look(experiment: Experiment, plan: Plan, record: Record, seed: int, replay:
         _look_at_configuration(directory, plan)
         if record.metrics != digest_of(directory / "metrics.jsonl") or _losses(directory) != record.losses:
             raise Refused("metrics: metrics.jsonl is not what the run wrote")
+    mine = {name: file.stem for name, file in written_in(folder.path).items()}
+    for why in (why for name in plan.plug if name in mine for why in refusals(folder.files, mine[name])):
+        raise Refused(f"{why.file}:{why.line} {why.message}: what the laws refuse is not run")
     if is_code(plan.config.task) or plan.config.target == "continuations":
-        _look_at_replay(plan, record, replay(experiment, plan, [], []))
-        return (_of_his_own if is_code(plan.config.task) else _judged)(folder, directory, plan, record, seed)
+        answer = replay(experiment, plan, [], [])
+        _look_at_replay(plan, record, answer)
+        calls = Counter(answer["calls"])
+        found = _of_his_own(folder, directory, plan, record, seed, calls) if is_code(plan.config.task) else _judged(
+            directory, record, seed)
+        return _shared(found, plan, mine, {**answer, "calls": calls})
     task = open_task(plan.config.task, plan.config)
     own, written = _own_predictions(task, directory, plan)
     score = unseen.scored(task, written, own)
@@ -152,33 +167,39 @@ def _look(experiment: Experiment, plan: Plan, record: Record, seed: int, replay:
                    for one, other in zip(answer["again"], written, strict=False)) / len(answer["again"])
     if agreeing < AS_BEFORE:
         raise Refused(f"weights: they write {100 * agreeing:.0f} % of the first predictions as the run has them")
-    return _on_fresh(task, record, score, unseen.scored(task, answer["fresh"], fresh), plan)
+    return _shared(_on_fresh(task, record, score, unseen.scored(task, answer["fresh"], fresh)), plan, mine, answer)
 
 
-def _judged(_: Folder, directory: Path, plan: Plan, record: Record, seed: int) -> Run:
+def _judged(directory: Path, record: Record, seed: int) -> Run:
     """A language model's texts, judged by its weights in this process: nothing of the student's is plugged in."""
     loaded = opening.open_run(directory, [], trust_code=True)
     task = loaded.task
     own, fresh = (loaded.predictor.score(examples, task.encode(examples))[0]
                   for examples in (task.read(SPLIT), unseen.drawn(task, seed)))
     _look_at_figure(task, record, own, "the weights have")
-    return _on_fresh(task, record, own, fresh, plan)
+    return _on_fresh(task, record, own, fresh)
 
 
-def _of_his_own(folder: Folder, directory: Path, plan: Plan, record: Record, seed: int) -> Run:
-    """A task of the student's own: new rows by his generator, answered by the weights alone."""
+def _of_his_own(folder: Folder, directory: Path, plan: Plan, record: Record, seed: int, calls: Counter[str]) -> Run:
+    """A task of the student's own: new rows by his generator, answered by the weights alone. Counts his functions'
+    calls.
+    """
+    def call(name: str, *arguments: Any) -> Any:
+        calls[name] += 1
+        return student.call(name, *arguments)
+
     assignment = named(folder.assignment)
     part = next(part for part in assignment.parts if set(plan.plug) <= set(part.functions))
     try:
         with Workers() as workers, workers.student(OWN_SECONDS) as student:
             student.begin(job(assignment, part, folder.files))
-            with plugged({name: partial(student.call, name) for name in plan.plug}):
+            with plugged({name: partial(call, name) for name in plan.plug}):
                 loaded = opening.open_run(directory, overrides({"task": plan.config.task}), trust_code=True)
                 task = loaded.task
                 own, fresh = (_answered(loaded, examples) for examples in (
                     task.read(SPLIT), task.rows(UNSEEN + seed)[:unseen.MOST]))
                 _look_at_figure(task, record, own, "the weights have")
-                return _on_fresh(task, record, own, fresh, plan)
+                return _on_fresh(task, record, own, fresh)
     except Broken as broken:
         raise Refused(f"{part.name}.py: {broken.message}") from None
 
@@ -235,7 +256,7 @@ def _own_predictions(task: Task, directory: Path, plan: Plan) -> tuple[list[Exam
     return examples, written
 
 
-def _on_fresh(task: Task, record: Record, own: Score, fresh: Score, plan: Plan) -> Run:
+def _on_fresh(task: Task, record: Record, own: Score, fresh: Score) -> Run:
     """Whether a run's figure fits what its weights reach on fresh sentences: both differ by chance.
 
     The bound is twice the 95 % interval of the difference, so that one honest run in ten thousand is refused.
@@ -247,20 +268,31 @@ def _on_fresh(task: Task, record: Record, own: Score, fresh: Score, plan: Plan) 
     if not low <= claimed <= high:
         return Run(record, f"figures: {task.primary_metric} {claimed:.2f} is claimed, on fresh sentences the weights "
                            f"have {there.figure:.2f}", f"{claimed:.2f}", expected)
-    says = f"{task.primary_metric} {claimed:.2f}, on {len(fresh.counts)} fresh sentences {there.figure:.2f}"
-    idle = [name for name in plan.plug if not record.calls.get(name)]
-    if idle:
+    return Run(record, "", f"{claimed:.2f}", expected, f"{task.primary_metric} {claimed:.2f}, on {len(fresh.counts)} "
+               f"fresh sentences {there.figure:.2f}")
+
+
+def _shared(run: Run, plan: Plan, mine: Collection[str], answer: Mapping[str, Any]) -> Run:
+    """A run with its share: of what should be plugged in, how much was written and was called in the replay; half of
+    it where the losses are not those of the suite's own code, which are computed here.
+
+    Args:
+        mine: the functions that the student has written. A run of the suite's code alone wants one at least.
+    """
+    if run.problem:
+        return run
+    called = [name for name in plan.plug if name in mine and answer["calls"].get(name)]
+    share, says = len(called) / max(1, len(plan.plug)), run.says
+    if not plan.plug:
+        asked = {name for one in ASSIGNMENTS for part in one.parts for name in part.functions}
+        share, says = (1.0, says) if asked & set(mine) else (0.0, f"{says}; no function of yours is written")
+    if idle := [name for name in plan.plug if name not in called]:
         says += f"; not yours, or never called: {', '.join(idle)}"
-    if record.own_losses and plan.alike:
-        says += f"; from the suite's own losses {farthest(record.losses, record.own_losses):.1e}"
-    return Run(record, "", f"{claimed:.2f}", expected, says, _share(plan, record))
-
-
-def _share(plan: Plan, record: Record) -> float:
-    """Of a run's points: how much of what should be plugged in was the student's; half where it is not right."""
-    called = [name for name in plan.plug if record.calls.get(name)]
-    right = not (record.own_losses and plan.alike) or is_alike(record.losses, record.own_losses)
-    return len(called) / max(1, len(plan.plug)) * (1.0 if right else 0.5) if plan.plug else 1.0
+    if called and plan.alike and not plan.source:
+        own = first_losses(plan.config)
+        says += f"; from the suite's own losses {farthest(answer['losses'], own):.1e}"
+        share *= 1.0 if is_alike(answer["losses"], own) else 0.5
+    return replace(run, share=share, says=says)
 
 
 def in_child(experiment: Experiment, plan: Plan, fresh: Sequence[str], own: Sequence[str]) -> dict[str, Any]:
@@ -270,28 +302,34 @@ def in_child(experiment: Experiment, plan: Plan, fresh: Sequence[str], own: Sequ
         Refused: the student's code fails, or takes too long.
     """
     sounds = hasattr(plan.config, "audio")
-    request = {"directory": str(experiment.folder.path.resolve()), "file": str(experiment.file),
-               "run": plan.name, "fresh": list(fresh), "own": list(own), "sounds": sounds,
-               "reads": sorted({str(Path(file).parent) for file in (*fresh, *own)}) if sounds else []}
-    with tempfile.TemporaryDirectory() as folder:
-        answer = Path(folder) / "answer.json"
-        environment = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT", "LANG", "HOME", "PYTHONPATH",
-                                                           "XDG_CACHE_HOME") if name in os.environ}
-        environment |= {"TMPDIR": folder, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", "HF_HUB_OFFLINE": "1"}
+    with tempfile.TemporaryDirectory(prefix="lab-", ignore_cleanup_errors=True) as folder:
+        answer, said, copied = (Path(folder) / name for name in ("answer.json", "said", "submission"))
+        copy(experiment.folder.path, copied)
+        shutil.copyfile(experiment.file, file := Path(folder) / experiment.file.name)
+        if sounds:
+            fresh, own = ([shutil.copyfile(one, copied.with_name(f"{kind}{number}.wav")).as_posix()
+                           for number, one in enumerate(each)] for kind, each in (("fresh", fresh), ("own", own)))
+        request = {"directory": str(copied), "file": str(file), "run": plan.name, "fresh": list(fresh),
+                   "own": list(own), "sounds": sounds, "seconds": SECONDS}
+        environment = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT", "LANG", "PYTHONPATH")
+                       if name in os.environ}
+        environment |= {"TMPDIR": folder, "HOME": folder, "XDG_CACHE_HOME": f"{folder}/cache", "OMP_NUM_THREADS": "1",
+                        "CUDA_VISIBLE_DEVICES": "", "HF_HUB_OFFLINE": "1"}
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, [
             str(Path(__file__).parents[2]), environment.get("PYTHONPATH", "")]))
-        try:
+        ended = None
+        with said.open("wb") as stream, suppress(subprocess.TimeoutExpired):
             ended = subprocess.run([sys.executable, "-m", "seq2seq_suite.lab.replaying", str(answer)], cwd=folder,
-                                   input=json.dumps(request), text=True, env=environment, timeout=SECONDS,
-                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False)
-        except subprocess.TimeoutExpired:
-            raise Refused(f"replay: no answer in {SECONDS} s") from None
-        if not answer.is_file():
-            last = (ended.stderr.strip().splitlines() or ["it ended without a word"])[-1]
-            raise Refused(f"replay: the code handed in fails: {last[:200]}")
+                                   input=json.dumps(request), text=True, env=environment, timeout=SECONDS + 60,
+                                   stdout=subprocess.DEVNULL, stderr=stream, check=False).returncode
+        if ended in (None, LATE):
+            raise Refused(f"replay: no answer in {SECONDS} s, or more than {MOST_WRITTEN >> 30} GiB written")
+        if answer.is_symlink() or not answer.is_file() or answer.stat().st_size > LARGEST:
+            last = (said.read_text(errors="replace").strip().splitlines() or ["it ended without a word"])[-1]
+            raise Refused(f"replay: the code handed in fails: {printable(last)}")
         found = read_json(answer)
     if "error" in found:
-        raise Refused(f"replay: {str(found['error']).splitlines()[0][:300]}")
+        raise Refused(f"replay: {printable(str(found['error']).splitlines()[0], 300)}")
     if len(found["fresh"]) != len(fresh) or len(found["again"]) != len(own):
         raise Refused("replay: predictions are missing")
     return found

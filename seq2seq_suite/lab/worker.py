@@ -116,7 +116,20 @@ class Forbidden(Exception):
 
 
 def forbid(names: list[str]) -> None:
-    """Let functions of torch raise."""
+    """Let functions of torch raise: under these names, and under whatever other name the same is called."""
+    from torch.overrides import TorchFunctionMode
+
+    class Barred(TorchFunctionMode):
+        def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            called = getattr(function, "__name__", "")
+            for stem in stems:
+                if stem in called:
+                    raise Forbidden(f"`{stem}` is what this part is to write")
+            return function(*args, **(kwargs or {}))
+
+    stems = {name.rpartition(".")[2] for name in names} - {"grad", "backward"}
+    if stems:
+        Barred().__enter__()
     for name in names:
         holder, _, last = name.rpartition(".")
         owner: Any = sys.modules["torch"]
@@ -127,6 +140,8 @@ def forbid(names: list[str]) -> None:
             raise Forbidden(f"`{__name}` is what this part is to write")
 
         setattr(owner, last, refuse)
+        if last == "backward":  # what computes all gradients, but for this one
+            sys.modules["torch"].autograd.Variable._execution_engine = types.SimpleNamespace(run_backward=refuse)
 
 
 def serve(read: BinaryIO, write: BinaryIO, wire: types.ModuleType, calling: types.ModuleType) -> None:

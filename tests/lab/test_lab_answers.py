@@ -1,10 +1,12 @@
 """Runs that are honest are accepted, others are not; and questions are answered by the runs."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -74,6 +76,74 @@ def test_a_replay_neither_reads_nor_changes_what_is_not_its_own(handed_in, tmp_p
     assert file.read_text() == "ada 3"
 
 
+def replayed(folder, code):
+    """What a replay says in which this stands before the student's search."""
+    (folder / "greedy.py").write_text(code + "\n" + (folder / "greedy.py").read_text())
+    experiment = read_experiment(folder, own=False)
+    return verifying.in_child(experiment, experiment.plans["again"], ["a bird sings ."], [])
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="processes are looked for in /proc")
+@pytest.mark.parametrize("namespace", [True, False])
+def test_nothing_that_a_replay_starts_outlives_it(handed_in, namespace, monkeypatch):
+    if not namespace:  # as where neither root nor a user may make one
+        monkeypatch.setenv("PYTHONPATH", str(handed_in / "no"), prepend=os.pathsep)
+        (handed_in / "no").mkdir()
+        (handed_in / "no" / "sitecustomize.py").write_text(
+            "from seq2seq_suite.lab import sandbox\nsandbox._NEW_PROCESSES = 0\n")
+    mark = f"outlives-{handed_in.parent.name}-{namespace}"
+    code = f"""import ctypes, os, time
+for _ in range(3):
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            name = ctypes.create_string_buffer({mark.encode()!r})
+            ctypes.CDLL(None).prctl(15, name, 0, 0, 0)
+            time.sleep(300)
+        os._exit(0)
+time.sleep(0.5)
+os._exit(3)  # whoever waited for standard error to be closed would wait for them
+"""
+    begun = time.monotonic()
+    with pytest.raises(verifying.Refused, match="ended without a word"):
+        replayed(handed_in, code)
+    assert time.monotonic() - begun < 120
+    names = [file.read_text() for file in Path("/proc").glob("[0-9]*/comm") if file.exists()]
+    assert not [name for name in names if name.strip() == mark[:15]]
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits of Linux")
+def test_a_replay_has_the_limits_of_laws_and_no_cache_of_the_teachers(handed_in):
+    code = """import os, resource
+limits = [resource.getrlimit(getattr(resource, f"RLIMIT_{name}"))[0] for name in ("AS", "CPU", "FSIZE", "NPROC")]
+place = os.path.expanduser("~")
+raise ValueError(f"{os.geteuid()} {resource.RLIM_INFINITY in limits} {place} {os.environ['XDG_CACHE_HOME']}")
+"""
+    with pytest.raises(verifying.Refused, match="ValueError: ") as refused:
+        replayed(handed_in, code)
+    user, endless, home, cache = str(refused.value).partition("ValueError: ")[2].split()[:4]
+    assert endless == "False" and Path(cache).parent == Path(home) != Path.home() and not Path(home).exists()
+    assert user != "0"
+
+
+def test_code_that_the_laws_refuse_is_not_run(handed_in, tmp_path):
+    (handed_in / "greedy.py").write_text(f"import seq2seq_suite\nopen({str(tmp_path / 'ran')!r}, 'w')\n"
+                                         + (handed_in / "greedy.py").read_text())
+    found = verified(handed_in)
+    assert found["again"].problem == "greedy.py:1 `seq2seq_suite` is not allowed here: what the laws refuse is not run"
+    assert not found["one"].problem and not (tmp_path / "ran").exists()
+
+
+def test_calls_and_losses_that_a_record_claims_earn_nothing(handed_in, rewrite):
+    for name in ("attend", "masks", "greedy"):
+        for file in handed_in.glob(f"*{name}.py"):
+            file.unlink()
+    (handed_in / "causal_mask.py").unlink(missing_ok=True)
+    record = handed_in / "runs" / "one" / "lab.json"
+    rewrite(record, calls={"attend": 5326, "causal_mask": 40}, own_losses=[])
+    assert not [run for run in verified(handed_in).values() if run.share]
+
+
 @pytest.mark.skipif(not sandbox.has_landlock(), reason="this kernel has no Landlock")
 def test_a_replay_hears_embedded_sentences_and_starts_no_process(tmp_path):
     code = """if True:
@@ -89,7 +159,7 @@ def test_a_replay_hears_embedded_sentences_and_starts_no_process(tmp_path):
         replaying.answer = answer
         replaying.main()
     """
-    request = {"directory": str(tmp_path), "file": "", "run": "", "fresh": [], "own": [], "sounds": True, "reads": []}
+    request = {"directory": str(tmp_path), "file": "", "run": "", "fresh": [], "own": [], "sounds": True, "seconds": 60}
     ended = subprocess.run([sys.executable, "-c", code, tmp_path / "answer.json"], capture_output=True, text=True,
                            timeout=60, input=json.dumps(request))
     assert not ended.stderr and json.loads((tmp_path / "answer.json").read_text())["samples"] > 1000
@@ -300,27 +370,37 @@ def scored(right, of):
     ((60, 60), (198, 200), True), ((24, 60), (100, 200), True), ((350, 500), (100, 200), False),
     ((150, 500), (100, 200), False), ((60, 60), (160, 200), False), ((500, 500), (180, 200), False)])
 def test_a_figure_that_chance_explains_is_accepted_and_no_other(own, fresh, honest):
-    plan, record = SimpleNamespace(plug=(), alike=False), SimpleNamespace(calls={}, own_losses=[])
     exact = SimpleNamespace(primary_metric="exact_match")
-    found = verifying._on_fresh(exact, record, scored(*own), scored(*fresh), plan)
-    assert (not found.problem) == honest and found.share == float(honest)
+    found = verifying._on_fresh(exact, None, scored(*own), scored(*fresh))
+    assert (not found.problem) == honest
     low, high = map(float, found.expected.split(" to "))
     assert low < 100 * fresh[0] / fresh[1] < high and found.got == f"{100 * own[0] / own[1]:.2f}"
 
 
 @pytest.mark.parametrize(("answer", "expected", "within", "right"), [
-    (3.05, 3.0, 0.05, True), (3.06, 3.0, 0.05, False), (2.94, 3.0, 0.05, False), ("3", 3, 0, True),
-    ("x", 3.0, 9, False),
-    (None, 3.0, 9, False), (True, "yes", 0, True), (False, "yes", 0, False), (False, "no", 0, True),
-    ("Dot  product ", "dot product", 0, True), ("dot", "dot product", 0, False), (13, 13.0, 0, True)])
+    ("3.05", 3.0, 0.05, True), ("3.06", 3.0, 0.05, False), ("2.94", 3.0, 0.05, False), ("3", 3, 0, True),
+    ("x", 3.0, 9, False), ("nan", 3.0, 9, False), (["3"], 3.0, 9, False), ({"yes": ""}, "yes", 0, False),
+    (None, 3.0, 9, False), ("true", "yes", 0, True), ("No", "yes", 0, False), ("off", "no", 0, True),
+    ("Dot  product ", "dot product", 0, True), ("dot", "dot product", 0, False), ("13", 13.0, 0, True)])
 def test_an_answer_is_right_within_what_the_question_allows(answer, expected, within, right):
     assert answers._fits(answer, expected, within) is right
 
 
-@pytest.mark.parametrize(("calls", "own", "share"), [
-    ({"attend": 3, "heads": 1}, [1.0, 2.0], 1.0), ({"attend": 3, "heads": 0}, [1.0, 2.0], 0.5),
-    ({"attend": 3, "heads": 1}, [1.0, 9.0], 0.5), ({"attend": 3, "heads": 0}, [1.0, 9.0], 0.25)])
-def test_a_runs_points_are_for_what_is_the_students_and_half_of_them_where_it_is_wrong(calls, own, share):
-    plan = SimpleNamespace(plug=("attend", "heads"), alike=True)
-    record = SimpleNamespace(calls=calls, losses=[1.0, 2.0], own_losses=own)
-    assert verifying._share(plan, record) == share
+@pytest.mark.parametrize(("calls", "own", "mine", "share"), [
+    ({"attend": 3, "heads": 1}, [1.0, 2.0], ("attend", "heads"), 1.0),
+    ({"attend": 3, "heads": 1}, [1.0, 2.0], ("attend",), 0.5), ({"attend": 3, "heads": 1}, [1.0, 2.0], (), 0.0),
+    ({"attend": 3, "heads": 0}, [1.0, 2.0], ("attend", "heads"), 0.5),
+    ({"attend": 3, "heads": 1}, [1.0, 9.0], ("attend", "heads"), 0.5),
+    ({"attend": 3}, [1.0, 9.0], ("attend", "heads"), 0.25)])
+def test_a_runs_points_are_for_what_is_the_students_and_half_of_them_where_it_is_wrong(
+        calls, own, mine, share, monkeypatch):
+    monkeypatch.setattr(verifying, "first_losses", lambda config: own)
+    plan = SimpleNamespace(plug=("attend", "heads"), alike=True, source="", config=None)
+    found = verifying._shared(verifying.Run(None), plan, mine, {"calls": calls, "losses": [1.0, 2.0]})
+    assert found.share == share
+
+
+@pytest.mark.parametrize(("mine", "share"), [((), 0.0), (("helper",), 0.0), (("attend",), 1.0)])
+def test_a_run_of_the_suites_code_alone_earns_nothing_where_no_function_is_written(mine, share):
+    found = verifying._shared(verifying.Run(None), SimpleNamespace(plug=()), mine, {"calls": {}})
+    assert found.share == share

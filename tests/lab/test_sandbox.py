@@ -8,7 +8,7 @@ import sys
 import pytest
 import torch
 
-from seq2seq_suite.lab import sandbox, wire
+from seq2seq_suite.lab import sandbox, starting, wire
 from seq2seq_suite.lab.assignment import Failed
 from seq2seq_suite.lab.probes import Probe
 from seq2seq_suite.lab.remote import FORKS, Workers
@@ -129,6 +129,22 @@ def test_a_forbidden_function_raises_and_says_why(run):
     failed = failure(run, "from torch.nn import functional\ndef f(x):\n    return functional.softmax(x, -1)",
                      forbidden=["torch.nn.functional.softmax"])
     assert failed.message == "f.py:3 `softmax` is what this part is to write"
+
+
+@pytest.mark.parametrize(("assignment", "part", "body"), [
+    ("losses", "cross_entropy", "torch.special.log_softmax(x, 0)"),
+    ("losses", "cross_entropy", "torch._log_softmax(x, 0, False)"),
+    ("losses", "cross_entropy", "torch.special.logsumexp(x, 0)"),
+    ("losses", "gradient", "torch.autograd.Variable._execution_engine.run_backward((x,), (x,))"),
+    ("losses", "gradient", "torch.autograd.functional.jacobian(torch.sin, x)"),
+    ("norms", "layer_norm", "torch.instance_norm(x.view(1, 1, 4), None, None, None, None, True, 0.1, 1e-5, False)"),
+    ("attention", "attend", "vars(torch)['_C']._nn.scaled_dot_product_attention(*[x.view(1, 1, 4, 1)] * 3)"),
+    ("attention", "attend", "torch._scaled_dot_product_attention_math(*[x.view(1, 1, 4, 1)] * 3)[0]"),
+    ("speech", "ctc", "torch._ctc_loss(x.view(4, 1, 1), x.view(1, 4).long(), [4], [4])[0]")])
+def test_what_a_part_is_to_write_is_forbidden_under_every_name(run, assignment, part, body):
+    forbidden = list(starting.named(assignment).part(part).forbidden)
+    failed = failure(run, f"import torch\ndef f(x):\n    return {body}", forbidden=forbidden)
+    assert failed.error == "Forbidden" and "is what this part is to write" in failed.message
 
 
 def test_an_answer_that_is_too_large_or_nested_is_refused(run):

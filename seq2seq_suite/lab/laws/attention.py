@@ -110,6 +110,9 @@ def attend_half(student: Student) -> None:
             raise Broken(f"in {precision}: {failed.message}", f"{precision} 下：{failed.message_zh}") from None
         near(got, functional.scaled_dot_product_attention(*(x.float() for x in rounded), visible), f"in {precision}",
              f"{precision} 下", tolerance=tolerance)
+        if got.dtype != precision:
+            raise Broken(f"the output of {precision} is {got.dtype}; it is to have the inputs' type",
+                         f"输入为 {precision}，输出却是 {got.dtype}；类型应与输入相同")
 
 
 @law("masks.causal", part="masks", note="004", says="a position sees itself and what is before it",

@@ -39,6 +39,14 @@ def layer_norm_constant(student: Student) -> None:
          "特征全相等时")
 
 
+@law("layer_norm.far", part="layer_norm", kind=EDGE, note="004", says="features of mean 1000 keep their digits",
+     says_zh="均值为 1000 的特征也保持精度")
+def layer_norm_far(student: Student) -> None:
+    x, gain, bias = torch.randn(3, 5, 8) + 1000, torch.ones(8), torch.zeros(8)
+    near(student.call("layer_norm", x, gain, bias), functional.layer_norm(x.double(), (8,)), "features of mean 1000",
+         "特征的均值为 1000 时", tolerance=5e-3)
+
+
 @law("layer_norm.rows", part="layer_norm", kind=EDGE, note="004", says="a position depends on no other",
      says_zh="每个位置只取决于自己")
 def layer_norm_rows(student: Student) -> None:

@@ -118,6 +118,14 @@ def hide_counts(student: Student) -> None:
         near(hidden.sum(1), torch.tensor([length * (4 - iteration) // 4 for length in LENGTHS]),
              f"hidden after pass {iteration} of 4, of {LENGTHS[0]} and of {LENGTHS[1]} symbols",
              f"4 遍中第 {iteration} 遍之后，{LENGTHS[0]} 个和 {LENGTHS[1]} 个符号中被隐藏的个数")
+    lengths = torch.arange(1, 31)
+    confidence, mask = torch.stack([torch.randperm(30) + 1 for _ in lengths]) / 31, real(lengths.tolist())
+    for iterations in range(2, 13):
+        for iteration in range(1, iterations):
+            hidden = student.call("hide", confidence, mask, iteration, iterations) & mask
+            near(hidden.sum(1), lengths * (iterations - iteration) // iterations,
+                 f"hidden after pass {iteration} of {iterations}, of 1 to 30 symbols",
+                 f"{iterations} 遍中第 {iteration} 遍之后，1 到 30 个符号中被隐藏的个数")
 
 
 @law("hide.least", part="hide", note="003", says="those that the model is least sure of", says_zh="隐藏最没把握的符号")

@@ -155,6 +155,10 @@ def beam_order(student: Student) -> None:
         if any(first < second for first, second in pairwise(scores)):
             raise Broken(f"scores are {[number(score) for score in scores]}: the best must come first",
                          f"得分为 {[number(score) for score in scores]}：最好的应排在最前")
+    log_p = torch.tensor([0.0, 0.1, 0.35, 0.55]).log()
+    symbols, _score = _search(student, Probe("fixed", log_p), 2, 6, 3.0)[0]
+    only(symbols, [3] * 5, "beam 2, where the longest output is best though many end before it",
+         "beam 为 2，最长的输出最好，而许多输出更早结束")
 
 
 @law("beam.one", part="beam", kind=EDGE, note="004", says="a beam of 1 is at least as good as greedy search",
@@ -181,6 +185,13 @@ def beam_width(student: Student) -> None:
     if not 1 < widest <= 3 or steps > 5:
         raise Broken(f"{steps} steps with up to {widest} rows; the limit is 5 steps, the beam 3",
                      f"共 {steps} 步，最多 {widest} 行；上限是 5 步，beam 宽 3", got=widest, expected=3)
+    likely_end = torch.tensor([0.02, 0.04, 0.7, 0.06, 0.08, 0.1]).log()
+    _search(student, Probe("fixed", likely_end, name="step"), 3, 3, 0.6)
+    for rows in [len(last) for name, (_, last) in student.calls if name == "step"][1:]:
+        if rows < 3:
+            raise Broken(f"where END is likely {rows} of 3 rows go on: an output that ends takes no place of the beam",
+                         f"END 的概率很大时只有 {rows} 行往下走，应为 3 行：结束的输出不占 beam 的位置",
+                         got=rows, expected=3)
 
 
 @law("beam.never", part="beam", kind=EDGE, note="004", says="what is impossible is never written",
