@@ -60,7 +60,7 @@ def export(directory: Path, folder: Path, *, kind: str) -> list[Path]:
     if kind not in KINDS:
         raise ConfigError(f"--to {kind}", expected=" or ".join(KINDS), remedy="choose one of these")
     program = PROGRAMS.get(kind)
-    config = config_of(directory, [], trust_code=True)
+    config = config_of(directory, [])
     if parts := task_directories(directory):
         raise ConfigError("a joint run has several tasks", file=str(directory), expected="the directory of one of them",
                           remedy=f"export {parts[0]}, say")
