@@ -115,13 +115,14 @@ def _checked(given: dict[str, Any], overrides: Sequence[str], *, places: dict[Ke
              own: bool = False) -> Config:
     for override in overrides:
         _apply(override, given, places)
-    by_runs = {file} if _FORMAT in places else set()  # files that a run wrote
-    by_runs |= _take_in(given, places, file=file)
+    by_run = _FORMAT in places
+    by_runs = _take_in(given, places, file=file)
     code = []
     for keys, section in _named_code(given):
         section[keys[-1]] = absolute(section[keys[-1]], Path(file).parent)
         code.append((section[keys[-1]], ".".join(keys), places.get(keys, Place(file))))
-    with trusting(reference for reference, _, place in code if own and place.file not in by_runs):
+    typed_or_own = (one for one, _, place in code if place.text or not (by_run or place.file in by_runs))
+    with trusting(typed_or_own if own else ()):
         for reference, key, place in code:
             require_trust(reference, key=key, file=place.file, line=place.line)
         return _validated(given, places, file=file)
