@@ -1,4 +1,4 @@
-"""Encoded examples in an Arrow file that is read where it is needed: any number of processes share it, none holds it."""
+"""Encoded examples in an Arrow file, read as they are needed: any number of processes share it, none holds it."""
 
 from __future__ import annotations
 
@@ -65,11 +65,15 @@ class Mapped(Drawn):
     def __init__(self, path: Path, *, digest: str, rows: np.ndarray | None = None):
         self.rows = rows
         self._file, self._read = path.open("rb", buffering=0), 0
+        self._number = self._file.fileno()
         self._as_it_was = self._version()
-        with mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
+        with mmap.mmap(self._number, 0, access=mmap.ACCESS_READ) as mapped:
             rows_of, self._columns = _layout(mapped)
         self._ends = np.cumsum(rows_of).tolist()
         self.size = self._ends[-1]  # with those that are not used
+        # Where lists end is held: asking the system for it as well takes as long as asking for the numbers.
+        self._bounds = {name: [self._numbers(one[0], 0, size + 1) for one, size in zip(found, rows_of, strict=True)]
+                        for name, found in self._columns.items() if len(found[0]) == 2}
         self._names = [name for name in self._columns if name not in ("file", "line") and not name.endswith(_WIDTH)]
         super().__init__(self._example, source_lengths=self._lengths("source"), target_lengths=self._lengths("target"),
                          digest=digest)
@@ -90,7 +94,7 @@ class Mapped(Drawn):
                        {name[1:]: array for name, array in arrays.items()})
 
     def _version(self) -> tuple[int, int]:
-        found = os.fstat(self._file.fileno())
+        found = os.fstat(self._number)
         return found.st_size, found.st_mtime_ns
 
     def _changed(self) -> RunError:
@@ -98,13 +102,15 @@ class Mapped(Drawn):
                         "--resume if the run has begun: the corpus is made again")
 
     def _numbers(self, place: _Numbers, first: int, end: int) -> np.ndarray:
-        """Some of a column's numbers; raises RunError if the file has become too short."""
+        """Some of a column; raises RunError if the file has become too short."""
         begin, kind = place
-        size = (end - first) * kind.itemsize
-        content = os.pread(self._file.fileno(), size, begin + first * kind.itemsize) if size else b""
+        return np.frombuffer(self._bytes(begin + first * kind.itemsize, (end - first) * kind.itemsize), kind)
+
+    def _bytes(self, begin: int, size: int) -> bytes:
+        content = os.pread(self._number, size, begin)
         if len(content) < size:
             raise self._changed()
-        return np.frombuffer(content, kind)
+        return content
 
     def _find(self, index: int) -> tuple[int, int]:
         """The batch that an example is in, and its row there."""
@@ -113,19 +119,19 @@ class Mapped(Drawn):
         return batch, place - (self._ends[batch - 1] if batch else 0)
 
     def _array(self, name: str, batch: int, row: int) -> np.ndarray:
-        ends, values = self._columns[name][batch]
-        found = self._numbers(values, *self._numbers(ends, row, row + 2).tolist())
-        found, widths = found.astype(bool if name == "given" else np.int64), self._columns.get(name + _WIDTH)
+        bounds, (begin, kind) = self._bounds[name][batch], self._columns[name][batch][1]
+        first, size = int(bounds[row]), kind.itemsize
+        content = self._bytes(begin + first * size, (int(bounds[row + 1]) - first) * size)
+        found = np.frombuffer(content, kind).astype(bool if name == "given" else np.int64)
+        widths = self._columns.get(name + _WIDTH)
         return found if widths is None else found.reshape(-1, int(self._numbers(widths[batch][0], row, row + 1)[0]))
 
     def _lengths(self, name: str) -> np.ndarray:
         """(examples,) int32, along the first dimension."""
-        counts = np.diff([0, *self._ends])
-        sizes = np.concatenate([np.diff(self._numbers(ends, 0, count + 1))
-                                for (ends, _), count in zip(self._columns[name], counts, strict=True)])
+        sizes = np.concatenate([np.diff(bounds) for bounds in self._bounds[name]])
         if name + _WIDTH in self._columns:
             sizes //= np.concatenate([self._numbers(widths, 0, count) for (widths,), count in zip(
-                self._columns[name + _WIDTH], counts, strict=True)])
+                self._columns[name + _WIDTH], np.diff([0, *self._ends]), strict=True)])
         return sizes if self.rows is None else sizes[self.rows]
 
 
@@ -137,7 +143,7 @@ def _layout(mapped: mmap.mmap) -> tuple[list[int], dict[str, list[tuple[_Numbers
     def places(column: pa.Array) -> tuple[_Numbers, ...]:
         parts = (column.offsets, column.values) if pa.types.is_list(column.type) else (column,)
         arrays = [part.to_numpy(zero_copy_only=True) for part in parts]
-        return tuple((array.ctypes.data - start, array.dtype) for array in arrays)
+        return tuple((array.ctypes.data - start if array.size else 0, array.dtype) for array in arrays)
 
     return [batch.num_rows for batch in batches], {
         name: [places(batch.column(name)) for batch in batches] for name in batches[0].schema.names}

@@ -60,8 +60,8 @@ def library() -> ctypes.CDLL:
                           expected="a folder for caches that can be written",
                           remedy="set XDG_CACHE_HOME to one, or search.compile=false") from None
     if about.returncode or not file.exists():
-        raise ConfigError(f"search.compile true: {shlex.join(compiler)} fails: {about.stderr.strip()[:300] or 'it writes nothing'}",
-                         
+        said = about.stderr.strip()[:300] or "it writes nothing"
+        raise ConfigError(f"search.compile true: {shlex.join(compiler)} fails: {said}",
                           expected="GCC or Clang with OpenMP", remedy=remedy)
     found = ctypes.CDLL(str(file))
     found.step.argtypes = [_POINTER, _NUMBER, *[_POINTER] * 6, _NUMBER, *[_POINTER] * 5, _NUMBER]
