@@ -117,8 +117,8 @@ def test_what_was_not_compiled_by_this_user_or_is_damaged_is_compiled_again():
         file.unlink()
         file.write_bytes(content)
 
-    for spoil in (lambda: replace(b""), lambda: replace(whole[:3000]), lambda: replace(whole[:-1] + b"x"), file.with_suffix(".sha256").unlink,
-                  lambda: file.chmod(0o777), lambda: file.parent.chmod(0o777)):
+    for spoil in (lambda: replace(b""), lambda: replace(whole[:3000]), lambda: replace(whole[:-1] + b"x"),
+                  file.with_suffix(".sha256").unlink, lambda: file.chmod(0o777), lambda: file.parent.chmod(0o777)):
         spoil()
         native.library.__wrapped__()
         assert len(file.read_bytes()) == len(whole) and not file.stat().st_mode & 0o022
