@@ -31,10 +31,11 @@ from seq2seq_suite.cli_inputs import (
     refuse_early,
     yamls_and_overrides,
 )
-from seq2seq_suite.cli_predict import evaluate, predict
+from seq2seq_suite.cli_predict import TrustCode, evaluate, predict
 from seq2seq_suite.cli_serve import serve
 from seq2seq_suite.report.tables import figure, print_json, print_summary, print_table
 from seq2seq_suite.types import COMMAND_LINE, ConfigError
+from seq2seq_suite.user_code import trusting
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, context_settings={"help_option_names": ["-h", "--help"]})
 
@@ -92,6 +93,7 @@ def run(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Delete the run in the directory first.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors; log.txt has it all.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", help="Also print every key, and where the time went.")] = False,
+    trust_code: TrustCode = False,
 ) -> None:
     """Train, keep the best checkpoint and score it on the test split.
 
@@ -110,7 +112,7 @@ def run(
     from seq2seq_suite import config_file
 
     # All configurations are read first: a mistake in the last should not be found out after hours.
-    configs = [config_file.load(path, changes) for path in paths]
+    configs = [config_file.load(path, changes, own=True) for path in paths]
     directories = directories_of(paths, output)
     options = [*(["--resume"] if resume else []), *(["--overwrite"] if overwrite else [])]
     from seq2seq_suite.experiments import verbs
@@ -128,7 +130,8 @@ def run(
             print(f"the run is in {directory}", flush=True)
         if len(paths) > 1 and distributed.ranks().is_first:
             print()
-            _compare(directories, split=None, measure=True)
+            with trusting(any(config.code for config in configs)):  # copied into the runs
+                _compare(directories, split=None, measure=True)
 
 
 @app.command()
@@ -147,6 +150,7 @@ def sweep(
         "For submitit: partition, time, memory and GPUs of each job (seq2seq_suite/training/README.md)."))] = None,
     on: Annotated[list[Path] | None, typer.Option(metavar="YAML", show_default=False, help=(
         "An experiment to study instead of the study's own; may be repeated."))] = None,
+    trust_code: TrustCode = False,
 ) -> None:
     """Run every combination of some settings, then compare on the validation split. Called again, it resumes.
 
@@ -197,6 +201,7 @@ def compare(
     table: Annotated[Path | None, typer.Option("--csv", metavar="FILE", show_default=False, help="Write rows.")] = None,
     json: Annotated[Path | None, typer.Option(metavar="FILE", show_default=False, help="Write it all.")] = None,
     speed: Annotated[bool, typer.Option("--speed/--no-speed", help="Measure decoding speed.")] = True,
+    trust_code: TrustCode = False,
 ) -> None:
     """Compare runs: metrics with intervals, failures, cost, p-values.
 
@@ -218,6 +223,7 @@ def distill(
     sources: Annotated[list[str] | None, typer.Option(metavar="FILE", show_default=False, help=(
         "More sources without targets, one on each line; may be repeated."))] = None,
     overrides: Overrides = None,
+    trust_code: TrustCode = False,
 ) -> None:
     """Write a run's outputs as training data for a parallel decoder.
 
@@ -231,7 +237,7 @@ def distill(
     from seq2seq_suite import library
     from seq2seq_suite.experiments import distill
 
-    run = library.load(directory, settings=changes)
+    run = library.load(directory, settings=changes, trust_code=trust_code)
     more = {name: [run.example(text, file=file, line=line) for text, (file, line) in Inputs((), name).look()]
             for name in sources or []}
     facts = distill.distill(run.opened, directory, output, command=sys.argv, more=more)
@@ -243,7 +249,7 @@ def distill(
 
 
 @app.command()
-def check(yaml: Yaml, overrides: Overrides = None) -> None:
+def check(yaml: Yaml, overrides: Overrides = None, trust_code: TrustCode = False) -> None:
     """Examine a configuration and its data without training.
 
     Prints sizes, lengths, the share of unknown symbols, a sample and an estimate of memory.
@@ -265,6 +271,7 @@ def score(
     predictions: Annotated[Path, typer.Argument(metavar="PREDICTIONS", show_default=False, help="In the same order.")],
     overrides: Overrides = None,
     json: Json = False,
+    trust_code: TrustCode = False,
 ) -> None:
     """Score a file of predictions against references.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated
@@ -10,6 +9,9 @@ from typing import Annotated
 import typer
 
 from seq2seq_suite.report.tables import print_table
+from seq2seq_suite.types import ConfigError
+
+_OURS = ("??/*.safetensors", "step-*")  # features and compiled code in their folders
 
 
 def cache(
@@ -38,6 +40,9 @@ def cache(
     kept = cache.entries(corpora)
     rows = [(one.path.name, f"{one.size / 1e6:,.1f} MB", f"{datetime.fromtimestamp(one.used):%Y-%m-%d %H:%M}")
             for one in kept]
+    if (clear or keep is not None) and not kept and folder is not None and any(folder.glob("*")):
+        raise ConfigError("nothing that the suite keeps is in this folder", file=str(folder),
+                          expected="a folder that data.cache names", remedy="delete it yourself if you want to")
     total = sum(one.size for one in kept)
     others = [cache_root() / name for name in (cache.FEATURES, COMPILED)] if folder is None else []
     for other in filter(Path.is_dir, others):
@@ -48,6 +53,6 @@ def cache(
         cache.clear(corpora, keep=int(keep * 1e9))
     if clear:
         cache.clear(corpora)
-        for other in others:
-            shutil.rmtree(other, ignore_errors=True)
+        for file in (file for other in others for pattern in _OURS for file in other.glob(pattern)):
+            file.unlink(missing_ok=True)
         print("deleted")

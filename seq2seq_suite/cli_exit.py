@@ -14,6 +14,7 @@ from seq2seq_suite.files import failure
 from seq2seq_suite.lazy import not_installed
 from seq2seq_suite.training.signals import leave_terminal, stopping
 from seq2seq_suite.types import Interrupted, RunError, UserError
+from seq2seq_suite.user_code import raised_by
 
 
 def finish(work: Callable[[], None], *, processes: int) -> int:
@@ -38,6 +39,8 @@ def outcome(work: Callable[[], None]) -> tuple[int, str]:
     try:
         work()
     except SystemExit as stop:  # typer exits with the right code for wrong usage and Ctrl-C
+        if place := raised_by(stop):
+            return 2, f"{place}: the code ends the program: SystemExit: {stop}\n  remedy:   raise an exception instead"
         return int(stop.code or 0), "interrupted" if stop.code == 130 else ""
     except UserError as error:
         return 2, str(error)
@@ -56,6 +59,10 @@ def outcome(work: Callable[[], None]) -> tuple[int, str]:
         if complaint := short_of_memory(error):
             return 1, complaint
         raise
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt) or not (place := raised_by(error)):
+            raise
+        return 2, f"{place}: the code fails: {type(error).__name__}: {error}"
     return 0, ""
 
 

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from seq2seq_suite.cli_predict import TrustCode
+
 
 def export(
     run: Annotated[Path, typer.Argument(metavar="RUN", show_default=False, help="The directory that `run` wrote.")],
@@ -14,6 +16,7 @@ def export(
     to: Annotated[str, typer.Option(metavar="KIND", help=(
         "hub-folder, as the suite loads it; model-card, its README.md alone; transformers, for Hugging Face's "
         "classes Marian and Pegasus; ctranslate2, for its Translator."))] = "hub-folder",
+    trust_code: TrustCode = False,
 ) -> None:
     """Write a run as a folder for the Hugging Face Hub, its card, or a model for another program.
 

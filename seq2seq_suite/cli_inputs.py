@@ -32,10 +32,12 @@ _OPTIONS = ("data", "split", "task", "tasks", "output", "resume", "overwrite", "
 
 
 def open_streams() -> None:
-    """Replace closed standard streams, which Python has as None, by an empty file."""
+    """Replace closed standard streams, which Python has as None, by an empty file; write UTF-8, as inputs are read."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115  open as long as the process
+        elif mode == "w" and hasattr(getattr(sys, name), "reconfigure"):
+            getattr(sys, name).reconfigure(encoding="utf-8", errors="backslashreplace")
 
 
 def without_middles(text: str, most: int = 1000) -> str:

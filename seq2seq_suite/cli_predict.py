@@ -24,13 +24,21 @@ from seq2seq_suite.cli_inputs import (
 )
 from seq2seq_suite.report.tables import print_json, print_summary
 from seq2seq_suite.types import COMMAND_LINE, ConfigError, DataError, brief
+from seq2seq_suite.user_code import trusting
 
 if TYPE_CHECKING:
     from seq2seq_suite.library import Prediction, Run
     from seq2seq_suite.types import Example
 
+def _trust(context: typer.Context, code: bool) -> bool:
+    """Until the verb ends, all code is trusted."""
+    context.with_resource(trusting(code))
+    return code
+
+
 OneTask = Annotated[str | None, typer.Option(metavar="NAME", show_default=False, help="One task of a joint run.")]
-TrustCode = Annotated[bool, typer.Option("--trust-code", help="Run code that is in the run directory.")]
+TrustCode = Annotated[bool, typer.Option("--trust-code", callback=_trust, help=(
+    "Run code of others: a task or parts that a run, or what it names, brings along."))]
 Runs = Annotated[list[str], typer.Argument(metavar="RUN... [TEXT...]", show_default=False, autocompletion=runs, help=(
     "A directory that `run` wrote; several are an ensemble. Then inputs, and changes such as search.beam_size=4; "
     "without inputs, lines are read from standard input."))]
@@ -205,5 +213,5 @@ def evaluate(
     from seq2seq_suite.experiments import opening, verbs
 
     chosen = [opening.choose_task(directory, task) for directory in directories]
-    summary = verbs.evaluate(*chosen, split=split, data=data, overrides=changes, trust_code=trust_code)
+    summary = verbs.evaluate(*chosen, split=split, data=data, overrides=changes)
     print_json(summary) if json else print_summary(summary)

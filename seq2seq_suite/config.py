@@ -15,7 +15,6 @@ from pydantic import (
     Field,
     ModelWrapValidatorHandler,
     SerializeAsAny,
-    ValidationInfo,
     create_model,
     field_validator,
     model_validator,
@@ -128,14 +127,21 @@ class Config(Section):
 
     @model_validator(mode="wrap")
     @classmethod
-    def _of_its_task(cls, given: Any, make: ModelWrapValidatorHandler[Config], info: ValidationInfo) -> Config:
+    def _of_its_task(cls, given: Any, make: ModelWrapValidatorHandler[Config]) -> Config:
         kind = of_task(given.get("task")) if cls is Config and isinstance(given, dict) else Config
-        return make(given) if kind is Config else kind.model_validate(given, context=info.context)
+        return make(given) if kind is Config else kind.model_validate(given)
 
     @property
     def options(self) -> TaskOptions:
         """The task's own section."""
         return getattr(self, self.own_sections[0])
+
+    @property
+    def code(self) -> dict[str, str]:
+        """What is code of the user's own: dotted key -> `FILE.py:NAME`."""
+        parts = {f"tasks.{name}.task": part.task for name, part in self.tasks.items()}
+        return {**{key: task for key, task in {"task": self.task, **parts}.items() if is_code(task)},
+                **{f"components.{slot}": one for slot, one in self.components.items()}}
 
     @property
     def in_parallel(self) -> bool:
@@ -166,12 +172,12 @@ class Config(Section):
 
     @field_validator("components", mode="after")
     @classmethod
-    def _are_there(cls, given: dict[str, str], info: ValidationInfo) -> dict[str, str]:
-        """Slots with absolute paths; `info.context` is the folder that relative ones count from."""
+    def _are_there(cls, given: dict[str, str]) -> dict[str, str]:
+        """Slots with absolute paths."""
         found = {}
         for slot, component in given.items():
             file, _, name = component.rpartition(":")
-            path = (info.context or Path()) / file
+            path = Path(file)
             if slot not in SLOTS:
                 raise ValueError(f"components.{brief(slot)}: there is no such slot: choose one of {', '.join(SLOTS)}")
             if not (file and name.isidentifier()):
@@ -264,6 +270,8 @@ def of_task(task: Any) -> type[Config]:
     >>> of_task("asr").own_sections, Config(task="qa").qa.min_count
     (('asr', 'audio'), 1)
     """
+    if is_code(task):
+        find_task(task)  # raises ConfigError if it is not trusted, also where its class was made before
     return _made_of((task,)) if isinstance(task, str) and (task in TASKS or is_code(task)) else Config
 
 

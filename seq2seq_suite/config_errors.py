@@ -15,6 +15,7 @@ from seq2seq_suite.config_section import LARGEST, LEAST
 from seq2seq_suite.config_uses import Finding
 from seq2seq_suite.config_yaml import Keys, Place, show
 from seq2seq_suite.types import COMMAND_LINE, ConfigError, brief
+from seq2seq_suite.user_code import is_code, trusts
 
 # What other toolkits call a key -> what it is called here, where the names are not alike.
 ALIASES = {
@@ -81,7 +82,8 @@ def sections_at(keys: Keys, given: Any) -> list[type[BaseModel]]:
         parts = given.get("tasks")
         given, keys = parts.get(keys[1]) if isinstance(parts, dict) else None, keys[2:]
     task = given.get("task") if isinstance(given, dict) else None
-    sections: list[type[BaseModel]] = [of_task(task) if isinstance(task, str) else Config]
+    known = isinstance(task, str) and (not is_code(task) or trusts(task))
+    sections: list[type[BaseModel]] = [of_task(task) if known else Config]
     for key in keys:
         fields = [section.model_fields[key] for section in sections if key in section.model_fields]
         sections = [found for field in fields for found in variants(field.annotation)]

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, get_args
 
 import yaml
@@ -17,7 +18,7 @@ from seq2seq_suite.config_yaml import Dumper, Keys, Loader, Place, Reader, parse
 from seq2seq_suite.files import read_text
 from seq2seq_suite.run_format import FORMAT, upgrade
 from seq2seq_suite.types import COMMAND_LINE, ConfigError, DataError, brief
-from seq2seq_suite.user_code import absolute, is_code
+from seq2seq_suite.user_code import absolute, is_code, require_trust, trusting
 
 if TYPE_CHECKING:  # errors in a file itself are reported without importing the model's code, which takes a second
     from pydantic import BaseModel
@@ -25,6 +26,7 @@ if TYPE_CHECKING:  # errors in a file itself are reported without importing the 
     from seq2seq_suite.config import Config
 
 OVERRIDE = re.compile(r"[A-Za-z_][\w-]*(\.[\w-]+)*=.*", re.DOTALL)
+_FORMAT = ("format",)  # the key of a file that a run wrote
 _ALONE = ("init_from", "init_parts", "tasks", "mixture")  # keys of a run that is not a part of another
 _LARGEST = 2**18  # bytes of a file
 # tasks/ of the checkout, which a wheel installs in the package.
@@ -53,13 +55,14 @@ def find(name: str | Path, folder: Path = Path()) -> Path:
     return named if named.is_file() else preset(str(name)) or path
 
 
-def load(path: Path, overrides: Sequence[str] = (), *, of_run: bool = False) -> Config:
+def load(path: Path, overrides: Sequence[str] = (), *, of_run: bool = False, own: bool = False) -> Config:
     """The configuration that a YAML file and overrides describe.
 
     Args:
         path: the file.
         overrides: `key.sub=value`, applied in order after the file; the value is read as YAML.
         of_run: a run wrote the file, with the number of its format.
+        own: it is the user's own: the code that it names is trusted, unless a run wrote it.
 
     Returns:
         The checked configuration.
@@ -69,7 +72,7 @@ def load(path: Path, overrides: Sequence[str] = (), *, of_run: bool = False) -> 
         FormatError: this version cannot read the file's format.
     """
     places: dict[Keys, Place] = {}
-    return _checked(parse(path, places, of_run=of_run), overrides, places=places, file=str(path))
+    return _checked(parse(path, places, of_run=of_run), overrides, places=places, file=str(path), own=own)
 
 
 def parse(path: Path, places: dict[Keys, Place] | None = None, *, of_run: bool = False) -> dict[str, Any]:
@@ -79,11 +82,11 @@ def parse(path: Path, places: dict[Keys, Place] | None = None, *, of_run: bool =
     return given
 
 
-def from_mapping(given: Mapping[str, Any], overrides: Sequence[str] = ()) -> Config:
+def from_mapping(given: Mapping[str, Any], overrides: Sequence[str] = (), *, own: bool = False) -> Config:
     """The configuration that a dictionary and overrides describe; keys and errors are those of `load`."""
     plain = _plain(given)
     upgrade(plain, file="")
-    return _checked(plain, overrides, places={}, file="")
+    return _checked(plain, overrides, places={}, file="", own=own)
 
 
 def _plain(value: Any) -> Any:
@@ -108,21 +111,50 @@ def for_task(task: str, overrides: Sequence[str]) -> Config:
     return found
 
 
-def _checked(given: dict[str, Any], overrides: Sequence[str], *, places: dict[Keys, Place], file: str) -> Config:
+def _checked(given: dict[str, Any], overrides: Sequence[str], *, places: dict[Keys, Place], file: str,
+             own: bool = False) -> Config:
+    for override in overrides:
+        _apply(override, given, places)
+    by_run = _FORMAT in places
+    by_runs = _take_in(given, places, file=file)
+    code = []
+    for keys, section in _named_code(given):
+        section[keys[-1]] = absolute(section[keys[-1]], Path(file).parent)
+        code.append((section[keys[-1]], ".".join(keys), places.get(keys, Place(file))))
+    typed_or_own = (one for one, _, place in code if place.text or not (by_run or place.file in by_runs))
+    with trusting(typed_or_own if own else ()):
+        for reference, key, place in code:
+            require_trust(reference, key=key, file=place.file, line=place.line)
+        return _validated(given, places, file=file)
+
+
+def code_of(path: Path) -> dict[str, str]:
+    """The code that a run's file names, which is not run: dotted key -> `FILE.py:NAME` with an absolute path."""
+    return {".".join(keys): absolute(section[keys[-1]], path.parent)
+            for keys, section in _named_code(parse(path, of_run=True))}
+
+
+def _named_code(given: dict[str, Any]) -> Iterator[tuple[Keys, dict[str, Any]]]:
+    """Where a configuration names code: the keys, and the section of the last one."""
+    parts = given["tasks"] if isinstance(given.get("tasks"), dict) else {}
+    for keys, part in (((), given), *((("tasks", name), part) for name, part in parts.items())):
+        if isinstance(part, dict) and is_code(part.get("task")):
+            yield (*keys, "task"), part
+    components = given["components"] if isinstance(given.get("components"), dict) else {}
+    yield from ((("components", slot), components) for slot, one in components.items()
+                if isinstance(one, str) and one.rpartition(":")[0])
+
+
+def _validated(given: dict[str, Any], places: dict[Keys, Place], *, file: str) -> Config:
+    """The configuration of plain data with absolute paths of code."""
     from pydantic import ValidationError
 
     from seq2seq_suite.config import Config
     from seq2seq_suite.config_errors import explain, without_effect
 
-    for override in overrides:
-        _apply(override, given, places)
-    _take_in(given, places, file=file)
-    for part in (given, *(given["tasks"].values() if isinstance(given.get("tasks"), dict) else ())):
-        if isinstance(part, dict) and is_code(part.get("task")):
-            part["task"] = absolute(part["task"], Path(file).parent)
     while True:
         try:
-            return Config.model_validate(given, context=Path(file).parent)
+            return Config.model_validate(given)
         except ValidationError as error:
             if _leave_out(without_effect(error, given), given, places, file=file):
                 continue
@@ -132,10 +164,10 @@ def _checked(given: dict[str, Any], overrides: Sequence[str], *, places: dict[Ke
         raise found[0]
 
 
-def dump(config: Config) -> str:
+def dump(config: Config, code: Mapping[str, str] = MappingProxyType({})) -> str:
     """The format and the whole configuration as YAML, keys as they are declared; `load` reads it back unchanged.
 
-    What a joint run shares is not repeated in its tasks.
+    What a joint run shares is not repeated in its tasks. `code` says where code of the user's own lies for the file.
     """
     from seq2seq_suite.config import SHARED
 
@@ -143,22 +175,26 @@ def dump(config: Config) -> str:
     for part in values["tasks"].values():
         for key in (*SHARED, *_ALONE):
             part.pop(key)
+    for keys, section in _named_code(values):
+        section[keys[-1]] = code.get(section[keys[-1]], section[keys[-1]])
     return yaml.dump(values, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=100)
 
 
-def _take_in(given: dict[str, Any], places: dict[Keys, Place], *, file: str) -> None:
+def _take_in(given: dict[str, Any], places: dict[Keys, Place], *, file: str) -> set[str]:
     """Replace `yaml` in the tasks of a joint run by the file's contents; keys beside `yaml` override them.
 
-    Names of files are relative to the joint run's own file.
+    Names of files are relative to the joint run's own file. Returns those of the files that a run wrote.
     """
     from seq2seq_suite.config import SHARED
 
-    tasks = given.get("tasks")
+    tasks, by_runs = given.get("tasks"), set()
     for name, part in tasks.items() if isinstance(tasks, dict) else ():
         if not isinstance(part, dict) or not isinstance(part.get("yaml"), str):
             continue
         path, inner = find(part.pop("yaml"), Path(file).parent), {}
         theirs = parse(path, inner)
+        if _FORMAT in inner:
+            by_runs.add(str(path))
         for key in (*SHARED, *_ALONE):
             theirs.pop(key, None)
         if is_code(theirs.get("task")):
@@ -167,6 +203,7 @@ def _take_in(given: dict[str, Any], places: dict[Keys, Place], *, file: str) -> 
             if keys[0] in theirs:
                 places.setdefault(("tasks", name, *keys), place)
         tasks[name] = _merged(theirs, part)
+    return by_runs
 
 
 def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import atexit
 import errno
+import hashlib
 import json
 import math
 import os
+import shutil
 import stat
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from functools import partial
+from functools import cache, partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,12 +26,39 @@ if TYPE_CHECKING:
     import numpy as np
 
 LARGEST_TEXT = 2**30  # bytes that are read as one text
-_PIECE = 2**20  # bytes that are read at a time
+_PIECE, BLOCK = 2**20, 2**22  # bytes that are read at a time, and that have a hash of their own
 
 
 def cache_root() -> Path:
-    """The suite's folder in the user's folder for caches."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "seq2seq_suite"
+    """The suite's folder in the user's folder for caches, closed to others.
+
+    Where the user has no such folder, or it is another user's, a temporary one, which is said.
+    """
+    try:
+        root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "seq2seq_suite"
+    except RuntimeError:
+        return _temporary("this user has no home folder")
+    with suppress(OSError):  # whoever writes to it says so
+        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if root.stat().st_uid != os.geteuid():
+            return _temporary(f"{root} is another user's")
+        root.chmod(0o700)
+    return root
+
+
+@cache
+def _temporary(why: str) -> Path:
+    folder, process = tempfile.mkdtemp(prefix="seq2seq_suite-"), os.getpid()
+    atexit.register(lambda: os.getpid() == process and shutil.rmtree(folder, ignore_errors=True))
+    print(f"{why}: until this command ends, what is cached is in {folder} (XDG_CACHE_HOME names another folder)",
+          file=sys.stderr)
+    return Path(folder)
+
+
+def is_private(path: Path) -> bool:
+    """Whether a file or folder is this user's, and nobody else may write to it."""
+    found = path.lstat()
+    return found.st_uid == os.geteuid() and not found.st_mode & 0o022
 
 
 def read_text(path: Path, *, expected: str = "a text file in UTF-8", remedy: str = "", largest: int = LARGEST_TEXT,
@@ -231,6 +262,12 @@ def atomic_write_bytes(path: Path, content: bytes) -> None:
             with suppress(OSError):
                 partial.unlink()
             raise
+
+
+def block_hashes(path: Path) -> list[str]:
+    """SHA-256 of each `BLOCK` bytes of a file."""
+    with path.open("rb") as file:
+        return [hashlib.sha256(block).hexdigest() for block in iter(partial(file.read, BLOCK), b"")]
 
 
 def to_disk(path: Path) -> None:

@@ -34,6 +34,7 @@ from seq2seq_suite.experiments.export import HUB, fetched
 from seq2seq_suite.training.callbacks import Callback
 from seq2seq_suite.training.records import read_summary
 from seq2seq_suite.types import ConfigError, DataError, Example
+from seq2seq_suite.user_code import trusting
 
 if TYPE_CHECKING:
     from seq2seq_suite.model.seq2seq import Seq2Seq
@@ -82,13 +83,15 @@ class Run:
     @cached_property
     def opened(self) -> opening.LoadedRun:
         """Configuration, task, model and search, ready to decode."""
-        opened = opening.open_together([self.path, *self._others], self._settings, trust_code=self._trust_code)
-        return with_engine(opened, self.path, self._engine)
+        with trusting(self._trust_code):
+            opened = opening.open_together([self.path, *self._others], self._settings)
+            return with_engine(opened, self.path, self._engine)
 
     @cached_property
     def config(self) -> Config:
         """The run's configuration, with the changes asked for."""
-        return opening.config_of(self.path, self._settings, trust_code=self._trust_code)
+        with trusting(self._trust_code):
+            return opening.config_of(self.path, self._settings)
 
     @property
     def summary(self) -> dict[str, Any]:
@@ -182,8 +185,9 @@ class Run:
         Returns:
             The task's figures; of a joint run `task/metric`.
         """
-        found = verbs.evaluate(self.path, *self._others, split=split, data=None if data is None else str(data),
-                                    overrides=self._settings, trust_code=self._trust_code)
+        with trusting(self._trust_code):
+            found = verbs.evaluate(self.path, *self._others, split=split, data=None if data is None else str(data),
+                                   overrides=self._settings)
         return {metric: value for figures in found["splits"].values() for metric, value in figures.items()}
 
 
@@ -197,7 +201,7 @@ def load(path: str | Path, *others: str | Path, task: str | None = None, setting
         others: the same, of other runs of the same task and vocabulary.
         task: one task of a joint run.
         settings: changes to its configuration, such as `{"search.beam_size": 4, "device": "cpu"}`.
-        trust_code: run code that is in the directory, such as another user's task.
+        trust_code: run code that the run names, such as another user's task, wherever it lies.
         engine: what searches for predictions: pytorch, or ctranslate2 or ctranslate2-int8, which are faster and express
             a Transformer from text to text (extra `ctranslate2`).
 
@@ -213,7 +217,8 @@ def load(path: str | Path, *others: str | Path, task: str | None = None, setting
 
 
 def train(config: Config | Mapping[str, Any] | str | Path, *, output: str | Path, settings: Settings = (),
-          callbacks: Sequence[Callback] = (), resume: bool = False, overwrite: bool = False) -> Run:
+          callbacks: Sequence[Callback] = (), resume: bool = False, overwrite: bool = False, trust_code: bool = False
+          ) -> Run:
     """Train, evaluate the best checkpoint on the test splits, and write a run directory.
 
     Args:
@@ -223,47 +228,60 @@ def train(config: Config | Mapping[str, Any] | str | Path, *, output: str | Path
         callbacks: each is called with every row of `metrics.jsonl`, and told the end; see `training.callbacks`.
         resume: continue the run in the directory.
         overwrite: delete the run in the directory first.
+        trust_code: also run code of other runs that the configuration names, not only its own.
 
     Raises:
         ConfigError, DataError: something that the caller can correct.
         RunError: the loss is no longer finite, or a file cannot be written.
     """
-    verbs.run(read_config(config, settings), Path(output), resume=resume, overwrite=overwrite,
-                   command=list(sys.argv), callbacks=callbacks)
-    return Run(output)
+    with trusting(trust_code):
+        chosen = _read_config(config, settings, own=True)
+        verbs.run(chosen, Path(output), resume=resume, overwrite=overwrite, command=list(sys.argv), callbacks=callbacks)
+    return Run(output, trust_code=trust_code or bool(chosen.code))
 
 
-def check(config: Config | Mapping[str, Any] | str | Path, *, settings: Settings = ()) -> list[tuple[str, str]]:
+def check(config: Config | Mapping[str, Any] | str | Path, *, settings: Settings = (), trust_code: bool = False
+          ) -> list[tuple[str, str]]:
     """Examine a configuration and its data without training.
 
     Returns:
         (what, finding) rows: sizes, lengths, the share of unknown symbols, a sample, memory; `warning` rows last.
     """
-    return verbs.check(read_config(config, settings))
+    with trusting(trust_code):
+        return verbs.check(_read_config(config, settings, own=True))
 
 
-def compare(*runs: Run | str | Path, split: str = "test", speed: bool = False) -> Comparison:
+def compare(*runs: Run | str | Path, split: str = "test", speed: bool = False, trust_code: bool = False) -> Comparison:
     """Compare runs: metrics with intervals, failures, cost, and the significance of differences.
 
     Args:
         runs: two or more.
         split: on which they were evaluated.
         speed: measure decoding speed.
+        trust_code: run code that the runs name, which measuring needs.
     """
-    return compare_runs([run.path if isinstance(run, Run) else Path(run) for run in runs], split=split, measure=speed)
+    with trusting(trust_code):
+        return compare_runs([run.path if isinstance(run, Run) else Path(run) for run in runs], split=split,
+                            measure=speed)
 
 
-def read_config(config: Config | Mapping[str, Any] | str | Path, settings: Settings = ()) -> Config:
+def read_config(config: Config | Mapping[str, Any] | str | Path, settings: Settings = (), *, trust_code: bool = False
+                ) -> Config:
     """A checked configuration, from a YAML file, a dictionary of the same keys, or one that was checked before.
 
     >>> read_config({"task": "parsing"}, {"search.beam_size": 4}).search.beam_size
     4
     """
+    with trusting(trust_code):
+        return _read_config(config, settings, own=False)
+
+
+def _read_config(config: Config | Mapping[str, Any] | str | Path, settings: Settings, *, own: bool) -> Config:
     if isinstance(config, Config):
         config = config.model_dump()
     if isinstance(config, Mapping):
-        return config_file.from_mapping(config, overrides(settings))
-    return config_file.load(config_file.find(config), overrides(settings))
+        return config_file.from_mapping(config, overrides(settings), own=own)
+    return config_file.load(config_file.find(config), overrides(settings), own=own)
 
 
 def overrides(settings: Settings) -> list[str]:

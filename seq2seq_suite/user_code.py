@@ -1,14 +1,59 @@
-"""Code of the user's own that a configuration names as `FILE.py:NAME`."""
+"""Code of the user's own that a configuration names as `FILE.py:NAME`.
+
+It is run only within a block that trusts it: that of a verb for what the user's own YAML names, or of `--trust-code`.
+"""
 
 from __future__ import annotations
 
 import importlib.util
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import lru_cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from seq2seq_suite.types import ConfigError
+
+_MODULE = "user_code_"  # begins the names of modules that are loaded here
+_ALL = "all"
+_trusted: ContextVar[frozenset[str]] = ContextVar("trusted", default=frozenset())
+
+
+@contextmanager
+def trusting(code: bool | Iterable[str]) -> Iterator[None]:
+    """Lets code be loaded within the block, beside what the blocks around it trust.
+
+    Args:
+        code: True for all, False for none, or what `FILE.py:NAME` names, with absolute paths.
+    """
+    more = ([_ALL] if code else []) if isinstance(code, bool) else code
+    token = _trusted.set(_trusted.get() | frozenset(more))
+    try:
+        yield
+    finally:
+        _trusted.reset(token)
+
+
+def trusts(reference: str = _ALL) -> bool:
+    """Whether a block around this call trusts some code, by default all of it."""
+    return not _trusted.get().isdisjoint((_ALL, reference))
+
+
+def require_trust(reference: str, *, key: str, file: str = "", line: int = 0) -> None:
+    """Raise ConfigError unless a block around this call trusts the code.
+
+    Args:
+        reference: the code.
+        key: the configuration's key that names it.
+        file, line: where it does, for the message.
+    """
+    if not trusts(reference):
+        raise ConfigError(f"{key}: {reference} is code, which is not trusted", file=file, line=line,
+                          expected="what the suite has itself, or code that you trust",
+                          remedy="read it, then add --trust-code (in Python: trust_code=True)")
 
 
 def is_code(reference: Any) -> bool:
@@ -34,20 +79,20 @@ def load_code(reference: str, *, key: str) -> Callable[..., Any]:
         key: its key there.
 
     Raises:
-        ConfigError: there is no such file, it fails, or it has no such function or class.
+        ConfigError: it is not trusted, there is no such file, it fails, or it has no such function or class.
     """
+    require_trust(reference, key=key)
     file, _, name = reference.rpartition(":")
     path = Path(file)
     if not path.is_file():
         raise ConfigError(f"{key}: there is no file {file or reference}", expected="FILE.py:NAME",
                           remedy="give the path relative to the YAML file that names it")
-    spec = importlib.util.spec_from_file_location(f"user_code_{path.stem}", path)
-    module = importlib.util.module_from_spec(spec) if spec is not None else None
-    if module is None:
-        raise ConfigError(f"{key}: {file} is no Python file", expected="FILE.py:NAME")
+    found = path.stat()
     try:
-        spec.loader.exec_module(module)
-    except Exception as error:  # a user's code may raise anything
+        module = _module(path, (found.st_mtime_ns, found.st_ctime_ns, found.st_ino, found.st_size))
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a user's code may raise anything
         raise ConfigError(f"{key}: the code fails: {type(error).__name__}: {error}", file=file,
                           line=line_of(error, path), remedy=f"try it with: python {file}") from error
     found = getattr(module, name, None)
@@ -58,7 +103,25 @@ def load_code(reference: str, *, key: str) -> Callable[..., Any]:
     return found
 
 
-def line_of(error: Exception, path: str | Path) -> int:
+@lru_cache
+def _module(path: Path, _version: tuple[int, ...]) -> ModuleType:
+    """A file's module; its code is run once for each version of the file, so that a class is one."""
+    spec = importlib.util.spec_from_file_location(f"{_MODULE}{path.stem}", path)
+    if spec is None or spec.loader is None:
+        raise ImportError("it is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def raised_by(error: BaseException) -> str:
+    """The line of a user's code that raised an error, as `file:line`; empty if another's did."""
+    *_, (frame, line) = traceback.walk_tb(error.__traceback__)
+    theirs = str(frame.f_globals.get("__name__", "")).startswith(_MODULE)
+    return f"{frame.f_code.co_filename}:{line}" if theirs else ""
+
+
+def line_of(error: BaseException, path: str | Path) -> int:
     """The line in the file where an error was raised, 0 if unknown."""
     if isinstance(error, SyntaxError) and error.filename == str(path):
         return error.lineno or 0

@@ -9,13 +9,14 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
-from seq2seq_suite.files import naming, to_disk
+from seq2seq_suite.files import atomic_write_text, block_hashes, naming, read_json, to_disk, to_json
 from seq2seq_suite.types import DataError
 
 CORPORA, FEATURES = "corpora", "features"
 _LOCK, _USE, _PARTIAL = ".lock", ".use.lock", ".partial"
+_MARK, _OURS = "kept.json", "seq2seq_suite"
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,8 @@ def entry(folder: Path, name: str, make: Callable[[Path], None]) -> Path:
     Args:
         folder: of all entries.
         name: of the entry, a fingerprint of all that its content depends on.
-        make: writes the content into an empty folder. Only when it is whole, and on the disk, the folder gets its name.
+        make: writes the content into a folder of our own. Only when it is whole, and on the disk, it gets its name;
+            beside the content are hashes of it. Where they differ later, it is made again.
 
     Raises:
         DataError: the folder cannot be created.
@@ -41,18 +43,23 @@ def entry(folder: Path, name: str, make: Callable[[Path], None]) -> Path:
     """
     path, partial = folder / name, folder / f"{name}{_PARTIAL}"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = os.open(folder / f"{name}{_LOCK}", os.O_RDWR | os.O_CREAT, 0o644)
     except OSError as error:
         raise DataError(f"the folder for encoded corpora cannot be written: {error.strerror}", file=str(folder),
                         remedy="choose another one with data.cache") from None
     with _held(lock, path):
+        if path.is_dir() and not _is_whole(path):
+            print(f"{path} is damaged: it is made again", flush=True)
+            shutil.rmtree(path)
         if not path.is_dir():
             shutil.rmtree(partial, ignore_errors=True)  # of a process that was killed
             try:
                 with naming(partial):
                     partial.mkdir()
+                    _mark(partial)
                     make(partial)
+                    _mark(partial)
                     for file in (*partial.iterdir(), partial):
                         to_disk(file)
                     partial.rename(path)
@@ -63,6 +70,29 @@ def entry(folder: Path, name: str, make: Callable[[Path], None]) -> Path:
     with suppress(OSError):  # it may be another user's
         os.utime(path)
     return path
+
+
+def _mark(folder: Path) -> None:
+    """Say in a folder whose it is, and what is in it."""
+    atomic_write_text(folder / _MARK, to_json({"kept by": _OURS, "files": _hashes(folder)}))
+
+
+def _hashes(folder: Path) -> dict[str, list[str]]:
+    return {file.name: block_hashes(file) for file in folder.iterdir() if file.name != _MARK}
+
+
+def _marked(folder: Path) -> dict[str, Any]:
+    """What `_mark` wrote; nothing in a folder of anybody else's."""
+    with suppress(DataError):
+        found = read_json(folder / _MARK) if not folder.is_symlink() and (folder / _MARK).is_file() else None
+        return found if isinstance(found, dict) and found.get("kept by") == _OURS else {}
+    return {}
+
+
+def _is_whole(folder: Path) -> bool:
+    with suppress(OSError):
+        return _marked(folder).get("files") == _hashes(folder)
+    return False
 
 
 @contextmanager
@@ -81,8 +111,8 @@ def _held(lock: int, path: Path) -> Iterator[None]:
 
 
 def entries(folder: Path) -> list[Entry]:
-    """What is kept in a folder, also unfinished, the latest used first."""
-    found = [path for path in folder.iterdir() if path.is_dir()] if folder.is_dir() else []
+    """What is kept in a folder, also unfinished, the latest used first; nothing that bears no mark of ours."""
+    found = filter(_marked, folder.iterdir() if folder.is_dir() else ())
     return sorted((Entry(path, size_of(path), path.stat().st_mtime) for path in found), key=lambda one: -one.used)
 
 

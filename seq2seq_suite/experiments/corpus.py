@@ -292,9 +292,9 @@ class Corpus:
                  "files": self._stats(), **more}
         return f"{what}-{hashlib.sha256(to_json(facts).encode()).hexdigest()[:24]}"
 
-    def _stats(self) -> list[tuple[str, int, int]]:
-        """Path, size and time of each file."""
-        return [(str(file.resolve()), found.st_size, found.st_mtime_ns)
+    def _stats(self) -> list[tuple[str | int, ...]]:
+        """Path, size, times and inode of each file: tools that copy restore size and time alone."""
+        return [(str(file.resolve()), found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
                 for file in self.files if (found := file.stat())]
 
     def _vocabulary(self) -> str:

@@ -55,12 +55,12 @@ def export(directory: Path, folder: Path, *, kind: str) -> list[Path]:
     Raises:
         ConfigError: an unknown kind, a joint run, a run with code of the user's own, or one with parts that the
             program does not know.
-        DataError: the directory is no run, or the folder is the run itself.
+        DataError: the directory is no run, a link in it leads elsewhere, or the folder is the run itself.
     """
     if kind not in KINDS:
         raise ConfigError(f"--to {kind}", expected=" or ".join(KINDS), remedy="choose one of these")
     program = PROGRAMS.get(kind)
-    config = config_of(directory, [], trust_code=True)
+    config = config_of(directory, [])
     if parts := task_directories(directory):
         raise ConfigError("a joint run has several tasks", file=str(directory), expected="the directory of one of them",
                           remedy=f"export {parts[0]}, say")
@@ -85,6 +85,9 @@ def export(directory: Path, folder: Path, *, kind: str) -> list[Path]:
         files |= {f"vocabulary/{path.relative_to(directory / 'vocabulary').as_posix()}": path
                   for path in sorted((directory / "vocabulary").rglob("*")) if path.is_file()}
         files["summary.json"] = directory / "summary.json"
+    for path in files.values():
+        if isinstance(path, Path):
+            _refuse_links_out(path, directory)
     for name, content in files.items():
         target = folder / name
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -93,6 +96,16 @@ def export(directory: Path, folder: Path, *, kind: str) -> list[Path]:
         else:
             shutil.copyfile(content, target)
     return [folder / name for name in (*files, *(program.write(run, folder) if program is not None else ()))]
+
+
+def _refuse_links_out(path: Path, directory: Path) -> None:
+    """Raise DataError unless a file is the run's own: what is published must be no file from elsewhere."""
+    found, whole = path.resolve(), directory.resolve()
+    hard = found.is_file() and found.stat().st_nlink > 1
+    if hard or not (found.is_relative_to(whole) and found.is_file()):
+        got = "this file has other names elsewhere" if hard else f"this leads to {found}, which is no file of the run"
+        raise DataError(got, file=str(path), expected="files of the run alone", remedy="remove the link, or copy the "
+                        "run with `cp -rL`, if all its files may be published")
 
 
 def _without_paths(config: Config) -> Config:

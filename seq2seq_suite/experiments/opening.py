@@ -20,7 +20,6 @@ from seq2seq_suite.training.build import build_predictor, choose_device, use_thr
 from seq2seq_suite.training.evaluate import Predictor
 from seq2seq_suite.training.run_directory import CONFIG
 from seq2seq_suite.types import ConfigError, DataError, Example, UserError
-from seq2seq_suite.user_code import absolute, is_code
 
 _ALONE = ["search.rescorer=", "search.drafter="]  # of a run that helps another
 _SAME = "train it on the same data with the same options of task and subwords"
@@ -69,15 +68,13 @@ def _windows(examples: Iterable[Example], size: int) -> Iterator[list[Example]]:
         yield window
 
 
-def open_run(directory: Path, overrides: list[str], *, trust_code: bool = False) -> LoadedRun:
+def open_run(directory: Path, overrides: list[str]) -> LoadedRun:
     """A run's best checkpoint (its last one if none was validated) with its configuration.
-
-    `trust_code` allows running code that is in the run directory.
 
     Raises:
         DataError: the directory is no run, or its checkpoint is broken.
     """
-    config = config_of(directory, overrides, trust_code=trust_code)
+    config = config_of(directory, overrides)
     if config.task == "multitask":
         raise ConfigError("a joint run has several tasks", file=str(directory),
                           expected=f"one of them: {', '.join(config.tasks)}",
@@ -91,7 +88,7 @@ def open_run(directory: Path, overrides: list[str], *, trust_code: bool = False)
     return LoadedRun(config, with_helpers(config, predictor, directory))
 
 
-def open_together(directories: Sequence[Path], overrides: list[str], *, trust_code: bool = False) -> LoadedRun:
+def open_together(directories: Sequence[Path], overrides: list[str]) -> LoadedRun:
     """One run, or several whose probabilities are averaged; task, search, device and threads are the first one's.
 
     What heads beside the decoder say, such as the tags of words, is the first one's, too.
@@ -99,9 +96,8 @@ def open_together(directories: Sequence[Path], overrides: list[str], *, trust_co
     Raises:
         ConfigError: they differ in task or vocabulary, or do not write from left to right.
     """
-    first = open_run(directories[0], overrides, trust_code=trust_code)
-    opened = [first, *(open_run(directory, [*overrides, *_machine(first.config)], trust_code=trust_code)
-                       for directory in directories[1:])]
+    first = open_run(directories[0], overrides)
+    opened = [first, *(open_run(directory, [*overrides, *_machine(first.config)]) for directory in directories[1:])]
     if len(opened) == 1:
         return first
     for directory, run in zip(directories, opened, strict=True):
@@ -126,27 +122,14 @@ def _files(folder: Path) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in folder.glob("*") if file.is_file()}
 
 
-def config_of(directory: Path, overrides: list[str], *, trust_code: bool = False) -> Config:
+def config_of(directory: Path, overrides: list[str]) -> Config:
     """A run's configuration with overrides.
-
-    Reading the configuration runs the code of a user's own task. Code in the run directory may come from elsewhere, and
-    is run only if trusted.
 
     Raises:
         DataError: the directory is no run, or one of a format that cannot be read.
-        ConfigError: it names code in the run directory, which is not trusted.
+        ConfigError: it names code that is not trusted (`user_code.trusting`).
     """
-    given = parse_config(directory)
-    parts = given.get("tasks").values() if isinstance(given.get("tasks"), dict) else ()
-    named = [part.get("task") for part in (given, *parts) if isinstance(part, dict)]
-    named += given["components"].values() if isinstance(given.get("components"), dict) else ()
-    here = directory.resolve()
-    whole = here.parents[1] if here.parent.name == "tasks" else here  # of a joint run
-    for reference in filter(is_code, named):
-        if not trust_code and Path(absolute(reference, here).rpartition(":")[0]).is_relative_to(whole):
-            raise ConfigError(f"{reference} is in the run directory, whose code is not trusted",
-                              file=str(directory / CONFIG), expected="code of your own, elsewhere",
-                              remedy="read it, then add --trust-code")
+    parse_config(directory)
     return config_file.load(directory / CONFIG, overrides)
 
 

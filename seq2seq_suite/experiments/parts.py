@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from seq2seq_suite import config_file
 from seq2seq_suite.config import Config
 from seq2seq_suite.data.batching import Bucketed
 from seq2seq_suite.data.drawn import chained
@@ -27,6 +26,7 @@ from seq2seq_suite.experiments.prepare import (
     read_splits,
     round_lengths,
     subset,
+    write_config,
     write_provenance,
 )
 from seq2seq_suite.files import atomic_write_text
@@ -189,7 +189,7 @@ def evaluate_parts(config: Config, parts: Sequence[Part], predictors: Mapping[st
                    ) -> dict[str, Any]:
     """The summary after training; each task of a joint run also gets its own."""
     for part in parts if config.tasks else ():
-        part.run.write_config(config_file.dump(part.config))
+        write_config(part.config, part.run)
         if trainer.ranks.is_first:
             atomic_write_text(part.run.provenance, trainer.run.provenance.read_text(encoding="utf-8"))
             checkpoint.export(part.run.checkpoints, predictors[part.name].learner)

@@ -26,7 +26,6 @@ from seq2seq_suite.training import weights
 from seq2seq_suite.training.distributed import Ranks
 from seq2seq_suite.training.run_directory import CONFIG, RunDirectory, provenance
 from seq2seq_suite.types import DataError, Encoded, Example
-from seq2seq_suite.user_code import is_code
 
 EVERYTHING = "all"  # of `init_parts`
 _NO_WEIGHTS = ("positions", "norm_placement", "num_heads", "activation")  # of backbone: weights fit whatever they say
@@ -120,10 +119,16 @@ def write_provenance(config: Config, run_directory: RunDirectory, encoded: Mappi
         raise DataError(f"process {ranks.rank} reads other examples than the first one", file=config.data.path,
                         expected="the same data on every machine", remedy="copy the data of the first machine")
     run_directory.summary.unlink(missing_ok=True)  # it is out of date
-    run_directory.write_config(config_file.dump(config))
-    own_code = config.components | ({"task": config.task} if is_code(config.task) else {})
+    write_config(config, run_directory)
+    own_code = {key.removeprefix("components."): one for key, one in config.code.items()}
     run_directory.write_provenance(provenance(
         command, config.seed, hashes, processes=ranks.world, kernels=config.kernels, components=own_code))
+
+
+def write_config(config: Config, run_directory: RunDirectory) -> None:
+    """Write the configuration, and before it the files of code that it names, so that the run is whole."""
+    kept = {reference: run_directory.keep_code(*reference.rsplit(":", 1)) for reference in config.code.values()}
+    run_directory.write_config(config_file.dump(config, kept))
 
 
 def round_lengths(options: Training, precision: torch.dtype, device: torch.device) -> bool:

@@ -6,6 +6,7 @@ import hashlib
 import os
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -118,9 +119,23 @@ def settings_of_search(run_directory: RunDirectory, config: Config) -> dict[str,
 
 def _changed(run_directory: RunDirectory, config: Config) -> tuple[dict[str, Any], dict[str, Any], list[str]]:
     """The settings that a run was started with, those of now, and the keys whose values differ."""
-    before, after = (
-        _flat(found.model_dump()) for found in (config_file.load(run_directory.config, of_run=True), config))
+    kept, same = config_file.code_of(run_directory.config), {}
+    for key, now in config.code.items():
+        if key in kept and kept[key] != now and not _is_same(kept[key], now):
+            raise ConfigError(f"{key}: {now} is not the code that the run was started with",
+                              file=str(run_directory.config), expected=f"what {kept[key]} has",
+                              remedy="resume with that, or start from scratch with --output or --overwrite")
+        same |= {key: now} if key in kept else {}
+    found = config_file.load(run_directory.config, config_file.as_overrides(same), of_run=True)
+    before, after = _flat(found.model_dump()), _flat(config.model_dump())
     return before, after, [key for key in after if before.get(key) != after[key]]
+
+
+def _is_same(*code: str) -> bool:
+    """Whether `FILE.py:NAME` name the same in files of the same content."""
+    contents = {(Path(file).read_bytes() if Path(file).is_file() else None, name)
+                for file, _, name in (one.rpartition(":") for one in code)}
+    return len(contents) == 1
 
 
 def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:

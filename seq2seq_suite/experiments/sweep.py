@@ -20,6 +20,7 @@ from seq2seq_suite.experiments.resuming import check_same
 from seq2seq_suite.training.records import read_summary
 from seq2seq_suite.training.run_directory import CONFIG, RunDirectory
 from seq2seq_suite.types import COMMAND_LINE, ConfigError, DataError, RunError, brief
+from seq2seq_suite.user_code import trusting, trusts
 
 
 def choices(setting: str) -> list[str]:
@@ -78,7 +79,7 @@ def on_validation(yaml: Path, overrides: Sequence[str], *more: str) -> list[str]
             raise ConfigError(f"{override}: sweeps and studies rank on the validation split", file=COMMAND_LINE,
                               expected=f"no {key}", remedy="leave it out; `evaluate RUN` scores test for a run that "
                               "you chose, and `report_test: true` in a study for all its variants")
-    tasks = [f"tasks.{name}." for name in config_file.load(yaml, overrides).tasks] or [""]
+    tasks = [f"tasks.{name}." for name in config_file.load(yaml, overrides, own=True).tasks] or [""]
     return [*overrides, *(f"{task}data.test_splits=[{', '.join(('validation', *more))}]" for task in tasks)]
 
 
@@ -117,10 +118,11 @@ def run_all(runs: Mapping[Path, tuple[Path, Sequence[str]]], *, jobs: int, clust
         ConfigError: an existing run was started with other settings; nothing was run.
         RunError: some runs failed; the others are finished.
     """
-    configs = {directory: config_file.load(yaml, overrides) for directory, (yaml, overrides) in runs.items()}
+    configs = {directory: config_file.load(yaml, overrides, own=True) for directory, (yaml, overrides) in runs.items()}
     for directory, config in configs.items():
         if (directory / CONFIG).is_file():
-            check_same(RunDirectory(directory), config)
+            with trusting(config.code.values()):
+                check_same(RunDirectory(directory), config)
     for directory in runs:
         directory.parent.mkdir(parents=True, exist_ok=True)
 
@@ -130,7 +132,8 @@ def run_all(runs: Mapping[Path, tuple[Path, Sequence[str]]], *, jobs: int, clust
             code = subprocess.run(missing[directory](), check=False, stdout=log, stderr=log).returncode
         return f"exit code {code}"
 
-    missing = {directory: partial(_command, directory, yaml, overrides)
+    more = ["--trust-code"] if trusts() else []
+    missing = {directory: partial(_command, directory, yaml, overrides, more)
                for directory, (yaml, overrides) in runs.items() if not _has_ended(directory, configs[directory])}
     if cluster is not None and missing:
         ends = cluster.run(missing)
@@ -143,10 +146,11 @@ def run_all(runs: Mapping[Path, tuple[Path, Sequence[str]]], *, jobs: int, clust
         raise RunError(f"{len(failed)} of {len(runs)} runs failed: {names}; call sweep again to resume them")
 
 
-def _command(directory: Path, yaml: Path, overrides: Sequence[str]) -> list[str]:
+def _command(directory: Path, yaml: Path, overrides: Sequence[str], more: Sequence[str]) -> list[str]:
     """The command that starts a run, or resumes one that has begun."""
     resume = ["--resume"] if (directory / CONFIG).is_file() else []
-    return [sys.executable, "-m", "seq2seq_suite", "run", str(yaml), *overrides, "--output", str(directory), *resume]
+    return [sys.executable, "-m", "seq2seq_suite", "run", str(yaml), *overrides, "--output", str(directory), *resume,
+            *more]
 
 
 def _has_ended(directory: Path, config: Config) -> bool:

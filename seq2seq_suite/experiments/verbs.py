@@ -43,6 +43,7 @@ from seq2seq_suite.training.records import read_summary
 from seq2seq_suite.training.run_directory import RunDirectory
 from seq2seq_suite.training.trainer import finished, limit_reached
 from seq2seq_suite.types import ConfigError
+from seq2seq_suite.user_code import trusting
 
 
 def run(config: Config, directory: Path, *, resume: bool, overwrite: bool, command: list[str],
@@ -60,12 +61,15 @@ def run(config: Config, directory: Path, *, resume: bool, overwrite: bool, comma
         RunError: the loss is no longer finite, or a file cannot be written.
         Interrupted: a signal came; the state was saved.
     """
-    ranks = distributed.ranks()
-    if ranks.first(config) != config:
+    ranks, own_code = distributed.ranks(), config.code.values()  # whoever made the configuration has trusted it
+    with trusting(own_code):
+        alike = ranks.first(config) == config
+    if not alike:
         raise ConfigError(f"process {ranks.rank} has another configuration than the first one",
                           expected="the same YAML and key=value on every machine", remedy="start it with the same")
-    with ranks.own(directory) as own, (RunDirectory.taken(own, resume=resume, overwrite=overwrite) if ranks.is_first
-                                       else nullcontext(RunDirectory(own))) as run_directory:
+    with trusting(own_code), ranks.own(directory) as own, (
+            RunDirectory.taken(own, resume=resume, overwrite=overwrite) if ranks.is_first
+            else nullcontext(RunDirectory(own))) as run_directory:
         if config.training.tensorboard and ranks.is_first:
             callbacks = (*callbacks, TensorBoard(run_directory.path / "tensorboard"))
         run_directory.callbacks, config = callbacks if ranks.is_first else (), with_own_splits(config)
@@ -120,8 +124,7 @@ def _run(config: Config, run_directory: RunDirectory, ranks: Ranks, *, resume: b
     return summary
 
 
-def evaluate(directory: Path, *others: Path, split: str, data: str | None, overrides: list[str],
-             trust_code: bool = False) -> dict[str, Any]:
+def evaluate(directory: Path, *others: Path, split: str, data: str | None, overrides: list[str]) -> dict[str, Any]:
     """Decode and score a split with a run's best checkpoint; predictions and figures go to the run directory.
 
     For a joint run, all tasks; its metrics are named `task/metric`. With `others` the runs predict together, and the
@@ -135,16 +138,15 @@ def evaluate(directory: Path, *others: Path, split: str, data: str | None, overr
     parts = task_directories(directory)
     if parts and not others:
         for part in parts:  # an error in the last should not be found after decoding the others
-            config_of(part, overrides, trust_code=trust_code)
-        found = {part.name: evaluate(part, split=split, data=data, overrides=overrides, trust_code=trust_code)
-                 for part in parts}
+            config_of(part, overrides)
+        found = {part.name: evaluate(part, split=split, data=data, overrides=overrides) for part in parts}
         splits: dict[str, dict[str, float]] = {}
         for part, one in found.items():
             for name, figures in one["splits"].items():
                 splits.setdefault(name, {}).update({f"{part}/{metric}": value for metric, value in figures.items()})
         return {"task": "multitask", "splits": splits,
                 "signature": "; ".join(dict.fromkeys(one["signature"] for one in found.values()))}
-    loaded = open_together([directory, *others], overrides, trust_code=trust_code)
+    loaded = open_together([directory, *others], overrides)
     if data is not None:
         loaded.task.data = other_data(loaded.task.data, data, split, loaded.task.languages)
     run_directory, examples = RunDirectory(directory), loaded.task.read(split)
@@ -186,10 +188,15 @@ def check(config: Config) -> list[tuple[str, str]]:
     Returns:
         (what, finding) rows: sizes, lengths, unknown symbols, a sample and an estimate of memory.
     """
+    with trusting(config.code.values()):
+        return _check(config)
+
+
+def _check(config: Config) -> list[tuple[str, str]]:
     from seq2seq_suite.experiments.check import examine
 
     if config.task == "multitask":
-        return [(f"{name}: {what}", found) for name, part in config.tasks.items() for what, found in check(part)]
+        return [(f"{name}: {what}", found) for name, part in config.tasks.items() for what, found in _check(part)]
     config = with_own_splits(config)
     task = open_task(config.task, config)
     splits = read_splits(config, task)

@@ -16,7 +16,7 @@ import torch
 
 from seq2seq_suite.files import read_json, read_rows
 from seq2seq_suite.lab import given
-from seq2seq_suite.lab.experiment import SPLIT, Question, read_experiment
+from seq2seq_suite.lab.experiment import OWN_TASK, SPLIT, Question, read_experiment
 from seq2seq_suite.lab.folder import printable, read_yaml
 from seq2seq_suite.lab.grades import Graded
 from seq2seq_suite.lab.verifying import Run, verify
@@ -24,6 +24,7 @@ from seq2seq_suite.metrics.significance import FORMULAS, LEVEL, compare
 from seq2seq_suite.tasks import find_task
 from seq2seq_suite.training.records import read_predictions
 from seq2seq_suite.types import DataError, UserError
+from seq2seq_suite.user_code import trusting
 
 ANSWERS = "answers.yaml"
 
@@ -187,7 +188,9 @@ def grade(directory: Path, seed: int, *, check: Callable[..., dict[str, Run]] = 
     measured = {}
     for name, run in runs.items():
         if run.record is not None:
-            main = run.record.figures.get(find_task(experiment.plans[name].config.task).primary_metric, math.nan)
+            with trusting([OWN_TASK]):
+                primary = find_task(experiment.plans[name].config.task).primary_metric
+            main = run.record.figures.get(primary, math.nan)
             measured[name] = Measured(name, experiment.run_directory(name), {**run.record.figures, "main": main})
     try:
         answers, wrong = read_answers(directory / ANSWERS), ""

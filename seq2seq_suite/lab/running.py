@@ -35,6 +35,7 @@ from seq2seq_suite.training.evaluate import evaluate_splits
 from seq2seq_suite.training.records import read_provenance, read_record, read_summary
 from seq2seq_suite.training.run_directory import RunDirectory
 from seq2seq_suite.types import ConfigError, RunError, UserError
+from seq2seq_suite.user_code import trusting
 
 RECORD, PAGE = "lab.json", "page.html"
 COMPARED = 20  # first losses, against the suite's own
@@ -162,7 +163,8 @@ def _search(experiment: Experiment, plan: Plan, directory: Path) -> dict[str, fl
     if directory.is_dir():
         shutil.rmtree(directory)
     directory.mkdir(parents=True)
-    loaded = opening.open_run(source, search_settings(plan), trust_code=True)
+    with trusting(True):
+        loaded = opening.open_run(source, search_settings(plan))
     examples = loaded.task.read(SPLIT)[: plan.sentences or None]
     begun = time.perf_counter()
     found = evaluate_splits(RunDirectory(directory), loaded.predictor, {SPLIT: examples})
@@ -175,7 +177,8 @@ def forced_accuracy(directory: Path, config: Config, *, sentences: int = 200) ->
     """
     if (config.strategy.kind, config.target) != ("autoregressive", "text"):
         return {}
-    loaded = opening.open_run(directory, [], trust_code=True)
+    with trusting(True):
+        loaded = opening.open_run(directory, [])
     model, strategy = loaded.predictor.model, loaded.predictor.learner.strategy
     right = count = 0
     with torch.inference_mode():

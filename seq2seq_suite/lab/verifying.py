@@ -58,7 +58,7 @@ from seq2seq_suite.metrics.significance import FORMULAS, interval
 from seq2seq_suite.tasks import open_task
 from seq2seq_suite.tasks.base import Task
 from seq2seq_suite.types import Example, Score
-from seq2seq_suite.user_code import is_code
+from seq2seq_suite.user_code import is_code, trusting
 
 AGAIN, AS_BEFORE = 40, 0.9  # sentences of the run's own that its weights write again, and the share that must agree
 REPLAYED = 1e-2  # how far later losses may be away: on another kind of CPU rounding grows
@@ -172,7 +172,7 @@ def _look(experiment: Experiment, plan: Plan, record: Record, seed: int, replay:
 
 def _judged(directory: Path, record: Record, seed: int) -> Run:
     """A language model's texts, judged by its weights in this process: nothing of the student's is plugged in."""
-    loaded = opening.open_run(directory, [], trust_code=True)
+    loaded = opening.open_run(directory, [])
     task = loaded.task
     own, fresh = (loaded.predictor.score(examples, task.encode(examples))[0]
                   for examples in (task.read(SPLIT), unseen.drawn(task, seed)))
@@ -193,8 +193,9 @@ def _of_his_own(folder: Folder, directory: Path, plan: Plan, record: Record, see
     try:
         with Workers() as workers, workers.student(OWN_SECONDS) as student:
             student.begin(job(assignment, part, folder.files))
-            with plugged({name: partial(call, name) for name in plan.plug}):
-                loaded = opening.open_run(directory, overrides({"task": plan.config.task}), trust_code=True)
+            calls = {name: partial(call, name) for name in plan.plug}
+            with plugged(calls), trusting(plan.config.code.values()):
+                loaded = opening.open_run(directory, overrides({"task": plan.config.task}))
                 task = loaded.task
                 own, fresh = (_answered(loaded, examples) for examples in (
                     task.read(SPLIT), task.rows(UNSEEN + seed)[:unseen.MOST]))

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import errno
 import importlib.util
+import os
 import socket
+import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from seq2seq_suite.serve.limits import Limits
 from seq2seq_suite.types import COMMAND_LINE, ConfigError
@@ -40,19 +43,22 @@ def serve(directories: Sequence[Path], settings: Sequence[str], *, port: int, li
                                                       folder=Path(folder)))
                 print(f"{len(runs)} {'runs are' if len(runs) > 1 else 'run is'} open: {', '.join(runs)}\n"
                       f"http://{HOST}:{listener.getsockname()[1]} (Ctrl-C ends)", flush=True)
-                server_of(build(runs, worker, limits)).run(sockets=[listener])
+                app = build(runs, worker, limits)
+                server_of(app, seconds=limits.seconds, ending=worker.end).run(sockets=[listener])
             except KeyboardInterrupt:  # the way to end it
                 pass
             finally:
                 worker.close()
+        if worker.computes:  # Python would wait for what it cannot stop
+            sys.stdout.flush()
+            os._exit(0)
 
 
-def server_of(app: object) -> object:
-    """A server for an application; `run(sockets=[...])` starts it."""
-    import uvicorn
+def server_of(app: object, **options: Any) -> Any:
+    """See `connections.server_of`."""
+    from seq2seq_suite.serve import connections
 
-    return uvicorn.Server(uvicorn.Config(app, log_level="error", access_log=False, lifespan="off", loop="asyncio",
-                                         http="h11", ws="none", server_header=False, timeout_graceful_shutdown=1))
+    return connections.server_of(app, **options)
 
 
 def listening(port: int) -> socket.socket:

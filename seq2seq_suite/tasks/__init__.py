@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from difflib import get_close_matches
-from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -41,25 +40,19 @@ def find_task(name: str) -> Any:
         ConfigError: there is no such task.
     """
     if is_code(name):
-        return _own_task(name)
+        from seq2seq_suite.tasks.base import Task
+
+        found = load_code(name, key="task")
+        if not (isinstance(found, type) and issubclass(found, Task)):
+            raise ConfigError(f"task: {name} is no task", expected="a subclass of seq2seq_suite.tasks.base.Task",
+                              remedy="see seq2seq_suite/tasks/README.md")
+        return found
     if name not in TASKS:
         near = get_close_matches(name, TASKS, n=1)
         raise ConfigError(f"unknown task '{name}'", expected=f"one of {', '.join(TASKS)}",
                           remedy=f"did you mean {near[0]}?" if near else "choose one of these")
     module, _, attribute = TASKS[name].partition(":")
     return getattr(import_module(module), attribute)
-
-
-@cache
-def _own_task(reference: str) -> Any:
-    """A user's own task; its code is run once, so that there is one class."""
-    from seq2seq_suite.tasks.base import Task
-
-    found = load_code(reference, key="task")
-    if not (isinstance(found, type) and issubclass(found, Task)):
-        raise ConfigError(f"task: {reference} is no task", expected="a subclass of seq2seq_suite.tasks.base.Task",
-                          remedy="see seq2seq_suite/tasks/README.md")
-    return found
 
 
 def open_task(name: str, config: Config | None = None) -> Task:

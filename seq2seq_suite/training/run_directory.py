@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
 import shutil
@@ -15,7 +16,7 @@ from types import MappingProxyType
 from typing import Any
 
 from seq2seq_suite import __version__
-from seq2seq_suite.files import atomic_write_text, failure, naming, read_rows, to_json
+from seq2seq_suite.files import atomic_write_bytes, atomic_write_text, failure, naming, read_rows, to_json
 from seq2seq_suite.training.callbacks import Callback
 from seq2seq_suite.training.lock import LOCK, held
 from seq2seq_suite.training.records import read_provenance
@@ -23,10 +24,11 @@ from seq2seq_suite.training.weights import hash_of
 from seq2seq_suite.types import ConfigError, DataError, RunError
 
 CONFIG = "config.yaml"
+_CODE = "code"  # a copy of the files that hold code of the user's own
 # Everything a run writes. `--overwrite` deletes no directory that holds anything else.
 OURS = frozenset({CONFIG, "provenance.json", "metrics.jsonl", "log.txt", "summary.json", "checkpoints", "vocabulary",
-                  "predictions", "inspection", "report.html", "tasks"})
-_BEFORE_CONFIG = frozenset({"log.txt", "vocabulary", "tasks"})  # what a run that failed early may have written
+                  "predictions", "inspection", "report.html", "tasks", _CODE})
+_BEFORE_CONFIG = frozenset({"log.txt", "vocabulary", "tasks", _CODE})  # what a run that failed early may have written
 _REPLACED = ".replaced.partial"  # where a run waits until the one that is to replace it begins to train
 
 
@@ -131,6 +133,16 @@ class RunDirectory:
         """Raise RunError if the directory has been deleted."""
         if not self._is_there():
             raise RunError(f"{self.path}: the run's directory was deleted while it ran")
+
+    def keep_code(self, file: str, name: str) -> str:
+        """Copy a file of the user's code into the run; what the run's configuration names instead of `file:name`."""
+        content, target = Path(file).read_bytes(), self.path / _CODE / Path(file).name
+        if target.exists() and target.read_bytes() != content:  # of another file of that name
+            target = target.with_stem(f"{target.stem}_{hashlib.sha256(content).hexdigest()[:8]}")
+        if not target.exists():
+            target.parent.mkdir(exist_ok=True)
+            atomic_write_bytes(target, content)
+        return f"{_CODE}/{target.name}:{name}"
 
     def write_config(self, text: str) -> None:
         """Write the resolved configuration, YAML: the run begins, and one that it overwrites is deleted."""

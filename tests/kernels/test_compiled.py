@@ -103,10 +103,31 @@ def test_decoders_that_are_watched_or_not_known_are_left_to_pytorch(compare, mak
 
 
 def test_code_is_compiled_once_for_all_processes():
-    (file,) = (native.cache_root() / native.COMPILED).iterdir()
+    file, = (native.cache_root() / native.COMPILED).glob("*.so")
     before = file.stat().st_mtime_ns
     native.library.__wrapped__()
-    assert [file] == list(file.parent.iterdir()) and file.stat().st_mtime_ns == before
+    assert [file] == list(file.parent.glob("*.so")) and file.stat().st_mtime_ns == before
+
+
+def test_what_was_not_compiled_by_this_user_or_is_damaged_is_compiled_again():
+    file, = (native.cache_root() / native.COMPILED).glob("*.so")
+    whole = file.read_bytes()
+
+    def replace(content: bytes) -> None:  # what is loaded already must stay as it is
+        file.unlink()
+        file.write_bytes(content)
+
+    for spoil in (lambda: replace(b""), lambda: replace(whole[:3000]), lambda: replace(whole[:-1] + b"x"),
+                  file.with_suffix(".sha256").unlink, lambda: file.chmod(0o777), lambda: file.parent.chmod(0o777)):
+        spoil()
+        native.library.__wrapped__()
+        assert len(file.read_bytes()) == len(whole) and not file.stat().st_mode & 0o022
+        assert native.cache_root().stat().st_mode & 0o777 == file.parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_the_compiler_may_have_arguments(monkeypatch):
+    monkeypatch.setenv("CXX", "env c++ -DNOTHING")
+    assert native.library.__wrapped__().step
 
 
 def test_a_cache_that_cannot_be_written_is_told_with_what_to_do(monkeypatch, tmp_path):
@@ -118,7 +139,8 @@ def test_a_cache_that_cannot_be_written_is_told_with_what_to_do(monkeypatch, tmp
 
 
 @pytest.mark.parametrize("compiler, told", [("no-such-compiler", r"no C\+\+ compiler no-such-compiler"),
-                                            ("false", "fails")])
+                                            ("false", "fails"),
+                                            ("true", "fails: it writes nothing"), (" ", "no C\\+\\+ compiler")])
 def test_a_machine_without_a_compiler_is_told_what_to_do(monkeypatch, compiler, told):
     monkeypatch.setenv("CXX", compiler)
     with pytest.raises(ConfigError, match=told) as error:

@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ from seq2seq_suite import cli
 from seq2seq_suite.config import Config
 from seq2seq_suite.config_file import dump, load
 from seq2seq_suite.types import ConfigError
+from seq2seq_suite.user_code import trusting
 
 GUIDE = Path(seq2seq_suite.__file__).parent / "tasks" / "README.md"
 SMALL = ("device=cpu", "backbone.width=16", "backbone.feed_forward_width=16", "backbone.num_heads=2",
@@ -48,24 +48,25 @@ def test_the_guides_task_is_checked_trained_and_predicted_with(folder, capsys):
     for kind in ("autoregressive", "ctc"):
         assert call("run", "dates.yaml", *SMALL, f"strategy.kind={kind}", "--output", kind) == 0
         capsys.readouterr()
-        assert call("predict", kind, "4 July 1999") == 0
+        assert call("predict", kind, "4 July 1999", "--trust-code") == 0
         assert capsys.readouterr().out.count("\n") == 1
     provenance = json.loads(Path("ctc/provenance.json").read_text())
     assert provenance["components"]["task"].startswith(f"{folder / 'dates.py'}:Dates sha256 ")
     Path("gold.txt").write_text("1999-07-04\n")
-    assert call("score", "dates.py:Dates", "gold.txt", "gold.txt") == 0
+    assert call("score", "dates.py:Dates", "gold.txt", "gold.txt", "--trust-code") == 0
     assert "100.00" in capsys.readouterr().out
 
 
 def test_its_options_are_a_section_like_any_other(folder):
-    config = load(Path("dates.yaml"), ["dates.iso_column=day"])
+    config = load(Path("dates.yaml"), ["dates.iso_column=day"], own=True)
     assert config.options.iso_column == "day" and config.task == f"{folder / 'dates.py'}:Dates"
     Path("other.yaml").write_text(dump(config))
-    assert load(Path("other.yaml")) == config
+    with trusting(config.code.values()):
+        assert load(Path("other.yaml")) == config
     with pytest.raises(ConfigError, match=r"did you mean dates\.iso_column"):
-        load(Path("dates.yaml"), ["dates.iso_colum=day"])
+        load(Path("dates.yaml"), ["dates.iso_colum=day"], own=True)
     with pytest.raises(ConfigError, match="a section of another task"):
-        load(Path("dates.yaml"), ["qa.pointer=true"])
+        load(Path("dates.yaml"), ["qa.pointer=true"], own=True)
 
 
 @pytest.mark.parametrize(("text", "message"), [
@@ -80,18 +81,28 @@ def test_code_that_is_no_task_is_answered_plainly(folder, text, message, capsys)
     assert message in capsys.readouterr().err
 
 
-def test_code_that_came_with_a_run_is_not_run_unasked(folder, capsys):
+def test_a_run_brings_its_code_along_and_works_where_it_is_moved(folder, capsys):
     assert call("run", "dates.yaml", *SMALL, "--output", "here") == 0
-    shutil.copytree("here", "fetched")
-    Path("fetched/dates.py").write_text(Path("dates.py").read_text() + "\nopen('ran', 'w').close()\n")
-    for task in ("dates.py:Dates", f"{folder / 'fetched' / 'dates.py'}:Dates", "../fetched/dates.py:Dates"):
-        config = Path("here/config.yaml").read_text()
-        Path("fetched/config.yaml").write_text(config.replace(f"{folder / 'dates.py'}:Dates", task))
-        assert call("predict", "fetched", "4 July 1999") == 2 and call("evaluate", "fetched") == 2
-        assert "--trust-code" in capsys.readouterr().err and not Path("ran").exists()
-    assert call("predict", "fetched", "4 July 1999", "--trust-code") == 0 and Path("ran").exists()
+    before = Path("dates.py").read_bytes()
+    assert Path("here/code/dates.py").read_bytes() == before and "task: code/dates.py:Dates" in Path(
+        "here/config.yaml").read_text()
+    Path("here").rename("elsewhere")
+    Path("dates.py").unlink()
+    assert call("predict", "elsewhere", "4 July 1999") == 2
+    assert "config.yaml:2: task: " in (said := capsys.readouterr().err) and "--trust-code" in said
+    assert call("predict", "elsewhere", "4 July 1999", "--trust-code") == 0
+    assert call("evaluate", "elsewhere", "--trust-code") == 0
+
+
+def test_a_run_is_resumed_with_the_code_that_it_was_started_with(folder, capsys):
+    assert call("run", "dates.yaml", *SMALL, "--output", "here") == 0
+    longer = ["run", "dates.yaml", *SMALL, "training.max_updates=4", "--output", "here", "--resume"]
+    assert call(*longer) == 0 and "update 4" in Path("here/log.txt").read_text()
+    Path("dates.py").write_text(Path("dates.py").read_text() + "\n")
+    assert call(*longer) == 2 and "not the code that the run was started with" in capsys.readouterr().err
 
 
 def test_a_configuration_of_ones_own_task_is_made_in_python_too(folder):
-    config = Config.model_validate({"task": f"{folder / 'dates.py'}:Dates", "dates": {"iso_column": "day"}})
+    with trusting(True):
+        config = Config.model_validate({"task": f"{folder / 'dates.py'}:Dates", "dates": {"iso_column": "day"}})
     assert config.options.iso_column == "day" and config.target == "text"
