@@ -8,15 +8,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
 from seq2seq_suite.files import read_bytes
 from seq2seq_suite.types import DataError
 
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
 _LARGEST = 2**28  # bytes of an image file
 _EXPECTED, _REMEDY = "png, jpeg or another format that Pillow reads", "convert the file, or remove the row"
+_WHITE = 255
+_RANGES = (1.0, 255.0, 65_535.0)  # that numbers without a range of their own may fill: floats, 8 bits, 16 bits
 _SMALLEST = 2.0  # pixels: the least width and height of a box after cropping
 _LEAST_SEEN = 0.3  # and the least share of it that is inside
 _LEAST_PAINTED = 640  # pixels of the longer side that a painted picture has, so that names can be read
@@ -73,7 +78,7 @@ class ImageFile:
         return self.content or read_bytes(Path(self.name), expected=_EXPECTED, remedy=_REMEDY, largest=_LARGEST)
 
     def pixels(self) -> np.ndarray:
-        """Any format that Pillow reads, rotated by its orientation tag."""
+        """Any format that Pillow reads, of several frames the first, rotated by its orientation tag."""
         from PIL import Image, ImageOps, UnidentifiedImageError
 
         expected, remedy = _EXPECTED, _REMEDY
@@ -82,7 +87,8 @@ class ImageFile:
             with warnings.catch_warnings():
                 warnings.simplefilter("error", Image.DecompressionBombWarning)
                 with Image.open(io.BytesIO(content)) as image:
-                    return np.asarray(ImageOps.exif_transpose(image).convert("RGB"))
+                    deep = image.mode.startswith("I;16") or image.format in ("PNG", "PPM")  # these say 16 bits
+                    return in_8_bits(ImageOps.exif_transpose(image), deep=deep)
         except DataError:
             raise
         except UnidentifiedImageError:
@@ -93,6 +99,36 @@ class ImageFile:
         except Exception as error:  # each of Pillow's readers raises its own errors
             problem = f"cannot be read: {getattr(error, 'strerror', None) or error or type(error).__name__}"
         raise DataError(problem, file=self.name, expected=expected, remedy=remedy)
+
+
+def in_8_bits(image: Image, *, deep: bool = False) -> np.ndarray:
+    """(H,W,3) uint8 of a Pillow image of any mode, transparency on white.
+
+    16 bits are divided by 257. Floats and 32-bit integers do not say what white is: it is 1 (of floats), 255 or 65535,
+    the least that no pixel exceeds.
+
+    Args:
+        image: to convert.
+        deep: white is 65535 whatever the pixels are.
+
+    Raises:
+        ValueError: a pixel is negative, above 65535 or not finite, or Pillow cannot convert the mode.
+    """
+    key = image.info.get("transparency")
+    if image.mode in ("I", "F") or image.mode.startswith("I;16"):
+        levels = np.asarray(image).astype(np.float64)
+        least, most = float(levels.min()), float(levels.max())
+        if not (least >= 0.0 and most <= _RANGES[-1]):
+            raise ValueError(f"pixels from {least:g} to {most:g}, expected 0 to 1, 255 or 65535")
+        white = _RANGES[-1] if deep else next(top for top in _RANGES[image.mode == "I" :] if most <= top)
+        grey = np.rint(levels * (_WHITE / white)).astype(np.uint8)
+        grey[levels == key] = _WHITE  # the grey that a PNG names as transparent
+        return np.repeat(grey[..., None], 3, 2)
+    if key is None and image.mode not in ("LA", "La", "PA", "RGBA", "RGBa"):
+        return np.asarray(image.convert("RGB"))
+    colour = np.asarray(image.convert("RGBA"), dtype=np.float64)
+    seen = colour[..., 3:] / _WHITE
+    return np.rint(colour[..., :3] * seen + _WHITE * (1.0 - seen)).astype(np.uint8)
 
 
 def fit(pixels: np.ndarray, height: int, width: int) -> tuple[np.ndarray, float]:
