@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 _LARGEST = 2**28  # bytes of an image file
 _EXPECTED, _REMEDY = "png, jpeg or another format that Pillow reads", "convert the file, or remove the row"
-_WHITE = 255
+_WHITE, _ORIENTATION = 255, 0x0112
+_FLAT = 16  # levels of each colour in a picture that hardly shows anything
 _RANGES = (1.0, 255.0, 65_535.0)  # that numbers without a range of their own may fill: floats, 8 bits, 16 bits
 _SMALLEST = 2.0  # pixels: the least width and height of a box after cropping
 _LEAST_SEEN = 0.3  # and the least share of it that is inside
@@ -38,11 +39,15 @@ class Objects:
         boxes: (x1, y1, x2, y2) of each object in pixels, x to the right and y down.
         labels: its class.
         scores: the detector's confidence in each; empty for gold objects.
+        areas: of gold objects in square pixels, as COCO counts those of their outlines; empty: of their boxes.
+        crowds: boxes of many objects each: neither learned nor missed, and what is found inside is not wrong.
     """
 
     boxes: tuple[tuple[float, float, float, float], ...] = ()
     labels: tuple[str, ...] = ()
     scores: tuple[float, ...] = ()
+    areas: tuple[float, ...] = field(default=(), repr=False)
+    crowds: Objects | None = field(default=None, repr=False)
 
 
 @runtime_checkable
@@ -63,15 +68,22 @@ class Picture(Protocol):
 
 @dataclass(frozen=True)
 class ImageFile:
-    """An image file: its path, or its bytes with their name."""
+    """An image file: its path, or its bytes with their name; once `looked_at` its size and what stands out in it."""
 
     name: str
     content: bytes = b""
+    known: tuple[int, int] | None = field(default=None, compare=False, repr=False)
+    remarks: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
     def size(self) -> tuple[int, int]:
         """Of the pixels as they are read."""
-        height, width = self.pixels().shape[:2]
-        return height, width
+        return self.known or self.looked_at().known
+
+    def looked_at(self) -> ImageFile:
+        """The same with its size and remarks."""
+        pixels, remarks = self._read()
+        flat = int(np.ptp(pixels, axis=(0, 1)).max()) < _FLAT
+        return replace(self, known=pixels.shape[:2], remarks=(*remarks, *("almost one colour",) * flat))
 
     def key(self) -> bytes:
         """The file's bytes."""
@@ -79,6 +91,10 @@ class ImageFile:
 
     def pixels(self) -> np.ndarray:
         """Any format that Pillow reads, of several frames the first, rotated by its orientation tag."""
+        return self._read()[0]
+
+    def _read(self) -> tuple[np.ndarray, list[str]]:
+        """The pixels, and what was done to see them."""
         from PIL import Image, ImageOps, UnidentifiedImageError
 
         expected, remedy = _EXPECTED, _REMEDY
@@ -87,8 +103,13 @@ class ImageFile:
             with warnings.catch_warnings():
                 warnings.simplefilter("error", Image.DecompressionBombWarning)
                 with Image.open(io.BytesIO(content)) as image:
-                    deep = image.mode.startswith("I;16") or image.format in ("PNG", "PPM")  # these say 16 bits
-                    return in_8_bits(ImageOps.exif_transpose(image), deep=deep)
+                    deep = image.mode.startswith("I;16") or (image.mode == "I" and image.format in ("PNG", "PPM"))
+                    turned = ImageOps.exif_transpose(image)
+                    remarks = {"16 bits or floats, scaled to 8 bits,": deep or image.mode in ("I", "F"),
+                               "transparency, on white here,": _is_transparent(image),
+                               "several frames, of which the first is read,": getattr(image, "n_frames", 1) > 1,
+                               "an orientation tag, which is followed,": image.getexif().get(_ORIENTATION, 1) != 1}
+                    return in_8_bits(turned, deep=deep), [remark for remark, holds in remarks.items() if holds]
         except DataError:
             raise
         except UnidentifiedImageError:
@@ -124,11 +145,15 @@ def in_8_bits(image: Image, *, deep: bool = False) -> np.ndarray:
         grey = np.rint(levels * (_WHITE / white)).astype(np.uint8)
         grey[levels == key] = _WHITE  # the grey that a PNG names as transparent
         return np.repeat(grey[..., None], 3, 2)
-    if key is None and image.mode not in ("LA", "La", "PA", "RGBA", "RGBa"):
+    if not _is_transparent(image):
         return np.asarray(image.convert("RGB"))
     colour = np.asarray(image.convert("RGBA"), dtype=np.float64)
     seen = colour[..., 3:] / _WHITE
     return np.rint(colour[..., :3] * seen + _WHITE * (1.0 - seen)).astype(np.uint8)
+
+
+def _is_transparent(image: Image) -> bool:
+    return "transparency" in image.info or image.mode in ("LA", "La", "PA", "RGBA", "RGBa")
 
 
 def fit(pixels: np.ndarray, height: int, width: int) -> tuple[np.ndarray, float]:
@@ -149,7 +174,9 @@ def scaled(objects: Objects, scale: float) -> Objects:
     >>> scaled(Objects(((2.0, 4.0, 6.0, 8.0),), ("a",)), 0.5).boxes
     ((1.0, 2.0, 3.0, 4.0),)
     """
-    return replace(objects, boxes=tuple(tuple(value * scale for value in box) for box in objects.boxes))
+    return replace(objects, boxes=tuple(tuple(value * scale for value in box) for box in objects.boxes),
+                   areas=tuple(area * scale**2 for area in objects.areas),
+                   crowds=objects.crowds and scaled(objects.crowds, scale))
 
 
 def nms(objects: Objects, max_overlap: float) -> Objects:
