@@ -46,6 +46,8 @@ def examine(config: Config, splits: dict[str, list[Example]], encoded: dict[str,
         rows.append(("your code", f"{component} replaces {slot}; its file is run"))
     for split, items in encoded.items():
         rows.append((split, _describe_lengths(items)))
+        if figures := predictor.task.figures(splits[split]):
+            rows.append((f"{split} {predictor.task.item}s", figures))
     rows += _unknown(encoded, warnings)
     rows += _overlap(splits, warnings)
     if predictor.model.frontend is not None:  # a language model's texts have no limit

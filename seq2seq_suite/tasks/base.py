@@ -127,6 +127,10 @@ class Task(ABC):
         """Warnings about a split, for `check`."""
         return []
 
+    def figures(self, examples: Sequence[Example]) -> str:
+        """How loud, large or the like the media of a split are, on one line for `check`; empty where there are none."""
+        return ""
+
     # -- numbers ------------------------------------------------------------------------------------------------
 
     @property

@@ -137,6 +137,11 @@ The source is the scaled picture, the target five symbols for each object: four 
         remarks = (*("boxes left out",) * bool(left_out), *getattr(image, "remarks", ()))
         return Example(image, found, row.origin, left_out=tuple(left_out), remarks=remarks)
 
+    def figures(self, examples: Sequence[Example]) -> str:
+        """The least and the largest sides of the pictures."""
+        heights, widths = zip(*(example.source.size() for example in examples), strict=True)
+        return f"{min(widths)} x {min(heights)} to {max(widths)} x {max(heights)} pixels"
+
     # -- numbers ------------------------------------------------------------------------------------------------
 
     def encode(self, examples: Sequence[Example]) -> Drawn:
