@@ -178,7 +178,7 @@ def sound(data: Spoiled) -> Broken:
         "silence": (_wav(8000, 1, bytes(5334)), REFUSED),
         "a constant": (_wav(8000, 1, struct.pack("<h", 500) * 2667), REFUSED),
         "no size": (_wav(8000, 1, third, size=0), ACCEPTED), "cut": (_wav(8000, 1, third, size=10_000), REFUSED),
-        "opposite channels": (_wav(8000, 2, third), ACCEPTED),
+        "opposite channels": (_wav(8000, 2, struct.pack("<hhhh", 500, -500, -500, 500) * 666), ACCEPTED),
         "samples of 16 bits as floats": (_wav(8000, 1, struct.pack("<ff", 500, -500) * 1333, kind=3, bits=32),
                                          REFUSED)}
     what = data.random.choice([*sounds, "hours"])
