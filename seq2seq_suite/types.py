@@ -102,12 +102,16 @@ class Example:
         reference: what `score` compares with; None when only a prediction is asked for.
         origin: where it came from, as `file:line`, for messages.
         begin: what an output that is searched for must begin with.
+        left_out: what is wrong with parts of the row that the example lacks, such as a box; each counts as a bad row.
+        remarks: what stands out in it, such as a rotated picture; counted when its split is read.
     """
 
     source: Any
     reference: Any = None
     origin: str = ""
     begin: str = ""
+    left_out: tuple[DataError, ...] = field(default=(), compare=False, repr=False)
+    remarks: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
 
 @dataclass(frozen=True)

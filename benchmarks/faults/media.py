@@ -160,7 +160,7 @@ def _wav(rate: int, channels: int, samples: bytes, *, kind: int = 1, bits: int =
 def sound(data: Spoiled) -> Broken:
     """A sound with an odd rate, length, format or header."""
     file, where = _named(data)
-    third = struct.pack("<h", 500) * 2667
+    third = struct.pack("<hh", 500, -500) * 1333
     sounds: dict[str, tuple[bytes, tuple[int, ...]]] = {
         "no sample": (_wav(8000, 1, b""), REFUSED), "one sample": (_wav(8000, 1, b"\1\0"), EITHER),
         "44,101 Hz": (_wav(44_101, 1, third * 5), ACCEPTED), "15,999 Hz": (_wav(15_999, 1, third * 2), ACCEPTED),
@@ -175,7 +175,12 @@ def sound(data: Spoiled) -> Broken:
         "said to be longer": (_wav(8000, 1, third, size=2**30), EITHER),
         "13 bits": (_wav(8000, 1, third, bits=13), EITHER),
         "an unknown code": (_wav(8000, 1, third, kind=77), REFUSED), "too long": (_wav(8000, 1, third * 60), REFUSED),
-        "silence": (_wav(8000, 1, bytes(5334)), ACCEPTED)}
+        "silence": (_wav(8000, 1, bytes(5334)), REFUSED),
+        "a constant": (_wav(8000, 1, struct.pack("<h", 500) * 2667), REFUSED),
+        "no size": (_wav(8000, 1, third, size=0), ACCEPTED), "cut": (_wav(8000, 1, third, size=10_000), REFUSED),
+        "opposite channels": (_wav(8000, 2, struct.pack("<hhhh", 500, -500, -500, 500) * 666), ACCEPTED),
+        "samples of 16 bits as floats": (_wav(8000, 1, struct.pack("<ff", 500, -500) * 1333, kind=3, bits=32),
+                                         REFUSED)}
     what = data.random.choice([*sounds, "hours"])
     if what == "hours":
         import numpy

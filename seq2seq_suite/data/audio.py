@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import io
+import json
 import math
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -19,12 +20,13 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import load_file, save
 
 from seq2seq_suite.data import cache
+from seq2seq_suite.data.sound_checks import WINDOW, Level, mixed, promised_frames, windows, with_a_length
 from seq2seq_suite.data.torchaudio_import import load_torchaudio
 from seq2seq_suite.files import atomic_write_bytes, cache_root, read_bytes
 from seq2seq_suite.types import DataError, RunError
 
 RATE = 16_000  # samples a second that features are computed from
-WINDOW, HOP, FFT = 400, 160, 512  # samples: 25 and 10 ms
+HOP, FFT = 160, 512  # samples; a hop is 10 ms
 RATES = (1_000, 384_000)  # samples a second that recordings may have
 LONGEST = 2**28  # samples of a recording, all channels together: 46 minutes of stereo at 48 kHz
 _PIECE = 2**23  # samples that are resampled at a time
@@ -59,14 +61,21 @@ class Recording:
         return self.content or read_bytes(Path(self.name), expected="a sound file", remedy=remedy)
 
     def samples(self) -> tuple[np.ndarray, int]:
-        """Channels averaged; any format that libsndfile reads."""
+        """Channels averaged, see `mixed`; any format that libsndfile reads."""
+        samples, rate, _ = self.heard()
+        return samples, rate
+
+    def heard(self) -> tuple[np.ndarray, int, tuple[str, ...]]:
+        """The samples, their rate, and remarks about the channels."""
         import soundfile
 
         try:
-            with soundfile.SoundFile(io.BytesIO(self.key())) as sound:
+            content = with_a_length(self.key())
+            with soundfile.SoundFile(io.BytesIO(content)) as sound:
                 self._refuse(sound.samplerate, sound.frames * sound.channels)
                 sound.seek(0)  # without it mp3 differs in the last bits
                 samples, rate = sound.read(dtype="float32", always_2d=True), sound.samplerate
+                promised = promised_frames(sound.frames, sound.extra_info, content)
         except (soundfile.LibsndfileError, RuntimeError, TypeError) as error:  # TypeError: of headerless files
             reason = str(error).rpartition(": ")[2]
             raise DataError(f"the sound cannot be read: {reason.rstrip('.')}", file=self.name,
@@ -75,7 +84,12 @@ class Recording:
         if not len(samples):
             raise DataError("the recording is empty", file=self.name, expected="at least one sample",
                             remedy="remove the row")
-        return samples[:, 0] if samples.shape[1] == 1 else samples.mean(1), rate
+        if (promised - len(samples)) * RATE > WINDOW * rate:
+            raise DataError(f"the recording is cut: {len(samples) / rate:.2f} of {promised / rate:.2f} seconds are "
+                            "there", file=self.name, expected="as much sound as the file's header says",
+                            remedy="copy or download the file again, or remove the row")
+        found, remarks = mixed(samples)
+        return found, rate, remarks
 
     def _refuse(self, rate: int, size: int) -> None:
         """Raises DataError for what a header says."""
@@ -158,7 +172,7 @@ def leveled(samples: np.ndarray) -> np.ndarray:
 
     Source: after the active speech level of ITU-T P.56.
     """
-    power = np.square(np.pad(samples, (0, -len(samples) % WINDOW)).reshape(-1, WINDOW), dtype=np.float64).mean(1)
+    power = windows(samples)
     loudest = power.max(initial=0.0)
     level = math.sqrt(power[power >= _QUIETER * loudest].mean()) if 0.0 < loudest < math.inf else _LEVEL
     return samples * np.float32(_LEVEL / level)
@@ -190,17 +204,18 @@ class Stored:
     """An array on disk that is read when it is needed; numpy can use it like an array.
 
     Args:
-        file: a safetensors file with one array, `features`. (A .npy file's header is a Python expression, which
-            Python 3.11 cannot parse in two threads: https://github.com/python/cpython/issues/106905.)
+        file: a safetensors file with one array, `features`, and the sound's `Level`. (A .npy file's header is a Python
+            expression, which Python 3.11 cannot parse in two threads: https://github.com/python/cpython/issues/106905.)
 
     Raises:
-        OSError, SafetensorError: there is no such file, or it is damaged.
+        OSError, SafetensorError, TypeError, ValueError, LookupError: there is no such file, or it is damaged.
     """
 
     def __init__(self, file: Path):
         self.file, self.dtype = file, np.dtype(np.float32)
         with safe_open(file, "numpy") as arrays:
             self.shape = tuple(arrays.get_slice("features").get_shape())
+            self.level = Level(**json.loads(arrays.metadata()["level"]))
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -249,29 +264,28 @@ class Features:
 
     def _one(self, sound: Sound, speed: float) -> Stored | DataError:
         try:
-            made = b"%d %d %d %d %.3f %.3f 2 " % (RATE, WINDOW, HOP, self.log_mel.bins, speed, self.pad)
+            made = b"%d %d %d %d %.3f %.3f 3 " % (RATE, WINDOW, HOP, self.log_mel.bins, speed, self.pad)
             digest = hashlib.sha256(made + b"leveled " * self.level)
             digest.update(sound.key())
             name = digest.hexdigest()
             file = self.folder / name[:2] / f"{name}.safetensors"
-            with contextlib.suppress(OSError, SafetensorError):  # not there yet, or damaged
-                return Stored(file)
-            samples = resample(*sound.samples(), speed=speed)
+            with contextlib.suppress(OSError, SafetensorError, TypeError, ValueError, LookupError):
+                return Stored(file)  # unless it is not there yet, or damaged
+            samples, rate, *remarks = sound.heard() if isinstance(sound, Recording) else sound.samples()
+            samples = resample(samples, rate, speed=speed)
+            level = Level.of(samples, sound.name, *remarks)
             samples = leveled(samples) if self.level else samples
             missing = max(0, round(self.pad * RATE) - len(samples))
             features = self.log_mel(np.pad(samples, (missing // 2, missing - missing // 2)))
-            if not np.isfinite(features).all():
-                raise DataError("the sound has samples that are not finite or too large", file=sound.name,
-                                expected="samples from -1 to 1", remedy="write the file again, or remove the row")
         except DataError as error:
             return error
-        self._keep(features, file)
+        self._keep(features, level, file)
         return Stored(file)
 
-    def _keep(self, features: np.ndarray, file: Path) -> None:
+    def _keep(self, features: np.ndarray, level: Level, file: Path) -> None:
         try:
             file.parent.mkdir(exist_ok=True)
-            atomic_write_bytes(file, save({"features": features}))
+            atomic_write_bytes(file, save({"features": features}, {"level": json.dumps(asdict(level))}))
         except OSError as error:
             raise RunError(f"{self.folder}: features cannot be written: {error.strerror or error} "
                            "(choose another folder with audio.cache)") from None

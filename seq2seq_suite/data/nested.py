@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -50,41 +51,50 @@ def _is_json(text: str) -> bool:
 
 
 def _coco(value: dict[str, Any], file: Path) -> Iterator[Found]:
-    """A row for each picture, with the boxes of its annotations; those of crowds are left out.
+    """A row for each picture, with the boxes of its annotations; one without a place is a broken row by itself.
 
     Source: https://cocodataset.org/#format-data
     """
     def wrong(got: str, expected: str = _COCO) -> DataError:
         return DataError(got, file=str(file), expected=expected, remedy=_REMEDY)
 
-    def by_id(key: str, column: str) -> dict[Any, str]:
+    def by_id(key: str, column: str) -> dict[Any, dict[str, Any]]:
         listed = value.get(key)
         if not isinstance(listed, list) or not all(isinstance(one, dict) and isinstance(one.get("id"), (int, str))
                                                    and isinstance(one.get(column), str) for one in listed):
             raise wrong(f"'{key}' is {shown(listed)}", f"{_COCO}: a list of objects with id and {column}")
-        return {one["id"]: one[column] for one in listed}
+        found = {one["id"]: one for one in listed}
+        if len(found) < len(listed):
+            first = next(key for key, count in Counter(one["id"] for one in listed).items() if count > 1)
+            raise wrong(f"'{key}' has the id {shown(first)} several times", "an id of its own for each")
+        return found
 
     names, pictures = by_id("categories", "name"), by_id("images", "file_name")
-    boxes: dict[Any, list[tuple[Any, str]]] = {picture: [] for picture in pictures}
-    unknown: dict[Any, str] = {}
+    objects: dict[Any, dict[str, list[Any]]] = {picture: {"bbox": [], "categories": []} for picture in pictures}
+    known: dict[Any, int] = {}
     for number, one in enumerate(value["annotations"], 1):
         if not isinstance(one, dict) or not {"image_id", "category_id", "bbox"} <= one.keys():
-            raise wrong(f"annotation {number} is {shown(one)}")
-        picture, category = one["image_id"], one["category_id"]
+            yield number, wrong(f"annotation {number} is {shown(one)}")
+            continue
+        picture, category, key = one["image_id"], one["category_id"], one.get("id")
         if not isinstance(picture, (int, str)) or picture not in pictures:
-            raise wrong(f"annotation {number} is of the picture {shown(picture)}", "the id of one of 'images'")
-        if not isinstance(category, (int, str)) or category not in names:
-            unknown[picture] = f"annotation {number} has the category {shown(category)}"
-        elif not one.get("iscrowd"):
-            boxes[picture].append((one["bbox"], names[category]))
-
-    folder = _folder_of_pictures(file, next(iter(pictures.values()), ""))
-    for number, (picture, name) in enumerate(pictures.items(), 1):
-        if picture in unknown:
-            yield number, wrong(unknown[picture], "the id of one of 'categories'")
+            yield number, wrong(f"annotation {number} is of the picture {shown(picture)}", "the id of one of 'images'")
+        elif not isinstance(category, (int, str)) or category not in names:
+            yield number, wrong(f"annotation {number} has the category {shown(category)}",
+                                "the id of one of 'categories'")
+        elif isinstance(key, (int, str)) and known.setdefault(key, number) != number:
+            yield number, wrong(f"annotation {number} has the id {shown(key)} of annotation {known[key]}",
+                                "an id of its own for each")
         else:
-            yield number, {"file_name": os.path.join(folder, name), "objects": {
-                "bbox": [box for box, _ in boxes[picture]], "categories": [label for _, label in boxes[picture]]}}
+            found = {"bbox": one["bbox"], "categories": names[category]["name"], "area": one.get("area"),
+                     "iscrowd": one.get("iscrowd", 0)}
+            for column, entry in found.items():
+                objects[picture].setdefault(column, []).append(entry)
+
+    folder = _folder_of_pictures(file, next((one["file_name"] for one in pictures.values()), ""))
+    for number, (picture, one) in enumerate(pictures.items(), 1):
+        yield number, {"file_name": os.path.join(folder, one["file_name"]), "objects": objects[picture],
+                       **{side: one[side] for side in ("width", "height") if side in one}}
 
 
 def _folder_of_pictures(file: Path, name: str) -> str:

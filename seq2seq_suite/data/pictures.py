@@ -5,18 +5,24 @@ from __future__ import annotations
 import io
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
 from seq2seq_suite.files import read_bytes
 from seq2seq_suite.types import DataError
 
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
 _LARGEST = 2**28  # bytes of an image file
 _EXPECTED, _REMEDY = "png, jpeg or another format that Pillow reads", "convert the file, or remove the row"
+_WHITE, _ORIENTATION = 255, 0x0112
+_FLAT = 16  # levels of each colour in a picture that hardly shows anything
+_RANGES = (1.0, 255.0, 65_535.0)  # that numbers without a range of their own may fill: floats, 8 bits, 16 bits
 _SMALLEST = 2.0  # pixels: the least width and height of a box after cropping
 _LEAST_SEEN = 0.3  # and the least share of it that is inside
 _LEAST_PAINTED = 640  # pixels of the longer side that a painted picture has, so that names can be read
@@ -33,11 +39,15 @@ class Objects:
         boxes: (x1, y1, x2, y2) of each object in pixels, x to the right and y down.
         labels: its class.
         scores: the detector's confidence in each; empty for gold objects.
+        areas: of gold objects in square pixels, as COCO counts those of their outlines; empty: of their boxes.
+        crowds: boxes of many objects each: neither learned nor missed, and what is found inside is not wrong.
     """
 
     boxes: tuple[tuple[float, float, float, float], ...] = ()
     labels: tuple[str, ...] = ()
     scores: tuple[float, ...] = ()
+    areas: tuple[float, ...] = field(default=(), repr=False)
+    crowds: Objects | None = field(default=None, repr=False)
 
 
 @runtime_checkable
@@ -58,22 +68,33 @@ class Picture(Protocol):
 
 @dataclass(frozen=True)
 class ImageFile:
-    """An image file: its path, or its bytes with their name."""
+    """An image file: its path, or its bytes with their name; once `looked_at` its size and what stands out in it."""
 
     name: str
     content: bytes = b""
+    known: tuple[int, int] | None = field(default=None, compare=False, repr=False)
+    remarks: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
     def size(self) -> tuple[int, int]:
         """Of the pixels as they are read."""
-        height, width = self.pixels().shape[:2]
-        return height, width
+        return self.known or self.looked_at().known
+
+    def looked_at(self) -> ImageFile:
+        """The same with its size and remarks."""
+        pixels, remarks = self._read()
+        flat = int(np.ptp(pixels, axis=(0, 1)).max()) < _FLAT
+        return replace(self, known=pixels.shape[:2], remarks=(*remarks, *("almost one colour",) * flat))
 
     def key(self) -> bytes:
         """The file's bytes."""
         return self.content or read_bytes(Path(self.name), expected=_EXPECTED, remedy=_REMEDY, largest=_LARGEST)
 
     def pixels(self) -> np.ndarray:
-        """Any format that Pillow reads, rotated by its orientation tag."""
+        """Any format that Pillow reads, of several frames the first, rotated by its orientation tag."""
+        return self._read()[0]
+
+    def _read(self) -> tuple[np.ndarray, list[str]]:
+        """The pixels, and what was done to see them."""
         from PIL import Image, ImageOps, UnidentifiedImageError
 
         expected, remedy = _EXPECTED, _REMEDY
@@ -82,7 +103,13 @@ class ImageFile:
             with warnings.catch_warnings():
                 warnings.simplefilter("error", Image.DecompressionBombWarning)
                 with Image.open(io.BytesIO(content)) as image:
-                    return np.asarray(ImageOps.exif_transpose(image).convert("RGB"))
+                    deep = image.mode.startswith("I;16") or (image.mode == "I" and image.format in ("PNG", "PPM"))
+                    turned = ImageOps.exif_transpose(image)
+                    remarks = {"16 bits or floats, scaled to 8 bits,": deep or image.mode in ("I", "F"),
+                               "transparency, on white here,": _is_transparent(image),
+                               "several frames, of which the first is read,": getattr(image, "n_frames", 1) > 1,
+                               "an orientation tag, which is followed,": image.getexif().get(_ORIENTATION, 1) != 1}
+                    return in_8_bits(turned, deep=deep), [remark for remark, holds in remarks.items() if holds]
         except DataError:
             raise
         except UnidentifiedImageError:
@@ -93,6 +120,40 @@ class ImageFile:
         except Exception as error:  # each of Pillow's readers raises its own errors
             problem = f"cannot be read: {getattr(error, 'strerror', None) or error or type(error).__name__}"
         raise DataError(problem, file=self.name, expected=expected, remedy=remedy)
+
+
+def in_8_bits(image: Image, *, deep: bool = False) -> np.ndarray:
+    """(H,W,3) uint8 of a Pillow image of any mode, transparency on white.
+
+    16 bits are divided by 257. Floats and 32-bit integers do not say what white is: it is 1 (of floats), 255 or 65535,
+    the least that no pixel exceeds.
+
+    Args:
+        image: to convert.
+        deep: white is 65535 whatever the pixels are.
+
+    Raises:
+        ValueError: a pixel is negative, above 65535 or not finite, or Pillow cannot convert the mode.
+    """
+    key = image.info.get("transparency")
+    if image.mode in ("I", "F") or image.mode.startswith("I;16"):
+        levels = np.asarray(image).astype(np.float64)
+        least, most = float(levels.min()), float(levels.max())
+        if not (least >= 0.0 and most <= _RANGES[-1]):
+            raise ValueError(f"pixels from {least:g} to {most:g}, expected 0 to 1, 255 or 65535")
+        white = _RANGES[-1] if deep else next(top for top in _RANGES[image.mode == "I" :] if most <= top)
+        grey = np.rint(levels * (_WHITE / white)).astype(np.uint8)
+        grey[levels == key] = _WHITE  # the grey that a PNG names as transparent
+        return np.repeat(grey[..., None], 3, 2)
+    if not _is_transparent(image):
+        return np.asarray(image.convert("RGB"))
+    colour = np.asarray(image.convert("RGBA"), dtype=np.float64)
+    seen = colour[..., 3:] / _WHITE
+    return np.rint(colour[..., :3] * seen + _WHITE * (1.0 - seen)).astype(np.uint8)
+
+
+def _is_transparent(image: Image) -> bool:
+    return "transparency" in image.info or image.mode in ("LA", "La", "PA", "RGBA", "RGBa")
 
 
 def fit(pixels: np.ndarray, height: int, width: int) -> tuple[np.ndarray, float]:
@@ -113,7 +174,9 @@ def scaled(objects: Objects, scale: float) -> Objects:
     >>> scaled(Objects(((2.0, 4.0, 6.0, 8.0),), ("a",)), 0.5).boxes
     ((1.0, 2.0, 3.0, 4.0),)
     """
-    return replace(objects, boxes=tuple(tuple(value * scale for value in box) for box in objects.boxes))
+    return replace(objects, boxes=tuple(tuple(value * scale for value in box) for box in objects.boxes),
+                   areas=tuple(area * scale**2 for area in objects.areas),
+                   crowds=objects.crowds and scaled(objects.crowds, scale))
 
 
 def nms(objects: Objects, max_overlap: float) -> Objects:

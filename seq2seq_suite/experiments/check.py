@@ -10,6 +10,7 @@ from torch import Tensor
 
 from seq2seq_suite.config import Config
 from seq2seq_suite.data.batching import Bucketed, collate
+from seq2seq_suite.experiments.room import without_room
 from seq2seq_suite.training.evaluate import Predictor
 from seq2seq_suite.types import BEGIN, END, SPECIALS, UNKNOWN, Batch, Constraint, Encoded, Example
 from seq2seq_suite.user_code import is_code
@@ -46,10 +47,12 @@ def examine(config: Config, splits: dict[str, list[Example]], encoded: dict[str,
         rows.append(("your code", f"{component} replaces {slot}; its file is run"))
     for split, items in encoded.items():
         rows.append((split, _describe_lengths(items)))
+        if figures := predictor.task.figures(splits[split]):
+            rows.append((f"{split} {predictor.task.item}s", figures))
     rows += _unknown(encoded, warnings)
     rows += _overlap(splits, warnings)
     if predictor.model.frontend is not None:  # a language model's texts have no limit
-        rows += _gold_outputs(splits, encoded, predictor, warnings)
+        rows += _gold_outputs(config, splits, encoded, predictor, warnings)
     rows += _plan(config, encoded["train"], batches, warnings)
     rows += _limits(encoded, predictor)
     rows += _costs(config, largest, predictor)
@@ -128,15 +131,32 @@ def _key(source: object) -> Hashable:
         else repr(source)
 
 
-def _gold_outputs(splits: dict[str, list[Example]], encoded: dict[str, list[Encoded]], predictor: Predictor,
-                  warnings: list[str]) -> Rows:
+def _positions(config: Config, splits: dict[str, list[Example]], encoded: dict[str, list[Encoded]],
+               predictor: Predictor, found: dict[str, tuple[list[int], list[int]]], warnings: list[str]) -> Rows:
+    """Targets for which a parallel decoder has no room; they are taken off those beyond the search's limit."""
+    if config.strategy.room(torch.ones(1, dtype=torch.int64)) is None:
+        return []
+    findings = []
+    for split, items in encoded.items():
+        places, why = without_room(config, predictor.task, items)
+        if len(places):
+            too_long, forbidden = found[split]
+            found[split] = sorted(set(too_long) - set(places.tolist())), forbidden
+            findings.append(f"{split} {_share(len(places), len(items))}"
+                            + _named([splits[split][place] for place in places]))
+            warnings.append(f"targets of {split} are {why}")
+    return [("gold beyond the positions", "; ".join(findings) or "none")]
+
+
+def _gold_outputs(config: Config, splits: dict[str, list[Example]], encoded: dict[str, list[Encoded]],
+                  predictor: Predictor, warnings: list[str]) -> Rows:
     """Gold outputs that no search can find: too long, or refused by the automaton."""
     constraint = predictor.task.constraint() if predictor.options.constraint else None
     kinds = {"beyond the length limit": "raise search.max_length_factor or max_length_extra"}
     if constraint is not None:
         kinds["against the constraint"] = "raise the task's limits, or set search.constraint=false"
     found = {split: _impossible(items, predictor, constraint) for split, items in encoded.items()}
-    rows = []
+    rows = _positions(config, splits, encoded, predictor, found, warnings)
     for place_of_kind, (kind, remedy) in enumerate(kinds.items()):
         findings = []
         for split, examples in splits.items():

@@ -29,6 +29,7 @@ from seq2seq_suite.experiments.prepare import (
     write_config,
     write_provenance,
 )
+from seq2seq_suite.experiments.room import tell_room
 from seq2seq_suite.files import atomic_write_text
 from seq2seq_suite.model.seq2seq import Seq2Seq
 from seq2seq_suite.shapes import Shape
@@ -118,6 +119,8 @@ def build_trainer(config: Config, run_directory: RunDirectory, parts: Sequence[P
         prepare_vocabulary(part.config, part.task, part.examples["train"], part.run.vocabulary, ranks, resume=resume)
         part.encoded = {split: encode(part.config, part.task, part.examples[split])
                         for split in ("train", "validation")}
+        for split, items in part.encoded.items():
+            tell_room(part.config, part.task, split, items, origins(part.examples[split]))
     device = choose_device(config.device, ranks)
     learner, predictors = build_predictors(config, {part.name: part.task for part in parts}, ranks=ranks, device=device)
     if config.init_from and not resume and ranks.is_first:

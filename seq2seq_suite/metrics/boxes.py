@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import repeat
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,7 +24,7 @@ def average_precision(predictions: Sequence[Objects | None], references: Sequenc
 
     Args:
         predictions: objects with scores, of each picture.
-        references: the truth.
+        references: the truth, with its crowds, and areas where they are not the boxes'.
         labels: all classes; one without a true object counts in no mean.
 
     Returns:
@@ -51,8 +52,8 @@ def average_precision(predictions: Sequence[Objects | None], references: Sequenc
     if len(predictions) != len(references) or not references:
         raise ValueError(f"{len(predictions)} predictions for {len(references)} references")
     numbers = {label: number for number, label in enumerate(labels, 1)}
-    truth = [_annotation(picture, box, numbers[label]) for picture, objects in enumerate(references, 1)
-             for box, label in zip(objects.boxes, objects.labels, strict=True)]
+    truth = [{**_annotation(picture, box, numbers[label]), **more} for picture, objects in enumerate(references, 1)
+             for box, label, more in _with_crowds(objects)]
     found = [{**_annotation(picture, box, numbers[label]), "score": score}
              for picture, objects in enumerate(predictions, 1) if objects is not None
              for box, label, score in zip(objects.boxes, objects.labels, objects.scores, strict=True)]
@@ -73,7 +74,7 @@ def average_precision(predictions: Sequence[Objects | None], references: Sequenc
                if value >= 0 or name not in names[3:]}
     precision = judge.eval["precision"][:, :, :, 0, -1]  # (IoU, recall, class)
     table = [{"label": label, "ap": _mean(precision[:, :, place]), "ap50": _mean(precision[0, :, place]),
-              "support": sum(one["category_id"] == number for one in truth)}
+              "support": sum(one["category_id"] == number and not one["iscrowd"] for one in truth)}
              for place, (label, number) in enumerate(numbers.items())]
     signature = f"coco|iou:.50:.95|boxes:100|area:all|pycocotools:{version('pycocotools')}|version:{__version__}"
     curve = [[100.0 * place / (len(precision[0]) - 1), _mean(row)] for place, row in enumerate(precision[0])]
@@ -103,7 +104,9 @@ def _resampled(judged: Sequence[dict | None], times: np.ndarray) -> np.ndarray:
     order = np.argsort(-scores, kind="stable")
     right = np.concatenate([np.empty(0), *(one["dtMatches"][0] > 0 for _, one in known)])[order]
     where = np.repeat([place for place, _ in known], [len(one["dtScores"]) for _, one in known]).astype(int)[order]
-    truth = np.array([0 if one is None else len(one["gtIds"]) for one in judged])
+    counts = ~np.concatenate([np.empty(0, dtype=bool), *(one["dtIgnore"][0] for _, one in known)])[order]
+    right, where = right[counts], where[counts]  # boxes in crowds are neither right nor wrong
+    truth = np.array([0 if one is None else np.sum(one["gtIgnore"] == 0) for one in judged])
     found = np.full(len(times), np.nan)
     for sample, often in enumerate(times):
         if total := often @ truth:
@@ -120,9 +123,14 @@ def overlap(first: Sequence[float], second: Sequence[float]) -> float:
     >>> overlap((0, 0, 2, 2), (0, 1, 2, 3)), overlap((0, 0, 1, 1), (2, 2, 3, 3))
     (0.3333333333333333, 0.0)
     """
+    common = shared(first, second)
+    return common / (area(first) + area(second) - common) if common else 0.0
+
+
+def shared(first: Sequence[float], second: Sequence[float]) -> float:
+    """The area that two boxes have in common."""
     wide, high = (max(0.0, min(first[axis + 2], second[axis + 2]) - max(first[axis], second[axis])) for axis in (0, 1))
-    areas = area(first) + area(second)
-    return wide * high / (areas - wide * high) if wide * high else 0.0
+    return wide * high
 
 
 def area(box: Sequence[float]) -> float:
@@ -134,7 +142,7 @@ def match(predicted: Objects, gold: Objects) -> list[tuple[str, int, int]]:
     """What became of each box: (kind, gold box, predicted box), -1 where there is none.
 
     Pairs are made greedily, in four rounds: the same class at IoU 0.5 ("right"), another class at IoU 0.5 ("wrong
-    class"), the same class at IoU 0.1 ("poorly placed"); what is left over is "missed" or "added".
+    class"), the same class at IoU 0.1 ("poorly placed"); what is left over is "missed" or, outside crowds, "added".
 
     >>> from seq2seq_suite.data.pictures import Objects
     >>> gold = Objects(((0, 0, 10, 10), (20, 20, 30, 30)), ("cat", "dog"))
@@ -146,14 +154,30 @@ def match(predicted: Objects, gold: Objects) -> list[tuple[str, int, int]]:
                     for theirs, box in enumerate(predicted.boxes)), reverse=True)
     found = []
     for kind, least, same in (("right", 0.5, True), ("wrong class", 0.5, False), ("poorly placed", 0.1, True)):
-        for shared, theirs, ours in pairs:
-            if ours in left[0] and theirs in left[1] and shared >= least \
+        for common, theirs, ours in pairs:
+            if ours in left[0] and theirs in left[1] and common >= least \
                     and (gold.labels[ours] == predicted.labels[theirs]) == same:
                 found.append((kind, ours, theirs))
                 left[0].remove(ours)
                 left[1].remove(theirs)
     return [*found, *(("missed", ours, -1) for ours in sorted(left[0])),
-            *(("added", -1, theirs) for theirs in sorted(left[1]))]
+            *(("added", -1, theirs) for theirs in sorted(left[1]) if not _in_a_crowd(predicted, theirs, gold.crowds))]
+
+
+def _in_a_crowd(predicted: Objects, place: int, crowds: Objects | None) -> bool:
+    """Whether at least half of a box is in a crowd of its class."""
+    box = predicted.boxes[place]
+    return crowds is not None and any(
+        label == predicted.labels[place] and shared(box, crowd) >= 0.5 * area(box) > 0
+        for crowd, label in zip(crowds.boxes, crowds.labels, strict=True))
+
+
+def _with_crowds(objects: Objects) -> Iterator[tuple[Sequence[float], str, dict[str, float]]]:
+    """Each true box with its label and what COCO knows of it beside; crowds come last."""
+    areas = [{"area": known} for known in objects.areas] or [{}] * len(objects.boxes)
+    yield from zip(objects.boxes, objects.labels, areas, strict=True)
+    if objects.crowds is not None:
+        yield from zip(objects.crowds.boxes, objects.crowds.labels, repeat({"iscrowd": 1}))
 
 
 def _annotation(picture: int, box: Sequence[float], category: int) -> dict:

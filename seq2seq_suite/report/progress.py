@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import time
@@ -59,7 +60,7 @@ class Progress:
         Args:
             update: updates done.
             fraction: share of the run that is done, from 0 to 1, by whichever limit is nearer.
-            loss: mean loss since the last call.
+            loss: mean loss since the last call; NaN if it is of nothing.
             tokens_per_second: source and target tokens.
             learning_rate: of the last update.
         """
@@ -70,7 +71,8 @@ class Progress:
             pace = (now - self._first[0]) / (fraction - self._first[1])
             self._seconds_left = (now, max(0.0, 1.0 - fraction) * pace)
         self._fraction = min(1.0, max(0.0, fraction))
-        self._status = (f"update {update}/{self.total_updates}  loss {loss:.3f}  {tokens_per_second:,.0f} tokens/s  "
+        shown = "n/a (no target fits the positions)" if math.isnan(loss) else f"{loss:.3f}"
+        self._status = (f"update {update}/{self.total_updates}  loss {shown}  {tokens_per_second:,.0f} tokens/s  "
                         f"lr {learning_rate:.1e}")
         if self._live is None:
             self._print(f"{self._status}  {self._times()}")
@@ -128,7 +130,7 @@ def _terminal() -> Console | None:
 
 
 def _figure(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    return str(value) if not isinstance(value, float) else "n/a" if math.isnan(value) else f"{value:.4g}"
 
 
 def _clock(seconds: float) -> str:

@@ -10,6 +10,7 @@ Shape suffixes in this module: B rows, C positions, T target symbols.
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -27,9 +28,16 @@ class AgreementOptions(ParallelOptions):
     agreement: Ratios = (0.0, 0.0)  # share of the expected disagreement with the target's bigrams in
     # the loss, at the start and at the end of training; the likelihood has the rest
 
+    crowded: ClassVar[str] = "left out of the loss"
+    least: ClassVar[int] = 1  # positions
+
     def most_positions(self, source_length: int) -> int:
         """`factor` times the source."""
         return math.ceil(source_length * self.factor)
+
+    def room(self, sources: Tensor) -> Tensor:
+        """factor * S'."""
+        return (sources * self.factor).ceil().long().clamp(min=self.least)
 
 
 def agreement_weights(ratios: Ratios, likelihood: str, fraction_done: float) -> dict[str, float]:

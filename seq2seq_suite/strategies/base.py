@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
 from torch import Tensor, nn
 
 from seq2seq_suite.config_section import Fraction, NotNegativeFloat, Section
@@ -46,11 +48,24 @@ class StrategyOptions(Section):
     """The section `strategy` of a configuration; each kind has its own."""
 
     kind: str
+    crowded: ClassVar[str] = ""  # what becomes of targets that need more positions than there are
 
     @property
     def auxiliary_weights(self) -> dict[str, float]:
         """Weights of the auxiliary losses, by name."""
         return {}
+
+    def room(self, sources: Tensor) -> Tensor | None:
+        """(N,) int64, the decoder's positions for as many of the encoder (N,); None if the output's length decides."""
+        return None
+
+    def needed(self, target: np.ndarray) -> int:
+        """How many positions a target (T,) int64 with END needs."""
+        return len(target)
+
+    def more_room(self, sources: Tensor, needed: Tensor) -> str:
+        """Which key gives targets that need (N,) positions their room, and how much of it."""
+        return f"raise strategy.factor to {_rounded_up(needed / sources.clamp(min=1))}"
 
     def check(self, config: Any) -> None:
         """Raise ValueError if the options do not fit the rest of the configuration."""
@@ -58,6 +73,11 @@ class StrategyOptions(Section):
     def most_positions(self, source_length: int) -> int:
         """Decoder positions for a source of that length, unless the output's length decides."""
         return 0
+
+
+def _rounded_up(ratios: Tensor) -> str:
+    """The largest of them, with two decimals at most."""
+    return f"{math.ceil(100 * float(ratios.max()) - 1e-4) / 100:g}"
 
 
 class WithTranscript(StrategyOptions):

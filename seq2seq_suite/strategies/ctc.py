@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -24,6 +25,10 @@ class CtcOptions(AgreementOptions):
 
     kind: Literal["ctc"] = "ctc"
     factor: PositiveFloat = 2.0  # decoder positions for an encoder position; 1 for speech
+
+    def needed(self, target: np.ndarray) -> int:
+        """The symbols without END, and a blank between equal ones."""
+        return len(target) - 1 + int((target[1:-1] == target[:-2]).sum())
 
 
 class Ctc(Parallel):
@@ -50,7 +55,7 @@ class Ctc(Parallel):
 
     def decoder_length(self, states: States, batch: Batch) -> Tensor:
         """factor * S'."""
-        return (states.mask.sum(1) * self.options.factor).ceil().long().clamp(min=1)
+        return self.options.room(states.mask.sum(1))
 
     def own_loss(self, model: Seq2Seq, memory: Memory, batch: Batch, hidden: Tensor, mask: Tensor,
                  revealed: Tensor) -> Loss:

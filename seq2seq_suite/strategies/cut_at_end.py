@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -27,10 +27,20 @@ class CutAtEndOptions(ParallelOptions):
     label_smoothing: Fraction = 0.0  # probability spread over all symbols
     factor: PositiveFloat = 1.5  # decoder positions = factor * encoder positions; longer targets are cut
     extra: NotNegative = 8  # + extra
+    crowded: ClassVar[str] = "cut"
 
     def most_positions(self, source_length: int) -> int:
         """`factor` times the source, and `extra`."""
-        return int(source_length * self.factor) + self.extra
+        return max(1, int(source_length * self.factor) + self.extra)
+
+    def room(self, sources: Tensor) -> Tensor:
+        """factor * S' + extra, at least 1."""
+        return ((sources * self.factor).long() + self.extra).clamp(min=1)
+
+    def more_room(self, sources: Tensor, needed: Tensor) -> str:
+        """Either key."""
+        return f"{super().more_room(sources, needed - self.extra)}, or strategy.extra by " \
+               f"{int((needed - self.room(sources)).max())}"
 
 
 class CutAtEnd(Aligned):
@@ -50,7 +60,7 @@ class CutAtEnd(Aligned):
 
     def decoder_length(self, states: States, batch: Batch) -> Tensor:
         """C of each row."""
-        return (states.mask.sum(1) * self.options.factor).long() + self.options.extra
+        return self.options.room(states.mask.sum(1))
 
     def own_loss(self, model: Seq2Seq, memory: Memory, batch: Batch, hidden: Tensor, mask: Tensor,
                  revealed: Tensor) -> Loss:

@@ -6,7 +6,7 @@ Shape suffixes in this module: B rows, C vertices, H heads, T target symbols, D 
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -31,6 +31,7 @@ class DagOptions(AgreementOptions):
     """A graph whose vertices emit symbols: every path is an output (Directed Acyclic Transformer)."""
 
     kind: Literal["dag"] = "dag"
+    least: ClassVar[int] = 2  # vertices
     factor: PositiveFloat = 4.0  # lambda, vertices per encoder position
 
 
@@ -94,7 +95,7 @@ class Dag(Parallel):
 
     def decoder_length(self, states: States, batch: Batch) -> Tensor:
         """factor * S' vertices."""
-        return (states.mask.sum(1) * self.options.factor).ceil().long().clamp(min=2)
+        return self.options.room(states.mask.sum(1))
 
     def own_loss(self, model: Seq2Seq, memory: Memory, batch: Batch, hidden: Tensor, mask: Tensor,
                  revealed: Tensor) -> Loss:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -22,7 +23,25 @@ from seq2seq_suite.types import END, Batch, Constraint, Hypothesis, Loss, States
 CLASSES, MIDDLE = 256, 128
 
 
-class LengthHeadOptions(ParallelOptions):
+class ByLength:
+    """How long outputs can be whose lengths are predicted; of options with a `length_ratio`."""
+
+    crowded = "of a length that is never predicted"
+
+    def room(self, sources: Tensor) -> Tensor:
+        """The largest length of `LengthClassifier`."""
+        return (sources * self.length_ratio).round().long() + CLASSES - 1 - MIDDLE
+
+    def needed(self, target: np.ndarray) -> int:
+        """The symbols without END."""
+        return len(target) - 1
+
+    def more_room(self, sources: Tensor, needed: Tensor) -> str:
+        """The ratio."""
+        return super().more_room(sources, needed + MIDDLE + 1 - CLASSES).replace("factor", "length_ratio")
+
+
+class LengthHeadOptions(ByLength, ParallelOptions):
     """All symbols in parallel, of a length that the encoder predicts; `search.beam_size` lengths are tried."""
 
     kind: Literal["length_head"] = "length_head"

@@ -6,6 +6,7 @@ import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -16,7 +17,7 @@ from seq2seq_suite.data.formats import BadRows, Row
 from seq2seq_suite.data.options import Data
 from seq2seq_suite.files import read_lines
 from seq2seq_suite.shapes import Shape
-from seq2seq_suite.tasks.reading import open_split, place_of
+from seq2seq_suite.tasks.reading import open_split, place_of, remarks_of
 from seq2seq_suite.tasks.sides import Field, Source, Target
 from seq2seq_suite.types import END, ConfigError, Constraint, DataError, Encoded, Example, Hypothesis, Score, SymbolGain
 
@@ -82,10 +83,14 @@ class Task(ABC):
         bad, examples = BadRows(self.data.max_bad_rows, longest=self.data.max_row_megabytes * 2**20), []
         for row in rows(bad):
             try:
-                examples += self.examples(row)
+                made = self.examples(row)
             except DataError as error:
                 bad.add(error)
-        for line in [*dict.fromkeys(bad.notes), *bad.report()]:
+                continue
+            examples += made
+            for error in chain.from_iterable(example.left_out for example in made):
+                bad.add(error)
+        for line in [*dict.fromkeys(bad.notes), *bad.report(), *remarks_of(split, self.item, examples)]:
             print(line)
         if not examples:
             raise DataError(f"the split '{split}' has no usable {self.item}", file=self.data.path,
@@ -121,6 +126,10 @@ class Task(ABC):
     def inspect(self, split: str, examples: Sequence[Example]) -> list[str]:
         """Warnings about a split, for `check`."""
         return []
+
+    def figures(self, examples: Sequence[Example]) -> str:
+        """How loud, large or the like the media of a split are, on one line for `check`; empty where there are none."""
+        return ""
 
     # -- numbers ------------------------------------------------------------------------------------------------
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 from seq2seq_suite.config import Data
 from seq2seq_suite.data.formats import BadRows, Row
 from seq2seq_suite.data.sources import EMBEDDED, divided, files_of, is_one_file, read_rows, splits_of_embedded
-from seq2seq_suite.types import DataError, brief, shown
+from seq2seq_suite.types import DataError, Example, brief, shown
 
+_SHOWN = 3  # places of a remark
 _LONGEST_NAME = 4096  # characters of a path
 
 Medium = TypeVar("Medium")
@@ -75,6 +76,20 @@ def place_of(origin: str) -> dict[str, Any]:
     """
     file, _, line = origin.rpartition(":")
     return {"file": file or origin, "line": int(line) if line.isdigit() else 0}
+
+
+def remarks_of(split: str, item: str, examples: Sequence[Example]) -> list[str]:
+    """A line for each kind of remark about the examples of a split: how many have it, and the first few.
+
+    >>> remarks_of("train", "picture", [Example(0, origin="a:1", remarks=("one colour",)), Example(0)])
+    ['train: one colour in 1 of 2 pictures: a:1']
+    """
+    places: dict[str, list[str]] = {}
+    for example in examples:
+        for remark in example.remarks:
+            places.setdefault(remark, []).append(example.origin)
+    return [f"{split}: {remark} in {len(found):,} of {len(examples):,} {item}s: {', '.join(found[:_SHOWN])}"
+            f"{', ...' * (len(found) > _SHOWN)}" for remark, found in places.items()]
 
 
 def columns(row: Row) -> str:

@@ -213,7 +213,15 @@ class SoundTask(Task):
         """A recording and its reference."""
         sound, reference = self.source.read(row), self.reference(row)
         self.source.check(sound, row.place)
-        return Example(sound, reference, row.origin)
+        return Example(sound, reference, row.origin, remarks=self.source.features_of([sound])[0].level.remarks)
+
+    def figures(self, examples: Sequence[Example]) -> str:
+        """Their levels, the highest peak, and the shares of silence and of clipped samples."""
+        found = [features.level for features in self.source.features_of([example.source for example in examples])]
+        levels = sorted(one.level for one in found)
+        return (f"level {levels[len(levels) // 2]:.0f} dB ({levels[0]:.0f} to {levels[-1]:.0f}), "
+                f"peak {max(one.peak for one in found):.2f}, {np.mean([one.silence for one in found]):.0%} silence, "
+                f"{np.mean([one.clipped for one in found]):.2%} clipped")
 
     def report_short(self, split: str, examples: Sequence[Example]) -> None:
         """Print which recordings have fewer vectors than CTC needs."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 MOST_SHOWN = 200  # examples of a split whose pictures are stored
 _FEW, _MEDIA = 40, 16
+_OF_TARGETS = ("ctc_target", "paths", "bigrams")  # losses that leave out what is `too_long`
 
 
 @dataclass(frozen=True)
@@ -130,13 +132,25 @@ class Predictor:
                     counts.update({name: int(value) for name, value in loss.counts.items()})
         finally:
             self.learner.train(was_training)
-        return {name: total / max(1, counts[name]) for name, total in sums.items()}
+        return of_something({name: total / max(1, counts[name]) for name, total in sums.items()})
 
     def limits(self, batch: Batch) -> torch.Tensor:
         """(B,) the longest output of each item, END included."""
         options, begin = self.options, batch.auxiliary.get("begin")
         most = (batch.source_mask.sum(1) * options.max_length_factor).long() + options.max_length_extra
         return most if begin is None else most + begin.ne(PAD).sum(1)
+
+
+def of_something(losses: Mapping[str, float]) -> dict[str, float]:
+    """Mean losses by name, NaN for those of targets that all were `too_long`, which are means of nothing.
+
+    >>> of_something({"ctc_target": 0.0, "too_long": 1.0, "ctc": 2.0}), of_something({"paths": 3.0, "too_long": 0.5})
+    ({'ctc_target': nan, 'too_long': 1.0, 'ctc': 2.0}, {'paths': 3.0, 'too_long': 0.5})
+    """
+    lost = {task for task, _, name in (one.rpartition("/") for one in losses)
+            if name == "too_long" and losses[f"{task}/{name}" if task else name] > 1.0 - 1e-6}
+    return {name: math.nan if name.rpartition("/")[0] in lost and name.rpartition("/")[2] in _OF_TARGETS else mean
+            for name, mean in losses.items()}
 
 
 def evaluate_splits(run_directory: RunDirectory, predictor: Predictor, splits: dict[str, list[Example]]

@@ -22,7 +22,7 @@ from seq2seq_suite.strategies.learner import JointLearner, Learner, Trained
 from seq2seq_suite.training import checkpoint, weights
 from seq2seq_suite.training.balance import GradientBalance, by_task
 from seq2seq_suite.training.distributed import ALONE, Ranks
-from seq2seq_suite.training.evaluate import Metric, is_better
+from seq2seq_suite.training.evaluate import Metric, is_better, of_something
 from seq2seq_suite.training.optimizer import MovingAverage, build_optimizer, clip_gradients, learning_rate, set_rate
 from seq2seq_suite.training.run_directory import RunDirectory
 from seq2seq_suite.training.stopping import StopRequest
@@ -340,7 +340,7 @@ class _Interval:
             self._sums[name] = self._sums.get(name, 0.0) + loss
 
     def means(self) -> dict[str, float]:
-        return {name: float(total) / self._updates[name] for name, total in self._sums.items()}
+        return of_something({name: float(total) / self._updates[name] for name, total in self._sums.items()})
 
     def state(self) -> dict[str, float]:
         return {"tokens": self.tokens, "seconds": self.seconds,

@@ -27,6 +27,7 @@ from seq2seq_suite.data.audio import (  # noqa: E402
     resample,
     small_ratio,
 )
+from seq2seq_suite.data.sound_checks import Level  # noqa: E402
 from seq2seq_suite.data.torchaudio_import import load_torchaudio  # noqa: E402
 from seq2seq_suite.types import DataError, RunError  # noqa: E402
 
@@ -227,3 +228,92 @@ def test_missing_and_empty_files_are_named(tmp_path):
         [Recording(str(tmp_path / "none.wav")), Recording(str(tmp_path / "empty.wav"))])
     assert "no such file" in str(missing) and "empty" in empty.got
     assert "cannot be read" in Features(8, folder=str(tmp_path / "cache")).of([Recording("a\0b.wav")])[0].got
+
+
+# -- whether a sound is whole and can be heard ------------------------------------------------------------------------
+
+def level_of(content: bytes, folder):
+    found, = Features(8, folder=str(folder)).of([Recording("a", content)])
+    return found if isinstance(found, DataError) else found.level
+
+
+@pytest.mark.parametrize("options", [
+    {"format": "WAV"}, {"format": "WAV", "subtype": "FLOAT"}, {"format": "WAV", "subtype": "IMA_ADPCM"},
+    {"format": "WAVEX", "subtype": "PCM_24"}, {"format": "RF64"}, {"format": "W64"}, {"format": "AIFF"},
+    {"format": "AU"}, {"format": "CAF"}, {"format": "NIST", "subtype": "PCM_16"}, {"format": "MP3"},
+    {"format": "OGG"}, {"format": "FLAC"}], ids=lambda one: "-".join(one.values()))
+def test_cut_recordings_are_refused_and_whole_ones_read(options):
+    content = as_file(tone(1.0), **options)
+    assert len(Recording("a", content).samples()[0]) >= RATE
+    with pytest.raises(DataError, match=r"the recording is cut: 0\.\d\d of|cannot be read"):
+        Recording("a", content[: len(content) // 2]).samples()
+
+
+def test_the_end_of_a_block_may_be_missing():
+    assert len(Recording("a", as_file(tone(1.0), format="WAV")[:-700]).samples()[0]) == RATE - 350
+
+
+@pytest.mark.parametrize("size", [0, 0x7FFF_F000, 0x7FFF_FFFF, 0xFFFF_FFFF])
+def test_headers_that_were_written_before_the_sound_give_all_of_it(size):
+    wav, au, long = (bytearray(as_file(tone(), format=kind)) for kind in ("WAV", "AU", "RF64"))
+    wav[4:8] = wav[40:44] = size.to_bytes(4, "little")
+    au[8:12] = (size if size == 0 else 2**32 - 1).to_bytes(4, "big")
+    long[20:44] = bytes(24)
+    for content in (wav, au, long):
+        assert len(Recording("a", bytes(content)).samples()[0]) == RATE // 2
+    nothing = as_file(tone()[:0], format="WAV")
+    for after in (b"", b"LIST\4\0\0\0INFO"):
+        with pytest.raises(DataError, match="the recording is empty"):
+            Recording("a", nothing + after).samples()
+
+
+@pytest.mark.parametrize("subtype", ["PCM_U8", "PCM_16", "PCM_24", "PCM_32", "FLOAT", "DOUBLE", "ULAW", "ALAW"])
+def test_samples_of_any_depth_have_one_scale(subtype):
+    found = Recording("a", as_file(tone(), format="WAV", subtype=subtype)).samples()[0]
+    np.testing.assert_allclose(found, tone(), atol=0.02 if "LAW" in subtype else 2 / 256)
+
+
+@pytest.mark.parametrize(("samples", "got"), [
+    (0 * tone(), "the recording is silent"), (np.arange(8000) % 2 / 2**15, "the recording is silent"),
+    (0 * tone() + 0.25, "all samples are 0.25"), (tone() * 2**15, "too large: up to 1.638e+04"),
+    (np.where(np.arange(8000) == 9, np.nan, tone()), "not finite"),
+    (np.stack([tone(), np.where(np.arange(8000) == 9, -np.inf, tone())], 1), "not finite")])
+def test_a_sound_that_teaches_nothing_is_refused(samples, got, tmp_path, recwarn):
+    error = level_of(as_file(samples, format="WAV", subtype="FLOAT"), tmp_path)
+    assert isinstance(error, DataError) and got in error.got and error.remedy and not recwarn.list
+
+
+@pytest.mark.parametrize("other", [-1.0, -0.9, -1.1])
+def test_of_channels_that_cancel_each_other_the_loudest_is_read(other, tmp_path):
+    content = as_file(np.stack([tone(), other * tone()], 1), format="WAV", subtype="FLOAT")
+    np.testing.assert_array_equal(Recording("a", content).samples()[0],
+                                  tone() if other > -1.05 else np.float32(other) * tone())
+    assert level_of(content, tmp_path).remarks == ["channels that cancel each other, of which the loudest is read,"]
+
+
+def test_unlike_channels_are_averaged():
+    for count in (2, 6, 24):
+        noise = np.random.default_rng(count).uniform(-1, 1, (4000, count)).astype(np.float32)
+        content = as_file(noise, format="WAV", subtype="FLOAT")
+        np.testing.assert_allclose(Recording("a", content).samples()[0], noise.mean(1), atol=1e-6)
+
+
+@pytest.mark.parametrize(("samples", "remark"), [
+    (tone(), ""), (np.clip(9 * tone(), -1, 1), "clipping"), (3 * tone(), "samples beyond -1 to 1"),
+    (1e-3 * tone(), "a level below -60 dB"), (tone() / 9 + 0.1, "a DC offset"),
+    (tone() * (np.arange(8000) < 200), "hardly any sound, but silence,"),
+    (np.stack([tone(), 0 * tone()], 1), "a silent channel")])
+def test_what_stands_out_in_a_sound_is_remarked_on_and_kept_with_its_features(samples, remark, tmp_path):
+    for _ in range(2):
+        remarks = level_of(as_file(samples, format="WAV", subtype="FLOAT"), tmp_path).remarks
+        assert remark in remarks if remark else not remarks
+    assert len(list(tmp_path.rglob("*.safetensors"))) == 1
+
+
+def test_levels_are_their_definitions(tmp_path):
+    samples = np.concatenate([tone(0.25), np.zeros(RATE // 4, dtype=np.float32)]) + np.float32(0.01)
+    found = level_of(as_file(samples, format="WAV", subtype="FLOAT"), tmp_path)
+    assert found.level == pytest.approx(10 * np.log10(0.5**2 / 2 / 2), abs=0.01)
+    assert (found.peak, found.offset, found.clipped) == pytest.approx((0.51, 0.01, 0.0), abs=1e-4)
+    assert Level.of(tone() * np.float32(4), "a").clipped == pytest.approx(2 / 3, abs=0.01)  # |sin| is above a half
+    assert Level.of(np.concatenate([tone(0.25), np.zeros(4000, dtype=np.float32)]), "a").silence == 0.5

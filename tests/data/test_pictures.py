@@ -86,6 +86,94 @@ def test_image_files_are_read_and_broken_ones_named(tmp_path):
             ImageFile(str(tmp_path / name)).pixels()
 
 
+GREY = np.random.default_rng(0).integers(0, 256, (6, 8)).astype(np.uint8)
+GREY[0, :2] = 0, 255
+
+
+def seen(image, kind="PNG", **options) -> np.ndarray:
+    stream = io.BytesIO()
+    image.save(stream, kind, **options)
+    return ImageFile("a", stream.getvalue()).pixels()
+
+
+@pytest.mark.parametrize(("kind", "dtype", "white"), [
+    ("PNG", np.uint8, 255), ("PNG", np.uint16, 65_535), ("TIFF", np.uint16, 65_535), ("PPM", np.int32, 65_535),
+    ("TIFF", np.int32, 255), ("TIFF", np.int32, 65_535), ("TIFF", np.float32, 1), ("TIFF", np.float32, 255),
+    ("TIFF", np.float32, 65_535)])
+def test_grey_of_any_depth_is_the_same_in_8_bits(kind, dtype, white):
+    from PIL import Image
+
+    levels = (GREY * (white / 255)).astype(dtype)
+    assert np.array_equal(seen(Image.fromarray(levels), kind), np.repeat(GREY[..., None], 3, 2))
+
+
+def test_big_endian_and_dark_16_bits_are_scaled_by_their_depth_not_by_their_content():
+    from PIL import Image
+
+    swapped = Image.frombytes("I;16B", (8, 6), (GREY.astype(">u2") * 257).astype(">u2").tobytes())
+    assert np.array_equal(seen(swapped, "TIFF")[..., 0], GREY)
+    for kind, dtype in (("PNG", np.uint16), ("PPM", np.int32)):
+        assert seen(Image.fromarray(GREY.astype(dtype)), kind).max() == 1
+
+
+@pytest.mark.parametrize("level", [-1.0, 70_000.0, math.nan, math.inf])
+def test_levels_that_are_no_brightness_are_refused(level):
+    from PIL import Image
+
+    levels = GREY / np.float32(255)
+    levels[2, 2] = level
+    with pytest.raises(DataError, match="pixels from"):
+        seen(Image.fromarray(levels), "TIFF")
+
+
+@pytest.mark.parametrize(("mode", "kind"), [("LA", "PNG"), ("RGBA", "PNG"), ("RGBA", "TIFF"), ("RGBA", "WEBP")])
+def test_transparency_is_on_white(mode, kind):
+    from PIL import Image
+
+    opaque = np.linspace(0, 255, GREY.size).astype(np.uint8).reshape(GREY.shape)
+    image = Image.merge(mode, [Image.fromarray(GREY)] * (len(mode) - 1) + [Image.fromarray(opaque)])
+    found = seen(image, kind, **{"lossless": True, "exact": True} if kind == "WEBP" else {})
+    assert np.abs(found[..., 1] - (255 + (GREY - 255.0) * opaque / 255)).max() <= 0.5
+
+
+@pytest.mark.parametrize("kind", ["PNG", "GIF"])
+@pytest.mark.parametrize("mode", ["L", "P", "1", "I;16"])
+def test_a_colour_that_a_file_names_as_transparent_is_white(mode, kind):
+    from PIL import Image
+
+    image = {"I;16": Image.fromarray(GREY.astype(np.uint16) * 257), "1": Image.fromarray(GREY > 127),
+             "P": Image.fromarray(GREY).quantize(4), "L": Image.fromarray(GREY)}[mode]
+    if kind == "GIF" and mode in ("I;16", "1"):
+        return
+    key = 0 if mode == "I;16" else int(np.asarray(image)[0, 0])
+    clear = np.asarray(image) == key
+    found, before = seen(image, kind, transparency=key), seen(image, kind)
+    assert clear.any() and (found[clear] == 255).all() and np.array_equal(found[~clear], before[~clear])
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_pictures_are_turned_as_their_tag_says(orientation):
+    from PIL import Image
+
+    upright = np.repeat(GREY[..., None], 3, 2)
+    # What the camera stored: the inverse of what a viewer does, from the definition of TIFF 6.0, section 8.
+    stored = {1: upright, 2: upright[:, ::-1], 3: upright[::-1, ::-1], 4: upright[::-1], 5: upright.swapaxes(0, 1),
+              6: np.rot90(upright), 7: np.rot90(upright, 2).swapaxes(0, 1), 8: np.rot90(upright, -1)}[orientation]
+    tags = Image.Exif()
+    tags[0x0112] = orientation
+    assert np.array_equal(seen(Image.fromarray(np.ascontiguousarray(stored)), exif=tags), upright)
+
+
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "TIFF", "WEBP", "BMP", "PPM"])
+def test_cut_pictures_are_refused(kind):
+    from PIL import Image
+
+    stream = io.BytesIO()
+    Image.fromarray(np.random.default_rng(1).integers(0, 256, (64, 64, 3)).astype(np.uint8)).save(stream, kind)
+    with pytest.raises(DataError, match="cannot be read"):
+        ImageFile("a", stream.getvalue()[: len(stream.getvalue()) // 2]).pixels()
+
+
 def test_enormous_pictures_are_refused_before_they_are_unpacked(tmp_path):
     from PIL import Image
 

@@ -45,7 +45,8 @@ def test_coco_is_read_with_its_pictures_wherever_they_lie(tmp_path, annotations,
     write(tmp_path / picture, "")
     first, second = rows(tmp_path)
     assert first.fields["file_name"].removeprefix("./") == found
-    assert first.fields["objects"] == {"bbox": [[0, 1, 2, 3]], "categories": ["dog"]}
+    assert first.fields["objects"] == {"bbox": [[0, 1, 2, 3], [0, 0, 9, 9]], "categories": ["dog", "dog"],
+                                       "area": [None, None], "iscrowd": [0, 1]}
     assert second.fields["objects"] == {"bbox": [], "categories": []}
 
 
@@ -106,6 +107,8 @@ def test_train_keeps_rows(shares):
     (COCO | {"annotations": [{"image_id": 9, "category_id": 3, "bbox": []}]}, 0, "annotation 1 is of the picture 9"),
     (COCO | {"annotations": [{"image_id": 7, "category_id": 4, "bbox": []}]}, 0, "annotation 1 has the category 4"),
     (COCO | {"annotations": [5]}, 0, "annotation 1 is 5"),
+    (COCO | {"images": COCO["images"] + COCO["images"][:1]}, 0, "'images' has the id 7 several times"),
+    (COCO | {"annotations": [COCO["annotations"][0] | {"id": 1}] * 2}, 0, "annotation 2 has the id 1 of annotation 1"),
     ({"data": [{"paragraphs": [{"qas": [{"question": "Who?"}]}]}]}, 1, "question 1 is")])
 def test_broken_annotations_are_said(tmp_path, content, line, got):
     found = error(write(tmp_path / "train.json", content))

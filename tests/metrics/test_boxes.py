@@ -9,7 +9,7 @@ pytest.importorskip("pycocotools", reason="comes with the extra `vision`")
 
 from seq2seq_suite import metrics
 from seq2seq_suite.data.pictures import Objects
-from seq2seq_suite.metrics.boxes import average_precision
+from seq2seq_suite.metrics.boxes import average_precision, match
 from seq2seq_suite.metrics.significance import draws
 
 
@@ -129,3 +129,49 @@ def test_sizes_are_areas_wherever_a_box_lies():
         figures = average_precision([Objects((box,), ("a",), (0.9,))], [Objects((box,), ("a",))], labels=["a"]).figures
         assert figures[name] == pytest.approx(100.0)
         assert {one for one in figures if one.startswith("ap_")} == {name}
+
+
+def test_crowds_and_areas_count_as_in_cocos_own_evaluation():
+    """The same boxes as files to pycocotools: what is found in a crowd is ignored, sizes are those of outlines."""
+    import contextlib
+    import io
+
+    from pycocotools.coco import COCO
+    from pycocotools.cocoeval import COCOeval
+
+    predictions, references = some_pictures()
+    rng = random.Random(6)
+    mixed = [Objects(one.boxes[:3], one.labels[:3], areas=tuple(rng.uniform(100, 2000) for _ in range(3)),
+                     crowds=Objects(one.boxes[3:], one.labels[3:])) for one in references]
+    ids, truth, found = {"a": 1, "b": 2}, [], []
+    for picture, (theirs, gold) in enumerate(zip(predictions, mixed, strict=True), 1):
+        boxes = [*zip(gold.boxes, gold.labels, gold.areas, [0] * 3, strict=True),
+                 *((box, label, 1.0, 1) for box, label in zip(gold.crowds.boxes, gold.crowds.labels, strict=True))]
+        truth += [{"image_id": picture, "bbox": [x1, y1, x2 - x1, y2 - y1], "category_id": ids[label], "area": size,
+                   "iscrowd": crowd, "id": len(truth) + number}
+                  for number, ((x1, y1, x2, y2), label, size, crowd) in enumerate(boxes, 1)]
+        found += [{"image_id": picture, "bbox": [x1, y1, x2 - x1, y2 - y1], "category_id": ids[label], "score": score}
+                  for (x1, y1, x2, y2), label, score in zip(theirs.boxes, theirs.labels, theirs.scores, strict=True)]
+    with contextlib.redirect_stdout(io.StringIO()):
+        gold = COCO()
+        gold.dataset = {"images": [{"id": number + 1} for number in range(len(mixed))], "annotations": truth,
+                        "categories": [{"id": number, "name": name} for name, number in ids.items()], "info": {}}
+        gold.createIndex()
+        judge = COCOeval(gold, gold.loadRes(found), "bbox")
+        judge.evaluate()
+        judge.accumulate()
+        judge.summarize()
+    score = average_precision(predictions, mixed, labels=["a", "b"])
+    assert [score.figures[name] for name in ("ap", "ap50", "ap75", "ap_small", "ap_medium")] == pytest.approx(
+        [100.0 * value for value in judge.stats[:5]])
+    assert score.figures["ap50"] > average_precision(predictions, [Objects(one.boxes, one.labels) for one in mixed],
+                                                     labels=["a", "b"]).figures["ap50"] + 5
+    assert sum(row["support"] for row in score.details["per_label"]) == 3 * len(mixed)
+    low, high = score.interval()
+    assert low < score.figures["ap50"] < high
+
+
+def test_a_box_in_a_crowd_of_its_class_is_no_error():
+    gold = Objects(crowds=Objects(((0.0, 0.0, 40.0, 40.0),), ("a",)))
+    found = Objects(((0.0, 0.0, 10.0, 10.0), (30.0, 30.0, 60.0, 60.0), (0.0, 0.0, 10.0, 10.0)), ("a", "a", "b"))
+    assert match(found, gold) == [("added", -1, 1), ("added", -1, 2)]

@@ -80,15 +80,32 @@ def test_bytes_as_the_hub_serves_them_are_read(make_task, tmp_path):
     ({"file_name": "0.wav", "text": "..."}, "no word"),
     ({"file_name": "none.wav", "text": "hello"}, "none.wav: there is no such file"),
     ({"file_name": "metadata.jsonl", "text": "hello"}, "the sound cannot be read"),
-    ({"file_name": "long.wav", "text": "hello"}, "a recording of 2.0 seconds")])
+    ({"file_name": "long.wav", "text": "hello"}, "a recording of 2.0 seconds"),
+    ({"file_name": "cut.wav", "text": "hello"}, "the recording is cut"),
+    ({"file_name": "silent.wav", "text": "hello"}, "the recording is silent")])
 def test_bad_rows_are_named_with_their_number(make_task, folder, row, got):
-    soundfile.write(folder / "train" / "long.wav", np.zeros(32_000), 16_000)
+    soundfile.write(folder / "train" / "long.wav", np.sin(np.arange(32_000)), 16_000)
+    soundfile.write(folder / "train" / "silent.wav", np.zeros(1600), 16_000)
+    (folder / "train" / "cut.wav").write_bytes((folder / "train" / "0.wav").read_bytes()[:2000])
     with open(folder / "train" / "metadata.jsonl", "a") as file:
         file.write(json.dumps(row) + "\n")
     with pytest.raises(DataError) as caught:
         make_task(data__max_length=150).read("train")
     assert "metadata.jsonl:9" in str(caught.value) and got in str(caught.value) and caught.value.remedy
     assert len(make_task(data__max_length=150, data__max_bad_rows=1).read("train")) == 8
+
+
+def test_what_stands_out_in_recordings_is_said_when_they_are_read_and_predicted(make_task, folder, capsys):
+    tone = sing("yes")
+    soundfile.write(folder / "train" / "0.wav", np.stack([tone, -tone], 1), 16_000)
+    task = make_task()
+    examples = task.read("train")
+    assert "train: channels that cancel each other, of which the loudest is read, in 1 of 8 recordings" \
+        in capsys.readouterr().out
+    assert task.figures(examples).startswith("level -9 dB (-9 to -9), peak 0.50, 0% silence, 0.00% clipped")
+    soundfile.write(folder / "silent.wav", np.zeros(1600), 16_000)
+    with pytest.raises(DataError, match="silent"):
+        task.from_text(str(folder / "silent.wav"))
 
 
 def test_a_speaker_can_be_left_out_and_tested_alone(make_task, capsys):

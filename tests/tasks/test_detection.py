@@ -98,7 +98,69 @@ def test_bad_rows_are_named_with_their_number(folder, row, got):
     with pytest.raises(DataError) as caught:
         make_task(data__path=str(folder)).read("train")
     assert "metadata.jsonl:9" in str(caught.value) and got in str(caught.value) and caught.value.remedy
-    assert len(make_task(data__path=str(folder), data__max_bad_rows=1).read("train")) == 8
+    one_box = isinstance(row.get("objects"), dict) and any(word in got for word in ("the box ", "outside", "the label"))
+    assert len(make_task(data__path=str(folder), data__max_bad_rows=1).read("train")) == 8 + one_box
+
+
+def coco(folder, annotations, **more):
+    """A data set of two grey pictures of 64 x 48 pixels."""
+    from PIL import Image
+
+    images = [{"id": number, "file_name": f"{number}.png", **more} for number in (1, 2)]
+    for one in images:
+        Image.fromarray(np.tile(np.arange(64, dtype=np.uint8) * 4, (48, 1))).save(folder / one["file_name"])
+    (folder / "instances_train.json").write_text(json.dumps({
+        "images": images, "categories": [{"id": 1, "name": "dog"}],
+        "annotations": [{"image_id": 1, "category_id": 1, "bbox": [5, 5, 30, 30], **one} for one in annotations]}))
+    return make_task(data__path=str(folder), data__max_bad_rows=1)
+
+
+@pytest.mark.parametrize("wrong", [
+    {"bbox": [2, 3, 0, 20]}, {"bbox": [2, 3, -4, 20]}, {"bbox": [2, 3, float("nan"), 20]}, {"bbox": [60, 3, 20, 20]},
+    {"bbox": [2, 3, 4]}, {"bbox": None}, {"category_id": 7}, {"category_id": None}, {"image_id": 9}, {"id": 1}])
+def test_a_bad_box_costs_itself_and_counts_as_a_bad_row(tmp_path, capsys, wrong):
+    task = coco(tmp_path, [{"id": 1}, {"id": 2, **wrong}, {"image_id": 2, "id": 3}])
+    assert [example.reference.labels for example in task.read("train")] == [("dog",), ("dog",)]
+    assert "instances_train.json" in capsys.readouterr().out
+    with pytest.raises(DataError, match=r"1 broken row, but data\.max_bad_rows allows 0"):
+        make_task(data__path=str(tmp_path)).read("train")
+
+
+def test_boxes_that_are_left_out_are_counted_with_their_pictures(tmp_path, capsys):
+    coco(tmp_path, [{}, {"bbox": [2, 3, 0, 20]}, {"image_id": 2}]).read("train")
+    assert "train: boxes left out in 1 of 2 pictures" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("size", "said"), [((640, 480), "of 640 x 480 pixels"), ((64, 49), "of 64 x 49 pixels"),
+                                            ((48, 64), "turned by its orientation tag")])
+def test_boxes_of_a_picture_of_another_size_are_refused(tmp_path, size, said):
+    with pytest.raises(DataError, match="64 x 48") as caught:
+        coco(tmp_path, [{}], width=size[0], height=size[1]).read("train")
+    assert said in str(caught.value)
+    assert len(coco(tmp_path, [{}], width=64, height=48).read("train")) == 2
+
+
+@pytest.mark.parametrize(("make", "said"), [
+    (lambda grey: grey.astype(np.uint16) * 257, "16 bits or floats, scaled to 8 bits"),
+    (lambda grey: np.stack([grey, grey], -1), "transparency, on white here"),
+    (lambda grey: grey // 20, "almost one colour")])
+def test_what_stands_out_in_pictures_is_said_when_they_are_read(tmp_path, capsys, make, said):
+    from PIL import Image
+
+    task = coco(tmp_path, [{}])
+    Image.fromarray(make(np.tile(np.arange(64, dtype=np.uint8) * 4, (48, 1)))).save(tmp_path / "1.png")
+    task.read("train")
+    assert f"train: {said}" in (found := capsys.readouterr().out) and "in 1 of 2 pictures" in found
+
+
+def test_crowds_and_areas_of_coco_are_kept_beside_what_is_learned(tmp_path):
+    first, second = coco(tmp_path, [{"iscrowd": 1, "area": 9.5}, {"image_id": 2, "area": 7.5}]).read("train")
+    assert first.reference.boxes == () and first.reference.crowds == Objects(((5.0, 5.0, 35.0, 35.0),), ("dog",))
+    assert second.reference.areas == (7.5,) and second.reference.crowds is None
+    task = make_task()
+    for one in (first.reference, second.reference):
+        found = task.target.from_line(task.to_text(one), {"file": "a"})
+        assert (found.boxes, found.areas, found.crowds is None) == (one.boxes, one.areas, one.crowds is None)
 
 
 @given(st.lists(st.tuples(st.floats(0, 90), st.floats(0, 90), st.floats(1, 60), st.floats(1, 60),

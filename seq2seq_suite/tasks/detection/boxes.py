@@ -112,6 +112,10 @@ class Boxes(Target):
                                "labels": objects.labels}
         if objects.scores:
             row["scores"] = [round(score, 3) for score in objects.scores]
+        if objects.areas:
+            row["areas"] = objects.areas
+        if objects.crowds:
+            row["crowds"] = json.loads(self.to_text(objects.crowds))
         return json.dumps(row, ensure_ascii=False)
 
     def show(self, prediction: Objects | None) -> str:

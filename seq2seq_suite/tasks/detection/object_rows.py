@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from seq2seq_suite.data.pictures import Objects
@@ -14,16 +14,19 @@ NOISE = "noise"  # the class of no object, reserved
 _EXAMPLE = '{"boxes": [[x1, y1, x2, y2]], "labels": ["dog"], "scores": [0.9]}'
 
 
-def objects_of(value: Any, height: int, width: int, place: Mapping[str, Any]) -> Objects:
+def objects_of(value: Any, height: int, width: int, place: Mapping[str, Any],
+               bad: Callable[[DataError], None] | None = None) -> Objects:
     """The column `objects` of a row: COCO's boxes (x, y, width, height) with their categories.
 
     Args:
-        value: an object with `bbox` and `categories` (or `category`, `label`), lists of one length.
+        value: an object with `bbox` and `categories` (or `category`, `label`), lists of one length, perhaps with
+            `area` and `iscrowd`.
         height, width: of the picture.
         place: file and line of the row.
+        bad: gets what is wrong with a box or its category, which is left out; None to raise it.
 
     Raises:
-        DataError: they are of another kind, not as many, or a box is empty or outside the picture.
+        DataError: they are of another kind or not as many; without `bad` a box is empty or outside the picture.
 
     >>> objects_of({"bbox": [[0, 10, 20, 5]], "categories": ["dog"]}, 40, 30, {})
     Objects(boxes=((0.0, 10.0, 20.0, 15.0),), labels=('dog',), scores=())
@@ -33,11 +36,23 @@ def objects_of(value: Any, height: int, width: int, place: Mapping[str, Any]) ->
     if not isinstance(boxes, list) or not isinstance(labels, list):
         raise DataError(f"the boxes are {shown(boxes)}, the categories {shown(labels)}", **place,
                         expected="two lists", remedy="write lists, also for a single object")
-    if len(boxes) != len(labels):
-        raise DataError(f"{len(boxes)} boxes with {len(labels)} categories", **place, expected="one for each",
-                        remedy="correct the row")
-    return Objects(tuple(_corners(box, height, width, place) for box in boxes),
-                   tuple(_label(str(label) if type(label) is int else label, place) for label in labels))
+    crowds = value.get("iscrowd") or [0] * len(boxes)
+    for name, values in (("categories", labels), ("values of iscrowd", crowds)):
+        if not isinstance(values, list) or len(boxes) != len(values):
+            raise DataError(f"{len(boxes)} boxes with {shown(values) if not isinstance(values, list) else len(values)} "
+                            f"{name}", **place, expected="one for each", remedy="correct the row")
+    areas = _numbers(value.get("area"), len(boxes)) or tuple(None for _ in boxes)
+    found: tuple[list[Any], list[Any]] = [], []
+    for box, label, crowd, area in zip(boxes, labels, crowds, areas, strict=True):
+        try:
+            corners = _corners(box, height, width, place)
+            found[bool(crowd)].append((corners, _label(str(label) if type(label) is int else label, place), area))
+        except DataError as error:
+            if bad is None:
+                raise
+            bad(error)
+    (boxes, labels, areas), (some, kinds, _) = (tuple(zip(*one, strict=True)) or ((), (), ()) for one in found)
+    return Objects(boxes, labels, areas=() if None in areas else areas, crowds=Objects(some, kinds) if some else None)
 
 
 def read_objects(line: str, place: Mapping[str, Any]) -> Objects:
@@ -46,7 +61,10 @@ def read_objects(line: str, place: Mapping[str, Any]) -> Objects:
     >>> read_objects('{"boxes": [[0, 10, 20, 15]], "labels": ["dog"]}', {"file": "gold.txt"}).scores
     (1.0,)
     """
-    row = parse_json(line, **place, expected=_EXAMPLE, remedy="correct the line")
+    return _objects(parse_json(line, **place, expected=_EXAMPLE, remedy="correct the line"), place)
+
+
+def _objects(row: Any, place: Mapping[str, Any]) -> Objects:
     if not isinstance(row, dict):
         raise DataError(f"no objects: {shown(row)}", **place, expected=_EXAMPLE, remedy="correct the line")
     boxes, labels = row.get("boxes"), row.get("labels")
@@ -61,7 +79,9 @@ def read_objects(line: str, place: Mapping[str, Any]) -> Objects:
     if scores is None:
         raise DataError(f"the scores {shown(given['scores'])}", **place, expected="finite numbers",
                         remedy="correct the line")
-    return Objects(tuple(_box(box, place) for box in boxes), tuple(_label(label, place) for label in labels), scores)
+    crowds = row.get("crowds")
+    return Objects(tuple(_box(box, place) for box in boxes), tuple(_label(label, place) for label in labels), scores,
+                   _numbers(row.get("areas"), len(boxes)) or (), crowds and _objects(crowds, place))
 
 
 def _numbers(values: Any, count: int) -> tuple[float, ...] | None:
@@ -88,7 +108,7 @@ def _corners(box: Any, height: int, width: int, place: Mapping[str, Any]) -> tup
     if wide <= 0 or high <= 0 or x < 0 or y < 0 or x + wide > width + 1 or y + high > height + 1:
         raise DataError(f"the box {shown(box)} is empty or outside the picture of {width} x {height}", **place,
                         expected="[x, y, width, height] inside the picture",
-                        remedy="correct the row, or leave such rows out by data.max_bad_rows")
+                        remedy="correct the row, or leave such boxes out by data.max_bad_rows")
     return x, y, min(x + wide, width), min(y + high, height)
 
 

@@ -29,16 +29,15 @@ from seq2seq_suite.config_section import (
 from seq2seq_suite.data.drawn import Drawn
 from seq2seq_suite.data.formats import Row
 from seq2seq_suite.data.options import Data
-from seq2seq_suite.data.pictures import Augmentation, ImageFile, Objects, Picture, fit, nms, paint, scaled
+from seq2seq_suite.data.pictures import Augmentation, Objects, nms, paint, scaled
 from seq2seq_suite.metrics.boxes import area, average_precision, match
-from seq2seq_suite.shapes import GROUP, PictureShape
+from seq2seq_suite.shapes import GROUP
 from seq2seq_suite.tasks.base import Judgement, Task
 from seq2seq_suite.tasks.detection.boxes import LIKELY, Boxes, likely
 from seq2seq_suite.tasks.detection.object_rows import NOISE, objects_of
+from seq2seq_suite.tasks.detection.picture_rows import Pictures
 from seq2seq_suite.tasks.options import NO_TRANSCRIPT, TaskOptions, Zoom
 from seq2seq_suite.tasks.panels import one_series, panel
-from seq2seq_suite.tasks.reading import columns, medium_in, of_file
-from seq2seq_suite.tasks.sides import Place, Source
 from seq2seq_suite.types import END, DataError, Encoded, Example, Hypothesis, Score
 
 _LARGEST_NOISE, _JITTER = 0.4, 0.1  # sides of random boxes, as a share of the picture; of shifted ones, of their own
@@ -105,61 +104,6 @@ class DetectionOptions(TaskOptions):
         return -(-self.height // self.stride), -(-self.width // self.stride)
 
 
-class Pictures(Source):
-    """Pictures scaled to one size."""
-
-    def __init__(self, options: DetectionOptions):
-        self.options = options
-
-    def read(self, row: Row) -> Picture:
-        """The picture of a row, not looked at yet."""
-        image = medium_in(row, "image", Picture, ImageFile)
-        if image is None or not isinstance(row.fields.get("objects"), Mapping):
-            raise DataError(columns(row), **row.place,
-                            expected="image (or file_name beside the pictures) and objects {bbox, categories}",
-                            remedy='write rows like {"file_name": "a.png", "objects": {"bbox": [[0, 0, 20, 10]], '
-                                   '"categories": ["dog"]}}')
-        return image
-
-    def from_text(self, text: str, place: Place) -> Picture:
-        """The path of an image file."""
-        return self.check(ImageFile(text.strip()), place)
-
-    def to_text(self, value: Picture) -> str:
-        """Its name."""
-        return value.name
-
-    def check(self, picture: Picture, place: Place) -> Picture:
-        """Refuse pictures that cannot be read."""
-        self.measured(picture, place)
-        return picture
-
-    def measured(self, picture: Picture, place: Place) -> tuple[int, int]:
-        """Height and width; raises DataError if the picture cannot be read."""
-        try:
-            return picture.size()
-        except DataError as error:
-            raise of_file(error, picture.name, place) from None
-
-    def fitted(self, picture: Picture) -> tuple[np.ndarray, float]:
-        """(H,W,3) pixels and their scale."""
-        return fit(picture.pixels(), self.options.height, self.options.width)
-
-    unit = "patch"
-
-    def names(self, value: Picture, count: int) -> list[str]:
-        """Row and column of each patch."""
-        rows, _ = self.options.patches()
-        return [f"{number // (count // rows) + 1}, {number % (count // rows) + 1}" for number in range(count)]
-
-    def encode(self, value: Picture, place: Place) -> np.ndarray:
-        """(H,W,3) pixels."""
-        return self.fitted(value)[0]
-
-    def shape(self) -> PictureShape:
-        return PictureShape(stride=self.options.stride, channels=self.options.channels)
-
-
 class DetectionTask(Task):
     """Picture -> objects.
 
@@ -184,13 +128,19 @@ The source is the scaled picture, the target five symbols for each object: four 
 
     def example(self, row: Row) -> Example:
         """A picture with the objects in it, in its own pixels."""
-        image, place = self.source.read(row), row.place
-        height, width = self.source.measured(image, place)
-        found = objects_of(row.fields["objects"], height, width, place)
+        image, place = self.source.looked_at(row), row.place
+        left_out: list[DataError] = []
+        found = objects_of(row.fields["objects"], *image.size(), place, left_out.append)
         if len(found.boxes) > self.options.instances:
             raise DataError(f"a picture with {len(found.boxes)} objects", **place,
                             expected=f"at most {self.options.instances}", remedy="raise detection.instances")
-        return Example(image, found, row.origin)
+        remarks = (*("boxes left out",) * bool(left_out), *getattr(image, "remarks", ()))
+        return Example(image, found, row.origin, left_out=tuple(left_out), remarks=remarks)
+
+    def figures(self, examples: Sequence[Example]) -> str:
+        """The least and the largest sides of the pictures."""
+        heights, widths = zip(*(example.source.size() for example in examples), strict=True)
+        return f"{min(widths)} x {min(heights)} to {max(widths)} x {max(heights)} pixels"
 
     # -- numbers ------------------------------------------------------------------------------------------------
 
@@ -291,7 +241,7 @@ The source is the scaled picture, the target five symbols for each object: four 
 
     def score(self, predictions: Sequence[Objects | None], references: Sequence[Objects]) -> Score:
         """COCO's average precision; classes that are not in training count as missed."""
-        seen = {label for one in references for label in one.labels}
+        seen = {label for one in references for label in (*one.labels, *(one.crowds.labels if one.crowds else ()))}
         known = self.target.labels
         score = average_precision(predictions, references, labels=(*known, *sorted(seen - set(known))))
         curve = one_series("lines", "Precision and recall", "How many boxes are right when more are kept?",

@@ -1,0 +1,65 @@
+"""Gold outputs for which a decoder has no room, by the lengths alone, and the key that gives it to them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from seq2seq_suite.config import Config
+from seq2seq_suite.data.batching import lengths
+from seq2seq_suite.tasks.base import Task
+from seq2seq_suite.tasks.reading import place_of
+from seq2seq_suite.types import DataError, Encoded
+
+_SHOWN = 3  # origins
+
+
+def without_room(config: Config, task: Task, items: Sequence[Encoded]) -> tuple[np.ndarray, str]:
+    """Which targets need more positions than a parallel decoder has, or more symbols than a search writes.
+
+    Args:
+        config: of the run; its strategy counts the positions.
+        task: with its vocabularies.
+        items: encoded examples.
+
+    Returns:
+        Their places in `items` (N,) int64, ascending, and what becomes of them with the key that helps.
+    """
+    options, (read, written) = config.strategy, lengths(items)
+    step = getattr(task.shape().source, "subsampling", 1)
+    sources = torch.from_numpy(-(-read // step)).long()
+    room = options.room(sources)
+    if room is None:
+        if config.target != "text" or options.kind != "autoregressive":
+            return np.zeros(0, dtype=np.int64), ""
+        search = config.search
+        limit = (torch.from_numpy(read) * search.max_length_factor).long() + search.max_length_extra
+        return np.flatnonzero(written > limit.numpy()), (
+            "longer than a search may write: raise search.max_length_factor or search.max_length_extra")
+    # At most twice the symbols are needed: those of CTC with a blank between equal ones.
+    needed = np.array([options.needed(items[place].target) if written[place] * 2 > room[place] and written[place]
+                       else 0 for place in range(len(items))], dtype=np.int64)
+    places = np.flatnonzero(needed > room.numpy())
+    if not len(places):
+        return places, ""
+    return places, (f"longer than the decoder's positions, and {options.crowded}: "
+                    f"{options.more_room(sources[places], torch.from_numpy(needed[places]))}")
+
+
+def tell_room(config: Config, task: Task, split: str, items: Sequence[Encoded], origins: Sequence[str]) -> None:
+    """Print how many targets of a split find no room.
+
+    Raises:
+        DataError: none of the training split does, so that nothing can be learned.
+    """
+    places, why = without_room(config, task, items)
+    if not len(places):
+        return
+    named = ", ".join(origins[place] for place in places[:_SHOWN])
+    if split == "train" and len(places) == len(items) and config.strategy.kind in ("ctc", "dag", "cut_at_end"):
+        raise DataError(f"all {len(items):,} targets of train are {why.partition(',')[0]}",
+                        **place_of(origins[places[0]]), expected="targets that a decoder has room for",
+                        remedy=why.partition(": ")[2])
+    print(f"{split}: {len(places):,} of {len(items):,} targets are {why}: {named}{', ...' * (len(places) > _SHOWN)}")

@@ -1,0 +1,80 @@
+"""Pictures as the source of detection: read, checked, and scaled to one size."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from seq2seq_suite.data.formats import Row
+from seq2seq_suite.data.pictures import ImageFile, Picture, fit
+from seq2seq_suite.shapes import PictureShape
+from seq2seq_suite.tasks.reading import columns, medium_in, of_file
+from seq2seq_suite.tasks.sides import Place, Source
+from seq2seq_suite.types import DataError
+
+if TYPE_CHECKING:
+    from seq2seq_suite.tasks.detection.task import DetectionOptions
+
+
+class Pictures(Source):
+    """Pictures scaled to one size."""
+
+    def __init__(self, options: DetectionOptions):
+        self.options = options
+
+    def read(self, row: Row) -> Picture:
+        """The picture of a row, not looked at yet."""
+        image = medium_in(row, "image", Picture, ImageFile)
+        if image is None or not isinstance(row.fields.get("objects"), Mapping):
+            raise DataError(columns(row), **row.place,
+                            expected="image (or file_name beside the pictures) and objects {bbox, categories}",
+                            remedy='write rows like {"file_name": "a.png", "objects": {"bbox": [[0, 0, 20, 10]], '
+                                   '"categories": ["dog"]}}')
+        return image
+
+    def from_text(self, text: str, place: Place) -> Picture:
+        """The path of an image file."""
+        return self.check(ImageFile(text.strip()), place)
+
+    def to_text(self, value: Picture) -> str:
+        """Its name."""
+        return value.name
+
+    def check(self, picture: Picture, place: Place) -> Picture:
+        """The picture, of a file with what stands out in it; raises DataError if it cannot be read."""
+        try:
+            return picture.looked_at() if isinstance(picture, ImageFile) else picture
+        except DataError as error:
+            raise of_file(error, picture.name, place) from None
+
+    def looked_at(self, row: Row) -> Picture:
+        """The picture of a row, checked; raises DataError if the row has boxes of a picture of another size."""
+        picture = self.check(self.read(row), row.place)
+        height, width = picture.size()
+        given = row.fields.get("width"), row.fields.get("height")
+        if all(type(side) is int and side > 0 for side in given) and given != (width, height):
+            turned = ", turned by its orientation tag" * (given == (height, width))
+            raise DataError(f"boxes of a picture of {given[0]} x {given[1]} pixels; {picture.name} has {width} x "
+                            f"{height}{turned}", **row.place, expected="the size that the row names",
+                            remedy="use the pictures that were annotated, or correct width, height and the boxes")
+        return picture
+
+    def fitted(self, picture: Picture) -> tuple[np.ndarray, float]:
+        """(H,W,3) pixels and their scale."""
+        return fit(picture.pixels(), self.options.height, self.options.width)
+
+    unit = "patch"
+
+    def names(self, value: Picture, count: int) -> list[str]:
+        """Row and column of each patch."""
+        rows, _ = self.options.patches()
+        return [f"{number // (count // rows) + 1}, {number % (count // rows) + 1}" for number in range(count)]
+
+    def encode(self, value: Picture, place: Place) -> np.ndarray:
+        """(H,W,3) pixels."""
+        return self.fitted(value)[0]
+
+    def shape(self) -> PictureShape:
+        return PictureShape(stride=self.options.stride, channels=self.options.channels)
