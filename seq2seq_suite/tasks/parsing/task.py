@@ -24,6 +24,7 @@ from seq2seq_suite.tasks.parsing import errors
 from seq2seq_suite.tasks.parsing.linearisation import Bracketing, Brackets, InOrder
 from seq2seq_suite.tasks.parsing.tetra_tags import TetraTags, guided
 from seq2seq_suite.tasks.reading import text_in
+from seq2seq_suite.text import split_blanks
 from seq2seq_suite.trees import Tree, clean, read_trees
 from seq2seq_suite.types import SPECIALS, UNKNOWN, Constraint, DataError, Encoded, Example, Hypothesis, Score
 
@@ -255,7 +256,7 @@ class ParsingTask(Task):
 
 def _split(text: str) -> list[str]:
     """A tokenised sentence, words separated by spaces, brackets written -LRB- and -RRB- as in treebanks."""
-    return text.replace("(", "-LRB-").replace(")", "-RRB-").split()
+    return split_blanks(text.replace("(", "-LRB-").replace(")", "-RRB-"))
 
 
 def _one_tree(text: str, file: str, line: int) -> Tree | None:
