@@ -147,7 +147,7 @@ def config_of(directory: Path, overrides: list[str], *, trust_code: bool = False
             raise ConfigError(f"{reference} is in the run directory, whose code is not trusted",
                               file=str(directory / CONFIG), expected="code of your own, elsewhere",
                               remedy="read it, then add --trust-code")
-    return config_file.load(directory / CONFIG, overrides)
+    return config_file.load(directory / CONFIG, overrides, of_run=True)
 
 
 def parse_config(directory: Path) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from seq2seq_suite.files import read_lines
 from seq2seq_suite.shapes import Shape
 from seq2seq_suite.tasks.reading import open_split, place_of
 from seq2seq_suite.tasks.sides import Field, Source, Target
-from seq2seq_suite.text import split_blanks
+from seq2seq_suite.text import composed, split_blanks
 from seq2seq_suite.types import END, ConfigError, Constraint, DataError, Encoded, Example, Hypothesis, Score, SymbolGain
 
 
@@ -117,7 +117,11 @@ class Task(ABC):
     def read_references(self, path: Path) -> list[Any]:
         """References or predictions from a file, one on each line."""
         return [self.target.from_line(line, {"file": str(path), "line": number})
-                for number, line in enumerate(read_lines(path), 1)]
+                for number, line in enumerate(map(self.in_form, read_lines(path)), 1)]
+
+    def in_form(self, text: Any) -> Any:
+        """A text, or texts in a list, in the form of `data.unicode`."""
+        return composed(text) if self.data.unicode == "nfc" else text
 
     def inspect(self, split: str, examples: Sequence[Example]) -> list[str]:
         """Warnings about a split, for `check`."""
@@ -203,7 +207,7 @@ class Task(ABC):
 
     def read_hypothesis(self, hypothesis: Hypothesis, example: Example) -> Any | None:
         """A search's output as a prediction; None if it is malformed."""
-        return self.target.predicted(hypothesis.symbols, example)
+        return self.in_form(self.target.predicted(hypothesis.symbols, example))
 
     def constraint(self) -> Constraint | None:
         """The automaton that keeps outputs well-formed, or None."""

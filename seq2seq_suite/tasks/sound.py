@@ -145,7 +145,7 @@ class Sounds(Source):
                           subsampling=audio.subsampling,
                           masking=(audio.frequency_bars, audio.frequency_width, audio.time_bars, audio.time_share))
 
-    unit = "frame"
+    unit, of_file = "frame", True
 
     def names(self, value: Sound, count: int) -> list[str]:
         """Where each vector begins, in seconds."""

@@ -200,7 +200,7 @@ class ParsingTask(Task):
 
     def read_references(self, path: Path) -> list[Tree | None]:
         """Bracketed trees, one or several lines each; an empty pair of brackets is a prediction that failed."""
-        lines, failed = read_lines(path), ("(())", "()", "")
+        lines, failed = self.in_form(read_lines(path)), ("(())", "()", "")
         if any(line.strip() in failed for line in lines):
             return [None if line.strip() in failed else _one_tree(line, str(path), number)
                     for number, line in enumerate(lines, 1)]
