@@ -18,7 +18,7 @@ from seq2seq_suite.files import read_lines
 from seq2seq_suite.shapes import Shape
 from seq2seq_suite.tasks.reading import open_split, place_of
 from seq2seq_suite.tasks.sides import Field, Source, Target
-from seq2seq_suite.text import composed, split_blanks
+from seq2seq_suite.text import composed, tokens_of
 from seq2seq_suite.types import END, ConfigError, Constraint, DataError, Encoded, Example, Hypothesis, Score, SymbolGain
 
 
@@ -258,7 +258,8 @@ class Task(ABC):
 
     def length(self, example: Example) -> float:
         """The length of the source in `length_unit`."""
-        return float(len(split_blanks(self.source.to_text(example.source))))
+        return float(len(example.source if isinstance(example.source, tuple) else tokens_of(
+            self.source.to_text(example.source))))
 
     def facts(self, example: Example) -> dict[str, str | float]:
         """What else is known of an example, by names that a reader knows: the speaker, the kind of question."""

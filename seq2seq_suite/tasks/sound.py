@@ -160,13 +160,22 @@ class Sounds(Source):
 
 
 class Spoken(Text):
-    """The transcript in the form that is learned: lower case, without punctuation."""
+    """The transcript in the form that is learned: lower case, without punctuation.
+
+    Args:
+        unified: see `metrics.error_rate.normalise`.
+        others: see `Pieces`.
+    """
 
     nothing = "(silence)"
 
+    def __init__(self, *others: Any, unified: bool = True):
+        super().__init__(*others)
+        self.unified = unified
+
     def normalised(self, reference: str) -> str:
         """The words."""
-        return normalise(reference)
+        return normalise(reference, unified=self.unified)
 
 
 class SoundTask(Task):

@@ -214,7 +214,7 @@ class MultilabelTask(Task):
         if self.options.encoding == "pieces":
             words = tuple(clean_text(text.lower()).split())
         else:
-            words = split_words(text, lower_case=True)
+            words = split_words(text, lower_case=True, marks=self.data.unicode == "nfc")
         if not words:
             raise DataError("the text is empty", file=file, line=line, expected="at least one word",
                             remedy="remove the row")
