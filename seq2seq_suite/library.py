@@ -165,7 +165,9 @@ class Run:
         except UnicodeEncodeError:  # a command line that is not UTF-8, or a lone surrogate
             raise DataError("the input is not UTF-8", file=file, line=line, expected="text",
                             remedy="check the terminal's encoding, or use --input with a file in UTF-8") from None
-        example = self.task.from_text(text, origin=f"{file}:{line}")
+        if not self.task.source.of_file:
+            text = self.task.in_form(text)
+        example, begin = self.task.from_text(text, origin=f"{file}:{line}"), self.task.in_form(begin)
         if not begin.strip():
             return example
         if self.config.in_parallel:

@@ -19,6 +19,9 @@ FIXED = {"parsing.max_unary": 3, "strategy.end_weight": 0.1, "strategy.link_head
          "asr.composed_parts": (3, 7), "multilabel.threshold": 0.5, "multilabel.tune_threshold": True,
          "multilabel.lower_case": True, "multilabel.max_characters": 20, "search.lookahead": True}
 
+# What runs did before there was a key whose default is something else.
+BEFORE = {("data", "unicode"): "none"}
+
 
 class FormatError(DataError):
     """A run or checkpoint has a format that this version cannot read."""
@@ -50,6 +53,10 @@ def upgrade(given: dict[str, Any], *, file: str, of_run: bool = False) -> None:
     number = given.pop("format", 0 if of_run else FORMAT)
     check_format(number, file=file)
     parts = given.get("tasks")
+    for part in (parts.values() if isinstance(parts, dict) and parts else (given,)) if of_run else ():
+        for (section, key), value in BEFORE.items():
+            if isinstance(part, dict) and isinstance(part.setdefault(section, {}), dict):
+                part[section].setdefault(key, value)
     for part in (given, *(parts.values() if isinstance(parts, dict) else ())):
         for last, old, new in RENAMED:
             if number <= last and (value := _taken(part, old)) is not None and new:

@@ -6,12 +6,13 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from seq2seq_suite.text import BLANKS
 from seq2seq_suite.types import DataError, brief
 
 ROOT_LABELS = frozenset({"TOP", "ROOT", "S1", "VROOT", ""})
 TRACE = "-NONE-"
 DEEPEST = 150  # brackets around a word: about four times the Penn Treebank's, and safe for recursion
-_TOKEN = re.compile(r"[()]|[^\s()]+")
+_TOKEN = re.compile(rf"[()]|[^{BLANKS}()]+")
 
 
 @dataclass(frozen=True, slots=True)

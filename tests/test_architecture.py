@@ -13,6 +13,7 @@ PACKAGE = Path(__file__).parents[1] / "seq2seq_suite"
 MAY_IMPORT = {
     "types": set(),
     "shapes": set(),
+    "text": set(),
     "trees": set(),
     "files": set(),
     "run_format": set(),
@@ -46,7 +47,7 @@ STUDENTS_PATH = ("model/attention.py", "model/layers.py", "model/encoder.py", "m
                  "strategies/autoregressive.py", "strategies/search.py", "strategies/beam.py",
                  "strategies/parallel.py", "strategies/length_head.py")
 STUDENTS_LINES = 1_303
-OPEN_TO_ALL = {"types", "shapes", "trees", "files", "run_format", "user_code", "lazy"}
+OPEN_TO_ALL = {"types", "shapes", "text", "trees", "files", "run_format", "user_code", "lazy"}
 MOST_LINES = 350
 # Lines of code may fall; to rise they need a reason. The lab's include solutions, laws and faults.
 MOST_CODE = {"house": 14_405, "pages": 1_402, "lab": 6_510}

@@ -4,6 +4,7 @@ import ast
 import subprocess
 import sys
 from pathlib import Path
+from unicodedata import normalize
 
 import pytest
 from small_run import small_config, start, write_trees
@@ -72,6 +73,14 @@ def test_predictions_are_those_of_the_command_line(run, capsys):
     assert lines == capsys.readouterr().out.splitlines()
     narrow = run.predict(texts, n_best=2, settings={"search.beam_size": 2, "search.length_penalty": 0.0})
     assert [one.score for one in narrow[0]] != [one.score for one in several[0][:2]]
+
+
+def test_inputs_that_look_alike_are_one_input(run):
+    texts = [normalize(form, "d\u00e9j\u00e0 vu") for form in ("NFC", "NFD")]
+    examples = [run.example(text) for text in texts]
+    assert texts[0] != texts[1] and examples[0] == examples[1]
+    one, other = run.predict(texts)
+    assert one == other
 
 
 def test_figures_are_those_of_the_run(run):

@@ -114,6 +114,8 @@ def test_a_run_of_format_1_with_keys_that_are_gone_loads(tmp_path):
     run = shutil.copytree(FIXTURES / "run-0.1.0", tmp_path / "run", symlinks=True)
     text = (run / "config.yaml").read_text()
     assert "max_unary: 3" in text and s2s.load(run).config.task == "parsing"
+    assert s2s.load(run).config.data.unicode == "none"
+    assert s2s.load(run, settings=["data.unicode=nfc"]).config.data.unicode == "nfc"
     (run / "config.yaml").write_text(text.replace("max_unary: 3", "max_unary: 5"))
     with pytest.raises(s2s.ConfigError, match=r"config\.yaml: parsing\.max_unary 5: this key is gone"):
         s2s.load(run)

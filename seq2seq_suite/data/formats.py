@@ -15,6 +15,7 @@ from seq2seq_suite.data.class_labels import with_names
 from seq2seq_suite.data.lines import EXPANSION, REMEDY, UNPACKED, BadRows, Lines, Row, broken, kind
 from seq2seq_suite.data.nested import read_nested
 from seq2seq_suite.files import parse_json
+from seq2seq_suite.text import BLANKS, split_blanks
 from seq2seq_suite.trees import read_trees
 from seq2seq_suite.types import DataError, brief, shown
 
@@ -115,7 +116,7 @@ def _split_trees(text: str) -> list[tuple[int, str]] | None:
         opening = match.group() == "("
         if opening and depth == 0:
             begin = match.start()
-            if text[end:begin].strip():
+            if text[end:begin].strip(BLANKS):
                 return None
             line += text.count("\n", end, begin)
         depth += 1 if opening else -1
@@ -125,7 +126,7 @@ def _split_trees(text: str) -> list[tuple[int, str]] | None:
             end = match.end()
             trees.append((line, text[begin:end]))
             line += text.count("\n", begin, end)
-    return None if depth or text[end:].strip() else trees
+    return None if depth or text[end:].strip(BLANKS) else trees
 
 
 def _recover_trees(text: str, file: str, bad: BadRows) -> Iterator[tuple[int, str]]:
@@ -151,12 +152,12 @@ def _read_columns(file: Path, bad: BadRows) -> Iterator[Row]:
     lines, conllu, cells, start = Lines(file, bad.longest), kind(file) == ".conllu", [], 1
     for line in chain(lines, ["\n"]):
         text = line.rstrip("\r\n")
-        if text.strip() and not (conllu and text.startswith("#")):
+        if text.strip(BLANKS) and not (conllu and text.startswith("#")):
             start = start if cells else lines.number
-            found = text.split("\t") if "\t" in text else text.split()
+            found = text.split("\t") if "\t" in text else split_blanks(text)
             if not (conllu and not found[0].isdigit()):  # multiword tokens and empty nodes
                 cells.append(found)
-        elif not text.strip() and cells:
+        elif not text.strip(BLANKS) and cells:
             try:
                 lines.check(start, lines.number)
                 if any(len(found) < (5 if conllu else 2) for found in cells):
@@ -200,15 +201,16 @@ def _read_keyed(file: Path, bad: BadRows) -> Iterator[tuple[str, tuple[int, str]
         return
     lines = Lines(file, bad.longest)
     for line in lines:
-        key, _, value = line.strip().partition(" ")
+        key = (split_blanks(line) or [""])[0]
+        value = line.strip(BLANKS)[len(key):].strip(BLANKS)
         try:
             lines.check(lines.number, lines.number)
-            if not value.strip():
+            if not value:
                 raise ValueError(f"nothing after {key!r}")
         except ValueError as problem:
             bad.add(broken(problem, file, lines.number, expected="an utterance, a space, and its value, in UTF-8"))
         else:
-            yield key, (lines.number, value.strip())
+            yield key, (lines.number, value)
 
 
 def _read_json(file: Path, bad: BadRows) -> Iterator[Row]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
@@ -28,6 +28,8 @@ class Data(Section):
     vocabulary_rows: Positive = 500_000  # of such a split, evenly spread, from which vocabularies are built
     streaming: bool = False  # train's files of rows are read one after the other, over and over, each an epoch; neither
     # memory nor cache holds more than one of them
+    unicode: Literal["nfc", "none"] = "nfc"  # form in which texts are learned, read and compared: composed, as most
+    # are written already; none: as they are, of runs that began before there was this key
     max_length: Positive = 256  # longest source the model takes, in words; a longer one is a bad row
 
     @model_validator(mode="after")

@@ -6,23 +6,35 @@ import re
 from collections.abc import Sequence
 
 import numpy as np
+import regex
 
 from seq2seq_suite.data.vocabulary import Vocabulary
+from seq2seq_suite.text import LETTER, OTHER, SIGN
 from seq2seq_suite.types import BEGIN, END
 
-_WORD = re.compile(r"(?:[^\W\d_]\.){2,}|\w+(?:['’.,\-]\w+)*|[^\w\s]")
+_WORD = regex.compile(rf"(?:(?![\p{{Nd}}_]){LETTER}\.){{2,}}|{SIGN}|{LETTER}++(?:['’.,·״׳\-]{LETTER}++)*+|{OTHER}",
+                      regex.V1)
+_OLD_WORD = re.compile(r"(?:[^\W\d_]\.){2,}|\w+(?:['’.,\-]\w+)*|[^\w\s]")
 
 
-def split_words(text: str, *, lower_case: bool) -> tuple[str, ...]:
+def split_words(text: str, *, lower_case: bool, marks: bool = True) -> tuple[str, ...]:
     """Words and punctuation marks of a text; marks inside a word or number stay in it,
     and so do the stops of an abbreviation such as U.S.
+
+    Args:
+        text: to split.
+        lower_case: whether it is lower-cased.
+        marks: whether words keep combining marks and joiners, and scripts without blanks are read sign by sign;
+            False as runs did that know no `data.unicode`.
 
     >>> split_words("Shr 3.09 dlrs, isn't it? :)", lower_case=True)
     ('shr', '3.09', 'dlrs', ',', "isn't", 'it', '?', ':', ')')
     >>> split_words("U.S.-Japan talks . End.", lower_case=False)
     ('U.S.', '-', 'Japan', 'talks', '.', 'End', '.')
+    >>> split_words("हिन्दी में 北京 café 👍🏽", lower_case=True)
+    ('हिन्दी', 'में', '北', '京', 'café', '👍🏽')
     """
-    return tuple(_WORD.findall(text.lower() if lower_case else text))
+    return tuple((_WORD if marks and not text.isascii() else _OLD_WORD).findall(text.lower() if lower_case else text))
 
 
 def encode_words(words: Sequence[str], vocabulary: Vocabulary, *, characters: Vocabulary | None = None,

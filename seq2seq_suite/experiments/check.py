@@ -11,6 +11,7 @@ from torch import Tensor
 from seq2seq_suite.config import Config
 from seq2seq_suite.data.batching import Bucketed, collate
 from seq2seq_suite.experiments.room import without_room
+from seq2seq_suite.text import split_blanks
 from seq2seq_suite.training.evaluate import Predictor
 from seq2seq_suite.types import BEGIN, END, SPECIALS, UNKNOWN, Batch, Constraint, Encoded, Example
 from seq2seq_suite.user_code import is_code
@@ -288,7 +289,7 @@ def _activations(largest: Sequence[Encoded], predictor: Predictor, parameters: i
 
 def _sample(example: Example, item: Encoded, predictor: Predictor) -> Rows:
     """An example before and after."""
-    words, ids = predictor.task.source.to_text(example.source).split(), _source_ids(item)
+    words, ids = split_blanks(predictor.task.source.to_text(example.source)), _source_ids(item)
     rows = [("sample source", _cut(words))]
     if isinstance(example.source, tuple) and ids is not None and len(ids) == len(words):
         seen = [SPECIALS[UNKNOWN] if number == UNKNOWN else word for word, number in zip(words, ids, strict=True)]

@@ -130,7 +130,7 @@ def config_of(directory: Path, overrides: list[str]) -> Config:
         ConfigError: it names code that is not trusted (`user_code.trusting`).
     """
     parse_config(directory)
-    return config_file.load(directory / CONFIG, overrides)
+    return config_file.load(directory / CONFIG, overrides, of_run=True)
 
 
 def parse_config(directory: Path) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from seq2seq_suite.data.drawn import OnDemand
 from seq2seq_suite.data.formats import READERS, BadRows
 from seq2seq_suite.data.lines import kind
 from seq2seq_suite.tasks.base import Task
-from seq2seq_suite.tasks.reading import local_files
+from seq2seq_suite.tasks.reading import in_form, local_files
 from seq2seq_suite.types import ConfigError, DataError, Encoded, Example
 
 _MOST = 2**32  # examples of a file
@@ -53,7 +53,8 @@ class Stream:
             DataError: it has none, or more than `data.max_bad_rows` broken rows.
         """
         file = self.files[number % len(self.files)]
-        return self.task.read_rows("train", lambda bad: READERS[kind(file)](file, bad))
+        return self.task.read_rows("train", lambda bad: in_form(
+            self.config.data, "train", bad, READERS[kind(file)](file, bad)))
 
     def __iter__(self) -> Iterator[Example]:
         bad = BadRows(self.config.data.max_bad_rows, longest=self.config.data.max_row_megabytes * 2**20)

@@ -193,8 +193,8 @@ def _of_his_own(folder: Folder, directory: Path, plan: Plan, record: Record, see
     try:
         with Workers() as workers, workers.student(OWN_SECONDS) as student:
             student.begin(job(assignment, part, folder.files))
-            calls = {name: partial(call, name) for name in plan.plug}
-            with plugged(calls), trusting(plan.config.code.values()):
+            stand_ins = {name: partial(call, name) for name in plan.plug}
+            with plugged(stand_ins), trusting(plan.config.code.values()):
                 loaded = opening.open_run(directory, overrides({"task": plan.config.task}))
                 task = loaded.task
                 own, fresh = (_answered(loaded, examples) for examples in (

@@ -1,4 +1,4 @@
-"""Exact match and token F1 of short answers, as in SQuAD's evaluation script; Chinese and Japanese by characters."""
+"""Exact match and token F1 of short answers, as in SQuAD's evaluation script; scripts without blanks by signs."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from seq2seq_suite import __version__
+from seq2seq_suite.text import composed, tokens_of
 from seq2seq_suite.types import Score
 
 FAILED_ABOVE = 5.0  # percent of wrong answers above which a task of bAbI counts as failed (Weston et al. 2015)
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
-SIGN = r"[\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
-_TOKEN = re.compile(rf"{SIGN}|(?:(?!{SIGN})\S)+")  # an ideograph or a kana, or a word
 _WIDE = (chr(code) for block in (range(0x3000, 0x3100), range(0xFF00, 0xFFF0)) for code in block)
 _WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation + "".join(
     sign for sign in _WIDE if unicodedata.category(sign).startswith("P")))
@@ -36,7 +35,7 @@ class Gold:
 
 
 def normalise(answer: str) -> str:
-    """Lower case, without ASCII and CJK punctuation, without a, an and the, single spaces.
+    """NFC, lower case, without ASCII and CJK punctuation, without a, an and the, single spaces.
 
     Source: Rajpurkar et al. 2016, section 6.1, and `normalize_answer` of SQuAD's script, version 1.1.
     Differs: it keeps CJK punctuation; Lewis et al. 2020 (MLQA, section 4) strip all that Unicode has.
@@ -44,18 +43,7 @@ def normalise(answer: str) -> str:
     >>> normalise("The  Cat's whiskers, (an answer)!"), normalise("「北京」。")
     ('cats whiskers answer', '北京')
     """
-    return " ".join(_ARTICLES.sub(" ", answer.lower().translate(_WITHOUT_PUNCTUATION)).split())
-
-
-def tokens_of(text: str) -> list[str]:
-    """Words between spaces; each ideograph and each kana, which no spaces separate, is a token of its own.
-
-    Source: Cui et al. 2019 (CMRC 2018), section 4; Lewis et al. 2020 (MLQA), section 4, for bags of such tokens.
-
-    >>> tokens_of("in 北京 2008年 カフェ")
-    ['in', '北', '京', '2008', '年', 'カ', 'フ', 'ェ']
-    """
-    return _TOKEN.findall(text)
+    return " ".join(_ARTICLES.sub(" ", composed(answer).lower().translate(_WITHOUT_PUNCTUATION)).split())
 
 
 def token_f1(prediction: str, answer: str) -> float:
@@ -115,8 +103,8 @@ def answer_scores(predictions: Sequence[str | None], references: Sequence[Gold])
         "category_exact_match": _mean([summary["exact_match"] for summary in categories.values()]),
         "failed_categories": float(len(failed)),
         "invalid_rate": 100.0 * _mean([float(prediction is None) for prediction in predictions])}
-    signature = f"squad|norm:lower+punctuation+articles|cjk:signs|golds:max|empty:as_v2|failed:>{FAILED_ABOVE:g}%" \
-                f"|version:{__version__}"
+    signature = "squad|norm:nfc+lower+punctuation+articles|unspaced:signs|golds:max|empty:as_v2" \
+                f"|failed:>{FAILED_ABOVE:g}%|version:{__version__}"
     return Score(figures, signature, {"categories": categories, "failed": failed}, formula="mean",
                  counts=tuple((exact, 1.0) for exact, _ in scores))
 

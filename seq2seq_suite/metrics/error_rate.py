@@ -8,15 +8,27 @@ from importlib.metadata import version
 from itertools import zip_longest
 
 from seq2seq_suite import __version__
+from seq2seq_suite.text import composed
 from seq2seq_suite.types import DataError, Score
 
+# What is typed for an apostrophe: quotes, modifier letters, accents, primes; full-width, Armenian and Hebrew ones.
+_APOSTROPHES = dict.fromkeys(map(ord, "‘’‛❛❜ʹʻʼʽˈꞋꞌ`´′‵＇｀՚׳"), "'")
+_HIDDEN = dict.fromkeys(map(ord, "\u00ad\u200b\u200e\u200f\u2060\ufeff"))  # hyphens, breaks and directions
 
-def normalise(text: str) -> str:
-    """Lower case, no punctuation but apostrophes inside words, one space between words.
+
+def normalise(text: str, *, unified: bool = True) -> str:
+    """Lower case in NFC, no punctuation but apostrophes inside words, one space between words.
+
+    Args:
+        text: a transcript.
+        unified: whether all signs that are typed for an apostrophe are one, and invisible ones left out.
 
     >>> normalise("It's  TEN, isn't it? 'No'!")
     "it's ten isn't it no"
+    >>> normalise("\\u201cDon\\u2019t\\u201d go"), normalise("Don\\u2019t", unified=False)
+    ("don't go", 'don t')
     """
+    text = composed(text).translate(_APOSTROPHES | _HIDDEN) if unified else text
     letters = [letter if letter == "'" or not unicodedata.category(letter).startswith(("P", "S")) else " "
                for letter in text.lower()]
     return " ".join(word.strip("'") for word in "".join(letters).split() if word.strip("'"))
@@ -56,7 +68,8 @@ def error_rates(predictions: Sequence[str | None], references: Sequence[str]) ->
                "sentence_error_rate": 100.0 * sum(count > 0 for count in errors) / len(errors),
                **{name: 100.0 * getattr(words, name) / total for name in ("substitutions", "deletions", "insertions")},
                "empty_rate": 100.0 * sum(not text for text in found) / len(found)}
-    signature = f"wer|unit:word|cer:with_spaces|norm:lower+punctuation|jiwer:{version('jiwer')}|version:{__version__}"
+    signature = "wer|unit:word|cer:with_spaces|norm:nfc+lower+apostrophes+punctuation" \
+                f"|jiwer:{version('jiwer')}|version:{__version__}"
     return Score(figures, signature, formula="mean",
                  counts=tuple(zip(map(float, errors), map(float, lengths), strict=True)))
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from seq2seq_suite import __version__
+from seq2seq_suite.text import tokens_of
 from seq2seq_suite.types import DataError, Score
 
 
@@ -14,7 +15,8 @@ def score_likelihood(log_probabilities: Sequence[float | None], texts: Sequence[
 
     bits_per_character = -sum log2 p(text) / characters       word_perplexity = exp(-sum log p(text) / words)
 
-    Words are separated by spaces. Ends of texts have their probability in the sums, but are no characters.
+    Words are separated by spaces; of scripts without them each sign counts. Ends of texts have their probability in
+    the sums, but are no characters.
 
     Args:
         log_probabilities: natural logarithm of each text's probability; one that is missing makes the figures infinite.
@@ -28,13 +30,13 @@ def score_likelihood(log_probabilities: Sequence[float | None], texts: Sequence[
     >>> score_likelihood([-math.log(16.0)], ["ab c"], context="text").figures
     {'bits_per_character': 1.0, 'word_perplexity': 4.0}
     """
-    characters, words = sum(map(len, texts)), sum(len(text.split()) for text in texts)
+    characters, words = sum(map(len, texts)), sum(len(tokens_of(text)) for text in texts)
     if not words:
         raise DataError("the texts have no words", expected="a text on each line", remedy="fill the file")
     nats = [math.inf if value is None else -value for value in log_probabilities]
     bits = [value / math.log(2.0) for value in nats]
     figures = {"bits_per_character": sum(bits) / characters, "word_perplexity": _exp(sum(nats) / words)}
-    return Score(figures, f"bpc|context:{context}|ends:counted|version:{__version__}", formula="ratio",
+    return Score(figures, f"bpc|context:{context}|ends:counted|unspaced:signs|version:{__version__}", formula="ratio",
                  counts=tuple((value, float(len(text))) for value, text in zip(bits, texts, strict=True)))
 
 

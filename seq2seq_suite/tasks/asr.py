@@ -68,7 +68,8 @@ class SpeechRecognitionTask(SoundTask):
 
     def __init__(self, options: ASROptions, audio: Audio, data: Data, **others: Any):
         super().__init__(options, audio, data, **others)
-        self.target = self.transcript = Spoken("symbols", options.subwords, options.vocabulary_size)
+        self.target = self.transcript = Spoken(
+            "symbols", options.subwords, options.vocabulary_size, unified=data.unicode == "nfc")
         self.words = WordPairs(lambda text: self.target.normalised(text).split())
         self._speakers: dict[str, str] = {}
         self._left_out = 0

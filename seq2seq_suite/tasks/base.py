@@ -19,6 +19,7 @@ from seq2seq_suite.files import read_lines
 from seq2seq_suite.shapes import Shape
 from seq2seq_suite.tasks.reading import open_split, place_of, remarks_of
 from seq2seq_suite.tasks.sides import Field, Source, Target
+from seq2seq_suite.text import composed, tokens_of
 from seq2seq_suite.types import END, ConfigError, Constraint, DataError, Encoded, Example, Hypothesis, Score, SymbolGain
 
 
@@ -121,7 +122,11 @@ class Task(ABC):
     def read_references(self, path: Path) -> list[Any]:
         """References or predictions from a file, one on each line."""
         return [self.target.from_line(line, {"file": str(path), "line": number})
-                for number, line in enumerate(read_lines(path), 1)]
+                for number, line in enumerate(map(self.in_form, read_lines(path)), 1)]
+
+    def in_form(self, text: Any) -> Any:
+        """A text, or texts in a list, in the form of `data.unicode`."""
+        return composed(text) if self.data.unicode == "nfc" else text
 
     def inspect(self, split: str, examples: Sequence[Example]) -> list[str]:
         """Warnings about a split, for `check`."""
@@ -211,7 +216,7 @@ class Task(ABC):
 
     def read_hypothesis(self, hypothesis: Hypothesis, example: Example) -> Any | None:
         """A search's output as a prediction; None if it is malformed."""
-        return self.target.predicted(hypothesis.symbols, example)
+        return self.in_form(self.target.predicted(hypothesis.symbols, example))
 
     def constraint(self) -> Constraint | None:
         """The automaton that keeps outputs well-formed, or None."""
@@ -262,7 +267,8 @@ class Task(ABC):
 
     def length(self, example: Example) -> float:
         """The length of the source in `length_unit`."""
-        return float(len(self.source.to_text(example.source).split()))
+        return float(len(example.source if isinstance(example.source, tuple) else tokens_of(
+            self.source.to_text(example.source))))
 
     def facts(self, example: Example) -> dict[str, str | float]:
         """What else is known of an example, by names that a reader knows: the speaker, the kind of question."""

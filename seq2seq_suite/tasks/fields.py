@@ -17,6 +17,7 @@ from seq2seq_suite.data.words import encode_words
 from seq2seq_suite.shapes import TargetShape, TokenShape, WordShape
 from seq2seq_suite.tasks.reading import place_of, text_in
 from seq2seq_suite.tasks.sides import Field, Place, Source, Target, refuse_long
+from seq2seq_suite.text import split_blanks
 from seq2seq_suite.types import BEGIN, END, SPECIALS, UNKNOWN, DataError, Example
 
 
@@ -36,7 +37,7 @@ class Words(Source):
 
     def __init__(self, *, longest: int, kept: int = 0, min_count: int = 1, max_characters: int = 0,
                  dropped: Callable[[int], float] = lambda count: 0.0,
-                 split: Callable[[str], Sequence[str]] = str.split):
+                 split: Callable[[str], Sequence[str]] = split_blanks):
         self.longest, self.kept, self.min_count = longest, kept or None, min_count
         self.max_characters, self.dropped, self.split = max_characters, dropped, split
         self.words = self.characters = Vocabulary.build([])

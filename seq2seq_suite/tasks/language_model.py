@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+import regex
 
 from seq2seq_suite.config_section import Positive, Section, Symbols, Use, unused
 from seq2seq_suite.data.formats import Row
@@ -127,8 +128,9 @@ class LanguageModelTask(Task):
         parts, size = [], self.options.window
         while len(text) > size:
             cut = text.rfind(" ", 1, size + 1)
-            parts.append(text[: cut if cut > 0 else size])
-            text = text[cut + 1 if cut > 0 else size :]
+            whole = size + 1 - len(regex.findall(r"\X", text[: size + 1])[-1])  # signs with their marks
+            parts.append(text[: cut if cut > 0 else whole or size])
+            text = text[cut + 1 if cut > 0 else whole or size :]
         return [*parts, text]
 
     def from_text(self, text: str, *, origin: str = "") -> Example:

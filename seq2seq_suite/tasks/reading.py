@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from seq2seq_suite.config import Data
 from seq2seq_suite.data.formats import BadRows, Row
 from seq2seq_suite.data.sources import EMBEDDED, divided, files_of, is_one_file, read_rows, splits_of_embedded
+from seq2seq_suite.text import composed
 from seq2seq_suite.types import DataError, Example, brief, shown
 
 _SHOWN = 3  # places of a remark
+_FILES = ("audio", "image", "file_name")  # columns with names of files, which stay as they are on the disk
 _LONGEST_NAME = 4096  # characters of a path
 
 Medium = TypeVar("Medium")
@@ -32,7 +35,23 @@ def open_split(data: Data, split: str, bad: BadRows, *, view: str,
     source = _source_of(data, split)
     rows = read_rows(data.path, source, splits=data.splits, subset=subset, languages=languages,
                      size=data.size if source == "train" else 0, bad=bad)
+    rows = in_form(data, split, bad, rows)
     return divided(rows, split, data.split, bad) if _is_cut(data, split) else rows
+
+
+def in_form(data: Data, split: str, bad: BadRows, rows: Iterable[Row]) -> Iterator[Row]:
+    """Rows with their texts in the form of `data.unicode`; `bad` takes a note of how many had another one."""
+    total = changed = 0
+    for row in rows:
+        fields = row.fields
+        if data.unicode == "nfc":
+            fields = {key: value if name in _FILES else composed(value) for name, value in fields.items()
+                      for key in (name, composed(name))}  # a key may name a column in either form
+        total, changed = total + 1, changed + (fields != row.fields)
+        yield row if fields == row.fields else replace(row, fields=fields)
+    if changed:
+        bad.notes.append(f"{split}: {changed:,} of {total:,} rows are changed to Unicode's composed form "
+                         "(data.unicode)")
 
 
 def local_files(data: Data, split: str, languages: tuple[str, str] | None = None) -> list[Path]:

@@ -51,6 +51,7 @@ class Field:
 class Source(Field, ABC):
     """The source of a task."""
 
+    of_file: ClassVar[bool] = False  # whether a line of user input is the name of a file
     unit: ClassVar[str] = "position"  # what a position of the encoder is
 
     @abstractmethod

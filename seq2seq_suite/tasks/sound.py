@@ -145,7 +145,7 @@ class Sounds(Source):
                           subsampling=audio.subsampling,
                           masking=(audio.frequency_bars, audio.frequency_width, audio.time_bars, audio.time_share))
 
-    unit = "frame"
+    unit, of_file = "frame", True
 
     def names(self, value: Sound, count: int) -> list[str]:
         """Where each vector begins, in seconds."""
@@ -160,13 +160,22 @@ class Sounds(Source):
 
 
 class Spoken(Text):
-    """The transcript in the form that is learned: lower case, without punctuation."""
+    """The transcript in the form that is learned: lower case, without punctuation.
+
+    Args:
+        unified: see `metrics.error_rate.normalise`.
+        others: see `Pieces`.
+    """
 
     nothing = "(silence)"
 
+    def __init__(self, *others: Any, unified: bool = True):
+        super().__init__(*others)
+        self.unified = unified
+
     def normalised(self, reference: str) -> str:
         """The words."""
-        return normalise(reference)
+        return normalise(reference, unified=self.unified)
 
 
 class SoundTask(Task):

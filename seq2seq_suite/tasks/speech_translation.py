@@ -71,7 +71,8 @@ class SpeechTranslationTask(SoundTask):
     def __init__(self, options: SpeechTranslationOptions, audio: Audio, data: Data, **others: Any):
         super().__init__(options, audio, data, **others)
         self.target = _Translations("target", options.subwords, options.vocabulary_size)
-        self.transcript = _Transcripts("symbols", "characters", options.vocabulary_size)
+        self.transcript = _Transcripts("symbols", "characters", options.vocabulary_size,
+                                       unified=data.unicode == "nfc")
 
     def reference(self, row: Row) -> Translated:
         """Translation and transcript."""

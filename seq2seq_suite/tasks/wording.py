@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import difflib
-import re
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+import regex
+
 from seq2seq_suite.tasks.base import Judgement
 from seq2seq_suite.tasks.panels import panel
+from seq2seq_suite.text import LETTER, OTHER, SIGN
 
-_WORDS = re.compile(r"[\u3400-\u9fff\u3040-\u30ff]|\w+(?:['’-]\w+)*|[^\w\s]")  # a Chinese character is a word
+_WORDS = regex.compile(rf"{SIGN}|{LETTER}++(?:['’-]{LETTER}++)*+|{OTHER}", regex.V1)
 
 
 def words_of(text: str) -> list[str]:
-    """Words and single signs, whatever the blanks between them.
+    """Words and single signs, whatever the blanks between them; in scripts without blanks a sign is a word.
 
     >>> words_of("Anna's dog, 狗。")
     ["Anna's", 'dog', ',', '狗', '。']

@@ -128,4 +128,5 @@ def test_questions_without_a_category_are_one_named_all():
 def test_a_missing_prediction_is_refused_and_the_signature_says_how_it_was_computed():
     with pytest.raises(ValueError, match="longer"):
         answer_scores(["x"], [Gold(("x",))] * 2)
-    assert answer_scores([], []).signature.startswith("squad|norm:lower+punctuation+articles|cjk:signs|golds:max|")
+    assert answer_scores([], []).signature.startswith(
+        "squad|norm:nfc+lower+punctuation+articles|unspaced:signs|golds:max|")

@@ -65,7 +65,7 @@ class Pictures(Source):
         """(H,W,3) pixels and their scale."""
         return fit(picture.pixels(), self.options.height, self.options.width)
 
-    unit = "patch"
+    unit, of_file = "patch", True
 
     def names(self, value: Picture, count: int) -> list[str]:
         """Row and column of each patch."""

@@ -23,7 +23,7 @@ from seq2seq_suite.config_section import (
     among,
 )
 from seq2seq_suite.config_section import Symbols as Size
-from seq2seq_suite.data.formats import Row
+from seq2seq_suite.data.formats import BadRows, Row
 from seq2seq_suite.data.options import Data
 from seq2seq_suite.data.sources import read_rows
 from seq2seq_suite.data.subwords import clean_text
@@ -46,7 +46,7 @@ from seq2seq_suite.tasks.panels import (
     ranges,
     rates,
 )
-from seq2seq_suite.tasks.reading import place_of, text_in
+from seq2seq_suite.tasks.reading import in_form, place_of, text_in
 from seq2seq_suite.tasks.sides import Place, refuse_long
 from seq2seq_suite.types import SPECIALS, Constraint, DataError, Example, Hypothesis, Score, shown
 
@@ -203,7 +203,7 @@ class MultilabelTask(Task):
 
     @cached_property
     def _numbered(self) -> tuple[str, ...]:
-        return read_names(self.data.path, self.data.subset)
+        return self.in_form(read_names(self.data.path, self.data.subset))
 
     def example(self, row: Row) -> Example:
         """The words and the labels of a row."""
@@ -214,7 +214,7 @@ class MultilabelTask(Task):
         if self.options.encoding == "pieces":
             words = tuple(clean_text(text.lower()).split())
         else:
-            words = split_words(text, lower_case=True)
+            words = split_words(text, lower_case=True, marks=self.data.unicode == "nfc")
         if not words:
             raise DataError("the text is empty", file=file, line=line, expected="at least one word",
                             remedy="remove the row")
@@ -235,8 +235,9 @@ class MultilabelTask(Task):
         """A set of labels on each line with commas between, or the column `labels` of a file of rows."""
         path = Path(path)
         if ".jsonl" in path.suffixes:
-            names = read_names(str(path))
-            return [read_labels(row, names, allow_empty=True) for row in read_rows(str(path), "train", splits={})]
+            names = self.in_form(read_names(str(path)))
+            rows = in_form(self.data, "train", BadRows(0), read_rows(str(path), "train", splits={}))
+            return [read_labels(row, names, allow_empty=True) for row in rows]
         return super().read_references(path)
 
     # -- symbols ------------------------------------------------------------------------------------------------

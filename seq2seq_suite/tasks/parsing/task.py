@@ -24,6 +24,7 @@ from seq2seq_suite.tasks.parsing import errors
 from seq2seq_suite.tasks.parsing.linearisation import Bracketing, Brackets, InOrder
 from seq2seq_suite.tasks.parsing.tetra_tags import TetraTags, guided
 from seq2seq_suite.tasks.reading import text_in
+from seq2seq_suite.text import split_blanks
 from seq2seq_suite.trees import Tree, clean, read_trees
 from seq2seq_suite.types import SPECIALS, UNKNOWN, Constraint, DataError, Encoded, Example, Hypothesis, Score
 
@@ -199,7 +200,7 @@ class ParsingTask(Task):
 
     def read_references(self, path: Path) -> list[Tree | None]:
         """Bracketed trees, one or several lines each; an empty pair of brackets is a prediction that failed."""
-        lines, failed = read_lines(path), ("(())", "()", "")
+        lines, failed = self.in_form(read_lines(path)), ("(())", "()", "")
         if any(line.strip() in failed for line in lines):
             return [None if line.strip() in failed else _one_tree(line, str(path), number)
                     for number, line in enumerate(lines, 1)]
@@ -255,7 +256,7 @@ class ParsingTask(Task):
 
 def _split(text: str) -> list[str]:
     """A tokenised sentence, words separated by spaces, brackets written -LRB- and -RRB- as in treebanks."""
-    return text.replace("(", "-LRB-").replace(")", "-RRB-").split()
+    return split_blanks(text.replace("(", "-LRB-").replace(")", "-RRB-"))
 
 
 def _one_tree(text: str, file: str, line: int) -> Tree | None:

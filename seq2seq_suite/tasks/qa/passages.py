@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
 
-from seq2seq_suite.metrics.answers import SIGN
+import regex
+
+from seq2seq_suite.text import LETTER, OTHER, SIGN, UNSPACED
 
 JOINER = "\N{HALFWIDTH BLACK SQUARE}"  # before a symbol that follows another without a space
 SEPARATOR = "|||"
-_LETTER = rf"(?:(?!{SIGN})\w)"
-_WORD = re.compile(rf"[0-9]+(?:[.,:][0-9]+)*|{SIGN}|{_LETTER}+(?:['’.-]{_LETTER}+)*|[^\w\s]")
-_BETWEEN_SIGNS = re.compile(rf"(?<={SIGN}) (?={SIGN}|[，。、！？：；」』）])|(?<=[，。、！？：；「『（]) (?={SIGN})")
-_BEFORE_CLOSING, _AFTER_OPENING = re.compile(r" (?=[.,;:!?)\]}%’”])"), re.compile(r"(?<=[(\[{“]) ")
-_SENTENCE_END = re.compile(r"\s*\n\s*|(?<=[.!?])\s+|(?<=[.!?][\"'”’)])\s+"
-                           r"|(?<=[。！？])(?![」』”’）])|(?<=[。！？][」』”’）])")
+_WORD = regex.compile(rf"[0-9]++(?:[.,:][0-9]++)*+(?!\p{{M}})|{SIGN}|{LETTER}++(?:['’.·״׳-]{LETTER}++)*+|{OTHER}",
+                      regex.V1)
+_BETWEEN_SIGNS = regex.compile(
+    rf"(?<={UNSPACED}) (?={UNSPACED}|[，。、！？：；」』）])|(?<=[，。、！？：；「『（]) (?={UNSPACED})")
+_BEFORE_CLOSING, _AFTER_OPENING = regex.compile(r" (?=[.,;:!?)\]}%’”।॥؟۔،؛])"), regex.compile(r"(?<=[(\[{“]) ")
+_FINAL, _CLOSING = "[。．｡！？।॥።។៕။]", "[」』”’）]"  # ends of sentences with or without a blank behind them
+_SENTENCE_END = regex.compile(
+    rf"\s*\n\s*|(?<=\p{{STerm}})\s+|(?<=[\p{{STerm}}--{_FINAL}][\"'”’)])\s+"
+    rf"|(?<={_FINAL})(?!{_CLOSING}|\s)|(?<={_FINAL}{_CLOSING})", regex.V1)
 
 
 @dataclass(frozen=True)
@@ -63,6 +67,8 @@ def sentences_of(text: str) -> list[str]:
     ['Tom ran.', '"Stop!"', 'cried Ann.', 'He had 3.5 miles to go']
     >>> sentences_of("“好。”她走了。")
     ['“好。”', '她走了。']
+    >>> sentences_of("वह गया। हाँ।ठीक है")
+    ['वह गया।', 'हाँ।', 'ठीक है']
     """
     return [sentence for sentence in _SENTENCE_END.split(text.strip()) if sentence]
 
@@ -74,7 +80,7 @@ def words_of(text: str) -> tuple[str, ...]:
     >>> words_of("Bill's dog cost $1,000.")
     ("Bill's", 'dog', 'cost', '$', '1,000', '.')
 
-    Chinese and Japanese have no spaces: each sign is a word.
+    Scripts without spaces, such as Chinese, Japanese and Thai: each sign is a word.
 
     >>> words_of("1999年、東京に行った。")
     ('1999', '年', '、', '東', '京', 'に', '行', 'っ', 'た', '。')

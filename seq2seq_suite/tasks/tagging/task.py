@@ -19,6 +19,7 @@ from seq2seq_suite.tasks.options import TaskOptions
 from seq2seq_suite.tasks.panels import confusion, one_series, rates
 from seq2seq_suite.tasks.reading import columns
 from seq2seq_suite.tasks.sides import Place
+from seq2seq_suite.text import split_blanks
 from seq2seq_suite.trees import clean, read_trees
 from seq2seq_suite.types import SPECIALS, Constraint, DataError, Example, Score
 
@@ -69,7 +70,7 @@ class TagRow(Symbols):
 
     def from_line(self, line: str, place: Place) -> Tags | None:
         """The inverse; an empty line is a prediction that failed."""
-        return tuple(line.split()) or None
+        return tuple(split_blanks(line)) or None
 
 
 class TaggingTask(Task):
@@ -95,7 +96,7 @@ class TaggingTask(Task):
         if isinstance(fields.get("tree"), str) and names[0] not in fields:
             tree = clean(next(read_trees(fields["tree"], file=row.file, first_line=row.line))[1])
             fields |= dict(zip(names, (tree.words(), tree.tags()) if tree else ((), ()), strict=True))
-        values = [value.split() if isinstance(value := fields.get(name), str) else value for name in names]
+        values = [split_blanks(value) if isinstance(value := fields.get(name), str) else value for name in names]
         if not all(isinstance(value, Sequence) and all(isinstance(one, str) for one in value) for value in values) \
                 or len(values[0]) != len(values[1]):
             raise DataError(f"{' and '.join(names)} are no words with a tag each; {columns(row)}", **place,
