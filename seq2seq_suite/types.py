@@ -331,6 +331,7 @@ class Score:
         counts: what each item contributes to the primary metric, a row for each item in order; empty if the metric is
             not a function of such sums.
         interval: computes the primary metric's 95 % interval where there are no counts.
+        notes: what a reader of the figures should know of these references and outputs, each on one line.
     """
 
     figures: dict[str, float]
@@ -339,3 +340,4 @@ class Score:
     formula: str = "mean"
     counts: tuple[tuple[float, ...], ...] = ()
     interval: Callable[[], list[float]] | None = None
+    notes: tuple[str, ...] = ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 from seq2seq_suite.tasks.base import Task
@@ -11,8 +12,8 @@ from seq2seq_suite.types import SPECIALS, DataError, Score
 _UNKNOWN = re.compile("|".join(map(re.escape, ("<unk>", *SPECIALS))))  # names of specials, which no text has
 
 
-def score_files(task: Task, references: Path, predictions: Path) -> tuple[Score, str]:
-    """The score of a file of predictions, and a warning about the references, or an empty text.
+def score_files(task: Task, references: Path, predictions: Path) -> Score:
+    """The score of a file of predictions, with notes on what is odd in the files.
 
     Raises:
         DataError: a file cannot be read, is empty or has something missing in it, or their numbers of entries differ.
@@ -32,4 +33,5 @@ def score_files(task: Task, references: Path, predictions: Path) -> tuple[Score,
     warning = f"{references}: '{found[0][1]}' is in reference {found[0][0]}" \
               f"{f' and the like in {len(found) - 1} others' if found[1:] else ''}: references should be what people " \
               "wrote, not decoded by a vocabulary" if found else ""
-    return task.score(given, right), warning
+    score = task.score(given, right)
+    return replace(score, notes=(*filter(None, [warning]), *score.notes))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -178,6 +179,9 @@ def record(run_directory: RunDirectory, task: Task, name: str, examples: Sequenc
     run_directory.write_predictions(name, rows, {"details": details, "shown": shown})
     run_directory.log(f"{name}: " + "  ".join(f"{metric} {value:.4g}" for metric, value in score.figures.items())
                       + f"  [{score.signature}]")
+    for note in score.notes:
+        run_directory.log(f"{name}: {note}")
+        print(f"{name}: {note}", file=sys.stderr)  # `evaluate --json` prints JSON alone
     return score
 
 
