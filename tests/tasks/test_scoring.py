@@ -87,6 +87,14 @@ def test_lines_of_objects_are_read_strictly(score, line, message):
     assert len(complaint) < 400
 
 
+def test_a_class_that_no_reference_has_costs_no_precision(score):
+    more = {"boxes": [[0, 0, 5, 5.5], [9, 9, 20, 20]], "labels": ["cat", "dog"], "scores": [0.9, 0.4]}
+    code, out, _ = score("detection", GOLD["detection"], json.dumps(more), "--json")
+    assert code == 0 and json.loads(out)["figures"]["ap50"] == pytest.approx(100)  # as pycocotools has it
+    code, out, complaint = score("detection", '{"boxes": [], "labels": []}', json.dumps(more), "--json")
+    assert code == 0 and json.loads(out)["figures"]["ap50"] == -1 and "no reference has an object" in complaint
+
+
 def test_probabilities_of_texts_are_scored_and_nothing_else(score):
     code, out, _ = score("language_model", "ab c\n", "-2.772588722239781\n", "--json")
     assert code == 0 and json.loads(out)["figures"]["bits_per_character"] == pytest.approx(1.0)
