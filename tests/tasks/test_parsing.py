@@ -216,6 +216,15 @@ def test_references_are_cleaned_as_the_training_split_is(tmp_path):
     assert make_task().read_references(tmp_path / "lines.txt") == [found[1], None]
 
 
+def test_blank_lines_are_nothing_in_a_treebanks_layout(tmp_path):
+    written = "\n" + "\n\n".join(f"( {tree})".replace(" (VP", "\n  (VP") for tree in (
+        "(S (NP (NNP Anna)) (VP (VBZ sings)))", "(S (NP (NNS cats)) (VP (VBP sleep)))")) + "\n(())\n"
+    (tmp_path / "gold.mrg").write_text(written)
+    found = make_task().read_references(tmp_path / "gold.mrg")
+    assert [str(tree) for tree in found] == ["(TOP (S (NP (NNP Anna)) (VP (VBZ sings))))",
+                                             "(TOP (S (NP (NNS cats)) (VP (VBP sleep))))", "None"]
+
+
 def test_a_typed_text_without_a_line_is_named_by_its_file():
     with pytest.raises(DataError, match=r"^typed: an empty sentence"):
         make_task().from_text("", origin="typed")

@@ -290,7 +290,7 @@ The source is the scaled picture, the target five symbols for each object: four 
     # -- judging and showing ------------------------------------------------------------------------------------
 
     def score(self, predictions: Sequence[Objects | None], references: Sequence[Objects]) -> Score:
-        """COCO's average precision; classes that are not in training count as missed, predicted ones alone in no mean."""
+        """COCO's average precision; unseen classes count as missed, those of predictions alone in no mean."""
         seen = {label for one in (*references, *filter(None, predictions)) for label in one.labels}
         known = self.target.labels
         score = average_precision(predictions, references, labels=(*known, *sorted(seen - set(known))))
