@@ -341,3 +341,7 @@ class Score:
     counts: tuple[tuple[float, ...], ...] = ()
     interval: Callable[[], list[float]] | None = None
     notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        noise = {name: 100.0 for name, figure in self.figures.items() if 100.0 < figure < 100.0 + 1e-9}
+        object.__setattr__(self, "figures", {**self.figures, **noise})  # what rounding lifted above 100

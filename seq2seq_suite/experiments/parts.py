@@ -156,11 +156,17 @@ def _validation(config: Config, parts: Sequence[Part], predictors: Mapping[str, 
             for part in parts}
     learned = {part.name: _as_learned(part, kept[part.name][:: -(-len(kept[part.name]) // _FEW)]) for part in parts}
 
+    told = set[str]()
+
     def validate(between: Callable[[], None]) -> dict[str, float]:
-        figures = {part.name: predictors[part.name].score(
+        scores = {part.name: predictors[part.name].score(
             [part.examples["validation"][place] for place in kept[part.name]],
-            [part.encoded["validation"][place] for place in kept[part.name]], between=between)[0].figures
-            for part in parts}
+            [part.encoded["validation"][place] for place in kept[part.name]], between=between)[0] for part in parts}
+        figures = {name: score.figures for name, score in scores.items()}
+        for part in parts if predictors[parts[0].name].ranks.is_first else ():
+            for note in (found for found in scores[part.name].notes if found not in told):
+                told.add(note)
+                part.run.warn(f"validation: {note}")
         losses = {f"loss_{part.name}/{name}" if config.tasks else f"loss_{name}": value for part in parts
                   for name, value in predictors[part.name].losses(learned[part.name], between=between).items()}
         return {**(joined(figures, {part.name: part.task for part in parts}) if config.tasks

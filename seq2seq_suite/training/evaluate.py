@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -180,8 +179,7 @@ def record(run_directory: RunDirectory, task: Task, name: str, examples: Sequenc
     run_directory.log(f"{name}: " + "  ".join(f"{metric} {value:.4g}" for metric, value in score.figures.items())
                       + f"  [{score.signature}]")
     for note in score.notes:
-        run_directory.log(f"{name}: {note}")
-        print(f"{name}: {note}", file=sys.stderr)  # `evaluate --json` prints JSON alone
+        run_directory.warn(f"{name}: {note}")
     return score
 
 
