@@ -248,10 +248,3 @@ def longest_repetition(symbols: Sequence[int], *, longest: int = 4) -> int:
             equal = equal + 1 if symbols[place] == symbols[place - size] else 0
             most = max(most, 1 + equal // size)
     return most
-
-
-def is_better(figure: float, best: float, *, higher_is_better: bool) -> bool:
-    """True if `figure` beats `best`; NaN beats nothing and is beaten by all."""
-    if figure != figure:
-        return False
-    return best != best or (figure > best if higher_is_better else figure < best)
