@@ -120,6 +120,10 @@ def build_trainer(config: Config, run_directory: RunDirectory, parts: Sequence[P
                         for split in ("train", "validation")}
     device = choose_device(config.device, ranks)
     learner, predictors = build_predictors(config, {part.name: part.task for part in parts}, ranks=ranks, device=device)
+    for part in parts:  # not only when the first validation or test split is decoded
+        for split, examples in part.examples.items() if part.config.search.min_length else ():
+            if split != "train":
+                predictors[part.name].check_least(part.task.encode(examples))
     if config.init_from and not resume and ranks.is_first:
         run_directory.say(initialise_from(config, learner))
     if options.compile:

@@ -230,6 +230,17 @@ def test_a_typed_text_without_a_line_is_named_by_its_file():
         make_task().from_text("", origin="typed")
 
 
+def test_a_typed_text_is_tokenised_as_the_trees_are():
+    task, _ = fitted()
+    assert "." in task.source.words and "telescope." not in task.source.words
+    found = task.from_text("the teacher sees the (telescope).").source
+    assert found == ("the", "teacher", "sees", "the", "-LRB-", "telescope", "-RRB-", ".")
+    for typed in ("the old teacher sees the bird .", "Mr. X-ray U.S. sees"):
+        assert task.from_text(typed).source == tuple(typed.split())
+    assert task.source.tokenised_from(task.from_text("a dog sleeps.").source, "a dog sleeps.")
+    assert not task.source.tokenised_from(task.from_text("a ( dog .").source, "a ( dog .")
+
+
 def test_words_are_read_as_types_and_letters_between_sentinels():
     task, _ = fitted()
     source = task.encode([task.from_text("the totters")])[0].source

@@ -184,7 +184,7 @@ class ParsingTask(Task):
 
     def __init__(self, options: ParsingOptions, data: Data, **others: Any):
         super().__init__(options, data, **others)
-        self.source = Words(longest=data.max_length, min_count=options.min_count, split=_split,
+        self.source = Words(longest=data.max_length, min_count=options.min_count, split=_split, tokens=True,
                             max_characters=options.max_characters if options.characters else 0,
                             dropped=lambda count: options.unknown_rate * min(1.0, 2.0 / count))
         self.target = Trees(options)
