@@ -285,9 +285,9 @@ def score(
 
     changes = only_overrides(overrides or [])
     adapter = open_task(task, for_task(task, changes) if changes else None)
-    found, warning = score_files(adapter, references, predictions)
-    if warning:
-        print(warning, file=sys.stderr)
+    found = score_files(adapter, references, predictions)
+    for note in found.notes:
+        print(note, file=sys.stderr)
     if json:
         print_json({"task": task, "figures": found.figures, "signature": found.signature})
     else:

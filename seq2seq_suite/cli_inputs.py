@@ -96,10 +96,12 @@ class Inputs:
     Args:
         texts: from the command line; empty for lines of `source`.
         source: a file's name; None or - for standard input.
+        ends: whether empty lines at the end of a source are inputs.
     """
 
     texts: Sequence[str]
     source: str | None
+    ends: bool = False
     count: int = 0  # once all were read
     _lines: Iterator[str] | None = None
 
@@ -108,7 +110,8 @@ class Inputs:
         """The inputs; None where a person at a terminal is to be asked for them."""
         if texts and source is not None:
             raise ConfigError("both TEXT and --input", file=COMMAND_LINE, expected="one of the two")
-        return None if not texts and source is None and sys.stdin.isatty() else Inputs(texts, source).look()
+        return None if not texts and source is None and sys.stdin.isatty() else Inputs(
+            texts, source, ends=True).look()
 
     @property
     def again(self) -> bool:
@@ -121,8 +124,8 @@ class Inputs:
             for _ in self:
                 pass
         else:
-            lines = stream_lines(None, name="standard input") if self._piped else stream_lines(
-                Path(self.source), name=self.source)
+            lines = stream_lines(None, name="standard input", ends=self.ends) if self._piped else stream_lines(
+                Path(self.source), name=self.source, ends=self.ends)
             self._lines = chain([next(lines)], lines)
         return self
 
@@ -132,7 +135,8 @@ class Inputs:
 
     def __iter__(self) -> Iterator[tuple[str, tuple[str, int]]]:
         name, number = COMMAND_LINE if self.texts else "standard input" if self._piped else self.source, 0
-        for number, text in enumerate(self.texts or self._lines or stream_lines(Path(self.source), name=name), 1):
+        lines = self.texts or self._lines or stream_lines(Path(self.source), name=name, ends=self.ends)
+        for number, text in enumerate(lines, 1):
             yield text, (name, number)
         self.count = number
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -22,6 +23,7 @@ from seq2seq_suite.cli_inputs import (
     runs_and_texts,
     texts_and_overrides,
 )
+from seq2seq_suite.metrics.names import numbered
 from seq2seq_suite.report.tables import print_json, print_summary
 from seq2seq_suite.types import COMMAND_LINE, ConfigError, DataError, brief
 from seq2seq_suite.user_code import trusting
@@ -92,9 +94,14 @@ def predict(
     def predictions(examples: Iterator[Example]) -> Iterator[list[Prediction]]:
         return run.predictions(examples, n_best=n_best, threshold=threshold)
 
+    def columns(text: str, place: tuple[str, int]) -> tuple[str, str]:
+        return in_columns(text, place) if rows else text.partition("\t")[::2] if begin else (text, "")
+
     def example(text: str, place: tuple[str, int]) -> Example:
-        text, beginning = in_columns(text, place) if rows else text.partition("\t")[::2] if begin else (text, "")
-        return run.example(text, file=place[0], line=place[1], begin=beginning)
+        text, beginning = columns(text, place)
+        found = run.example(text, file=place[0], line=place[1], begin=beginning)
+        unknown.look_at_tokens(found, text)
+        return found
 
     unknown = Unknown(run)
     with opened(output) as file:
@@ -102,17 +109,22 @@ def predict(
             for found in _asked(example, predictions, unknown):
                 _write(found, file, run, n_best)
             return
+        blank = Blank(inputs, columns)
         if inputs.again:  # a mistake in the last line should not be found after hours
-            for text, place in inputs:
+            for text, place in blank.left_out():
                 example(text, place)
         if draw is not None:
             inputs = Inputs.of([text for text, _ in inputs], None)
             check_drawing(run.task, [example(text, place) for text, place in inputs])
-        read = (example(text, place) for text, place in inputs)
+            blank.inputs = inputs
+        read = (example(text, place) for text, place in blank.left_out())
         for found in _shown(predictions(map(unknown.look, read)), inputs.count):
+            blank.write(file, n_best)
             _write(found, file, run, n_best)
             if draw is not None:
                 run.task.paint(example(*next(iter(inputs))), found[0].value, draw)
+        blank.write(file, n_best)
+    blank.say()
     unknown.say()
 
 
@@ -147,11 +159,58 @@ def _asked(example: Callable[..., Example], predictions: Callable[..., Iterator[
             print(error, file=sys.stderr)
 
 
+class Blank:
+    """Inputs of nothing, whose outputs are blank lines, so that lines stay aligned.
+
+    Args:
+        inputs: all of them.
+        columns: the source and the beginning in a line.
+    """
+
+    def __init__(self, inputs: Inputs, columns: Callable[[str, tuple[str, int]], tuple[str, str]]):
+        self.inputs, self.columns = inputs, columns
+        self._order, self._lines = deque[bool](), list[int]()
+
+    def left_out(self) -> Iterator[tuple[str, tuple[str, int]]]:
+        """The others; all of them if there are none or they are typed, for a message."""
+        self._order.clear()
+        self._lines.clear()
+        text, place = "", ("", 0)
+        for text, place in self.inputs:
+            nothing = not self.inputs.texts and not self.columns(text, place)[0].strip()
+            self._order.append(nothing)
+            self._lines += [place[1]] * nothing
+            if not nothing:
+                yield text, place
+        if all(self._order):
+            yield text, place
+
+    def write(self, file: TextIO, lines: int) -> None:
+        """What comes before the next output, `lines` lines for each."""
+        while self._order and self._order.popleft():
+            print("\n" * (lines - 1), file=file)
+
+    def say(self) -> None:
+        """Which lines were blank."""
+        if self._lines:
+            lines = numbered([line - 1 for line in self._lines])
+            print(f"blank inputs have blank outputs: line {lines}", file=sys.stderr)
+
+
 class Unknown:
-    """Words that the run did not see in training, each said once."""
+    """Words that the run did not see in training, and texts that were tokenised, said once."""
 
     def __init__(self, run: Run):
-        self.run, self.seen, self.new = run, set[str](), list[str]()
+        self.run, self.seen, self.new, self.tokenised = run, set[str](), list[str](), ""
+
+    def look_at_tokens(self, example: Example, text: str) -> None:
+        """Keep the first text that was no tokens."""
+        from seq2seq_suite.tasks.fields import Words
+
+        source = self.run.task.source
+        if not self.tokenised and isinstance(source, Words) and source.tokenised_from(example.source, text):
+            self.tokenised = source.to_text(example.source)
+            print(f"tokenised as the training data are: {brief(self.tokenised)}", file=sys.stderr)
 
     def look(self, example: Example) -> Example:
         """Keep the example's unknown words."""

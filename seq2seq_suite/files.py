@@ -132,8 +132,13 @@ def is_stream(path: Path) -> bool:
     return False
 
 
-def stream_lines(path: Path | None, *, name: str) -> Iterator[str]:
-    """The lines of a text file of any size, or of standard input, one after the other; without empty ones at the end.
+def stream_lines(path: Path | None, *, name: str, ends: bool = False) -> Iterator[str]:
+    """The lines of a text file of any size, or of standard input, one after the other.
+
+    Args:
+        path: None for standard input.
+        name: for messages.
+        ends: whether empty lines at the end are lines.
 
     Raises:
         DataError: it cannot be read, is not UTF-8, or has a line of more than `LARGEST_TEXT` bytes.
@@ -156,8 +161,7 @@ def stream_lines(path: Path | None, *, name: str) -> Iterator[str]:
                 empty, found = 0, True
             else:
                 empty += 1
-        if not found:
-            yield ""
+        yield from [""] * (empty if found and ends else not found)
 
 
 def read_lines(path: Path, *, expected: str = "a text file in UTF-8", remedy: str = "") -> list[str]:

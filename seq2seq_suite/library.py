@@ -33,7 +33,7 @@ from seq2seq_suite.experiments.engine import with_engine
 from seq2seq_suite.experiments.export import HUB, fetched
 from seq2seq_suite.training.callbacks import Callback
 from seq2seq_suite.training.records import read_summary
-from seq2seq_suite.types import ConfigError, DataError, Example
+from seq2seq_suite.types import ConfigError, DataError, Example, shown
 from seq2seq_suite.user_code import trusting
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from seq2seq_suite.strategies.base import Strategy
     from seq2seq_suite.tasks.base import Task
 
+Input = str | Path | Example
 Settings = Mapping[str, Any] | Sequence[str]  # dotted key -> value, or `key=value` as on the command line
 
 
@@ -114,20 +115,20 @@ class Run:
         return self.opened.predictor.learner.strategy
 
     @overload
-    def predict(self, inputs: Iterable[str | Example], *, n_best: None = None, threshold: float | None = None,
+    def predict(self, inputs: Input | Iterable[Input], *, n_best: None = None, threshold: float | None = None,
                 settings: Settings = ()) -> list[Prediction]: ...
 
     @overload
-    def predict(self, inputs: Iterable[str | Example], *, n_best: int, threshold: float | None = None,
+    def predict(self, inputs: Input | Iterable[Input], *, n_best: int, threshold: float | None = None,
                 settings: Settings = ()) -> list[list[Prediction]]: ...
 
-    def predict(self, inputs: Iterable[str | Example], *, n_best: int | None = None, threshold: float | None = None,
+    def predict(self, inputs: Input | Iterable[Input], *, n_best: int | None = None, threshold: float | None = None,
                 settings: Settings = ()) -> list[Prediction] | list[list[Prediction]]:
         """Predict, `search.batch_sentences` inputs at a time.
 
         Args:
             inputs: as for `predict` on the command line: sentences, `question ||| context`, names of pictures or
-                of files of sound.
+                of files of sound. A string is one input, and gives a list of one.
             n_best: None for the best prediction of each input; a number for a list of so many, best first.
             threshold: leave out objects, or labels of a run that scores each, of a lower probability; None for 0.5 of
                 objects, and of labels for what was tuned on validation.
@@ -142,21 +143,26 @@ class Run:
         found = list(run.predictions(inputs, n_best=n_best or 1, threshold=threshold))
         return [hypotheses[0] for hypotheses in found] if n_best is None else found
 
-    def predictions(self, inputs: Iterable[str | Example], *, n_best: int = 1, threshold: float | None = None
+    def predictions(self, inputs: Input | Iterable[Input], *, n_best: int = 1, threshold: float | None = None
                     ) -> Iterator[list[Prediction]]:
         """`predict` as an iterator, which holds few inputs at a time: for each its `n_best` predictions, best first."""
-        examples = (self.example(one, line=number) if isinstance(one, str) else one
-                    for number, one in enumerate(inputs, 1))
+        several = [inputs] if isinstance(inputs, Input | Mapping) else inputs
+        examples = (one if isinstance(one, Example) else self.example(one, line=number)
+                    for number, one in enumerate(several, 1))
         check_n_best(self.config, n_best)
         self.task.leave_out_below(threshold)
         return ([Prediction(self.task.to_text(value), value, score) for value, score in hypotheses[:n_best]]
                 for hypotheses in self.opened.predict(examples, num_hypotheses=n_best))
 
-    def example(self, text: str, *, file: str = "inputs", line: int = 0, begin: str = "") -> Example:
+    def example(self, text: str | Path, *, file: str = "inputs", line: int = 0, begin: str = "") -> Example:
         """The example that a line of text describes; raises DataError with file and line if it is no input.
 
         `begin` is what its output must begin with, which only free text that is written from left to right can.
         """
+        if not isinstance(text, str | Path):
+            raise DataError(f"the input is {shown(text)}", file=file, line=line, remedy="put it into one text",
+                            expected="a text, such as a sentence or 'question ||| context'")
+        text = str(text)
         if not text.strip():
             raise DataError("the input is empty", file=file, line=line, expected="an input on each line",
                             remedy="remove the line or fill it")

@@ -335,6 +335,7 @@ class Score:
         counts: what each item contributes to the primary metric, a row for each item in order; empty if the metric is
             not a function of such sums.
         interval: computes the primary metric's 95 % interval where there are no counts.
+        notes: what a reader of the figures should know of these references and outputs, each on one line.
     """
 
     figures: dict[str, float]
@@ -343,3 +344,8 @@ class Score:
     formula: str = "mean"
     counts: tuple[tuple[float, ...], ...] = ()
     interval: Callable[[], list[float]] | None = None
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        noise = {name: 100.0 for name, figure in self.figures.items() if 100.0 < figure < 100.0 + 1e-9}
+        object.__setattr__(self, "figures", {**self.figures, **noise})  # what rounding lifted above 100

@@ -73,7 +73,8 @@ def test_extras_are_those_of_the_package():
 
     named = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     for extra, packages in _EXTRAS.items():
-        distributions = {package.replace("_", "-").replace("PIL", "pillow") for package in packages}
+        distributions = {package.replace("_", "-").replace("PIL", "pillow").replace("MeCab", "mecab-python3")
+                         for package in packages}
         assert distributions == {line.partition(">")[0] for line in named[extra]}
 
 
@@ -198,7 +199,9 @@ def test_inputs_come_from_arguments_a_file_or_a_pipe_with_their_lines():
     Path("in.txt").write_bytes("a b\r\nö\n\n".encode())
     assert list(Inputs.of(["x", "y=z"], None)) == [("x", ("command line", 1)), ("y=z", ("command line", 2))]
     lines = Inputs.of([], "in.txt")
-    assert lines.count == 2 and lines.again and list(lines) == [("a b", ("in.txt", 1)), ("ö", ("in.txt", 2))]
+    assert lines.count == 3 and lines.again
+    assert list(lines) == [("a b", ("in.txt", 1)), ("ö", ("in.txt", 2)), ("", ("in.txt", 3))]
+    assert len(list(Inputs([], "in.txt"))) == 2  # to distil from, say
     assert texts_and_overrides(["x", "search.beam_sise=2", "y=z"]) == (["x", "y=z"], ["search.beam_sise=2"])
     for source in (None, "-"):
         done = start(code=f"from seq2seq_suite.cli_inputs import Inputs; print(list(Inputs.of([], {source!r})))",

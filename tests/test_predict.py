@@ -102,6 +102,64 @@ def test_an_output_begins_as_the_second_column_says(runs, capsys, tmp_path, beam
         ["The cat sleeps ."])[0].text
 
 
+@pytest.mark.parametrize("run", ["translation-1", "parallel"])
+def test_a_beginning_that_cannot_be_written_is_refused_with_its_line(runs, capsys, tmp_path, run):
+    (tmp_path / "in.tsv").write_text("The cat sleeps .\tein\nThe cat sleeps .\t\u0416\u0416 Hund\n")
+    said = wrong(capsys, "predict", runs[run], "--input", tmp_path / "in.tsv", "--begin")
+    if run == "parallel":
+        assert "writes all symbols in parallel" in said
+    else:
+        assert "in.tsv:2: the beginning of an output has what the run cannot write: \u0416\u0416\n" in said
+
+
+@pytest.mark.parametrize("text", ["a dog .\n\n \na cat .\n\n", "\na dog .\na cat .", "a dog .\n\na cat .\n"])
+@pytest.mark.parametrize("n_best", [1, 2])
+def test_a_blank_input_has_a_blank_output(runs, capsys, tmp_path, text, n_best):
+    (tmp_path / "in.txt").write_text(text)
+    command = ["predict", str(runs["translation-1"]), "--input", str(tmp_path / "in.txt"), "--n-best", str(n_best),
+               f"search.beam_size={n_best}"]
+    assert cli.main(command) == 0
+    found = capsys.readouterr()
+    lines, inputs = found.out.split("\n")[:-1], text.removesuffix("\n").split("\n")
+    assert [bool(line) for line in lines] == [bool(line.strip()) for line in inputs for _ in range(n_best)]
+    blank = [str(number) for number, line in enumerate(inputs, 1) if not line.strip()]
+    assert f"blank inputs have blank outputs: line {', '.join(blank)}\n" in found.err
+
+
+def test_blank_rows_are_blank_outputs_and_blank_files_are_refused(runs, capsys, tmp_path):
+    (tmp_path / "in.jsonl").write_text('{"source": "a dog ."}\n\n{"source": " "}\n{"source": "a cat ."}\n')
+    assert cli.main(["predict", str(runs["translation-1"]), "--input", str(tmp_path / "in.jsonl")]) == 0
+    assert [bool(line) for line in capsys.readouterr().out.splitlines()] == [True, False, False, True]
+    (tmp_path / "in.txt").write_text("\n\n")
+    assert "the input is empty" in wrong(capsys, "predict", runs["translation-1"], "--input", tmp_path / "in.txt")
+    assert "the input is empty" in wrong(capsys, "predict", runs["translation-1"], " ")
+
+
+@pytest.mark.parametrize(("run", "text"), [("translation-1", "The cat sleeps ."),
+                                           ("qa", "Where is Mary ? ||| Mary went home .")])
+def test_a_string_is_one_input(runs, run, text):
+    opened = s2s.load(runs[run])
+    assert opened.predict(text) == opened.predict([text]) and len(opened.predict(text)) == 1
+    assert opened.predict(opened.example(text)) == opened.predict([text])
+    for inputs in ({"question": "Where ?", "context": "Here ."}, [{"source": text}], [7]):
+        with pytest.raises(DataError, match="inputs:1: the input is ") as caught:
+            opened.predict(inputs)
+        assert "a sentence or 'question ||| context'" in caught.value.expected
+    picture = runs["detection"].with_name("data-detection") / "square.png"
+    assert s2s.load(runs["detection"]).predict(picture) == s2s.load(runs["detection"]).predict([str(picture)])
+
+
+def test_a_least_length_beyond_the_limit_is_refused(runs, capsys):
+    limits = ["search.max_length_factor=0.1", "search.max_length_extra=6"]
+    said = wrong(capsys, "predict", runs["translation-1"], "The cat .", "search.min_length=6", *limits)
+    assert "search.min_length 6, but the output of the shortest source may have 5 symbols" in said
+    assert cli.main(["predict", str(runs["translation-1"]), "The cat .", "search.min_length=5", *limits]) == 0
+    config = {"task": "translation", "search": {"min_length": 300}, "data": {"size": 40}}
+    with pytest.raises(ConfigError, match="the shortest source"):  # before anything is trained
+        s2s.train(config, output=runs["qa"].with_name("never"), settings={"training.max_updates": 9})
+    capsys.readouterr()
+
+
 def test_rows_of_json_give_sources_and_beginnings(runs, capsys, tmp_path):
     rows = [{"source": "The cat sleeps .", "begin": "ein Hund", "reference": "-"}, {"source": "The cat sleeps ."}]
     (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -117,7 +175,7 @@ def test_rows_of_json_give_sources_and_beginnings(runs, capsys, tmp_path):
 
 @pytest.mark.parametrize(("line", "message"), [
     ('{"text": "a"}', "no text in source\n  expected: {"), ('{"source": "a", "begin": 3}', "no text in begin"),
-    ("[1]", "no text in source"), ("The cat", "invalid JSON at column 1"), ('{"source": " "}', "the input is empty")])
+    ("[1]", "no text in source"), ("The cat", "invalid JSON at column 1")])
 def test_a_broken_row_of_inputs_is_named_with_its_line(runs, capsys, tmp_path, line, message):
     (tmp_path / "in.jsonl").write_text('{"source": "a cat"}\n' + line + "\n")
     said = wrong(capsys, "predict", runs["translation-1"], "--input", tmp_path / "in.jsonl")

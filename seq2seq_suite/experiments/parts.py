@@ -123,6 +123,10 @@ def build_trainer(config: Config, run_directory: RunDirectory, parts: Sequence[P
             tell_room(part.config, part.task, split, items, origins(part.examples[split]))
     device = choose_device(config.device, ranks)
     learner, predictors = build_predictors(config, {part.name: part.task for part in parts}, ranks=ranks, device=device)
+    for part in parts:  # not only when the first validation or test split is decoded
+        for split, examples in part.examples.items() if part.config.search.min_length else ():
+            if split != "train":
+                predictors[part.name].check_least(part.task.encode(examples))
     if config.init_from and not resume and ranks.is_first:
         run_directory.say(initialise_from(config, learner))
     if options.compile:
@@ -159,11 +163,17 @@ def _validation(config: Config, parts: Sequence[Part], predictors: Mapping[str, 
             for part in parts}
     learned = {part.name: _as_learned(part, kept[part.name][:: -(-len(kept[part.name]) // _FEW)]) for part in parts}
 
+    told = set[str]()
+
     def validate(between: Callable[[], None]) -> dict[str, float]:
-        figures = {part.name: predictors[part.name].score(
+        scores = {part.name: predictors[part.name].score(
             [part.examples["validation"][place] for place in kept[part.name]],
-            [part.encoded["validation"][place] for place in kept[part.name]], between=between)[0].figures
-            for part in parts}
+            [part.encoded["validation"][place] for place in kept[part.name]], between=between)[0] for part in parts}
+        figures = {name: score.figures for name, score in scores.items()}
+        for part in parts if predictors[parts[0].name].ranks.is_first else ():
+            for note in (found for found in scores[part.name].notes if found not in told):
+                told.add(note)
+                part.run.warn(f"validation: {note}")
         losses = {f"loss_{part.name}/{name}" if config.tasks else f"loss_{name}": value for part in parts
                   for name, value in predictors[part.name].losses(learned[part.name], between=between).items()}
         return {**(joined(figures, {part.name: part.task for part in parts}) if config.tasks

@@ -17,7 +17,6 @@ from seq2seq_suite.data.drawn import Drawn
 from seq2seq_suite.experiments import resuming
 from seq2seq_suite.experiments.corpus import Corpus, large
 from seq2seq_suite.experiments.streaming import Stream, numbered
-from seq2seq_suite.lazy import need
 from seq2seq_suite.strategies.learner import Learner
 from seq2seq_suite.tasks import open_task
 from seq2seq_suite.tasks.base import Task
@@ -49,7 +48,7 @@ def read_splits(config: Config, task: Task) -> dict[str, list[Example] | Corpus 
 
     A large training split is not read yet, see `corpus.large`, nor one that is streamed.
     """
-    need(*task.packages)  # scoring needs some of them, and should not fail after training
+    task.check_installed()  # scoring needs some of them, and should not fail after training
     later = Stream(config, task) if config.data.streaming else large(config, task, partial(_used, config))
     read = later.read if isinstance(later, Corpus) else task.read
     splits = {split: later if later and split == "train" else read(split)

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from seq2seq_suite import config_file
-from seq2seq_suite.config import Config
+from seq2seq_suite.config import Config, Training
 from seq2seq_suite.data.drawn import Drawn
 from seq2seq_suite.training.checkpoint import Progress, newest
+from seq2seq_suite.training.optimizer import learning_rate
 from seq2seq_suite.training.records import read_provenance, read_summary
 from seq2seq_suite.training.run_directory import RunDirectory
 from seq2seq_suite.types import ConfigError, DataError, Encoded
@@ -23,6 +26,7 @@ from seq2seq_suite.types import ConfigError, DataError, Encoded
 _IN_A_TASK = re.compile(r"tasks\.\w+\.")  # before the keys of a joint run's tasks
 _MAY_CHANGE = ("training.", "search.", "device", "data.max_bad_rows", "data.test_splits")
 _MUST_STAY = ("training.optimizer",)
+_LITTLE = 0.02  # of a learning rate, which changes as much without a word
 _NO_MATTER = ("training.threads", "training.log_every", "device")  # do not affect metrics
 _SAME_OUTPUTS = ("training.", "device", "kernels", "search.batch_sentences", "search.compile")  # of the same weights
 
@@ -61,6 +65,30 @@ def check_configuration(run_directory: RunDirectory, config: Config) -> None:
         if key != _IN_A_TASK.sub("", key) and _IN_A_TASK.sub("", key) in changed:
             continue  # the joint run changes it for all its tasks
         print(f"resuming with {key} = {after[key]} (was {before.get(key)})")
+    if any(key.startswith("training.") for key in changed):
+        with suppress(DataError):  # a damaged checkpoint is named when it is loaded
+            if said := _rate_changes(config_file.load(run_directory.config, of_run=True).training, config.training,
+                                     newest(run_directory.checkpoints)):
+                run_directory.say(said)
+
+
+def _rate_changes(before: Training, after: Training, progress: Progress | None) -> str:
+    """That the learning rate jumps, because the schedule is of another length, peak or kind; empty if it does not."""
+    if progress is None or not progress.update:
+        return ""
+
+    def rate(options: Training, update: int) -> float:
+        done = max(update / options.max_updates, progress.seconds / 60 / options.max_minutes)
+        return learning_rate(options, update, done)
+
+    last, next_one = rate(before, progress.update - 1), rate(after, progress.update)
+    if abs(next_one - rate(before, progress.update)) <= _LITTLE * max(last, next_one):
+        return ""
+    now, was = (f"{options.schedule} over {options.max_updates:,} updates"
+                + f" or {options.max_minutes:g} minutes" * (options.max_minutes < math.inf)
+                for options in (after, before))
+    return (f"the learning rate goes from {last:.2g} to {next_one:.2g} at update {progress.update + 1}: {now} (was "
+            f"{was}); training.schedule=constant training.learning_rate={last:.2g} stays where it was")
 
 
 def check_same(run_directory: RunDirectory, config: Config) -> None:

@@ -25,12 +25,12 @@ def average_precision(predictions: Sequence[Objects | None], references: Sequenc
     Args:
         predictions: objects with scores, of each picture.
         references: the truth, with its crowds, and areas where they are not the boxes'.
-        labels: all classes; one without a true object counts in no mean.
+        labels: all classes, predicted ones among them; one without a true object counts in no mean.
 
     Returns:
         Figures ap (mean over IoU 0.50 to 0.95), ap50, ap75, ap_small, ap_medium, ap_large (absent where no object has
-        that size), recall (at most 100 boxes a picture), all in percent; `details` has `per_label`, ap and ap50 by
-        class, and `curve`, (recall, precision) at IoU 0.50.
+        that size), recall (at most 100 boxes a picture), all in percent, -1 if there is no true object at all;
+        `details` has `per_label`, ap and ap50 by class, and `curve`, (recall, precision) at IoU 0.50.
 
     Raises:
         ValueError: there is not one prediction for each reference.
@@ -78,8 +78,10 @@ def average_precision(predictions: Sequence[Objects | None], references: Sequenc
              for place, (label, number) in enumerate(numbers.items())]
     signature = f"coco|iou:.50:.95|boxes:100|area:all|pycocotools:{version('pycocotools')}|version:{__version__}"
     curve = [[100.0 * place / (len(precision[0]) - 1), _mean(row)] for place, row in enumerate(precision[0])]
+    notes = () if truth else ("no reference has an object: average precision is not defined, -1 stands for it",)
     return Score(figures, signature, {"per_label": table, "curve": [point for point in curve if point[1] >= 0]},
-                 formula="", counts=(), interval=lambda: _interval(judge.evalImgs, len(references)))
+                 formula="", interval=(lambda: _interval(judge.evalImgs, len(references))) if truth else None,
+                 notes=notes)
 
 
 def _interval(judged: Sequence[dict | None], pictures: int) -> list[float]:
@@ -92,7 +94,8 @@ def _interval(judged: Sequence[dict | None], pictures: int) -> list[float]:
     times = np.stack([np.bincount(drawn, minlength=pictures) for drawn in draws(pictures, INTERVAL_SAMPLES)])
     by_class = [judged[first : first + pictures] for first in range(0, len(judged), 4 * pictures)]
     precisions = np.stack([_resampled(some, times) for some in by_class])
-    values = np.sort(100.0 * np.nanmean(precisions, 0))
+    defined = precisions[:, ~np.isnan(precisions).all(0)]  # without samples that drew no true object
+    values = np.sort(100.0 * np.nanmean(defined, 0))
     edge = len(values) // 40
     return [float(values[edge]), float(values[-edge - 1])]
 

@@ -1,6 +1,8 @@
-"""What figures are called on pages: name, unit and which way is better."""
+"""What figures are called on pages: name, unit and which way is better; numbers of items in notes."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 _NAMES = {  # key -> name and unit, then what is better
     "f1": "F1 ↑", "precision": "precision ↑", "recall": "recall ↑", "exact_match": "exact match, % ↑",
@@ -26,3 +28,13 @@ def metric_name(key: str) -> str:
     task, slash, metric = key.rpartition("/")
     known = _NAMES.get(metric, metric.replace("_", " "))
     return f"{task}: {known}" if slash else known
+
+
+def numbered(places: Sequence[int], *, most: int = 5) -> str:
+    """The first few numbers, counted from 1, to end a message.
+
+    >>> numbered([0, 4]), numbered(range(7))
+    ('1, 5', '1, 2, 3, 4, 5 and 2 more')
+    """
+    more = f" and {len(places) - most:,} more" if len(places) > most else ""
+    return ", ".join(str(place + 1) for place in places[:most]) + more

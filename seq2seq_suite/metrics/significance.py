@@ -90,18 +90,20 @@ def ratio(sums: Counts) -> np.ndarray:
 def bleu(sums: Counts, *, effective_order: bool = False) -> np.ndarray:
     """BLEU with exponential smoothing. Counts: (hypothesis length, reference length, 4 matches, 4 totals).
 
-    `effective_order` leaves out n-grams longer than a sentence, for sentences alone.
+    `effective_order` leaves out n-grams longer than any output, for sentences alone and for short references.
 
     Source: Papineni et al. 2002; Post 2018 (sacreBLEU), which computes it.
     """
     from sacrebleu.metrics import BLEU
 
     compute = partial(BLEU.compute_bleu, smooth_method="exp", effective_order=effective_order)
-    return np.array([compute(correct=row[2:6], total=row[6:10], sys_len=int(row[0]), ref_len=int(row[1])).score
-                     for row in sums.tolist()])
+    found = np.array([compute(correct=row[2:6], total=row[6:10], sys_len=int(row[0]), ref_len=int(row[1])).score
+                      for row in sums.tolist()])
+    return np.minimum(found, 100.0)  # rounding lifts a perfect output above
 
 
-FORMULAS: dict[str, Formula] = {"mean": mean, "ratio": ratio, "f1": f1, "bleu": bleu}
+FORMULAS: dict[str, Formula] = {"mean": mean, "ratio": ratio, "f1": f1, "bleu": bleu,
+                                "bleu_effective": partial(bleu, effective_order=True)}
 _OF_ITEMS: dict[str, Formula] = FORMULAS | {"bleu": partial(bleu, effective_order=True)}
 
 

@@ -16,6 +16,7 @@ from seq2seq_suite.config_section import Section
 from seq2seq_suite.data.formats import BadRows, Row
 from seq2seq_suite.data.options import Data
 from seq2seq_suite.files import read_lines
+from seq2seq_suite.lazy import need
 from seq2seq_suite.shapes import Shape
 from seq2seq_suite.tasks.reading import open_split, place_of, remarks_of
 from seq2seq_suite.tasks.sides import Field, Source, Target
@@ -142,6 +143,10 @@ class Task(ABC):
     def target_fields(self) -> tuple[Field, ...]:
         """The fields that are fitted to references: the target alone, unless others are learned beside it."""
         return (self.target,)
+
+    def check_installed(self) -> None:
+        """Raises ConfigError where training or scoring would need what is not installed."""
+        need(*self.packages)
 
     def fit(self, examples: Iterable[Example]) -> None:
         """Build tokenizers and vocabularies from the training split."""

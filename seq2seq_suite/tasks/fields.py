@@ -15,6 +15,7 @@ from seq2seq_suite.data.subwords import Subwords as Segmentation
 from seq2seq_suite.data.vocabulary import Vocabulary
 from seq2seq_suite.data.words import encode_words
 from seq2seq_suite.shapes import TargetShape, TokenShape, WordShape
+from seq2seq_suite.tasks.plain_text import tokenised
 from seq2seq_suite.tasks.reading import place_of, text_in
 from seq2seq_suite.tasks.sides import Field, Place, Source, Target, refuse_long
 from seq2seq_suite.text import split_blanks
@@ -31,15 +32,16 @@ class Words(Source):
         max_characters: letters kept of a word; 0 reads words by their types alone.
         dropped: a word type's number in the training data -> chance to be <unknown> in training.
         split: a line as words.
+        tokens: whether a typed line may be plain text, and is tokenised as the training data are.
     """
 
     unit = "word"
 
     def __init__(self, *, longest: int, kept: int = 0, min_count: int = 1, max_characters: int = 0,
                  dropped: Callable[[int], float] = lambda count: 0.0,
-                 split: Callable[[str], Sequence[str]] = split_blanks):
+                 split: Callable[[str], Sequence[str]] = split_blanks, tokens: bool = False):
         self.longest, self.kept, self.min_count = longest, kept or None, min_count
-        self.max_characters, self.dropped, self.split = max_characters, dropped, split
+        self.max_characters, self.dropped, self.split, self.tokens = max_characters, dropped, split, tokens
         self.words = self.characters = Vocabulary.build([])
 
     def check(self, words: Sequence[str], place: Place) -> tuple[str, ...]:
@@ -51,7 +53,11 @@ class Words(Source):
 
     def from_text(self, text: str, place: Place) -> tuple[str, ...]:
         """Words separated by spaces, if `split` does not say otherwise."""
-        return self.check(self.split(text), place)
+        return self.check(self.split(" ".join(tokenised(text.split(), self.words)) if self.tokens else text), place)
+
+    def tokenised_from(self, value: Sequence[str], text: str) -> bool:
+        """Whether `from_text` made other tokens of a text than its blanks do."""
+        return self.tokens and list(value) != self.split(text)
 
     def fit(self, values: Iterable[Sequence[str]]) -> None:
         """Word types and letters."""
@@ -228,6 +234,9 @@ class Text(Pieces, Target):
         return self._all_ids(references, origins)
 
     def beginning(self, text: str, place: Place) -> list[int]:
+        if unknown := self.unknown(clean_text(text)):
+            raise DataError(f"the beginning of an output has what the run cannot write: {', '.join(unknown)}", **place,
+                            expected="letters of the training data", remedy="write it otherwise, or leave it out")
         return self._ids(clean_text(text), place)
 
     def names(self, ids: Sequence[int]) -> list[str]:

@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+from seq2seq_suite.metrics.names import numbered
 from seq2seq_suite.tasks.base import Task
 from seq2seq_suite.types import SPECIALS, DataError, Score
 
 _UNKNOWN = re.compile("|".join(map(re.escape, ("<unk>", *SPECIALS))))  # names of specials, which no text has
 
 
-def score_files(task: Task, references: Path, predictions: Path) -> tuple[Score, str]:
-    """The score of a file of predictions, and a warning about the references, or an empty text.
+def score_files(task: Task, references: Path, predictions: Path) -> Score:
+    """The score of a file of predictions, with notes on what is odd in the files.
+
+    Blank lines at a file's end, or between trees, are left out where the other file has nothing in their place.
 
     Raises:
         DataError: a file cannot be read, is empty or has something missing in it, or their numbers of entries differ.
     """
     right, given = task.read_references(references), task.read_references(predictions)
+    notes = [*_without_blanks(right, len(given), references, task, inside=True),
+             *_without_blanks(given, len(right), predictions, task)]
     if len(right) != len(given):
-        raise DataError(f"{len(given)} predictions for {len(right)} references in {references}", file=str(predictions),
+        blank = [place for place, one in enumerate(given) if _blank(one, task)]
+        raise DataError(f"{len(given)} predictions for {len(right)} references in {references}"
+                        + (f"; blank are {numbered(blank)}" if blank else ""), file=str(predictions),
                         expected=f"{len(right)} predictions, in the order of the references",
                         remedy="give an output for every reference, and nothing else")
     if not right:
@@ -27,9 +36,31 @@ def score_files(task: Task, references: Path, predictions: Path) -> tuple[Score,
     if None in right:
         raise DataError(f"reference {right.index(None) + 1} is empty, or a prediction that failed",
                         file=str(references), expected="a right answer in each place", remedy="fill it in")
-    found = [(number, match.group()) for number, text in enumerate(map(task.to_text, right), 1)
+    found = [(place, match.group()) for place, text in enumerate(map(task.to_text, right))
              if (match := _UNKNOWN.search(text))]
-    warning = f"{references}: '{found[0][1]}' is in reference {found[0][0]}" \
-              f"{f' and the like in {len(found) - 1} others' if found[1:] else ''}: references should be what people " \
-              "wrote, not decoded by a vocabulary" if found else ""
-    return task.score(given, right), warning
+    if found:
+        more = f" and the like in {len(found) - 1} others" if found[1:] else ""
+        notes.append(f"{references}: '{found[0][1]}' is in reference {found[0][0] + 1}{more}: references should be "
+                     "what people wrote, not decoded by a vocabulary")
+    score = task.score(given, right)
+    return replace(score, notes=(*notes, *score.notes))
+
+
+def _without_blanks(entries: list[Any], others: int, file: Path, task: Task, *, inside: bool = False) -> list[str]:
+    """Remove blank entries that the other file, of `others` entries, has none for: at the end, or all of them.
+
+    Returns:
+        A note on what was left out.
+    """
+    count = len(entries)
+    while len(entries) > others and _blank(entries[-1], task):
+        entries.pop()
+    filled = [one for one in entries if not _blank(one, task)]
+    if inside and len(filled) == others:
+        entries[:] = filled
+    left_out = count - len(entries)
+    return [f"{file}: {left_out} blank line{'s' * (left_out > 1)} left out"] if left_out else []
+
+
+def _blank(entry: Any, task: Task) -> bool:
+    return entry is None or not task.to_text(entry)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, ClassVar, Literal
 
 from seq2seq_suite.config_section import Section, Symbols, Use
 from seq2seq_suite.data.formats import Row
 from seq2seq_suite.data.options import Data
 from seq2seq_suite.data.subwords import clean_text
-from seq2seq_suite.metrics.bleu import score_translations
+from seq2seq_suite.metrics.bleu import JUDGED, Tokenizer, need_tokenizer, score_translations, shortness
 from seq2seq_suite.tasks.base import Judgement
 from seq2seq_suite.tasks.fields import Text
 from seq2seq_suite.tasks.options import NO_SEARCH_BY_CTC
@@ -38,7 +39,7 @@ class SpeechTranslationOptions(SoundOptions):
     translation_column: str = "translation"  # of the target
     subwords: Literal["characters", "bpe", "unigram"] = "characters"  # of the translation
     vocabulary_size: Symbols = 1000  # at most
-    metric_tokenizer: Literal["13a", "zh", "none"] = "zh"  # of sacreBLEU
+    metric_tokenizer: Tokenizer = "auto"  # of sacreBLEU, as for translation
 
 
 class _Translations(Text):
@@ -93,6 +94,15 @@ class SpeechTranslationTask(SoundTask):
     def panels(self, examples: Sequence[Example], predictions: Sequence[str | None]) -> list[dict[str, Any]]:
         """Lengths of outputs."""
         return [lengths([example.reference.text for example in examples], predictions)]
+
+    def inspect(self, split: str, examples: Sequence[Example]) -> list[str]:
+        """Warnings about a split: those of sounds, and references that the metric does not suit."""
+        found = [example.reference.text for example in islice(examples, JUDGED)]
+        return [*super().inspect(split, examples), *shortness(found, tokenizer=self.options.metric_tokenizer)]
+
+    def check_installed(self) -> None:
+        super().check_installed()
+        need_tokenizer(self.options.metric_tokenizer)
 
     def score(self, predictions: Sequence[str | Translated | None], references: Sequence[Translated]) -> Score:
         """BLEU and chrF."""

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any, ClassVar, Literal
 
 from seq2seq_suite.config_section import Section, Symbols
 from seq2seq_suite.data.options import Data
-from seq2seq_suite.metrics.rouge import rouge
+from seq2seq_suite.metrics.rouge import complaints, rouge
 from seq2seq_suite.tasks.fields import Subwords, Text
 from seq2seq_suite.tasks.options import TaskOptions
 from seq2seq_suite.tasks.text_to_text import TextToText
-from seq2seq_suite.types import Score
+from seq2seq_suite.types import Example, Score
+
+_JUDGED = 2000  # references that say whether the metric suits them
 
 
 class SummarisationOptions(TaskOptions):
@@ -41,6 +44,10 @@ class SummarisationTask(TextToText):
                                what="text", shared=True, **common)
         self.target = Text("pieces", kind, size, column=options.summary_column, key="summarisation.summary_column",
                            what="summary", **common)
+
+    def inspect(self, split: str, examples: Sequence[Example]) -> list[str]:
+        """A warning about summaries that ROUGE-2 cannot judge."""
+        return complaints([example.reference for example in islice(examples, _JUDGED)])
 
     def score(self, predictions: Sequence[str | None], references: Sequence[str]) -> Score:
         """ROUGE-1, -2 and -L."""

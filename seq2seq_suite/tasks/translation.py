@@ -13,7 +13,7 @@ from seq2seq_suite.config_section import Section, Symbols, Use, among
 from seq2seq_suite.data.formats import Row
 from seq2seq_suite.data.options import Data
 from seq2seq_suite.data.subwords import clean_text
-from seq2seq_suite.metrics.bleu import complaints, score_translations, tokenised_share
+from seq2seq_suite.metrics.bleu import JUDGED, Tokenizer, need_tokenizer, score_translations, shortness, tokenised_share
 from seq2seq_suite.tasks.fields import Subwords, Text
 from seq2seq_suite.tasks.ngrams import Ngrams
 from seq2seq_suite.tasks.options import NO_TRANSCRIPT, TaskOptions
@@ -37,7 +37,8 @@ class TranslationOptions(TaskOptions):
     vocabulary_size: Symbols = 4000  # of each side, or of both together; at most
     joint: bool = True  # one vocabulary for both languages: source, target and output share an embedding
     lowercase: Literal["none", "source", "both"] = "none"  # with `both` metrics ignore case, too
-    metric_tokenizer: Literal["13a", "zh", "none"] = "13a"  # of sacreBLEU; none only for text tokenised already
+    metric_tokenizer: Tokenizer = "auto"  # of sacreBLEU; auto: zh of Chinese references, char of others without blanks
+    # between words, else 13a; none only for text tokenised already
     tokenised_lowercase_bleu: bool = False  # additionally, as many papers report it
     ngrams: Annotated[int, Bounds(ge=0, le=3)] = 0  # n of the n-grams of target pieces that training counts for
     # the beam search of strategy.kind ctc; 0: none
@@ -61,7 +62,8 @@ class TranslationOptions(TaskOptions):
                              f"{brief(self.source_language)}")
         if self.target_language == "zh" and (self.metric_tokenizer == "13a" or self.tokenised_lowercase_bleu):
             raise ValueError("translation.target_language zh has no spaces between words: "
-                             "translation.metric_tokenizer must be zh, and translation.tokenised_lowercase_bleu false")
+                             "translation.metric_tokenizer must not be 13a, nor translation.tokenised_lowercase_bleu "
+                             "true")
         return self
 
 
@@ -123,11 +125,11 @@ class TranslationTask(TextToText):
         return lambda output, piece: weight * log(probability(output, piece)) + (bonus if piece != END else 0.0)
 
     def inspect(self, split: str, examples: Sequence[Example]) -> list[str]:
-        """Warnings about a split: tokenised text, empty or untranslated targets."""
+        """Warnings about a split: tokenised text, targets that the metric does not suit, or that are untranslated."""
         sources = [example.source for example in examples]
         targets = [example.reference for example in examples]
-        found = complaints(targets, tokenizer=self.options.metric_tokenizer)
-        if not found and tokenised_share(sources) > _MANY_TOKENISED:
+        found = shortness(targets[:JUDGED], tokenizer=self.options.metric_tokenizer)
+        if tokenised_share(sources) > _MANY_TOKENISED >= tokenised_share(targets):
             found.append("the sources look tokenised: sentences to translate must be tokenised, too")
         same = sum(source == target for source, target in zip(sources, targets, strict=True))
         if same > _MANY_TOKENISED * len(examples):
@@ -140,6 +142,10 @@ class TranslationTask(TextToText):
         return score_translations(
             predictions, references, tokenizer=options.metric_tokenizer, lowercase=options.lowercase == "both",
             tokenised_lowercase=options.target_language if options.tokenised_lowercase_bleu else "")
+
+    def check_installed(self) -> None:
+        super().check_installed()
+        need_tokenizer(self.options.metric_tokenizer)
 
     def length(self, example: Example) -> float:
         """Words and signs; characters of Chinese."""

@@ -52,7 +52,8 @@ class Progress:
         seconds: time spent training and validating.
         validation_seconds: of these, those spent validating.
         tokens: source and target symbols trained on.
-        best_update, best_figure: of the best validation; -1 and NaN before the first.
+        best_update, best_figure, best_loss: of the best validation; -1 and NaN before the first.
+        equal_validations: how many there were if the metric had the same value at all of them, else 0.
         validations_since_best: what `training.patience` counts.
         validated_update: update of the last validation.
         finished: a limit was reached.
@@ -68,6 +69,8 @@ class Progress:
     tokens: int = 0
     best_update: int = -1
     best_figure: float = float("nan")
+    best_loss: float = float("nan")
+    equal_validations: int = 0
     validations_since_best: int = 0
     validated_update: int = -1
     finished: bool = False
@@ -94,7 +97,7 @@ def save(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer, avera
     training = {f"model.{name}": tensor for name, tensor in weights.items()}
     training |= _optimizer_tensors(model, optimizer)
     training |= {f"random.{name}": tensor for name, tensor in _random_state().items()}
-    state = {**asdict(progress), "best_figure": None if progress.best_update < 0 else progress.best_figure}
+    state = {key: None if value != value else value for key, value in asdict(progress).items()}  # JSON has no NaN
     final = folder / f"step-{progress.update}"
     _write(final, {MODEL: used, TRAINING: training}, {"progress": state})
     point(folder, "last", final)
@@ -246,6 +249,7 @@ def _restore_best(folder: Path, progress: Progress) -> list[str]:
         return []
     lost = f"{best}: the best checkpoint cannot be used ({got}); the next validation chooses a new one"
     progress.best_update, progress.best_figure, progress.validations_since_best = -1, float("nan"), 0
+    progress.best_loss, progress.equal_validations = float("nan"), 0
     return [lost]
 
 
@@ -292,7 +296,7 @@ def _section(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
 def _read_state(path: Path) -> Progress:
     """The progress of a checkpoint whose files are what was written; raises DataError."""
     state = check_files(path, (MODEL, TRAINING))
-    progress = {key: value for key, value in state.progress.items() if (key, value) != ("best_figure", None)}
+    progress = {key: value for key, value in state.progress.items() if value is not None}
     return shaped(progress, Progress, path / STATE, expected=WRITTEN, remedy=other_checkpoints(path))
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from seq2seq_suite.data.batching import in_sorted_batches, indices
+from seq2seq_suite.data.batching import collate, in_sorted_batches, indices, lengths
 from seq2seq_suite.metrics.significance import figures_of_items, interval_of
 from seq2seq_suite.model.seq2seq import Seq2Seq
 from seq2seq_suite.strategies.drafting import with_drafts
@@ -20,7 +20,7 @@ from seq2seq_suite.strategies.rescoring import rescore
 from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.training.distributed import ALONE, Ranks
 from seq2seq_suite.training.run_directory import RunDirectory
-from seq2seq_suite.types import PAD, Batch, Constraint, Encoded, Example, Hypothesis, Score
+from seq2seq_suite.types import PAD, Batch, ConfigError, Constraint, Encoded, Example, Hypothesis, Score
 
 if TYPE_CHECKING:
     from seq2seq_suite.tasks.base import Task
@@ -71,6 +71,7 @@ class Predictor:
     def hypotheses(self, encoded: Sequence[Encoded], *, between: Callable[[], None] = lambda: None
                    ) -> list[list[Hypothesis]]:
         """The hypotheses of each example, in the given order; `between` is called before each batch."""
+        self.check_least(encoded)
         constraint = self.constraint()
         found: dict[int, list[Hypothesis]] = {}
         place = {index: position for position, index in enumerate(indices(encoded))}
@@ -134,6 +135,18 @@ class Predictor:
             self.learner.train(was_training)
         return of_something({name: total / max(1, counts[name]) for name, total in sums.items()})
 
+    def check_least(self, encoded: Sequence[Encoded]) -> None:
+        """Raises ConfigError where `search.min_length` is more than the shortest source's output may have."""
+        least = self.options.min_length
+        if least and len(encoded):
+            shortest = encoded[int(lengths(encoded)[0].argmin())]
+            most = int(self.limits(collate([shortest], self.task.name))[0]) - 1
+            if least > most:
+                raise ConfigError(f"search.min_length {least}, but the output of the shortest source may have {most} "
+                                  "symbols", expected="search.max_length_factor * length of the source + "
+                                  "search.max_length_extra above it", remedy="lower search.min_length, or raise "
+                                  "search.max_length_extra")
+
     def limits(self, batch: Batch) -> torch.Tensor:
         """(B,) the longest output of each item, END included."""
         options, begin = self.options, batch.auxiliary.get("begin")
@@ -192,6 +205,8 @@ def record(run_directory: RunDirectory, task: Task, name: str, examples: Sequenc
     run_directory.write_predictions(name, rows, {"details": details, "shown": shown})
     run_directory.log(f"{name}: " + "  ".join(f"{metric} {value:.4g}" for metric, value in score.figures.items())
                       + f"  [{score.signature}]")
+    for note in score.notes:
+        run_directory.warn(f"{name}: {note}")
     return score
 
 
@@ -260,10 +275,3 @@ def longest_repetition(symbols: Sequence[int], *, longest: int = 4) -> int:
             equal = equal + 1 if symbols[place] == symbols[place - size] else 0
             most = max(most, 1 + equal // size)
     return most
-
-
-def is_better(figure: float, best: float, *, higher_is_better: bool) -> bool:
-    """True if `figure` beats `best`; NaN beats nothing and is beaten by all."""
-    if figure != figure:
-        return False
-    return best != best or (figure > best if higher_is_better else figure < best)

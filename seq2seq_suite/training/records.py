@@ -42,7 +42,7 @@ class Summary(_Record):
     higher_is_better: bool
     splits: dict[str, dict[str, Figure]]
     failures: dict[str, Failures]
-    formula: Literal["", "mean", "ratio", "f1", "bleu"]
+    formula: Literal["", "mean", "ratio", "f1", "bleu", "bleu_effective"]
     signature: str
     updates: int
     tokens: int

@@ -19,10 +19,10 @@ from seq2seq_suite.data.batching import Bucketed
 from seq2seq_suite.data.mixture import Mixture
 from seq2seq_suite.report.progress import Progress as ProgressDisplay
 from seq2seq_suite.strategies.learner import JointLearner, Learner, Trained
-from seq2seq_suite.training import checkpoint, weights
+from seq2seq_suite.training import checkpoint, choosing, weights
 from seq2seq_suite.training.balance import GradientBalance, by_task
 from seq2seq_suite.training.distributed import ALONE, Ranks
-from seq2seq_suite.training.evaluate import Metric, is_better, of_something
+from seq2seq_suite.training.evaluate import Metric, of_something
 from seq2seq_suite.training.optimizer import MovingAverage, build_optimizer, clip_gradients, learning_rate, set_rate
 from seq2seq_suite.training.run_directory import RunDirectory
 from seq2seq_suite.training.stopping import StopRequest
@@ -153,6 +153,8 @@ class Trainer:
                         self._save()
                 if self.progress.validated_update != progress.update:
                     self._validate(stop)
+                if said := choosing.constancy(progress, self.metric.name, ended=True):
+                    self.run.warn(said)
                 self.run.say(f"training ends at update {progress.update}: {self.limit_reached()}")
                 progress.finished = True
                 self._save()
@@ -212,12 +214,7 @@ class Trainer:
         began = time.monotonic()
         with self._weights_to_use():
             figures = self.ranks.first(self.validate(stop.raise_if_set))
-        figure = figures[self.metric.name]
-        better = is_better(figure, progress.best_figure, higher_is_better=self.metric.higher_is_better)
-        if better:
-            progress.best_update, progress.best_figure = progress.update, figure
-        progress.validations_since_best = 0 if better else progress.validations_since_best + 1
-        progress.validated_update, progress.figures = progress.update, figures
+        better = choosing.note_validation(progress, figures, self.metric)
         progress.seconds = self._seconds()
         progress.validation_seconds += time.monotonic() - began
         self.run.append_metrics({"update": progress.update, "split": "validation", "seconds": progress.seconds,
@@ -226,6 +223,8 @@ class Trainer:
                      + "  ".join(f"{name} {value:.4g}" for name, value in figures.items())
                      + ("  (best so far)" if better else ""))
         self._display.validation(progress.update, figures, better)
+        if said := choosing.constancy(progress, self.metric.name):
+            self.run.warn(said)
         return True
 
     def _weights_to_use(self) -> AbstractContextManager[None]:
@@ -308,7 +307,8 @@ def limit_reached(options: Training, progress: checkpoint.Progress, metric: str)
     if _fraction(options, progress) >= 1.0:
         return f"training.max_minutes={options.max_minutes:g} is reached"
     if options.patience and progress.validations_since_best >= options.patience:
-        return f"{options.patience} validations without a better {metric} (training.patience)"
+        watched = choosing.watched(progress, metric)
+        return f"{options.patience} validations without a better {watched} (training.patience)"
     return ""
 
 

@@ -21,9 +21,11 @@ from small_run import metrics, small_config, start, weights, write_trees
 from benchmarks.faults import commands
 from seq2seq_suite import cli, cli_exit, config_file
 from seq2seq_suite.config import Config
+from seq2seq_suite.experiments.resuming import check_configuration
 from seq2seq_suite.tasks.parsing.task import ParsingTask
 from seq2seq_suite.training import checkpoint, signals
 from seq2seq_suite.training import weights as stored
+from seq2seq_suite.training.optimizer import learning_rate
 from seq2seq_suite.training.run_directory import RunDirectory
 from seq2seq_suite.training.trainer import Trainer
 from seq2seq_suite.types import ConfigError, DataError, Interrupted, RunError
@@ -399,6 +401,22 @@ def test_new_checkpoints_are_kept_although_a_broken_one_has_a_higher_number(conf
     assert (directory / "checkpoints" / "last").resolve().name == "step-17"
     assert (directory / "checkpoints" / "last" / "model.safetensors").is_file()
     assert (directory / "checkpoints" / "broken-step-20").is_dir()
+
+
+@pytest.mark.parametrize(("changes", "said"), [
+    ({"max_updates": 40}, "learning rate goes from {:.2g} to {:.2g} at update 21: cosine over 40 updates (was cosine"),
+    ({"schedule": "constant", "max_updates": 21}, "to {1:.2g} at update 21: constant over 21 updates (was cosine"),
+    ({"threads": 2}, ""), ({"log_every": 3}, "")])
+def test_a_schedule_that_moves_the_learning_rate_says_so(config, whole, tmp_path, capsys, changes, said):
+    directory = shutil.copytree(whole, tmp_path / "run", symlinks=True)
+    values = config.model_dump()
+    values["training"] |= changes
+    changed = Config.model_validate(values)
+    check_configuration(RunDirectory(directory), changed)
+    rates = learning_rate(config.training, 19, 19 / 20), learning_rate(changed.training, 20, 20 / 40)
+    found = capsys.readouterr().out
+    assert (said.format(*rates) in found) if said else "learning rate" not in found
+    assert ("learning rate" in (directory / "log.txt").read_text()) == bool(said)
 
 
 def test_without_any_whole_checkpoint_resuming_is_refused(config, whole, tmp_path):

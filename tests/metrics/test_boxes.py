@@ -175,3 +175,18 @@ def test_a_box_in_a_crowd_of_its_class_is_no_error():
     gold = Objects(crowds=Objects(((0.0, 0.0, 40.0, 40.0),), ("a",)))
     found = Objects(((0.0, 0.0, 10.0, 10.0), (30.0, 30.0, 60.0, 60.0), (0.0, 0.0, 10.0, 10.0)), ("a", "a", "b"))
     assert match(found, gold) == [("added", -1, 1), ("added", -1, 2)]
+
+
+def test_pictures_without_any_object_have_no_precision_and_no_interval():
+    for found in (Objects(), Objects(((0.0, 0.0, 9.0, 9.0),), ("dog",), (0.5,))):
+        score = average_precision([found], [Objects()], labels=found.labels)
+        assert score.figures["ap"] == score.figures["ap50"] == -1.0 and score.interval is None
+        assert "no reference has an object" in score.notes[0]
+
+
+@pytest.mark.filterwarnings("error")
+def test_the_interval_leaves_out_draws_without_an_object():
+    truth = Objects(((0.0, 0.0, 40.0, 40.0),), ("a",))
+    perfect = Objects(truth.boxes, truth.labels, (1.0,))
+    found = average_precision([perfect, Objects()], [truth, Objects()], labels=["a"]).interval()
+    assert found == pytest.approx([100.0, 100.0])

@@ -302,7 +302,7 @@ def test_different_items_are_refused():
 
 def test_every_formula_takes_many_rows_at_once():
     rows = {"mean": [[1.0, 2.0]], "ratio": [[1.0, 2.0]], "f1": [[1.0, 2.0, 2.0]],
-            "bleu": [[9.0, 9.0, 9, 8, 7, 6, 9, 8, 7, 6]]}
+            "bleu": [[9.0, 9.0, 9, 8, 7, 6, 9, 8, 7, 6]], "bleu_effective": [[9.0, 9.0, 9, 8, 7, 0, 9, 8, 7, 0]]}
     if "bleu" in FORMULAS:
         pytest.importorskip("sacrebleu", reason="comes with the translation task")
     assert rows.keys() == FORMULAS.keys()

@@ -223,6 +223,7 @@ def test_overfitting_is_told_by_the_loss_of_validation():
     assert "least at update 1" in told(2.0, 1.0, 1.2)[0]
     assert not told(2.0, 1.0, 1.01) and not told(2.0, 3.0)
     assert "longer training" in told(3.0, 2.0, 1.0, best=2)[0]
+    assert "same value at all 2 validations" in told(3.0, 3.0)[0] and not told(3.0)
 
 
 def test_rows_of_an_old_run_are_equal_where_their_texts_are():

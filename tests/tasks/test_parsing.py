@@ -216,9 +216,29 @@ def test_references_are_cleaned_as_the_training_split_is(tmp_path):
     assert make_task().read_references(tmp_path / "lines.txt") == [found[1], None]
 
 
+def test_blank_lines_are_nothing_in_a_treebanks_layout(tmp_path):
+    written = "\n" + "\n\n".join(f"( {tree})".replace(" (VP", "\n  (VP") for tree in (
+        "(S (NP (NNP Anna)) (VP (VBZ sings)))", "(S (NP (NNS cats)) (VP (VBP sleep)))")) + "\n(())\n"
+    (tmp_path / "gold.mrg").write_text(written)
+    found = make_task().read_references(tmp_path / "gold.mrg")
+    assert [str(tree) for tree in found] == ["(TOP (S (NP (NNP Anna)) (VP (VBZ sings))))",
+                                             "(TOP (S (NP (NNS cats)) (VP (VBP sleep))))", "None"]
+
+
 def test_a_typed_text_without_a_line_is_named_by_its_file():
     with pytest.raises(DataError, match=r"^typed: an empty sentence"):
         make_task().from_text("", origin="typed")
+
+
+def test_a_typed_text_is_tokenised_as_the_trees_are():
+    task, _ = fitted()
+    assert "." in task.source.words and "telescope." not in task.source.words
+    found = task.from_text("the teacher sees the (telescope).").source
+    assert found == ("the", "teacher", "sees", "the", "-LRB-", "telescope", "-RRB-", ".")
+    for typed in ("the old teacher sees the bird .", "Mr. X-ray U.S. sees"):
+        assert task.from_text(typed).source == tuple(typed.split())
+    assert task.source.tokenised_from(task.from_text("a dog sleeps.").source, "a dog sleeps.")
+    assert not task.source.tokenised_from(task.from_text("a ( dog .").source, "a ( dog .")
 
 
 def test_words_are_read_as_types_and_letters_between_sentinels():

@@ -65,6 +65,26 @@ def test_a_reference_that_is_missing_is_named_by_its_number(score, task):
     assert code == 2 and complaint.startswith("gold.txt: reference 2 is empty")
 
 
+@pytest.mark.parametrize("task", [task for task in TASKS if task in BEST])
+@pytest.mark.parametrize(("gold", "given"), [(2, 1), (4, 1), (1, 3)])
+def test_blank_lines_at_the_end_of_a_file_are_no_entries(score, task, gold, given):
+    lines = f"{GOLD[task]}\n" * 2
+    code, out, complaint = score(task, lines + "\n" * (gold - 1), lines + "\n" * (given - 1), "--json")
+    assert code == 0 and next(iter(json.loads(out)["figures"].values())) == pytest.approx(BEST[task])
+    left_out = "gold.txt: 1 blank line left out" if gold == 2 else f"{max(gold, given) - 1} blank lines left out"
+    assert left_out in complaint
+
+
+def test_blank_lines_inside_count_in_outputs_and_never_shift_what_follows(score):
+    tree = GOLD["parsing"]
+    code, out, _ = score("parsing", f"{tree}\n\n{tree}\n", f"{tree}\n{tree}\n", "--json")
+    assert code == 0 and json.loads(out)["figures"]["f1"] == 100
+    code, out, _ = score("parsing", f"{tree}\n{tree}\n{tree}\n", f"{tree}\n\n{tree}\n", "--json")
+    assert code == 0 and json.loads(out)["figures"]["f1"] == pytest.approx(80) and '"invalid_rate": 33.3' in out
+    code, _, complaint = score("parsing", f"{tree}\n{tree}\n", f"{tree}\n\n{tree}\n")
+    assert code == 2 and "3 predictions for 2 references in gold.txt; blank are 2" in complaint
+
+
 def test_a_transcript_without_a_word_is_named(score):
     assert "reference 2 has no word" in score("asr", "a\n...\n", "a\nb\n")[2]
 
@@ -85,6 +105,14 @@ def test_lines_of_objects_are_read_strictly(score, line, message):
     code, _, complaint = score("detection", f"{GOLD['detection']}\n" * 2, f"{GOLD['detection']}\n{line}\n")
     assert code == 2 and complaint.startswith(f"given.txt:2: {message}")
     assert len(complaint) < 400
+
+
+def test_a_class_that_no_reference_has_costs_no_precision(score):
+    more = {"boxes": [[0, 0, 5, 5.5], [9, 9, 20, 20]], "labels": ["cat", "dog"], "scores": [0.9, 0.4]}
+    code, out, _ = score("detection", GOLD["detection"], json.dumps(more), "--json")
+    assert code == 0 and json.loads(out)["figures"]["ap50"] == pytest.approx(100)  # as pycocotools has it
+    code, out, complaint = score("detection", '{"boxes": [], "labels": []}', json.dumps(more), "--json")
+    assert code == 0 and json.loads(out)["figures"]["ap50"] == -1 and "no reference has an object" in complaint
 
 
 def test_probabilities_of_texts_are_scored_and_nothing_else(score):

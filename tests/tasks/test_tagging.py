@@ -108,3 +108,17 @@ def test_sentences_without_spans_have_no_share_of_them():
     assert figures["accuracy"] == 100.0
     assert "span_f1" not in score_tags([["O", "O"]], [["O", "O"]]).figures  # without being asked for
     assert figures["span_precision"] == figures["span_recall"] == figures["span_f1"] == 0.0
+
+
+@pytest.mark.parametrize("spans", [False, True])
+def test_an_output_of_another_number_of_tags_is_invalid_and_never_perfect(spans):
+    if spans:
+        pytest.importorskip("seqeval", reason="comes with the extra `tagging`")
+    true = [("B-PER", "O", "O"), ("O", "O", "O")]
+    for found, accuracy in (([("B-PER",), ("O",)], 100 / 3), ([(*tags, "O") for tags in true], 0.0)):
+        score = score_tags(true, found, spans=spans)
+        assert score.figures["accuracy"] == pytest.approx(accuracy)
+        assert score.figures["invalid_rate"] == 100.0 and score.figures["sentence_accuracy"] == 0.0
+        assert score.figures.get("span_f1", 0.0) == 0.0 and score.notes[0].endswith("invalid: 1, 2")
+    score = score_tags(true, [true[0], None], spans=spans)  # a failed output is no surprise
+    assert score.figures["invalid_rate"] == 50.0 and not score.notes

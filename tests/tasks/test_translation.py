@@ -282,11 +282,12 @@ def test_a_file_is_scored_with_the_options_given(tmp_path, capsys):
     for name, text in (("gold.txt", "他们看见一只大狗。\n"), ("predicted.txt", "他们看见一条大狗。\n")):
         (tmp_path / name).write_text(text * 2, encoding="utf-8")
     command = ["score", "translation", str(tmp_path / "gold.txt"), str(tmp_path / "predicted.txt")]
-    assert cli.main(command) == 0 and "|tok:13a|" in capsys.readouterr().out
-    assert cli.main([*command, "translation.metric_tokenizer=zh"]) == 0
-    assert "|tok:zh|" in capsys.readouterr().out
+    assert cli.main(command) == 0 and "|tok:zh|" in capsys.readouterr().out
+    assert cli.main([*command, "translation.metric_tokenizer=13a"]) == 0
+    out, complaint = capsys.readouterr()
+    assert "|tok:13a|" in out and "choose zh" in complaint
     assert cli.main([*command, "translation.metric_tokenizer=ja"]) == 2
-    assert "expected: one of 13a, zh, none" in capsys.readouterr().err
+    assert "expected: one of auto, 13a, intl, zh, ja-mecab" in capsys.readouterr().err
 
 
 def test_figures_asked_for_are_there():
@@ -300,12 +301,12 @@ def test_tokenised_and_untranslated_text_is_pointed_out():
     assert task.inspect("train", EXAMPLES * 2) == []
     tokenised = [Example("A dog .", "Ein Hund .")] * 10
     assert "references look tokenised" in task.inspect("test", tokenised)[0]
-    assert "sources look tokenised" in task.inspect("test", [Example("A dog .", "Ein Hund.")] * 10)[0]
+    assert "sources look tokenised" in task.inspect("test", [Example("A dog .", "Ein Hund bellt.")] * 10)[0]
     some = [Example(text, text if place < 3 else "x") for place, text in enumerate("abcdefghij")]
-    assert "3 of 10 targets are their sources" in task.inspect("test", some)[0]
-    assert task.inspect("test", [*some[1:], Example("k", "x")]) == []  # a fifth may be names and numbers
+    assert "3 of 10 targets are their sources" in task.inspect("test", some)[-1]
+    assert "BLEU" in task.inspect("test", [*some[1:], Example("k", "x")])[-1]  # a fifth may be names and numbers
     assert task.row(some[9], "y") == {"src": "j", "tgt": "y"}
-    assert "10 of 10 targets are their sources" in task.inspect("test", [Example("Hi", "Hi")] * 10)[0]
+    assert "10 of 10 targets are their sources" in task.inspect("test", [Example("Hi", "Hi")] * 10)[-1]
 
 
 # -- learning -------------------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from seq2seq_suite.experiments.prepare import subset
 from seq2seq_suite.tasks import open_task
 from seq2seq_suite.training import build, optimizer
 from seq2seq_suite.training.checkpoint import Progress
+from seq2seq_suite.training.choosing import constancy, is_better, note_validation, watched
 from seq2seq_suite.training.evaluate import Metric
 from seq2seq_suite.training.run_directory import RunDirectory
 from seq2seq_suite.training.stopping import StopRequest
@@ -216,7 +217,7 @@ def test_patience_ends_a_run_and_a_resumed_one_ends_again(folder, tmp_path, caps
     config = small_config(folder, max_updates=1000, validate_every=2, patience=2, learning_rate=1e-12)
     summary = start(config, tmp_path / "run")
     assert summary["updates"] == 6 and summary["best_update"] == 2
-    assert "2 validations without a better f1" in capsys.readouterr().out
+    assert "2 validations without a better validation loss" in capsys.readouterr().out
     assert start(config, tmp_path / "run", resume=True)["updates"] == 6
     assert "this run is finished (6 updates): 2 validations without" in capsys.readouterr().out
 
@@ -296,12 +297,49 @@ def test_validation_can_be_a_fixed_part_of_the_split(folder, tmp_path):
 
 
 def test_a_figure_that_is_not_a_number_never_becomes_the_best():
-    from seq2seq_suite.training.evaluate import is_better
-
     nan = float("nan")
     assert is_better(1.0, nan, higher_is_better=True) and is_better(1.0, nan, higher_is_better=False)
     assert not is_better(nan, 1.0, higher_is_better=True) and not is_better(nan, nan, higher_is_better=True)
     assert is_better(1.0, 2.0, higher_is_better=False) and not is_better(2.0, 2.0, higher_is_better=True)
+
+
+@pytest.mark.parametrize("value", [0.0, 100.0, float("nan")])
+def test_a_metric_that_does_not_move_leaves_the_choice_to_the_loss(value):
+    progress, metric, said = Progress(), Metric("bleu", True), []
+    for update, loss in enumerate((3.0, 2.0, 2.5, 1.0, 1.5, 1.2), 1):
+        progress.update = update
+        note_validation(progress, {"bleu": value, "loss_output": loss, "loss_ctc": -loss}, metric)
+        said.append(constancy(progress, "bleu"))
+    assert progress.best_update == 4 and progress.best_loss == 1.0 and progress.validations_since_best == 2
+    assert [bool(one) for one in said] == [False, False, True, False, False, False]
+    assert f"bleu is {value:.4g} at all 6 validations" in constancy(progress, "bleu", ended=True)
+    assert watched(progress, "bleu") == "validation loss"
+
+
+@pytest.mark.parametrize("higher", [False, True])
+def test_a_metric_that_moves_chooses_alone(higher):
+    progress, metric = Progress(), Metric("wer", higher)
+    figures = (5.0, 5.0, 4.0, 6.0, 5.0, 4.0, 6.0)
+    found = []
+    for update, figure in enumerate(figures, 1):
+        progress.update = update
+        found.append(note_validation(progress, {"wer": figure, "loss_output": -float(update)}, metric))
+    assert found == [True, True, not higher, higher, False, False, False]
+    assert not constancy(progress, "wer", ended=True) and watched(progress, "wer") == "wer"
+    single = Progress(update=1)
+    note_validation(single, {"wer": 5.0}, metric)
+    assert not constancy(single, "wer", ended=True) and single.best_update == 1
+
+
+def test_a_run_whose_metric_is_constant_keeps_the_lowest_loss_and_says_so(folder, tmp_path, capsys):
+    trainer = make_trainer(small_config(folder, max_updates=6, validate_every=1, patience=2), tmp_path)
+    losses = iter((3.0, 2.0, 2.5, 2.2, 9.0))
+    trainer.validate = lambda between: {"f1": 0.0, "loss_cross_entropy": next(losses)}
+    trainer.run_to_best(resume=False)
+    assert (tmp_path / "checkpoints" / "best").resolve().name == "step-2" and trainer.progress.update == 4
+    end = capsys.readouterr()
+    assert "f1 is 0 at all 4 validations" in end.err and "2 validations without a better validation loss" in end.out
+    assert "f1 is 0 at all 4 validations" in (tmp_path / "log.txt").read_text()
 
 
 def test_the_first_update_is_shown_whatever_the_interval_and_is_no_row(folder, tmp_path, capsys):

@@ -101,9 +101,9 @@ class Boxes(Target):
             labels.append(label)
         return Objects(tuple(boxes), tuple(labels))
 
-    def from_line(self, line: str, place: Place) -> Objects:
-        """A JSON object: `boxes` of x1, y1, x2, y2, `labels`, and `scores` of predictions."""
-        return read_objects(line, place)
+    def from_line(self, line: str, place: Place) -> Objects | None:
+        """A JSON object: `boxes` of x1, y1, x2, y2, `labels`, and `scores` of predictions; nothing in a blank line."""
+        return read_objects(line, place) if line.strip() else None
 
     def to_text(self, prediction: Objects | None) -> str:
         """Objects as JSON on one line."""

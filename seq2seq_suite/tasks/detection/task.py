@@ -240,8 +240,9 @@ The source is the scaled picture, the target five symbols for each object: four 
     # -- judging and showing ------------------------------------------------------------------------------------
 
     def score(self, predictions: Sequence[Objects | None], references: Sequence[Objects]) -> Score:
-        """COCO's average precision; classes that are not in training count as missed."""
-        seen = {label for one in references for label in (*one.labels, *(one.crowds.labels if one.crowds else ()))}
+        """COCO's average precision; unseen classes count as missed, those of predictions alone in no mean."""
+        gold = [*references, *(one.crowds for one in references if one.crowds)]
+        seen = {label for one in (*gold, *filter(None, predictions)) for label in one.labels}
         known = self.target.labels
         score = average_precision(predictions, references, labels=(*known, *sorted(seen - set(known))))
         curve = one_series("lines", "Precision and recall", "How many boxes are right when more are kept?",

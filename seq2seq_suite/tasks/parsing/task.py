@@ -25,13 +25,14 @@ from seq2seq_suite.tasks.parsing.linearisation import Bracketing, Brackets, InOr
 from seq2seq_suite.tasks.parsing.tetra_tags import TetraTags, guided
 from seq2seq_suite.tasks.reading import text_in
 from seq2seq_suite.text import split_blanks
-from seq2seq_suite.trees import Tree, clean, read_trees
+from seq2seq_suite.trees import TRACE, Tree, clean, read_trees
 from seq2seq_suite.types import SPECIALS, UNKNOWN, Constraint, DataError, Encoded, Example, Hypothesis, Score
 
 _TRACE_ROWS = 1024  # examples whose automata are run together
 TAG_WITHOUT_MODEL = "XX"
 _MIN_MOVE_COUNT = 5  # rarer ones hardly matter; GENIA's 425 others cover 99.6 %
 _MAX_UNARY = 3  # longest chain of nodes with one child
+_FAILED, _NOTHING = ("(())", "()"), f"({TRACE} *)"  # no tree, as parsers and as treebanks write it
 _LINEARISATIONS = {"in_order": InOrder, "brackets": Brackets, "tetra_tags": TetraTags}
 
 
@@ -184,7 +185,7 @@ class ParsingTask(Task):
 
     def __init__(self, options: ParsingOptions, data: Data, **others: Any):
         super().__init__(options, data, **others)
-        self.source = Words(longest=data.max_length, min_count=options.min_count, split=_split,
+        self.source = Words(longest=data.max_length, min_count=options.min_count, split=_split, tokens=True,
                             max_characters=options.max_characters if options.characters else 0,
                             dropped=lambda count: options.unknown_rate * min(1.0, 2.0 / count))
         self.target = Trees(options)
@@ -199,12 +200,17 @@ class ParsingTask(Task):
         return Example(self.source.check(tree.words(), row.place), tree, row.origin)
 
     def read_references(self, path: Path) -> list[Tree | None]:
-        """Bracketed trees, one or several lines each; an empty pair of brackets is a prediction that failed."""
-        lines, failed = self.in_form(read_lines(path)), ("(())", "()", "")
-        if any(line.strip() in failed for line in lines):
-            return [None if line.strip() in failed else _one_tree(line, str(path), number)
+        """Bracketed trees, one or several lines each; an empty pair of brackets is a prediction that failed.
+
+        So is a blank line between trees of one line each; in a treebank's layout, over several lines, it is nothing.
+        """
+        lines = self.in_form(read_lines(path))
+        whole = all(line.count("(") == line.count(")") for line in lines)  # trees, each on its line
+        if whole and any(line.strip() in ("", *_FAILED) for line in lines):
+            return [None if line.strip() in ("", *_FAILED) else _one_tree(line, str(path), number)
                     for number, line in enumerate(lines, 1)]
-        return [clean(tree) for _, tree in read_trees("\n".join(lines), file=str(path))]
+        text = "\n".join(_NOTHING if line.strip() in _FAILED else line for line in lines)
+        return [clean(tree) for _, tree in read_trees(text, file=str(path))]
 
     def read_hypothesis(self, hypothesis: Hypothesis, example: Example) -> Tree | None:
         """A search's output as a tree; without gold tags those that the model predicts stand over the words."""

@@ -84,7 +84,7 @@ class TaggingTask(Task):
     def __init__(self, options: TaggingOptions, data: Data, **others: Any):
         super().__init__(options, data, **others)
         self.primary_metric = "span_f1" if options.spans else "accuracy"
-        self.source = Words(longest=data.max_length, min_count=options.min_count,
+        self.source = Words(longest=data.max_length, min_count=options.min_count, tokens=True,
                             max_characters=options.max_characters if options.characters else 0,
                             dropped=lambda count: options.unknown_rate * min(1.0, 2.0 / count))
         self.target = TagRow("tags")
