@@ -75,7 +75,7 @@ def _program(version: Annotated[bool, typer.Option("--version", help="Print the 
 
     \b
     A first run, on embedded data:
-      python -m seq2seq_suite run tasks/parsing.yaml
+      python -m seq2seq_suite run parsing
       python -m seq2seq_suite predict runs/parsing "the cat sleeps"
 
     `VERB --help` explains a verb and gives an example.
@@ -100,9 +100,9 @@ def run(
 
     \b
     Examples:
-      python -m seq2seq_suite run tasks/parsing.yaml tasks/translation.yaml backbone.width=128
-      python -m seq2seq_suite run tasks/parsing.yaml training.max_minutes=5 --output runs/quick
-      torchrun --nproc_per_node=2 -m seq2seq_suite run tasks/parsing.yaml
+      python -m seq2seq_suite run parsing translation backbone.width=128
+      python -m seq2seq_suite run parsing training.max_minutes=5 --output runs/quick
+      torchrun --nproc_per_node=2 -m seq2seq_suite run parsing
     """
     paths, changes = yamls_and_overrides([yaml, *(overrides or [])])
     if not quiet and os.environ.get("RANK", "0") == "0":  # importing PyTorch takes a second and more
@@ -142,7 +142,7 @@ def sweep(
         "Runs at a time: one by default, on a cluster all."))] = None,
     executor: Annotated[Literal["here", "submitit"], typer.Option(help=(
         "submitit sends the runs to SLURM, or where that is not to processes of this machine "
-        "(pip install 'seq2seq-suite[cluster]')."))] = "here",
+        "(extra `cluster`)."))] = "here",
     cluster: Annotated[Path | None, typer.Option(metavar="YAML", show_default=False, help=(
         "For submitit: partition, time, memory and GPUs of each job (seq2seq_suite/training/README.md)."))] = None,
     on: Annotated[list[Path] | None, typer.Option(metavar="YAML", show_default=False, help=(
@@ -150,15 +150,15 @@ def sweep(
 ) -> None:
     """Run every combination of some settings, then compare on the validation split. Called again, it resumes.
 
-    A study (tasks/studies) names experiments, variants and seeds; its result is a table of means and intervals.
+    A study (listed by `tasks`) names experiments, variants and seeds; its result is a table of means and intervals.
     The test split chooses nothing: `evaluate RUN` scores it for the run that you choose; a study with
     `report_test: true` also reports it.
 
     \b
     Examples:
-      python -m seq2seq_suite sweep tasks/translation.yaml backbone.norm_placement=pre,post seed=1,2,3
-      python -m seq2seq_suite sweep tasks/studies/norms.yaml training.max_minutes=0.5
-      python -m seq2seq_suite sweep tasks/studies/norms.yaml --executor submitit --cluster cluster.yaml
+      python -m seq2seq_suite sweep translation backbone.norm_placement=pre,post seed=1,2,3
+      python -m seq2seq_suite sweep norms training.max_minutes=0.5
+      python -m seq2seq_suite sweep norms --executor submitit --cluster cluster.yaml
     """
     from seq2seq_suite.experiments import study
     from seq2seq_suite.experiments.cluster import Cluster
@@ -170,11 +170,12 @@ def sweep(
         raise ConfigError("--cluster is for submitit", file=COMMAND_LINE, expected="--executor submitit")
     engine = Cluster(folder / "submitit", cluster, jobs=jobs) if executor == "submitit" else None
     if study.is_study(path):
-        cells = study.run(path, folder, yamls=on or (), overrides=given, jobs=jobs or 1, cluster=engine)
+        yamls = [find_yaml(str(one)) for one in on or ()]
+        cells = study.run(path, folder, yamls=yamls, overrides=given, jobs=jobs or 1, cluster=engine)
         study.show(cells)
     elif on:
         raise ConfigError("--on is for studies", file=COMMAND_LINE, expected=f"a study, not the experiment {path}",
-                          remedy="name one of tasks/studies first, such as tasks/studies/norms.yaml")
+                          remedy="name a study first, such as norms; `tasks` lists them")
     elif not given:
         raise ConfigError("there is nothing to combine", file=COMMAND_LINE, expected="KEY=A,B,C, such as seed=1,2,3")
     else:
@@ -225,7 +226,7 @@ def distill(
     Examples:
       python -m seq2seq_suite distill runs/translation --output distilled
       python -m seq2seq_suite distill runs/translation --output more --sources more-english.txt
-      python -m seq2seq_suite run tasks/translation.yaml strategy.kind=ctc data.path=distilled --output runs/parallel
+      python -m seq2seq_suite run translation strategy.kind=ctc data.path=distilled --output runs/parallel
     """
     changes = only_overrides(overrides or [])
     from seq2seq_suite import library
@@ -250,7 +251,7 @@ def check(yaml: Yaml, overrides: Overrides = None) -> None:
 
     \b
     Example:
-      python -m seq2seq_suite check tasks/parsing.yaml backbone.size=base
+      python -m seq2seq_suite check parsing backbone.size=base
     """
     paths, changes = yamls_and_overrides([yaml, *(overrides or [])], most=1)
     from seq2seq_suite import library

@@ -54,7 +54,7 @@ def test_a_missing_extra_is_named_before_anything_is_read(monkeypatch, capsys, t
     Path("p.yaml").write_text(f"task: {task}\n")
     assert wrong(capsys, "run", "p.yaml").splitlines() == [
         f"{package} is not installed", f"  expected: the extra `{extra}`",
-        f"  remedy:   pip install 'seq2seq-suite[{extra}]'"]
+        f"  remedy:   pip install --editable '{ROOT}[{extra}]'"]
 
 
 def test_a_package_of_an_extra_that_is_missed_later_is_named_too(monkeypatch, capsys):

@@ -68,8 +68,8 @@ class Cell:
 
 
 def is_study(path: Path) -> bool:
-    """Whether a YAML file is a study: it has the key `variants`, or `yamls` in case the former is misspelt."""
-    return not {"variants", "yamls"}.isdisjoint(config_file.parse(path))
+    """Whether a YAML file is a study."""
+    return config_file.is_study(config_file.parse(path))
 
 
 def load(path: Path, *, yamls: Sequence[Path] = (), overrides: Sequence[str] = ()) -> Study:
@@ -92,7 +92,7 @@ def load(path: Path, *, yamls: Sequence[Path] = (), overrides: Sequence[str] = (
         key = ".".join(map(str, first["loc"]))
         problem = {"missing": "the key is missing", "extra_forbidden": "unknown key"}.get(first["type"], "wrong value")
         raise ConfigError(f"{key}: {problem}", file=str(path), expected=f"a study has {', '.join(Study.model_fields)}",
-                          remedy="see tasks/studies for examples") from None
+                          remedy="`init norms` copies an example") from None
     if yamls:
         study = study.model_copy(update={"yamls": tuple(str(yaml.absolute()) for yaml in yamls)})
     names = [Path(yaml).stem for yaml in study.yamls]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import errno
-import importlib.util
 import socket
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from seq2seq_suite.lazy import need
 from seq2seq_suite.serve.limits import Limits
 from seq2seq_suite.types import COMMAND_LINE, ConfigError
 
@@ -24,9 +24,7 @@ def serve(directories: Sequence[Path], settings: Sequence[str], *, port: int, li
         ConfigError: a package is missing, the port cannot be used, or a setting is wrong.
         DataError: a directory is no run.
     """
-    missing = [name for name in ("starlette", "uvicorn") if importlib.util.find_spec(name) is None]
-    if missing:
-        raise ConfigError(f"serve needs {' and '.join(missing)}: pip install \"seq2seq-suite[serve]\"")
+    need("starlette", "uvicorn")
     with listening(port) as listener:  # before the runs are read: a port in use is said at once
         print(f"opening {', '.join(map(str, directories))}", flush=True)
         from seq2seq_suite.serve.app import build
