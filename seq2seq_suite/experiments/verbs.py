@@ -8,7 +8,7 @@ import sys
 import time
 import zlib
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ from seq2seq_suite.experiments.parts import build_trainer, evaluate_parts, read_
 from seq2seq_suite.experiments.prepare import encode, epoch_encoder, fit, read_splits, with_own_splits
 from seq2seq_suite.experiments.sweep import slug
 from seq2seq_suite.kernels import memory
+from seq2seq_suite.report.progress import Logged, unlogged
 from seq2seq_suite.report.run import write_report
 from seq2seq_suite.tasks import open_task
 from seq2seq_suite.tasks.reading import other_data
@@ -68,16 +69,19 @@ def run(config: Config, directory: Path, *, resume: bool, overwrite: bool, comma
                                        else nullcontext(RunDirectory(own))) as run_directory:
         if config.training.tensorboard and ranks.is_first:
             callbacks = (*callbacks, TensorBoard(run_directory.path / "tensorboard"))
-        run_directory.callbacks, config = callbacks if ranks.is_first else (), with_own_splits(config)
-        if ranks.is_first and resume:
-            resuming.check_configuration(run_directory, config)
+        run_directory.callbacks, said = callbacks if ranks.is_first else (), []
+        with redirect_stdout(Logged(unlogged(), said.append)):
+            config = with_own_splits(config)
+            if ranks.is_first and resume:
+                resuming.check_configuration(run_directory, config)
         ended = ranks.first(resuming.ended(run_directory, config) if ranks.is_first and resume else None)
         if ended is not None:
             progress, summary = ended
             print(finished(progress, limit_reached(config.training, progress, summary["primary_metric"])))
             return summary
-        summary = _run(config, run_directory, ranks, resume=resume, command=command)
-        end(run_directory.callbacks, run_directory.path)
+        with run_directory.logging(said):
+            summary = _run(config, run_directory, ranks, resume=resume, command=command)
+            end(run_directory.callbacks, run_directory.path)
         return summary
 
 

@@ -5,15 +5,42 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 _SHOWN_FIGURES = 4  # of a validation, so that its line fits a terminal
 
 if TYPE_CHECKING:  # rich is loaded only where there is a terminal to draw on
     from rich.console import Console, RenderableType
     from rich.live import Live
+
+
+class Logged:
+    """Standard output that writes what is printed to a log, too, line by line.
+
+    Args:
+        stream: where it goes.
+        log: called with each line that is not empty.
+    """
+
+    def __init__(self, stream: TextIO, log: Callable[[str], None]):
+        self.stream, self._log, self._rest = stream, log, ""
+
+    def write(self, text: str) -> int:
+        """As a file's."""
+        *lines, self._rest = (self._rest + text).split("\n")
+        for line in filter(str.strip, lines):
+            self._log(line)
+        return self.stream.write(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+
+def unlogged() -> TextIO:
+    """Standard output, for what its writer logs itself."""
+    return sys.stdout.stream if type(sys.stdout) is Logged else sys.stdout
 
 
 class Progress:
@@ -53,8 +80,8 @@ class Progress:
             self._print(f"{self._status}  {_clock(time.monotonic() - self._started)} elapsed")
 
     def update(self, update: int, *, fraction: float, loss: float, tokens_per_second: float,
-               learning_rate: float) -> None:
-        """Show the progress of training; without a terminal each call prints a line.
+               learning_rate: float) -> str:
+        """Show the progress of training, and return it in words; without a terminal each call prints a line.
 
         Args:
             update: updates done.
@@ -74,6 +101,7 @@ class Progress:
                         f"lr {learning_rate:.1e}")
         if self._live is None:
             self._print(f"{self._status}  {self._times()}")
+        return self._status
 
     def message(self, text: str) -> None:
         """A line above the bar, or a line of its own."""
@@ -90,7 +118,7 @@ class Progress:
 
     def _print(self, text: str) -> None:
         if self._console is None:
-            print(text, flush=True)
+            print(text, file=unlogged(), flush=True)
         else:
             self._console.print(text, markup=False, highlight=False, soft_wrap=True)
 
@@ -124,7 +152,7 @@ def _terminal() -> Console | None:
         return None
     from rich.console import Console
 
-    return Console()
+    return Console(file=unlogged())
 
 
 def _figure(value: Any) -> str:

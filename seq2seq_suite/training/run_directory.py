@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, redirect_stdout, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
@@ -16,11 +16,12 @@ from typing import Any
 
 from seq2seq_suite import __version__
 from seq2seq_suite.files import atomic_write_text, failure, naming, read_rows, to_json
+from seq2seq_suite.report.progress import Logged, unlogged
 from seq2seq_suite.training.callbacks import Callback
 from seq2seq_suite.training.lock import LOCK, held
 from seq2seq_suite.training.records import read_provenance
 from seq2seq_suite.training.weights import hash_of
-from seq2seq_suite.types import ConfigError, DataError, RunError
+from seq2seq_suite.types import ConfigError, DataError, Interrupted, RunError
 
 CONFIG = "config.yaml"
 # Everything a run writes. `--overwrite` deletes no directory that holds anything else.
@@ -191,7 +192,21 @@ class RunDirectory:
     def say(self, line: str) -> None:
         """Print a line, and append it to log.txt."""
         self.log(line)
-        print(line, flush=True)
+        print(line, file=unlogged(), flush=True)
+
+    @contextmanager
+    def logging(self, before: Iterable[str] = ()) -> Iterator[None]:
+        """Append to log.txt lines that were printed before, meanwhile all that is printed, and how it ends if it fails.
+        """
+        for line in before:
+            self.log(line)
+        try:
+            with redirect_stdout(Logged(unlogged(), self.log)):
+                yield
+        except (RunError, Interrupted) as error:
+            with suppress(OSError):  # the disk may be full, the directory gone
+                self.log(str(error) or "interrupted, the state was saved")
+            raise
 
     @staticmethod
     def _append(path: Path, line: str) -> None:
