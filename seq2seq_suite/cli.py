@@ -17,7 +17,7 @@ import typer
 from seq2seq_suite import cli_presets
 from seq2seq_suite.cli_cache import cache
 from seq2seq_suite.cli_completion import answer, completion, experiments, is_asked, runs
-from seq2seq_suite.cli_exit import finish
+from seq2seq_suite.cli_exit import finish, start
 from seq2seq_suite.cli_export import export
 from seq2seq_suite.cli_inputs import (
     PROGRAM,
@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if is_asked():
             answer(app)
         refuse_early(arguments, processes=processes)
-        typer.main.get_command(app).main(arguments, prog_name=PROGRAM)
+        start(app, arguments, PROGRAM)
 
     return finish(work, processes=processes)
 
@@ -301,7 +301,7 @@ def lab(context: typer.Context) -> None:
     """
     from seq2seq_suite.lab import cli
 
-    cli.main(context.args, f"{PROGRAM} lab")
+    start(cli.app, context.args, f"{PROGRAM} lab")
 
 
 def _compare(directories: Sequence[Path], *, split: str | None, measure: bool, html: Path | None = None,

@@ -1,6 +1,7 @@
 import json
 import os
 import pty
+import re
 import socket
 import subprocess
 import sys
@@ -120,9 +121,20 @@ def test_a_missing_or_unknown_verb_is_answered_with_the_verbs(capsys):
     assert "unknown verb 'zzz'\n" in wrong(capsys, "zzz")
 
 
-def test_wrong_arguments_exit_with_2_and_a_hint_at_help(capsys):
-    for arguments in (["run"], ["run", "a.yaml", "--resum"], ["evaluate"], ["predict", "runs/a", "--n-best", "0", "x"]):
-        assert "for help" in wrong(capsys, *arguments)
+@pytest.mark.parametrize(("line", "got"), [
+    ("run", "YAML is missing"), ("evaluate", "RUN... [KEY=VALUE...] is missing"), ("distill a", "--output is missing"),
+    ("run a.yaml --resum", "unknown option '--resum', did you mean --resume?"), ("--frob", "unknown option '--frob'"),
+    ("predict runs/a --n-best 0 x", "--n-best: "), ("serve a --port zero", "--port: "),
+    ("sweep a --executor there", "--executor: 'there' is not one of 'here', 'submitit'"),
+    ("run a.yaml --output", "--output requires an argument"), ("run a --quiet=3", "--quiet does not take a value"),
+    ("tasks x y", "too many arguments: x y"), ("completion tcsh", "SHELL: 'tcsh' is not one of"),
+    ("lab", "the verb is missing"), ("lab strat", "unknown verb 'strat', did you mean start?"),
+    ("lab check", "DIR is missing"), ("lab grade a --seed x", "--seed: "), ("export a b --to onnx", "--to onnx"),
+    ("zzz", "unknown verb 'zzz'"), ("score parsing a b beam", "beam"), ("run --seed=3", "--seed=3 is a key of")])
+def test_every_wrong_command_line_is_answered_in_one_form(capsys, line, got):
+    said = wrong(capsys, *line.split())
+    assert re.fullmatch(rf"command line: {re.escape(got)}.*\n  expected: .+\n  remedy:   .+\n", said), said
+    assert not re.search("Usage|Try |Error|Input should|\\{", said)
 
 
 def test_files_and_overrides_stand_in_any_order(capsys):

@@ -63,6 +63,6 @@ def listening(port: int) -> socket.socket:
     except OSError as error:
         listener.close()
         got = "is in use" if error.errno == errno.EADDRINUSE else f"cannot be used: {error.strerror or error}"
-        raise ConfigError(f"port {port} {got}: choose another with --port, or --port 0 for any that is free",
-                          file=COMMAND_LINE) from None
+        raise ConfigError(f"port {port} {got}", file=COMMAND_LINE, expected="a port that is free",
+                          remedy="choose another with --port, or --port 0 for any that is free") from None
     return listener

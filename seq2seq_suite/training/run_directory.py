@@ -76,7 +76,7 @@ class RunDirectory:
                 if names and overwrite:
                     run._put_aside(names)
                 elif names and not resume:
-                    raise ConfigError("the directory is not empty", file=str(path),
+                    raise ConfigError("the directory is not empty", file=str(path), expected="a new one for a new run",
                                       remedy="--resume continues the run in it, --overwrite deletes it first, "
                                              "--output DIR writes elsewhere")
                 run._is_there = is_there

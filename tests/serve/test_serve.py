@@ -214,7 +214,7 @@ def test_a_port_in_use_is_one_line_and_exit_code_2(capsys, runs):
         taken.listen()
         assert cli.main(["serve", str(runs[0]), "--port", str(taken.getsockname()[1])]) == 2
     text = capsys.readouterr().err
-    assert "is in use" in text and text.count("\n") == 1
+    assert "is in use\n  expected: a port that is free\n  remedy: " in text and text.count("\n") == 3
 
 
 def test_missing_packages_are_named_with_the_extra(capsys, monkeypatch, runs):
