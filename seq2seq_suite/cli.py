@@ -33,7 +33,7 @@ from seq2seq_suite.cli_inputs import (
 )
 from seq2seq_suite.cli_predict import evaluate, predict
 from seq2seq_suite.cli_serve import serve
-from seq2seq_suite.report.tables import figure, print_json, print_summary, print_table
+from seq2seq_suite.report.tables import check_table, figure, print_json, print_summary, print_table, write_tables
 from seq2seq_suite.types import COMMAND_LINE, ConfigError
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, context_settings={"help_option_names": ["-h", "--help"]})
@@ -44,6 +44,8 @@ Overrides = Annotated[list[str] | None, typer.Argument(metavar="KEY=VALUE", show
     "Changes to the configuration, such as search.beam_size=4."))]
 RunPath = Annotated[Path, typer.Argument(metavar="RUN", show_default=False, autocompletion=runs,
                                          help="The directory that `run` wrote.")]
+Tables = Annotated[Path | None, typer.Option("--table", metavar="FILE", show_default=False, help=(
+    "Also write what is printed, as .md, .tex or .csv."))]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 
@@ -150,7 +152,8 @@ def sweep(
 ) -> None:
     """Run every combination of some settings, then compare on the validation split. Called again, it resumes.
 
-    A study (listed by `tasks`) names experiments, variants and seeds; its result is a table of means and intervals.
+    It ends in means over the seeds, where there are several, and writes its tables beside the runs: comparison.html
+    and .csv, means.md, .tex and .csv. A study (listed by `tasks`) names experiments, variants and seeds.
     The test split chooses nothing: `evaluate RUN` scores it for the run that you choose; a study with
     `report_test: true` also reports it.
 
@@ -172,7 +175,6 @@ def sweep(
     if study.is_study(path):
         yamls = [find_yaml(str(one)) for one in on or ()]
         cells = study.run(path, folder, yamls=yamls, overrides=given, jobs=jobs or 1, cluster=engine)
-        study.show(cells)
     elif on:
         raise ConfigError("--on is for studies", file=COMMAND_LINE, expected=f"a study, not the experiment {path}",
                           remedy="name a study first, such as norms; `tasks` lists them")
@@ -181,7 +183,15 @@ def sweep(
     else:
         directories = run_all(path, given, folder, jobs=jobs or 1, cluster=engine)
         print(f"\n{study.TITLES['validation']}")
-        _compare(directories, split="validation", measure=False)
+        _compare(directories, split="validation", measure=False, html=folder / "comparison.html",
+                 table=folder / "comparison.csv")
+        print(f"{folder}: comparison.html, comparison.csv")
+        cells = study.of_sweep(path, given, folder)
+        if all(len(cell.figures) == 1 for cell in cells):  # the comparison says it all
+            return
+    study.show(cells)
+    study.write(cells, folder)
+    print(f"{folder}: {', '.join(study.FILES)}")
 
 
 for verb in (evaluate, predict, serve, export, cli_presets.tasks, cli_presets.init, cli_presets.schema, cache,
@@ -197,6 +207,7 @@ def compare(
     html: Annotated[Path | None, typer.Option(metavar="FILE", show_default=False, help="Write a page.")] = None,
     table: Annotated[Path | None, typer.Option("--csv", metavar="FILE", show_default=False, help="Write rows.")] = None,
     json: Annotated[Path | None, typer.Option(metavar="FILE", show_default=False, help="Write it all.")] = None,
+    printed: Tables = None,
     speed: Annotated[bool, typer.Option("--speed/--no-speed", help="Measure decoding speed.")] = True,
 ) -> None:
     """Compare runs: metrics with intervals, failures, cost, p-values.
@@ -208,8 +219,9 @@ def compare(
     Examples:
       python -m seq2seq_suite compare runs/first runs/second --split validation --html comparison.html
     """
-    check_targets({"--html": html, "--csv": table, "--json": json})
-    _compare(directories, split=split, measure=speed, html=html, table=table, json=json)
+    check_targets({"--html": html, "--csv": table, "--json": json, "--table": printed})
+    check_table(printed)
+    _compare(directories, split=split, measure=speed, html=html, table=table, json=json, printed=printed)
 
 
 @app.command()
@@ -266,6 +278,7 @@ def score(
     predictions: Annotated[Path, typer.Argument(metavar="PREDICTIONS", show_default=False, help="In the same order.")],
     overrides: Overrides = None,
     json: Json = False,
+    printed: Tables = None,
 ) -> None:
     """Score a file of predictions against references.
 
@@ -277,17 +290,21 @@ def score(
     from seq2seq_suite.tasks import open_task
     from seq2seq_suite.tasks.scoring import score_files
 
+    check_targets({"--table": printed})
+    check_table(printed)
     changes = only_overrides(overrides or [])
     adapter = open_task(task, for_task(task, changes) if changes else None)
     found, warning = score_files(adapter, references, predictions)
     if warning:
         print(warning, file=sys.stderr)
+    rows = [(name, figure(value)) for name, value in found.figures.items()]
+    if printed:
+        write_tables(printed, [(f"{predictions}: {found.signature}", ("metric", "figure"), rows)])
     if json:
         print_json({"task": task, "figures": found.figures, "signature": found.signature})
     else:
-        print_table(("metric", "figure"), [(name, figure(value)) for name, value in found.figures.items()])
+        print_table(("metric", "figure"), rows)
         print(found.signature)
-
 
 
 @app.command(add_help_option=False, context_settings={"allow_extra_args": True, "ignore_unknown_options": True,
@@ -305,10 +322,10 @@ def lab(context: typer.Context) -> None:
 
 
 def _compare(directories: Sequence[Path], *, split: str | None, measure: bool, html: Path | None = None,
-             table: Path | None = None, json: Path | None = None) -> None:
+             table: Path | None = None, json: Path | None = None, printed: Path | None = None) -> None:
     from seq2seq_suite.experiments.compare import compare_runs
     from seq2seq_suite.report.comparison import print_comparison, write_comparison
 
     found = compare_runs(directories, split=split, measure=measure).plain()
     print_comparison(found["rows"], found["pairs"])
-    write_comparison(found["rows"], found["pairs"], html=html, table=table, json=json)
+    write_comparison(found["rows"], found["pairs"], html=html, table=table, json=json, printed=printed)
