@@ -7,6 +7,7 @@ modules are imported inside the verbs, so that help and error messages appear wi
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -33,6 +34,7 @@ from seq2seq_suite.cli_inputs import (
 )
 from seq2seq_suite.cli_predict import evaluate, predict
 from seq2seq_suite.cli_serve import serve
+from seq2seq_suite.report.progress import preparing
 from seq2seq_suite.report.tables import check_table, figure, print_json, print_summary, print_table, write_tables
 from seq2seq_suite.types import COMMAND_LINE, ConfigError
 
@@ -109,16 +111,17 @@ def run(
     paths, changes = yamls_and_overrides([yaml, *(overrides or [])])
     if not quiet and os.environ.get("RANK", "0") == "0":  # importing PyTorch takes a second and more
         print(f"reading {', '.join(map(str, paths))} and the data, building the model", flush=True)
-    from seq2seq_suite import config_file
-
-    # All configurations are read first: a mistake in the last should not be found out after hours.
-    configs = [config_file.load(path, changes) for path in paths]
     directories = directories_of(paths, output)
     options = [*(["--resume"] if resume else []), *(["--overwrite"] if overwrite else [])]
-    from seq2seq_suite.experiments import verbs
-    from seq2seq_suite.training import distributed
-
     with muted(quiet):
+        with preparing("loading PyTorch"):
+            from seq2seq_suite import config_file
+
+            # All configurations are read first: a mistake in the last should not be found out after hours.
+            configs = [config_file.load(path, changes) for path in paths]
+            from seq2seq_suite.experiments import verbs
+            from seq2seq_suite.training import distributed
+
         for path, config, directory in zip(paths, configs, directories, strict=True):
             command = [*PROGRAM.split(), "run", str(path), *changes, "--output", str(directory), *options]
             if verbose and distributed.ranks().is_first:
@@ -127,7 +130,10 @@ def run(
             print_summary(summary)
             if verbose and "phase_seconds" in summary:  # a run that was finished earlier may have none
                 print_table((), [(name, f"{seconds:.1f} s") for name, seconds in summary["phase_seconds"].items()])
-            print(f"the run is in {directory}", flush=True)
+            place = shlex.quote(str(directory))
+            task = "".join(f" --task {name}" for name in [*config.tasks][:1])
+            print(f"the run is in {directory}\n  report: {directory / 'report.html'}\n"
+                  f"  next:   {PROGRAM} predict {place}{task}", flush=True)
         if len(paths) > 1 and distributed.ranks().is_first:
             print()
             _compare(directories, split=None, measure=True)

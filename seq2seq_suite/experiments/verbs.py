@@ -31,7 +31,7 @@ from seq2seq_suite.experiments.parts import build_trainer, evaluate_parts, read_
 from seq2seq_suite.experiments.prepare import encode, epoch_encoder, fit, read_splits, with_own_splits
 from seq2seq_suite.experiments.sweep import slug
 from seq2seq_suite.kernels import memory
-from seq2seq_suite.report.progress import Logged, unlogged
+from seq2seq_suite.report.progress import Logged, preparing, unlogged
 from seq2seq_suite.report.run import write_report
 from seq2seq_suite.tasks import open_task
 from seq2seq_suite.tasks.reading import other_data
@@ -119,7 +119,8 @@ def _run(config: Config, run_directory: RunDirectory, ranks: Ranks, *, resume: b
     if ranks.is_first:
         for part in parts:
             for split in part.config.data.test_splits:
-                inspect_split(part.run, LoadedRun(part.config, chosen[part.name]), split, part.examples[split])
+                with preparing(f"looking into outputs of {split}"):
+                    inspect_split(part.run, LoadedRun(part.config, chosen[part.name]), split, part.examples[split])
         write_report(run_directory.path)
     return summary
 
@@ -151,7 +152,8 @@ def evaluate(directory: Path, *others: Path, split: str, data: str | None, overr
     loaded = open_together([directory, *others], overrides, trust_code=trust_code)
     if data is not None:
         loaded.task.data = other_data(loaded.task.data, data, split, loaded.task.languages)
-    run_directory, examples = RunDirectory(directory), loaded.task.read(split)
+    with preparing(f"preparing the split {split} of {loaded.task.data.path}"):
+        run_directory, examples = RunDirectory(directory), loaded.task.read(split)
     # Figures for other data, other settings or several runs stand beside those of the run itself.
     settings = resuming.settings_of_search(run_directory, loaded.config)
     name = split if data is None else f"{split}-" + re.sub(r"\W+", "_", Path(data).name.partition(".")[0])
@@ -198,8 +200,9 @@ def check(config: Config) -> list[tuple[str, str]]:
     task = open_task(config.task, config)
     splits = read_splits(config, task)
     train = splits["train"]
-    fit(task, train)
-    encoded = {split: encode(config, task, examples) for split, examples in splits.items()}
+    with preparing("building vocabularies and encoding the examples"):
+        fit(task, train)
+        encoded = {split: encode(config, task, examples) for split, examples in splits.items()}
     whole, (_, targets) = encoded["train"], lengths(encoded["train"])
     predictor = build_predictor(config, task, device=torch.device("cpu"))
     order = Bucketed(whole, task.name, batch_tokens=config.training.batch_tokens, seed=config.seed).epoch(0)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TextIO
 
+_SOON = 10.0  # seconds until a line names what takes so long
 _SHOWN_FIGURES = 4  # of a validation, so that its line fits a terminal
 
 if TYPE_CHECKING:  # rich is loaded only where there is a terminal to draw on
@@ -34,6 +37,10 @@ class Logged:
             self._log(line)
         return self.stream.write(text)
 
+    def around(self, stream: TextIO) -> Logged:
+        """The same log around another stream, that of a spinner, say."""
+        return Logged(stream, self._log)
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self.stream, name)
 
@@ -41,6 +48,34 @@ class Logged:
 def unlogged() -> TextIO:
     """Standard output, for what its writer logs itself."""
     return sys.stdout.stream if type(sys.stdout) is Logged else sys.stdout
+
+
+@contextmanager
+def preparing(what: str) -> Iterator[None]:
+    """Meanwhile, show what is being done: a spinner on a terminal, elsewhere a line once it takes ten seconds.
+
+    Under torchrun the first process alone does.
+    """
+    if os.environ.get("RANK", "0") != "0":
+        yield
+        return
+    console, outer = _terminal(), sys.stdout
+    if console is None:
+        line = threading.Timer(_SOON, print, (what,), {"flush": True})
+        line.daemon = True
+        line.start()
+        try:
+            yield
+        finally:
+            line.cancel()
+        return
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    with Progress(SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn(),
+                  console=console, transient=True) as spinner:
+        spinner.add_task(what, total=None)
+        with redirect_stdout(outer.around(sys.stdout)) if type(outer) is Logged else nullcontext():
+            yield
 
 
 class Progress:
@@ -111,7 +146,7 @@ class Progress:
         """The first figures of a validation; the very first is the metric that decides, its best value stays shown."""
         shown = list(metrics.items())[:_SHOWN_FIGURES]
         figures = "  ".join(f"{name} {_figure(value)}" for name, value in shown)
-        self._print(f"validation at update {update}: {figures}{'  (best so far)' if best else ''}")
+        self._print(f"validation at update {update}: {figures}{'  (best)' if best else ''}")
         if best and metrics:
             name, value = next(iter(metrics.items()))
             self._best = f"best {name} {_figure(value)}"

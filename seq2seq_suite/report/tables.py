@@ -26,12 +26,19 @@ def print_summary(summary: Mapping[str, Any]) -> None:
     """
     splits: Mapping[str, Mapping[str, Any]] = summary["splits"]
     metrics = list(dict.fromkeys(name for figures in splits.values() for name in figures))
-    print_table(("metric", *splits), [(name, *(figure(figures.get(name)) for figures in splits.values()))
-                                      for name in metrics])
+    bounds = summary.get("intervals") or {}
+
+    def cell(name: str, split: str) -> str:
+        ends = bounds.get(split, {}).get(name)
+        return figure(splits[split].get(name)) + (f" ({span(*ends)})" if ends else "")
+
+    print_table(("metric", *splits), [(name, *(cell(name, split) for split in splits)) for name in metrics])
     if summary.get("signature"):
         print(summary["signature"])
-    costs = {"parameters": "{:,.0f} parameters", "seconds": "{:,.0f} seconds", "tokens_per_second": "{:,.0f} tokens/s"}
-    known = [words.format(summary[name]) for name, words in costs.items() if summary.get(name) is not None]
+    if any(bounds.values()):
+        print("In brackets: the 95 % interval over the examples.")
+    costs = {"parameters": "parameter", "seconds": "second", "tokens_per_second": "token/s"}
+    known = [counted(round(summary[name]), word) for name, word in costs.items() if summary.get(name) is not None]
     if known:
         print(", ".join(known))
 
@@ -67,6 +74,16 @@ def figure(value: Any) -> str:
     if value is None or value != value:
         return NONE
     return f"{value:.2f}" if isinstance(value, float) else str(value)
+
+
+def counted(number: int, word: str) -> str:
+    """A number of things, in the singular for one.
+
+    >>> counted(1, "run"), counted(1234, "token/s")
+    ('1 run', '1,234 tokens/s')
+    """
+    head, slash, unit = word.partition("/")
+    return f"{number:,} {head}{'s' * (number != 1)}{slash}{unit}"
 
 
 def chance(value: float) -> str:

@@ -94,7 +94,7 @@ class Trainer:
                 "best_update": progress.best_update, "tokens": progress.tokens,
                 "parameters": self.learner.num_parameters(), "core_parameters": self.learner.num_core_parameters(),
                 "tokens_per_second": round(progress.tokens / max(progress.seconds, 1e-9), 1),
-                "peak_memory_mb": round(_peak_memory(self.device) / 1e6, 1)}
+                "peak_memory_mb": round(peak_memory(self.device) / 1e6, 1)}
 
     def resume(self) -> None:
         """Continue from the newest valid checkpoint, if there is one; print what was done."""
@@ -227,7 +227,7 @@ class Trainer:
                                  "tokens": progress.tokens, **figures})
         self.run.log(f"validation at update {progress.update}: "
                      + "  ".join(f"{name} {value:.4g}" for name, value in figures.items())
-                     + ("  (best so far)" if better else ""))
+                     + ("  (best)" if better else ""))
         self._display.validation(progress.update, figures, better)
         return True
 
@@ -296,7 +296,7 @@ class Trainer:
             self._interval = Interval(progress)
 
 
-def _peak_memory(device: torch.device) -> int:
+def peak_memory(device: torch.device) -> int:
     """Bytes: the most that tensors on a GPU took, or this process on a CPU; 0 where it is not known."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
