@@ -45,7 +45,7 @@ def chosen_systems(arguments: argparse.Namespace, names: Mapping[str, str], need
     others = [system for system in arguments.systems if system != SUITE]
     missing = [system for system in others if importlib.util.find_spec(needs[system]) is None]
     for system in missing:
-        print(f"{names[system]} is left out: {needs[system]} is not installed (pip install 'seq2seq-suite[bench]')",
+        print(f"{names[system]} is left out: {needs[system]} is not installed (extra `bench`)",
               file=sys.stderr)
     return [SUITE, *(system for system in others if system not in missing)]
 

@@ -7,6 +7,7 @@ modules are imported inside the verbs, so that help and error messages appear wi
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,7 +18,7 @@ import typer
 from seq2seq_suite import cli_presets
 from seq2seq_suite.cli_cache import cache
 from seq2seq_suite.cli_completion import answer, completion, experiments, is_asked, runs
-from seq2seq_suite.cli_exit import finish
+from seq2seq_suite.cli_exit import finish, start
 from seq2seq_suite.cli_export import export
 from seq2seq_suite.cli_inputs import (
     PROGRAM,
@@ -33,7 +34,8 @@ from seq2seq_suite.cli_inputs import (
 )
 from seq2seq_suite.cli_predict import TrustCode, evaluate, predict
 from seq2seq_suite.cli_serve import serve
-from seq2seq_suite.report.tables import figure, print_json, print_summary, print_table
+from seq2seq_suite.report.progress import preparing
+from seq2seq_suite.report.tables import check_table, figure, print_json, print_summary, print_table, write_tables
 from seq2seq_suite.types import COMMAND_LINE, ConfigError
 from seq2seq_suite.user_code import trusting
 
@@ -45,6 +47,8 @@ Overrides = Annotated[list[str] | None, typer.Argument(metavar="KEY=VALUE", show
     "Changes to the configuration, such as search.beam_size=4."))]
 RunPath = Annotated[Path, typer.Argument(metavar="RUN", show_default=False, autocompletion=runs,
                                          help="The directory that `run` wrote.")]
+Tables = Annotated[Path | None, typer.Option("--table", metavar="FILE", show_default=False, help=(
+    "Also write what is printed, as .md, .tex or .csv."))]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 
@@ -65,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if is_asked():
             answer(app)
         refuse_early(arguments, processes=processes)
-        typer.main.get_command(app).main(arguments, prog_name=PROGRAM)
+        start(app, arguments, PROGRAM)
 
     return finish(work, processes=processes)
 
@@ -76,7 +80,7 @@ def _program(version: Annotated[bool, typer.Option("--version", help="Print the 
 
     \b
     A first run, on embedded data:
-      python -m seq2seq_suite run tasks/parsing.yaml
+      python -m seq2seq_suite run parsing
       python -m seq2seq_suite predict runs/parsing "the cat sleeps"
 
     `VERB --help` explains a verb and gives an example.
@@ -102,23 +106,24 @@ def run(
 
     \b
     Examples:
-      python -m seq2seq_suite run tasks/parsing.yaml tasks/translation.yaml backbone.width=128
-      python -m seq2seq_suite run tasks/parsing.yaml training.max_minutes=5 --output runs/quick
-      torchrun --nproc_per_node=2 -m seq2seq_suite run tasks/parsing.yaml
+      python -m seq2seq_suite run parsing translation backbone.width=128
+      python -m seq2seq_suite run parsing training.max_minutes=5 --output runs/quick
+      torchrun --nproc_per_node=2 -m seq2seq_suite run parsing
     """
     paths, changes = yamls_and_overrides([yaml, *(overrides or [])])
     if not quiet and os.environ.get("RANK", "0") == "0":  # importing PyTorch takes a second and more
         print(f"reading {', '.join(map(str, paths))} and the data, building the model", flush=True)
-    from seq2seq_suite import config_file
-
-    # All configurations are read first: a mistake in the last should not be found out after hours.
-    configs = [config_file.load(path, changes, own=True) for path in paths]
     directories = directories_of(paths, output)
     options = [*(["--resume"] if resume else []), *(["--overwrite"] if overwrite else [])]
-    from seq2seq_suite.experiments import verbs
-    from seq2seq_suite.training import distributed
-
     with muted(quiet):
+        with preparing("loading PyTorch"):
+            from seq2seq_suite import config_file
+
+            # All configurations are read first: a mistake in the last should not be found out after hours.
+            configs = [config_file.load(path, changes, own=True) for path in paths]
+            from seq2seq_suite.experiments import verbs
+            from seq2seq_suite.training import distributed
+
         for path, config, directory in zip(paths, configs, directories, strict=True):
             command = [*PROGRAM.split(), "run", str(path), *changes, "--output", str(directory), *options]
             if verbose and distributed.ranks().is_first:
@@ -127,7 +132,10 @@ def run(
             print_summary(summary)
             if verbose and "phase_seconds" in summary:  # a run that was finished earlier may have none
                 print_table((), [(name, f"{seconds:.1f} s") for name, seconds in summary["phase_seconds"].items()])
-            print(f"the run is in {directory}", flush=True)
+            place = shlex.quote(str(directory))
+            task = "".join(f" --task {name}" for name in [*config.tasks][:1])
+            print(f"the run is in {directory}\n  report: {directory / 'report.html'}\n"
+                  f"  next:   {PROGRAM} predict {place}{task}", flush=True)
         if len(paths) > 1 and distributed.ranks().is_first:
             print()
             with trusting(any(config.code for config in configs)):  # copied into the runs
@@ -145,7 +153,7 @@ def sweep(
         "Runs at a time: one by default, on a cluster all."))] = None,
     executor: Annotated[Literal["here", "submitit"], typer.Option(help=(
         "submitit sends the runs to SLURM, or where that is not to processes of this machine "
-        "(pip install 'seq2seq-suite[cluster]')."))] = "here",
+        "(extra `cluster`)."))] = "here",
     cluster: Annotated[Path | None, typer.Option(metavar="YAML", show_default=False, help=(
         "For submitit: partition, time, memory and GPUs of each job (seq2seq_suite/training/README.md)."))] = None,
     on: Annotated[list[Path] | None, typer.Option(metavar="YAML", show_default=False, help=(
@@ -154,15 +162,16 @@ def sweep(
 ) -> None:
     """Run every combination of some settings, then compare on the validation split. Called again, it resumes.
 
-    A study (tasks/studies) names experiments, variants and seeds; its result is a table of means and intervals.
+    It ends in means over the seeds, where there are several, and writes its tables beside the runs: comparison.html
+    and .csv, means.md, .tex and .csv. A study (listed by `tasks`) names experiments, variants and seeds.
     The test split chooses nothing: `evaluate RUN` scores it for the run that you choose; a study with
     `report_test: true` also reports it.
 
     \b
     Examples:
-      python -m seq2seq_suite sweep tasks/translation.yaml backbone.norm_placement=pre,post seed=1,2,3
-      python -m seq2seq_suite sweep tasks/studies/norms.yaml training.max_minutes=0.5
-      python -m seq2seq_suite sweep tasks/studies/norms.yaml --executor submitit --cluster cluster.yaml
+      python -m seq2seq_suite sweep translation backbone.norm_placement=pre,post seed=1,2,3
+      python -m seq2seq_suite sweep norms training.max_minutes=0.5
+      python -m seq2seq_suite sweep norms --executor submitit --cluster cluster.yaml
     """
     from seq2seq_suite.experiments import study
     from seq2seq_suite.experiments.cluster import Cluster
@@ -174,17 +183,25 @@ def sweep(
         raise ConfigError("--cluster is for submitit", file=COMMAND_LINE, expected="--executor submitit")
     engine = Cluster(folder / "submitit", cluster, jobs=jobs) if executor == "submitit" else None
     if study.is_study(path):
-        cells = study.run(path, folder, yamls=on or (), overrides=given, jobs=jobs or 1, cluster=engine)
-        study.show(cells)
+        yamls = [find_yaml(str(one)) for one in on or ()]
+        cells = study.run(path, folder, yamls=yamls, overrides=given, jobs=jobs or 1, cluster=engine)
     elif on:
         raise ConfigError("--on is for studies", file=COMMAND_LINE, expected=f"a study, not the experiment {path}",
-                          remedy="name one of tasks/studies first, such as tasks/studies/norms.yaml")
+                          remedy="name a study first, such as norms; `tasks` lists them")
     elif not given:
         raise ConfigError("there is nothing to combine", file=COMMAND_LINE, expected="KEY=A,B,C, such as seed=1,2,3")
     else:
         directories = run_all(path, given, folder, jobs=jobs or 1, cluster=engine)
         print(f"\n{study.TITLES['validation']}")
-        _compare(directories, split="validation", measure=False)
+        _compare(directories, split="validation", measure=False, html=folder / "comparison.html",
+                 table=folder / "comparison.csv")
+        print(f"{folder}: comparison.html, comparison.csv")
+        cells = study.of_sweep(path, given, folder)
+        if all(len(cell.figures) == 1 for cell in cells):  # the comparison says it all
+            return
+    study.show(cells)
+    study.write(cells, folder)
+    print(f"{folder}: {', '.join(study.FILES)}")
 
 
 for verb in (evaluate, predict, serve, export, cli_presets.tasks, cli_presets.init, cli_presets.schema, cache,
@@ -200,6 +217,7 @@ def compare(
     html: Annotated[Path | None, typer.Option(metavar="FILE", show_default=False, help="Write a page.")] = None,
     table: Annotated[Path | None, typer.Option("--csv", metavar="FILE", show_default=False, help="Write rows.")] = None,
     json: Annotated[Path | None, typer.Option(metavar="FILE", show_default=False, help="Write it all.")] = None,
+    printed: Tables = None,
     speed: Annotated[bool, typer.Option("--speed/--no-speed", help="Measure decoding speed.")] = True,
     trust_code: TrustCode = False,
 ) -> None:
@@ -212,8 +230,9 @@ def compare(
     Examples:
       python -m seq2seq_suite compare runs/first runs/second --split validation --html comparison.html
     """
-    check_targets({"--html": html, "--csv": table, "--json": json})
-    _compare(directories, split=split, measure=speed, html=html, table=table, json=json)
+    check_targets({"--html": html, "--csv": table, "--json": json, "--table": printed})
+    check_table(printed)
+    _compare(directories, split=split, measure=speed, html=html, table=table, json=json, printed=printed)
 
 
 @app.command()
@@ -231,7 +250,7 @@ def distill(
     Examples:
       python -m seq2seq_suite distill runs/translation --output distilled
       python -m seq2seq_suite distill runs/translation --output more --sources more-english.txt
-      python -m seq2seq_suite run tasks/translation.yaml strategy.kind=ctc data.path=distilled --output runs/parallel
+      python -m seq2seq_suite run translation strategy.kind=ctc data.path=distilled --output runs/parallel
     """
     changes = only_overrides(overrides or [])
     from seq2seq_suite import library
@@ -256,7 +275,7 @@ def check(yaml: Yaml, overrides: Overrides = None, trust_code: TrustCode = False
 
     \b
     Example:
-      python -m seq2seq_suite check tasks/parsing.yaml backbone.size=base
+      python -m seq2seq_suite check parsing backbone.size=base
     """
     paths, changes = yamls_and_overrides([yaml, *(overrides or [])], most=1)
     from seq2seq_suite import library
@@ -272,6 +291,7 @@ def score(
     overrides: Overrides = None,
     json: Json = False,
     trust_code: TrustCode = False,
+    printed: Tables = None,
 ) -> None:
     """Score a file of predictions against references.
 
@@ -283,17 +303,21 @@ def score(
     from seq2seq_suite.tasks import open_task
     from seq2seq_suite.tasks.scoring import score_files
 
+    check_targets({"--table": printed})
+    check_table(printed)
     changes = only_overrides(overrides or [])
     adapter = open_task(task, for_task(task, changes) if changes else None)
     found = score_files(adapter, references, predictions)
     for note in found.notes:
         print(note, file=sys.stderr)
+    rows = [(name, figure(value)) for name, value in found.figures.items()]
+    if printed:
+        write_tables(printed, [(f"{predictions}: {found.signature}", ("metric", "figure"), rows)])
     if json:
         print_json({"task": task, "figures": found.figures, "signature": found.signature})
     else:
-        print_table(("metric", "figure"), [(name, figure(value)) for name, value in found.figures.items()])
+        print_table(("metric", "figure"), rows)
         print(found.signature)
-
 
 
 @app.command(add_help_option=False, context_settings={"allow_extra_args": True, "ignore_unknown_options": True,
@@ -307,14 +331,14 @@ def lab(context: typer.Context) -> None:
     """
     from seq2seq_suite.lab import cli
 
-    cli.main(context.args, f"{PROGRAM} lab")
+    start(cli.app, context.args, f"{PROGRAM} lab")
 
 
 def _compare(directories: Sequence[Path], *, split: str | None, measure: bool, html: Path | None = None,
-             table: Path | None = None, json: Path | None = None) -> None:
+             table: Path | None = None, json: Path | None = None, printed: Path | None = None) -> None:
     from seq2seq_suite.experiments.compare import compare_runs
     from seq2seq_suite.report.comparison import print_comparison, write_comparison
 
     found = compare_runs(directories, split=split, measure=measure).plain()
     print_comparison(found["rows"], found["pairs"])
-    write_comparison(found["rows"], found["pairs"], html=html, table=table, json=json)
+    write_comparison(found["rows"], found["pairs"], html=html, table=table, json=json, printed=printed)

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import difflib
 import errno
 import os
+import re
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+
+import typer
 
 from seq2seq_suite.cli_inputs import short_of_memory, without_middles
 from seq2seq_suite.files import failure
 from seq2seq_suite.lazy import not_installed
 from seq2seq_suite.training.signals import leave_terminal, stopping
-from seq2seq_suite.types import Interrupted, RunError, UserError
+from seq2seq_suite.types import COMMAND_LINE, ConfigError, Interrupted, RunError, UserError, brief
 from seq2seq_suite.user_code import raised_by
+
+_UsageError = typer.BadParameter.__mro__[1]  # click's, which newer versions of typer have their own copy of
 
 
 def finish(work: Callable[[], None], *, processes: int) -> int:
@@ -34,8 +40,49 @@ def finish(work: Callable[[], None], *, processes: int) -> int:
     return flush(code)
 
 
+def start(app: typer.Typer, arguments: Sequence[str], program: str) -> None:
+    """Carry out a command line by typer; leaves by SystemExit if the code is not 0.
+
+    Raises:
+        ConfigError: typer cannot read it.
+    """
+    try:
+        code = typer.main.get_command(app).main(list(arguments), prog_name=program, standalone_mode=False)
+    except _UsageError as error:
+        raise in_house_style(error, " ".join([program, *arguments[:1]])) from None
+    if code:
+        sys.exit(code)
+
+
+def in_house_style(error: _UsageError, program: str) -> ConfigError:
+    """What typer says of a command line that it cannot read, as every other mistake is said."""
+    context, said = error.ctx, error.format_message()
+    name = getattr(error, "option_name", "") or said.partition("'")[2].partition("'")[0]
+    verbs = context.command.list_commands(context) if hasattr(context and context.command, "list_commands") else []
+    path, expected = program, "options as --help shows them"
+    if context:
+        pieces = (re.sub(r"^\{(.*)\}(\.\.\.)?$", r"\1", one) for one in context.command.collect_usage_pieces(context))
+        path, expected = context.command_path, " ".join([context.command_path, *pieces])
+    if said.startswith("Missing "):
+        got = f"{name} is missing"
+    elif said.startswith("No such "):
+        option = name.startswith("-")
+        known = [one for each in context.command.params for one in each.opts] if option else verbs
+        near = difflib.get_close_matches(name, known, n=1)
+        hint = f", did you mean {near[0]}?" if near else ""
+        got = f"unknown {'option' if option else 'verb'} '{brief(name)}'{hint}"
+        expected = expected if option else f"one of {', '.join(verbs)}"
+    elif type(error).__name__ == "NoArgsIsHelpError":
+        got, expected = "the verb is missing", f"one of {', '.join(verbs)}"
+    else:
+        got = re.sub(r"^Invalid value for '(.*?)': (Value error, |Input )?", r"\1: ", said)
+        got = re.sub(r"^Got unexpected extra arguments?(\(s\))? \((.*)\)$", r"too many arguments: \2", got)
+        got = re.sub(r"^Option '?(\S+?)'? ", r"\1 ", got).rstrip(".")
+    return ConfigError(brief(got, 200), file=COMMAND_LINE, expected=expected, remedy=f"{path} --help explains it")
+
+
 def outcome(work: Callable[[], None]) -> tuple[int, str]:
-    """The exit code and the error message; typer prints its own messages."""
+    """The exit code and the error message."""
     try:
         work()
     except SystemExit as stop:  # typer exits with the right code for wrong usage and Ctrl-C

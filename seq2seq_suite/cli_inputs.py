@@ -265,7 +265,7 @@ def yamls_and_overrides(arguments: Sequence[str], *, most: int = sys.maxsize) ->
     paths = [find_yaml(argument) for argument in arguments if not is_override(argument)]
     if not paths:
         raise ConfigError("the YAML file is missing", file=COMMAND_LINE, expected="YAML [key=value ...]",
-                          remedy="for example tasks/parsing.yaml")
+                          remedy="for example the preset parsing; `tasks` lists them")
     if len(paths) > most or len(set(paths)) < len(paths):
         raise ConfigError(f"{len(paths)} files: {brief(' '.join(map(str, paths)))}", file=COMMAND_LINE,
                           expected="different YAML files" if most > 1 else "one YAML file, then key=value",

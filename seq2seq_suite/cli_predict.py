@@ -65,7 +65,7 @@ def predict(
         "Also write the one input with what was detected in it, .png or .jpg."))] = None,
     engine: Annotated[str, typer.Option(metavar="NAME", help=(
         "What searches: pytorch; ctranslate2, faster with the same outputs, or ctranslate2-int8, for text to text "
-        "(pip install 'seq2seq-suite[ctranslate2]')."))] = "pytorch",
+        "(extra `ctranslate2`)."))] = "pytorch",
     task: OneTask = None,
     trust_code: TrustCode = False,
 ) -> None:

@@ -52,7 +52,8 @@ def find(name: str | Path, folder: Path = Path()) -> Path:
     if path.is_file() or not path.name:  # of "" and "." the folder itself
         return path
     named = path.with_name(f"{path.name}.yaml")
-    return named if named.is_file() else preset(str(name)) or path
+    shown = re.sub(r"^tasks/(studies/)?(?=[\w-]+\.yaml$)", "", str(name))  # as the pages of the checkout write it
+    return named if named.is_file() else preset(shown) or path
 
 
 def load(path: Path, overrides: Sequence[str] = (), *, of_run: bool = False, own: bool = False) -> Config:
@@ -72,7 +73,16 @@ def load(path: Path, overrides: Sequence[str] = (), *, of_run: bool = False, own
         FormatError: this version cannot read the file's format.
     """
     places: dict[Keys, Place] = {}
-    return _checked(parse(path, places, of_run=of_run), overrides, places=places, file=str(path), own=own)
+    given = parse(path, places, of_run=of_run)
+    if is_study(given):
+        raise ConfigError("this is a study", file=str(path), expected="an experiment",
+                          remedy=f"python -m seq2seq_suite sweep {path}")
+    return _checked(given, overrides, places=places, file=str(path), own=own)
+
+
+def is_study(given: Mapping[str, Any]) -> bool:
+    """Whether this is the content of a study's file: it has `variants`, or `yamls` in case the former is misspelt."""
+    return not {"variants", "yamls"}.isdisjoint(given)
 
 
 def parse(path: Path, places: dict[Keys, Place] | None = None, *, of_run: bool = False) -> dict[str, Any]:

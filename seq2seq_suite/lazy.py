@@ -28,16 +28,26 @@ def need(*packages: str) -> None:
 def not_installed(module: str) -> ConfigError | None:
     """What to say of a module that could not be imported; None if no extra has it.
 
-    >>> print(not_installed("pycocotools.coco"), not_installed("numpy"), sep="\\n")
+    >>> print(not_installed("pycocotools.coco"), not_installed("numpy"), sep="\\n")  # doctest: +ELLIPSIS
     pycocotools is not installed
       expected: the extra `vision`
-      remedy:   pip install 'seq2seq-suite[vision]'
+      remedy:   pip install ...[vision]'
     None
     """
     package = module.partition(".")[0]
     extra = next((name for name, packages in _EXTRAS.items() if package in packages), "")
     return ConfigError(f"{package} is not installed", expected=f"the extra `{extra}`",
-                       remedy=f"pip install 'seq2seq-suite[{extra}]'") if extra else None
+                       remedy=installing(extra)) if extra else None
+
+
+def installing(extra: str) -> str:
+    """The command that installs an extra: from the checkout, or from the wheel that the suite came in.
+
+    It names no package index, where the name of the suite may be someone else's.
+    """
+    root = Path(__file__).parents[1]
+    return (f"pip install --editable '{root}[{extra}]'" if (root / "pyproject.toml").is_file() else
+            f"pip install 'WHEEL[{extra}]', WHEEL being the file that you installed")
 
 
 def exports(package: str, places: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:

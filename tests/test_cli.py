@@ -1,6 +1,8 @@
+import csv
 import json
 import os
 import pty
+import re
 import socket
 import subprocess
 import sys
@@ -54,7 +56,7 @@ def test_a_missing_extra_is_named_before_anything_is_read(monkeypatch, capsys, t
     Path("p.yaml").write_text(f"task: {task}\n")
     assert wrong(capsys, "run", "p.yaml").splitlines() == [
         f"{package} is not installed", f"  expected: the extra `{extra}`",
-        f"  remedy:   pip install 'seq2seq-suite[{extra}]'"]
+        f"  remedy:   pip install --editable '{ROOT}[{extra}]'"]
 
 
 def test_a_package_of_an_extra_that_is_missed_later_is_named_too(monkeypatch, capsys):
@@ -121,9 +123,20 @@ def test_a_missing_or_unknown_verb_is_answered_with_the_verbs(capsys):
     assert "unknown verb 'zzz'\n" in wrong(capsys, "zzz")
 
 
-def test_wrong_arguments_exit_with_2_and_a_hint_at_help(capsys):
-    for arguments in (["run"], ["run", "a.yaml", "--resum"], ["evaluate"], ["predict", "runs/a", "--n-best", "0", "x"]):
-        assert "for help" in wrong(capsys, *arguments)
+@pytest.mark.parametrize(("line", "got"), [
+    ("run", "YAML is missing"), ("evaluate", "RUN... [KEY=VALUE...] is missing"), ("distill a", "--output is missing"),
+    ("run a.yaml --resum", "unknown option '--resum', did you mean --resume?"), ("--frob", "unknown option '--frob'"),
+    ("predict runs/a --n-best 0 x", "--n-best: "), ("serve a --port zero", "--port: "),
+    ("sweep a --executor there", "--executor: 'there' is not one of 'here', 'submitit'"),
+    ("run a.yaml --output", "--output requires an argument"), ("run a --quiet=3", "--quiet does not take a value"),
+    ("tasks x y", "too many arguments: x y"), ("completion tcsh", "SHELL: 'tcsh' is not one of"),
+    ("lab", "the verb is missing"), ("lab strat", "unknown verb 'strat', did you mean start?"),
+    ("lab check", "DIR is missing"), ("lab grade a --seed x", "--seed: "), ("export a b --to onnx", "--to onnx"),
+    ("zzz", "unknown verb 'zzz'"), ("score parsing a b beam", "beam"), ("run --seed=3", "--seed=3 is a key of")])
+def test_every_wrong_command_line_is_answered_in_one_form(capsys, line, got):
+    said = wrong(capsys, *line.split())
+    assert re.fullmatch(rf"command line: {re.escape(got)}.*\n  expected: .+\n  remedy:   .+\n", said), said
+    assert not re.search("Usage|Try |Error|Input should|\\{", said)
 
 
 def test_files_and_overrides_stand_in_any_order(capsys):
@@ -268,6 +281,51 @@ def test_a_summary_away_from_a_terminal_is_plain_aligned_text(capsys):
     assert capsys.readouterr().out.splitlines() == [
         "metric   test  validation", "f1      91.26           –", "exact   40.00           –", "evalb",
         "1,234,567 parameters, 61 seconds, 12,340 tokens/s"]
+
+
+TABLE = ("Dev_set & test", ("run", "f1", "verdict"), [
+    ("a|b", "\N{MINUS SIGN}0.50", "better"), ("c_d", "9.00", "\N{EN DASH}")])
+
+
+def test_tables_are_written_as_printed_in_the_format_of_the_name(tmp_path):
+    for name in ("t.md", "t.tex", "t.csv"):
+        tables.write_tables(tmp_path / name, [TABLE, ("nothing", ("a", "b"), [])])
+    title, _, head, line, *rows = (tmp_path / "t.md").read_text().splitlines()
+    assert title == TABLE[0] and [cell.strip() for cell in head.strip("|").split("|")] == list(TABLE[1])
+    assert re.fullmatch(r"\|:-+\|-+:\|:-+\|", line)
+    assert rows[0].split() == ["|", r"a\|b", "|", "\N{MINUS SIGN}0.50", "|", "better", "|"]
+    text = (tmp_path / "t.tex").read_text()
+    assert text.startswith("% Dev_set & test\n\\begin{tabular}{lrl}\n\\toprule\n")
+    assert r"c\_d" in text and "$-$0.50" in text and " -- " in text and text.count("tabular") == 2
+    with (tmp_path / "t.csv").open(newline="") as file:
+        assert list(csv.reader(file)) == [list(TABLE[1]), *map(list, TABLE[2])]
+
+
+def test_tables_of_score_and_compare_go_to_a_file_of_a_known_format(capsys):
+    Path("gold.txt").write_text("a b c\na b\n")
+    for name in ("s.md", "s.tex", "s.csv"):
+        assert cli.main(["score", "translation", "gold.txt", "gold.txt", "--table", name]) == 0
+        assert "bleu" in Path(name).read_text() and "100.00" in Path(name).read_text()
+    capsys.readouterr()
+    for verb in (["score", "translation", "gold.txt", "gold.txt"], ["compare", "runs/a"]):
+        said = wrong(capsys, *verb, "--table", "s.xlsx")
+        assert said.startswith("command line: --table s.xlsx\n  expected: a file whose name ends in .md, .tex, .csv\n")
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 200])
+def test_no_line_of_a_table_is_wider_than_the_terminal(width, monkeypatch, capsys):
+    header = ("run", *(f"figure {number}" for number in range(9)))
+    names = ("translation-nat", "b")
+    rows = [(name, *(f"{number}.{place}0" for place in range(9))) for number, name in enumerate(names)]
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", str(width))
+    tables.print_table(header, rows)
+    lines = re.sub("\x1b.*?m", "", capsys.readouterr().out).splitlines()
+    assert max(map(len, lines)) <= width
+    for number, (name, *cells) in enumerate(rows):
+        shown = [line for line in lines if line.split()[:1] == [name]]
+        assert [word for line in shown for word in line.split()[1:]] == cells, number
+    assert "\N{HORIZONTAL ELLIPSIS}" not in "".join(lines)
 
 
 def test_cells_that_span_lines_stay_in_their_column():

@@ -47,8 +47,8 @@ def test_a_file_a_dictionary_and_a_configuration_train_alike(run, tmp_path):
 
 def test_callbacks_see_every_row_of_the_metrics(run):
     assert [(row["update"], row["split"]) for row in run.rows] == [
-        (2, "train"), (2, "validation"), (4, "train"), (4, "validation")]
-    assert run.rows[0]["loss_cross_entropy"] > 0 and "f1" in run.rows[1]
+        (1, "train"), (2, "train"), (2, "validation"), (4, "train"), (4, "validation")]
+    assert run.rows[0]["loss_cross_entropy"] > 0 and "f1" in run.rows[2]
 
 
 def test_an_exception_of_a_callback_ends_the_training_and_resume_goes_on(run, tmp_path):

@@ -1,9 +1,14 @@
+import math
+import re
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
+import typer
 
-from seq2seq_suite import cli
+from seq2seq_suite import ConfigError, check, cli, cli_presets
 from seq2seq_suite.config_file import PRESETS, find, load, preset
+from seq2seq_suite.experiments import study
 
 
 @pytest.fixture(autouse=True)
@@ -16,6 +21,7 @@ def test_a_preset_is_found_by_its_name():
     for name in ("parsing", "parsing.yaml"):
         assert find(name) == PRESETS / "parsing.yaml"
     assert find("norms") == PRESETS / "studies" / "norms.yaml"
+    assert find("tasks/parsing.yaml") == find("parsing") and find("tasks/studies/norms.yaml") == find("norms")
     assert preset("tasks/parsing") is None and find("no-such") == Path("no-such")
 
 
@@ -33,10 +39,24 @@ def test_a_misspelt_preset_is_answered_with_the_nearest(capsys):
 
 def test_every_preset_is_listed_with_a_line(capsys):
     assert cli.main(["tasks"]) == 0
-    lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line}
-    assert lines.keys() == {path.stem for path in PRESETS.rglob("*.yaml")}
-    assert "embedded" in lines["parsing"] and "up to 2 min" in lines["parsing"] and "real" in lines["parsing-genia"]
-    assert "study" in lines["norms"]
+    text = capsys.readouterr().out
+    assert max(map(len, text.splitlines())) <= 80
+    embedded, real, studies = _parts(text)
+    assert embedded.keys() | real.keys() | studies.keys() == {path.stem for path in PRESETS.rglob("*.yaml")}
+    configs = {path.stem: load(path) for path in PRESETS.glob("*.yaml")}
+    assert embedded.keys() == {name for name, one in configs.items() if all(
+        part.data.path == "miniworld" for part in one.tasks.values() or [one])}
+    for name, config in configs.items():
+        limit = config.training.max_minutes
+        shown = re.match(r"(\d+) min  ", {**embedded, **real}[name])
+        assert shown is None if limit == math.inf else 0 <= int(shown.group(1)) - limit < 1
+        assert 0 < len(cli_presets.title(PRESETS / f"{name}.yaml")) <= 50
+
+
+def _parts(text):
+    """What `tasks` says of each preset: embedded ones, those on real data, and studies."""
+    return [{line.split()[0]: line.split(maxsplit=1)[1] for line in part.splitlines() if line.strip() and line[0] != " "
+             and not line.endswith(":")} for part in re.split(r"(?m)^[^ ].*:$\n", text)[1:]]
 
 
 def test_a_copy_of_a_preset_can_be_edited_and_is_never_overwritten(capsys):
@@ -47,6 +67,41 @@ def test_a_copy_of_a_preset_can_be_edited_and_is_never_overwritten(capsys):
     assert "there is such a file already" in capsys.readouterr().err and Path("multitask.yaml").read_text() == "mine"
     assert cli.main(["init", "multitaks"]) == 2
     assert "tasks` lists them" in capsys.readouterr().err
+
+
+def test_a_copy_ends_in_yaml_and_says_how_it_is_started(capsys):
+    for name, file, written, verb in (("asr", "x-asr", "x-asr.yaml", "run"), ("depth", "d.v2", "d.v2.yaml", "sweep"),
+                                      ("norms", "n.yml", "n.yml", "sweep"), ("qa", None, "qa.yaml", "run")):
+        assert cli.main(["init", name, *([file] if file else [])]) == 0
+        assert f"then `{cli.PROGRAM} {verb} {written}`" in capsys.readouterr().out
+        text = Path(written).read_text()
+        assert f"{cli.PROGRAM} {verb} {written}" in text and f"{cli.PROGRAM} {verb} {name}\n" not in text
+    assert load(find("x-asr")) == load(PRESETS / "asr.yaml") and study.load(find("d.v2")).seeds == (1, 2, 3)
+
+
+@pytest.mark.parametrize("name", ["norms", "mine", "misspelt"])
+def test_a_study_is_answered_with_sweep_where_an_experiment_belongs(name, capsys):
+    Path("mine.yaml").write_text("question: a?\nyamls: [parsing]\nvariants: {a: {}, b: {seed: 2}}\n")
+    Path("misspelt.yaml").write_text("question: a?\nyamls: [parsing]\nvarients: {a: {}}\n")
+    for verb in ("run", "check"):
+        assert cli.main([verb, name]) == 2
+        said = capsys.readouterr().err
+        assert f"{name}.yaml: this is a study\n  expected: an experiment\n  remedy:   {cli.PROGRAM} sweep " in said
+    with pytest.raises(ConfigError, match="this is a study"):
+        check(name)
+
+
+def test_every_example_finds_its_files_in_an_empty_folder():
+    commands = typer.main.get_command(cli.app).commands.values()
+    texts = [cli.app.registered_callback.callback.__doc__, *(one.help for one in commands),
+             *(path.read_text() for path in PRESETS.rglob("*.yaml"))]
+    given = [words.split() for text in texts
+             for words in re.findall(rf"{cli.PROGRAM} ((?:run|check|sweep|init) .*?)(?:\\?\n|$|`)", text)]
+    assert len(given) > 60
+    for _, *words in given:
+        experiments = list(takewhile(lambda word: not re.search("^--|=", word), words))
+        assert experiments and not [one for one in experiments[:1] if not one.startswith("runs/")
+                                    and not find(one).is_file()], words
 
 
 @pytest.mark.parametrize("name", ["", ".", "/", ".."])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from types import ModuleType
 
+from seq2seq_suite.lazy import installing
 from seq2seq_suite.types import DataError
 
 
@@ -21,7 +22,7 @@ def load_torchaudio() -> ModuleType:
         import torchaudio
     except ModuleNotFoundError:
         raise DataError("torchaudio is not installed", expected="it reads sound for this task",
-                        remedy="pip install 'seq2seq-suite[speech]'") from None
+                        remedy=installing("speech")) from None
     except OSError:
         import torch
 

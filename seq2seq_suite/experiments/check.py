@@ -13,6 +13,7 @@ from seq2seq_suite.data.batching import Bucketed, collate
 from seq2seq_suite.experiments.room import without_room
 from seq2seq_suite.text import split_blanks
 from seq2seq_suite.training.evaluate import Predictor
+from seq2seq_suite.training.trainer import peak_memory
 from seq2seq_suite.types import BEGIN, END, SPECIALS, UNKNOWN, Batch, Constraint, Encoded, Example
 from seq2seq_suite.user_code import is_code
 
@@ -252,7 +253,8 @@ def _costs(config: Config, largest: Sequence[Encoded], predictor: Predictor) -> 
              "activations": _activations(largest, predictor, total)}
     listed = ", ".join(f"{name} {_megabytes(size)}" for name, size in parts.items() if size)
     return [("parameters", f"{total:,}: {shares}"),
-            ("memory of a step", f"about {_megabytes(sum(parts.values()))} in float32: {listed}"),
+            ("memory of a step", f"about {_megabytes(sum(parts.values()))} in float32 ({listed}), beside "
+                                f"{_megabytes(peak_memory(torch.device('cpu')))} of Python, PyTorch and these data"),
             ("largest batch", f"{len(largest)} examples, {_width(largest)} target symbols wide")]
 
 

@@ -41,7 +41,8 @@ def distill(loaded: LoadedRun, directory: Path, output: Path, *, command: list[s
     Source: Kim & Rush 2016, section 3.3; for parallel decoders Gu et al. 2018, with more sources Zhou & Keung 2020.
     """
     if output.exists() and any(output.iterdir()):
-        raise ConfigError("the folder is not empty", file=str(output), remedy="choose another with --output")
+        raise ConfigError("the folder is not empty", file=str(output), expected="a new one",
+                          remedy="choose another with --output")
     task, config = loaded.task, loaded.config
     if not task.rewritable:
         raise ConfigError(f"its task is {task.name}, whose targets cannot be replaced by outputs", file=str(directory),

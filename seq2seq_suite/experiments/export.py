@@ -22,7 +22,7 @@ from seq2seq_suite.files import atomic_write_text, to_json
 from seq2seq_suite.training.records import read_summary
 from seq2seq_suite.training.run_directory import CONFIG
 from seq2seq_suite.training.weights import MODEL, best
-from seq2seq_suite.types import ConfigError, DataError
+from seq2seq_suite.types import COMMAND_LINE, ConfigError, DataError
 from seq2seq_suite.user_code import is_code
 
 HUB = "hf://"  # before the name of a model of the Hub
@@ -58,7 +58,7 @@ def export(directory: Path, folder: Path, *, kind: str) -> list[Path]:
         DataError: the directory is no run, a link in it leads elsewhere, or the folder is the run itself.
     """
     if kind not in KINDS:
-        raise ConfigError(f"--to {kind}", expected=" or ".join(KINDS), remedy="choose one of these")
+        raise ConfigError(f"--to {kind}", file=COMMAND_LINE, expected=" or ".join(KINDS), remedy="choose one of these")
     program = PROGRAMS.get(kind)
     config = config_of(directory, [])
     if parts := task_directories(directory):

@@ -32,6 +32,7 @@ from seq2seq_suite.experiments.prepare import (
 from seq2seq_suite.experiments.room import tell_room
 from seq2seq_suite.files import atomic_write_text
 from seq2seq_suite.model.seq2seq import Seq2Seq
+from seq2seq_suite.report.progress import preparing
 from seq2seq_suite.shapes import Shape
 from seq2seq_suite.strategies.learner import JointLearner, Learner
 from seq2seq_suite.tasks import open_task
@@ -116,9 +117,11 @@ def build_trainer(config: Config, run_directory: RunDirectory, parts: Sequence[P
     """Prepares vocabularies, data and learner, and writes to the run directory what must be kept."""
     options = config.training
     for part in parts:
-        prepare_vocabulary(part.config, part.task, part.examples["train"], part.run.vocabulary, ranks, resume=resume)
-        part.encoded = {split: encode(part.config, part.task, part.examples[split])
-                        for split in ("train", "validation")}
+        with preparing(f"building vocabularies and encoding the examples of {part.name}"):
+            prepare_vocabulary(part.config, part.task, part.examples["train"], part.run.vocabulary, ranks,
+                               resume=resume)
+            part.encoded = {split: encode(part.config, part.task, part.examples[split])
+                            for split in ("train", "validation")}
         for split, items in part.encoded.items():
             tell_room(part.config, part.task, split, items, origins(part.examples[split]))
     device = choose_device(config.device, ranks)

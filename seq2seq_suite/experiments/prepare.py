@@ -17,6 +17,7 @@ from seq2seq_suite.data.drawn import Drawn
 from seq2seq_suite.experiments import resuming
 from seq2seq_suite.experiments.corpus import Corpus, large
 from seq2seq_suite.experiments.streaming import Stream, numbered
+from seq2seq_suite.report.progress import preparing
 from seq2seq_suite.strategies.learner import Learner
 from seq2seq_suite.tasks import open_task
 from seq2seq_suite.tasks.base import Task
@@ -51,8 +52,10 @@ def read_splits(config: Config, task: Task) -> dict[str, list[Example] | Corpus 
     task.check_installed()  # scoring needs some of them, and should not fail after training
     later = Stream(config, task) if config.data.streaming else large(config, task, partial(_used, config))
     read = later.read if isinstance(later, Corpus) else task.read
-    splits = {split: later if later and split == "train" else read(split)
-              for split in dict.fromkeys(("train", "validation", *config.data.test_splits))}
+    splits = {}
+    for split in dict.fromkeys(("train", "validation", *config.data.test_splits)):
+        with preparing(f"preparing the split {split} of {config.data.path} for {task.name}"):
+            splits[split] = later if later and split == "train" else read(split)
     train = splits["train"]
     if later is None:
         splits["train"] = [train[index] for index in _used(config, len(train))]

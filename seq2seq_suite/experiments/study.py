@@ -13,16 +13,17 @@ from pydantic import Field, ValidationError
 from seq2seq_suite import config_file
 from seq2seq_suite.config_section import NotNegative, Section
 from seq2seq_suite.experiments.cluster import Cluster
-from seq2seq_suite.experiments.sweep import on_validation, run_all, slug
+from seq2seq_suite.experiments.sweep import directories, on_validation, run_all, slug, varied
 from seq2seq_suite.metrics.significance import LEVEL, MARGIN, compare_seeds, holm, scale_of, t_interval
 from seq2seq_suite.report.sentences import not_alike
-from seq2seq_suite.report.tables import chance, print_table, print_text, signed, span
+from seq2seq_suite.report.tables import chance, print_table, print_text, signed, span, write_tables
 from seq2seq_suite.report.variants import settings
 from seq2seq_suite.training.records import read_provenance, read_summary
 from seq2seq_suite.types import COMMAND_LINE, ConfigError
 
 TITLES = {"validation": "On the validation split, which chose each run's checkpoint, too:",
           "test": "On the test split, which chooses nothing: reported for variants that were fixed before."}
+FILES = ("means.md", "means.tex", "means.csv")
 HEADER = ("experiment", "variant", "metric", "seeds", "mean", "95 % interval", "worst", "updates", "minutes")
 TESTS = ("experiment", "variant", "against", "difference", "95 % interval", "p (Holm)", "verdict")
 NOTE = (f"Intervals: Student's, over the seeds; a dash where one would leave the metric's scale, or with one seed. p: "
@@ -68,8 +69,8 @@ class Cell:
 
 
 def is_study(path: Path) -> bool:
-    """Whether a YAML file is a study: it has the key `variants`, or `yamls` in case the former is misspelt."""
-    return not {"variants", "yamls"}.isdisjoint(config_file.parse(path))
+    """Whether a YAML file is a study."""
+    return config_file.is_study(config_file.parse(path))
 
 
 def load(path: Path, *, yamls: Sequence[Path] = (), overrides: Sequence[str] = ()) -> Study:
@@ -92,7 +93,7 @@ def load(path: Path, *, yamls: Sequence[Path] = (), overrides: Sequence[str] = (
         key = ".".join(map(str, first["loc"]))
         problem = {"missing": "the key is missing", "extra_forbidden": "unknown key"}.get(first["type"], "wrong value")
         raise ConfigError(f"{key}: {problem}", file=str(path), expected=f"a study has {', '.join(Study.model_fields)}",
-                          remedy="see tasks/studies for examples") from None
+                          remedy="`init norms` copies an example") from None
     if yamls:
         study = study.model_copy(update={"yamls": tuple(str(yaml.absolute()) for yaml in yamls)})
     names = [Path(yaml).stem for yaml in study.yamls]
@@ -175,6 +176,30 @@ def show(cells: Sequence[Cell]) -> None:
             print_table(TESTS, found)
     print()
     print_text(NOTE)
+
+
+def write(cells: Sequence[Cell], folder: Path) -> None:
+    """Write what `show` prints to the FILES of a folder; the CSV file has a row for each cell, with plain numbers."""
+    tables = []
+    for split in dict.fromkeys(cell.split for cell in cells):
+        of_split = [cell for cell in cells if cell.split == split]
+        tables += [(TITLES[split], HEADER, rows(of_split)), (NOTE, TESTS, tests(of_split))]
+    for name in FILES[:2]:
+        write_tables(folder / name, tables)
+    numbers = [[statistics.fmean(cell.figures), *cell.interval(), cell.worst(),
+                *(statistics.fmean(run[key] for run in cell.runs) for key in HEADER[-2:])] for cell in cells]
+    write_tables(folder / FILES[2], [("", (*HEADER[:3], "split", *HEADER[3:5], "low", "high", *HEADER[6:]), [
+        (*row[:3], cell.split, row[3], *("" if one != one else str(one) for one in some))
+        for cell, row, some in zip(cells, rows(cells), numbers, strict=True)])])
+
+
+def of_sweep(path: Path, settings: Sequence[str], output: Path) -> list[Cell]:
+    """The runs of a sweep as a study's cells: each combination but for the seed is a variant."""
+    places: dict[str, list[Path]] = {}
+    for directory, overrides in directories(settings, output).items():
+        name = ", ".join(varied(settings, [one for one in overrides if not one.startswith("seed=")]))
+        places.setdefault(name or "as it is", []).append(directory)
+    return [_cell(path.stem, name, "validation", found) for name, found in places.items()]
 
 
 def unequal(cells: Sequence[Cell]) -> str:

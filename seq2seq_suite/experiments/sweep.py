@@ -50,13 +50,19 @@ def directories(settings: Sequence[str], output: Path) -> dict[Path, tuple[str, 
             twice = next(one for one in found if found.count(one) > 1)
             raise ConfigError(f"{brief(twice)} is given {found.count(twice):,} times", file=COMMAND_LINE,
                               expected="different values", remedy="give it once")
-    varied = [key for key, found in zip(keys, options, strict=True) if len(found) > 1]
-    found = {}
-    for combination in itertools.product(*options):
-        shown = [one.rpartition(".")[2] if "." in one.partition("=")[0] else one for one in combination
-                 if one.partition("=")[0] in varied]
-        found[output / slug("-".join(shown))] = combination
-    return found
+    return {output / slug("-".join(varied(settings, combination))): combination
+            for combination in itertools.product(*options)}
+
+
+def varied(settings: Sequence[str], overrides: Sequence[str]) -> list[str]:
+    """Those of a combination's overrides that have several values, without the key's section.
+
+    >>> varied(["backbone.dropout=0.1,0.2", "seed=1"], ["backbone.dropout=0.1", "seed=1"])
+    ['dropout=0.1']
+    """
+    several = {setting.partition("=")[0] for setting in settings if len(choices(setting)) > 1}
+    parts = [one.partition("=") for one in overrides]
+    return [f"{key.rpartition('.')[2]}={value}" for key, _, value in parts if key in several]
 
 
 def slug(text: str) -> str:

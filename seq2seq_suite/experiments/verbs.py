@@ -8,7 +8,7 @@ import sys
 import time
 import zlib
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ from seq2seq_suite.experiments.parts import build_trainer, evaluate_parts, read_
 from seq2seq_suite.experiments.prepare import encode, epoch_encoder, fit, read_splits, with_own_splits
 from seq2seq_suite.experiments.sweep import slug
 from seq2seq_suite.kernels import memory
+from seq2seq_suite.report.progress import Logged, preparing, unlogged
 from seq2seq_suite.report.run import write_report
 from seq2seq_suite.tasks import open_task
 from seq2seq_suite.tasks.reading import other_data
@@ -72,16 +73,19 @@ def run(config: Config, directory: Path, *, resume: bool, overwrite: bool, comma
             else nullcontext(RunDirectory(own))) as run_directory:
         if config.training.tensorboard and ranks.is_first:
             callbacks = (*callbacks, TensorBoard(run_directory.path / "tensorboard"))
-        run_directory.callbacks, config = callbacks if ranks.is_first else (), with_own_splits(config)
-        if ranks.is_first and resume:
-            resuming.check_configuration(run_directory, config)
+        run_directory.callbacks, said = callbacks if ranks.is_first else (), []
+        with redirect_stdout(Logged(unlogged(), said.append)):
+            config = with_own_splits(config)
+            if ranks.is_first and resume:
+                resuming.check_configuration(run_directory, config)
         ended = ranks.first(resuming.ended(run_directory, config) if ranks.is_first and resume else None)
         if ended is not None:
             progress, summary = ended
             print(finished(progress, limit_reached(config.training, progress, summary["primary_metric"])))
             return summary
-        summary = _run(config, run_directory, ranks, resume=resume, command=command)
-        end(run_directory.callbacks, run_directory.path)
+        with run_directory.logging(said):
+            summary = _run(config, run_directory, ranks, resume=resume, command=command)
+            end(run_directory.callbacks, run_directory.path)
         return summary
 
 
@@ -119,7 +123,8 @@ def _run(config: Config, run_directory: RunDirectory, ranks: Ranks, *, resume: b
     if ranks.is_first:
         for part in parts:
             for split in part.config.data.test_splits:
-                inspect_split(part.run, LoadedRun(part.config, chosen[part.name]), split, part.examples[split])
+                with preparing(f"looking into outputs of {split}"):
+                    inspect_split(part.run, LoadedRun(part.config, chosen[part.name]), split, part.examples[split])
         write_report(run_directory.path)
     return summary
 
@@ -149,7 +154,8 @@ def evaluate(directory: Path, *others: Path, split: str, data: str | None, overr
     loaded = open_together([directory, *others], overrides)
     if data is not None:
         loaded.task.data = other_data(loaded.task.data, data, split, loaded.task.languages)
-    run_directory, examples = RunDirectory(directory), loaded.task.read(split)
+    with preparing(f"preparing the split {split} of {loaded.task.data.path}"):
+        run_directory, examples = RunDirectory(directory), loaded.task.read(split)
     # Figures for other data, other settings or several runs stand beside those of the run itself.
     settings = resuming.settings_of_search(run_directory, loaded.config)
     name = split if data is None else f"{split}-" + re.sub(r"\W+", "_", Path(data).name.partition(".")[0])
@@ -201,8 +207,9 @@ def _check(config: Config) -> list[tuple[str, str]]:
     task = open_task(config.task, config)
     splits = read_splits(config, task)
     train = splits["train"]
-    fit(task, train)
-    encoded = {split: encode(config, task, examples) for split, examples in splits.items()}
+    with preparing("building vocabularies and encoding the examples"):
+        fit(task, train)
+        encoded = {split: encode(config, task, examples) for split, examples in splits.items()}
     whole, (_, targets) = encoded["train"], lengths(encoded["train"])
     predictor = build_predictor(config, task, device=torch.device("cpu"))
     order = Bucketed(whole, task.name, batch_tokens=config.training.batch_tokens, seed=config.seed).epoch(0)

@@ -178,11 +178,6 @@ def pack(
     gradescope.pack(name, output)
 
 
-def main(arguments: list[str], program: str) -> None:
-    """Carry out a command line; typer leaves by SystemExit."""
-    typer.main.get_command(app).main(arguments, prog_name=program)
-
-
 def _exit(code: int) -> None:
     if code:
         raise typer.Exit(code)

@@ -17,6 +17,7 @@ from queue import Empty, LifoQueue
 
 import numpy as np
 
+from seq2seq_suite.lazy import installing
 from seq2seq_suite.types import ConfigError, DataError
 
 _SYNCHRONOUS, _DONT_EXIT, _UTF8, _RATE, _PITCH = 2, 0x8000, 1, 1, 3  # speak_lib.h
@@ -31,7 +32,7 @@ class Speaker:
             import espeakng_loader
         except ModuleNotFoundError:
             raise ConfigError("eSpeak NG is not installed", expected="it speaks the embedded sentences",
-                            remedy="pip install 'seq2seq-suite[speech]'") from None
+                            remedy=installing("speech")) from None
         paths = espeakng_loader.get_library_path(), espeakng_loader.get_data_path()
         self._process = subprocess.Popen([sys.executable, "-m", __name__, *map(str, paths)], stdin=subprocess.PIPE,
                                          stdout=subprocess.PIPE)

@@ -13,7 +13,7 @@ from seq2seq_suite.metrics.significance import LEVEL, MARGIN, PAIRED_T
 from seq2seq_suite.report import compared
 from seq2seq_suite.report.page import drawings, render
 from seq2seq_suite.report.sentences import on_comparison
-from seq2seq_suite.report.tables import NONE, chance, print_table, print_text, signed, span
+from seq2seq_suite.report.tables import NONE, chance, print_table, print_text, signed, span, write_tables
 from seq2seq_suite.report.variants import groups, settings
 
 Rows = Sequence[Mapping[str, Any]]
@@ -50,8 +50,11 @@ def print_comparison(rows: Rows, pairs: Rows) -> None:
 
 
 def write_comparison(rows: Rows, pairs: Rows, *, html: Path | None = None, table: Path | None = None,
-                     json: Path | None = None) -> None:
-    """Write the comparison as a page, as CSV with a line for each run, as JSON with the pairs, too."""
+                     json: Path | None = None, printed: Path | None = None) -> None:
+    """Write the comparison as a page, as CSV with a line for each run, as JSON with the pairs, too, or as printed."""
+    if printed is not None:
+        write_tables(printed, [("What was reached", QUALITY, _quality(rows)), ("What it cost", COST, _cost(rows)),
+                               ("Models and failures", MODELS, _models(rows)), ("Tests", PAIRS, _pairs(pairs))])
     if html is not None:
         atomic_write_text(html, _page(rows, pairs))
     if table is not None:

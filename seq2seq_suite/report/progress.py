@@ -5,16 +5,78 @@ from __future__ import annotations
 import math
 import os
 import sys
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
+_SOON = 10.0  # seconds until a line names what takes so long
 _SHOWN_FIGURES = 4  # of a validation, so that its line fits a terminal
 
 if TYPE_CHECKING:  # rich is loaded only where there is a terminal to draw on
     from rich.console import Console, RenderableType
     from rich.live import Live
+
+
+class Logged:
+    """Standard output that writes what is printed to a log, too, line by line.
+
+    Args:
+        stream: where it goes.
+        log: called with each line that is not empty.
+    """
+
+    def __init__(self, stream: TextIO, log: Callable[[str], None]):
+        self.stream, self._log, self._rest = stream, log, ""
+
+    def write(self, text: str) -> int:
+        """As a file's."""
+        *lines, self._rest = (self._rest + text).split("\n")
+        for line in filter(str.strip, lines):
+            self._log(line)
+        return self.stream.write(text)
+
+    def around(self, stream: TextIO) -> Logged:
+        """The same log around another stream, that of a spinner, say."""
+        return Logged(stream, self._log)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+
+def unlogged() -> TextIO:
+    """Standard output, for what its writer logs itself."""
+    return sys.stdout.stream if type(sys.stdout) is Logged else sys.stdout
+
+
+@contextmanager
+def preparing(what: str) -> Iterator[None]:
+    """Meanwhile, show what is being done: a spinner on a terminal, elsewhere a line once it takes ten seconds.
+
+    Under torchrun the first process alone does.
+    """
+    if os.environ.get("RANK", "0") != "0":
+        yield
+        return
+    console, outer = _terminal(), sys.stdout
+    if console is None:
+        line = threading.Timer(_SOON, print, (what,), {"flush": True})
+        line.daemon = True
+        line.start()
+        try:
+            yield
+        finally:
+            line.cancel()
+        return
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    with Progress(SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn(),
+                  console=console, transient=True) as spinner:
+        spinner.add_task(what, total=None)
+        with redirect_stdout(outer.around(sys.stdout)) if type(outer) is Logged else nullcontext():
+            yield
 
 
 class Progress:
@@ -54,8 +116,8 @@ class Progress:
             self._print(f"{self._status}  {_clock(time.monotonic() - self._started)} elapsed")
 
     def update(self, update: int, *, fraction: float, loss: float, tokens_per_second: float,
-               learning_rate: float) -> None:
-        """Show the progress of training; without a terminal each call prints a line.
+               learning_rate: float) -> str:
+        """Show the progress of training, and return it in words; without a terminal each call prints a line.
 
         Args:
             update: updates done.
@@ -76,6 +138,7 @@ class Progress:
                         f"lr {learning_rate:.1e}")
         if self._live is None:
             self._print(f"{self._status}  {self._times()}")
+        return self._status
 
     def message(self, text: str) -> None:
         """A line above the bar, or a line of its own."""
@@ -85,14 +148,14 @@ class Progress:
         """The first figures of a validation; the very first is the metric that decides, its best value stays shown."""
         shown = list(metrics.items())[:_SHOWN_FIGURES]
         figures = "  ".join(f"{name} {_figure(value)}" for name, value in shown)
-        self._print(f"validation at update {update}: {figures}{'  (best so far)' if best else ''}")
+        self._print(f"validation at update {update}: {figures}{'  (best)' if best else ''}")
         if best and metrics:
             name, value = next(iter(metrics.items()))
             self._best = f"best {name} {_figure(value)}"
 
     def _print(self, text: str) -> None:
         if self._console is None:
-            print(text, flush=True)
+            print(text, file=unlogged(), flush=True)
         else:
             self._console.print(text, markup=False, highlight=False, soft_wrap=True)
 
@@ -126,7 +189,7 @@ def _terminal() -> Console | None:
         return None
     from rich.console import Console
 
-    return Console()
+    return Console(file=unlogged())
 
 
 def _figure(value: Any) -> str:

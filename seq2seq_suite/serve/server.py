@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import importlib.util
 import os
 import socket
 import sys
@@ -12,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from seq2seq_suite.lazy import need
 from seq2seq_suite.serve.limits import Limits
 from seq2seq_suite.types import COMMAND_LINE, ConfigError
 
@@ -27,9 +27,7 @@ def serve(directories: Sequence[Path], settings: Sequence[str], *, port: int, li
         ConfigError: a package is missing, the port cannot be used, or a setting is wrong.
         DataError: a directory is no run.
     """
-    missing = [name for name in ("starlette", "uvicorn") if importlib.util.find_spec(name) is None]
-    if missing:
-        raise ConfigError(f"serve needs {' and '.join(missing)}: pip install \"seq2seq-suite[serve]\"")
+    need("starlette", "uvicorn")
     with listening(port) as listener:  # before the runs are read: a port in use is said at once
         print(f"opening {', '.join(map(str, directories))}", flush=True)
         from seq2seq_suite.serve.app import build
@@ -71,6 +69,6 @@ def listening(port: int) -> socket.socket:
     except OSError as error:
         listener.close()
         got = "is in use" if error.errno == errno.EADDRINUSE else f"cannot be used: {error.strerror or error}"
-        raise ConfigError(f"port {port} {got}: choose another with --port, or --port 0 for any that is free",
-                          file=COMMAND_LINE) from None
+        raise ConfigError(f"port {port} {got}", file=COMMAND_LINE, expected="a port that is free",
+                          remedy="choose another with --port, or --port 0 for any that is free") from None
     return listener

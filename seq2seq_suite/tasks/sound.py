@@ -22,6 +22,7 @@ from seq2seq_suite.config_section import Few, FewOrNone, Fraction, NotNegative, 
 from seq2seq_suite.data.audio import RATE, Features, Recording, Sound, Stored, resample
 from seq2seq_suite.data.formats import BadRows, Row
 from seq2seq_suite.data.options import Data
+from seq2seq_suite.data.sources import EMBEDDED
 from seq2seq_suite.files import read_arrays
 from seq2seq_suite.metrics.error_rate import normalise
 from seq2seq_suite.shapes import Shape, SoundShape
@@ -240,10 +241,12 @@ class SoundTask(Task):
             needed = len(pieces) + sum(one == other for one, other in pairwise(pieces))
             if -(-len(features) // self.audio.subsampling) < needed:
                 short.append(example.origin)
-        if short:
-            print(f"{split}: {len(short)} recordings are too short for CTC (their CTC loss is 0; "
-                  f"audio.subsampling=2 or audio.pad_seconds helps): {', '.join(short[:5])}"
-                  f"{', ...' if len(short) > 5 else ''}")
+        what = f"{len(short):,} of {len(examples):,} recordings {'are' if len(short) > 1 else 'is'} too short for CTC"
+        if short and self.data.path == EMBEDDED:
+            print(f"{split}: {what}, spoken fast by design; their CTC loss is 0, the decoder learns from them")
+        elif short:
+            print(f"{split}: {what} (their CTC loss is 0; audio.subsampling=2 or audio.pad_seconds helps): "
+                  f"{', '.join(short[:5])}{', ...' if len(short) > 5 else ''}")
 
     def sound_row(self, example: Example) -> dict[str, str]:
         """The columns of a row that name the sound file; raises DataError for other sounds."""

@@ -14,6 +14,7 @@ import torch
 from seq2seq_suite.data.batching import collate, in_sorted_batches, indices, lengths
 from seq2seq_suite.metrics.significance import figures_of_items, interval_of
 from seq2seq_suite.model.seq2seq import Seq2Seq
+from seq2seq_suite.report.progress import preparing
 from seq2seq_suite.strategies.drafting import with_drafts
 from seq2seq_suite.strategies.learner import Learner
 from seq2seq_suite.strategies.rescoring import rescore
@@ -172,8 +173,9 @@ def evaluate_splits(run_directory: RunDirectory, predictor: Predictor, splits: d
     task = predictor.task
     scores, failed = {}, {}
     for split, examples in splits.items():
-        encoded = task.encode(examples)
-        hypotheses = predictor.hypotheses(encoded)
+        with preparing(f"decoding {len(examples):,} examples of {split}"):
+            encoded = task.encode(examples)
+            hypotheses = predictor.hypotheses(encoded)
         predictions = predictor.predictions(examples, hypotheses)
         scores[split] = record(run_directory, task, split, examples, predictions)
         failed[split] = failures(hypotheses, predictions, encoded)

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, redirect_stdout, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
@@ -17,11 +17,12 @@ from typing import Any
 
 from seq2seq_suite import __version__
 from seq2seq_suite.files import atomic_write_bytes, atomic_write_text, failure, naming, read_rows, to_json
+from seq2seq_suite.report.progress import Logged, unlogged
 from seq2seq_suite.training.callbacks import Callback
 from seq2seq_suite.training.lock import LOCK, held
 from seq2seq_suite.training.records import read_provenance
 from seq2seq_suite.training.weights import hash_of
-from seq2seq_suite.types import ConfigError, DataError, RunError
+from seq2seq_suite.types import ConfigError, DataError, Interrupted, RunError
 
 CONFIG = "config.yaml"
 _CODE = "code"  # a copy of the files that hold code of the user's own
@@ -77,7 +78,7 @@ class RunDirectory:
                 if names and overwrite:
                     run._put_aside(names)
                 elif names and not resume:
-                    raise ConfigError("the directory is not empty", file=str(path),
+                    raise ConfigError("the directory is not empty", file=str(path), expected="a new one for a new run",
                                       remedy="--resume continues the run in it, --overwrite deletes it first, "
                                              "--output DIR writes elsewhere")
                 run._is_there = is_there
@@ -203,7 +204,21 @@ class RunDirectory:
     def say(self, line: str) -> None:
         """Print a line, and append it to log.txt."""
         self.log(line)
-        print(line, flush=True)
+        print(line, file=unlogged(), flush=True)
+
+    @contextmanager
+    def logging(self, before: Iterable[str] = ()) -> Iterator[None]:
+        """Append to log.txt lines that were printed before, meanwhile all that is printed, and how it ends if it fails.
+        """
+        for line in before:
+            self.log(line)
+        try:
+            with redirect_stdout(Logged(unlogged(), self.log)):
+                yield
+        except (RunError, Interrupted) as error:
+            with suppress(OSError):  # the disk may be full, the directory gone
+                self.log(str(error) or "interrupted, the state was saved")
+            raise
 
     def warn(self, line: str) -> None:
         """The same on standard error, for `evaluate --json` prints JSON alone."""

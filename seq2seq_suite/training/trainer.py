@@ -22,7 +22,8 @@ from seq2seq_suite.strategies.learner import JointLearner, Learner, Trained
 from seq2seq_suite.training import checkpoint, choosing, weights
 from seq2seq_suite.training.balance import GradientBalance, by_task
 from seq2seq_suite.training.distributed import ALONE, Ranks
-from seq2seq_suite.training.evaluate import Metric, of_something
+from seq2seq_suite.training.evaluate import Metric
+from seq2seq_suite.training.interval import Interval
 from seq2seq_suite.training.optimizer import MovingAverage, build_optimizer, clip_gradients, learning_rate, set_rate
 from seq2seq_suite.training.run_directory import RunDirectory
 from seq2seq_suite.training.stopping import StopRequest
@@ -93,7 +94,7 @@ class Trainer:
                 "best_update": progress.best_update, "tokens": progress.tokens,
                 "parameters": self.learner.num_parameters(), "core_parameters": self.learner.num_core_parameters(),
                 "tokens_per_second": round(progress.tokens / max(progress.seconds, 1e-9), 1),
-                "peak_memory_mb": round(_peak_memory(self.device) / 1e6, 1)}
+                "peak_memory_mb": round(peak_memory(self.device) / 1e6, 1)}
 
     def resume(self) -> None:
         """Continue from the newest valid checkpoint, if there is one; print what was done."""
@@ -132,7 +133,7 @@ class Trainer:
         self._started = time.monotonic() - progress.seconds
         self._display = ProgressDisplay(options.max_updates)
         stream = self.batches.batches(progress.epoch, progress.position)
-        self._interval, shown = _Interval(progress), False
+        self._interval, began = Interval(progress), progress.update
         with StopRequest(self.ranks).listening() as stop, self._display:
             try:
                 # A run stopped between update and validation has not validated.
@@ -142,15 +143,17 @@ class Trainer:
                     stop.raise_if_set()
                     losses, rate = self._update([next(stream) for _ in range(options.accumulate)])
                     self._interval.add(losses)
-                    if progress.update % options.log_every == 0:
+                    if progress.update == 1 or progress.update % options.log_every == 0:
                         self._check_finite()
                         self._log(rate)
-                    elif not shown:  # the first update soon, not only after `log_every`
+                    elif progress.update == began + 1:  # soon, not only after `log_every`
                         self._show(rate)
-                    shown = True
                     validated = progress.update % options.validate_every == 0 and self._validate(stop)
                     if validated or progress.update % options.save_every == 0:
                         self._save()
+                if progress.update % options.log_every and progress.update > max(began, 1):
+                    self._check_finite()
+                    self._log(rate)
                 if self.progress.validated_update != progress.update:
                     self._validate(stop)
                 if said := choosing.constancy(progress, self.metric.name, ended=True):
@@ -221,7 +224,7 @@ class Trainer:
                                  "tokens": progress.tokens, **figures})
         self.run.log(f"validation at update {progress.update}: "
                      + "  ".join(f"{name} {value:.4g}" for name, value in figures.items())
-                     + ("  (best so far)" if better else ""))
+                     + ("  (best)" if better else ""))
         self._display.validation(progress.update, figures, better)
         if said := choosing.constancy(progress, self.metric.name):
             self.run.warn(said)
@@ -270,26 +273,29 @@ class Trainer:
                                f"The last checkpoint is untouched. A lower training.learning_rate, a longer "
                                f"training.warmup_updates or training.precision=float32 usually helps.")
 
-    def _show(self, rate: float) -> tuple[dict[str, float], float]:
-        """Show the mean losses since the last row of metrics.jsonl, and tokens per second; returns both."""
+    def _show(self, rate: float) -> tuple[dict[str, float], float, str]:
+        """Show the mean losses since `log_every` was reached last, and tokens a second; returns both, and in words."""
         progress, interval = self.progress, self._interval
         means = interval.means()
         speed = (progress.tokens - interval.tokens) / max(1e-9, progress.seconds - interval.seconds)
         own = {name.rpartition("/")[0]: mean for name, mean in reversed(means.items())}  # of each task the first loss
-        self._display.update(progress.update, fraction=_fraction(self.options, progress),
-                             loss=sum(own.values()) / len(own), tokens_per_second=speed, learning_rate=rate)
-        return means, speed
+        words = self._display.update(progress.update, fraction=_fraction(self.options, progress),
+                                     loss=sum(own.values()) / len(own), tokens_per_second=speed, learning_rate=rate)
+        return means, speed, words
 
     def _log(self, rate: float) -> None:
-        progress, (means, speed) = self.progress, self._show(rate)
+        """A row of metrics.jsonl and its words in log.txt: of the first update, every `log_every`th and the last."""
+        progress, (means, speed, words) = self.progress, self._show(rate)
+        self.run.log(words)
         self.run.append_metrics({"update": progress.update, "split": "train", "epoch": progress.epoch + 1,
                                  "seconds": progress.seconds, "tokens": progress.tokens, "learning_rate": rate,
                                  "tokens_per_second": speed, **{f"loss_{name}": mean for name, mean in means.items()}})
-        progress.since_logged = {}
-        self._interval = _Interval(progress)
+        if progress.update % self.options.log_every == 0:  # a run that goes on has the same rows as one in one piece
+            progress.since_logged = {}
+            self._interval = Interval(progress)
 
 
-def _peak_memory(device: torch.device) -> int:
+def peak_memory(device: torch.device) -> int:
     """Bytes: the most that tensors on a GPU took, or this process on a CPU; 0 where it is not known."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
@@ -319,31 +325,3 @@ def finished(progress: checkpoint.Progress, why: str) -> str:
 
 def _fraction(options: Training, progress: checkpoint.Progress) -> float:
     return max(progress.update / options.max_updates, progress.seconds / 60 / options.max_minutes)
-
-
-_UPDATES = "updates of "  # before a loss's name: how many updates had it
-
-
-class _Interval:
-    """Sums of losses since the last row of metrics.jsonl, and where it began."""
-
-    def __init__(self, progress: checkpoint.Progress):
-        kept = progress.since_logged
-        self.tokens, self.seconds = kept.get("tokens", progress.tokens), kept.get("seconds", progress.seconds)
-        self._updates = {name.removeprefix(_UPDATES): value for name, value in kept.items()
-                         if name.startswith(_UPDATES)}
-        self._sums: dict[str, float | Tensor] = {name: torch.tensor(kept[name]) for name in self._updates}
-
-    def add(self, losses: dict[str, Tensor]) -> None:
-        for name, loss in losses.items():  # of a joint run an update holds the losses of some tasks
-            self._updates[name] = self._updates.get(name, 0.0) + 1.0
-            self._sums[name] = self._sums.get(name, 0.0) + loss
-
-    def means(self) -> dict[str, float]:
-        return of_something({name: float(total) / self._updates[name] for name, total in self._sums.items()})
-
-    def state(self) -> dict[str, float]:
-        return {"tokens": self.tokens, "seconds": self.seconds,
-                **{_UPDATES + name: count for name, count in self._updates.items()},
-                **{name: float(total) for name, total in self._sums.items()}}
-

@@ -310,7 +310,7 @@ def test_a_finished_run_says_so_and_can_be_extended(config, whole, tmp_path, cap
 
     assert cli.main([*command, "training.max_updates=24"]) == 0
     assert progress(directory)["update"] == 24
-    assert [row["update"] for row in metrics(directory) if row["split"] == "train"] == list(range(2, 25, 2))
+    assert [row["update"] for row in metrics(directory) if row["split"] == "train"] == [1, *range(2, 25, 2)]
     assert len(json.loads((directory / "provenance.json").read_text())["earlier"]) == 1
 
 

@@ -92,6 +92,7 @@ def test_a_study_runs_each_cell_once_and_ends_in_a_table(folder, capfd):
     assert "norm: rms" in config and "max_updates: 2" in config and "- kind" in config
     assert "On the validation split, which chose each run's checkpoint, too:" in out and study.TITLES["test"] not in out
     assert json.loads(summaries[0].read_text())["failures"].keys() == {"validation"}
+    assert all("RMS, wide" in (folder / "runs" / name).read_text() for name in study.FILES)
     (cell,) = study.run(folder / "s.yaml", folder / "runs", overrides=["training.max_updates=2"])
     assert cell.runs[0]["updates"] == 2 and len(cell.figures) == 2 and cell.metric == "exact_match"
     table, picture = folder / "table.md", folder / "picture.png"

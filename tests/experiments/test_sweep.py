@@ -1,7 +1,9 @@
 """A sweep runs each combination once, goes on where it was, and says what failed."""
 
+import csv
 import itertools
 import json
+import statistics
 import subprocess
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,6 +21,8 @@ def test_the_grid_has_every_combination_under_a_name_of_what_differs(tmp_path):
     assert [path.name for path in found] == ["norm=layer-seed=1", "norm=layer-seed=2", "norm=rms-seed=1",
                                              "norm=rms-seed=2"]
     assert found[tmp_path / "norm=rms-seed=1"] == ("backbone.norm=rms", "seed=1", "device=cpu")
+    assert [path.name for path in sweep.directories(["backbone.dropout=0.1,1.1"], tmp_path)] == [
+        "dropout=0.1", "dropout=1.1"]
     with pytest.raises(ConfigError, match=r"seed=1 is given 3,000 times"):
         sweep.directories(["seed=" + "1," * 3000], tmp_path)
     with pytest.raises(ConfigError, match="given twice"):
@@ -44,10 +48,24 @@ training: {{max_updates: 1, validate_every: 1, threads: 1}}
     assert {path.name for path in (tmp_path / "runs").iterdir() if path.is_dir()} == {"norm=layer", "norm=rms"}
     out = capfd.readouterr().out
     assert "norm=rms" in out and "exact_match" in out
-    assert "On the validation split" in out
+    assert "On the validation split" in out and not (tmp_path / "runs" / "means.md").exists()
+    assert (tmp_path / "runs" / "comparison.html").is_file()
+    assert (tmp_path / "runs" / "comparison.csv").read_text().count("exact_match") == 2
+    assert cli.main([*command[:2], "seed=1,2", *command[3:]]) == 0
+    out = capfd.readouterr().out
+    assert out.rstrip().endswith("means.md, means.tex, means.csv") and "as it is" in out
+    assert cli.main([*command[:3], "seed=1,2", *command[3:]]) == 0
+    with (tmp_path / "runs" / "means.csv").open() as file:
+        means = {row["variant"]: row for row in csv.DictReader(file)}
+    with (tmp_path / "runs" / "comparison.csv").open() as file:
+        figures = [(row["run"], float(row["figure"])) for row in csv.DictReader(file)]
+    assert means.keys() == {"norm=layer", "norm=rms"} and {row["seeds"] for row in means.values()} == {"1, 2"}
+    for name, row in means.items():
+        assert float(row["mean"]) == statistics.fmean(figure for run, figure in figures if run.startswith(name))
+        assert f"{float(row['mean']):.2f}" in (tmp_path / "runs" / "means.md").read_text()
     assert [*json.loads((tmp_path / "runs" / "norm=rms" / "summary.json").read_text())["failures"]] == ["validation"]
     times = {path: path.stat().st_mtime_ns for path in Path(tmp_path / "runs").rglob("summary.json")}
-    assert len(times) == 2 and cli.main(command) == 0
+    assert len(times) == 8 and cli.main(command) == 0
     assert times == {path: path.stat().st_mtime_ns for path in times}
     assert cli.main([*command, "training.threads=2"]) == 0  # which changes no figure
     capfd.readouterr()

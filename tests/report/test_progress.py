@@ -1,10 +1,12 @@
 import io
 import time
+from contextlib import redirect_stdout
 
 import pytest
 from rich.console import Console
 
-from seq2seq_suite.report.progress import Progress
+from seq2seq_suite.report import progress
+from seq2seq_suite.report.progress import Logged, Progress, preparing
 
 
 @pytest.fixture
@@ -27,7 +29,7 @@ def test_away_from_a_terminal_every_call_is_a_plain_line(clock, capsys):
         "update 250/3000  loss 0.500  9,000 tokens/s  lr 1.0e-03  0:36 elapsed",
         "update 500/3000  loss 0.412  12,340 tokens/s  lr 8.1e-04  1:12 elapsed, about 2:06 left",
         "saved [bold]",
-        "validation at update 500: f1 87.3  exact 40  malformed 3  (best so far)",
+        "validation at update 500: f1 87.3  exact 40  malformed 3  (best)",
         "validation at update 600: f1 86",
     ]
 
@@ -115,3 +117,31 @@ def test_more_than_everything_is_everything(clock):
         progress.update(120, fraction=1.2, loss=1.0, tokens_per_second=1.0, learning_rate=1.0)
         progress._live.refresh()
     assert "100%" in stream.getvalue() and "120%" not in stream.getvalue()
+
+
+def test_what_takes_long_is_named_once(monkeypatch, capsys):
+    monkeypatch.setattr(progress, "_SOON", 0.01)
+    with preparing("reading train"):
+        time.sleep(0.3)
+    with preparing("reading test"):
+        pass
+    time.sleep(0.05)
+    assert capsys.readouterr().out == "reading train\n"
+    monkeypatch.setenv("RANK", "1")
+    with preparing("reading train"):
+        time.sleep(0.1)
+    assert capsys.readouterr().out == ""
+
+
+def test_a_terminal_shows_a_spinner_and_the_log_has_what_is_printed_beside_it(monkeypatch):
+    shown, logged = io.StringIO(), []
+    shown.isatty = lambda: True
+    monkeypatch.setenv("TERM", "xterm")
+    with redirect_stdout(Logged(shown, logged.append)):
+        print("before")
+        with preparing("reading [train]"):
+            print("a bad row, [left] out")
+            time.sleep(0.3)
+        print("after")
+    assert "reading [train]" in shown.getvalue() and "a bad row, [left] out" in shown.getvalue()
+    assert logged == ["before", "a bad row, [left] out", "after"]

@@ -335,3 +335,16 @@ def test_tags_are_scored_where_they_are_predicted_and_never_where_they_are_the_t
     gold, other = (next(read_trees(text))[1] for text in (GOLD, GOLD.replace("JJ Deep", "NN Deep")))
     assert "tagging_accuracy" not in task.score([gold], [gold]).figures
     assert task.score([other], [gold]).figures["tagging_accuracy"] == pytest.approx(80.0)
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80, 300])
+def test_a_drawn_tree_is_as_wide_as_the_terminal_at_most(monkeypatch, columns):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    words = ["The", "old", "teacher", "sees", "the", "bird", "with", "the", "telescope", "that", "the", "boy", "found", "in", "the", "garden"]
+    tree = Tree("S", tuple(Tree("NP", (Tree("NN", (word,)),)) for word in words))
+    shown = open_task("parsing").target.show(tree)
+    assert max(len(line.rstrip()) for line in shown.splitlines()) <= columns
+    if columns == 300:
+        assert "\N{BOX DRAWINGS LIGHT VERTICAL}" in shown
+    else:
+        assert next(read_trees(shown))[1] == tree

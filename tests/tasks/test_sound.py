@@ -56,7 +56,7 @@ def test_ctc_needs_a_vector_for_each_letter_and_one_between_two_that_are_alike(t
     for frames, short in ((2 * needed - 1, False), (2 * needed - 2, True)):  # two frames become a vector, a rest too
         task = hearing(make_task("asr"), of_length(frames, 50))
         task.fit([Example(Recording("0.wav"), text, "rows:1"), Example(Recording("1.wav"), text, "rows:2")])
-        assert ("1 recordings are too short for CTC" in capsys.readouterr().out) == short
+        assert (" too short for CTC" in capsys.readouterr().out) == short
 
 
 def test_five_recordings_that_are_too_short_are_named_and_the_others_counted(capsys):

@@ -85,7 +85,7 @@ def test_shards_have_the_loss_and_the_gradient_of_one_process(place, alone, norm
 def test_shards_are_trained_as_one_process_is_and_resumed_by_any_number(place, run):
     expected = metrics(place / "one")
     found = metrics(place / run)
-    assert len(found) == len(expected) // (2 if run == "two" else 1)
+    assert len(found) == len([row for row in expected if run != "two" or row["update"] <= 4])
     for row, same in zip(found, expected[: len(found)], strict=True):
         assert row.pop("split") == same.pop("split")
         assert row == pytest.approx(same, rel=1e-3)

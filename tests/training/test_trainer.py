@@ -19,9 +19,10 @@ from seq2seq_suite.training import build, optimizer
 from seq2seq_suite.training.checkpoint import Progress
 from seq2seq_suite.training.choosing import constancy, is_better, note_validation, watched
 from seq2seq_suite.training.evaluate import Metric
+from seq2seq_suite.training.interval import Interval
 from seq2seq_suite.training.run_directory import RunDirectory
 from seq2seq_suite.training.stopping import StopRequest
-from seq2seq_suite.training.trainer import Trainer, _Interval, limit_reached
+from seq2seq_suite.training.trainer import Trainer, limit_reached
 from seq2seq_suite.types import Interrupted, RunError
 
 
@@ -176,13 +177,13 @@ def test_what_is_logged_counts_from_the_row_before(folder, tmp_path):
     trainer, shown = make_trainer(small_config(folder), tmp_path), []
     trainer._display = SimpleNamespace(update=lambda update, **figures: shown.append(figures))
     trainer.progress = Progress(update=2, tokens=100, seconds=4.0, epoch=1)
-    trainer._interval = _Interval(trainer.progress)
+    trainer._interval = Interval(trainer.progress)
     for loss in (3.0, 1.0):
         trainer._interval.add({"a/first": torch.tensor(loss), "a/second": torch.tensor(9.0)})
     trainer._interval.add({"b/first": torch.tensor(6.0)})  # of a joint run, where an update holds some tasks
     kept = trainer._interval.state()
     trainer.progress = Progress(update=4, tokens=160, seconds=6.0, epoch=1, since_logged=kept)
-    trainer._interval = _Interval(trainer.progress)
+    trainer._interval = Interval(trainer.progress)
     trainer._log(0.5)
     row = json.loads((tmp_path / "metrics.jsonl").read_text())
     assert (row["loss_a/first"], row["loss_a/second"], row["loss_b/first"]) == (2.0, 9.0, 6.0)
@@ -342,11 +343,36 @@ def test_a_run_whose_metric_is_constant_keeps_the_lowest_loss_and_says_so(folder
     assert "f1 is 0 at all 4 validations" in (tmp_path / "log.txt").read_text()
 
 
-def test_the_first_update_is_shown_whatever_the_interval_and_is_no_row(folder, tmp_path, capsys):
-    start(small_config(folder, max_updates=4, log_every=4), tmp_path / "run")
-    assert [line.split("/")[0] for line in capsys.readouterr().out.splitlines() if line.startswith("update ")] == [
-        "update 1", "update 4"]
-    assert [row["update"] for row in metrics(tmp_path / "run") if row["split"] == "train"] == [4]
+@pytest.mark.parametrize(("updates", "every", "logged"), [(4, 4, [1, 4]), (5, 2, [1, 2, 4, 5]), (1, 50, [1]),
+                                                          (3, 50, [1, 3])])
+def test_first_and_last_update_are_logged_whatever_the_interval(folder, tmp_path, capsys, updates, every, logged):
+    start(small_config(folder, max_updates=updates, log_every=every, validate_every=2), tmp_path / "run")
+    printed = [line for line in capsys.readouterr().out.splitlines() if line.startswith("update ")]
+    assert [int(line.split("/")[0].split()[1]) for line in printed] == logged
+    assert [row["update"] for row in metrics(tmp_path / "run") if row["split"] == "train"] == logged
+    log = (tmp_path / "run" / "log.txt").read_text()
+    assert [line[21:] for line in log.splitlines() if line[21:].startswith("update ")] == [
+        line.rpartition("  ")[0] for line in printed]  # without the time left
+
+
+def test_the_log_has_what_is_printed(folder, tmp_path, capsys):
+    start(small_config(folder, max_updates=3, log_every=2, validate_every=2), tmp_path / "run")
+    start(small_config(folder, max_updates=4, log_every=2, validate_every=2), tmp_path / "run", resume=True)
+    printed, log = capsys.readouterr().out.splitlines(), (tmp_path / "run" / "log.txt").read_text().splitlines()
+    lines = {line[21:] for line in log}
+    said = [line for line in printed if line.startswith(("train", "resuming", "validation"))]
+    assert len(said) > 6 and lines.issuperset(said)
+    assert len(log) == len(set(log))  # nothing twice
+
+
+def test_the_log_says_how_a_run_failed(folder, tmp_path, monkeypatch):
+    def broken(*given):
+        raise RunError("the disk is full")
+
+    monkeypatch.setattr("seq2seq_suite.training.trainer.Trainer.train", broken)
+    with pytest.raises(RunError):
+        start(small_config(folder, max_updates=2), tmp_path / "run")
+    assert (tmp_path / "run" / "log.txt").read_text().endswith("  the disk is full\n")
 
 
 def test_losses_are_logged_as_means_over_the_interval(folder, tmp_path):
@@ -355,4 +381,4 @@ def test_losses_are_logged_as_means_over_the_interval(folder, tmp_path):
     start(coarse, tmp_path / "coarse")
     each = [row["loss_cross_entropy"] for row in metrics(tmp_path / "fine") if row["split"] == "train"]
     means = [row["loss_cross_entropy"] for row in metrics(tmp_path / "coarse") if row["split"] == "train"]
-    assert means == pytest.approx([sum(each[:3]) / 3, sum(each[3:]) / 3], rel=1e-6)
+    assert means == pytest.approx([each[0], sum(each[:3]) / 3, sum(each[3:]) / 3], rel=1e-6)

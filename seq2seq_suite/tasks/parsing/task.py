@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from shutil import get_terminal_size
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -160,13 +161,17 @@ class Trees(Symbols):
         return "(())" if prediction is None else str(prediction)
 
     def show(self, prediction: Tree | None) -> str:
-        """The tree as a picture of text."""
+        """The tree as a picture of text; in indented brackets where the terminal is narrower than that."""
         if prediction is None:
             return "(no tree)"
         from nltk import Tree as DrawnTree
         from nltk.tree.prettyprinter import TreePrettyPrinter
+        from rich.cells import cell_len
 
-        return TreePrettyPrinter(DrawnTree.fromstring(str(prediction))).text(unicodelines=True)
+        tree, room = DrawnTree.fromstring(str(prediction)), get_terminal_size().columns
+        picture = TreePrettyPrinter(tree).text(unicodelines=True)
+        fits = max(map(cell_len, map(str.rstrip, picture.splitlines()))) <= room
+        return picture if fits else tree.pformat(margin=room)
 
 
 
