@@ -10,10 +10,11 @@ SENTENCE = "The dog sees a cat zyxw ."
 @pytest.fixture(scope="module")
 def address(tmp_path_factory):
     folder = tmp_path_factory.mktemp("live")
+    train(folder / "qa", task="qa")
     start(small_config(write_trees(folder / "data"), max_updates=2, validate_every=2, log_every=2), folder / "parsing")
     kinds = [train(folder / kind, task="translation", strategy={"kind": kind})
              for kind in ("autoregressive", "mask_predict", "ctc")]
-    with served([*kinds, folder / "parsing"], folder / "own") as client:
+    with served([*kinds, folder / "parsing", folder / "qa"], folder / "own") as client:
         yield str(client.base_url)
 
 
@@ -102,3 +103,19 @@ def test_an_example_can_be_tried_and_markup_stays_text(opened_live):
     run(page, "<img src=x onerror=alert(1)> <b>bold</b>")
     assert page.locator("#results img, #results b b").count() == 0
     assert "<b>bold</b>" in page.inner_text("#others .unknown")
+
+
+@pytest.mark.parametrize(("filled", "missing"), [("question", "context"), ("context", "question")])
+def test_a_field_that_is_missing_is_named_and_marked_and_the_other_one_is_kept(opened_live, filled, missing):
+    page = opened_live()
+    page.get_by_role("button", name="Answer", exact=True).click()
+    page.locator(f"textarea[name={filled}]").fill("Where is Mary ?")
+    page.keyboard.press("Enter")
+    assert f"The {missing} is missing." in page.inner_text("#results .error")
+    assert page.locator("[aria-invalid=true]").get_attribute("name") == missing
+    assert page.evaluate("document.activeElement.name") == missing
+    assert page.locator(f"textarea[name={filled}]").input_value() == "Where is Mary ?"
+    page.keyboard.type("Mary went home .")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#results .output")
+    assert page.locator("[aria-invalid=true]").count() == 0

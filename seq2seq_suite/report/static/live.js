@@ -89,8 +89,12 @@ sections.live = (element, state) => {
 
   function input() {
     if (file()) return given?.blob;
-    const found = Object.fromEntries([...place.querySelectorAll("textarea")].map((field) => [field.name, field.value]));
-    return Object.values(found).every((text) => text.trim()) ? found : null;
+    const fields = [...place.querySelectorAll("textarea")], empty = fields.filter((field) => !field.value.trim());
+    if (empty.length === fields.length) return null;
+    for (const field of fields) field.setAttribute("aria-invalid", String(empty.includes(field)));
+    if (!empty.length) return Object.fromEntries(fields.map((field) => [field.name, field.value]));
+    empty[0].focus();
+    throw {what: `The ${empty[0].name} is missing.`, expected: fields.map((field) => `a ${field.name}`).join(" and "), remedy: `fill in the field “${empty[0].name}”`};
   }
 
   function say(waiting) {
@@ -110,9 +114,11 @@ sections.live = (element, state) => {
   }
 
   async function run() {
-    const asked = input(), mine = ++turn, kind = takes(), own = of(task);
     stop();
+    let asked;
+    try { asked = input(); } catch (error) { return fail(error); }
     if (!asked) return begin();
+    const mine = ++turn, kind = takes(), own = of(task);
     others.replaceChildren();
     results.replaceChildren(h("div", {class: "state working"}, h("b", {}, "Working…"), " ", h("span", {}), h("div", {class: "bar-of"}, h("i", {}))));
     const watch = setInterval(async () => {
