@@ -18,13 +18,14 @@ from seq2seq_suite.report.outputs import (
     by_length,
     examples,
     mapping,
+    read_config,
     read_lines,
     read_object,
     read_outputs,
     split_name,
 )
 from seq2seq_suite.report.page import drawings, render
-from seq2seq_suite.report.sentences import lede, on_training
+from seq2seq_suite.report.sentences import lede, on_end, on_training
 from seq2seq_suite.report.tables import NONE, figure, is_number
 from seq2seq_suite.types import DataError
 
@@ -78,6 +79,8 @@ def _page(directory: Path, parts: Sequence[Path]) -> str:
         "run.html", title=f"{name} – {task}" if name != task else name, scripts=["charts.js", *scripts], data=data,
         name=name, heading=_HEADINGS.get(task, task.replace("_", " ").capitalize()),
         lede=lede([one for one in outputs if "@" not in one.split], lengths, said), cards=cards[:4],
+        status=on_end(summary, mapping(read_config(directory).get("training")), training["losses"],
+                      max((row["update"] for row in metrics if is_number(row.get("update"))), default=None)),
         splits=list(map(split_name, splits)), rows=_table(summary, splits), facts=_facts(summary, provenance),
         signature=str(summary.get("signature") or ""), configuration=_configuration(directory / "config.yaml"),
         starts=_starts(provenance), parts=[part.name for part in parts],
