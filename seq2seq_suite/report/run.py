@@ -26,7 +26,7 @@ from seq2seq_suite.report.outputs import (
 )
 from seq2seq_suite.report.page import drawings, render
 from seq2seq_suite.report.sentences import lede, on_end, on_training
-from seq2seq_suite.report.tables import NONE, figure, is_number
+from seq2seq_suite.report.tables import NONE, figure, is_number, span
 from seq2seq_suite.types import DataError
 
 _ROOM = 2_300_000  # characters for examples and inspected examples: a page stays under 3 MB
@@ -82,6 +82,7 @@ def _page(directory: Path, parts: Sequence[Path]) -> str:
         status=on_end(summary, mapping(read_config(directory).get("training")), training["losses"],
                       max((row["update"] for row in metrics if is_number(row.get("update"))), default=None)),
         splits=list(map(split_name, splits)), rows=_table(summary, splits), facts=_facts(summary, provenance),
+        crossing=any("average_crossing" in figures for figures in splits.values()),
         signature=str(summary.get("signature") or ""), configuration=_configuration(directory / "config.yaml"),
         starts=_starts(provenance), parts=[part.name for part in parts],
         whole=directory.resolve().parent.name == "tasks", has_outputs=bool(outputs), inspected=bool(inspected),
@@ -101,8 +102,7 @@ def _cards(summary: dict[str, Any], splits: dict[str, dict[str, Any]], metric: s
         if not is_number(value):
             continue
         name, unit, arrow = named(one)
-        bounds = mapping(mapping(summary.get("intervals")).get(split)).get(one)
-        bounds = bounds if isinstance(bounds, list) and len(bounds) == 2 and all(map(is_number, bounds)) else None
+        bounds = _bounds(summary, split, one)
         notes = [f"95 %: {figure(float(bounds[0]))} to {figure(float(bounds[1]))}"] if bounds else []
         if split in judged and one == metric:
             notes.append(f"n {len(judged[split].rows):,}")
@@ -242,12 +242,19 @@ def _inspected(directory: Path, splits: Sequence[str]) -> dict[str, Any]:
             if isinstance(one.get("examples"), list) and one["examples"]}
 
 
-def _table(summary: dict[str, Any], splits: dict[str, dict[str, Any]]) -> list[tuple[str, list[str]]]:
-    """All figures: a metric's name with its figure on each split."""
+def _table(summary: dict[str, Any], splits: dict[str, dict[str, Any]]) -> list[tuple[str, list[tuple[str, str]]]]:
+    """All figures: a metric's name with its figure on each split, and its 95 % interval where there is one."""
     names = list(dict.fromkeys(name for figures in splits.values() for name in figures))
-    return [(metric_name(str(name)), [figure(value).replace("-", "−") if is_number(value) else NONE
-                                      for value in (figures.get(name) for figures in splits.values())])
-            for name in names]
+    return [(metric_name(str(name)), [
+        (figure(figures[name]).replace("-", "−") if is_number(figures.get(name)) else NONE,
+         span(*bounds) if (bounds := _bounds(summary, split, name)) else "") for split, figures in splits.items()])
+        for name in names]
+
+
+def _bounds(summary: dict[str, Any], split: str, name: str) -> list[float] | None:
+    """The 95 % interval of a figure, if it was recorded."""
+    bounds = mapping(mapping(summary.get("intervals")).get(split)).get(name)
+    return bounds if isinstance(bounds, list) and len(bounds) == 2 and all(map(is_number, bounds)) else None
 
 
 def _configuration(path: Path) -> str:

@@ -65,6 +65,17 @@ def test_the_page_is_whole_and_shows_figures_and_origin(run):
     assert not list(run.glob(".*"))
 
 
+def test_figures_have_their_intervals_and_crossings_the_convention(run):
+    def table():
+        return write_report(run).read_text().partition("<h2>Figures</h2>")[2].partition("<h2>Origin</h2>")[0]
+
+    assert "<b>87.65</b> <small>(85.00 to 90.50)</small>" in table() and "EVALB" not in table()
+    summary = json.loads((run / "summary.json").read_text())
+    summary["splits"]["test"]["average_crossing"] = 0.0
+    (run / "summary.json").write_text(json.dumps(summary))
+    assert "as EVALB does, among the brackets that an output has" in table()
+
+
 def test_curves_have_updates_minutes_and_symbols_of_training_and_validation(run):
     found = data(run, "training")
     training, validation = found["losses"]

@@ -138,11 +138,11 @@ const charts = (() => {
 
   /** Draws into an element whenever its width changes; `draw(width)` gives [svg, spots, steps in a row, key]. */
   function fitted(element, panel, draw) {
-    const place = h("div", {class: "chart"});
+    const place = h("div", {class: "chart"}), menu = save.chart(() => place.querySelector("svg[role=img]"));
     element.append(place);
     page.fitted(place, (width) => {
       const [svg, spots, across = 1, above] = draw(width);
-      place.replaceChildren(...[above, Number(svg.getAttribute("width")) > width ? h("div", {class: "scroll", tabindex: 0}, svg) : svg].filter(Boolean));
+      place.replaceChildren(...[above, Number(svg.getAttribute("width")) > width ? h("div", {class: "scroll", tabindex: 0}, svg) : svg, menu].filter(Boolean));
       hear(svg, spots, across);
     });
     return place;
@@ -450,6 +450,7 @@ const charts = (() => {
       cells.map((cell) => h("td", {class: typeof cell === "string" && !/^[\d–]/.test(cell) ? "words" : null}, cell === null || cell === undefined ? "–" : shown(cell)))));
     const place = h("div", {class: "scroll", tabindex: 0}, h("table", {}, h("thead", {}, head), h("tbody", {}, body)));
     element.append(place);
+    save.table(place.firstChild);
     return place;
   }
 

@@ -70,6 +70,7 @@
       h("tr", {}, h("th", {}, "row − column"), one.columns.map((name) => h("th", {scope: "col"}, name))),
       one.rows.map((name, row) => h("tr", {}, h("td", {}, name), one.cells[row].map(cell))))),
     h("p", {class: "key"}, h("span", {}, h("span", {class: "swatch better"}), "row is better"), h("span", {}, h("span", {class: "swatch worse"}), "row is worse"), h("span", {}, h("span", {class: "swatch", style: "background:var(--empty)"}), "no test shows a difference")));
+    save.table(place.querySelector("table"));
   });
 
   sections.disagree = (element, tasks) => choosing(element, tasks, (place, one) => {
