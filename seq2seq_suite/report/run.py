@@ -109,27 +109,34 @@ def _cards(summary: dict[str, Any], splits: dict[str, dict[str, Any]], metric: s
             notes += [f"{sum(judged[split].equal):,} equal"] if judged[split].is_judged else []
         if split == "validation" and one == metric:
             notes.append("chooses the checkpoint")
+        trivial = mapping(mapping(summary.get("baselines")).get(split.partition("@")[0])) if one == metric else {}
+        trivial = {str(of): found for of, found in trivial.items() if is_number(found)}
         cards.append({"name": name, "unit": unit, "arrow": arrow, "split": split_name(split), "number": value,
                       "value": figure(float(value)), "bounds": bounds, "notes": " · ".join(notes), "metric": one,
-                      "axis": None})
+                      "axis": None, "trivial": trivial,
+                      "without": " · ".join(f"{of} {figure(float(found))}" for of, found in trivial.items())})
     shown = [card for card in cards[:4] if card["metric"] == metric]
-    ends = [end for card in shown for end in (card["bounds"] or [card["number"]])]
-    if any(card["bounds"] for card in shown):
+    ends = [end for card in shown for end in (*(card["bounds"] or [card["number"]]), *card["trivial"].values())]
+    if any(card["bounds"] or card["trivial"] for card in shown):
         low, high = _around(min(ends), max(ends))
+
+        def place(value: float) -> float:
+            return round(100 * (value - low) / (high - low), 2)
+
         for card in shown:
-            places = [round(100 * (value - low) / (high - low), 2)
-                      for value in (card["number"], *(card["bounds"] or [card["number"]] * 2))]
-            card["axis"] = {"low": f"{low:g}", "high": f"{high:g}",
-                            **dict(zip(("at", "from", "to"), places, strict=True))}
+            at, first, last = map(place, (card["number"], *(card["bounds"] or [card["number"]] * 2)))
+            card["axis"] = {"low": f"{low:g}", "high": f"{high:g}", "at": at, "from": first, "to": last,
+                            "ticks": [(of, place(found)) for of, found in card["trivial"].items()]}
     return cards
 
 
 def _around(low: float, high: float) -> tuple[float, float]:
     """Round ends of an axis around a range.
 
-    >>> _around(93.1, 97.6), _around(2.47, 2.49), _around(100.0, 100.0)
-    ((92.0, 98.0), (2.46, 2.5), (99.5, 100.0))
+    >>> _around(93.1, 97.6), _around(2.47, 2.49), _around(100.0, 100.0), _around(0.0, 0.0)
+    ((92.0, 98.0), (2.46, 2.5), (99.5, 100.0), (0.0, 1.5))
     """
+    high = high or 1.0 + low  # an axis from 0 to 0.005 would make a difference of nothing
     step = 10.0 ** math.floor(math.log10(max(high - low, 0.02 * abs(high), 0.01)))
     step = next(part * step for part in (0.5, 1, 2, 5, 10) if (high - low) / (part * step) <= 4)
     first, last = math.floor(low / step) * step, math.ceil(high / step) * step

@@ -65,6 +65,21 @@ def test_the_page_is_whole_and_shows_figures_and_origin(run):
     assert not list(run.glob(".*"))
 
 
+def test_what_needs_no_learning_is_a_tick_on_the_axis_of_the_figure(run):
+    summary = json.loads((run / "summary.json").read_text())
+    summary["baselines"] = {"test": {"nearest": 20.0, "odd": "x"}, "test@beam_size=4": 3}
+    summary["splits"]["test@beam_size=4"] = {"f1": 88.0}
+    (run / "summary.json").write_text(json.dumps(summary))
+    tiles = write_report(run).read_text().partition('<div class="headline">')[2].partition('<div class="facts">')[0]
+    axes = re.findall('<div class="axis".*?<span>(.*?)</span><span>(.*?)</span>(.*?)</div>', tiles)
+    assert len(axes) == 3 and len({axis[:2] for axis in axes}) == 1  # a common one
+    low, high = map(float, axes[0][:2])
+    ticks = [re.findall(r'<u style="left:(.*?)%">', rest) for *_, rest in axes]
+    assert [len(some) for some in ticks] == [1, 1, 0]  # the split itself, and the same of another search
+    assert float(ticks[0][0]) == pytest.approx(100 * (20.0 - low) / (high - low), abs=0.01)
+    assert tiles.count("without learning: nearest 20.00</div>") == 2
+
+
 def test_figures_have_their_intervals_and_crossings_the_convention(run):
     def table():
         return write_report(run).read_text().partition("<h2>Figures</h2>")[2].partition("<h2>Origin</h2>")[0]
