@@ -50,11 +50,12 @@ def write_report(run_directory_path: Path) -> Path:
     for part in parts:
         write_report(part)
     page = directory / "report.html"
-    atomic_write_text(page, _page(directory, parts))
+    atomic_write_text(page, report_page(directory, parts))
     return page
 
 
-def _page(directory: Path, parts: Sequence[Path]) -> str:
+def report_page(directory: Path, parts: Sequence[Path] = ()) -> str:
+    """The page as text, with links to those of a joint run's tasks."""
     summary, provenance = read_object(directory / "summary.json"), read_object(directory / "provenance.json")
     metrics = read_lines(directory / "metrics.jsonl")
     metric = str(summary.get("primary_metric") or _first_metric(metrics))
