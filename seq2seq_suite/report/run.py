@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +30,10 @@ from seq2seq_suite.report.tables import NONE, figure, is_number, span
 from seq2seq_suite.types import DataError
 
 _ROOM = 2_300_000  # characters for examples and inspected examples: a page stays under 3 MB
-_FAILURES = {"invalid": "invalid: no output could be read", "empty": "empty: the end came first",
-             "repeated": "repeated: a piece three times in a row", "truncated": "cut off at the length limit"}
+_FAILURES = {"invalid": "invalid: output could not be parsed", "empty": "empty output",
+             "repeated": "repeated: one to four symbols three times in a row or more, more often than in the reference",
+             "truncated": "cut off at the length limit"}
+_FREE_TEXT = ("text", "sound", "surprise")  # drawings of outputs that no rules shape
 _HEADINGS = {"asr": "Speech recognition", "qa": "Question answering", "multilabel": "Labels of texts"}
 _PHASES = {"data": "reading data", "train": "training", "validation": "validation", "test": "test"}
 
@@ -69,7 +71,9 @@ def report_page(directory: Path, parts: Sequence[Path] = ()) -> str:
     name = directory.resolve().name
     task = str(summary.get("task") or "run")
     command = f"python -m seq2seq_suite evaluate {shlex.quote(str(directory))}"
-    data = {"training": training, "errors": {**_errors(outputs, lengths, summary), "command": command}}
+    config = read_config(directory)
+    decoder = str(mapping(config.get("strategy")).get("kind") or "")
+    data = {"training": training, "errors": {**_errors(outputs, lengths, summary, decoder), "command": command}}
     if inspected:
         data["inside"] = inspected
     data["examples"] = examples(outputs, max(100_000, _ROOM - len(to_json(inspected)) - len(to_json(data["errors"]))))
@@ -80,7 +84,7 @@ def report_page(directory: Path, parts: Sequence[Path] = ()) -> str:
         "run.html", title=f"{name} – {task}" if name != task else name, scripts=["charts.js", *scripts], data=data,
         name=name, heading=_HEADINGS.get(task, task.replace("_", " ").capitalize()),
         lede=lede([one for one in outputs if "@" not in one.split], lengths, said), cards=cards[:4],
-        status=on_end(summary, mapping(read_config(directory).get("training")), training["losses"],
+        status=on_end(summary, mapping(config.get("training")), training["losses"],
                       max((row["update"] for row in metrics if is_number(row.get("update"))), default=None)),
         splits=list(map(split_name, splits)), rows=_table(summary, splits), facts=_facts(summary, provenance),
         crossing=any("average_crossing" in figures for figures in splits.values()),
@@ -173,7 +177,7 @@ def _facts(summary: dict[str, Any], provenance: dict[str, Any]) -> list[tuple[st
     if "tokens_per_second" in known:
         facts.append(("", f"{known['tokens_per_second']:,.0f}", " symbols/s"))
     if "peak_memory_mb" in known:
-        facts.append(("memory ", f"{known['peak_memory_mb'] / 1000:.2f} GB", " at most"))
+        facts.append(("memory ", f"{known['peak_memory_mb'] / 1000:.2f} GB", " at most, libraries included"))
     if is_number(provenance.get("seed")):
         facts.append(("seed ", str(provenance["seed"]), ""))
     return facts
@@ -230,15 +234,27 @@ def _loss_name(key: str, split: str, names: Sequence[str]) -> str:
     return name if not side else side if len(names) == 1 else f"{name}, {side}"
 
 
-def _errors(outputs: Sequence[Outputs], lengths: dict[str, Any] | None, summary: dict[str, Any]) -> dict[str, Any]:
+def _errors(outputs: Sequence[Outputs], lengths: dict[str, Any] | None, summary: dict[str, Any], decoder: str
+            ) -> dict[str, Any]:
     """The charts of what fails: those of every task, then the task's own of each split."""
     failures = {str(split): one for split, one in mapping(summary.get("failures")).items() if isinstance(one, dict)}
-    failed = {"title": "Outputs that fail, %", "kind": "table", "y": "", "rows": list(_FAILURES.values()),
+    possible = _possible({one.drawing for one in outputs}, decoder)
+    failed = {"title": "Outputs that fail, %", "kind": "table", "y": "", "rows": [_FAILURES[key] for key in possible],
               "columns": [split_name(split) for split in failures],
               "cells": [[f"{one[key]:.1f}" if is_number(one.get(key)) else None for one in failures.values()]
-                        for key in _FAILURES]} if failures else None
+                        for key in possible]} if failures and possible else None
     return {"kinds": by_kind(outputs), "lengths": lengths, "failures": failed,
             "splits": [{"name": split_name(one.split), "panels": one.panels} for one in outputs if one.panels]}
+
+
+def _possible(drawings: Set[str], decoder: str) -> list[str]:
+    """Failures that outputs so drawn, written by such a decoder, can have.
+
+    >>> _possible({"text"}, "autoregressive"), _possible({"tree"}, "ctc"), _possible({"boxes"}, "slots")
+    (['empty', 'repeated', 'truncated'], ['invalid', 'empty', 'truncated'], [])
+    """
+    free = drawings <= set(_FREE_TEXT)  # any text can be read; trees, tags and labels repeat symbols by their rules
+    return [key for key in _FAILURES if key != ("invalid" if free else "repeated") and decoder != "slots"]
 
 
 def _inspected(directory: Path, splits: Sequence[str]) -> dict[str, Any]:

@@ -65,6 +65,20 @@ def test_the_page_is_whole_and_shows_figures_and_origin(run):
     assert not list(run.glob(".*"))
 
 
+@pytest.mark.parametrize(("drawing", "decoder", "rows"), [
+    ("text", "autoregressive", ["empty", "repeated", "cut off"]), ("sound", "ctc", ["empty", "repeated", "cut off"]),
+    ("tree", "autoregressive", ["invalid", "empty", "cut off"]), ("labels", "ctc", ["invalid", "empty", "cut off"]),
+    ("boxes", "slots", None), ("boxes", "autoregressive", ["invalid", "empty", "cut off"])])
+def test_only_failures_that_a_task_and_its_decoder_can_have_are_listed(run, drawing, decoder, rows):
+    (run / "predictions" / "test.details.json").write_text(json.dumps({"drawing": drawing}))
+    (run / "config.yaml").write_text(f"strategy: {{kind: {decoder}}}\n")
+    failures = data(run, "errors")["failures"]
+    assert (failures and [next(word for word in ("invalid", "empty", "repeated", "cut off") if name.startswith(word))
+                          for name in failures["rows"]]) == rows
+    assert rows is None or "repeated" not in rows or any("more often than in the reference" in name
+                                                         for name in failures["rows"])
+
+
 def test_what_needs_no_learning_is_a_tick_on_the_axis_of_the_figure(run):
     summary = json.loads((run / "summary.json").read_text())
     summary["baselines"] = {"test": {"nearest": 20.0, "odd": "x"}, "test@beam_size=4": 3}

@@ -10,6 +10,7 @@ from task_tools import write_rows
 
 from seq2seq_suite.data.batching import collate
 from seq2seq_suite.metrics.evalb import evalb
+from seq2seq_suite.miniworld import rows
 from seq2seq_suite.miniworld.english import english
 from seq2seq_suite.miniworld.sentences import scenes
 from seq2seq_suite.tasks import open_task
@@ -315,3 +316,16 @@ def test_tags_are_scored_where_they_are_predicted_and_never_where_they_are_the_t
     gold, other = (next(read_trees(text))[1] for text in (GOLD, GOLD.replace("JJ Deep", "NN Deep")))
     assert "tagging_accuracy" not in task.score([gold], [gold]).figures
     assert task.score([other], [gold]).figures["tagging_accuracy"] == pytest.approx(80.0)
+
+
+@pytest.mark.parametrize("columns", [20, 40, 60, 80, 300])
+def test_a_tree_fits_the_terminal_or_stands_in_indented_brackets(monkeypatch, columns):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    trees = [tree for row in rows("trees", "test", size=20) for _, tree in read_trees(row["tree"])]
+    target = make_task().target
+    for tree in trees:
+        shown = target.show(tree)
+        drawn = not shown.startswith("(")
+        assert drawn or next(read_trees(shown))[1] == tree
+        assert max(map(len, shown.splitlines())) <= columns or not drawn and columns < 40  # a deep word has no room
+        assert drawn or columns < 300

@@ -18,7 +18,7 @@ sections.live = (element, state) => {
       replay();
     }));
   const field = (name, label, hint, attributes) => h("label", {"data-control": name === "beam" ? "beam" : "sampling"}, label, h("input", {type: "number", name, placeholder: hint, onkeydown(event) { if (event.key === "Enter") run(); }, ...attributes}));
-  const search = h("div", {class: "row search"}, field("beam", "beam", "as trained", {min: 1, max: 20}), field("temperature", "temperature", "no sampling", {min: 0.01, max: 10, step: 0.01}),
+  const search = h("div", {class: "row search"}, field("beam", "beam", "as trained", {min: 1, max: 20}), field("temperature", "temperature", "off", {min: 0.01, max: 10, step: 0.01}),
     field("top_p", "top-p", "1", {min: 0.01, max: 1, step: 0.01}), field("seed", "seed", "0", {min: 0, max: 2147483647}));
   const box = h("div", {class: "surface", ondragover(event) { event.preventDefault(); }, ondrop(event) {
     event.preventDefault();
@@ -255,7 +255,7 @@ sections.live = (element, state) => {
       h("tr", {}, h("td", {}, found.text || "(nothing)"), h("td", {}, page.number(found.score, 2)))))))));
 
   const inside = (one, asked) => onDemand("What it looked at, and how sure it was", one, asked, {...searched(one), inspect: true}, (target, answer) =>
-    inspection.show(target, {...answer.inspection, hypotheses: [], trace: undefined}));
+    inspection.show(target, {...answer.inspection, hypotheses: [], trace: undefined}, {drawing: one.drawing}));
 
   /** What runs of other tasks make of the same input. */
   async function showOthers(rest, asked, mine) {

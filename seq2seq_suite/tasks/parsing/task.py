@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -158,13 +159,15 @@ class Trees(Symbols):
         return "(())" if prediction is None else str(prediction)
 
     def show(self, prediction: Tree | None) -> str:
-        """The tree as a picture of text."""
+        """The tree as a picture of text; in brackets on indented lines where it is wider than the terminal."""
         if prediction is None:
             return "(no tree)"
         from nltk import Tree as DrawnTree
         from nltk.tree.prettyprinter import TreePrettyPrinter
 
-        return TreePrettyPrinter(DrawnTree.fromstring(str(prediction))).text(unicodelines=True)
+        tree, columns = DrawnTree.fromstring(str(prediction)), shutil.get_terminal_size((10_000, 1)).columns
+        drawn = TreePrettyPrinter(tree).text(unicodelines=True)
+        return drawn if max(map(len, drawn.splitlines())) <= columns else tree.pformat(margin=columns)
 
 
 
