@@ -33,7 +33,8 @@ MAY_IMPORT = {
     "metrics": set(),
     "tasks": {"data", "metrics", "config_section"},
     "report": {"metrics"},  # their names
-    "serve": {"report", "experiments", "library", "config", "tasks", "data", "metrics"},  # the live page
+    "serve": {"report", "experiments", "library", "config", "config_uses", "tasks", "data",
+              "metrics"},  # the live page
     "training": {"model", "strategies", "data", "metrics", "config", "config_section", "report", "kernels"},
     "experiments": {"training", "model", "strategies", "data", "metrics", "tasks", "report", "config", "config_section",
                     "config_file", "kernels"},

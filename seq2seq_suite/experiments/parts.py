@@ -35,7 +35,7 @@ from seq2seq_suite.model.seq2seq import Seq2Seq
 from seq2seq_suite.report.progress import preparing
 from seq2seq_suite.shapes import Shape
 from seq2seq_suite.strategies.learner import JointLearner, Learner
-from seq2seq_suite.tasks import open_task
+from seq2seq_suite.tasks import open_task, trivial
 from seq2seq_suite.tasks.base import Task
 from seq2seq_suite.training import checkpoint
 from seq2seq_suite.training.balance import GradientBalance
@@ -229,7 +229,8 @@ def _evaluate(part: Part, predictor: Predictor, trainer: Trainer) -> dict[str, A
         part.task.save(part.run.vocabulary)
         part.run.log(found)
     tested = {split: part.examples[split] for split in part.config.data.test_splits}
-    return {**evaluate_splits(part.run, predictor, tested), **trainer.cost()}
+    found = {split: trivial.figures(part.task, part.examples["train"], some) for split, some in tested.items()}
+    return {**evaluate_splits(part.run, predictor, tested), "baselines": found, **trainer.cost()}
 
 
 def _of_part(part: Part, predictor: Predictor, trainer: Trainer) -> dict[str, Any]:

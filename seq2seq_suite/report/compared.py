@@ -20,33 +20,26 @@ from seq2seq_suite.types import brief
 MOST_LINES = 6  # runs in one chart of lines
 MOST_COLUMNS = 12  # runs side by side in a table
 _MOST_EXAMPLES, _MOST_OUTPUTS, _ROOM = 6, 4, 1_500_000  # of a task; of an example; characters of JSON for all
-_LEAST = 0.01  # points away from perfect, where a logarithmic axis ends
 _PARTS = {"encoder": "encoder", "decoder": "decoder", "frontend": "front-end", "embedding": "embeddings",
           "output": "output"}
 
 
 def figures(rows: Sequence[Row], pairs: Sequence[Row], grouped: Mapping[str, Sequence[Row]]) -> list[dict[str, Any]]:
-    """Each task's runs, the best first, with how far each is from perfect.
+    """A chart of each task's runs, the best first: figures with their intervals, on an axis of their own.
 
-    `leads`: a test shows another run or variant to be worse than the first, and none shows this one to be.
+    Bold: the first and those that no test shows to be worse, where a test shows another run or variant to be worse.
     """
     tested, found, compared = by_names(pairs), [], units(rows, grouped)
     for task, some in by_task(rows).items():
         first, *others = compared[task]
         behind = {name for name in others if is_apart(tested.get(frozenset((first, name))))}
         level = {name for name in others if frozenset((first, name)) in tested} - behind | {first}
-        leading = {row["run"] for name in level if behind for row in compared[task][name]}
-
-        def miss(figure: float, row: Row) -> float | None:
-            if figure != figure:
-                return None
-            return max(_LEAST, 100.0 - figure if row.get("higher_is_better", True) else figure)
-
-        found.append({"task": task, "metric": metric_name(some[0]["metric"]), "rows": [
-            {"run": row["run"], "figure": row["figure"], "low": _known(row["low"]), "high": _known(row["high"]),
-             "miss": miss(row["figure"], row),
-             "ends": [miss(row["low"], row), miss(row["high"], row)], "leads": row["run"] in leading}
-            for row in some]})
+        found.append({
+            "kind": "dots", "flat": True, "figures": True, "title": task.replace("_", " "), "x": "run",
+            "y": metric_name(some[0]["metric"]), "least": float(some[0].get("higher_is_better", True)),
+            "bold": sorted({row["run"] for name in level if behind for row in compared[task][name]}),
+            "series": [{"name": "", "role": "s1", "points": [
+                [row["run"], *(_known(row[key]) for key in ("figure", "low", "high"))] for row in some]}]})
     return found
 
 

@@ -27,7 +27,8 @@ _TESTS = {"McNemar's test": "McNemar's exact test, as every example counts 0 or 
           PAIRED_T: "Student's paired t test over the seeds, as the variants have several in common"}
 _NOTES = (
     "Interval of a figure: percentile bootstrap over the examples. Failures in percent of outputs. Core: encoder and "
-    "decoder stack; own: front-end, embeddings, output and heads. Decoding is measured one run after the other on this "
+    "decoder stack; own: front-end, embeddings, output and heads. Repeated: a block of symbols three times in a row or "
+    "more often, and more often than in the reference. Decoding is measured one run after the other on this "
     "machine, from text to prediction.",
 )
 
@@ -120,6 +121,7 @@ def _page(rows: Rows, pairs: Rows) -> str:
         "compare.html", title=heading, heading=heading, scripts=["charts.js", *drawings(names), "compare.js"],
         data={name: value for name, value in data.items() if value}, lede=on_comparison(rows, pairs, grouped, given),
         seeds=compared.seeds(grouped), sharing=data["sharing"], tested=bool(data["tests"]), disagree=bool(disagree),
-        unlike=compared.differences({name: given[some[0]["run"]] for name, some in grouped.items()}),
+        unlike=compared.differences({name: {"seed": ", ".join(str(row["seed"]) for row in some),
+                                            **given[some[0]["run"]]} for name, some in grouped.items()}),
         quality_header=QUALITY, quality=_quality(rows), cost_header=COST, cost=_cost(rows), models_header=MODELS,
         models=_models(rows), pairs_header=PAIRS, pairs=_pairs(pairs), notes=_notes(pairs))

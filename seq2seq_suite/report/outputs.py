@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from seq2seq_suite.files import read_json, read_rows, to_json
+from seq2seq_suite.files import read_json, read_rows, read_text, to_json
 from seq2seq_suite.metrics.names import metric_name
 from seq2seq_suite.report.tables import is_number
 from seq2seq_suite.types import DataError
@@ -269,6 +269,16 @@ def read_object(path: Path) -> dict[str, Any]:
     try:
         return mapping(read_json(path))
     except DataError:
+        return {}
+
+
+def read_config(directory: Path) -> dict[str, Any]:
+    """The configuration of a run; empty if it cannot be read."""
+    import yaml
+
+    try:
+        return mapping(yaml.safe_load(read_text(directory / "config.yaml", errors="replace")))
+    except (DataError, yaml.YAMLError):
         return {}
 
 

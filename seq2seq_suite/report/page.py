@@ -1,11 +1,11 @@
 """Makes a page: one file without outside resources, from a template, the common style and the scripts it needs.
 
 How scripts meet: each is a file of `static/`, embedded in the order in which it is named, behind `page.js`, which
-defines the registries. A script that draws outputs is called `draw_NAME.js` and registers `drawings.NAME = function
-(element, example, options)`, NAME being the `drawing` of a task; what several need stands in `draw_text.js`, which is
-always embedded first. `inspection.js` defines `const inspection = {show(element, record)}` for records of
-`inspection/SPLIT.json`. A script that fills `<div data-section="ID">` registers `sections.ID = function (element,
-data)`.
+defines the registries, and `save.js`, which saves tables and charts. A script that draws outputs is called
+`draw_NAME.js` and registers `drawings.NAME = function (element, example, options)`, NAME being the `drawing` of a
+task; what several need stands in `draw_text.js`, which is always embedded first. `inspection.js` defines `const
+inspection = {show(element, record)}` for records of `inspection/SPLIT.json`. A script that fills
+`<div data-section="ID">` registers `sections.ID = function (element, data)`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def render(template: str, *, title: str, scripts: Sequence[str] = (), data: Mapp
         facts: the template's own variables; text is escaped.
     """
     return _environment().get_template(template).render(
-        title=title, style=static("style.css"), scripts=[static(name) for name in ("page.js", *scripts)],
+        title=title, style=static("style.css"), scripts=[static(name) for name in ("page.js", "save.js", *scripts)],
         data={name: script_json(value) for name, value in (data or {}).items()}, **facts)
 
 

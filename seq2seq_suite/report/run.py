@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -18,19 +18,22 @@ from seq2seq_suite.report.outputs import (
     by_length,
     examples,
     mapping,
+    read_config,
     read_lines,
     read_object,
     read_outputs,
     split_name,
 )
 from seq2seq_suite.report.page import drawings, render
-from seq2seq_suite.report.sentences import lede, on_training
-from seq2seq_suite.report.tables import NONE, figure, is_number
+from seq2seq_suite.report.sentences import lede, on_end, on_training
+from seq2seq_suite.report.tables import NONE, figure, is_number, span
 from seq2seq_suite.types import DataError
 
 _ROOM = 2_300_000  # characters for examples and inspected examples: a page stays under 3 MB
-_FAILURES = {"invalid": "invalid: no output could be read", "empty": "empty: the end came first",
-             "repeated": "repeated: a piece three times in a row", "truncated": "cut off at the length limit"}
+_FAILURES = {"invalid": "invalid: output could not be parsed", "empty": "empty output",
+             "repeated": "repeated: one to four symbols three times in a row or more, more often than in the reference",
+             "truncated": "cut off at the length limit"}
+_FREE_TEXT = ("text", "sound", "surprise")  # drawings of outputs that no rules shape
 _HEADINGS = {"asr": "Speech recognition", "qa": "Question answering", "multilabel": "Labels of texts"}
 _PHASES = {"data": "reading data", "train": "training", "validation": "validation", "test": "test"}
 
@@ -49,11 +52,12 @@ def write_report(run_directory_path: Path) -> Path:
     for part in parts:
         write_report(part)
     page = directory / "report.html"
-    atomic_write_text(page, _page(directory, parts))
+    atomic_write_text(page, report_page(directory, parts))
     return page
 
 
-def _page(directory: Path, parts: Sequence[Path]) -> str:
+def report_page(directory: Path, parts: Sequence[Path] = ()) -> str:
+    """The page as text, with links to those of a joint run's tasks."""
     summary, provenance = read_object(directory / "summary.json"), read_object(directory / "provenance.json")
     metrics = read_lines(directory / "metrics.jsonl")
     metric = str(summary.get("primary_metric") or _first_metric(metrics))
@@ -67,7 +71,9 @@ def _page(directory: Path, parts: Sequence[Path]) -> str:
     name = directory.resolve().name
     task = str(summary.get("task") or "run")
     command = f"python -m seq2seq_suite evaluate {shlex.quote(str(directory))}"
-    data = {"training": training, "errors": {**_errors(outputs, lengths, summary), "command": command}}
+    config = read_config(directory)
+    decoder = str(mapping(config.get("strategy")).get("kind") or "")
+    data = {"training": training, "errors": {**_errors(outputs, lengths, summary, decoder), "command": command}}
     if inspected:
         data["inside"] = inspected
     data["examples"] = examples(outputs, max(100_000, _ROOM - len(to_json(inspected)) - len(to_json(data["errors"]))))
@@ -78,7 +84,10 @@ def _page(directory: Path, parts: Sequence[Path]) -> str:
         "run.html", title=f"{name} – {task}" if name != task else name, scripts=["charts.js", *scripts], data=data,
         name=name, heading=_HEADINGS.get(task, task.replace("_", " ").capitalize()),
         lede=lede([one for one in outputs if "@" not in one.split], lengths, said), cards=cards[:4],
+        status=on_end(summary, mapping(config.get("training")), training["losses"],
+                      max((row["update"] for row in metrics if is_number(row.get("update"))), default=None)),
         splits=list(map(split_name, splits)), rows=_table(summary, splits), facts=_facts(summary, provenance),
+        crossing=any("average_crossing" in figures for figures in splits.values()),
         signature=str(summary.get("signature") or ""), configuration=_configuration(directory / "config.yaml"),
         starts=_starts(provenance), parts=[part.name for part in parts],
         whole=directory.resolve().parent.name == "tasks", has_outputs=bool(outputs), inspected=bool(inspected),
@@ -98,35 +107,41 @@ def _cards(summary: dict[str, Any], splits: dict[str, dict[str, Any]], metric: s
         if not is_number(value):
             continue
         name, unit, arrow = named(one)
-        bounds = mapping(mapping(summary.get("intervals")).get(split)).get(one)
-        bounds = bounds if isinstance(bounds, list) and len(bounds) == 2 and all(map(is_number, bounds)) else None
+        bounds = _bounds(summary, split, one)
         notes = [f"95 %: {figure(float(bounds[0]))} to {figure(float(bounds[1]))}"] if bounds else []
         if split in judged and one == metric:
             notes.append(f"n {len(judged[split].rows):,}")
             notes += [f"{sum(judged[split].equal):,} equal"] if judged[split].is_judged else []
         if split == "validation" and one == metric:
             notes.append("chooses the checkpoint")
+        trivial = mapping(mapping(summary.get("baselines")).get(split.partition("@")[0])) if one == metric else {}
+        trivial = {str(of): found for of, found in trivial.items() if is_number(found)}
         cards.append({"name": name, "unit": unit, "arrow": arrow, "split": split_name(split), "number": value,
                       "value": figure(float(value)), "bounds": bounds, "notes": " · ".join(notes), "metric": one,
-                      "axis": None})
+                      "axis": None, "trivial": trivial,
+                      "without": " · ".join(f"{of} {figure(float(found))}" for of, found in trivial.items())})
     shown = [card for card in cards[:4] if card["metric"] == metric]
-    ends = [end for card in shown for end in (card["bounds"] or [card["number"]])]
-    if any(card["bounds"] for card in shown):
+    ends = [end for card in shown for end in (*(card["bounds"] or [card["number"]]), *card["trivial"].values())]
+    if any(card["bounds"] or card["trivial"] for card in shown):
         low, high = _around(min(ends), max(ends))
+
+        def place(value: float) -> float:
+            return round(100 * (value - low) / (high - low), 2)
+
         for card in shown:
-            places = [round(100 * (value - low) / (high - low), 2)
-                      for value in (card["number"], *(card["bounds"] or [card["number"]] * 2))]
-            card["axis"] = {"low": f"{low:g}", "high": f"{high:g}",
-                            **dict(zip(("at", "from", "to"), places, strict=True))}
+            at, first, last = map(place, (card["number"], *(card["bounds"] or [card["number"]] * 2)))
+            card["axis"] = {"low": f"{low:g}", "high": f"{high:g}", "at": at, "from": first, "to": last,
+                            "ticks": [(of, place(found)) for of, found in card["trivial"].items()]}
     return cards
 
 
 def _around(low: float, high: float) -> tuple[float, float]:
     """Round ends of an axis around a range.
 
-    >>> _around(93.1, 97.6), _around(2.47, 2.49), _around(100.0, 100.0)
-    ((92.0, 98.0), (2.46, 2.5), (99.5, 100.0))
+    >>> _around(93.1, 97.6), _around(2.47, 2.49), _around(100.0, 100.0), _around(0.0, 0.0)
+    ((92.0, 98.0), (2.46, 2.5), (99.5, 100.0), (0.0, 1.5))
     """
+    high = high or 1.0 + low  # an axis from 0 to 0.005 would make a difference of nothing
     step = 10.0 ** math.floor(math.log10(max(high - low, 0.02 * abs(high), 0.01)))
     step = next(part * step for part in (0.5, 1, 2, 5, 10) if (high - low) / (part * step) <= 4)
     first, last = math.floor(low / step) * step, math.ceil(high / step) * step
@@ -162,7 +177,7 @@ def _facts(summary: dict[str, Any], provenance: dict[str, Any]) -> list[tuple[st
     if "tokens_per_second" in known:
         facts.append(("", f"{known['tokens_per_second']:,.0f}", " symbols/s"))
     if "peak_memory_mb" in known:
-        facts.append(("memory ", f"{known['peak_memory_mb'] / 1000:.2f} GB", " at most"))
+        facts.append(("memory ", f"{known['peak_memory_mb'] / 1000:.2f} GB", " at most, libraries included"))
     if is_number(provenance.get("seed")):
         facts.append(("seed ", str(provenance["seed"]), ""))
     return facts
@@ -219,15 +234,27 @@ def _loss_name(key: str, split: str, names: Sequence[str]) -> str:
     return name if not side else side if len(names) == 1 else f"{name}, {side}"
 
 
-def _errors(outputs: Sequence[Outputs], lengths: dict[str, Any] | None, summary: dict[str, Any]) -> dict[str, Any]:
+def _errors(outputs: Sequence[Outputs], lengths: dict[str, Any] | None, summary: dict[str, Any], decoder: str
+            ) -> dict[str, Any]:
     """The charts of what fails: those of every task, then the task's own of each split."""
     failures = {str(split): one for split, one in mapping(summary.get("failures")).items() if isinstance(one, dict)}
-    failed = {"title": "Outputs that fail, %", "kind": "table", "y": "", "rows": list(_FAILURES.values()),
+    possible = _possible({one.drawing for one in outputs}, decoder)
+    failed = {"title": "Outputs that fail, %", "kind": "table", "y": "", "rows": [_FAILURES[key] for key in possible],
               "columns": [split_name(split) for split in failures],
               "cells": [[f"{one[key]:.1f}" if is_number(one.get(key)) else None for one in failures.values()]
-                        for key in _FAILURES]} if failures else None
+                        for key in possible]} if failures and possible else None
     return {"kinds": by_kind(outputs), "lengths": lengths, "failures": failed,
             "splits": [{"name": split_name(one.split), "panels": one.panels} for one in outputs if one.panels]}
+
+
+def _possible(drawings: Set[str], decoder: str) -> list[str]:
+    """Failures that outputs so drawn, written by such a decoder, can have.
+
+    >>> _possible({"text"}, "autoregressive"), _possible({"tree"}, "ctc"), _possible({"boxes"}, "slots")
+    (['empty', 'repeated', 'truncated'], ['invalid', 'empty', 'truncated'], [])
+    """
+    free = drawings <= set(_FREE_TEXT)  # any text can be read; trees, tags and labels repeat symbols by their rules
+    return [key for key in _FAILURES if key != ("invalid" if free else "repeated") and decoder != "slots"]
 
 
 def _inspected(directory: Path, splits: Sequence[str]) -> dict[str, Any]:
@@ -239,12 +266,19 @@ def _inspected(directory: Path, splits: Sequence[str]) -> dict[str, Any]:
             if isinstance(one.get("examples"), list) and one["examples"]}
 
 
-def _table(summary: dict[str, Any], splits: dict[str, dict[str, Any]]) -> list[tuple[str, list[str]]]:
-    """All figures: a metric's name with its figure on each split."""
+def _table(summary: dict[str, Any], splits: dict[str, dict[str, Any]]) -> list[tuple[str, list[tuple[str, str]]]]:
+    """All figures: a metric's name with its figure on each split, and its 95 % interval where there is one."""
     names = list(dict.fromkeys(name for figures in splits.values() for name in figures))
-    return [(metric_name(str(name)), [figure(value).replace("-", "−") if is_number(value) else NONE
-                                      for value in (figures.get(name) for figures in splits.values())])
-            for name in names]
+    return [(metric_name(str(name)), [
+        (figure(figures[name]).replace("-", "−") if is_number(figures.get(name)) else NONE,
+         span(*bounds) if (bounds := _bounds(summary, split, name)) else "") for split, figures in splits.items()])
+        for name in names]
+
+
+def _bounds(summary: dict[str, Any], split: str, name: str) -> list[float] | None:
+    """The 95 % interval of a figure, if it was recorded."""
+    bounds = mapping(mapping(summary.get("intervals")).get(split)).get(name)
+    return bounds if isinstance(bounds, list) and len(bounds) == 2 and all(map(is_number, bounds)) else None
 
 
 def _configuration(path: Path) -> str:

@@ -9,12 +9,13 @@ from typing import Any
 from seq2seq_suite.metrics.names import metric_name
 from seq2seq_suite.metrics.significance import LEVEL
 from seq2seq_suite.report.outputs import Outputs, split_name
-from seq2seq_suite.report.tables import chance
+from seq2seq_suite.report.tables import chance, is_number
 from seq2seq_suite.report.variants import Row, by_names, is_apart, mean, units
 
 Words = list[tuple[str, bool]]  # text, and whether it stands out
 
-_ENOUGH = 20  # examples in a bin that a sentence compares
+_ENOUGH = 20  # examples in a bin that a sentence compares, or outputs of which half are the same
+_FALL = 0.98  # of the loss at three quarters of a training: what is below it at the end is still falling
 
 
 def lede(outputs: Sequence[Outputs], lengths: dict[str, Any] | None, figure: str) -> Words:
@@ -30,10 +31,24 @@ def lede(outputs: Sequence[Outputs], lengths: dict[str, Any] | None, figure: str
     said: Words = []
     for place, one in enumerate(outputs[:2]):
         of_what = f" {split_name(one.split)} outputs equal their reference" if not place else (
-            f" of {split_name(one.split)}" if one.split not in ("test", "validation") else f" of the {one.split} split")
+            f" on the split “{split_name(one.split)}”")
         said += [(", " if place else "", False), (f"{sum(one.equal):,} of {len(one.rows):,}", True), (of_what, False)]
     said.append((". ", False))
-    return [*said, *_kind(outputs), *_long(lengths)]
+    return [*said, *(_constant(outputs) or [*_kind(outputs), *_long(lengths)])]
+
+
+def _constant(outputs: Sequence[Outputs]) -> Words:
+    """That a split's outputs are all the same one, though its references are not, or half of them and twice as many."""
+    said: Words = []
+    for one in outputs:
+        given, right = (Counter(str(row.get(side, "")) for row in one.rows) for side in ("prediction", "reference"))
+        (output, count), = given.most_common(1)
+        usual, n = right.most_common(1)[0][1], len(one.rows)
+        if n >= _ENOUGH and (count == n > usual or count >= max(n / 2, 2 * usual)):
+            what = f"the same: “{output[:77] + '…' if len(output) > 80 else output}”" if output.strip() else "empty"
+            many = "All" if count == n else f"{count:,} of"
+            said += [(f"{many} {n:,} outputs on the split “{split_name(one.split)}” are {what}", True), (". ", False)]
+    return said[:4]
 
 
 def _kind(outputs: Sequence[Outputs]) -> Words:
@@ -43,7 +58,10 @@ def _kind(outputs: Sequence[Outputs]) -> Words:
     first, second = ([*kinds.most_common(2), ("", 0), ("", 0)])[:2]
     if wrong < 5 or first[1] < 1.2 * second[1] or first[1] < wrong / 4:
         return []
-    return [(f"Of the {wrong:,} that differ, ", False), (f"{first[1]:,} have the error “{first[0]}”", True),
+    splits = f" on the splits {_listed([split_name(one.split) for one in outputs])}, together," if outputs[1:] else ""
+    if first[1] == wrong:
+        return [(f"All {wrong:,} wrong outputs{splits} have the error ", False), (f"“{first[0]}”", True), (". ", False)]
+    return [(f"Of the {wrong:,} wrong outputs{splits} ", False), (f"{first[1]:,} have the error “{first[0]}”", True),
             (", the most frequent kind. ", False)]
 
 
@@ -59,8 +77,48 @@ def _long(lengths: dict[str, Any] | None) -> Words:
     if long != worst or not (most < low if better else least > high):
         return []
     name = lengths["y"].rstrip(" ↑↓").removesuffix(", %")
-    return [(f"Long sources are harder: {name} is {short:.1f} at {first} {lengths['x']} and ", False),
-            (f"{long:.1f} at {last}", True), (".", False)]
+    return [(f"With the length of the source, {name} {'drops' if better else 'rises'} from {short:.1f} at {first} "
+             f"{lengths['x']} to ", False), (f"{long:.1f} at {last}", True), (".", False)]
+
+
+def on_end(summary: Mapping[str, Any], options: Mapping[str, Any], losses: Sequence[dict[str, Any]],
+           last: float | None) -> str:
+    """Whether a run is done, and what ended it; "" where its files do not say.
+
+    Args:
+        summary: of the run; empty before its end.
+        options: its section `training`.
+        losses: the curves of the losses.
+        last: the last update that was recorded.
+    """
+    most, minutes, patience = (options.get(key) for key in ("max_updates", "max_minutes", "patience"))
+    done = summary.get("updates", last)
+    if not is_number(done) or not is_number(most):
+        return ""
+    of_all = f"after {done:,} of {most:,} updates"
+    if "updates" not in summary:
+        return f"Not finished: recorded up to update {done:,} of {most:,}. The same command with --resume continues."
+    spent = summary.get("seconds", 0.0)
+    if done >= most:
+        said, remedy = f"Finished: all {done:,} updates (training.max_updates)", "longer training may help"
+    elif is_number(minutes) and is_number(spent) and spent / 60 >= 0.999 * minutes:
+        said, remedy = f"Stopped {of_all} by training.max_minutes={minutes:g}", "not trained long enough"
+    elif is_number(patience) and patience > 0:
+        said, remedy = f"Stopped {of_all} by training.patience={patience:g}, validations without a better one", ""
+    else:
+        return f"Ended {of_all}: no limit of its configuration is reached, and --resume continues."
+    return f"{said}; the loss was still falling: {remedy}." if remedy and _falling(losses) else f"{said}."
+
+
+def _falling(losses: Sequence[dict[str, Any]]) -> bool:
+    """Whether the first loss, on validation where it was recorded often enough, is at its least at the end."""
+    curves = [one["points"] for one in sorted(losses, key=lambda one: not one["dashed"])
+              if one["loss"] == losses[0]["loss"] and len(one["points"]) >= (3 if one["dashed"] else 2)]
+    if not curves:
+        return False
+    *earlier, (end, *_, least) = curves[0]
+    before = [point[3] for point in earlier if point[0] <= 0.75 * end] or [earlier[0][3]]
+    return least <= min(point[3] for point in earlier) and least < _FALL * before[-1]
 
 
 def on_training(losses: Sequence[dict[str, Any]], figures: Sequence[Sequence[Any]], best: Any) -> list[str]:

@@ -10,9 +10,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-from seq2seq_suite.files import read_text
-from seq2seq_suite.report.outputs import mapping, read_object
-from seq2seq_suite.types import DataError
+from seq2seq_suite.report.outputs import mapping, read_config, read_object
 
 Row = Mapping[str, Any]
 
@@ -100,15 +98,10 @@ def settings(rows: Sequence[Row]) -> dict[str, dict[str, str]]:
 
     Keys of the search are those by which its split was decoded, which `evaluate` may have changed.
     """
-    import yaml
-
     found = {}
     for row in rows:
         directory = Path(row["directory"])
-        try:
-            config = mapping(yaml.safe_load(read_text(directory / "config.yaml")))
-        except (DataError, yaml.YAMLError):
-            config = {}
+        config = read_config(directory)
         searched = mapping(mapping(read_object(directory / "summary.json").get("search")).get(row["split"]))
         config |= {"search": mapping(config.get("search")) | searched}
         found[row["run"]] = {key: value for key, value in _flat(config) if key not in _NOT_SETTINGS}

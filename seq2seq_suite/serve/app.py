@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -57,10 +58,15 @@ def build(runs: Mapping[str, OpenRun], worker: Worker, limits: Limits) -> ASGIAp
     async def list_runs(_: Request) -> Response:
         return _json(state())
 
+    async def report(request: Request) -> Response:
+        run = _named(runs, request)
+        if run.name not in reports:
+            reports[run.name] = await run_in_threadpool(run.report)
+        return HTMLResponse(reports[run.name])
+
     async def example(request: Request) -> Response:
-        asked = dict(request.query_params)
-        run, number = runs.get(asked.get("run", "")), asked.get("number", "")
-        if run is None or not number.isdecimal() or len(number) > 3 or int(number) >= len(run.files):
+        run, number = _named(runs, request), request.query_params.get("number", "")
+        if not number.isdecimal() or len(number) > 3 or int(number) >= len(run.files):
             raise Refused(404, "there is no such example", expected="run and number as GET /api/runs counts them")
         return Response(run.files[int(number)], media_type="audio/wav" if run.takes == "sound" else "image/png")
 
@@ -85,9 +91,11 @@ def build(runs: Mapping[str, OpenRun], worker: Worker, limits: Limits) -> ASGIAp
     async def answered(run: OpenRun, asked: Asked, example: Callable[[], Example]) -> Response:
         return _json(await worker.result(lambda: run.answer(example(), asked)))
 
+    reports: dict[str, str] = {}
     facts = [run.facts() for run in runs.values()]
     schema, page = document(limits), live_page(state())
     routes = [Route("/", index), Route("/docs", docs), Route("/openapi.json", openapi), Route("/api/runs", list_runs),
+              Route("/report", report),
               Route("/api/examples", example), Route("/api/predict", predict, methods=["POST"]),
               Route("/api/predict/file", predict_file, methods=["POST"])]
     handlers = {Refused: _refused, UserError: lambda _, error: _refusal(Refused.of(error)), HTTPException: _no_page,
@@ -151,6 +159,15 @@ async def _body(request: Request, most: int, seconds: float) -> bytes:
         raise Refused(413, f"more than {most:,} bytes", expected=f"at most {most:,}",
                       remedy="send less, or start the server with a larger --max-megabytes or --max-text")
     return bytes(content)
+
+
+def _named(runs: Mapping[str, OpenRun], request: Request) -> OpenRun:
+    """The run that an address names; raises Refused."""
+    run = runs.get(request.query_params.get("run", ""))
+    if run is None:
+        raise Refused(404, "there is no such run", expected=f"run: one of {', '.join(runs)}",
+                      remedy="GET /api/runs lists them")
+    return run
 
 
 def _chosen(runs: Mapping[str, OpenRun], asked: Asked) -> OpenRun:

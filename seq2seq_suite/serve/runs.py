@@ -10,28 +10,35 @@ import time
 import wave
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from seq2seq_suite import library
+from seq2seq_suite.config_uses import why_unused
 from seq2seq_suite.data.audio import Recording
 from seq2seq_suite.data.formats import BadRows
 from seq2seq_suite.data.pictures import ImageFile
 from seq2seq_suite.data.sources import EMBEDDED
 from seq2seq_suite.experiments.inspecting import inspect
+from seq2seq_suite.experiments.opening import LoadedRun
 from seq2seq_suite.experiments.parts import task_directories
 from seq2seq_suite.experiments.tracing import trace
 from seq2seq_suite.files import read_rows
+from seq2seq_suite.metrics.names import metric_name
+from seq2seq_suite.report.outputs import split_name
+from seq2seq_suite.report.run import report_page
 from seq2seq_suite.serve.limits import MOST_INSPECTED, MOST_OUTPUTS, MOST_PIXELS, PICTURES, Refused
 from seq2seq_suite.serve.schema import Asked
 from seq2seq_suite.shapes import PictureShape, SoundShape
 from seq2seq_suite.tasks.qa.passages import SEPARATOR
 from seq2seq_suite.tasks.qa.task import QuestionAnsweringTask
 from seq2seq_suite.tasks.reading import open_split
-from seq2seq_suite.types import ConfigError, Example, UserError
+from seq2seq_suite.types import Example, UserError
 
 _EXAMPLES, _LONGEST_EXAMPLE = 3, 300  # inputs to try, and most characters of one
 
@@ -62,14 +69,38 @@ class OpenRun:
     def facts(self) -> dict[str, Any]:
         """For the list of runs."""
         config = self.run.config
-        with_several = True
-        try:
-            library.check_n_best(config, 2)
-        except ConfigError:
-            with_several = False
+        unused = {key: why_unused(config, f"search.{key}") for key in ("num_hypotheses", "beam_size", "sampling")}
         return {"name": self.name, "task": self.task.name, "takes": self.takes, "strategy": config.strategy.kind,
-                "drawing": self.task.drawing, "n_best": MOST_OUTPUTS if with_several else 1,
-                "examples": self.examples}
+                "drawing": self.task.drawing, "n_best": 1 if unused["num_hypotheses"] else MOST_OUTPUTS,
+                "controls": [key.removesuffix("_size") for key in ("beam_size", "sampling") if not unused[key]],
+                "score": self._score(), "examples": self.examples}
+
+    def _score(self) -> str:
+        with suppress(UserError):
+            summary = self.run.summary
+            split, figures = next(iter(summary["splits"].items()), ("", {}))
+            figure = figures.get(summary["primary_metric"])
+            if figure is not None:
+                return f"{metric_name(summary['primary_metric'])} {figure:.2f} on {split_name(split)}"
+        return ""
+
+    def report(self) -> str:
+        """The page of the run, made anew: a page that lies in a directory may have any script."""
+        return report_page(self.run.path)
+
+    def _opened(self, asked: Asked) -> LoadedRun:
+        """The run as a request wants it to search; raises ConfigError for what has no effect."""
+        opened, settings = self.run.opened, asked.settings
+        library.check_n_best(self.run.config, asked.n_best)
+        if not settings:
+            return opened
+        if asked.beam is not None and "search.sampling" in settings:
+            raise Refused(422, "a beam, and sampling by temperature, top_p or seed", expected="one of them",
+                          remedy="leave the beam or the others out")
+        library.read_config(self.run.config, settings)
+        options = opened.predictor.options.changed(**{key.removeprefix("search."): value
+                                                      for key, value in settings.items()})
+        return replace(opened, predictor=replace(opened.predictor, options=options))
 
     def example(self, *, text: str | None, question: str | None, context: str | None) -> Example:
         """What a request in JSON asks about.
@@ -142,29 +173,33 @@ class OpenRun:
     def answer(self, example: Example, asked: Asked) -> dict[str, Any]:
         """Outputs as `predict` gives them, and what a page shows beside them."""
         try:
+            opened = self._opened(asked)
+            torch.manual_seed(asked.seed or 0)
             began = time.perf_counter()
-            found = next(self.run.predictions([example], n_best=asked.n_best))
+            found = next(opened.predict([example], num_hypotheses=asked.n_best))[: asked.n_best]
             ended = time.perf_counter()
             answer = {
                 "run": self.name, "task": self.task.name,
-                "outputs": [{"text": one.text, "score": one.score, "drawn": self.task.target.show(one.value),
-                             "shown": self.task.shown(example, one.value)} for one in found],
+                "outputs": [{"text": self.task.to_text(value), "score": score, "drawn": self.task.target.show(value),
+                             "shown": self.task.shown(example, value)} for value, score in found],
                 "source": self.task.shown_source(example) if self.takes in ("text", "question") else {},
                 "unknown": self.task.unknown(example), "milliseconds": round(1000 * (ended - began), 3)}
             if asked.trace:
-                answer["trace"] = trace(self.run.opened, example)
+                torch.manual_seed(asked.seed or 0)  # the same samples
+                answer["trace"] = trace(opened, example)
             if asked.inspect:
-                answer["inspection"] = self._inspect(example)
+                torch.manual_seed(asked.seed or 0)
+                answer["inspection"] = self._inspect(opened, example)
             return answer
         finally:
             self._forget()
 
-    def _inspect(self, example: Example) -> dict[str, Any]:
+    def _inspect(self, opened: LoadedRun, example: Example) -> dict[str, Any]:
         positions, most = len(self.task.encode([example])[0].source), MOST_INSPECTED[self.takes]
         if positions > most:
             raise Refused(413, f"{positions:,} positions are too many to be inspected", expected=f"at most {most:,}",
                           remedy="cut the input, or ask without inspect")
-        return inspect(self.run.opened, [example])[0]
+        return inspect(opened, [example])[0]
 
     def _forget(self) -> None:
         """Keep no input: features of recordings are kept in files, and what was read in memory."""

@@ -22,6 +22,18 @@ class Asked(BaseModel):
     n_best: int = Field(1, ge=1, le=MOST_OUTPUTS, description="How many outputs, best first.")
     trace: bool = Field(False, description="Also tell how the output came about, step by step.")
     inspect: bool = Field(False, description="Also tell what the model looked at, and how sure it was.")
+    beam: int | None = Field(None, ge=1, le=MOST_OUTPUTS, description="Beam size; 1 is greedy.")
+    temperature: float | None = Field(None, ge=0.01, le=10.0, description="Sample, logits divided by it.")
+    top_p: float | None = Field(None, gt=0.0, le=1.0, description="Sample from the likeliest symbols up to this "
+                                "probability.")
+    seed: int | None = Field(None, ge=0, lt=2**31, description="Sample with this seed; 0 by default.")
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The keys of the configuration that it changes."""
+        sampled = None if self.temperature is self.top_p is self.seed is None else True
+        asked = {"beam_size": self.beam, "sampling": sampled, "temperature": self.temperature, "top_p": self.top_p}
+        return {f"search.{key}": value for key, value in asked.items() if value is not None}
 
 
 class Question(Asked):
@@ -69,6 +81,8 @@ class RunFacts(BaseModel):
     strategy: str
     drawing: str
     n_best: int = Field(description="Most outputs of an input.")
+    controls: list[str] = Field(description="What of the search a request may change: beam, sampling.")
+    score: str = Field(description="Its primary metric on the first split of its summary; may be empty.")
     examples: list[str] = Field(description="Inputs to try; for files GET /api/examples has them.")
 
 
@@ -132,10 +146,10 @@ def document(limits: Limits) -> dict[str, Any]:
         return {"description": text, "content": {"application/json": {"schema": schema[model]}}}
 
     failures = {str(status): content(Failure, text) for status, text in (
-        (400, "No JSON."), (403, "Not asked from this machine's own pages."), (404, "No such run."),
+        (400, "The body is not JSON."), (403, "Not asked from this machine's own pages."), (404, "No such run."),
         (413, f"More than {limits.body:,} bytes of JSON or {limits.file:,} of a file, or a recording or a picture too "
               "large."),
-        (415, "The run takes something else."), (422, "The input is none for the run."),
+        (415, "Wrong input type."), (422, "Invalid input for this run."),
         (429, f"More than {limits.rate:g} requests a second."),
         (503, f"More than {limits.queue} requests wait, or no answer within {limits.seconds:g} seconds."))}
     answered = {"200": content(Answer, "The outputs, best first."), **failures}
@@ -153,6 +167,11 @@ def document(limits: Limits) -> dict[str, Any]:
                 "parameters": options, "responses": answered,
                 "requestBody": {"required": True, "content": {"application/octet-stream": {}}}}},
             "/api/runs": {"get": {"summary": "What is open", "responses": {"200": content(Runs, "The runs.")}}},
+            "/report": {"get": {
+                "summary": "The page of a run", "parameters": [
+                    {"name": "run", "in": "query", "required": True, "schema": {"type": "string"}}],
+                "responses": {"200": {"description": "HTML.", "content": {"text/html": {}}},
+                              "404": failures["404"]}}},
             "/api/examples": {"get": {
                 "summary": "A file of sound or a picture to try",
                 "parameters": [{"name": "run", "in": "query", "required": True, "schema": {"type": "string"}},

@@ -63,6 +63,7 @@ class SpeechRecognitionTask(SoundTask):
     name = "asr"
     sections: ClassVar[Mapping[str, type[Section]]] = {"asr": ASROptions, "audio": Audio}
     primary_metric = "wer"
+    baselines = ("most frequent output",)
     packages = ("torchaudio", "jiwer")
     higher_is_better = False
 

@@ -98,6 +98,7 @@ class LanguageModelTask(Task):
     primary_metric = "bits_per_character"
     higher_is_better = False
     streams = True
+    baselines = ("frequency of each letter",)
     view, item = "stories", "text"
 
     def __init__(self, options: LanguageModelOptions, data: Data, **others: Any):

@@ -67,6 +67,7 @@ class SpeechTranslationTask(SoundTask):
     name = "speech_translation"
     sections: ClassVar[Mapping[str, type[Section]]] = {"speech_translation": SpeechTranslationOptions, "audio": Audio}
     primary_metric = "bleu"
+    baselines = ("most frequent output",)
     packages = ("torchaudio",)
 
     def __init__(self, options: SpeechTranslationOptions, audio: Audio, data: Data, **others: Any):

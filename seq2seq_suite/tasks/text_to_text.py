@@ -17,6 +17,7 @@ class TextToText(Task):
     """Text -> text; where the source is `shared`, both have one vocabulary and one embedding."""
 
     rewritable = streams = True
+    baselines = ("copied source", "nearest training example")
     source: Subwords
     target: Text
 

@@ -111,6 +111,33 @@ def test_odd_values_never_make_a_coordinate_that_is_no_number(opened, gallery, k
     assert "NaN" not in drawn and "Infinity" not in drawn
 
 
+@pytest.mark.parametrize(("values", "ends"), [
+    ([23.9, 24.0, 24.05], []), ([99.5, 99.7], []), ([0.345, 0.346], []), ([0.0, 0.0], []), ([21.7], []),
+    ([1234567.0, 1234568.0], []), ([-0.001, -0.0011], []), ([5.0, 5.1], [1.0, 99.0])])
+@pytest.mark.parametrize("kind", ["dots", "scatter", "lines", "logarithm", "rows"])
+def test_ticks_are_told_apart_and_a_small_difference_never_fills_the_axis(opened, gallery, kind, values, ends):
+    page = opened(gallery)
+    named = kind in ("dots", "rows")
+    page.evaluate("(panel) => charts.panel(document.querySelector('main'), panel)", {
+        "kind": {"rows": "dots", "logarithm": "scatter"}.get(kind, kind), "x": "ms", "y": "F1 ↑",
+        "logX": kind == "logarithm", "flat": kind == "rows", "bold": ["run 0"], "series": [{"name": "", "points": [
+            [f"run {place}" if named else abs(value) or 1.0, value, *ends] for place, value in enumerate(values)]}]})
+    across, up, upright, flat = page.evaluate("""() => { const found = (what) => [...document.querySelectorAll(what)];
+        const dots = found(".chart svg circle:not([r='8'])").map((one) => one.getBoundingClientRect());
+        const size = document.querySelector(".chart svg").getBoundingClientRect();
+        const far = (side) => Math.max(...dots.map((one) => one[side])) - Math.min(...dots.map((one) => one[side]));
+        const ticks = found(".chart svg text:not(.ink)").filter((one) => /^[−\\d]/.test(one.textContent));
+        const texts = (upright) => ticks.filter((one) => (one.getAttribute("x") === "40") === upright)
+            .map((one) => one.textContent);
+        return [far("x") / size.width, far("y") / size.height, texts(true), texts(false)]; }""")
+    assert len(set(upright)) == len(upright) and len(set(flat)) == len(flat), (upright, flat)
+    assert upright if kind != "rows" else flat
+    relative = (max(values) - min(values)) / max(map(abs, values)) if any(values) else 0
+    if relative < 0.01:  # a hundredth of the values is at most a quarter of their axis
+        assert (across if kind in ("rows", "logarithm") else up) < 0.3
+        assert kind not in ("scatter", "logarithm") or across < 0.3
+
+
 def test_a_stack_has_the_interval_of_its_whole(opened, tmp_path):
     path = tmp_path / "stack.html"
     path.write_text(render("plain.html", title="", parts=[], scripts=["charts.js"]))

@@ -85,16 +85,26 @@ def test_every_section_has_a_box_and_its_drawing(opened, pages):
                            "runs"]
     assert min(boxes.values()) > 80
     page.locator("#curves svg[role=img]").nth(1).wait_for()
-    for name, count in {"figures": 1, "curves": 2, "times": 2, "parameters": 1}.items():
+    for name, count in {"figures": 2, "curves": 2, "times": 2, "parameters": 1}.items():
         assert page.locator(f"#{name} svg[role=img]").count() == count
 
 
 def test_the_better_a_run_the_farther_right_it_stands(opened, pages):
     page = opened(pages[30])
-    assert page.locator("#figures circle").count() == 22  # twelve of twenty, ten of ten
+    dots = page.locator("#figures circle:not([r='8'])")  # nor the ring
+    page.locator("#figures svg").nth(1).wait_for()
+    assert dots.count() == 22  # twelve of twenty, ten of ten
     page.locator("#figures button", has_text="Show all runs").click()
-    places = [float(one.get_attribute("cx")) for one in page.locator("#figures circle").all()]
+    page.wait_for_function("document.querySelectorAll('#figures circle').length === 32")
+    places = [float(one.get_attribute("cx")) for one in dots.all()]
     assert len(places) == 30 and places[:20] == sorted(places[:20], reverse=True)
+    assert "99.00" in page.locator("#figures svg").first.text_content()
+
+
+def test_seeds_stand_beside_the_other_settings(opened, pages):
+    page = opened(pages[2])
+    row = page.locator("#configuration tr", has=page.locator("td", has_text="seed")).first
+    assert row.locator("td").all_inner_texts() == ["seed", "0", "1"]
 
 
 def test_differences_that_may_be_chance_are_not_filled(opened, pages):

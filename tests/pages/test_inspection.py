@@ -163,7 +163,7 @@ def test_pieces_are_joined_to_words(shown):
 def test_the_page_of_a_run_shows_what_was_inspected(opened, report, width, theme):
     page = opened(report, width=width, theme=theme)
     inside = page.locator("#inside")
-    assert "2 of 8 heads give at least 40 % of the weight" in inside.inner_text()
+    assert "2 of 8 heads give at least 40 % of the attention" in inside.inner_text()
     assert "the next <b>piece</b>" in inside.inner_text() and inside.locator(".maps button").count() == 8
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
@@ -191,3 +191,24 @@ def test_a_run_without_an_inspection_names_the_command_that_adds_it(opened, repo
         (tmp_path / name).symlink_to(report.parent / name)
     page = opened(write_report(tmp_path))
     assert "seq2seq_suite evaluate" in page.locator("#inside .state").inner_text()
+
+
+def test_what_was_detected_is_drawn_on_the_picture_and_its_coordinates_are_not_compared_as_words(
+        opened, records, tmp_path):
+    run, dot = tmp_path / "run", "data:image/gif;base64,R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"
+    for name in ("predictions", "inspection"):
+        (run / name).mkdir(parents=True)
+    (run / "predictions" / "test.jsonl").write_text(json.dumps({"source": "picture 1", "equal": False}) + "\n")
+    (run / "predictions" / "test.details.json").write_text(json.dumps({"drawing": "boxes"}))
+    sides = [{"boxes": [{"box": [1, 2, 30, 40], "label": label, "score": 1.0}]} for label in ("cat", "dog")]
+    (run / "predictions" / "test.shown.json").write_text(json.dumps({"0": {
+        "source": {"picture": dot, "width": 96, "height": 96}, "reference": sides[0], "prediction": sides[1]}}))
+    said = {side: json.dumps(one) for side, one in zip(("reference", "output"), sides, strict=True)}
+    (run / "inspection" / "test.json").write_text(json.dumps({"examples": [
+        {**records[0], "row": 0, **said, "hypotheses": [[said["output"], 0.0]] * 2}]}))
+    page = opened(write_report(run))
+    inside = page.locator("#inside")
+    assert inside.locator("image").count() == 1 and inside.locator("g rect").count() == 2
+    assert "[1," not in inside.inner_text() and inside.locator(".missed, .inserted").count() == 0
+    assert inside.locator(".maps").count() > 0
+    assert page.locator("#examples .thumb").count() == 1

@@ -10,10 +10,11 @@ SENTENCE = "The dog sees a cat zyxw ."
 @pytest.fixture(scope="module")
 def address(tmp_path_factory):
     folder = tmp_path_factory.mktemp("live")
+    train(folder / "qa", task="qa")
     start(small_config(write_trees(folder / "data"), max_updates=2, validate_every=2, log_every=2), folder / "parsing")
     kinds = [train(folder / kind, task="translation", strategy={"kind": kind})
              for kind in ("autoregressive", "mask_predict", "ctc")]
-    with served([*kinds, folder / "parsing"], folder / "own") as client:
+    with served([*kinds, folder / "parsing", folder / "qa"], folder / "own") as client:
         yield str(client.base_url)
 
 
@@ -102,3 +103,49 @@ def test_an_example_can_be_tried_and_markup_stays_text(opened_live):
     run(page, "<img src=x onerror=alert(1)> <b>bold</b>")
     assert page.locator("#results img, #results b b").count() == 0
     assert "<b>bold</b>" in page.inner_text("#others .unknown")
+
+
+@pytest.mark.parametrize(("filled", "missing"), [("question", "context"), ("context", "question")])
+def test_a_field_that_is_missing_is_named_and_marked_and_the_other_one_is_kept(opened_live, filled, missing):
+    page = opened_live()
+    page.get_by_role("button", name="Answer", exact=True).click()
+    page.locator(f"textarea[name={filled}]").fill("Where is Mary ?")
+    page.keyboard.press("Enter")
+    assert f"The {missing} is missing." in page.inner_text("#results .error")
+    assert page.locator("[aria-invalid=true]").get_attribute("name") == missing
+    assert page.evaluate("document.activeElement.name") == missing
+    assert page.locator(f"textarea[name={filled}]").input_value() == "Where is Mary ?"
+    page.keyboard.type("Mary went home .")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#results .output")
+    assert page.locator("[aria-invalid=true]").count() == 0
+
+
+def test_the_search_is_set_for_the_runs_that_know_it_and_the_address_asks_the_same_again(opened_live):
+    page = opened_live()
+    page.locator("input[name=temperature]").fill("2")
+    page.locator("input[name=seed]").fill("7")
+    asked = []
+    page.on("request", lambda request: asked.append(request.post_data_json) if request.method == "POST" else None)
+    run(page)
+    sampled = {body["run"]: "temperature" in body for body in asked if "trace" in body}
+    assert sampled == {"autoregressive": True, "mask_predict": False, "ctc": False}
+    told = page.locator("#results .output").first.inner_text()
+    again = page.context.new_page()
+    again.goto(page.url)
+    again.wait_for_selector("#others .output")
+    assert again.locator("input[name=seed]").input_value() == "7"
+    assert again.locator("#results .output").first.inner_text() == told
+
+
+def test_an_output_and_the_link_are_copied_and_the_report_is_linked(opened_live):
+    page = opened_live()
+    run(page)
+    page.evaluate("() => { navigator.clipboard.writeText = async (text) => { window.copied = text; }; }")
+    page.get_by_role("button", name="copy output").first.click()
+    assert page.evaluate("window.copied") == page.locator("#results .output").first.inner_text()
+    page.get_by_role("button", name="copy link").click()
+    assert page.evaluate("window.copied") == page.url and "zyxw" in page.url
+    with page.context.expect_page() as opened:
+        page.locator("#results a").first.click()
+    assert "BLEU" in opened.value.inner_text("main")

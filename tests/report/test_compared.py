@@ -44,12 +44,12 @@ def test_the_best_of_a_task_is_first_in_the_metrics_own_direction():
         "asr": ["b", "a"], "parsing": ["d", "c"]}
 
 
-def test_a_figure_becomes_what_is_left_to_perfect():
+def test_figures_stand_on_an_axis_for_each_task_as_they_are_with_their_intervals():
     rows = [comparison_row(figure=99.5, low=99.0, high=100.0), comparison_row(
-        run="x", task="asr", metric="wer", figure=7.0, low=NAN, high=NAN, higher_is_better=False)]
+        run="x", task="speech_translation", metric="wer", figure=7.0, low=NAN, high=NAN, higher_is_better=False)]
     f1, wer = compared.figures(rows, [], {row["run"]: [row] for row in rows})
-    assert f1["rows"][0]["miss"] == 0.5 and f1["rows"][0]["ends"] == [1.0, 0.01]  # a logarithm has no 0
-    assert wer["rows"][0]["miss"] == 7.0 and wer["rows"][0]["ends"] == [None, None]
+    assert f1["series"][0]["points"] == [["one", 99.5, 99.0, 100.0]] and (f1["y"], f1["least"]) == ("F1 ↑", 1.0)
+    assert wer["series"][0]["points"] == [["x", 7.0, None, None]] and wer["title"] == "speech translation"
 
 
 def test_bold_are_the_first_and_what_no_test_shows_to_be_worse_where_one_shows_anything():
@@ -57,10 +57,10 @@ def test_bold_are_the_first_and_what_no_test_shows_to_be_worse_where_one_shows_a
     alone = {row["run"]: [row] for row in rows}
 
     def bold(*pairs):
-        return [row["leads"] for row in compared.figures(rows, pairs, alone)[0]["rows"]]
+        return compared.figures(rows, pairs, alone)[0]["bold"]
 
-    assert bold(pair("a", "b", 0.3), pair("a", "c", 0.01)) == [True, True, False, False]  # d was not tested
-    assert bold(pair("a", "b", 0.3), pair("a", "c", 0.06)) == bold() == [False] * 4
+    assert bold(pair("a", "b", 0.3), pair("a", "c", 0.01)) == ["a", "b"]  # d was not tested
+    assert bold(pair("a", "b", 0.3), pair("a", "c", 0.06)) == bold() == []
 
 
 @pytest.mark.parametrize(("chances", "words"), [
@@ -103,8 +103,7 @@ def test_variants_of_several_seeds_are_compared_by_their_means():
     assert list(variants.units(rows, grouped)["parsing"]) == ["deep", "wide"]
     assert compared.tests(rows, pairs, grouped)[0]["rows"] == ["deep", "wide"]
     apart = [{**pairs[0], "verdict": "better"}]
-    leading = [row["run"] for row in compared.figures(rows, apart, grouped)[0]["rows"] if row["leads"]]
-    assert leading == ["deep1", "deep0"]
+    assert compared.figures(rows, apart, grouped)[0]["bold"] == ["deep0", "deep1"]
     rows[0]["seed"] = 7  # one shared seed is too few
     assert list(variants.units(rows, grouped)["parsing"]) == ["wide1", "deep1", "deep0", "wide0"]
 

@@ -9,7 +9,7 @@ from report_tools import read
 
 from seq2seq_suite.report.outputs import Outputs, by_length, examples, read_outputs
 from seq2seq_suite.report.run import duration, write_report
-from seq2seq_suite.report.sentences import _kind, lede, on_training
+from seq2seq_suite.report.sentences import _kind, lede, on_end, on_training
 
 FLAT = "(TOP (S (NP (NN fish))))"
 
@@ -63,6 +63,46 @@ def test_the_page_is_whole_and_shows_figures_and_origin(run):
                   "0.61 GB"):
         assert shown in page.text, shown
     assert not list(run.glob(".*"))
+
+
+@pytest.mark.parametrize(("drawing", "decoder", "rows"), [
+    ("text", "autoregressive", ["empty", "repeated", "cut off"]), ("sound", "ctc", ["empty", "repeated", "cut off"]),
+    ("tree", "autoregressive", ["invalid", "empty", "cut off"]), ("labels", "ctc", ["invalid", "empty", "cut off"]),
+    ("boxes", "slots", None), ("boxes", "autoregressive", ["invalid", "empty", "cut off"])])
+def test_only_failures_that_a_task_and_its_decoder_can_have_are_listed(run, drawing, decoder, rows):
+    (run / "predictions" / "test.details.json").write_text(json.dumps({"drawing": drawing}))
+    (run / "config.yaml").write_text(f"strategy: {{kind: {decoder}}}\n")
+    failures = data(run, "errors")["failures"]
+    assert (failures and [next(word for word in ("invalid", "empty", "repeated", "cut off") if name.startswith(word))
+                          for name in failures["rows"]]) == rows
+    assert rows is None or "repeated" not in rows or any("more often than in the reference" in name
+                                                         for name in failures["rows"])
+
+
+def test_what_needs_no_learning_is_a_tick_on_the_axis_of_the_figure(run):
+    summary = json.loads((run / "summary.json").read_text())
+    summary["baselines"] = {"test": {"nearest": 20.0, "odd": "x"}, "test@beam_size=4": 3}
+    summary["splits"]["test@beam_size=4"] = {"f1": 88.0}
+    (run / "summary.json").write_text(json.dumps(summary))
+    tiles = write_report(run).read_text().partition('<div class="headline">')[2].partition('<div class="facts">')[0]
+    axes = re.findall('<div class="axis".*?<span>(.*?)</span><span>(.*?)</span>(.*?)</div>', tiles)
+    assert len(axes) == 3 and len({axis[:2] for axis in axes}) == 1  # a common one
+    low, high = map(float, axes[0][:2])
+    ticks = [re.findall(r'<u style="left:(.*?)%">', rest) for *_, rest in axes]
+    assert [len(some) for some in ticks] == [1, 1, 0]  # the split itself, and the same of another search
+    assert float(ticks[0][0]) == pytest.approx(100 * (20.0 - low) / (high - low), abs=0.01)
+    assert tiles.count("without learning: nearest 20.00</div>") == 2
+
+
+def test_figures_have_their_intervals_and_crossings_the_convention(run):
+    def table():
+        return write_report(run).read_text().partition("<h2>Figures</h2>")[2].partition("<h2>Origin</h2>")[0]
+
+    assert "<b>87.65</b> <small>(85.00 to 90.50)</small>" in table() and "EVALB" not in table()
+    summary = json.loads((run / "summary.json").read_text())
+    summary["splits"]["test"]["average_crossing"] = 0.0
+    (run / "summary.json").write_text(json.dumps(summary))
+    assert "as EVALB does, among the brackets that an output has" in table()
 
 
 def test_curves_have_updates_minutes_and_symbols_of_training_and_validation(run):
@@ -208,11 +248,73 @@ def test_sentences_are_said_only_where_figures_support_them(run):
 
     apart = [["1–5", 99.0, 98.0, 99.5, 50], ["over 20", 90.0, 88.0, 92.0, 50]]
     assert said(apart).startswith("1 of 3 test outputs equal their reference. ")
-    assert "F1 is 99.0 at 1–5 words and 90.0 at over 20" in said(apart)
-    assert "harder" not in said(apart, "WER, % ↓") and "harder" not in said([apart[0], [*apart[1][:4], 3]])
-    assert "harder" not in said([apart[0], ["over 20", 98.5, 97.0, 99.0, 50]])
-    assert "harder" not in said([apart[0], ["6–20", 80.0, 78.0, 82.0, 50], apart[1]])  # the longest are not the worst
+    assert "F1 drops from 99.0 at 1–5 words to 90.0 at over 20" in said(apart)
+    assert "WER rises from 90.0 at" in said([["1–5", 90.0, 88.0, 92.0, 50], ["over 20", 99.0, 98.0, 99.5, 50]],
+                                            "WER, % ↓")
+    assert "length" not in said(apart, "WER, % ↓") and "length" not in said([apart[0], [*apart[1][:4], 3]])
+    assert "length" not in said([apart[0], ["over 20", 98.5, 97.0, 99.0, 50]])
+    assert "length" not in said([apart[0], ["6–20", 80.0, 78.0, 82.0, 50], apart[1]])  # the longest are not the worst
     assert "most frequent" not in said(apart)  # two are wrong
+
+
+TRAINING = "training: {max_updates: 100, max_minutes: 2, patience: %d}\n"
+
+
+@pytest.mark.parametrize(("changes", "patience", "said"), [
+    ({"updates": 100, "seconds": 61.0}, 3, "Finished: all 100 updates"),
+    ({"updates": 20, "seconds": 120.0}, 3, "Stopped after 20 of 100 updates by training.max_minutes=2"),
+    ({"updates": 20, "seconds": 61.0}, 3, "Stopped after 20 of 100 updates by training.patience=3"),
+    ({"updates": 20, "seconds": 61.0}, 0, "Ended after 20 of 100 updates: no limit of its configuration is reached"),
+    (None, 0, "Not finished: recorded up to update 20 of 100. The same command with --resume continues.")])
+def test_the_page_begins_with_whether_the_run_is_done_and_what_stopped_it(run, changes, patience, said):
+    (run / "config.yaml").write_text(TRAINING % patience)
+    summary = json.loads((run / "summary.json").read_text())
+    (run / "summary.json").unlink() if changes is None else (run / "summary.json").write_text(
+        json.dumps(summary | changes))
+    assert said in re.search('<p class="status">(.*?)</p>', write_report(run).read_text())[1]
+
+
+def test_a_run_whose_configuration_names_no_limit_says_nothing_of_its_end(run):
+    assert 'class="status"' not in write_report(run).read_text()
+
+
+@pytest.mark.parametrize(("training", "validation", "falling"), [
+    ([4.0, 3.0, 2.0, 1.9], [], True), ([4.0, 3.0, 2.0, 1.99], [], False), ([4.0, 3.0], [], True), ([4.0], [], False),
+    ([4.0, 1.0, 2.0, 1.5], [], False), ([4.0, 3.0, 2.0, 1.0], [4.0, 3.0, 3.5, 3.6], False),
+    ([4.0, 3.0, 2.0, 2.1], [4.0, 3.0, 2.5, 2.0], True), ([], [], False)])
+def test_the_loss_still_falls_where_it_is_least_at_the_end_and_fell_until_then(training, validation, falling):
+    losses = [{"loss": "x", "dashed": dashed, "points": [[place, None, None, loss] for place, loss in enumerate(some)]}
+              for dashed, some in ((False, training), (True, validation)) if some]
+    said = on_end({"updates": 3, "seconds": 60.0}, {"max_updates": 9, "max_minutes": 1.0, "patience": 0}, losses, 3)
+    assert ("the loss was still falling: not trained long enough" in said) == falling
+
+
+@pytest.mark.parametrize(("given", "right", "said"), [
+    (["a"] * 40, ["a"] * 30 + ["b"] * 10, "All 40 outputs on the split “test” are the same: “a”. "),
+    (["a"] * 30 + ["b"] * 10, list(map(str, range(40))), "30 of 40 outputs on the split “test” are the same: “a”. "),
+    ([""] * 40, list(map(str, range(40))), "All 40 outputs on the split “test” are empty. "),
+    (["a"] * 40, ["a"] * 40, ""), (["a"] * 30 + ["b"] * 10, ["a"] * 25 + ["b"] * 15, ""),
+    (["a"] * 19, list(map(str, range(19))), ""), (list(map(str, range(40))), ["a"] * 40, "")])
+def test_outputs_that_do_not_depend_on_the_input_are_flagged(given, right, said):
+    rows = [{"prediction": output, "reference": gold, "equal": output == gold} for output, gold in
+            zip(given, right, strict=True)]
+    rows[0]["equal"] = True  # some are judged
+    told = lede([Outputs("test", rows, {}, {}, "f1", True)], None, "")
+    assert said in "".join(text for text, _ in told) and any("outputs on the split" in text for text, _ in told) == (
+        said != "")
+
+
+def test_errors_of_several_splits_are_summed_only_where_the_sentence_says_so():
+    def one(split, wrong):
+        return Outputs(split, [{"equal": place >= wrong, "kinds": ["order"] if place < wrong else []}
+                               for place in range(30)], {}, {}, "f1", True)
+
+    def told(*outputs):
+        return "".join(text for text, _ in _kind(outputs))
+
+    assert told(one("test", 7)) == "All 7 wrong outputs have the error “order”. "
+    assert told(one("test", 7), one("compositional", 8)) == (
+        "All 15 wrong outputs on the splits test and new combinations, together, have the error “order”. ")
 
 
 def test_overfitting_is_told_by_the_loss_of_validation():
@@ -233,7 +335,7 @@ def test_rows_of_an_old_run_are_equal_where_their_texts_are():
 
 
 def test_the_leading_kind_of_error_stands_out():
-    outputs = Outputs("test", [{"equal": False, "kinds": ["order"]}] * 6, {}, {}, "f1", True)
+    outputs = Outputs("test", [{"equal": False, "kinds": ["order"]}] * 6 + [{"equal": False}], {}, {}, "f1", True)
     said, stands_out = _kind([outputs])[1]
     assert stands_out and said.startswith("6 have the error") and "order" in said
 

@@ -7,6 +7,7 @@ import threading
 import time
 
 import pytest
+import torch
 from serving import served, train
 from small_run import small_config, start, write_trees
 
@@ -53,6 +54,51 @@ def test_answers_equal_those_of_predict(client, runs):
             expected = run.predict([SENTENCE], n_best=n_best)[0]
             assert [(one["text"], one["score"]) for one in reply.json()["outputs"]] == [
                 (one.text, pytest.approx(one.score, rel=1e-5)) for one in expected]
+
+
+@pytest.mark.parametrize(("asked", "settings"), [
+    ({"beam": 3}, {"search.beam_size": 3}), ({"beam": 1}, {}), ({"temperature": 0.01, "seed": 5}, {}),
+    ({"top_p": 0.0001}, {}), ({"temperature": 2.0, "top_p": 0.9, "seed": 3}, {
+        "search.sampling": True, "search.temperature": 2.0, "search.top_p": 0.9})])
+def test_a_request_searches_as_predict_does_with_the_same_settings(client, runs, asked, settings):
+    path = runs[1]
+    got = [client.post("/api/predict", json={"run": path.name, "text": SENTENCE, **asked}).json()["outputs"][0]["text"]
+           for _ in range(2)]
+    run = s2s.load(path, settings=settings)
+    assert run.opened  # which makes weights at random before it reads them
+    torch.manual_seed(asked.get("seed", 0))
+    assert got == [run.predict([SENTENCE])[0].text] * 2  # cold or narrow samples are greedy search
+
+
+def test_samples_of_another_seed_differ_and_a_trace_shows_the_sample(client, runs):
+    replies = [client.post("/api/predict", json={"run": runs[1].name, "text": SENTENCE, "temperature": 3.0,
+                                                 "seed": seed, "trace": True}).json() for seed in range(3)]
+    assert len({one["outputs"][0]["text"] for one in replies}) > 1
+    for one in replies:
+        symbols = "".join(step["symbols"][0] for step in one["trace"]["passes"] if step["symbols"] != ["<end>"])
+        assert symbols.replace("▁", " ").split() == one["outputs"][0]["text"].split()
+
+
+@pytest.mark.parametrize(("run", "asked", "what"), [
+    (1, {"beam": 3, "seed": 1}, "a beam, and sampling"), (2, {"temperature": 1.5}, "search.sampling"),
+    (1, {"beam": 0}, "beam"), (1, {"top_p": 1.5}, "top_p"), (1, {"beam": 21}, "beam")])
+def test_what_has_no_effect_on_a_search_or_is_out_of_range_is_refused_by_name(client, runs, run, asked, what):
+    body = {"run": runs[run].name, "text": SENTENCE, **asked}
+    assert what in failed(client.post("/api/predict", json=body), 422)["what"]
+
+
+def test_a_run_says_what_of_its_search_can_be_changed_and_how_good_it_is(client, runs):
+    facts = {one["name"]: one for one in client.get("/api/runs").json()["runs"]}
+    assert facts[runs[1].name]["controls"] == ["beam", "sampling"] and facts[runs[2].name]["controls"] == ["beam"]
+    bleu = s2s.load(runs[1]).summary["splits"]["test"]["bleu"]
+    assert facts[runs[1].name]["score"] == f"BLEU ↑ {bleu:.2f} on test"
+
+
+def test_the_page_of_a_run_is_made_anew_and_no_other_is_given(client, runs):
+    (runs[0] / "report.html").write_text("<script>harm()</script>")
+    page = client.get("/report", params={"run": runs[0].name})
+    assert page.status_code == 200 and "<h1>Parsing</h1>" in page.text and "harm()" not in page.text
+    failed(client.get("/report", params={"run": "../qa"}), 404)
 
 
 def test_a_question_has_two_parts_or_is_written_as_for_predict(client, runs):

@@ -9,8 +9,10 @@
 //              points: [[x, y, low, high, n], ...]}],   x a number or a name; low, high (95 % interval) and n may be null or absent
 //    log, logX, diagonal,               the axis of values, of x; a line x = y
 //    range, rangeX,                     [low, high] of an axis (both may be null)
+//    least,                             what the axis of values spans at least
 //    height, right,                     of the plot in pixels; room for the names at the lines' ends
 //    order,                             names on x in their order, where a series may lack some
+//    flat, figures, bold,               dots with names on x: in rows, with their figures; the names that stand out
 //    stacked, totals,                   bars: the series one after the other in one bar; totals: points of whole bars, with intervals
 //    rows, columns, cells, texts}       matrix and table: names, then cells[row][column]; null is empty; texts are shown in their place;
 //                                       a table without cells has them in its rows
@@ -20,9 +22,9 @@
 // Each chart takes the focus; arrow keys go from value to value and tell the exact figures, as hovering does.
 const charts = (() => {
   const {s, h} = page;
-  const LEFT = 48, GAP = 14;
+  const LEFT = 48, GAP = 14, LEAST_SHARE = 0.05, LEAST_RATIO = 1.5;  // what an axis spans at least: of its largest value; from end to end of a logarithmic one
   const pen = document.createElement("canvas").getContext("2d");
-  const wide = (text, size = 12) => { pen.font = `${size}px ${getComputedStyle(document.body).fontFamily}`; return pen.measureText(text).width; };
+  const wide = (text, size = 12, weight = 400) => { pen.font = `${weight} ${size}px ${getComputedStyle(document.body).fontFamily}`; return pen.measureText(text).width; };
   const finite = Number.isFinite;
   const bare = (label) => String(label ?? "").replace(/\s*[↑↓]|\s*→ \S+$/g, "");
   const colour = (series, place) => `var(--${series.role || "s" + (place % 6 + 1)})`;
@@ -62,8 +64,13 @@ const charts = (() => {
     return found;
   }
 
-  const tick = (value) => Math.abs(value) >= 1e5 ? value.toLocaleString("en", {notation: "compact"}) : page.short(Number(value.toPrecision(4)) || 0)
-    .replace(/^−?\d+\.\d+$/, () => String(Number(value.toPrecision(4))).replace("-", "−"));
+  /** What stands at the ticks of an axis, [value, text], in as few digits as keep the texts apart. */
+  function marked(values) {
+    const text = (value, digits) => (Math.abs(value) >= 1e5 ? value.toLocaleString("en", {notation: "compact", maximumSignificantDigits: digits})
+      : value && Math.abs(value) < 1e-3 ? value.toExponential(digits - 3).replace("e+", "e") : Number(value.toPrecision(digits)).toLocaleString("en", {maximumFractionDigits: 12})).replaceAll("-", "−");
+    const digits = [4, 5, 6, 8, 10, 12].find((digits) => new Set(values.map((value) => text(value, digits))).size === values.length) ?? 12;
+    return values.map((value) => [value, text(value, digits)]);
+  }
 
   /** A scale from a range to pixels. */
   function scale(low, high, from, to, log) {
@@ -82,11 +89,18 @@ const charts = (() => {
     }
     if (zero) [low, high] = [Math.min(0, low), Math.max(0, high)];
     if (!panel.log) {
-      const room = (high - low || Math.abs(high) / 10 || 20) * 0.06, [least, most] = [low, high];
+      const [least, most] = widened(low, high, panel.least), room = (most - least) * 0.06;
       low = least >= 0 && least - room < 0 ? 0 : zero && least === 0 ? 0 : least - room;
       high = most <= 100 && most > 1 && most + room > 100 ? 100 : most + room;
-    } else if (low === high) [low, high] = [low / 2, high * 2];
+    } else [low, high] = widened(low, high, 0, true);
     return [panel.range?.[0] ?? low, panel.range?.[1] ?? high];
+  }
+
+  /** A range that is wide beside its values, and at least so wide, so that a small difference never fills an axis. */
+  function widened(low, high, least, log) {
+    if (log) { const factor = Math.sqrt(Math.max(1, LEAST_RATIO * low / high)); return [low / factor, high * factor]; }
+    const more = Math.max(0, (Math.max(least ?? 0, LEAST_SHARE * Math.max(Math.abs(low), Math.abs(high))) || 1) - (high - low)) / 2;
+    return low >= 0 && low < more ? [0, high + 2 * more - low] : [low - more, high + more];
   }
 
   /** A circle, a square or a diamond; open where there is no interval although others have one. */
@@ -124,11 +138,11 @@ const charts = (() => {
 
   /** Draws into an element whenever its width changes; `draw(width)` gives [svg, spots, steps in a row, key]. */
   function fitted(element, panel, draw) {
-    const place = h("div", {class: "chart"});
+    const place = h("div", {class: "chart"}), menu = save.chart(() => place.querySelector("svg[role=img]"));
     element.append(place);
     page.fitted(place, (width) => {
       const [svg, spots, across = 1, above] = draw(width);
-      place.replaceChildren(...[above, Number(svg.getAttribute("width")) > width ? h("div", {class: "scroll", tabindex: 0}, svg) : svg].filter(Boolean));
+      place.replaceChildren(...[above, Number(svg.getAttribute("width")) > width ? h("div", {class: "scroll", tabindex: 0}, svg) : svg, menu].filter(Boolean));
       hear(svg, spots, across);
     });
     return place;
@@ -175,9 +189,9 @@ const charts = (() => {
   const label = (x, y, text, attributes) => s("text", {x, y, ...attributes}, text);
 
   function gridlines(svg, marks, y, left, right) {
-    for (const value of marks) {
+    for (const [value, text] of marked(marks)) {
       svg.append(s("line", {class: "rule", x1: left, x2: right, y1: y(value), y2: y(value)}),
-        label(left - 8, y(value) + 4, tick(value), {"text-anchor": "end"}));
+        label(left - 8, y(value) + 4, text, {"text-anchor": "end"}));
     }
   }
 
@@ -194,14 +208,15 @@ const charts = (() => {
       const svg = empty(width, bottom + (panel.x ? 40 : 22), panel), spots = [];
       const xs = points.map((point) => point[0]);
       let [low, high] = range(points, panel), [first, last] = [panel.rangeX?.[0] ?? Math.min(...xs), panel.rangeX?.[1] ?? Math.max(...xs)];
+      if (!panel.rangeX && !(line && first < last)) [first, last] = widened(first, last, 0, panel.logX);
       if (!line && !panel.logX && !panel.rangeX) { const room = (last - first || 1) * 0.05; first = first >= 0 ? Math.max(0, first - room) : first - room; last += room; }
       if (panel.diagonal) [low, high] = [Math.min(low, first), Math.max(high, last)];
       const x = scale(first, last, LEFT, width - right, panel.logX), y = scale(low, high, bottom, top, panel.log);
       if (panel.y) svg.append(label(0, 12, panel.y));
       gridlines(svg, ticks(low, high, panel.log, tall < 120 ? 3 : 5), y, LEFT, width - right);
       svg.append(s("line", {class: "base", x1: LEFT, x2: width - right, y1: bottom, y2: bottom}));
-      for (const value of ticks(first, last, panel.logX, Math.max(2, Math.min(6, Math.floor((width - right - LEFT) / 70))))) {
-        svg.append(label(x(value), bottom + 17, tick(value), {"text-anchor": x(value) > width - 20 ? "end" : "middle"}));
+      for (const [value, text] of marked(ticks(first, last, panel.logX, Math.max(2, Math.min(6, Math.floor((width - right - LEFT) / 70)))))) {
+        svg.append(label(x(value), bottom + 17, text, {"text-anchor": x(value) > width - 20 ? "end" : "middle"}));
       }
       if (panel.x) svg.append(label(width - right, bottom + 34, panel.x, {"text-anchor": "end"}));
       if (panel.diagonal) {
@@ -283,7 +298,7 @@ const charts = (() => {
     const [low, high] = range(points, panel), counts = sizes(found), bounded = points.some((point) => finite(point[2]));
     return fitted(element, panel, (width) => {
       const step = (width - LEFT) / found.length, longest = Math.max(...found.map(([name]) => wide(String(name))), ...(counts ?? []).map((n) => wide("n " + n, 11)));
-      return longest + 6 <= step && found.length <= 12 ? columns(width, step) : rows(width);
+      return longest + 6 <= step && found.length <= 12 && !panel.flat ? columns(width, step) : rows(width);
     });
 
     function columns(width, step) {
@@ -314,20 +329,20 @@ const charts = (() => {
     }
 
     function rows(width) {
-      const room = counts ? Math.max(24, ...counts.map((n) => wide(n))) + 12 : 0;
-      const names = Math.min(Math.max(...found.map(([name]) => wide(String(name)))), width * 0.36), left = names + room + 14;
-      const tall = Math.max(22, 9 * panel.series.length + 8), top = counts || panel.y ? 22 : 6, bottom = top + found.length * tall;
+      const beside = panel.figures ? found.map(([, [[, point]]]) => page.number(point[1])) : counts, room = beside ? Math.max(24, ...beside.map((n) => wide(n))) + 12 : 0;
+      const names = Math.min(Math.max(...found.map(([name]) => wide(String(name), 12, panel.bold ? 650 : 400))), width * 0.36), left = names + room + 14;
+      const tall = Math.max(22, 9 * panel.series.length + 8), top = counts ? 22 : 6, bottom = top + found.length * tall;
       const svg = empty(width, bottom + 38, panel), spots = [], x = scale(low, high, left, width - 16, panel.log);
       if (counts) svg.append(label(names + room, 12, "n", {"text-anchor": "end", class: "tiny"}));
-      for (const value of ticks(low, high, panel.log, Math.max(2, Math.min(5, Math.floor((width - left) / 60))))) {
+      for (const [value, text] of marked(ticks(low, high, panel.log, Math.max(2, Math.min(5, Math.floor((width - left) / 60)))))) {
         svg.append(s("line", {class: "rule", x1: x(value), x2: x(value), y1: top, y2: bottom}),
-          label(x(value), bottom + 16, tick(value), {"text-anchor": "middle"}));
+          label(x(value), bottom + 16, text, {"text-anchor": "middle"}));
       }
       if (panel.y) svg.append(label(width, bottom + 33, panel.y, {"text-anchor": "end"}));
       found.forEach(([name, members], place) => {
         const middle = top + tall * (place + 0.5);
-        svg.append(label(names, middle + 4, cut(String(name), names), {"text-anchor": "end", class: "ink"}));
-        if (counts) svg.append(label(names + room, middle + 4, counts[place], {"text-anchor": "end", class: "tiny"}));
+        svg.append(label(names, middle + 4, cut(String(name), names), {"text-anchor": "end", class: panel.bold?.includes(name) ? "ink bold" : "ink"}));
+        if (beside) svg.append(label(names + room, middle + 4, beside[place], {"text-anchor": "end", class: panel.figures ? "ink" : "tiny"}));
         for (const [number, point] of members) {
           const style = colour(panel.series[number], number), y = middle + (number - (panel.series.length - 1) / 2) * 9;
           if (finite(point[2]) && finite(point[3])) interval(svg, x(point[2]), x(point[3]), y, style, false, [left, width - 10]);
@@ -435,6 +450,7 @@ const charts = (() => {
       cells.map((cell) => h("td", {class: typeof cell === "string" && !/^[\d–]/.test(cell) ? "words" : null}, cell === null || cell === undefined ? "–" : shown(cell)))));
     const place = h("div", {class: "scroll", tabindex: 0}, h("table", {}, h("thead", {}, head), h("tbody", {}, body)));
     element.append(place);
+    save.table(place.firstChild);
     return place;
   }
 

@@ -62,6 +62,10 @@ drawings.tree = (element, {prediction, reference}, {without_reference: bare = fa
   if (found && !(gold && (extra.size || lacking.size))) return element.append(gold && !bare ? h("p", {class: "small"}, "Reference and output have the same brackets.") : "",
     draw(found, "the tree of the output"));
   if (gold && !bare) element.append(h("h3", {}, "Reference"), draw(gold, "the tree of the reference", lacking, "missed"));
+  if (gold && found && !bare) requestAnimationFrame(() => {  // wide trees scroll together
+    const both = [...element.querySelectorAll(":scope > .scroll")];
+    for (const one of both) one.addEventListener("scroll", () => { for (const other of both) other.scrollLeft = one.scrollLeft; });
+  });
   if (gold && found) element.append(bare ? "" : h("h3", {}, "Output"), draw(found, "the tree of the output", extra, "wrong"), h("p", {class: "small"},
     `Filled: ${extra.size} that the reference does not have. ${bare ? "The output lacks" : "Dashed:"} ${lacking.size}${bare ? " of the reference" : " that the output lacks"}.`));
 };

@@ -76,7 +76,7 @@ const inspection = (() => {
       const weights = target.map((one) => source.map((other) => share(one, other)));
       drawing.replaceChildren(lines(width, source, target, weights, record, tell));
     };
-    element.append(h("h3", {}, "Where each word came from"),
+    element.append(h("h3", {}, "Attention from output to source"),
       h("div", {class: "row"}, page.select("attention of", choices, chosen, (value) => { chosen = value; draw(Math.floor(drawing.getBoundingClientRect().width)); })), drawing, told);
     page.fitted(drawing, draw);
   }
@@ -231,7 +231,7 @@ const inspection = (() => {
     const parts = Object.keys(PARTS).filter((part) => record.attention[part]);
     if (!parts.length) return;
     element.append(h("h3", {}, "Attention of every head"),
-      h("p", {class: "note"}, "A row for each word that looks, a column for each that it looks at; the strongest colour is the head's largest weight. A click or Enter enlarges a map."));
+      h("p", {class: "note"}, "Rows: querying word. Columns: attended word. The strongest colour is the head's largest weight. A click or Enter enlarges a map."));
     const room = h("div", {class: "parts"}), large = h("div", {class: "large"});
     element.append(room, large);
     for (const part of parts) {
@@ -312,13 +312,15 @@ const inspection = (() => {
     }));
   }
 
-  /** Draws a record; options.heads: heads with a habit, named in the maps. */
+  /** Draws a record; options.heads: heads with a habit, named in the maps; options.draw: draws reference and output; options.drawing: how the task draws them. */
   function show(element, given, options = {}) {
     const record = {source: [], target: [], pieces: [], places: [], hypotheses: [], attention: {}, ...given}, box = h("div", {class: "inspection"});
     element.append(box);
-    alignment(box, record);
+    const boxed = options.drawing === "boxes";  // coordinates are neither words to align nor to compare
+    if (!boxed) alignment(box, record);
+    if (options.draw) options.draw(box.appendChild(h("div", {})));
     const text = (name, content) => [h("h3", {}, name), h("p", {}, content.length ? content : "(empty)")];
-    const beside = [record.reference === undefined ? [] : [text("Reference", record.reference), text("Output", record.output ? texts.line(record.reference, record.output) : "")],
+    const beside = boxed ? [] : [record.reference === undefined || options.draw ? [] : [text("Reference", record.reference), text("Output", record.output ? texts.line(record.reference, record.output) : "")],
       record.hypotheses.length > 1 ? hypotheses(record) : []].flat(3);
     box.append(h("div", {class: "pair"}, record.pieces.length ? pieces(record) : null, beside.length ? h("div", {}, beside) : null));
     const how = way(record);
@@ -332,7 +334,7 @@ const inspection = (() => {
     const all = sum(parts.map((one) => one.layers * one.heads));
     if (!all || !Number.isFinite(least)) return null;
     return h("p", {class: "note"}, found.length ? h("b", {}, `${found.length} of ${all} heads`) : `None of the ${all} heads`, found.length === 1 ? " gives" : found.length ? " give" : " gives",
-      ` at least ${page.number(100 * least, 0)} % of the weight to one kind of place, on average over up to ${page.number(count, 0)} inputs.`);
+      ` at least ${page.number(100 * least, 0)} % of the attention to one type of position, on average over up to ${page.number(count, 0)} inputs.`);
   }
 
   const self = {show, heads, words, open() {}};
@@ -351,8 +353,11 @@ const inspection = (() => {
       bar.replaceChildren(splits.length > 1 ? page.choice("Split", splits.map((one) => [one, data[one].name ?? one]), split, (one) => { [split, number] = [one, 0]; draw(); }) : "",
         page.select("Example", examples.map((one, place) => [String(place), title(one)]), String(number), (one) => { number = Number(one); draw(); }));
       place.replaceChildren();
-      show(place, examples[number], {heads: found});
-      habits.replaceChildren(...[h("h3", {}, "Heads with a habit"), measured(data[split]), found.length ? heads(found) : null].filter(Boolean));
+      const {drawing, unit, rows = []} = outputs[split] ?? {}, row = rows.find((one) => one.row === examples[number].row && one.shown);
+      const own = row && !["text", "sound", "surprise"].includes(drawing) ? drawings[drawing] : null;
+      show(place, examples[number], {heads: found, drawing, draw: own && ((element) => own(element, {source: row.source, shown_source: row.shown.source,
+        reference: row.shown.reference, prediction: row.shown.prediction, inspection: examples[number]}, {unit}))});
+      habits.replaceChildren(...[h("h3", {}, "Specialised heads"), measured(data[split]), found.length ? heads(found) : null].filter(Boolean));
       habits.hidden = habits.childElementCount < 2;
     };
     draw();

@@ -13,24 +13,29 @@ sections.live = (element, state) => {
   const go = h("button", {type: "button", class: "primary", onclick: run}, "Run ⏎"), results = h("div", {id: "results"}), others = h("div", {id: "others"});
   const controls = h("div", {class: "row"}, go,
     tasks.length > 1 ? page.choice("task", tasks.map((one) => [one, verbs[one] ?? one]), task, (one) => { task = one; begin(); }) : null, speak, drop, chosen,
-    h("span", {class: "grow"}), page.select("speed", [["1", "as it was"], ["10", "1/10"], ["40", "1/40"], ["100", "1/100"], ["0", "end only"]], "40", (one) => {
+    h("span", {class: "grow"}), page.select("replay speed", [["1", "real time"], ["10", "10x slower"], ["40", "40x slower"], ["100", "100x slower"], ["0", "final output only"]], "40", (one) => {
       slower = Number(one);
       replay();
     }));
+  const field = (name, label, hint, attributes) => h("label", {"data-control": name === "beam" ? "beam" : "sampling"}, label, h("input", {type: "number", name, placeholder: hint, onkeydown(event) { if (event.key === "Enter") run(); }, ...attributes}));
+  const search = h("div", {class: "row search"}, field("beam", "beam", "as trained", {min: 1, max: 20}), field("temperature", "temperature", "off", {min: 0.01, max: 10, step: 0.01}),
+    field("top_p", "top-p", "1", {min: 0.01, max: 1, step: 0.01}), field("seed", "seed", "0", {min: 0, max: 2147483647}));
   const box = h("div", {class: "surface", ondragover(event) { event.preventDefault(); }, ondrop(event) {
     event.preventDefault();
     if (file() && event.dataTransfer.files[0]) take(event.dataTransfer.files[0], event.dataTransfer.files[0].name);
-  }}, place, controls);
+  }}, place, search, controls);
   const count = state.runs.length;
   element.append(h("div", {class: "row title"}, h("h1", {}, "Try it"),
     h("span", {class: "note"}, count === 1 ? "One run is open on this machine. Nothing leaves it." : `${count} runs are open on this machine. Nothing leaves it.`),
     h("span", {class: "grow"}), status), box, tries, results, others);
   let columns = [], replay = () => {};
   begin();
+  requestAnimationFrame(linked);
 
   function begin() {
     const typed = [...place.querySelectorAll("textarea")].map((field) => [field.name, field.value]);
     given = null; turn += 1; stop();
+    for (const label of search.children) label.hidden = !of(task).some((one) => one.controls.includes(label.dataset.control));
     speak.hidden = !spoken(); drop.hidden = !file();
     const write = (label, name, rows) => h("label", {class: "typed"}, h("span", {class: "small"}, label),
       h("textarea", {name, rows, maxlength: state.limits.text, onkeydown(event) {
@@ -89,9 +94,35 @@ sections.live = (element, state) => {
 
   function input() {
     if (file()) return given?.blob;
-    const found = Object.fromEntries([...place.querySelectorAll("textarea")].map((field) => [field.name, field.value]));
-    return Object.values(found).every((text) => text.trim()) ? found : null;
+    const fields = [...place.querySelectorAll("textarea")], empty = fields.filter((field) => !field.value.trim());
+    if (empty.length === fields.length) return null;
+    for (const field of fields) field.setAttribute("aria-invalid", String(empty.includes(field)));
+    if (!empty.length) return Object.fromEntries(fields.map((field) => [field.name, field.value]));
+    empty[0].focus();
+    throw {what: `The ${empty[0].name} is missing.`, expected: fields.map((field) => `a ${field.name}`).join(" and "), remedy: `fill in the field “${empty[0].name}”`};
   }
+
+  /** What of the search was changed, as far as a run knows it; without `one` all of it. */
+  function searched(one) {
+    return Object.fromEntries([...search.children].filter((label) => !label.hidden && label.lastChild.value && (!one || one.controls.includes(label.dataset.control)))
+      .map((label) => [label.lastChild.name, Number(label.lastChild.value)]));
+  }
+
+  /** The address of what was asked, so that it can be asked again. */
+  function link(asked) {
+    return "?" + new URLSearchParams({task, ...asked, ...searched()});
+  }
+
+  /** Asks what the page's address asks. */
+  function linked() {
+    const params = new URLSearchParams(location.search);
+    if (!tasks.includes(params.get("task"))) return;
+    [...controls.querySelectorAll(".choice button")][tasks.indexOf(params.get("task"))]?.click();
+    for (const one of [...place.querySelectorAll("textarea"), ...search.querySelectorAll("input")]) one.value = params.get(one.name) ?? "";
+    if (!file()) run();
+  }
+
+  const copier = (label, text) => h("button", {type: "button", class: "save", async onclick() { this.textContent = await save.copy(text(), "text.txt"); setTimeout(() => { this.textContent = label; }, 2000); }}, label);
 
   function say(waiting) {
     status.replaceChildren(h("span", {class: "light" + (waiting ? " busy" : "")}, "●"), waiting === undefined ? " ready" : ` working, ${waiting} waiting`);
@@ -110,9 +141,12 @@ sections.live = (element, state) => {
   }
 
   async function run() {
-    const asked = input(), mine = ++turn, kind = takes(), own = of(task);
     stop();
+    let asked;
+    try { asked = input(); } catch (error) { return fail(error); }
     if (!asked) return begin();
+    const mine = ++turn, kind = takes(), own = of(task);
+    if (!file()) history.replaceState(null, "", link(asked) + location.hash);
     others.replaceChildren();
     results.replaceChildren(h("div", {class: "state working"}, h("b", {}, "Working…"), " ", h("span", {}), h("div", {class: "bar-of"}, h("i", {}))));
     const watch = setInterval(async () => {
@@ -125,7 +159,7 @@ sections.live = (element, state) => {
     const found = [];
     try {
       for (const [number, one] of own.entries()) {  // one after the other: each has the machine to itself
-        const answer = await liveInput.ask(one.name, asked, {trace: true}).catch((error) => ({error}));
+        const answer = await liveInput.ask(one.name, asked, {...searched(one), trace: true}).catch((error) => ({error}));
         if (mine !== turn) return;
         found.push({run: one, answer});
         const bar = results.querySelector(".bar-of i");
@@ -150,15 +184,16 @@ sections.live = (element, state) => {
       const column = columns.find((other) => other.run === one.run);
       parts.append(h("div", {class: found.length === 1 ? "" : found.length === 2 || found.length === 4 ? "half" : "third", style: `border-top: 3px solid var(${column?.colour ?? "--rule-2"}); padding-top: 12px`},
         h("div", {class: "row"}, h("b", {}, title(one.run, found)), h("span", {class: "small"}, column ? liveReplay.passes(column.trace) : ""),
+          h("a", {class: "small", href: "report?" + new URLSearchParams({run: one.run.name}), target: "_blank"}, one.run.score || "report"),
           h("span", {class: "grow"}), column ? h("span", {class: "value"}, page.number(column.trace.milliseconds, 1), h("small", {}, " ms")) : null),
         one.answer.error ? wrong(one.answer.error) : [column ? liveReplay.cells(column.trace, one.answer.outputs[0]?.text ?? "") : null,
-          output(one.run, one.answer), nBest(one.run, asked), inside(one.run, asked)]));
+          output(one.run, one.answer), one.answer.outputs.length ? copier("copy output", () => one.answer.outputs[0].text) : null, nBest(one.run, asked), inside(one.run, asked)]));
     }
     const several = columns.length > 1;
     results.replaceChildren(strangers(found.flatMap((one) => one.answer.unknown ?? [])) ?? "",
-      h("div", {class: "row heading"}, h("h2", {}, several ? "Side by side, on one clock" : "Step by step"), h("span", {class: "grow"}),
-        columns.length ? h("button", {type: "button", onclick: () => replay()}, "↻ Replay") : null),
-      columns.length ? h("p", {class: "note"}, several ? "The same input through each decoder. A piece appears when it was written." : "A piece appears when it was written.") : "", both);
+      h("div", {class: "row heading"}, h("h2", {}, several ? "Decoders side by side, same time axis" : "Step by step"), h("span", {class: "grow"}),
+        file() ? null : copier("copy link", () => location.href), columns.length ? h("button", {type: "button", onclick: () => replay()}, "↻ Replay") : null),
+      columns.length ? h("p", {class: "note"}, several ? "The same input through each decoder. Tokens appear at the time they were generated." : "Tokens appear at the time they were generated.") : "", both);
     const most = Math.max(0, ...columns.map((one) => one.trace.milliseconds));
     if (columns.length) liveReplay.clock(clock, columns);
     replay = () => { stop(); stop = liveReplay.play(both, most, slower); };
@@ -215,12 +250,12 @@ sections.live = (element, state) => {
     return details;
   }
 
-  const nBest = (one, asked) => one.n_best < 2 ? null : onDemand("Five best", one, asked, {n_best: 5}, (target, answer) =>
+  const nBest = (one, asked) => one.n_best < 2 ? null : onDemand("Five best", one, asked, {...searched(one), n_best: 5}, (target, answer) =>
     target.append(h("div", {class: "scroll"}, h("table", {}, h("tbody", {}, answer.outputs.map((found) =>
       h("tr", {}, h("td", {}, found.text || "(nothing)"), h("td", {}, page.number(found.score, 2)))))))));
 
-  const inside = (one, asked) => onDemand("What it looked at, and how sure it was", one, asked, {inspect: true}, (target, answer) =>
-    inspection.show(target, {...answer.inspection, hypotheses: [], trace: undefined}));
+  const inside = (one, asked) => onDemand("What it looked at, and how sure it was", one, asked, {...searched(one), inspect: true}, (target, answer) =>
+    inspection.show(target, {...answer.inspection, hypotheses: [], trace: undefined}, {drawing: one.drawing}));
 
   /** What runs of other tasks make of the same input. */
   async function showOthers(rest, asked, mine) {

@@ -111,6 +111,7 @@ const page = {
     });
     addEventListener("keydown", (event) => { if (event.key === "Escape") page.tip(); });
     addEventListener("scroll", () => page.tip(), {passive: true, capture: true});
+    save.start();
     for (const element of document.querySelectorAll("[data-section]")) {
       const id = element.dataset.section;
       try {

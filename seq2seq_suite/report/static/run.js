@@ -16,7 +16,7 @@
     } else if (data.losses.length) {
       time.append(h("h3", {}, "Where the time went"), page.missing("Not recorded in this run.", "Runs that are trained with this version record the seconds of each phase and the memory."));
     }
-    if (data.memory !== null) time.append(h("p", {class: "note"}, "Most memory in use: ", h("b", {}, `${page.number(data.memory / 1000)} GB`), "."));
+    if (data.memory !== null) time.append(h("p", {class: "note"}, "Most memory in use: ", h("b", {}, `${page.number(data.memory / 1000)} GB`), ", on a CPU that of the whole process with Python, PyTorch and the data; check estimates what a step of training adds."));
   };
 
   function curves(element, data) {
@@ -45,7 +45,7 @@
       const names = [...plain, ...figures].map((one) => one.name.length);
       const right = Math.min(190, Math.max(...names) * 6.6 + 22);
       place.replaceChildren();
-      if (plain.length) charts.lines(place, {y: `loss, nats a symbol${log ? " (log)" : ""} ↓`, log, series: plain, rangeX, right, x: figures.length ? "" : unit, title: "loss"});
+      if (plain.length) charts.lines(place, {y: `loss, nats per token${log ? " (log)" : ""} ↓`, log, series: plain, rangeX, right, x: figures.length ? "" : unit, title: "loss"});
       if (figures.length) {
         charts.lines(place, {y: `${data.metric} on validation${data.best === null ? "" : "; ring: the checkpoint that was kept"}`, series: figures, rangeX, right, height: Math.max(110, 16 * figures.length), x: unit, title: "validation"});
       }
@@ -133,8 +133,8 @@
       count.textContent = `${page.number(found.length, 0)} shown; this page holds ${page.number(rows.length, 0)} of ${page.number(n, 0)} outputs.`;
       list.hidden = !found.length;
       list.replaceChildren(...found.map((row) => h("button", {type: "button", onclick() { show(row, this); }},
-        h("span", {}, row.figure === null ? row.equal ? "=" : "≠" : page.number(row.figure, 1)),
-        h("span", {}, h("span", {class: "text"}, row.shown?.source?.question ?? (row.source || row.reference)), h("span", {class: "small"}, row.kinds.join(", "))))));
+        row.shown?.source?.picture ? h("img", {src: row.shown.source.picture, alt: "", class: "thumb"}) : h("span", {}, row.figure === null ? row.equal ? "=" : "≠" : page.number(row.figure, 1)),
+        h("span", {}, h("span", {class: "text"}, row.shown?.source?.question ?? (row.source || row.reference)), h("span", {class: "small"}, [row.shown?.source?.picture && row.figure !== null ? page.number(row.figure, 1) : null, ...row.kinds].filter(Boolean).join(", "))))));
       if (found.length) return show(found[0], list.firstChild);
       shown.replaceChildren(h("div", {class: "state"}, h("b", {}, "No output fits."), " ", h("button", {type: "button", onclick() {
         Object.assign(state, {kind: "", search: ""});

@@ -176,6 +176,7 @@ class MultilabelTask(Task):
     name, drawing = "multilabel", "labels"
     sections: ClassVar[Mapping[str, type[Section]]] = {"multilabel": MultilabelOptions}
     primary_metric = "micro_f1"
+    baselines = ("most frequent output", "nearest training example")
     view, item, expected = "topics", "text", "rows with text and labels"
 
     def __init__(self, options: MultilabelOptions, data: Data, **others: Any):

@@ -185,6 +185,7 @@ class ParsingTask(Task):
     name = "parsing"
     sections: ClassVar[Mapping[str, type[Section]]] = {"parsing": ParsingOptions}
     primary_metric = "f1"
+    baselines = ("right-branching trees",)
     drawing = "tree"
     view, item, expected = "trees", "tree", "rows with a bracketed tree"
 

@@ -161,6 +161,7 @@ class QuestionAnsweringTask(Task):
     name, drawing = "qa", "answer"
     sections: ClassVar[Mapping[str, type[Section]]] = {"qa": QAOptions}
     primary_metric = "exact_match"
+    baselines = ("most frequent output", "nearest training example")
     rewritable = True
     view, item, expected = "questions", "question", "rows with question, context and answer"
     if_empty = "check data.path, data.splits and qa.keep_categories"

@@ -79,6 +79,7 @@ class TaggingTask(Task):
     name, drawing = "tagging", "tags"
     sections: ClassVar[Mapping[str, type[Section]]] = {"tagging": TaggingOptions}
     primary_metric = "accuracy"
+    baselines = ("most frequent tag of each word",)
     view, item, expected = "tags", "sentence", "rows with words and tags, or with a bracketed tree"
 
     def __init__(self, options: TaggingOptions, data: Data, **others: Any):

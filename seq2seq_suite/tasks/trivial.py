@@ -1,0 +1,112 @@
+"""What can be predicted without learning, from the rows alone: the figures that those of a run stand beside."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from seq2seq_suite.tasks.wording import words_of
+from seq2seq_suite.trees import Tree
+from seq2seq_suite.types import Example
+
+if TYPE_CHECKING:
+    from seq2seq_suite.tasks.base import Task
+
+MOST = 10_000  # training examples that are looked at
+
+
+def majority(train: Sequence[Example], examples: Sequence[Example]) -> list[Any]:
+    """The most frequent reference, whatever the input; of equal ones the first.
+
+    >>> majority([Example("a", "x", ""), Example("b", "y", ""), Example("c", "y", "")], [Example("d", None, "")])
+    ['y']
+    """
+    return [Counter(example.reference for example in train).most_common(1)[0][0]] * len(examples)
+
+
+def nearest(train: Sequence[Example], examples: Sequence[Example]) -> list[Any]:
+    """The reference of the most similar training source: cosine of words, weighted by how rare they are (TF-IDF).
+
+    >>> train = [Example("a red cat", "x", ""), Example("a blue dog", "y", ""), Example("a bird", "z", "")]
+    >>> nearest(train, [Example("the dog", None, "")])
+    ['y']
+    """
+    places: defaultdict[str, list[int]] = defaultdict(list)
+    known = [set(words_of(str(example.source).lower())) for example in train]
+    for place, words in enumerate(known):
+        for word in words:
+            places[word].append(place)
+    where = {word: np.array(found) for word, found in places.items()}
+    weight = {word: math.log((1 + len(train)) / len(found)) ** 2 for word, found in where.items()}
+    lengths = np.sqrt([sum(weight[word] for word in words) or 1.0 for words in known])
+    found = []
+    for example in examples:
+        shared = np.zeros(len(train))
+        for word in sorted(where.keys() & set(words_of(str(example.source).lower()))):
+            shared[where[word]] += weight[word]
+        found.append(train[int((shared / lengths).argmax())].reference)
+    return found
+
+
+def tags_of_words(train: Sequence[Example], examples: Sequence[Example]) -> list[tuple[str, ...]]:
+    """Each word's most frequent tag; for an unknown word the most frequent one of all."""
+    counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for example in train:
+        for word, tag in zip(example.source, example.reference, strict=True):
+            counts[word][tag] += 1
+    overall = sum(counts.values(), Counter()).most_common(1)[0][0]
+    best = {word: tags.most_common(1)[0][0] for word, tags in counts.items()}
+    return [tuple(best.get(word, overall) for word in example.source) for example in examples]
+
+
+def right_branching(train: Sequence[Example], examples: Sequence[Example]) -> list[Tree]:
+    """A bracket over each word and all that follow it, with the most frequent label; tags are those of the reference.
+
+    >>> from seq2seq_suite.trees import read_trees
+    >>> tree = next(read_trees("(S (A a) (B b) (C c))"))[1]
+    >>> print(right_branching([Example((), tree, "")], [Example((), tree, "")])[0])
+    (S (A a) (S (B b) (C c)))
+    """
+    def labels(tree: Tree) -> list[str]:
+        below = [one for one in tree.children if isinstance(one, Tree) and not one.is_preterminal()]
+        return [tree.label, *(label for one in below for label in labels(one))]
+
+    label = Counter(label for example in train for label in labels(example.reference)).most_common(1)[0][0]
+    found = []
+    for example in examples:
+        *before, last = example.reference.preterminals()
+        tree = last if before else Tree(label, (last,))
+        for leaf in reversed(before):
+            tree = Tree(label, (leaf, tree))
+        found.append(tree)
+    return found
+
+
+def likelihood_of_letters(train: Sequence[Example], examples: Sequence[Example]) -> list[float]:
+    """Log-probability (nats) of each text and its end if letters did not depend on each other, one added to each."""
+    counts = Counter(letter for example in train for letter in example.reference)
+    whole = counts.total() + len(train) + len(counts) + 2  # an end for each text; one for letters that are unknown
+    end = math.log((len(train) + 1) / whole)
+    return [end + sum(math.log((counts[letter] + 1) / whole) for letter in example.reference) for example in examples]
+
+
+def copied(train: Sequence[Example], examples: Sequence[Example]) -> list[str]:
+    """The source itself."""
+    return [example.source for example in examples]
+
+
+BASELINES = {"most frequent output": majority, "nearest training example": nearest, "copied source": copied,
+             "most frequent tag of each word": tags_of_words, "right-branching trees": right_branching,
+             "frequency of each letter": likelihood_of_letters}
+
+
+def figures(task: Task, train: Iterable[Example], examples: Sequence[Example]) -> dict[str, float]:
+    """The primary metric of each of the task's baselines, by its name."""
+    seen, right = list(islice(train, MOST)) if task.baselines else [], [example.reference for example in examples]
+    return {name: task.score(BASELINES[name](seen, examples), right).figures[task.primary_metric]
+            for name in task.baselines if seen and examples}
