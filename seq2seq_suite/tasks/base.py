@@ -83,6 +83,7 @@ class Task(ABC):
         for row in rows(bad):
             try:
                 examples += self.examples(row)
+                bad.usable = True
             except DataError as error:
                 bad.add(error)
         for line in [*dict.fromkeys(bad.notes), *bad.report()]:

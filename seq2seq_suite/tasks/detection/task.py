@@ -30,6 +30,7 @@ from seq2seq_suite.data.drawn import Drawn
 from seq2seq_suite.data.formats import Row
 from seq2seq_suite.data.options import Data
 from seq2seq_suite.data.pictures import Augmentation, ImageFile, Objects, Picture, fit, nms, paint, scaled
+from seq2seq_suite.data.printed import unprinted
 from seq2seq_suite.metrics.boxes import area, average_precision, match
 from seq2seq_suite.shapes import GROUP, PictureShape
 from seq2seq_suite.tasks.base import Judgement, Task
@@ -37,7 +38,7 @@ from seq2seq_suite.tasks.detection.boxes import LIKELY, Boxes, likely
 from seq2seq_suite.tasks.detection.object_rows import NOISE, objects_of
 from seq2seq_suite.tasks.options import NO_TRANSCRIPT, TaskOptions, Zoom
 from seq2seq_suite.tasks.panels import one_series, panel
-from seq2seq_suite.tasks.reading import columns, medium_in, of_file
+from seq2seq_suite.tasks.reading import named, of_file, required_medium, value_in
 from seq2seq_suite.tasks.sides import Place, Source
 from seq2seq_suite.types import END, DataError, Encoded, Example, Hypothesis, Score
 
@@ -60,6 +61,8 @@ class DetectionOptions(TaskOptions):
          "strategy.scheduled_sampling"),
         "a task other than detection, which writes the detection.instances likeliest objects"))
 
+    image_column: str = "image"  # of the picture or its path, where the rows have no file_name
+    objects_column: str = "objects"  # an object with bbox and categories, printed or not
     height: Pixels = 240  # of the model's input, in pixels; pictures are scaled to fit
     width: Pixels = 320  # likewise
     stride: Literal[4, 8, 16, 32] = 16  # pixels along each side of a patch
@@ -113,13 +116,7 @@ class Pictures(Source):
 
     def read(self, row: Row) -> Picture:
         """The picture of a row, not looked at yet."""
-        image = medium_in(row, "image", Picture, ImageFile)
-        if image is None or not isinstance(row.fields.get("objects"), Mapping):
-            raise DataError(columns(row), **row.place,
-                            expected="image (or file_name beside the pictures) and objects {bbox, categories}",
-                            remedy='write rows like {"file_name": "a.png", "objects": {"bbox": [[0, 0, 20, 10]], '
-                                   '"categories": ["dog"]}}')
-        return image
+        return required_medium(row, self.options.image_column, Picture, ImageFile, key="detection.image_column")
 
     def from_text(self, text: str, place: Place) -> Picture:
         """The path of an image file."""
@@ -186,7 +183,11 @@ The source is the scaled picture, the target five symbols for each object: four 
         """A picture with the objects in it, in its own pixels."""
         image, place = self.source.read(row), row.place
         height, width = self.source.measured(image, place)
-        found = objects_of(row.fields["objects"], height, width, place)
+        value = unprinted(value_in(row, self.options.objects_column, "detection.objects_column"))
+        if not isinstance(value, Mapping):
+            raise DataError(f"'{self.options.objects_column}' is {named(value)}", **place, remedy="correct the row",
+                            expected='an object such as {"bbox": [[0, 0, 20, 10]], "categories": ["dog"]}')
+        found = objects_of(value, height, width, place)
         if len(found.boxes) > self.options.instances:
             raise DataError(f"a picture with {len(found.boxes)} objects", **place,
                             expected=f"at most {self.options.instances}", remedy="raise detection.instances")
