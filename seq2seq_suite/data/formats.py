@@ -7,10 +7,10 @@ import gzip
 import os
 import re
 from collections.abc import Callable, Iterator
-from itertools import chain
 from pathlib import Path
 
 from seq2seq_suite.data.class_labels import with_names
+from seq2seq_suite.data.column_files import read_columns
 from seq2seq_suite.data.lines import EXPANSION, REMEDY, UNPACKED, BadRows, Lines, Row, broken, kind
 from seq2seq_suite.data.nested import read_nested
 from seq2seq_suite.data.tables import read_table
@@ -89,33 +89,6 @@ def _recover_trees(text: str, file: str, bad: BadRows) -> Iterator[tuple[int, st
             unclosed = problem if block.count("(") > block.count(")") else unclosed
             bad.add(problem)
         line += block.count("\n")
-
-
-def _read_columns(file: Path, bad: BadRows) -> Iterator[Row]:
-    """A row for each sentence of a file with a word on each line, its tag last, blank lines between sentences.
-
-    In CoNLL-U the words are the second column, the tags `upos` and `xpos` the fourth and fifth.
-    """
-    lines, conllu, cells, start = Lines(file, bad.longest), kind(file) == ".conllu", [], 1
-    for line in chain(lines, ["\n"]):
-        text = line.rstrip("\r\n")
-        if text.strip() and not (conllu and text.startswith("#")):
-            start = start if cells else lines.number
-            found = text.split("\t") if "\t" in text else text.split()
-            if not (conllu and not found[0].isdigit()):  # multiword tokens and empty nodes
-                cells.append(found)
-        elif not text.strip() and cells:
-            try:
-                lines.check(start, lines.number)
-                if any(len(found) < (5 if conllu else 2) for found in cells):
-                    raise ValueError("a line has too few columns")
-            except ValueError as problem:
-                bad.add(broken(problem, file, start, expected="a word and its tag on each line, in UTF-8"))
-            else:
-                columns = {"words": 1, "upos": 3, "xpos": 4} if conllu else {"words": 0, "tags": -1}
-                yield Row({name: [found[place] for found in cells] for name, place in columns.items()}, str(file),
-                          start)
-            cells = []
 
 
 def _read_recordings(file: Path, bad: BadRows) -> Iterator[Row]:
@@ -215,7 +188,7 @@ READERS: dict[str, Callable[[Path, BadRows], Iterator[Row]]] = {
     **dict.fromkeys((".jsonl", ".txt"), _read_lines),
     **dict.fromkeys((".csv", ".tsv"), read_table),
     **dict.fromkeys((".mrg", ".ptb", ".bracket", ".trees", ".parse"), _read_treebank),
-    **dict.fromkeys((".conllu", ".conll", ".bio", ".iob"), _read_columns),
+    **dict.fromkeys((".conllu", ".conll", ".bio", ".iob"), read_columns),
     ".json": _read_json,
     ".scp": _read_recordings,
     **dict.fromkeys((".parquet", ".arrow"), _read_with_datasets),

@@ -487,7 +487,8 @@ def test_a_column_name_that_is_there_twice_is_said(tmp_path):
 
 
 CELLS = [["joy", "fear"], ["it's", 'say "x"', "a, b"], ["new\nline", "back\\slash"], [["a", "b"], ["c"]],
-         {"text": ["a b"], "answer_start": [3]}, [{"x": 1}, {"x": None}], {"bbox": [[0, 1.5, 2, 3]], "categories": ["dog"]}, [None, "a"]]
+         {"text": ["a b"], "answer_start": [3]}, [{"x": 1}, {"x": None}],
+         {"bbox": [[0, 1.5, 2, 3]], "categories": ["dog"]}, [None, "a"]]
 
 
 @pytest.mark.parametrize("how", ["python", "json", "numpy", "tuple"])
