@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
 
@@ -66,13 +66,14 @@ def read_columns(file: Path, bad: BadRows) -> Iterator[Row]:
                 lines.check(number, block[-1][0])
             except ValueError as problem:
                 raise _wrong(str(problem), block[0], layout) from None
-            words = _words(block, layout)
+            own = _of_sentence(block, layout)
+            words = _words(block, own)
         except DataError as problem:
             bad.add(DataError(problem.got, file=str(file), line=problem.line, expected=problem.expected,
                               remedy=problem.remedy))
             continue
         if words:
-            fields = {name: [cells[place] for _, cells in words] for name, place in layout.places.items()}
+            fields = {name: [cells[place] for _, cells in words] for name, place in own.places.items()}
             layout.tags.update(fields.get("tags", ()))
             if "ner" in fields:
                 fields["ner"] = _opened(fields["ner"])
@@ -128,8 +129,20 @@ def _layout(head: Sequence[Sequence[Line]], *, conllu: bool) -> _Layout:
         return _Layout(tabs, width, numbers | {"words": 1, "tags": width - 1}, numbered=True)
     commented = len(head) > 1 and all(re.match("#[ \t]", block[0][1]) for block in head)
     tags = {cells[-1] for block in table for cells in block if len(cells) == width}
-    return _Layout(tabs, max(2, width), numbers | {"words": 0, "tags": max(2, width) - 1}, commented=commented,
-                   tags=tags)
+    return _Layout(tabs, max(2, width), _plain(width), commented=commented, tags=tags)
+
+
+def _plain(width: int) -> dict[str, int]:
+    """Places where the word is first and its tag last."""
+    return {str(place + 1): place for place in range(width)} | {"words": 0, "tags": max(2, width) - 1}
+
+
+def _of_sentence(block: Sequence[Line], layout: _Layout) -> _Layout:
+    """The file's layout, with another width if all of a sentence's lines have it: a file may be made of several."""
+    widths = {len(layout.cells(text)) for _, text in block if not text.startswith("#")}
+    if layout.numbered or layout.at_least or len(block) < 2 or len(widths) != 1 or min(widths) < 2:
+        return layout
+    return replace(layout, width=min(widths), places=_plain(min(widths)))
 
 
 def _words(block: Sequence[Line], layout: _Layout) -> list[tuple[int, list[str]]]:

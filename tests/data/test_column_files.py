@@ -43,7 +43,7 @@ ALIKE = {
     "tab at the ends": changed("{}\t{}\t".format), "blank at the ends": changed("{} {} ".format),
     "DOCSTART": "-DOCSTART- O\n\n" + PLAIN, "DOCSTART within": PLAIN.replace("\n\nGo", "\n-DOCSTART- -X- O O\nGo"),
     "comment": PLAIN.replace("Go", "# id = 7\nGo"), "comments of an id": "# 1\n" + PLAIN.replace("Go", "# 2\nGo"),
-    "comment on top": "# a comment of several words\n" + PLAIN, "comment alone": "# made by hand, see below\n\n" + PLAIN,
+    "comment on top": "# a comment of several words\n" + PLAIN, "comment alone": "# by hand, see below\n\n" + PLAIN,
     "comment with a tab": "# id 1f2e\tdomain=en\n" + PLAIN.replace(" ", "\t"),
     "comment with as many blanks": "# id 1f2e\tdomain=en\n" + changed("{} _ _ {}".format),
     "text of a sentence": "# text = O\n" + changed("{} _ _ {}".format),
@@ -77,6 +77,12 @@ def test_ontonotes_has_words_tags_and_names(tmp_path):
     found, = read(tmp_path, f"#begin document (bn/a/1); part 000\n{text}\n#end document\n")
     assert found.fields == {"words": ["Ann", "Lee", "saw", "Rome"], "xpos": ["NNP", "NNP", "VBD", "NNP"],
                             "ner": ["B-PERSON", "I-PERSON", "O", "B-GPE"]}
+
+
+def test_a_sentence_may_have_columns_of_its_own(tmp_path):
+    assert sentences(tmp_path, PLAIN + "stay _ O\nhere _ O\n")[-1] == (["stay", "here"], ["O", "O"])
+    with pytest.raises(DataError, match=r"a\.conll:7: 3 columns"):  # of one word nobody knows
+        read(tmp_path, PLAIN + "10 000 CD\n")
 
 
 @pytest.mark.parametrize("first", ["#tag O", "# O", "#tag B-NEW", "#1 B-PER"])
