@@ -108,3 +108,23 @@ def test_sentences_without_spans_have_no_share_of_them():
     assert figures["accuracy"] == 100.0
     assert "span_f1" not in score_tags([["O", "O"]], [["O", "O"]]).figures  # without being asked for
     assert figures["span_precision"] == figures["span_recall"] == figures["span_f1"] == 0.0
+
+
+@pytest.mark.parametrize(("tags", "line", "got"), [
+    (["B-PER", "PER-B"], 2, "behind the kind"), (["B-PER", "NN"], 2, "marks no span"), (["U-PER", "S-PER"], 2, "mix")])
+def test_tags_of_spans_are_of_one_known_scheme_in_data_and_in_scores(tmp_path, tags, line, got):
+    folder = write_rows(tmp_path, [{"words": ["a"], "tags": [tag]} for tag in tags])
+    task = make_task("tagging", data={"path": folder}, tagging__spans=True)
+    with pytest.raises(DataError, match=got) as caught:
+        task.read("train")
+    assert f"train.jsonl:{line}" in str(caught.value)
+    (tmp_path / "gold").write_text("\n".join(tags) + "\n")
+    with pytest.raises(DataError, match=got) as caught:
+        task.read_references(tmp_path / "gold")
+    assert f"gold:{line}" in str(caught.value)
+    assert len(make_task("tagging", data={"path": folder}).read("train")) == 2
+
+
+def test_tags_that_are_not_filled_in_are_refused(tmp_path):
+    with pytest.raises(DataError, match="tags are all '_'"):
+        read(tmp_path, "a.conll", "The _\ndog _\n")
