@@ -85,6 +85,10 @@ class DataError(UserError):
     """A data file, a row in it or a checkpoint is wrong."""
 
 
+class NoColumn(DataError):
+    """A row has not the column that a task reads, as perhaps no other row has."""
+
+
 class RunError(Exception):
     """Something failed while running, through no fault in the user's files: exit code 1."""
 

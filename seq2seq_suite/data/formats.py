@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import gzip
 import os
 import re
 from collections.abc import Callable, Iterator
-from itertools import chain
 from pathlib import Path
 
 from seq2seq_suite.data.class_labels import with_names
+from seq2seq_suite.data.column_files import read_columns
 from seq2seq_suite.data.lines import EXPANSION, REMEDY, UNPACKED, BadRows, Lines, Row, broken, kind
 from seq2seq_suite.data.nested import read_nested
+from seq2seq_suite.data.tables import read_table
 from seq2seq_suite.files import parse_json
 from seq2seq_suite.text import BLANKS, split_blanks
 from seq2seq_suite.trees import read_trees
-from seq2seq_suite.types import DataError, brief, shown
+from seq2seq_suite.types import DataError, brief
 
 
 def _read_lines(file: Path, bad: BadRows) -> Iterator[Row]:
@@ -39,58 +39,6 @@ def _read_lines(file: Path, bad: BadRows) -> Iterator[Row]:
             bad.add(broken(problem, file, lines.number, expected=expected))
         else:
             yield Row(fields, str(file), lines.number)
-
-
-def _read_table(file: Path, bad: BadRows) -> Iterator[Row]:
-    """CSV with the usual quotes; in TSV, quotes are ordinary characters."""
-    lines = Lines(file, bad.longest)
-    csv.field_size_limit(bad.longest)  # its default limit is 128 KB; the setting is global
-    if kind(file) == ".tsv":
-        table = csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
-    else:
-        text = iter(lines)
-        header = next(text, "")
-        delimiter = _delimiter(header)
-        if delimiter != ",":
-            bad.notes.append(f"{file}: the columns are separated by {delimiter!r}")
-        table = csv.reader(chain([header] if header else [], text), strict=True, delimiter=delimiter)
-    try:
-        columns = next(table, ["no line"])
-    except csv.Error:
-        columns = []
-    if len(set(columns)) < len(columns) or not any(columns) or lines.undecodable:
-        raise DataError(f"the first line does not name the columns: {shown(columns)}", file=str(file), line=1,
-                        expected="different column names, in UTF-8", remedy="put a line of column names on top")
-    expected = f"{len(columns)} columns: {brief(', '.join(columns))}, in UTF-8"
-    while True:
-        start = lines.number + 1
-        try:
-            cells = next(table, None)
-            lines.check(start, lines.number)
-            if cells and len(cells) != len(columns):
-                raise ValueError(f"{len(cells)} columns")
-        except (csv.Error, ValueError) as problem:
-            problematic = broken(problem, file, start, expected=expected)
-            if "end of data" in problematic.got or "larger" in problematic.got:  # an unclosed quote: the rest is lost
-                raise problematic from None
-            bad.add(problematic)
-            continue
-        if cells is None:
-            return
-        if cells:
-            yield Row(dict(zip(columns, cells, strict=True)), str(file), start)
-
-
-def _delimiter(header: str) -> str:
-    """What separates the columns: names of columns rarely have a sign of that kind in them, as texts do.
-
-    >>> _delimiter("source;target"), _delimiter("source,target"), _delimiter("text")
-    (';', ',', ',')
-    """
-    try:
-        return csv.Sniffer().sniff(header, delimiters=",;\t|").delimiter
-    except csv.Error:
-        return ","
 
 
 def _read_treebank(file: Path, bad: BadRows) -> Iterator[Row]:
@@ -142,33 +90,6 @@ def _recover_trees(text: str, file: str, bad: BadRows) -> Iterator[tuple[int, st
             unclosed = problem if block.count("(") > block.count(")") else unclosed
             bad.add(problem)
         line += block.count("\n")
-
-
-def _read_columns(file: Path, bad: BadRows) -> Iterator[Row]:
-    """A row for each sentence of a file with a word on each line, its tag last, blank lines between sentences.
-
-    In CoNLL-U the words are the second column, the tags `upos` and `xpos` the fourth and fifth.
-    """
-    lines, conllu, cells, start = Lines(file, bad.longest), kind(file) == ".conllu", [], 1
-    for line in chain(lines, ["\n"]):
-        text = line.rstrip("\r\n")
-        if text.strip(BLANKS) and not (conllu and text.startswith("#")):
-            start = start if cells else lines.number
-            found = text.split("\t") if "\t" in text else split_blanks(text)
-            if not (conllu and not found[0].isdigit()):  # multiword tokens and empty nodes
-                cells.append(found)
-        elif not text.strip(BLANKS) and cells:
-            try:
-                lines.check(start, lines.number)
-                if any(len(found) < (5 if conllu else 2) for found in cells):
-                    raise ValueError("a line has too few columns")
-            except ValueError as problem:
-                bad.add(broken(problem, file, start, expected="a word and its tag on each line, in UTF-8"))
-            else:
-                columns = {"words": 1, "upos": 3, "xpos": 4} if conllu else {"words": 0, "tags": -1}
-                yield Row({name: [found[place] for found in cells] for name, place in columns.items()}, str(file),
-                          start)
-            cells = []
 
 
 def _read_recordings(file: Path, bad: BadRows) -> Iterator[Row]:
@@ -267,9 +188,9 @@ def load_rows(file: str, path: str, *, remedy: str, **options: str | None) -> It
 
 READERS: dict[str, Callable[[Path, BadRows], Iterator[Row]]] = {
     **dict.fromkeys((".jsonl", ".txt"), _read_lines),
-    **dict.fromkeys((".csv", ".tsv"), _read_table),
+    **dict.fromkeys((".csv", ".tsv"), read_table),
     **dict.fromkeys((".mrg", ".ptb", ".bracket", ".trees", ".parse"), _read_treebank),
-    **dict.fromkeys((".conllu", ".conll", ".bio", ".iob"), _read_columns),
+    **dict.fromkeys((".conllu", ".conll", ".bio", ".iob"), read_columns),
     ".json": _read_json,
     ".scp": _read_recordings,
     **dict.fromkeys((".parquet", ".arrow"), _read_with_datasets),

@@ -13,9 +13,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from seq2seq_suite.types import DataError
+from seq2seq_suite.types import DataError, NoColumn
 
 UNPACKED, EXPANSION = 2**22, 200  # bytes that any archive may unpack to; a larger one's largest ratio
+_VARYING = (".jsonl", ".json")  # formats whose rows may differ in their columns
 _BLANK = 1_000_000  # empty lines in a row
 REMEDY = "correct the row, or convert the file to UTF-8 if it has another encoding"
 
@@ -62,13 +63,21 @@ class BadRows:
         self.limit, self.longest = limit, longest
         self._errors: list[DataError] = []
         self.notes: list[str] = []  # what a reader decided by itself, for `check`
+        self.usable = False  # whether an example was made of any row
 
     def add(self, error: DataError) -> None:
-        """Note a broken row; raises DataError, naming the first few, once there are more than the limit."""
+        """Note a broken row; raises DataError, naming the first few, once there are more than the limit.
+
+        A column that a table has not, or none of the rows so far, is missing once, not in each row.
+        """
         self._errors.append(error)
+        first, missing = self._errors[0], isinstance(error, NoColumn)
+        if missing and kind(Path(error.file)) not in _VARYING:
+            raise error
         if len(self._errors) <= self.limit:
             return
-        first = self._errors[0]
+        if missing and not self.usable:
+            raise first
         listed = "\n    ".join(["", *self.report()[:5], *["..."] * (len(self._errors) > 5)])
         many = f"{len(self._errors)} broken row{'s' * (len(self._errors) > 1)}"
         raise DataError(f"{many}, but data.max_bad_rows allows {self.limit}:{listed}",

@@ -107,6 +107,7 @@ class Corpus:
                 continue
             try:
                 yield from self.task.examples(row)
+                bad.usable = True
             except DataError as error:
                 bad.add(error)
 
@@ -204,6 +205,7 @@ class Corpus:
         with (folder / _EXAMPLES).open("wb") as file, ExitStack() as opened:
             writer = None
             for packed in in_processes(self._pack, self._rows(), cores()):
+                bad.usable |= packed.count > 0
                 for error in packed.bad:
                     bad.add(error)
                 if packed.fatal is not None:

@@ -61,6 +61,7 @@ class Stream:
         for row in islice(self.task.open("train", bad), self.config.data.vocabulary_rows):
             try:
                 yield from self.task.examples(row)
+                bad.usable = True
             except DataError as error:
                 bad.add(error)
 

@@ -8,6 +8,7 @@ from importlib.metadata import version
 from seq2seq_suite import __version__
 from seq2seq_suite.lazy import need
 from seq2seq_suite.metrics.names import numbered
+from seq2seq_suite.metrics.span_schemes import as_bioes, scheme_of
 from seq2seq_suite.types import Score
 
 
@@ -21,9 +22,11 @@ def score_tags(references: Sequence[Sequence[str]], predictions: Sequence[Sequen
     Args:
         references: the tags of each sentence.
         predictions: None where the output was malformed.
-        spans: B-X, I-X and O (or IOE, IOBES) mark spans, which are right if kind and both ends are.
+        spans: the tags mark spans, in references and predictions in any of the schemes of `span_schemes`; a span is
+            right if its kind and both ends are.
 
     Raises:
+        DataError: tags mark no spans, or mix schemes.
         ConfigError: seqeval is not installed, which finds spans.
 
     Source: seqeval (Nakayama 2018), which agrees with conlleval.
@@ -51,7 +54,9 @@ def score_tags(references: Sequence[Sequence[str]], predictions: Sequence[Sequen
     need("seqeval")
     from seqeval.metrics.sequence_labeling import get_entities
 
-    spans_of = [(set(get_entities(list(true))), set() if failed else set(get_entities(list(given))))
+    gold_scheme, scheme = (scheme_of((tags, {}) for tags in side) for side in (references, found))
+    spans_of = [(set(get_entities(as_bioes(true, gold_scheme))),
+                 set() if failed else set(get_entities(as_bioes(given, scheme))))
                 for true, given, failed in zip(references, found, invalid, strict=True)]
     counts = [(float(len(true & given)), float(len(true)), float(len(given))) for true, given in spans_of]
     matched, gold, guess = map(sum, zip(*counts, strict=True))

@@ -87,6 +87,7 @@ class Task(ABC):
         for row in rows(bad):
             try:
                 made = self.examples(row)
+                bad.usable = True
             except DataError as error:
                 bad.add(error)
                 continue

@@ -9,9 +9,10 @@ from typing import Any, TypeVar
 
 from seq2seq_suite.config import Data
 from seq2seq_suite.data.formats import BadRows, Row
+from seq2seq_suite.data.printed import unprinted
 from seq2seq_suite.data.sources import EMBEDDED, divided, files_of, is_one_file, read_rows, splits_of_embedded
 from seq2seq_suite.text import composed
-from seq2seq_suite.types import DataError, Example, brief, shown
+from seq2seq_suite.types import DataError, Example, NoColumn, brief, shown
 
 _SHOWN = 3  # places of a remark
 _FILES = ("audio", "image", "file_name")  # columns with names of files, which stay as they are on the disk
@@ -116,13 +117,37 @@ def columns(row: Row) -> str:
     return f"the columns are {brief(', '.join(map(str, row.fields)))}"
 
 
-def text_in(row: Row, column: str, key: str = "", *, remedy: str = "fill it in, or remove the row") -> str:
+def value_in(row: Row, column: str, key: str = "", *, expected: str = "", remedy: str = "name the column so") -> Any:
+    """What a column of a row holds; raises NoColumn without it, `key` being the option that names the column."""
+    if column not in row.fields:
+        raise NoColumn(f"no column {column}; {columns(row)}", **row.place, expected=expected or f"a column '{column}'",
+                       remedy=remedy + (f", or set {key}" if key else ""))
+    return row.fields[column]
+
+
+def text_in(row: Row, column: str, key: str = "", *, remedy: str = "") -> str:
     """The text in a column of a row; raises DataError, `key` being the option that names the column."""
-    text = row.fields.get(column)
+    text = value_in(row, column, key, remedy=remedy or "name the column so")
     if not isinstance(text, str) or not text.strip():
-        raise DataError(f"no text in column '{column}'; {columns(row)}", **row.place, expected=f"a text in '{column}'",
-                        remedy=remedy + (f", or set {key}" if key else ""))
+        raise DataError(f"no text in column '{column}': it is {named(text)}", **row.place,
+                        expected=f"a text in '{column}'", remedy=remedy or "correct the row, or remove it; in .jsonl "
+                        "a text may look like a list")
     return text
+
+
+def named(value: Any) -> str:
+    """A value as its format calls it, for a message.
+
+    >>> named(None), named(True), named(5), named(" "), named(["a"])
+    ('null', 'true', 'the number 5', 'empty', "a list: ['a']")
+    """
+    if value is None or isinstance(value, bool):
+        return "null" if value is None else str(value).lower()
+    if isinstance(value, int | float):
+        return f"the number {shown(value)}"
+    if isinstance(value, str):
+        return f"the text {shown(value)}" if value.strip() else "empty"
+    return f"{'an object' if isinstance(value, Mapping) else 'a list'}: {shown(value)}"
 
 
 def file_of(row: Row, column: str) -> tuple[str, bytes] | None:
@@ -133,7 +158,7 @@ def file_of(row: Row, column: str) -> tuple[str, bytes] | None:
     Raises:
         DataError: the column has something else.
     """
-    value = row.fields.get(column, row.fields.get("file_name"))
+    value = unprinted(row.fields.get(column, row.fields.get("file_name")))
     if isinstance(value, Mapping) and isinstance(value.get("bytes"), bytes) and value["bytes"]:
         return str(value.get("path") or row.origin), value["bytes"]
     name = value.get("path") if isinstance(value, Mapping) and not value.get("bytes") else value
@@ -156,3 +181,15 @@ def medium_in(row: Row, column: str, kind: type[Medium], make: Callable[[str, by
         return row.fields[column]
     found = file_of(row, column)
     return None if found is None else make(*found)
+
+
+def required_medium(row: Row, column: str, kind: type[Medium], make: Callable[[str, bytes], Medium], *, key: str = ""
+                    ) -> Medium:
+    """The same; raises DataError where there is none, `key` being the option that names the column."""
+    medium = medium_in(row, column, kind, make)
+    if medium is None:
+        held = value_in(row, "file_name" if "file_name" in row.fields else column, key,
+                        remedy="name a column so, or file_name with paths beside the file of rows")
+        raise DataError(f"'{column}' is {named(held)}", **row.place, expected="the path of a file",
+                        remedy="correct the row, or remove it")
+    return medium

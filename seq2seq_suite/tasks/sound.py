@@ -29,7 +29,7 @@ from seq2seq_suite.shapes import Shape, SoundShape
 from seq2seq_suite.tasks.base import Task
 from seq2seq_suite.tasks.fields import Text
 from seq2seq_suite.tasks.options import TaskOptions, Zoom
-from seq2seq_suite.tasks.reading import columns, medium_in, of_file, place_of
+from seq2seq_suite.tasks.reading import medium_in, of_file, place_of, required_medium
 from seq2seq_suite.tasks.sides import Field, Place, Source, refuse_long
 from seq2seq_suite.types import DataError, Encoded, Example
 
@@ -79,11 +79,7 @@ class Sounds(Source):
 
     def read(self, row: Row) -> Sound:
         """The sound of a row."""
-        place, sound = row.place, sound_of(row)
-        if sound is None:
-            raise DataError(columns(row), **place, expected="audio (or file_name beside the sound files)",
-                            remedy='write rows like {"file_name": "a.wav", "text": "hello"}')
-        return sound
+        return required_medium(row, "audio", Sound, Recording)
 
     def from_text(self, text: str, place: Place) -> Sound:
         """The path of a sound file."""

@@ -12,15 +12,17 @@ from pydantic import model_validator
 from seq2seq_suite.config_section import Section, Symbols, Use, among
 from seq2seq_suite.data.formats import Row
 from seq2seq_suite.data.options import Data
+from seq2seq_suite.data.printed import unprinted
 from seq2seq_suite.data.subwords import clean_text
 from seq2seq_suite.metrics.bleu import JUDGED, Tokenizer, need_tokenizer, score_translations, shortness, tokenised_share
 from seq2seq_suite.tasks.fields import Subwords, Text
 from seq2seq_suite.tasks.ngrams import Ngrams
 from seq2seq_suite.tasks.options import NO_TRANSCRIPT, TaskOptions
+from seq2seq_suite.tasks.reading import named
 from seq2seq_suite.tasks.sides import Field
 from seq2seq_suite.tasks.text_to_text import TextToText
 from seq2seq_suite.tasks.wording import words_of
-from seq2seq_suite.types import END, ConfigError, DataError, Example, Score, SymbolGain, brief
+from seq2seq_suite.types import END, ConfigError, DataError, Example, NoColumn, Score, SymbolGain, brief
 
 _COLUMNS = (("src", "tgt"), ("source", "target"))  # used if no column is named by its language
 _MANY_TOKENISED = 0.2
@@ -32,6 +34,8 @@ class TranslationOptions(TaskOptions):
     source_language: str = "en"  # what columns and files are called: `en`, train.en; a language of the embedded data;
     # columns src and tgt are source and target whatever the languages
     target_language: str = "de"  # likewise
+    source_column: str = ""  # of the source; empty: the language, src or source
+    target_column: str = ""  # of the target; empty: the language, tgt or target
     source_subwords: Literal["bpe", "unigram", "characters"] = "bpe"
     target_subwords: Literal["bpe", "unigram", "characters"] = "bpe"
     vocabulary_size: Symbols = 4000  # of each side, or of both together; at most
@@ -83,15 +87,19 @@ class TranslationTask(TextToText):
         self.languages = (options.source_language, options.target_language)
         common = {"longest": data.max_length, "pieces_from": self.pieces_from}
         source, target = ("joint", "joint") if options.joint else ("source", "target")
-        self.source = Subwords(source, options.source_subwords, options.vocabulary_size, **common, column="src",
+        asked = (options.source_column, options.target_column)
+        self.named_so = tuple(name or language for name, language in zip(asked, self.languages, strict=True)
+                              ) if any(asked) else ()
+        columns = self.named_so or _COLUMNS[0]
+        self.source = Subwords(source, options.source_subwords, options.vocabulary_size, **common, column=columns[0],
                                lower_case=options.lowercase != "none", shared=options.joint)
-        self.target = Text(target, options.target_subwords, options.vocabulary_size, **common, column="tgt",
+        self.target = Text(target, options.target_subwords, options.vocabulary_size, **common, column=columns[1],
                            lower_case=options.lowercase == "both")
         self.ngrams = Ngrams(options.ngrams)
 
     def example(self, row: Row) -> Example:
         """Both sentences, neither empty nor too long."""
-        place, texts = row.place, [clean_text(text) for text in _pair(row, self.languages)]
+        place, texts = row.place, [clean_text(text) for text in _pair(row, self.languages, self.named_so)]
         for text, language in zip(texts, self.languages, strict=True):
             if not text:
                 raise DataError(f"the {language} side is empty", **place, expected="a sentence in each language",
@@ -152,25 +160,35 @@ class TranslationTask(TextToText):
         return float(len(words_of(example.source)))
 
 
-def _pair(row: Row, languages: tuple[str, str]) -> tuple[str, str]:
-    """The two sentences of a row, by the names of its columns.
+def _pair(row: Row, languages: tuple[str, str], named_so: tuple[str, ...] = ()) -> list[str]:
+    """The two sentences of a row, by the names of its columns; `named_so` are those that options name, if they do.
 
     >>> _pair(Row({"translation": {"de": "ein Hund", "en": "a dog"}}, "train.jsonl", 1), ("en", "de"))
-    ('a dog', 'ein Hund')
+    ['a dog', 'ein Hund']
     >>> _pair(Row({"target": "ein Hund", "source": "a dog", "id": 7}, "train.csv", 2), ("en", "de"))
-    ('a dog', 'ein Hund')
+    ['a dog', 'ein Hund']
     """
     fields = row.fields
-    inner = fields.get("translation")
-    candidates: list[tuple[dict[str, Any], tuple[str, str]]] = [(inner, languages)] if isinstance(inner, dict) else []
-    candidates += [(fields, names) for names in (languages, *_COLUMNS)]
-    for columns, names in candidates:
-        if all(isinstance(columns.get(name), str) for name in names):
-            return columns[names[0]], columns[names[1]]
-    there = ", ".join(map(str, inner if isinstance(inner, dict) else fields))
-    where = "languages under 'translation'" if isinstance(inner, dict) else "columns"
-    first, second = languages
-    raise DataError(f"no text in {first} and {second}; the {where} are {there}", **row.place,
-                    expected=f"columns {first} and {second}, src and tgt, or source and target, or a column "
-                             f'translation with {{"{first}": ..., "{second}": ...}}',
-                    remedy="name the columns so, or set translation.source_language and target_language to theirs")
+    wanted: tuple[str, ...] = languages
+    inner = unprinted(fields.get("translation"))
+    candidates: list[tuple[Mapping[str, Any], tuple[str, ...]]] = [(fields, names) for names in (languages, *_COLUMNS)]
+    if named_so:
+        wanted, candidates = named_so, [(fields, named_so)]
+    elif isinstance(inner, Mapping):
+        candidates.insert(0, (inner, languages))
+    for there, names in candidates:
+        if all(name in there for name in names):
+            for name in names:
+                if not isinstance(there[name], str):
+                    raise DataError(f"'{name}' is {named(there[name])}", **row.place, expected="a sentence",
+                                    remedy="correct the row, or remove it")
+            return [there[name] for name in names]
+    if "translation" in fields and not isinstance(inner, Mapping) and not named_so:
+        raise DataError(f"'translation' is {named(inner)}", **row.place, expected=f"an object with {languages[0]} and "
+                        f"{languages[1]}", remedy="write such an object, or columns of these names")
+    there, where = (inner, "languages under 'translation'") if candidates[0][0] is inner else (fields, "columns")
+    missing = [name for name in wanted if name not in there]
+    raise NoColumn(f"no column {' and no column '.join(missing)}; the {where} are {brief(', '.join(map(str, there)))}",
+                   **row.place, expected=f"columns {wanted[0]} and {wanted[1]}, src and tgt, or source and target, or "
+                   f'a column translation with {{"{languages[0]}": ..., "{languages[1]}": ...}}',
+                   remedy="set translation.source_column and translation.target_column, or name the columns so")

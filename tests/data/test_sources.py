@@ -1,10 +1,12 @@
 """Reading rows: formats, names of splits, and errors that name file, line and remedy."""
 
+import csv
 import gzip
 import io
 import json
 import sys
 
+import numpy as np
 import pytest
 
 from seq2seq_suite import miniworld
@@ -464,3 +466,56 @@ def test_embedded_texts_are_told_where_nothing_can_be_kept(tmp_path, monkeypatch
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     assert next(iter(read_rows("miniworld", "test", subset="tags", splits={}))).fields \
         == next(iter(miniworld.rows("tags", "test")))
+
+
+# Tables as other programs write them
+
+
+@pytest.mark.parametrize("header", ["en,de", " en , de ", "\ufeffen ,de", "sep=,\nen,de", '"sep=,"\r\n en,\tde',
+                                    "\ufeffsep=,\nen,de"])
+def test_a_table_reads_as_the_plain_one_however_its_header_is_written(tmp_path, header):
+    found = rows(write(tmp_path / "a.csv", f"{header}\none two,eins zwei\n"))
+    assert [row.fields for row in found] == [{"en": "one two", "de": "eins zwei"}]
+    assert found[0].line == header.count("\n") + 2
+
+
+def test_excels_first_line_names_the_delimiter_and_quotes_may_follow_blanks(tmp_path):
+    assert rows(write(tmp_path / "a.csv", "sep=|\na|b\n1,2|3;4\n"))[0].fields == {"a": "1,2", "b": "3;4"}
+    assert rows(write(tmp_path / "a.csv", 'a, b\n1, "2, 3"\n'))[0].fields == {"a": "1", "b": "2, 3"}
+
+
+def test_a_column_name_that_is_there_twice_is_said(tmp_path):
+    assert "'a' is there more than once" in error(write(tmp_path / "a.csv", "a,b, a\n1,2,3\n")).got
+
+
+CELLS = [["joy", "fear"], ["it's", 'say "x"', "a, b"], ["new\nline", "back\\slash"], [["a", "b"], ["c"]],
+         {"text": ["a b"], "answer_start": [3]}, [{"x": 1}, {"x": None}],
+         {"bbox": [[0, 1.5, 2, 3]], "categories": ["dog"]}, [None, "a"]]
+
+
+@pytest.mark.parametrize("how", ["python", "json", "numpy", "tuple"])
+@pytest.mark.parametrize("value", CELLS, ids=str)
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv"])
+def test_printed_lists_and_objects_are_what_was_printed(tmp_path, name, value, how):
+    def arrays(one):
+        if isinstance(one, dict):
+            return {key: arrays(inner) for key, inner in one.items()}
+        plain = isinstance(one, list) and not any(isinstance(inner, list | dict) for inner in one)
+        return np.array(one, dtype=object if isinstance(one[0], str | None) else None) if plain else one
+
+    text = {"python": str, "json": json.dumps, "numpy": lambda one: str(arrays(one)),
+            "tuple": lambda one: str(tuple(one) if isinstance(one, list) else one)}[how](value)
+    with open(tmp_path / name, "w", newline="") as file:
+        if name == "a.csv":
+            csv.writer(file).writerows([["id", "cell"], ["1", text]])
+        else:
+            file.write(f"id\tcell\n1\t{text}\n")
+    bad = BadRows(0)
+    assert rows(str(tmp_path / name), bad=bad)[0].fields == {"id": "1", "cell": value}
+    assert len(bad.notes) == 1 and "'cell' is the text of" in bad.notes[0]
+
+
+@pytest.mark.parametrize("text", ["[laughs]", "[1]", "(S (NN a))", "{x}", "['Tis the season", "['a' ... 'b']", "[]",
+                                  "[[Link]]", "( 'a' )", "['a' + 'b']", "['a', b]", "[" * 5000, "null", "NA", "1e5"])
+def test_other_cells_stay_text(tmp_path, text):
+    assert rows(write(tmp_path / "a.tsv", f"a\tb\n1\t{text}\n"))[0].fields["b"] == text

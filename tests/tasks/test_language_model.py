@@ -45,7 +45,7 @@ def test_windows_lose_nothing_but_spaces_between_them(text, size):
 
 def test_rows_are_read_and_broken_ones_named(tmp_path):
     folder = task_tools.write_rows(tmp_path, [{"text": "a  b c"}, {"body": "x"}, {"text": " "}, {"text": 3}])
-    with pytest.raises(DataError, match=r"train\.jsonl:2: no text in column 'text'; the columns are body"):
+    with pytest.raises(DataError, match=r"train\.jsonl:2: no column text; the columns are body"):
         task_tools.make_task("language_model", data__path=folder).read("train")
     found = task_tools.make_task("language_model", data__path=folder, data__max_bad_rows=3,
                                  language_model__window=3).read("train")

@@ -70,7 +70,7 @@ def test_a_table_holds_labels_with_commas_between(tmp_path):
 
 
 @pytest.mark.parametrize("row, got", [
-    ({"text": "x", "labels": []}, "no label"), ({"text": "x"}, "no column 'labels'"),
+    ({"text": "x", "labels": []}, "no label"), ({"text": "x"}, "no column labels"),
     ({"text": "", "labels": ["a"]}, "no text in"), ({"text": 3, "labels": ["a"]}, "no text"),
     ({"text": "x", "labels": ["a", "a"]}, "twice"), ({"text": "x", "labels": [2]}, "unknown label 2"),
     ({"text": "x", "labels": [True]}, "unknown label True"), ({"text": "x", "labels": {"a": 1}}, "labels are"),

@@ -55,7 +55,7 @@ def test_jsonl_and_a_treebank_file_give_the_same_examples(tmp_path):
 
 
 @pytest.mark.parametrize("row, got", [
-    ({"tree": "(S (NP (NN x)"}, "cut short"), ({"tree": "(S ())"}, "no children"), ({"sentence": "x"}, "no text in"),
+    ({"tree": "(S (NP (NN x)"}, "cut short"), ({"tree": "(S ())"}, "no children"), ({"sentence": "x"}, "no column"),
     ({"tree": "(S (NP (-NONE- *)))"}, "no bracket over a word"), ({"tree": GOLD + GOLD}, "2 trees"),
     ({"tree": "(S " + "(NN x) " * 9 + ")"}, "9 words")])
 def test_a_broken_row_is_refused_with_its_place(tmp_path, row, got):

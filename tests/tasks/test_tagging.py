@@ -38,7 +38,7 @@ def test_words_and_tags_come_from_files_of_every_kind(tmp_path):
 def test_rows_whose_words_and_tags_do_not_match_are_named(tmp_path):
     with pytest.raises(DataError, match=r"a\.jsonl:1: words and tags are no words with a tag each"):
         read(tmp_path, "a.jsonl", '{"words": "The dog", "tags": "DT"}\n')
-    with pytest.raises(DataError, match=r"a\.conll:1: a line has too few columns"):
+    with pytest.raises(DataError, match=r"a\.conll:2: 1 column"):
         read(tmp_path, "a.conll", "The DT\ndog\n")
     with pytest.raises(DataError, match="an empty sentence"):
         make_task("tagging").from_text(" ")
@@ -122,3 +122,23 @@ def test_an_output_of_another_number_of_tags_is_invalid_and_never_perfect(spans)
         assert score.figures.get("span_f1", 0.0) == 0.0 and score.notes[0].endswith("invalid: 1, 2")
     score = score_tags(true, [true[0], None], spans=spans)  # a failed output is no surprise
     assert score.figures["invalid_rate"] == 50.0 and not score.notes
+
+
+@pytest.mark.parametrize(("tags", "line", "got"), [
+    (["B-PER", "PER-B"], 2, "behind the kind"), (["B-PER", "NN"], 2, "marks no span"), (["U-PER", "S-PER"], 2, "mix")])
+def test_tags_of_spans_are_of_one_known_scheme_in_data_and_in_scores(tmp_path, tags, line, got):
+    folder = write_rows(tmp_path, [{"words": ["a"], "tags": [tag]} for tag in tags])
+    task = make_task("tagging", data={"path": folder}, tagging__spans=True)
+    with pytest.raises(DataError, match=got) as caught:
+        task.read("train")
+    assert f"train.jsonl:{line}" in str(caught.value)
+    (tmp_path / "gold").write_text("\n".join(tags) + "\n")
+    with pytest.raises(DataError, match=got) as caught:
+        task.read_references(tmp_path / "gold")
+    assert f"gold:{line}" in str(caught.value)
+    assert len(make_task("tagging", data={"path": folder}).read("train")) == 2
+
+
+def test_tags_that_are_not_filled_in_are_refused(tmp_path):
+    with pytest.raises(DataError, match="tags are all '_'"):
+        read(tmp_path, "a.conll", "The _\ndog _\n")

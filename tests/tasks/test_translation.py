@@ -113,7 +113,7 @@ def test_parallel_files_that_do_not_match_are_refused(tmp_path):
 @pytest.mark.parametrize("row, got", [
     ({"src": "a", "tgt": " "}, "the de side is empty"), ({"text": "a"}, "the columns are text"),
     ({"translation": {"en": "a", "fr": "b"}}, "the languages under 'translation' are en, fr"),
-    ({"src": "a", "tgt": None}, "no text in en and de"), ({"src": "a " * 9, "tgt": "b"}, "a sentence of 9 words")])
+    ({"src": "a", "tgt": None}, "'tgt' is null"), ({"src": "a " * 9, "tgt": "b"}, "a sentence of 9 words")])
 def test_a_broken_row_is_refused_with_its_place(tmp_path, row, got):
     write_jsonl(tmp_path / "train.jsonl", [{"src": "a dog", "tgt": "ein Hund"}, row])
     with pytest.raises(DataError) as caught:
@@ -148,7 +148,7 @@ def test_the_miniworld_is_read_in_two_languages(target):
 
 
 def test_a_language_that_the_miniworld_has_not_is_refused():
-    with pytest.raises(DataError, match="no text in en and fr; the columns are en, de, zh"):
+    with pytest.raises(DataError, match="no column fr; the columns are en, de, zh"):
         make_task(target_language="fr").read("train")
 
 

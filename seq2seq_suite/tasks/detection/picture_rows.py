@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,7 +9,7 @@ import numpy as np
 from seq2seq_suite.data.formats import Row
 from seq2seq_suite.data.pictures import ImageFile, Picture, fit
 from seq2seq_suite.shapes import PictureShape
-from seq2seq_suite.tasks.reading import columns, medium_in, of_file
+from seq2seq_suite.tasks.reading import of_file, required_medium
 from seq2seq_suite.tasks.sides import Place, Source
 from seq2seq_suite.types import DataError
 
@@ -26,13 +25,7 @@ class Pictures(Source):
 
     def read(self, row: Row) -> Picture:
         """The picture of a row, not looked at yet."""
-        image = medium_in(row, "image", Picture, ImageFile)
-        if image is None or not isinstance(row.fields.get("objects"), Mapping):
-            raise DataError(columns(row), **row.place,
-                            expected="image (or file_name beside the pictures) and objects {bbox, categories}",
-                            remedy='write rows like {"file_name": "a.png", "objects": {"bbox": [[0, 0, 20, 10]], '
-                                   '"categories": ["dog"]}}')
-        return image
+        return required_medium(row, self.options.image_column, Picture, ImageFile, key="detection.image_column")
 
     def from_text(self, text: str, place: Place) -> Picture:
         """The path of an image file."""

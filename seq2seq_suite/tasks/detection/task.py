@@ -30,6 +30,7 @@ from seq2seq_suite.data.drawn import Drawn
 from seq2seq_suite.data.formats import Row
 from seq2seq_suite.data.options import Data
 from seq2seq_suite.data.pictures import Augmentation, Objects, nms, paint, scaled
+from seq2seq_suite.data.printed import unprinted
 from seq2seq_suite.metrics.boxes import area, average_precision, match
 from seq2seq_suite.shapes import GROUP
 from seq2seq_suite.tasks.base import Judgement, Task
@@ -38,6 +39,7 @@ from seq2seq_suite.tasks.detection.object_rows import NOISE, objects_of
 from seq2seq_suite.tasks.detection.picture_rows import Pictures
 from seq2seq_suite.tasks.options import NO_TRANSCRIPT, TaskOptions, Zoom
 from seq2seq_suite.tasks.panels import one_series, panel
+from seq2seq_suite.tasks.reading import named, value_in
 from seq2seq_suite.types import END, DataError, Encoded, Example, Hypothesis, Score
 
 _LARGEST_NOISE, _JITTER = 0.4, 0.1  # sides of random boxes, as a share of the picture; of shifted ones, of their own
@@ -59,6 +61,8 @@ class DetectionOptions(TaskOptions):
          "strategy.scheduled_sampling"),
         "a task other than detection, which writes the detection.instances likeliest objects"))
 
+    image_column: str = "image"  # of the picture or its path, where the rows have no file_name
+    objects_column: str = "objects"  # an object with bbox and categories, printed or not
     height: Pixels = 240  # of the model's input, in pixels; pictures are scaled to fit
     width: Pixels = 320  # likewise
     stride: Literal[4, 8, 16, 32] = 16  # pixels along each side of a patch
@@ -129,8 +133,12 @@ The source is the scaled picture, the target five symbols for each object: four 
     def example(self, row: Row) -> Example:
         """A picture with the objects in it, in its own pixels."""
         image, place = self.source.looked_at(row), row.place
+        value = unprinted(value_in(row, self.options.objects_column, "detection.objects_column"))
+        if not isinstance(value, Mapping):
+            raise DataError(f"'{self.options.objects_column}' is {named(value)}", **place, remedy="correct the row",
+                            expected='an object such as {"bbox": [[0, 0, 20, 10]], "categories": ["dog"]}')
         left_out: list[DataError] = []
-        found = objects_of(row.fields["objects"], *image.size(), place, left_out.append)
+        found = objects_of(value, *image.size(), place, left_out.append)
         if len(found.boxes) > self.options.instances:
             raise DataError(f"a picture with {len(found.boxes)} objects", **place,
                             expected=f"at most {self.options.instances}", remedy="raise detection.instances")

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any
 
 from seq2seq_suite.data.formats import Row
+from seq2seq_suite.data.printed import BEGINNINGS, read_printed
 from seq2seq_suite.data.sources import local
 from seq2seq_suite.files import read_lines
-from seq2seq_suite.tasks.reading import columns
+from seq2seq_suite.tasks.reading import value_in
 from seq2seq_suite.types import DataError, shown
 
 FILE = "labels.txt"
@@ -28,12 +30,14 @@ def read_names(path: str, subset: str = "") -> tuple[str, ...]:
     return ()
 
 
-def read_labels(row: Row, names: tuple[str, ...], *, allow_empty: bool) -> tuple[str, ...]:
+def read_labels(row: Row, names: tuple[str, ...], column: str = "labels", *, allow_empty: bool) -> tuple[str, ...]:
     """The labels of a row.
 
     Args:
-        row: with a column `labels`: a list of names or numbers, or text of either with commas between.
+        row: with the column: a list of names or numbers, printed or not, or text of either with commas between, or
+            else with semicolons or `|`.
         names: of the data set, by number; empty if there are none, and numbers then are names themselves.
+        column: its name.
         allow_empty: whether a row may have no label.
 
     Raises:
@@ -43,15 +47,13 @@ def read_labels(row: Row, names: tuple[str, ...], *, allow_empty: bool) -> tuple
     ('fear', 'joy')
     >>> read_labels(Row({"labels": 'joy, "fear, or dread"'}, "train.csv", 2), (), allow_empty=False)
     ('joy', 'fear, or dread')
+    >>> read_labels(Row({"labels": "[0 1]"}, "train.csv", 2), ("joy", "fear"), allow_empty=False)
+    ('joy', 'fear')
     """
     place = row.place
-    if "labels" not in row.fields:
-        raise DataError(f"no column 'labels'; {columns(row)}", **place,
-                        expected="columns 'text' and 'labels'", remedy='write rows like {"text": "...", "labels": '
-                        '["name", "name"]}')
-    value = row.fields["labels"]
+    value = value_in(row, column, "multilabel.labels_column")
     if isinstance(value, str):
-        value = from_line(value, **place)
+        value = [value] if value.strip() in names else _split(value, place)
     if not isinstance(value, list | tuple):
         raise DataError(f"labels are {shown(value)}", **place, expected="a list of names or numbers",
                         remedy="write a list, also for a single label")
@@ -81,6 +83,29 @@ def _name(value: Any, names: tuple[str, ...], place: dict[str, Any]) -> str:
                     remedy=f"did you mean {near[0]}?" if near else f"correct the row, or add the name to {FILE}")
 
 
+def _split(text: str, place: dict[str, Any]) -> list[Any]:
+    """The labels in a text: of a printed list its items, otherwise what commas separate, or else semicolons or `|`.
+
+    >>> _split("joy;fear", {}), _split("joy | fear", {}), _split('"joy;fear"', {}), _split('["joy"]', {})
+    (['joy', 'fear'], ['joy', 'fear'], ['joy;fear'], ['joy'])
+    """
+    text = text.strip()
+    if text[:1] in ("[", "{", "("):
+        try:
+            return read_printed(text)
+        except ValueError:
+            if text[-1] in "]}" or text.startswith(BEGINNINGS):
+                raise DataError(f"the labels {shown(text)} begin as a list that cannot be read", **place,
+                                expected="names with commas between, or a printed list as a whole, its names in quotes",
+                                remedy="write the labels with commas between, or the rows as .jsonl") from None
+    unquoted = [sign for sign in ",;|" if sign in re.sub(r'"[^"]*"', "", text)]
+    if len(unquoted) > 1:
+        raise DataError(f"labels with {' and '.join(map(repr, unquoted))} between: {shown(text)}", **place,
+                        expected="one sign between all labels", remedy='write commas between labels, and a label with '
+                        'such a sign in quotes, as in "a;b", c')
+    return from_line(text, **place, between=unquoted[0] if unquoted else ",")
+
+
 def to_line(labels: Iterable[str]) -> str:
     """Labels with commas between, those with a comma of their own in quotes.
 
@@ -90,14 +115,14 @@ def to_line(labels: Iterable[str]) -> str:
     return ", ".join('"' + label.replace('"', '""') + '"' if set(label) & {",", '"'} else label for label in labels)
 
 
-def from_line(text: str, *, file: str = "", line: int = 0) -> list[str]:
-    """The inverse of `to_line`; raises DataError, naming file and line, for what is no such text.
+def from_line(text: str, *, file: str = "", line: int = 0, between: str = ",") -> list[str]:
+    """The inverse of `to_line`, perhaps with another sign between; raises DataError for what is no such text.
 
     >>> from_line('class 9, class 7, "a, b"'), from_line("")
     (['class 9', 'class 7', 'a, b'], [])
     """
     try:
-        cells = next(csv.reader([text.strip()], skipinitialspace=True), [])
+        cells = next(csv.reader([text.strip()], skipinitialspace=True, delimiter=between), [])
     except csv.Error as problem:  # a label of more than 128 KB, or an end of a line in the middle
         raise DataError(f"no labels: {problem}", file=file, line=line, expected="labels with commas between",
                         remedy="correct the line") from None

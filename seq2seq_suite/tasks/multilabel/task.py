@@ -56,7 +56,6 @@ _LETTERS = 20  # of a word
 _THRESHOLDS = tuple(1.0 / (1.0 + math.exp(-step / 4)) for step in range(-24, 13))  # from 0.002 to 0.95
 
 
-
 def _left_to_right(config: Any) -> bool:
     return not config.in_parallel
 
@@ -74,6 +73,8 @@ class MultilabelOptions(TaskOptions):
         Use(("search.length_penalty", "search.rescorer"), "multilabel.head_mixture", "0.0",
             lambda share: share == 0.0, _left_to_right))
 
+    text_column: str = "text"  # of the text
+    labels_column: str = "labels"  # lists of names or numbers, or text with commas, semicolons or | between
     order: Literal["frequency", "given", "random", "free"] = "frequency"  # of labels in the target; random: in each
     # epoch; free: any order is right, by a loss over the set of labels not yet predicted
     encoding: Literal["words", "pieces"] = "words"  # pieces: subwords of the raw text, as a language model reads it
@@ -208,8 +209,9 @@ class MultilabelTask(Task):
 
     def example(self, row: Row) -> Example:
         """The words and the labels of a row."""
-        labels = read_labels(row, self._numbered, allow_empty=self.options.allow_empty)
-        return Example(self._words(text_in(row, "text"), **row.place), labels, row.origin)
+        labels = read_labels(row, self._numbered, self.options.labels_column, allow_empty=self.options.allow_empty)
+        words = self._words(text_in(row, self.options.text_column, "multilabel.text_column"), **row.place)
+        return Example(words, labels, row.origin)
 
     def _words(self, text: str, file: str, line: int) -> tuple[str, ...]:
         if self.options.encoding == "pieces":
@@ -238,7 +240,7 @@ class MultilabelTask(Task):
         if ".jsonl" in path.suffixes:
             names = self.in_form(read_names(str(path)))
             rows = in_form(self.data, "train", BadRows(0), read_rows(str(path), "train", splits={}))
-            return [read_labels(row, names, allow_empty=True) for row in rows]
+            return [read_labels(row, names, self.options.labels_column, allow_empty=True) for row in rows]
         return super().read_references(path)
 
     # -- symbols ------------------------------------------------------------------------------------------------

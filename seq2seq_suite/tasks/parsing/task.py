@@ -40,6 +40,7 @@ _LINEARISATIONS = {"in_order": InOrder, "brackets": Brackets, "tetra_tags": Tetr
 class ParsingOptions(TaskOptions):
     """Options of the parsing task."""
 
+    tree_column: str = "tree"  # of the bracketed tree
     linearisation: Literal["in_order", "brackets", "tetra_tags"] = "in_order"  # tetra_tags: of known length
     guide: bool = True  # the decoder's input includes the parser's state: focus words and open labels;
     # of tetra_tags the words that each stands at
@@ -199,7 +200,8 @@ class ParsingTask(Task):
     def example(self, row: Row) -> Example:
         """The tree of a row, cleaned, and its words."""
         remedy = 'write rows like {"tree": "(S (NP ...) (VP ...))"}, or a bracketed treebank file'
-        tree = _one_tree(text_in(row, "tree", remedy=remedy), row.file, row.line)
+        text = text_in(row, self.options.tree_column, "parsing.tree_column", remedy=remedy)
+        tree = _one_tree(text, row.file, row.line)
         if tree is None or tree.is_preterminal():
             raise DataError("the tree has no bracket over a word", **row.place, expected="(LABEL (TAG word) ...)",
                             remedy="remove the row")

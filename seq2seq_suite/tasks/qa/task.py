@@ -14,6 +14,7 @@ from seq2seq_suite.config_section import Fraction, Positive, Section
 from seq2seq_suite.config_section import Symbols as Size
 from seq2seq_suite.data.formats import Row
 from seq2seq_suite.data.options import Data
+from seq2seq_suite.data.printed import unprinted
 from seq2seq_suite.data.vocabulary import Vocabulary
 from seq2seq_suite.metrics.answers import Gold, answer_scores
 from seq2seq_suite.shapes import SentenceShape, TokenShape
@@ -22,12 +23,11 @@ from seq2seq_suite.tasks.fields import Parts, Symbols
 from seq2seq_suite.tasks.options import TaskOptions
 from seq2seq_suite.tasks.qa.charts import by_question
 from seq2seq_suite.tasks.qa.passages import SEPARATOR, Passage, crop, symbols_of, text_of, words_of
-from seq2seq_suite.tasks.reading import columns, place_of, text_in
+from seq2seq_suite.tasks.reading import place_of, text_in, value_in
 from seq2seq_suite.tasks.sides import Place, Source, refuse_long
 from seq2seq_suite.types import DataError, Example, Score, shown
 
-CONTEXT_COLUMNS = ("context", "passage", "story")
-ANSWER_COLUMNS = ("answers", "answer")
+_COLUMNS = (("context", "passage", "story"), ("answers", "answer"))
 Category = Annotated[str, BeforeValidator(lambda name: str(name) if isinstance(name, int) else name)]
 
 
@@ -37,6 +37,9 @@ class QAOptions(TaskOptions):
     encoding: Literal["tokens", "sentences", "pieces"] = "tokens"  # the source's positions are words with the distance
     # of their sentence, or whole sentences, or pieces of context and question, as a language model reads them
     pieces: Size = 4000  # of encoding `pieces`, at most; init_from's, if given
+    question_column: str = "question"  # of the question
+    context_column: str = ""  # of the context; empty: context, passage or story
+    answer_column: str = ""  # of the answer or answers; empty: answers or answer
     lowercase: bool = False  # questions, contexts and answers are read and written in lower case
     min_count: Positive = 1  # rarer words are <unknown>
     segments: Positive = 64  # distances from the question that are distinguished, in sentences
@@ -200,13 +203,14 @@ class QuestionAnsweringTask(Task):
         if kept and category not in kept:
             self._seen["left out"] += 1
             return None
-        context = next((name for name in CONTEXT_COLUMNS if name in fields), None)
-        answer = next((name for name in ANSWER_COLUMNS if name in fields), None)
-        if "question" not in fields or context is None or answer is None:
-            raise DataError(columns(row), **place, expected="question, context (or passage) and answer (or answers)",
-                            remedy='write rows like {"question": "...", "context": "...", "answer": "..."}')
-        answers = self._answers(fields[answer], place)
-        passage, cropped = self._passage(text_in(row, "question"), text_in(row, context), place)
+        options = self.options
+        context, answer = (
+            named_so or next((name for name in known if name in fields), known[0])
+            for named_so, known in zip((options.context_column, options.answer_column), _COLUMNS, strict=True))
+        question = text_in(row, options.question_column, "qa.question_column")
+        story = text_in(row, context, "qa.context_column")
+        answers = self._answers(value_in(row, answer, "qa.answer_column"), place)
+        passage, cropped = self._passage(question, story, place)
         example = Example(passage, Gold(answers, category), row.origin)
         self._seen["cropped"] += cropped
         self._seen["lost"] += cropped and not _holds(passage, example.reference)
@@ -214,9 +218,13 @@ class QuestionAnsweringTask(Task):
 
     def _answers(self, value: Any, place: dict[str, Any]) -> tuple[str, ...]:
         """The right answers, each once: text, a list of texts, or `text` of SQuAD's `answers`."""
+        value = unprinted(value)
         if isinstance(value, Mapping):
-            value = value.get("text")
-        found = [value] if isinstance(value, str) else value
+            value = unprinted(value.get("text"))
+        cut = isinstance(value, str) and value.startswith(("['", '["', "{'", '{"'))
+        found = [value] if isinstance(value, str) and not cut else value
+        if isinstance(found, list):  # SQuAD's own answers are objects
+            found = [one.get("text") if isinstance(one, Mapping) else one for one in found]
         if not isinstance(found, Sequence) or not all(isinstance(answer, str) for answer in found):
             raise DataError(f"the answer is {shown(value)}", **place, remedy="correct the row",
                             expected="text, a list of texts, or an object whose `text` is one")
@@ -254,8 +262,10 @@ class QuestionAnsweringTask(Task):
     def row(self, example: Example, text: str) -> dict[str, Any]:
         """Question, context with a sentence on each line, answers, and the category."""
         passage: Passage = example.source
-        row = {"question": " ".join(passage.question), "context": "\n".join(map(" ".join, passage.sentences)),
-               "answers": [answer.strip() for answer in text.split(SEPARATOR)]}
+        options = self.options
+        row = {options.question_column: " ".join(passage.question),
+               options.context_column or "context": "\n".join(map(" ".join, passage.sentences)),
+               options.answer_column or "answers": [answer.strip() for answer in text.split(SEPARATOR)]}
         return row | ({"type": example.reference.category} if example.reference is not None else {})
 
     # -- numbers ------------------------------------------------------------------------------------------------

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,17 +13,19 @@ import numpy as np
 from seq2seq_suite.config_section import Positive, Section, ShareOrNone
 from seq2seq_suite.data.formats import Row
 from seq2seq_suite.data.options import Data
+from seq2seq_suite.data.printed import unprinted
+from seq2seq_suite.metrics.span_schemes import scheme_of
 from seq2seq_suite.metrics.tags import score_tags
 from seq2seq_suite.shapes import TargetShape
 from seq2seq_suite.tasks.base import Judgement, Task
 from seq2seq_suite.tasks.fields import Symbols, Words
 from seq2seq_suite.tasks.options import TaskOptions
 from seq2seq_suite.tasks.panels import confusion, one_series, rates
-from seq2seq_suite.tasks.reading import columns
+from seq2seq_suite.tasks.reading import columns, place_of, value_in
 from seq2seq_suite.tasks.sides import Place
 from seq2seq_suite.text import split_blanks
 from seq2seq_suite.trees import clean, read_trees
-from seq2seq_suite.types import SPECIALS, Constraint, DataError, Example, Score
+from seq2seq_suite.types import SPECIALS, Constraint, DataError, Example, Score, shown
 
 Tags = tuple[str, ...]
 _TAGS_SHOWN = 24
@@ -89,6 +93,21 @@ class TaggingTask(Task):
                             max_characters=options.max_characters if options.characters else 0,
                             dropped=lambda count: options.unknown_rate * min(1.0, 2.0 / count))
         self.target = TagRow("tags")
+        self._letters: set[str] = set()  # of the spans' tags in all splits
+
+    def read(self, split: str) -> list[Example]:
+        """The sentences of a split; raises DataError where tags of spans are not of one scheme."""
+        examples = super().read(split)
+        if self.options.spans:
+            scheme_of(((example.reference, place_of(example.origin)) for example in examples), self._letters)
+        return examples
+
+    def read_references(self, path: Path) -> list[Tags | None]:
+        """The tags on each line, those of spans in one scheme."""
+        found = super().read_references(path)
+        if self.options.spans:
+            scheme_of((tags or (), {"file": str(path), "line": number}) for number, tags in enumerate(found, 1))
+        return found
 
     def example(self, row: Row) -> Example:
         """The words and tags of a row, or of its tree."""
@@ -97,12 +116,19 @@ class TaggingTask(Task):
         if isinstance(fields.get("tree"), str) and names[0] not in fields:
             tree = clean(next(read_trees(fields["tree"], file=row.file, first_line=row.line))[1])
             fields |= dict(zip(names, (tree.words(), tree.tags()) if tree else ((), ()), strict=True))
-        values = [split_blanks(value) if isinstance(value := fields.get(name), str) else value for name in names]
+        keys = ("tagging.words_column", "tagging.tags_column")
+        values = [unprinted(value_in(replace(row, fields=fields), *both)) for both in zip(names, keys, strict=True)]
+        values = [split_blanks(value) if isinstance(value, str) else value for value in values]
         if not all(isinstance(value, Sequence) and all(isinstance(one, str) for one in value) for value in values) \
                 or len(values[0]) != len(values[1]):
             raise DataError(f"{' and '.join(names)} are no words with a tag each; {columns(row)}", **place,
                             expected="two lists of the same length, or texts with spaces",
                             remedy="set tagging.words_column and tagging.tags_column, or remove the row")
+        if values[1] and set(values[1]) <= {"_", ""}:
+            raise DataError(f"{names[1]} are all {shown(values[1][0])}", **place, expected="a tag for each word",
+                            remedy="set tagging.tags_column to a column that is filled in, or remove the row")
+        if self.options.spans:
+            scheme_of([(values[1], place)])
         return Example(self.source.check(values[0], place), tuple(values[1]), row.origin)
 
     def auxiliary(self, example: Example) -> dict[str, np.ndarray]:

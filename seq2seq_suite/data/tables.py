@@ -1,0 +1,86 @@
+"""Tables of text: CSV with any delimiter, TSV, and the metadata of LJSpeech."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections import Counter
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from seq2seq_suite.data.lines import BadRows, Lines, Row, broken, kind
+from seq2seq_suite.data.printed import unprinted
+from seq2seq_suite.types import DataError, brief, shown
+
+
+def read_table(file: Path, bad: BadRows) -> Iterator[Row]:
+    """CSV with the usual quotes; in TSV, quotes are ordinary characters.
+
+    Blanks around names of columns are no part of them, a first line such as `sep=;` names the delimiter, as Excel
+    writes it, and cells that are printed lists or objects are read as such.
+    """
+    lines = Lines(file, bad.longest)
+    csv.field_size_limit(bad.longest)  # its default limit is 128 KB; the setting is global
+    text = iter(lines)
+    header = next(text, "")
+    said = re.fullmatch(r'"?sep=(.)"?', header.strip("\r\n"), re.IGNORECASE)
+    if said:
+        header = next(text, "")
+    delimiter = said[1] if said else "\t" if kind(file) == ".tsv" else _delimiter(header)
+    if delimiter != "," and kind(file) != ".tsv":
+        bad.notes.append(f"{file}: the columns are separated by {delimiter!r}")
+    kept = chain([header] if header else [], text)
+    if kind(file) == ".tsv":
+        table = csv.reader(kept, delimiter=delimiter, quoting=csv.QUOTE_NONE)
+    else:
+        table = csv.reader(kept, strict=True, delimiter=delimiter, skipinitialspace=f"{delimiter} " in header)
+    try:
+        columns = [name.strip() for name in next(table, ["no line"])]
+    except csv.Error:
+        columns = []
+    twice = [name for name, times in Counter(columns).items() if times > 1]
+    if twice or not any(columns) or lines.undecodable:
+        got = f"the first line does not name the columns: {shown(columns)}"
+        raise DataError(f"{got}, {shown(twice[0])} is there more than once" if twice else got, file=str(file),
+                        line=lines.number, expected="different column names, in UTF-8",
+                        remedy="put a line of column names on top, each of them once")
+    expected = f"{len(columns)} columns: {brief(', '.join(columns))}, in UTF-8"
+    printed: dict[str, str] = {}  # columns of lists or objects, with what is said of them
+    while True:
+        start = lines.number + 1
+        try:
+            cells = next(table, None)
+            lines.check(start, lines.number)
+            if cells and len(cells) != len(columns):
+                raise ValueError(f"{len(cells)} columns")
+        except (csv.Error, ValueError) as problem:
+            problematic = broken(problem, file, start, expected=expected)
+            if "end of data" in problematic.got or "larger" in problematic.got:  # an unclosed quote: the rest is lost
+                raise problematic from None
+            bad.add(problematic)
+            continue
+        if cells is None:
+            bad.notes += printed.values()
+            return
+        if cells:
+            fields: dict[str, Any] = dict(zip(columns, cells, strict=True))
+            for name, cell in fields.items():
+                if (found := unprinted(cell)) is not cell:
+                    fields[name] = found
+                    what = "an object" if isinstance(found, dict) else "a list"
+                    printed[name] = f"{file}: '{name}' is the text of {what}, and is read as {what}"
+            yield Row(fields, str(file), start)
+
+
+def _delimiter(header: str) -> str:
+    """What separates the columns: names of columns rarely have a sign of that kind in them, as texts do.
+
+    >>> _delimiter("source;target"), _delimiter("source,target"), _delimiter("text")
+    (';', ',', ',')
+    """
+    try:
+        return csv.Sniffer().sniff(header, delimiters=",;\t|").delimiter
+    except csv.Error:
+        return ","
