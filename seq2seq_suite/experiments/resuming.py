@@ -67,8 +67,8 @@ def check_configuration(run_directory: RunDirectory, config: Config) -> None:
         print(f"resuming with {key} = {after[key]} (was {before.get(key)})")
     if any(key.startswith("training.") for key in changed):
         with suppress(DataError):  # a damaged checkpoint is named when it is loaded
-            if said := _rate_changes(config_file.load(run_directory.config, of_run=True).training, config.training,
-                                     newest(run_directory.checkpoints)):
+            old = {key.removeprefix("training."): before[key] for key in before if key.startswith("training.")}
+            if said := _rate_changes(Training(**old), config.training, newest(run_directory.checkpoints)):
                 run_directory.say(said)
 
 
