@@ -75,7 +75,7 @@ class Recording:
                 self._refuse(sound.samplerate, sound.frames * sound.channels)
                 sound.seek(0)  # without it mp3 differs in the last bits
                 samples, rate = sound.read(dtype="float32", always_2d=True), sound.samplerate
-                promised = promised_frames(sound.frames, sound.extra_info, content)
+                promised, log = promised_frames(sound.frames, sound.extra_info, content), sound.extra_info
         except (soundfile.LibsndfileError, RuntimeError, TypeError) as error:  # TypeError: of headerless files
             reason = str(error).rpartition(": ")[2]
             raise DataError(f"the sound cannot be read: {reason.rstrip('.')}", file=self.name,
@@ -89,7 +89,7 @@ class Recording:
                             "there", file=self.name, expected="as much sound as the file's header says",
                             remedy="copy or download the file again, or remove the row")
         found, remarks = mixed(samples)
-        return found, rate, remarks
+        return found, rate, (*remarks, *("more bytes than the header names",) * ("Unknown chunk marker" in log))
 
     def _refuse(self, rate: int, size: int) -> None:
         """Raises DataError for what a header says."""

@@ -267,6 +267,13 @@ def test_headers_that_were_written_before_the_sound_give_all_of_it(size):
             Recording("a", nothing + after).samples()
 
 
+def test_sound_behind_the_length_that_a_header_names_is_remarked_on(tmp_path):
+    content = bytearray(as_file(tone(1.0), format="WAV"))
+    content[40:44] = (RATE // 2).to_bytes(4, "little")  # a quarter of it
+    assert level_of(bytes(content), tmp_path).remarks == ["more bytes than the header names"]
+    assert not level_of(as_file(tone(1.0), format="WAV") + b"LIST\4\0\0\0INFO", tmp_path).remarks
+
+
 @pytest.mark.parametrize("subtype", ["PCM_U8", "PCM_16", "PCM_24", "PCM_32", "FLOAT", "DOUBLE", "ULAW", "ALAW"])
 def test_samples_of_any_depth_have_one_scale(subtype):
     found = Recording("a", as_file(tone(), format="WAV", subtype=subtype)).samples()[0]
