@@ -58,8 +58,8 @@ def tell_room(config: Config, task: Task, split: str, items: Sequence[Encoded], 
     if not len(places):
         return
     named = ", ".join(origins[place] for place in places[:_SHOWN])
-    if split == "train" and len(places) == len(items) and config.strategy.kind in ("ctc", "dag", "cut_at_end"):
-        raise DataError(f"all {len(items):,} targets of train are {why.partition(',')[0]}",
+    if split.endswith("train") and len(places) == len(items) and config.strategy.kind in ("ctc", "dag", "cut_at_end"):
+        raise DataError(f"all {len(items):,} targets of {split} are {why.partition(',')[0]}",
                         **place_of(origins[places[0]]), expected="targets that a decoder has room for",
                         remedy=why.partition(": ")[2])
     print(f"{split}: {len(places):,} of {len(items):,} targets are {why}: {named}{', ...' * (len(places) > _SHOWN)}")
