@@ -172,7 +172,7 @@ def leveled(samples: np.ndarray) -> np.ndarray:
 
     Source: after the active speech level of ITU-T P.56.
     """
-    power = windows(samples)
+    power = windows(samples, WINDOW)
     loudest = power.max(initial=0.0)
     level = math.sqrt(power[power >= _QUIETER * loudest].mean()) if 0.0 < loudest < math.inf else _LEVEL
     return samples * np.float32(_LEVEL / level)
@@ -272,8 +272,8 @@ class Features:
             with contextlib.suppress(OSError, SafetensorError, TypeError, ValueError, LookupError):
                 return Stored(file)  # unless it is not there yet, or damaged
             samples, rate, *remarks = sound.heard() if isinstance(sound, Recording) else sound.samples()
+            level = Level.of(samples, rate, sound.name, *remarks)
             samples = resample(samples, rate, speed=speed)
-            level = Level.of(samples, sound.name, *remarks)
             samples = leveled(samples) if self.level else samples
             missing = max(0, round(self.pad * RATE) - len(samples))
             features = self.log_mel(np.pad(samples, (missing // 2, missing - missing // 2)))

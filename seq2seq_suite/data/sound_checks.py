@@ -89,8 +89,8 @@ class Level:
     remarks: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, samples: np.ndarray, name: str, remarks: Sequence[str] = ()) -> Level:
-        """Of samples (N,), N > 0; raises DataError where nothing can be learned from them."""
+    def of(cls, samples: np.ndarray, rate: int, name: str, remarks: Sequence[str] = ()) -> Level:
+        """Of samples (N,), N > 0, at their own rate; raises DataError where nothing can be learned from them."""
         remedy = "write the file again, or remove the row"
         low, high = float(samples.min()), float(samples.max())
         peak = max(-low, high)
@@ -100,7 +100,7 @@ class Level:
         if high - low <= 2 * _SILENT:
             raise DataError("the recording is silent" + f": all samples are {high:.3g}" * (peak > 2 * _SILENT),
                             file=name, expected="sound", remedy="record it again, or remove the row")
-        power = windows(samples)
+        power = windows(samples, max(1, rate // 40))
         offset = float(samples.mean(dtype=np.float64))
         clipped = float((np.abs(samples) >= _FULL).mean())
         level = 10.0 * math.log10(max(1e-30, float(np.square(samples, dtype=np.float64).mean()) - offset**2))
@@ -111,6 +111,6 @@ class Level:
         return cls(level, peak, silence, clipped, offset, (*remarks, *(one for one, so in holds.items() if so)))
 
 
-def windows(samples: np.ndarray) -> np.ndarray:
-    """Mean power of each window of 25 ms, float64; samples (N,) at `RATE`."""
-    return np.square(np.pad(samples, (0, -len(samples) % WINDOW)).reshape(-1, WINDOW), dtype=np.float64).mean(1)
+def windows(samples: np.ndarray, size: int) -> np.ndarray:
+    """Mean power of each `size` of samples (N,), float64, the last ones padded with zeros."""
+    return np.square(np.pad(samples, (0, -len(samples) % size)).reshape(-1, size), dtype=np.float64).mean(1)
