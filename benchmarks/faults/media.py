@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import struct
 import zlib
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.faults.rows import ACCEPTED, EITHER, REFUSED, Broken, Spoiled, with_value
+from benchmarks.faults.campaign import Kind
+from benchmarks.faults.rows import ACCEPTED, EITHER, REFUSED, Broken, Spoiled, Way, prepare, try_data, with_value
 
-_Way = Callable[[Spoiled], Broken]
+_MEDIA = ("asr", "detection", "speech_translation")
 _TREES = {
     "unclosed": ("(S (NP (NN dog))", REFUSED), "closed twice": ("(S (NN dog)))", REFUSED),
     "no bracket": ("dog", REFUSED),
@@ -55,7 +56,7 @@ _DOUBTFUL = ("numbers", "many", "twice", "special", "line feed", "no area", "neg
              "surrogate", "one text", "quote", "text inside", "huge number", "digits", "empty", "marks alone", "huge")
 
 
-def _values(path: tuple[Any, ...], texts: dict[str, str]) -> _Way:
+def _values(path: tuple[Any, ...], texts: dict[str, str]) -> Way:
     """A way that puts one of these values at a path."""
     def way(data: Spoiled) -> Broken:
         what = data.random.choice(list(texts))
@@ -233,7 +234,7 @@ def _png(width: int, height: int) -> bytes:
             + chunk(b"IDAT", packed) + chunk(b"IEND", b""))
 
 
-OWN: dict[str, tuple[_Way, ...]] = {
+OWN: dict[str, tuple[Way, ...]] = {
     "parsing": (tree, treebank, tree, tree), "translation": (parallel, parallel),
     "qa": (_values(("answer",), _ANSWERS),), "multilabel": (_values(("labels",), _LABELS),) * 2,
     "asr": (sound, any_file, sound), "speech_translation": (sound, any_file), "language_model": (),
@@ -241,3 +242,6 @@ OWN: dict[str, tuple[_Way, ...]] = {
     "detection": (_values(("objects", "bbox"), _BOXES), picture, any_file,
                   _values(("objects", "categories"), _CATEGORIES), _values(("objects", "bbox"), _BOXES)),
 }
+
+KINDS = (Kind("media", "sounds, pictures and boxes alone", partial(try_data, tasks=_MEDIA, common=()), 300, share=2.0,
+              prepare=partial(prepare, tasks=_MEDIA)),)

@@ -296,13 +296,13 @@ def _into_folder(file: Path, split: str) -> None:
     (folder / file.name).rename(folder / "part.jsonl")
 
 
-COMMON: tuple[Callable[[Spoiled], Broken], ...] = (
+Way = Callable[[Spoiled], Broken]
+COMMON: tuple[Way, ...] = (
     value, odd_row, value, same_row, value, whole_file, value, same_file, value, wrong_place, value, packed, value,
     table)
 
 
 # -- cases ----------------------------------------------------------------------------------------------------------
-
 
 def prepare(case: Case, tasks: Sequence[str] = examples.TASKS) -> None:
     """Good data of tasks, and finished runs on them."""
@@ -321,15 +321,15 @@ def hashes(run: Path) -> Any:
     return json.loads((run / "provenance.json").read_text(encoding="utf-8"))["data"]
 
 
-def try_data(case: Case) -> None:
+def try_data(case: Case, tasks: Sequence[str] = examples.TASKS, common: Sequence[Way] = COMMON) -> None:
     """Spoil the data of one task in one way; look at them by `check`, then train on them."""
     from benchmarks.faults.media import OWN
 
-    task = examples.TASKS[case.number % len(examples.TASKS)]
-    ways = (*COMMON, *OWN[task])
+    task = tasks[case.number % len(tasks)]
+    ways = (*common, *OWN[task])
     folder = case.folder / "data"
     shutil.copytree(case.shared / "data" / task, folder)
-    broken = ways[case.number // len(examples.TASKS) % len(ways)](Spoiled(folder, task, case.random))
+    broken = ways[case.number // len(tasks) % len(ways)](Spoiled(folder, task, case.random))
     case.counts[task] += 1
     examples.write_yaml(case.folder / "run.yaml", examples.settings(task, "data", case.shared / "features"))
     ends = [case.call("check", "run.yaml", codes=broken.codes),

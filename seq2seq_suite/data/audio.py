@@ -75,7 +75,7 @@ class Recording:
                 self._refuse(sound.samplerate, sound.frames * sound.channels)
                 sound.seek(0)  # without it mp3 differs in the last bits
                 samples, rate = sound.read(dtype="float32", always_2d=True), sound.samplerate
-                promised = promised_frames(sound.frames, sound.extra_info, content)
+                promised, log = promised_frames(sound.frames, sound.extra_info, content), sound.extra_info
         except (soundfile.LibsndfileError, RuntimeError, TypeError) as error:  # TypeError: of headerless files
             reason = str(error).rpartition(": ")[2]
             raise DataError(f"the sound cannot be read: {reason.rstrip('.')}", file=self.name,
@@ -89,7 +89,7 @@ class Recording:
                             "there", file=self.name, expected="as much sound as the file's header says",
                             remedy="copy or download the file again, or remove the row")
         found, remarks = mixed(samples)
-        return found, rate, remarks
+        return found, rate, (*remarks, *("more bytes than the header names",) * ("Unknown chunk marker" in log))
 
     def _refuse(self, rate: int, size: int) -> None:
         """Raises DataError for what a header says."""
@@ -172,7 +172,7 @@ def leveled(samples: np.ndarray) -> np.ndarray:
 
     Source: after the active speech level of ITU-T P.56.
     """
-    power = windows(samples)
+    power = windows(samples, WINDOW)
     loudest = power.max(initial=0.0)
     level = math.sqrt(power[power >= _QUIETER * loudest].mean()) if 0.0 < loudest < math.inf else _LEVEL
     return samples * np.float32(_LEVEL / level)
@@ -272,8 +272,8 @@ class Features:
             with contextlib.suppress(OSError, SafetensorError, TypeError, ValueError, LookupError):
                 return Stored(file)  # unless it is not there yet, or damaged
             samples, rate, *remarks = sound.heard() if isinstance(sound, Recording) else sound.samples()
+            level = Level.of(samples, rate, sound.name, *remarks)
             samples = resample(samples, rate, speed=speed)
-            level = Level.of(samples, sound.name, *remarks)
             samples = leveled(samples) if self.level else samples
             missing = max(0, round(self.pad * RATE) - len(samples))
             features = self.log_mel(np.pad(samples, (missing // 2, missing - missing // 2)))

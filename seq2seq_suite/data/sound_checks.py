@@ -16,7 +16,7 @@ _SILENT = 2**-15  # a step of 16 bits: sounds that move by no more are silent
 _LOUDEST, _BEYOND, _FULL = 16.0, 1.2, 32_767 / 32_768  # peaks that are refused and remarked on; full scale
 _CANCELLED = 0.1  # of the power that a mean of C unlike channels has
 _PAUSE, _MOSTLY = 1e-4, 0.95  # of the loudest window's power; share of silence that is remarked on
-_CLIPPED, _QUIET, _OFFSET = 1e-3, -60, 0.02  # shares, decibels and offsets that are remarked on
+_CLIPPED, _QUIET, _OFFSET = 1e-2, -60, 0.05  # shares, decibels and offsets that are remarked on
 _HEADER, _ENDLESS = 4096, 2**31 - 2**16  # bytes in which a header lies; lengths that mean "not known"
 _SIZE = re.compile(r"^ *(?:data|Data Size|SSND) *: (\d+)(?: \(should be (\d+)\))?", re.MULTILINE)  # of libsndfile's log
 _FRAMES, _SPHERE = re.compile(r"'ds64' chunk of (\d+)"), re.compile(rb"sample_count -i (\d+)")
@@ -89,8 +89,8 @@ class Level:
     remarks: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, samples: np.ndarray, name: str, remarks: Sequence[str] = ()) -> Level:
-        """Of samples (N,), N > 0; raises DataError where nothing can be learned from them."""
+    def of(cls, samples: np.ndarray, rate: int, name: str, remarks: Sequence[str] = ()) -> Level:
+        """Of samples (N,), N > 0, at their own rate; raises DataError where nothing can be learned from them."""
         remedy = "write the file again, or remove the row"
         low, high = float(samples.min()), float(samples.max())
         peak = max(-low, high)
@@ -100,7 +100,7 @@ class Level:
         if high - low <= 2 * _SILENT:
             raise DataError("the recording is silent" + f": all samples are {high:.3g}" * (peak > 2 * _SILENT),
                             file=name, expected="sound", remedy="record it again, or remove the row")
-        power = windows(samples)
+        power = windows(samples, max(1, rate // 40))
         offset = float(samples.mean(dtype=np.float64))
         clipped = float((np.abs(samples) >= _FULL).mean())
         level = 10.0 * math.log10(max(1e-30, float(np.square(samples, dtype=np.float64).mean()) - offset**2))
@@ -111,6 +111,6 @@ class Level:
         return cls(level, peak, silence, clipped, offset, (*remarks, *(one for one, so in holds.items() if so)))
 
 
-def windows(samples: np.ndarray) -> np.ndarray:
-    """Mean power of each window of 25 ms, float64; samples (N,) at `RATE`."""
-    return np.square(np.pad(samples, (0, -len(samples) % WINDOW)).reshape(-1, WINDOW), dtype=np.float64).mean(1)
+def windows(samples: np.ndarray, size: int) -> np.ndarray:
+    """Mean power of each `size` of samples (N,), float64, the last ones padded with zeros."""
+    return np.square(np.pad(samples, (0, -len(samples) % size)).reshape(-1, size), dtype=np.float64).mean(1)

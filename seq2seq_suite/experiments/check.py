@@ -10,7 +10,7 @@ from torch import Tensor
 
 from seq2seq_suite.config import Config
 from seq2seq_suite.data.batching import Bucketed, collate
-from seq2seq_suite.experiments.room import without_room
+from seq2seq_suite.experiments.room import refuse_all, without_room
 from seq2seq_suite.text import split_blanks
 from seq2seq_suite.training.evaluate import Predictor
 from seq2seq_suite.training.trainer import peak_memory
@@ -142,6 +142,7 @@ def _positions(config: Config, splits: dict[str, list[Example]], encoded: dict[s
     for split, items in encoded.items():
         places, why = without_room(config, predictor.task, items)
         if len(places):
+            refuse_all(config, split, len(places) == len(items), why, splits[split][places[0]].origin)
             too_long, forbidden = found[split]
             found[split] = sorted(set(too_long) - set(places.tolist())), forbidden
             findings.append(f"{split} {_share(len(places), len(items))}"

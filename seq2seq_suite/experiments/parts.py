@@ -123,7 +123,8 @@ def build_trainer(config: Config, run_directory: RunDirectory, parts: Sequence[P
             part.encoded = {split: encode(part.config, part.task, part.examples[split])
                             for split in ("train", "validation")}
         for split, items in part.encoded.items():
-            tell_room(part.config, part.task, split, items, origins(part.examples[split]))
+            tell_room(part.config, part.task, f"{part.name}/{split}" if config.tasks else split, items,
+                      origins(part.examples[split]))
     device = choose_device(config.device, ranks)
     learner, predictors = build_predictors(config, {part.name: part.task for part in parts}, ranks=ranks, device=device)
     for part in parts:  # not only when the first validation or test split is decoded

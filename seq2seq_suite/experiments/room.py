@@ -55,11 +55,15 @@ def tell_room(config: Config, task: Task, split: str, items: Sequence[Encoded], 
         DataError: none of the training split does, so that nothing can be learned.
     """
     places, why = without_room(config, task, items)
-    if not len(places):
-        return
-    named = ", ".join(origins[place] for place in places[:_SHOWN])
-    if split == "train" and len(places) == len(items) and config.strategy.kind in ("ctc", "dag", "cut_at_end"):
-        raise DataError(f"all {len(items):,} targets of train are {why.partition(',')[0]}",
-                        **place_of(origins[places[0]]), expected="targets that a decoder has room for",
-                        remedy=why.partition(": ")[2])
-    print(f"{split}: {len(places):,} of {len(items):,} targets are {why}: {named}{', ...' * (len(places) > _SHOWN)}")
+    if len(places):
+        refuse_all(config, split, len(places) == len(items), why, origins[places[0]])
+        named = ", ".join(origins[place] for place in places[:_SHOWN])
+        print(f"{split}: {len(places):,} of {len(items):,} targets are {why}: {named}"
+              f"{', ...' * (len(places) > _SHOWN)}")
+
+
+def refuse_all(config: Config, split: str, every: bool, why: str, origin: str) -> None:
+    """Raises DataError where `every` target of the training split is without room, the first of them at `origin`."""
+    if every and split.endswith("train") and config.strategy.kind in ("ctc", "dag", "cut_at_end"):
+        raise DataError(f"all targets of {split} are {why.partition(',')[0]}", **place_of(origin),
+                        expected="targets that a decoder has room for", remedy=why.partition(": ")[2])

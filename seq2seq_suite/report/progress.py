@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TextIO
 
 _SOON = 10.0  # seconds until a line names what takes so long
-_SHOWN_FIGURES = 4  # of a validation, so that its line fits a terminal
+_SHOWN_FIGURES, _NOTHING = 4, "n/a (no target fits the positions)"  # of a validation, so that its line fits; of a loss
 
 if TYPE_CHECKING:  # rich is loaded only where there is a terminal to draw on
     from rich.console import Console, RenderableType
@@ -133,9 +133,8 @@ class Progress:
             pace = (now - self._first[0]) / (fraction - self._first[1])
             self._seconds_left = (now, max(0.0, 1.0 - fraction) * pace)
         self._fraction = min(1.0, max(0.0, fraction))
-        shown = "n/a (no target fits the positions)" if math.isnan(loss) else f"{loss:.3f}"
-        self._status = (f"update {update}/{self.total_updates}  loss {shown}  {tokens_per_second:,.0f} tokens/s  "
-                        f"lr {learning_rate:.1e}")
+        shown = f"update {update}/{self.total_updates}  loss {_NOTHING if math.isnan(loss) else format(loss, '.3f')}"
+        self._status = f"{shown}  {tokens_per_second:,.0f} tokens/s  lr {learning_rate:.1e}"
         if self._live is None:
             self._print(f"{self._status}  {self._times()}")
         return self._status

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Literal
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -14,31 +13,12 @@ from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
 from seq2seq_suite.shapes import TargetShape
 from seq2seq_suite.strategies.aligned import Aligned
 from seq2seq_suite.strategies.auxiliary import Auxiliaries
+from seq2seq_suite.strategies.by_length import CLASSES, MIDDLE, ByLength
 from seq2seq_suite.strategies.constrained import constrained_argmax, exact_lengths
 from seq2seq_suite.strategies.log_probs import likeliest
 from seq2seq_suite.strategies.parallel import ParallelOptions, symbols_before_end
 from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.types import END, Batch, Constraint, Hypothesis, Loss, States, places
-
-CLASSES, MIDDLE = 256, 128
-
-
-class ByLength:
-    """How long outputs can be whose lengths are predicted; of options with a `length_ratio`."""
-
-    crowded = "of a length that is never predicted"
-
-    def room(self, sources: Tensor) -> Tensor:
-        """The largest length of `LengthClassifier`."""
-        return (sources * self.length_ratio).round().long() + CLASSES - 1 - MIDDLE
-
-    def needed(self, target: np.ndarray) -> int:
-        """The symbols without END."""
-        return len(target) - 1
-
-    def more_room(self, sources: Tensor, needed: Tensor) -> str:
-        """The ratio."""
-        return super().more_room(sources, needed + MIDDLE + 1 - CLASSES).replace("factor", "length_ratio")
 
 
 class LengthHeadOptions(ByLength, ParallelOptions):

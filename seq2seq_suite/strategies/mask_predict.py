@@ -10,8 +10,9 @@ from torch import Tensor
 from seq2seq_suite.config_section import Fraction, NotNegativeFloat
 from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
 from seq2seq_suite.strategies.base import WithTranscript
+from seq2seq_suite.strategies.by_length import ByLength
 from seq2seq_suite.strategies.glancing import random_part
-from seq2seq_suite.strategies.length_head import ByLength, LengthHead, by_place
+from seq2seq_suite.strategies.length_head import LengthHead, by_place
 from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.types import Batch
 

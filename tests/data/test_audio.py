@@ -267,6 +267,13 @@ def test_headers_that_were_written_before_the_sound_give_all_of_it(size):
             Recording("a", nothing + after).samples()
 
 
+def test_sound_behind_the_length_that_a_header_names_is_remarked_on(tmp_path):
+    content = bytearray(as_file(tone(1.0), format="WAV"))
+    content[40:44] = (RATE // 2).to_bytes(4, "little")  # a quarter of it
+    assert level_of(bytes(content), tmp_path).remarks == ["more bytes than the header names"]
+    assert not level_of(as_file(tone(1.0), format="WAV") + b"LIST\4\0\0\0INFO", tmp_path).remarks
+
+
 @pytest.mark.parametrize("subtype", ["PCM_U8", "PCM_16", "PCM_24", "PCM_32", "FLOAT", "DOUBLE", "ULAW", "ALAW"])
 def test_samples_of_any_depth_have_one_scale(subtype):
     found = Recording("a", as_file(tone(), format="WAV", subtype=subtype)).samples()[0]
@@ -278,9 +285,10 @@ def test_samples_of_any_depth_have_one_scale(subtype):
     (0 * tone() + 0.25, "all samples are 0.25"), (tone() * 2**15, "too large: up to 1.638e+04"),
     (np.where(np.arange(8000) == 9, np.nan, tone()), "not finite"),
     (np.stack([tone(), np.where(np.arange(8000) == 9, -np.inf, tone())], 1), "not finite")])
-def test_a_sound_that_teaches_nothing_is_refused(samples, got, tmp_path, recwarn):
-    error = level_of(as_file(samples, format="WAV", subtype="FLOAT"), tmp_path)
-    assert isinstance(error, DataError) and got in error.got and error.remedy and not recwarn.list
+def test_a_sound_that_teaches_nothing_is_refused_at_any_rate(samples, got, tmp_path, recwarn):
+    for rate in (RATE, 8_000, 44_100):  # a filter makes edges of a constant
+        error = level_of(as_file(samples, rate, format="WAV", subtype="FLOAT"), tmp_path)
+        assert isinstance(error, DataError) and got in error.got and error.remedy and not recwarn.list
 
 
 @pytest.mark.parametrize("other", [-1.0, -0.9, -1.1])
@@ -304,8 +312,9 @@ def test_unlike_channels_are_averaged():
     (tone() * (np.arange(8000) < 200), "hardly any sound, but silence,"),
     (np.stack([tone(), 0 * tone()], 1), "a silent channel")])
 def test_what_stands_out_in_a_sound_is_remarked_on_and_kept_with_its_features(samples, remark, tmp_path):
+    content = as_file(samples, format="WAV", subtype="FLOAT")
     for _ in range(2):
-        remarks = level_of(as_file(samples, format="WAV", subtype="FLOAT"), tmp_path).remarks
+        remarks = level_of(content, tmp_path).remarks
         assert remark in remarks if remark else not remarks
     assert len(list(tmp_path.rglob("*.safetensors"))) == 1
 
@@ -315,5 +324,5 @@ def test_levels_are_their_definitions(tmp_path):
     found = level_of(as_file(samples, format="WAV", subtype="FLOAT"), tmp_path)
     assert found.level == pytest.approx(10 * np.log10(0.5**2 / 2 / 2), abs=0.01)
     assert (found.peak, found.offset, found.clipped) == pytest.approx((0.51, 0.01, 0.0), abs=1e-4)
-    assert Level.of(tone() * np.float32(4), "a").clipped == pytest.approx(2 / 3, abs=0.01)  # |sin| is above a half
-    assert Level.of(np.concatenate([tone(0.25), np.zeros(4000, dtype=np.float32)]), "a").silence == 0.5
+    assert Level.of(tone() * np.float32(4), RATE, "a").clipped == pytest.approx(2 / 3, abs=0.01)  # |sin| > 1/2
+    assert Level.of(np.concatenate([tone(0.25), np.zeros(4000, dtype=np.float32)]), RATE, "a").silence == 0.5

@@ -174,6 +174,29 @@ def test_cut_pictures_are_refused(kind):
         ImageFile("a", stream.getvalue()[: len(stream.getvalue()) // 2]).pixels()
 
 
+def test_what_was_done_to_see_a_picture_is_remarked_on():
+    from PIL import Image
+
+    def remarks(image, kind="PNG", **options):
+        stream = io.BytesIO()
+        image.save(stream, kind, **options)
+        looked_at = ImageFile("a", stream.getvalue()).looked_at()
+        assert looked_at.size() == ImageFile("a", stream.getvalue()).pixels().shape[:2]
+        return looked_at.remarks
+
+    tags, grey = Image.Exif(), Image.fromarray(GREY)
+    assert remarks(grey) == () and remarks(Image.fromarray(GREY // 17)) == ("almost one colour",)
+    tags[0x0112] = 1
+    assert remarks(grey, exif=tags) == ()
+    tags[0x0112] = 6
+    assert remarks(grey, exif=tags) == ("an orientation tag, which is followed,",)
+    several = {"save_all": True, "append_images": [Image.fromarray(255 - GREY)]}
+    for kind in ("GIF", "TIFF"):
+        assert remarks(grey, kind, **several) == ("several frames, of which the first is read,",)
+    assert remarks(Image.fromarray(GREY.astype(np.float32)), "TIFF") == ("16 bits or floats, scaled to 8 bits,",)
+    assert remarks(grey, transparency=0) == ("transparency, on white here,",)
+
+
 def test_enormous_pictures_are_refused_before_they_are_unpacked(tmp_path):
     from PIL import Image
 

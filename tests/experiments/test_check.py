@@ -62,6 +62,7 @@ def test_pictures_are_checked_as_training_reads_them_and_sampled_by_name(folder,
         **small, "task": "detection", "data": {"path": "miniworld", "size": 50}, "strategy": {"kind": kind},
         "detection": {"instances": 8}}))
     assert rows["sample source"] == "picture 1 of train"
+    assert rows["train pictures"] == "96 x 96 to 96 x 96 pixels"
     assert "examples, 41 target symbols wide" in rows["largest batch"]  # eight objects or noise, and the end
 
 

@@ -131,7 +131,7 @@ def test_boxes_that_are_left_out_are_counted_with_their_pictures(tmp_path, capsy
     assert "train: boxes left out in 1 of 2 pictures" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(("size", "said"), [((640, 480), "of 640 x 480 pixels"), ((64, 49), "of 64 x 49 pixels"),
+@pytest.mark.parametrize(("size", "said"), [((640.0, 480.0), "of 640 x 480 pixels"), ((64, 49), "of 64 x 49 pixels"),
                                             ((48, 64), "turned by its orientation tag")])
 def test_boxes_of_a_picture_of_another_size_are_refused(tmp_path, size, said):
     with pytest.raises(DataError, match="64 x 48") as caught:

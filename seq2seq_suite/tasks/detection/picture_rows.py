@@ -47,10 +47,10 @@ class Pictures(Source):
         picture = self.check(self.read(row), row.place)
         height, width = picture.size()
         given = row.fields.get("width"), row.fields.get("height")
-        if all(type(side) is int and side > 0 for side in given) and given != (width, height):
+        if all(type(side) in (int, float) and side > 0 for side in given) and given != (width, height):
             turned = ", turned by its orientation tag" * (given == (height, width))
-            raise DataError(f"boxes of a picture of {given[0]} x {given[1]} pixels; {picture.name} has {width} x "
-                            f"{height}{turned}", **row.place, expected="the size that the row names",
+            raise DataError(f"boxes of a picture of {given[0]:g} x {given[1]:g} pixels; {picture.name} has {width} "
+                            f"x {height}{turned}", **row.place, expected="the size that the row names",
                             remedy="use the pictures that were annotated, or correct width, height and the boxes")
         return picture
 
