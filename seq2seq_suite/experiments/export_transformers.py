@@ -78,7 +78,10 @@ def write(run: LoadedRun, folder: Path) -> list[str]:
 
 def example(task: Task, text: str) -> str:
     """How to use the folder."""
-    return f"""from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+    return f"""import sys
+
+sys.modules["torchaudio"] = None  # text needs none, and one that was made for CUDA fails beside a CPU's PyTorch
+from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 folder = "path/to/this/folder"
 tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModelForSeq2SeqLM.from_pretrained(folder)

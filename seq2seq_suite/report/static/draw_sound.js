@@ -13,7 +13,7 @@ drawings.sound = (element, {prediction, reference, shown_source: source, inspect
     if (names.length) place.append(h("div", {class: "path", "aria-label": "what CTC reads"}, names.map((name, at) => name && name !== names[at - 1] ? h("span", {style: `left:${100 * (at + 0.5) / names.length}%`}, name.trim() || "\u2423") : "")));
     element.append(place, h("p", {class: "small"}, `${page.number(seconds, 2)} seconds, mel bands from low to high${names.length ? "; below them, what CTC reads where" : ""}`));
   }
-  if (!bare && source?.sound) element.append(h("audio", {controls: "", preload: "none", src: source.sound, "aria-label": "the recording"}));
+  if (!bare && source?.sound) element.append(h("audio", {controls: "", preload: "metadata", src: source.sound, "aria-label": "the recording"}));
   if (gold === null) return element.append(h("p", {}, found || h("span", {class: "note"}, "nothing")));
   element.append(bare ? h("p", {}, texts.line(gold, found)) : texts.pair(gold, found, "Transcript"));
 };
