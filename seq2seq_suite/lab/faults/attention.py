@@ -145,4 +145,7 @@ FAULTS = [
           "mask 的行被当成了头：应在第 1 维（头的维度）unsqueeze"),
     Fault("heads-mask-unused", "heads", "attend(query, key, value, visible)", "attend(query, key, value)", "heads.self",
           "`visible` does not reach `attend`", "`visible` 没有传给 `attend`"),
+    Fault("att-output-float", "attend", "return weights @ value", "return (weights @ value).float()", "attend.half",
+          "the output is float32 whatever the inputs are; it is to have their type",
+          "不论输入类型如何，输出都是 float32；类型应与输入相同"),
 ]

@@ -126,4 +126,8 @@ FAULTS = [
     Fault("pn-in-place", "power_norm", "momentum * running + (1 - momentum) * square",
           "running.mul_(momentum).add_((1 - momentum) * square)", "power_norm.pure",
           "`running` is changed in place; return a new tensor", "`running` 被就地修改了；应返回新的张量"),
+    Fault("ln-square-of-mean", "layer_norm", VARIANCE,
+          "variance = x.square().mean(-1, keepdim=True) - x.mean(-1, keepdim=True).square()", "layer_norm.far",
+          "the variance is the mean of squares less the square of the mean: where the mean is large no digit is left",
+          "方差取平方的均值减均值的平方：均值很大时有效数字就没有了"),
 ]
