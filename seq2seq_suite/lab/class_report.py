@@ -77,7 +77,7 @@ def pairs(grades: Sequence[Grade]) -> list[str]:
             together[tuple(sorted(names))].add(what[mark])
     for names, things in together.items():
         files = {name for name in things if name.endswith(".py")}
-        lead = ", ".join(names)
+        lead = ", ".join(names[:9]) + (f" and {len(names) - 9} more" if len(names) > 9 else "")
         found += [f"{lead} share a run"] if RUN in things else []
         found += [f"{lead} hand in the same {', '.join(sorted(files))}"] if files else []
         trees = things - files - {RUN}

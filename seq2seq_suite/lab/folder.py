@@ -136,9 +136,8 @@ def printable(value: object, most: int = 200) -> str:
     >>> printable("b1\\n\\x1b[2J"), printable("王", 5), printable(["x" * 99], 5)
     ('b1\\\\n\\\\x1b[2J', '王', '(list)')
     """
-    text = value if isinstance(value, str) else f"({type(value).__name__})"
-    return "".join(sign if sign.isprintable() else sign.encode("unicode_escape", "surrogatepass").decode()
-                   for sign in text[:most])
+    text = value[:most] if isinstance(value, str) else f"({type(value).__name__})"
+    return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text)
 
 
 def source_of(file: Path) -> str:

@@ -13,12 +13,15 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import seq2seq_suite
 from seq2seq_suite.lab.assignment import EDGE, VALUE, Assignment, Part
 from seq2seq_suite.lab.checking import Verdict
+from seq2seq_suite.lab.folder import printable
 from seq2seq_suite.lab.starting import named
 from seq2seq_suite.lab.submitting import Submission
 from seq2seq_suite.lab.telling import message, says, shown, word
@@ -176,19 +179,24 @@ def autograde(name: str, root: Path) -> int:
         os.replace(beside, target)
 
     assignment = named(name)
-    try:
-        seed = int(json.loads((root / "submission_metadata.json").read_text(encoding="utf-8"))["id"]) % 10**6
-    except (OSError, ValueError, KeyError, TypeError):
-        seed = 1
+    seed, users = 1, []
+    with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
+        told = json.loads((root / "submission_metadata.json").read_text(encoding="utf-8"))
+        seed, users = int(told["id"]) % 10**6, [str(user.get("email") or user["name"]) for user in told["users"]]
     with tempfile.TemporaryDirectory(prefix="lab-") as scratch:
         folder = Path(scratch) / "submission"
         shutil.copytree(root / "submission", folder, symlinks=True, ignore=lambda where, names: [
             one for one in names if os.path.islink(os.path.join(where, one))])
         submission = _as_handed_in(folder, Path(scratch) / "opened", assignment.name)
-        write(grading.Grade(submission.name, seed, assignment=assignment))
-        found = grading.grade_one(submission, seed=seed, tell=write, assignment=assignment.name)
+        found = grading.Grade(submission.name, seed, assignment=assignment)
         write(found)
-    print(f"{found.student}: {found.points:g}")
+        try:
+            found = grading.grade_one(submission, seed=seed, tell=write, assignment=assignment.name)
+        except Exception as error:  # a submission may hold anything
+            found = replace(found, problem=printable(f"its grading failed: {type(error).__name__}: {error}"))
+        write(found)
+    print(f"{found.student}: {found.points:g}; handed in by {printable(', '.join(users)) or 'nobody known'}"
+          + (f"; {found.problem}" if found.problem else ""))
     return 0
 
 

@@ -89,7 +89,11 @@ def part_lines(checked: Checked, language: str, scripts: Mapping[str, Path], *,
             lines += _law_line(word(language, "fail"), word(language, "refused"), f"{place} {message(one, language)}")
         return lines + _said(checked, language)
     if not checked.begun:
-        return [title(f"{part.name}.py   {word(language, 'begun', ', '.join(part.functions))}", points)]
+        lines = [title(f"{part.name}.py   {word(language, 'begun', ', '.join(part.functions))}", points)]
+        asked = [verdict.law.name for verdict in checked.verdicts] if hints else []
+        for hint in dict.fromkeys(hint for name in asked for hint in hints(name)):
+            lines += _wrapped(word(language, "hint", hint), 10)
+        return lines
     if checked.done:
         return [title(f"{part.name}.py   {word(language, 'done')} ({len(checked.verdicts)})", points),
                 *_said(checked, language)]

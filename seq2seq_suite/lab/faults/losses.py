@@ -28,6 +28,12 @@ FAULTS = [
     Fault("perceptron-unit-step", "perceptron", "w + side * point", "w + side * point / point.norm()",
           "perceptron.steps", "the step is made of length 1; the rule adds y x as it is",
           "步长被归一化为 1；规则是直接加 y x"),
+    Fault("perceptron-batch", "perceptron",
+          "        for point, side in zip(x, y, strict=True):\n            if side * (w @ point + b) <= 0:\n"
+          f"                {MOVED}\n", "        wrong = y * (x @ w + b) <= 0\n"
+          "        w, b = w + (y.unsqueeze(1) * x)[wrong].sum(0), b + y[wrong].sum()\n", "perceptron.steps",
+          "all wrong points of a pass move the line together; each is to move it before the next is tried",
+          "一轮中分错的点一起移动直线；应逐点移动，再试下一个点"),
     Fault("perceptron-in-place", "perceptron", "            if side",
           "            point *= 1 + 1e-3\n            if side",
           "perceptron.pure", "the points are changed in place", "数据点被就地修改了"),

@@ -87,4 +87,8 @@ FAULTS = [
           "按阈值决定隐藏谁，与第几遍无关"),
     Fault("hide-in-place", "hide", "masked_fill(~mask", "masked_fill_(~mask", "hide.pure",
           "the confidences of padding are overwritten", "填充处的 confidence 被覆盖了"),
+    Fault("hide-rounded", "hide", "mask.sum(1) * (iterations - iteration) // iterations",
+          "(mask.sum(1).double() * (1 - iteration / iterations)).long()", "hide.counts",
+          "n (1 - i / I) is rounded before it is cut: 10 (1 - 9 / 10) is 0.99..., which gives 0; compute in integers",
+          "n (1 - i / I) 先有了舍入误差再取整：10 (1 - 9 / 10) 是 0.99...，得到 0；应用整数计算"),
 ]

@@ -130,4 +130,10 @@ FAULTS = [
           "到上限仍没有完成的输出时，什么都没返回"),
     Fault("beam-impossible", "beam", '            if score == float("-inf"):\n                continue\n', "",
           "beam.never", "outputs of probability 0 are kept", "概率为 0 的输出也留下了"),
+    Fault("beam-end-takes-place", "beam", "min(2 * beam, total.numel())", "min(beam, total.numel())", "beam.width",
+          "END is counted among the `beam` likeliest: what ends leaves its place empty, and fewer rows go on",
+          "END 也算进了 `beam` 个最可能的候选：结束的输出空占位置，往下走的行变少"),
+    Fault("beam-stops-at-beam", "beam", "if not kept:", "if not kept or len(finished) >= beam:", "beam.order",
+          "the search stops once `beam` outputs have finished; a longer one may still be better",
+          "有 `beam` 个输出结束就停了；更长的输出可能更好"),
 ]

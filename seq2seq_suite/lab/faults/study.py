@@ -82,4 +82,10 @@ FAULTS = [
     Fault("paired-flips-as-mask", "paired", "difference * flips", "difference * (flips > 0)", "paired.flips",
           "flips are taken for a choice of sentences: -1 exchanges the two systems",
           "把 flips 当成了选句子：-1 表示对调两个系统"),
+    Fault("bootstrap-no-interpolation", "bootstrap",
+          "float(figures.quantile(0.025)), float(figures.quantile(0.975))",
+          "float(figures.quantile(0.025, interpolation='lower')), "
+          "float(figures.quantile(0.975, interpolation='higher'))", "bootstrap.ratio",
+          "the ends are figures of the list; a quantile may lie between two of them",
+          "区间端点取了列表里的数；分位数可以落在两个数之间"),
 ]
