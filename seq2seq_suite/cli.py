@@ -33,7 +33,7 @@ from seq2seq_suite.cli_inputs import (
 )
 from seq2seq_suite.cli_predict import evaluate, predict
 from seq2seq_suite.cli_serve import serve
-from seq2seq_suite.report.tables import figure, print_json, print_summary, print_table
+from seq2seq_suite.report.tables import figure, print_json, print_summary, print_table, span
 from seq2seq_suite.types import COMMAND_LINE, ConfigError
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, context_settings={"help_option_names": ["-h", "--help"]})
@@ -264,27 +264,35 @@ def score(
     references: Annotated[Path, typer.Argument(metavar="REFERENCES", show_default=False, help="The references.")],
     predictions: Annotated[Path, typer.Argument(metavar="PREDICTIONS", show_default=False, help="In the same order.")],
     overrides: Overrides = None,
+    more: Annotated[list[Path] | None, typer.Option("--reference", metavar="FILE", show_default=False, help=(
+        "Further references of the same outputs, of free text; may be repeated."))] = None,
     json: Json = False,
 ) -> None:
-    """Score a file of predictions against references.
+    """Score a file of predictions against references, with a bootstrap interval of the first metric.
 
     \b
-    Example:
+    Examples:
       python -m seq2seq_suite score translation gold.txt predicted.txt translation.metric_tokenizer=zh
+      python -m seq2seq_suite score asr said.txt heard.txt --reference said-otherwise.txt --json
     """
     from seq2seq_suite.config_file import for_task
+    from seq2seq_suite.metrics.significance import interval_of
     from seq2seq_suite.tasks import open_task
     from seq2seq_suite.tasks.scoring import score_files
 
     changes = only_overrides(overrides or [])
     adapter = open_task(task, for_task(task, changes) if changes else None)
-    found = score_files(adapter, references, predictions)
+    found = score_files(adapter, [references, *(more or [])], predictions)
+    bounds = interval_of(found)
     for note in found.notes:
         print(note, file=sys.stderr)
     if json:
-        print_json({"task": task, "figures": found.figures, "signature": found.signature})
+        print_json({"task": task, "figures": found.figures, "signature": found.signature,
+                    "intervals": {adapter.primary_metric: bounds} if bounds else {}})
     else:
-        print_table(("metric", "figure"), [(name, figure(value)) for name, value in found.figures.items()])
+        print_table(("metric", "figure", "95 % interval")[: 3 if bounds else 2], [
+            (name, figure(value), *([span(*bounds) if name == adapter.primary_metric else ""] if bounds else []))
+            for name, value in found.figures.items()])
         print(found.signature)
 
 
