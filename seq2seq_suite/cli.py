@@ -191,7 +191,8 @@ for verb in (evaluate, predict, serve, export, cli_presets.tasks, cli_presets.in
 @app.command()
 def compare(
     directories: Annotated[list[Path], typer.Argument(metavar="RUN...", show_default=False,
-                                                           autocompletion=runs, help="Runs to compare.")],
+                                                           autocompletion=runs, help=(
+        "Runs to compare, and files of other systems' outputs for the same split."))],
     split: Annotated[str, typer.Option(metavar="NAME", help="The split to compare.")] = "test",
     html: Annotated[Path | None, typer.Option(metavar="FILE", show_default=False, help="Write a page.")] = None,
     table: Annotated[Path | None, typer.Option("--csv", metavar="FILE", show_default=False, help="Write rows.")] = None,
@@ -206,6 +207,7 @@ def compare(
     \b
     Examples:
       python -m seq2seq_suite compare runs/first runs/second --split validation --html comparison.html
+      python -m seq2seq_suite compare runs/first dictionary.txt
     """
     check_targets({"--html": html, "--csv": table, "--json": json})
     _compare(directories, split=split, measure=speed, html=html, table=table, json=json)
