@@ -35,7 +35,15 @@ from seq2seq_suite.cli_inputs import (
 from seq2seq_suite.cli_predict import TrustCode, evaluate, predict
 from seq2seq_suite.cli_serve import serve
 from seq2seq_suite.report.progress import preparing
-from seq2seq_suite.report.tables import check_table, figure, print_json, print_summary, print_table, write_tables
+from seq2seq_suite.report.tables import (
+    check_table,
+    figure,
+    print_json,
+    print_summary,
+    print_table,
+    span,
+    write_tables,
+)
 from seq2seq_suite.types import COMMAND_LINE, ConfigError
 from seq2seq_suite.user_code import trusting
 
@@ -212,7 +220,8 @@ for verb in (evaluate, predict, serve, export, cli_presets.tasks, cli_presets.in
 @app.command()
 def compare(
     directories: Annotated[list[Path], typer.Argument(metavar="RUN...", show_default=False,
-                                                           autocompletion=runs, help="Runs to compare.")],
+                                                           autocompletion=runs, help=(
+        "Runs to compare, and files of other systems' outputs for the same split."))],
     split: Annotated[str, typer.Option(metavar="NAME", help="The split to compare.")] = "test",
     html: Annotated[Path | None, typer.Option(metavar="FILE", show_default=False, help="Write a page.")] = None,
     table: Annotated[Path | None, typer.Option("--csv", metavar="FILE", show_default=False, help="Write rows.")] = None,
@@ -229,6 +238,7 @@ def compare(
     \b
     Examples:
       python -m seq2seq_suite compare runs/first runs/second --split validation --html comparison.html
+      python -m seq2seq_suite compare runs/first dictionary.txt
     """
     check_targets({"--html": html, "--csv": table, "--json": json, "--table": printed})
     check_table(printed)
@@ -289,17 +299,21 @@ def score(
     references: Annotated[Path, typer.Argument(metavar="REFERENCES", show_default=False, help="The references.")],
     predictions: Annotated[Path, typer.Argument(metavar="PREDICTIONS", show_default=False, help="In the same order.")],
     overrides: Overrides = None,
+    more: Annotated[list[Path] | None, typer.Option("--reference", metavar="FILE", show_default=False, help=(
+        "Further references of the same outputs, of free text; may be repeated."))] = None,
     json: Json = False,
     trust_code: TrustCode = False,
     printed: Tables = None,
 ) -> None:
-    """Score a file of predictions against references.
+    """Score a file of predictions against references, with a bootstrap interval of the first metric.
 
     \b
-    Example:
+    Examples:
       python -m seq2seq_suite score translation gold.txt predicted.txt translation.metric_tokenizer=zh
+      python -m seq2seq_suite score asr said.txt heard.txt --reference said-otherwise.txt --json
     """
     from seq2seq_suite.config_file import for_task
+    from seq2seq_suite.metrics.significance import interval_of
     from seq2seq_suite.tasks import open_task
     from seq2seq_suite.tasks.scoring import score_files
 
@@ -307,16 +321,20 @@ def score(
     check_table(printed)
     changes = only_overrides(overrides or [])
     adapter = open_task(task, for_task(task, changes) if changes else None)
-    found = score_files(adapter, references, predictions)
+    found = score_files(adapter, [references, *(more or [])], predictions)
+    bounds = interval_of(found)
     for note in found.notes:
         print(note, file=sys.stderr)
-    rows = [(name, figure(value)) for name, value in found.figures.items()]
+    header = ("metric", "figure", "95 % interval")[: 3 if bounds else 2]
+    rows = [(name, figure(value), *([span(*bounds) if name == adapter.primary_metric else ""] if bounds else []))
+            for name, value in found.figures.items()]
     if printed:
-        write_tables(printed, [(f"{predictions}: {found.signature}", ("metric", "figure"), rows)])
+        write_tables(printed, [(f"{predictions}: {found.signature}", header, rows)])
     if json:
-        print_json({"task": task, "figures": found.figures, "signature": found.signature})
+        print_json({"task": task, "figures": found.figures, "signature": found.signature,
+                    "intervals": {adapter.primary_metric: bounds} if bounds else {}})
     else:
-        print_table(("metric", "figure"), rows)
+        print_table(header, rows)
         print(found.signature)
 
 

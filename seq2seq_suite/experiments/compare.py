@@ -14,8 +14,9 @@ import numpy as np
 
 from seq2seq_suite import config_file
 from seq2seq_suite.experiments.opening import open_run, parse_config
+from seq2seq_suite.experiments.outside import score_outputs
 from seq2seq_suite.experiments.parts import task_directories
-from seq2seq_suite.metrics.significance import FORMULAS, MARGIN, compare, compare_seeds, holm, interval
+from seq2seq_suite.metrics.significance import FORMULAS, MARGIN, compare, compare_seeds, holm, interval, interval_of
 from seq2seq_suite.report.variants import groups, settings, units
 from seq2seq_suite.training.evaluate import Predictor
 from seq2seq_suite.training.records import Summary, read_predictions, read_provenance, read_summary
@@ -39,7 +40,7 @@ class Row:
             counts.
         invalid, empty, repeated, truncated: percent of outputs with that failure.
         core_parameters: of encoder and decoder stack, which tasks can share; own_parameters: all others.
-        updates, tokens, minutes, tokens_per_second: of training.
+        updates, tokens, minutes, tokens_per_second: of training; no updates for another system's outputs.
         latency_ms: median time for one example at batch 1; NaN where it was not measured.
         sentences_per_second: examples decoded at batch 64.
         seed, commit: of the run.
@@ -118,17 +119,23 @@ class _Predictions:
 
 
 def compare_runs(directories: Sequence[Path], *, split: str | None = "test", measure: bool = True) -> Comparison:
-    """Compare finished runs by the files in their directories.
+    """Compare finished runs by the files in their directories, and other systems by their outputs.
 
     Args:
-        directories: of runs; a joint run counts as the runs of its tasks.
+        directories: of runs; a joint run counts as the runs of its tasks. A file has another system's outputs for the
+            split of the first run.
         split: on which they were evaluated; None for `test`, or the first that all have if one lacks it.
         measure: measure decoding speed, one run after the other, on the same machine; runs whose data or weights are
             missing get no speed.
 
     Raises:
-        DataError: a directory is no finished run, or was not evaluated on the split.
+        DataError: a directory is no finished run, or was not evaluated on the split; outputs do not fit it.
     """
+    files = [one for one in directories if one.is_file()]
+    directories = [one for one in directories if one not in files]
+    if not directories:
+        raise DataError("outputs of other systems alone", file=str(files[0]), expected="a run, then files of outputs",
+                        remedy="name a run that was evaluated on the same examples first; `score` needs none")
     directories = [part for directory in directories for part in task_directories(directory) or [directory]]
     names, split = _names(directories), split or _shared_split(directories)
     rows, predictions, formulas = [], [], []
@@ -141,6 +148,11 @@ def compare_runs(directories: Sequence[Path], *, split: str | None = "test", mea
             formulas.append(summary.formula)
             speed = _speed(directory, one, summary.settings.get(one, {})) if measure else _UNMEASURED
             rows.append(_row(name + one.removeprefix(split), directory, summary, kept, one, speed))
+    for file in files:
+        row, kept, formula = _outside(file, directories[0], split, predictions[0])
+        rows.append(row)
+        predictions.append(kept)
+        formulas.append(formula)
     return Comparison(rows, _pairs(rows, predictions, formulas))
 
 
@@ -216,6 +228,20 @@ def _row(name: str, directory: Path, summary: Summary, kept: _Predictions, split
                tokens_per_second=summary.tokens_per_second, latency_ms=speed[0], sentences_per_second=speed[1],
                seed=origin.seed, commit=origin.commit, higher_is_better=summary.higher_is_better,
                directory=str(directory))
+
+
+def _outside(file: Path, run: Path, split: str, beside: _Predictions) -> tuple[Row, _Predictions, str]:
+    """The row of another system, its counts and their formula; what is not known of it is NaN, or 0 if whole."""
+    task, score = score_outputs(file, run, split)
+    low, high = interval_of(score) or _UNMEASURED
+    nan = float("nan")
+    row = Row(run=str(file), task=task.name, split=split, metric=task.primary_metric,
+              figure=score.figures[task.primary_metric], low=low, high=high,
+              invalid=score.figures.get("invalid_rate", nan), empty=score.figures.get("empty_rate", nan), repeated=nan,
+              truncated=nan, core_parameters=0, own_parameters=0, updates=0, tokens=0, minutes=nan,
+              tokens_per_second=nan, latency_ms=nan, sentences_per_second=nan, seed=0, commit="",
+              higher_is_better=task.higher_is_better, directory=str(file))
+    return row, _Predictions(beside.examples, np.array(score.counts, dtype=float)), score.formula
 
 
 def _comparable(first: _Predictions, second: _Predictions, *, counts: bool) -> bool:

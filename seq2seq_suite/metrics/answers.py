@@ -11,12 +11,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from seq2seq_suite import __version__
+from seq2seq_suite.metrics.names import numbered
 from seq2seq_suite.text import composed, tokens_of
 from seq2seq_suite.types import Score
 
 FAILED_ABOVE = 5.0  # percent of wrong answers above which a task of bAbI counts as failed (Weston et al. 2015)
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 _WIDE = (chr(code) for block in (range(0x3000, 0x3100), range(0xFF00, 0xFFF0)) for code in block)
+_NUMBER = re.compile(r"[-+]?\d+(?:[.,/:]\d+)*")  # signs inside it matter
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")  # commas that do not
 _WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation + "".join(
     sign for sign in _WIDE if unicodedata.category(sign).startswith("P")))
 
@@ -106,7 +109,25 @@ def answer_scores(predictions: Sequence[str | None], references: Sequence[Gold])
     signature = "squad|norm:nfc+lower+punctuation+articles|unspaced:signs|golds:max|empty:as_v2" \
                 f"|failed:>{FAILED_ABOVE:g}%|version:{__version__}"
     return Score(figures, signature, {"categories": categories, "failed": failed}, formula="mean",
-                 counts=tuple((exact, 1.0) for exact, _ in scores))
+                 counts=tuple((exact, 1.0) for exact, _ in scores),
+                 notes=tuple(_alike(predictions, references, scores)))
+
+
+def _alike(predictions: Sequence[str | None], references: Sequence[Gold], scores: Sequence[tuple[float, float]]
+           ) -> list[str]:
+    """A note on answers that count as right, although letters, digits or signs of numbers differ or nothing is left.
+
+    >>> _alike(["3.14", "the", "A cat."], [Gold(("314",)), Gold(("A",)), Gold(("the cat",))], [(1.0, 1.0)] * 3)[0][:55]
+    "2 answers count as right by SQuAD's normalisation alone"
+    """
+    def kept(text: str) -> tuple[str, list[str]]:
+        return normalise(text), _NUMBER.findall(_THOUSANDS.sub("", text))
+
+    found = [place for place, (given, gold, (exact, _)) in enumerate(zip(predictions, references, scores, strict=True))
+             if exact and not any(kept(given) == kept(answer) and (normalise(given) or given == answer)
+                                  for answer in gold.answers)]
+    return [f"{len(found):,} answers count as right by SQuAD's normalisation alone, which drops articles, points and "
+            f"signs (3.14 is 314, A is the): {numbered(found)}"] if found else []
 
 
 def _best(prediction: str | None, answers: Sequence[str]) -> tuple[float, float]:

@@ -8,8 +8,9 @@ from importlib.metadata import version
 from itertools import zip_longest
 
 from seq2seq_suite import __version__
+from seq2seq_suite.metrics.names import numbered
 from seq2seq_suite.text import composed
-from seq2seq_suite.types import DataError, Score
+from seq2seq_suite.types import Score
 
 # What is typed for an apostrophe: quotes, modifier letters, accents, primes; full-width, Armenian and Hebrew ones.
 _APOSTROPHES = dict.fromkeys(map(ord, "‘’‛❛❜ʹʻʼʽˈꞋꞌ`´′‵＇｀՚׳"), "'")
@@ -34,17 +35,22 @@ def normalise(text: str, *, unified: bool = True) -> str:
     return " ".join(word.strip("'") for word in "".join(letters).split() if word.strip("'"))
 
 
-def error_rates(predictions: Sequence[str | None], references: Sequence[str]) -> Score:
+def error_rates(predictions: Sequence[str | None], references: Sequence[str], *others: Sequence[str]) -> Score:
     """Corpus metrics of transcripts; a missing prediction counts as an empty one.
 
-    WER = 100 (S + D + I) / N over words, CER the same over characters, spaces among them, after `normalise`.
+    WER = 100 (S + D + I) / N over words, CER the same over characters, spaces among them, after `normalise`. Every word
+    written for a reference without words is an insertion, as jiwer counts; where no reference has any, N is 1.
+
+    Args:
+        predictions: None for none.
+        references: what was said.
+        others: further references of each; the one with the least share of errors counts.
 
     Returns:
         Figures wer, cer, sentence_error_rate, substitutions, deletions, insertions (words, in percent of N) and
         empty_rate. Counts: (errors, words).
 
     Raises:
-        DataError: a reference has no word.
         ValueError: there is not one prediction for each reference.
 
     >>> score = error_rates(["go two", None], ["go to", "yes"])
@@ -53,25 +59,30 @@ def error_rates(predictions: Sequence[str | None], references: Sequence[str]) ->
     """
     import jiwer
 
-    if len(predictions) != len(references) or not references:
+    if not references or any(len(some) != len(references) for some in (predictions, *others)):
         raise ValueError(f"{len(predictions)} predictions for {len(references)} references")
-    gold, found = [normalise(text) for text in references], [normalise(text or "") for text in predictions]
-    for number, text in enumerate(gold, 1):
-        if not text:
-            raise DataError(f"reference {number} has no word", expected="the spoken words", remedy="fill it in")
+    found = [normalise(text or "") for text in predictions]
+    gold, *more = ([normalise(text) for text in some] for some in (references, *others))
+    if more:
+        gold = [min(texts, key=lambda text, output=output: jiwer.process_words([text], [output]).wer)
+                for output, *texts in zip(found, gold, *more, strict=True)]
     words, characters = jiwer.process_words(gold, found), jiwer.process_characters(gold, found)
-    total = words.hits + words.substitutions + words.deletions
     errors = [sum(max(chunk.ref_end_idx - chunk.ref_start_idx, chunk.hyp_end_idx - chunk.hyp_start_idx)
                   for chunk in chunks if chunk.type != "equal") for chunks in words.alignments]
     lengths = [len(text.split()) for text in gold]
+    total = max(1, sum(lengths))
     figures = {"wer": 100.0 * words.wer, "cer": 100.0 * characters.cer,
                "sentence_error_rate": 100.0 * sum(count > 0 for count in errors) / len(errors),
                **{name: 100.0 * getattr(words, name) / total for name in ("substitutions", "deletions", "insertions")},
                "empty_rate": 100.0 * sum(not text for text in found) / len(found)}
-    signature = "wer|unit:word|cer:with_spaces|norm:nfc+lower+apostrophes+punctuation" \
+    several = f"|nrefs:{1 + len(others)}" if others else ""
+    signature = f"wer|unit:word|cer:with_spaces|norm:nfc+lower+apostrophes+punctuation{several}" \
                 f"|jiwer:{version('jiwer')}|version:{__version__}"
-    return Score(figures, signature, formula="mean",
-                 counts=tuple(zip(map(float, errors), map(float, lengths), strict=True)))
+    empty = [place for place, length in enumerate(lengths) if not length]
+    notes = (f"{len(empty):,} of {len(gold):,} references have no word, so that every word there is an insertion: "
+             f"{numbered(empty)}",) if empty else ()
+    return Score(figures, signature, formula="mean", notes=notes,
+                 counts=tuple(zip(map(float, errors), map(float, lengths), strict=True)) if any(lengths) else ())
 
 
 def word_errors(reference: str, prediction: str) -> list[tuple[str, str, str]]:

@@ -74,7 +74,7 @@ def times(rows: Sequence[Row]) -> list[dict[str, Any]]:
 
 def parameters(grouped: Mapping[str, Sequence[Row]]) -> dict[str, Any]:
     """Weights by part, in millions: the core that tasks can share first."""
-    parts = {name: _parts(some[0]) for name, some in grouped.items()}
+    parts = {name: _parts(some[0]) for name, some in grouped.items() if some[0]["updates"]}
     names = [name for name in (*dict.fromkeys(_PARTS.values()), "heads") if any(name in one for one in parts.values())]
     roles = {"encoder": "shared", "decoder": "s1", "front-end": "s2", "embeddings": "s4", "output": "s6", "heads": "s5"}
     return {"kind": "bars", "title": "", "stacked": True, "x": "run", "y": "million weights", "series": [

@@ -69,19 +69,19 @@ def write_comparison(rows: Rows, pairs: Rows, *, html: Path | None = None, table
 
 
 def _quality(rows: Rows) -> list[tuple[str, ...]]:
-    return [(row["run"], row["task"], str(row["seed"]), row["split"], row["metric"], f"{row['figure']:.2f}",
-             span(row["low"], row["high"])) for row in rows]
+    return [(row["run"], row["task"], str(row["seed"]) if row["updates"] else NONE, row["split"], row["metric"],
+             f"{row['figure']:.2f}", span(row["low"], row["high"])) for row in rows]
 
 
 def _cost(rows: Rows) -> list[tuple[str, ...]]:
     return [(row["run"], f"{row['updates']:,}", f"{row['tokens']:,}", f"{row['minutes']:.1f}",
              f"{row['tokens_per_second']:,.0f}", _measured(row["latency_ms"]),
-             _measured(row["sentences_per_second"])) for row in rows]
+             _measured(row["sentences_per_second"])) for row in rows if row["updates"]]
 
 
 def _models(rows: Rows) -> list[tuple[str, ...]]:
     return [(row["run"], f"{row['core_parameters']:,}", f"{row['own_parameters']:,}",
-             *(f"{row[name]:.1f}" for name in MODELS[3:])) for row in rows]
+             *(f"{row[name]:.1f}" for name in MODELS[3:])) for row in rows if row["updates"]]
 
 
 def _pairs(pairs: Rows) -> list[tuple[str, ...]]:
@@ -122,6 +122,7 @@ def _page(rows: Rows, pairs: Rows) -> str:
         data={name: value for name, value in data.items() if value}, lede=on_comparison(rows, pairs, grouped, given),
         seeds=compared.seeds(grouped), sharing=data["sharing"], tested=bool(data["tests"]), disagree=bool(disagree),
         unlike=compared.differences({name: {"seed": ", ".join(str(row["seed"]) for row in some),
-                                            **given[some[0]["run"]]} for name, some in grouped.items()}),
+                                            **given[some[0]["run"]]} for name, some in grouped.items()
+                                     if some[0]["updates"]}),
         quality_header=QUALITY, quality=_quality(rows), cost_header=COST, cost=_cost(rows), models_header=MODELS,
         models=_models(rows), pairs_header=PAIRS, pairs=_pairs(pairs), notes=_notes(pairs))

@@ -153,12 +153,12 @@ def on_comparison(rows: Sequence[Row], pairs: Sequence[Row], grouped: Mapping[st
         first, *others = of_task
         row = of_task[first][0]
         name = metric_name(row["metric"]).rstrip(" ↑↓").removesuffix(", %")
-        seeds = [row["seed"] for row in of_task[first]]
+        seeds = [one["seed"] for one in of_task[first] if one["updates"]]
         known = [tested.get(frozenset((first, other))) for other in others]
         ahead = sum(map(is_apart, known))
         said += [(f"On {task.replace('_', ' ')}, ", False), (first, ahead > 0),
-                 (f" has {name} {mean(of_task[first]):.2f} ({'seed' if len(seeds) == 1 else 'mean of seeds'} "
-                  f"{_listed(seeds)})", False)]
+                 (f" has {name} {mean(of_task[first]):.2f}", False),
+                 (f" ({'seed' if len(seeds) == 1 else 'mean of seeds'} {_listed(seeds)})" if seeds else "", False)]
         tested_by = " or ".join(dict.fromkeys(pair["test"] for pair in known if pair))
         if len(others) == 1:
             (pair,), other = known, others[0]
@@ -183,7 +183,9 @@ def on_comparison(rows: Sequence[Row], pairs: Sequence[Row], grouped: Mapping[st
 
 def not_alike(contested: Mapping[str, Mapping[str, Sequence[Row]]], given: Mapping[str, Mapping[str, str]]) -> Words:
     """Budgets, seeds and settings of the search in which what is compared differs; of several tasks where most."""
-    said = []
+    trained = {task: {unit: some for unit, some in of_task.items() if some[0]["updates"]}
+               for task, of_task in contested.items()}  # other systems' outputs have no budget that is known
+    contested, said = {task: of_task for task, of_task in trained.items() if len(of_task) > 1}, []
     for key, name, least, digits in (("updates", "updates", 1.0, 0), ("tokens", "symbols", 1.01, 0),
                                      ("minutes", "minutes", 1.1, 1)):
         spent = [sorted((sum(row[key] for row in some) / len(some), unit) for unit, some in of_task.items())

@@ -128,7 +128,10 @@ class SpeechRecognitionTask(SoundTask):
 
     def score(self, predictions: Sequence[str | None], references: Sequence[str]) -> Score:
         """Error rates."""
-        return error_rates(predictions, references)
+        return self.score_several(predictions, [references])
+
+    def score_several(self, predictions: Sequence[str | None], references: Sequence[Sequence[str]]) -> Score:
+        return error_rates(predictions, *references)
 
     # -- numbers ------------------------------------------------------------------------------------------------
 

@@ -260,6 +260,18 @@ class Task(ABC):
     def score(self, predictions: Sequence[Any | None], references: Sequence[Any]) -> Score:
         """The task's metrics."""
 
+    def score_several(self, predictions: Sequence[Any | None], references: Sequence[Sequence[Any]]) -> Score:
+        """The metrics where each output has several references: a sequence for each, of equal length.
+
+        Raises:
+            ConfigError: the task's metrics are of one reference.
+        """
+        if len(references) > 1:
+            raise ConfigError(f"{len(references)} files of references, but outputs of task {self.name} have one each",
+                              expected="free text: translation, summarisation, asr, speech_translation or qa",
+                              remedy="leave out --reference")
+        return self.score(predictions, references[0])
+
     # -- pages --------------------------------------------------------------------------------------------------
 
     def judge(self, prediction: Any | None, reference: Any, example: Example) -> Judgement:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,36 +15,49 @@ from seq2seq_suite.types import SPECIALS, DataError, Score
 _UNKNOWN = re.compile("|".join(map(re.escape, ("<unk>", *SPECIALS))))  # names of specials, which no text has
 
 
-def score_files(task: Task, references: Path, predictions: Path) -> Score:
+def score_files(task: Task, references: Sequence[Path], predictions: Path) -> Score:
     """The score of a file of predictions, with notes on what is odd in the files.
 
     Blank lines at a file's end, or between trees, are left out where the other file has nothing in their place.
 
+    Args:
+        task: says what the files hold.
+        references: one file, or several with further references of each output.
+        predictions: in the same order.
+
     Raises:
+        ConfigError: the task's outputs have one reference each.
         DataError: a file cannot be read, is empty or has something missing in it, or their numbers of entries differ.
     """
-    right, given = task.read_references(references), task.read_references(predictions)
-    notes = [*_without_blanks(right, len(given), references, task, inside=True),
-             *_without_blanks(given, len(right), predictions, task)]
+    given, notes, several = task.read_references(predictions), [], []
+    for file in references:
+        right = task.read_references(file)
+        notes += _without_blanks(right, len(given), file, task, inside=True)
+        notes += [] if several else _without_blanks(given, len(right), predictions, task)
+        several.append(right)
+        notes += _check(task, right, given, file, predictions)
+    score = task.score_several(given, several)
+    return replace(score, notes=(*notes, *score.notes))
+
+
+def _check(task: Task, right: Sequence[Any], given: Sequence[Any], file: Path, predictions: Path) -> list[str]:
+    """Raises DataError where the references do not fit; a note on what no person writes."""
     if len(right) != len(given):
         blank = [place for place, one in enumerate(given) if _blank(one, task)]
-        raise DataError(f"{len(given)} predictions for {len(right)} references in {references}"
+        raise DataError(f"{len(given)} predictions for {len(right)} references in {file}"
                         + (f"; blank are {numbered(blank)}" if blank else ""), file=str(predictions),
                         expected=f"{len(right)} predictions, in the order of the references",
                         remedy="give an output for every reference, and nothing else")
     if not right:
-        raise DataError("there is no reference", file=str(references), expected="at least one", remedy="fill the file")
+        raise DataError("there is no reference", file=str(file), expected="at least one", remedy="fill the file")
     if None in right:
-        raise DataError(f"reference {right.index(None) + 1} is empty, or a prediction that failed",
-                        file=str(references), expected="a right answer in each place", remedy="fill it in")
+        raise DataError(f"reference {right.index(None) + 1} is empty, or a prediction that failed", file=str(file),
+                        expected="a right answer in each place", remedy="fill it in")
     found = [(place, match.group()) for place, text in enumerate(map(task.to_text, right))
              if (match := _UNKNOWN.search(text))]
-    if found:
-        more = f" and the like in {len(found) - 1} others" if found[1:] else ""
-        notes.append(f"{references}: '{found[0][1]}' is in reference {found[0][0] + 1}{more}: references should be "
-                     "what people wrote, not decoded by a vocabulary")
-    score = task.score(given, right)
-    return replace(score, notes=(*notes, *score.notes))
+    more = f" and the like in {len(found) - 1} others" if found[1:] else ""
+    return [f"{file}: '{found[0][1]}' is in reference {found[0][0] + 1}{more}: references should be what people wrote, "
+            "not decoded by a vocabulary"] if found else []
 
 
 def _without_blanks(entries: list[Any], others: int, file: Path, task: Task, *, inside: bool = False) -> list[str]:

@@ -107,6 +107,10 @@ class SpeechTranslationTask(SoundTask):
 
     def score(self, predictions: Sequence[str | Translated | None], references: Sequence[Translated]) -> Score:
         """BLEU and chrF."""
+        return self.score_several(predictions, [references])
+
+    def score_several(self, predictions: Sequence[str | Translated | None], references: Sequence[Sequence[Translated]]
+                      ) -> Score:
         given = [found.text if isinstance(found, Translated) else found for found in predictions]
-        return score_translations(given, [reference.text for reference in references],
+        return score_translations(given, *([one.text for one in some] for some in references),
                                   tokenizer=self.options.metric_tokenizer)

@@ -51,4 +51,7 @@ class SummarisationTask(TextToText):
 
     def score(self, predictions: Sequence[str | None], references: Sequence[str]) -> Score:
         """ROUGE-1, -2 and -L."""
-        return rouge(predictions, references)
+        return self.score_several(predictions, [references])
+
+    def score_several(self, predictions: Sequence[str | None], references: Sequence[Sequence[str]]) -> Score:
+        return rouge(predictions, *references)

@@ -146,9 +146,12 @@ class TranslationTask(TextToText):
 
     def score(self, predictions: Sequence[str | None], references: Sequence[str]) -> Score:
         """BLEU and chrF with sacreBLEU's signatures, and optional metrics."""
+        return self.score_several(predictions, [references])
+
+    def score_several(self, predictions: Sequence[str | None], references: Sequence[Sequence[str]]) -> Score:
         options = self.options
         return score_translations(
-            predictions, references, tokenizer=options.metric_tokenizer, lowercase=options.lowercase == "both",
+            predictions, *references, tokenizer=options.metric_tokenizer, lowercase=options.lowercase == "both",
             tokenised_lowercase=options.target_language if options.tokenised_lowercase_bleu else "")
 
     def check_installed(self) -> None:

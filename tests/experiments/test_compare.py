@@ -191,3 +191,29 @@ def test_of_many_runs_each_is_tested_against_the_first_and_holm_counts_all_pairs
             set(range(count)) - {best}, key=lambda place: figures[place] * (-1 if higher else 1))]
     least = min(found, key=lambda pair: pair.p_value)
     assert least.holm_p == pytest.approx(least.p_value * count * (count - 1) / 2)
+
+
+def test_another_systems_outputs_are_compared_with_a_runs(runs, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = [json.loads(line) for line in (runs[0] / "predictions" / "test.jsonl").read_text().splitlines()]
+    for name, key in (("same.txt", "prediction"), ("perfect.txt", "reference")):
+        (tmp_path / name).write_text("".join(f"{row[key]}\n" for row in rows))
+    found = compare_runs([tmp_path / "same.txt", runs[0], runs[2], tmp_path / "perfect.txt"], measure=False)
+    first, other, same, perfect = found.rows
+    assert (same.figure, same.low, same.high) == (first.figure, first.low, first.high) and same.updates == 0
+    assert perfect.figure == perfect.low == perfect.high == 100.0 and other.run == "third"
+    assert {frozenset((pair.first, pair.second)): pair.verdict for pair in found.pairs} == {
+        frozenset(("first", same.run)): "tie", frozenset(("first", perfect.run)): "better",
+        frozenset((same.run, perfect.run)): "better"}  # the third run has other examples
+    assert cli.main(["compare", str(runs[0]), "perfect.txt", "--no-speed", "--html", "c.html", "--json", "c.json"]) == 0
+    out = capsys.readouterr().out
+    assert "perfect.txt" in out and "0 updates" not in out and "seed 0" not in out
+    assert json.loads((tmp_path / "c.json").read_text())["rows"][1]["run"] == "perfect.txt"
+
+
+def test_outputs_that_do_not_fit_a_run_are_refused(runs, tmp_path, capsys):
+    (tmp_path / "few.txt").write_text("(S (NN a))\n")
+    assert cli.main(["compare", str(runs[0]), str(tmp_path / "few.txt")]) == 2
+    assert "few.txt: 1 predictions for " in capsys.readouterr().err
+    assert cli.main(["compare", str(tmp_path / "few.txt")]) == 2
+    assert "few.txt: outputs of other systems alone" in capsys.readouterr().err

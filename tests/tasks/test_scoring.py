@@ -5,6 +5,8 @@ import json
 import pytest
 
 from seq2seq_suite import cli
+from seq2seq_suite.metrics.bleu import score_translations
+from seq2seq_suite.metrics.significance import interval_of
 from seq2seq_suite.tasks import TASKS
 
 GOLD = {"parsing": "(S (NP (NN cats)) (VP (VBP sleep)))", "translation": "cats sleep all day",
@@ -85,8 +87,55 @@ def test_blank_lines_inside_count_in_outputs_and_never_shift_what_follows(score)
     assert code == 2 and "3 predictions for 2 references in gold.txt; blank are 2" in complaint
 
 
-def test_a_transcript_without_a_word_is_named(score):
-    assert "reference 2 has no word" in score("asr", "a\n...\n", "a\nb\n")[2]
+def test_words_for_a_reference_without_any_are_insertions(score):
+    jiwer = pytest.importorskip("jiwer")
+    code, out, complaint = score("asr", "go on\n...\n\n", "go\nuh huh no\nyes\n", "--json")
+    figures = json.loads(out)["figures"]
+    expected = jiwer.process_words(["go on", "", ""], ["go", "uh huh no", "yes"])
+    assert code == 0 and figures["wer"] == pytest.approx(100 * expected.wer) == 250
+    assert figures["insertions"] == 200 and figures["deletions"] == 50
+    assert "2 of 3 references have no word, so that every word there is an insertion: 2, 3" in complaint
+    code, out, _ = score("asr", "...\n", "a b\n", "--json")
+    assert json.loads(out)["figures"]["wer"] == pytest.approx(100 * jiwer.process_words([""], ["a b"]).wer)
+    assert code == 0 and json.loads(out)["intervals"] == {}
+
+
+@pytest.mark.parametrize("task", ["translation", "summarisation", "asr", "speech_translation", "qa"])
+def test_the_best_of_several_references_counts(score, task, tmp_path):
+    lines = [GOLD[task], "dogs bark all night"]
+    (tmp_path / "other.txt").write_text("\n".join(["zzz yyy xxx www", lines[1]]))
+    (tmp_path / "third.txt").write_text("\n".join(["zzz yyy xxx www"] * 2) + "\n\n")
+    given = "\n".join(lines).replace("cats ||| the cats", "the cats")
+    code, out, complaint = score(task, f"{lines[0]}\nzzz yyy xxx www\n", given, "--json", "--reference", "other.txt",
+                                 "--reference", "third.txt")
+    found = json.loads(out)
+    assert code == 0 and next(iter(found["figures"].values())) == pytest.approx(BEST[task])
+    assert "third.txt: 1 blank line left out" in complaint
+    assert all("nrefs:3" in found["signature"] for _ in [0] if task != "qa")
+
+
+def test_several_references_are_of_free_text(score, tmp_path):
+    (tmp_path / "other.txt").write_text("NNS VBP\n")
+    code, _, complaint = score("tagging", "NNS VBP\n", "NNS VBP\n", "--reference", "other.txt")
+    assert code == 2 and "outputs of task tagging have one each" in complaint and "leave out --reference" in complaint
+
+
+def test_the_first_metric_has_its_bootstrap_interval(score):
+    lines = ["cats sleep all day", "a dog barks at night", "two birds sing a song", "the man reads a book"]
+    gold, given = "\n".join(lines), "\n".join([*lines[:2], "two birds sing", "the man has a book"])
+    code, out, _ = score("translation", gold, given, "--json")
+    found = json.loads(out)
+    low, high = found["intervals"]["bleu"]
+    score_there = score_translations(given.split("\n"), lines)
+    assert code == 0 and [low, high] == interval_of(score_there) and low < found["figures"]["bleu"] < high <= 100
+    assert f"{low:.2f} to {high:.2f}" in score("translation", gold, given)[1]
+
+
+def test_answers_that_only_normalisation_makes_equal_are_named(score):
+    code, out, complaint = score("qa", "A\n-5\nthe cat\n10,000\n3.14\n", ".\n5\nCat\n10000\n314\n", "--json")
+    assert code == 0 and json.loads(out)["figures"]["exact_match"] == 100  # as SQuAD has it
+    assert "3 answers count as right by SQuAD's normalisation alone" in complaint
+    assert complaint.rstrip().endswith("1, 2, 5")
 
 
 @pytest.mark.parametrize(("line", "message"), [

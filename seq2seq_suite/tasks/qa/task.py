@@ -281,8 +281,13 @@ class QuestionAnsweringTask(Task):
 
     def score(self, predictions: Sequence[str | Gold | None], references: Sequence[Gold]) -> Score:
         """SQuAD's figures, over all and by category."""
+        return self.score_several(predictions, [references])
+
+    def score_several(self, predictions: Sequence[str | Gold | None], references: Sequence[Sequence[Gold]]) -> Score:
         answers = [given.answers[0] if isinstance(given, Gold) else given for given in predictions]
-        return answer_scores(answers, references)
+        golds = [Gold(tuple(answer for one in golds for answer in one.answers), golds[0].category)
+                 for golds in zip(*references, strict=True)]
+        return answer_scores(answers, golds)
 
     def judge(self, prediction: str | None, reference: Gold, example: Example) -> Judgement:
         """Equal as exact match has it: any right answer, without case, articles and punctuation."""
