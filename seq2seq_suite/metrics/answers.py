@@ -43,7 +43,7 @@ def normalise(answer: str) -> str:
     >>> normalise("The  Cat's whiskers, (an answer)!"), normalise("「北京」。")
     ('cats whiskers answer', '北京')
     """
-    return " ".join(_ARTICLES.sub(" ", composed(answer).lower().translate(_WITHOUT_PUNCTUATION)).split())
+    return " ".join(_ARTICLES.sub(" ", composed(answer.lower()).translate(_WITHOUT_PUNCTUATION)).split())
 
 
 def token_f1(prediction: str, answer: str) -> float:

@@ -55,6 +55,7 @@ class Task(ABC):
     packages: ClassVar[tuple[str, ...]] = ()  # of extras, without which it cannot train
     paints: ClassVar[bool] = False  # whether predictions can be drawn, see `paint`
     view: ClassVar[str] = ""  # of the embedded data
+    tokenised: ClassVar[bool] = False  # whether its texts are words that the user has separated
     drawing: ClassVar[str] = "text"  # of an output on a page: text, tree, tags, answer, labels, sound, boxes, surprise
     length_unit: ClassVar[str] = "words"  # of `length`
     item: ClassVar[str] = "example"  # an example's name in messages

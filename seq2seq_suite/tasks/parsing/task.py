@@ -179,7 +179,7 @@ class ParsingTask(Task):
     name = "parsing"
     sections: ClassVar[Mapping[str, type[Section]]] = {"parsing": ParsingOptions}
     primary_metric = "f1"
-    drawing = "tree"
+    drawing, tokenised = "tree", True
     view, item, expected = "trees", "tree", "rows with a bracketed tree"
 
     def __init__(self, options: ParsingOptions, data: Data, **others: Any):

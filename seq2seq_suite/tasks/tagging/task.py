@@ -76,7 +76,7 @@ class TagRow(Symbols):
 class TaggingTask(Task):
     """Sentence -> a tag for each word; words are read by their letters, too."""
 
-    name, drawing = "tagging", "tags"
+    name, drawing, tokenised = "tagging", "tags", True
     sections: ClassVar[Mapping[str, type[Section]]] = {"tagging": TaggingOptions}
     primary_metric = "accuracy"
     view, item, expected = "tags", "sentence", "rows with words and tags, or with a bracketed tree"
