@@ -10,12 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import regex
+
 from seq2seq_suite import __version__
 from seq2seq_suite.text import composed, tokens_of
 from seq2seq_suite.types import Score
 
 FAILED_ABOVE = 5.0  # percent of wrong answers above which a task of bAbI counts as failed (Weston et al. 2015)
-_ARTICLES = re.compile(r"\b(?:a|an|the)\b")
+_ARTICLES = regex.compile(r"(?<![\p{L}\p{N}\p{M}_])(?:a|an|the)(?![\p{L}\p{N}\p{M}_])")
 _WIDE = (chr(code) for block in (range(0x3000, 0x3100), range(0xFF00, 0xFFF0)) for code in block)
 _WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation + "".join(
     sign for sign in _WIDE if unicodedata.category(sign).startswith("P")))
