@@ -165,8 +165,10 @@ class Trees(Symbols):
         from nltk import Tree as DrawnTree
         from nltk.tree.prettyprinter import TreePrettyPrinter
 
-        return TreePrettyPrinter(DrawnTree.fromstring(str(prediction))).text(unicodelines=True)
+        def drawn(node: Tree | str) -> DrawnTree | str:  # its own reader splits words at any space that Unicode has
+            return node if isinstance(node, str) else DrawnTree(node.label, list(map(drawn, node.children)))
 
+        return TreePrettyPrinter(drawn(prediction)).text(unicodelines=True)
 
 
 class ParsingTask(Task):
