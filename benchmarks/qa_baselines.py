@@ -23,6 +23,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from benchmarks.multilabel_baselines import WORD
 from seq2seq_suite.config_file import is_override, load
 from seq2seq_suite.data.vocabulary import Vocabulary
 from seq2seq_suite.tasks import open_task
@@ -78,8 +79,8 @@ def copied_sentence(train: Sequence[Example]) -> Predictor:
     """The sentence most like the question, by the cosine of their TF-IDF; the first of equals."""
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-    weigh = TfidfVectorizer(sublinear_tf=True).fit({" ".join(sentence) for example in train
-                                                    for sentence in example.source.sentences})
+    weigh = TfidfVectorizer(sublinear_tf=True, tokenizer=WORD.findall, token_pattern=None).fit({
+        " ".join(sentence) for example in train for sentence in example.source.sentences})
 
     def predict(example: Example) -> str:
         sentences = [" ".join(sentence) for sentence in example.source.sentences]

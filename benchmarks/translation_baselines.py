@@ -17,14 +17,18 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+import regex
+
 from benchmarks.machine import markdown_table, provenance
 from seq2seq_suite import config_file
 from seq2seq_suite.data.subwords import train_subwords
 from seq2seq_suite.tasks import open_task
+from seq2seq_suite.text import LETTER, OTHER
 from seq2seq_suite.types import Example
 
 ROUNDS = 5  # of expectation and maximisation
 WITHOUT_SPACES = ("zh", "ja", "th")
+_WORD = regex.compile(rf"{LETTER}++|{OTHER}", regex.V1)
 _NOBODY = ""  # the source word of target words that answer to none
 _CHUNK = 500  # sentences compared with all of the training data at a time
 
@@ -71,7 +75,7 @@ def splitter(language: str, texts: Sequence[str]) -> Split:
     ['Anna', "'", 's', 'dog', ',', 'it', 'barks', '.']
     """
     if language not in WITHOUT_SPACES:
-        return lambda text: re.findall(r"\w+|[^\w\s]", text)
+        return lambda text: _WORD.findall(text)
     pieces = train_subwords("unigram", texts, size=4000)
     return lambda text: [piece for piece in (piece.strip("▁") for piece in pieces.pieces(text)) if piece]
 

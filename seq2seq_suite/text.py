@@ -10,13 +10,14 @@ import regex
 
 BLANKS = " \t\r\n"  # what separates tokens; other spaces, such as U+00A0 and U+3000, belong to a token
 _TOKEN = regex.compile(f"[^{BLANKS}]+")
-# Patterns of `regex`, version 1. Scripts without blanks between words: Chinese, Japanese, Tibetan, and those of South East Asia
-# that Unicode's line breaking leaves to dictionaries (Thai, Lao, Khmer, Burmese, ...).
+# Patterns of `regex`, version 1. Scripts without blanks between words: Chinese, Japanese, Tibetan, and those of South
+# East Asia that Unicode's line breaking leaves to dictionaries (Thai, Lao, Khmer, Burmese, ...).
 UNSPACED = (r"[\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\uff66-\uff9f\p{Han}\p{Hiragana}\p{Katakana}\p{Bopomofo}"
             r"\p{Tibetan}\p{LB=SA}]")
 SIGN = rf"(?={UNSPACED})\X"  # one of these with its marks
 LETTER = rf"[[\p{{L}}\p{{N}}\p{{M}}_\u00ad\u200c\u200d]--{UNSPACED}]"  # of a word, with marks and joiners
 OTHER = r"(?![\s\x1c-\x1f])\X"  # what people see as one sign, such as an emoji of several code points
+_UNSPACED = regex.compile(UNSPACED)
 _COUNTED = regex.compile(rf"{SIGN}|(?:(?!{UNSPACED})\S)+")
 
 
@@ -44,6 +45,11 @@ def composed(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {composed(key): composed(inner) for key, inner in value.items()}
     return type(value)(map(composed, value)) if type(value) in (list, tuple) else value
+
+
+def has_unspaced(text: str) -> bool:
+    """Whether a sign of a script without blanks between words is in a text."""
+    return _UNSPACED.search(text) is not None
 
 
 def tokens_of(text: str) -> list[str]:

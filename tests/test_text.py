@@ -9,7 +9,7 @@ from seq2seq_suite.data.formats import READERS, BadRows
 from seq2seq_suite.data.options import Data
 from seq2seq_suite.files import read_lines
 from seq2seq_suite.tasks.fields import Words
-from seq2seq_suite.tasks.parsing.task import ParsingOptions, ParsingTask
+from seq2seq_suite.tasks.parsing.task import ParsingOptions, ParsingTask, Trees
 from seq2seq_suite.tasks.tagging.task import TagRow
 from seq2seq_suite.text import split_blanks
 from seq2seq_suite.trees import read_trees
@@ -17,6 +17,7 @@ from seq2seq_suite.trees import read_trees
 # What Python takes for white space or for the end of a line, and what Unicode calls a space.
 INSIDE = sorted({sign for sign in map(chr, range(sys.maxunicode + 1)) if sign not in " \t\r\n" and (
     sign.isspace() or len(f"a{sign}b".splitlines()) > 1 or unicodedata.category(sign).startswith("Z"))})
+
 
 
 @pytest.mark.parametrize("sign", INSIDE, ids=lambda sign: f"U+{ord(sign):04X}")
@@ -34,6 +35,7 @@ def test_other_spaces_belong_to_the_token(sign, tmp_path):
     assert next(read_trees(tree))[1].words() == [word, "dogs"]
     assert row("a.conll", f"{word} CD\ndogs NNS\n")["words"] == [word, "dogs"]
     assert Words(longest=9).from_text(f"{word} dogs", {}) == (word, "dogs")
+    assert word in Trees(ParsingOptions()).show(next(read_trees(tree))[1])
     assert ParsingTask(ParsingOptions(), Data()).from_text(f"{word} (dogs)").source == (word, "-LRB-dogs-RRB-")
     assert TagRow().from_line(f"N{sign}N VB", {}) == (f"N{sign}N", "VB")
     (tmp_path / "lines").write_bytes(f"{word}\r\ndogs\n".encode())

@@ -11,7 +11,8 @@ from torch import Tensor
 from seq2seq_suite.config import Config
 from seq2seq_suite.data.batching import Bucketed, collate
 from seq2seq_suite.experiments.room import refuse_all, without_room
-from seq2seq_suite.text import split_blanks
+from seq2seq_suite.tasks.base import Task
+from seq2seq_suite.text import has_unspaced, split_blanks
 from seq2seq_suite.training.evaluate import Predictor
 from seq2seq_suite.training.trainer import peak_memory
 from seq2seq_suite.types import BEGIN, END, SPECIALS, UNKNOWN, Batch, Constraint, Encoded, Example
@@ -53,6 +54,7 @@ def examine(config: Config, splits: dict[str, list[Example]], encoded: dict[str,
             rows.append((f"{split} {predictor.task.item}s", figures))
     rows += _unknown(encoded, warnings)
     rows += _overlap(splits, warnings)
+    rows += _unspaced(splits, predictor.task)
     if predictor.model.frontend is not None:  # a language model's texts have no limit
         rows += _gold_outputs(config, splits, encoded, predictor, warnings)
     rows += _plan(config, encoded["train"], batches, warnings)
@@ -109,6 +111,16 @@ def _unknown_rate(items: Sequence[Encoded], of: Callable[[Encoded], np.ndarray |
     symbols = [ids for ids in map(of, items) if ids is not None]
     total = sum(len(ids) for ids in symbols)
     return sum(int((ids == UNKNOWN).sum()) for ids in symbols) / total if total else None
+
+
+def _unspaced(splits: dict[str, list[Example]], task: Task) -> Rows:
+    """How many texts have signs of scripts without blanks between words."""
+    if task.tokenised or task.source.of_file:
+        return []
+    found = {split: sum(has_unspaced(f"{task.source.to_text(one.source)} {task.to_text(one.reference)}")
+                        for one in examples) for split, examples in splits.items()}
+    counts = ", ".join(f"{split} {_share(count, len(splits[split]))}" for split, count in found.items() if count)
+    return [("scripts without blanks", f"{counts}: each sign counts as a word")] if counts else []
 
 
 def _overlap(splits: dict[str, list[Example]], warnings: list[str]) -> Rows:

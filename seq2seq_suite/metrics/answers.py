@@ -10,13 +10,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import regex
+
 from seq2seq_suite import __version__
 from seq2seq_suite.metrics.names import numbered
 from seq2seq_suite.text import composed, tokens_of
 from seq2seq_suite.types import Score
 
 FAILED_ABOVE = 5.0  # percent of wrong answers above which a task of bAbI counts as failed (Weston et al. 2015)
-_ARTICLES = re.compile(r"\b(?:a|an|the)\b")
+_ARTICLES = regex.compile(r"(?<![\p{L}\p{N}\p{M}_])(?:a|an|the)(?![\p{L}\p{N}\p{M}_])")
 _WIDE = (chr(code) for block in (range(0x3000, 0x3100), range(0xFF00, 0xFFF0)) for code in block)
 _NUMBER = re.compile(r"[-+]?\d+(?:[.,/:]\d+)*")  # signs inside it matter
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")  # commas that do not
@@ -46,7 +48,7 @@ def normalise(answer: str) -> str:
     >>> normalise("The  Cat's whiskers, (an answer)!"), normalise("「北京」。")
     ('cats whiskers answer', '北京')
     """
-    return " ".join(_ARTICLES.sub(" ", composed(answer).lower().translate(_WITHOUT_PUNCTUATION)).split())
+    return " ".join(_ARTICLES.sub(" ", composed(answer.lower()).translate(_WITHOUT_PUNCTUATION)).split())
 
 
 def token_f1(prediction: str, answer: str) -> float:

@@ -29,7 +29,7 @@ def normalise(text: str, *, unified: bool = True) -> str:
     >>> normalise("\\u201cDon\\u2019t\\u201d go"), normalise("Don\\u2019t", unified=False)
     ("don't go", 'don t')
     """
-    text = composed(text).translate(_APOSTROPHES | _HIDDEN) if unified else text
+    text = composed(text.lower()).translate(_APOSTROPHES | _HIDDEN) if unified else text
     letters = [letter if letter == "'" or not unicodedata.category(letter).startswith(("P", "S")) else " "
                for letter in text.lower()]
     return " ".join(word.strip("'") for word in "".join(letters).split() if word.strip("'"))

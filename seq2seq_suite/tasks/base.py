@@ -58,6 +58,7 @@ class Task(ABC):
     paints: ClassVar[bool] = False  # whether predictions can be drawn, see `paint`
     view: ClassVar[str] = ""  # of the embedded data
     baselines: ClassVar[tuple[str, ...]] = ()  # of `tasks.trivial`, beside which a page sets the run's figures
+    tokenised: ClassVar[bool] = False  # whether its texts are words that the user has separated
     drawing: ClassVar[str] = "text"  # of an output on a page: text, tree, tags, answer, labels, sound, boxes, surprise
     length_unit: ClassVar[str] = "words"  # of `length`
     item: ClassVar[str] = "example"  # an example's name in messages

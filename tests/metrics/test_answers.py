@@ -73,7 +73,8 @@ def test_words_of_other_scripts_are_split_at_spaces_alone(answer):
     ("The Denver Broncos", "denver broncos"), ("Santa Clara, California", "santa clara california"),
     ("an apple a day", "apple day"), ("  golden   anniversary ", "golden anniversary"), ("the", ""),
     ("theatre an-other", "theatre another"), ("\"golden anniversary\"", "golden anniversary"),
-    ("3:00 a.m.", "300 am"), ("Levi's Stadium", "levis stadium")])
+    ("3:00 a.m.", "300 am"), ("Levi's Stadium", "levis stadium"), ("a\u0331 the\u0301", "a\u0331 th\u00e9"),
+    ("the a\u00b2 A", "a\u00b2")])
 def test_answers_are_normalised_as_published(answer, normal):
     assert normalise(answer) == normal
 

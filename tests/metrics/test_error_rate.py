@@ -46,6 +46,14 @@ def sum_of(counts):
 def test_case_and_punctuation_do_not_count():
     assert error_rates(["it's ten."], ["IT'S TEN!"]).figures["wer"] == 0.0
     assert normalise("5 + 3 = 8 €!") == "5 3 8"
+    for sign in "‘’‛ʹʻʼ´`′＇｀՚":
+        assert normalise(f"Don{sign}t, {sign}no{sign}!") == "don't no"
+        assert error_rates([f"don{sign}t"], ["don't"]).figures["wer"] == 0
+    for quotes in ("“”", "„“", "«»", "‹›", "‚‘", "‘’", "''", '""', "「」", "″″"):
+        assert normalise(f"a {quotes[0]}b c{quotes[1]} d") == "a b c d"
+    assert normalise("soft\u00adhyphen \u200ebidi\u200f") == "softhyphen bidi"
+    assert normalise("می\u200cخواهم") == "می\u200cخواهم"
+    assert normalise("J\u030c E\u0301") == "\u01f0 \u00e9" and normalise("don’t", unified=False) == "don t"
     assert normalise("—") == "" and normalise("rock 'n' roll") == "rock n roll"
 
 

@@ -256,3 +256,13 @@ def test_a_cascade_stands_beside_the_direct_model(train, tmp_path, capsys):
     with pytest.raises(SystemExit) as caught:
         cascade.main([*command, "--overwrite", "--like", str(tmp_path / "asr")])
     assert caught.value.code == 2 and "its task is asr" in capsys.readouterr().err
+
+
+def test_all_apostrophes_are_learned_as_one(make_task, folder):
+    rows = folder / "train" / "metadata.jsonl"
+    for sign, form in (("\N{RIGHT SINGLE QUOTATION MARK}", "nfc"), ("'", "nfc"), ("\N{ACUTE ACCENT}", "none")):
+        text = rows.read_text(encoding="utf-8").replace('."', f'{sign}s."')
+        (folder / "validation" / "metadata.jsonl").write_text(text, encoding="utf-8")
+        task = make_task(data__unicode=form)
+        learned = [task.target.normalised(one.reference) for one in task.read("validation")]
+        assert all(one.endswith("'s" if form == "nfc" else " s") for one in learned), learned

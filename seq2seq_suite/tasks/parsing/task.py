@@ -169,11 +169,13 @@ class Trees(Symbols):
         from nltk.tree.prettyprinter import TreePrettyPrinter
         from rich.cells import cell_len
 
-        tree, room = DrawnTree.fromstring(str(prediction)), get_terminal_size().columns
+        def drawn(node: Tree | str) -> DrawnTree | str:  # its own reader splits words at any space that Unicode has
+            return node if isinstance(node, str) else DrawnTree(node.label, list(map(drawn, node.children)))
+
+        tree, room = drawn(prediction), get_terminal_size().columns
         picture = TreePrettyPrinter(tree).text(unicodelines=True)
         fits = max(map(cell_len, map(str.rstrip, picture.splitlines()))) <= room
         return picture if fits else tree.pformat(margin=room)
-
 
 
 class ParsingTask(Task):
@@ -187,7 +189,7 @@ class ParsingTask(Task):
     sections: ClassVar[Mapping[str, type[Section]]] = {"parsing": ParsingOptions}
     primary_metric = "f1"
     baselines = ("right-branching trees",)
-    drawing = "tree"
+    drawing, tokenised = "tree", True
     view, item, expected = "trees", "tree", "rows with a bracketed tree"
 
     def __init__(self, options: ParsingOptions, data: Data, **others: Any):

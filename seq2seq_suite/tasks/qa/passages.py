@@ -20,7 +20,7 @@ _BETWEEN_SIGNS = regex.compile(
 _BEFORE_CLOSING, _AFTER_OPENING = regex.compile(r" (?=[.,;:!?)\]}%’”।॥؟۔،؛])"), regex.compile(r"(?<=[(\[{“]) ")
 _FINAL, _CLOSING = "[。．｡！？।॥።។៕။]", "[」』”’）]"  # ends of sentences with or without a blank behind them
 _SENTENCE_END = regex.compile(
-    rf"\s*\n\s*|(?<=\p{{STerm}})\s+|(?<=[\p{{STerm}}--{_FINAL}][\"'”’)])\s+"
+    rf"\s*\n\s*|(?<=[\p{{STerm}}།༎])\s+|(?<=[\p{{STerm}}--{_FINAL}][\"'”’)])\s+"
     rf"|(?<={_FINAL})(?!{_CLOSING}|\s)|(?<={_FINAL}{_CLOSING})", regex.V1)
 
 

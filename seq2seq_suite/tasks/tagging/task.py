@@ -80,7 +80,7 @@ class TagRow(Symbols):
 class TaggingTask(Task):
     """Sentence -> a tag for each word; words are read by their letters, too."""
 
-    name, drawing = "tagging", "tags"
+    name, drawing, tokenised = "tagging", "tags", True
     sections: ClassVar[Mapping[str, type[Section]]] = {"tagging": TaggingOptions}
     primary_metric = "accuracy"
     baselines = ("most frequent tag of each word",)
