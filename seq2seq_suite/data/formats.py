@@ -11,16 +11,23 @@ from pathlib import Path
 from seq2seq_suite.data.class_labels import with_names
 from seq2seq_suite.data.column_files import read_columns
 from seq2seq_suite.data.kaldi import read_recordings
-from seq2seq_suite.data.lines import EXPANSION, REMEDY, UNPACKED, BadRows, Lines, Row, broken, kind
+from seq2seq_suite.data.lines import EXPANSION, REMEDY, UNPACKED, BadRows, Lines, Row, broken, kind, sound_beside
 from seq2seq_suite.data.nested import read_nested
 from seq2seq_suite.data.tables import read_table
-from seq2seq_suite.files import parse_json
+from seq2seq_suite.files import parse_json, read_text
 from seq2seq_suite.trees import read_trees
 from seq2seq_suite.types import DataError
 
 
 def _read_lines(file: Path, bad: BadRows) -> Iterator[Row]:
-    """A row for each line that is not blank: a JSON object, or in `.txt` the line itself under `text`."""
+    """A row for each line that is not blank: a JSON object, or in `.txt` the line itself under `text`.
+
+    A text beside a recording of the same name is one row.
+    """
+    sound = sound_beside(file) if kind(file) == ".txt" else None
+    if sound:
+        yield Row({"audio": sound.name, "text": " ".join(read_text(file).split())}, str(file), 1)
+        return
     lines, plain = Lines(file, bad.longest), kind(file) == ".txt"
     expected = "text in UTF-8" if plain else 'an object such as {"text": "..."} on each line, in UTF-8'
     for line in lines:
@@ -131,6 +138,8 @@ def load_rows(file: str, path: str, *, remedy: str, **options: str | None) -> It
     """Rows from `datasets.load_dataset`, with images and sound as they are stored."""
     try:
         import datasets  # here, because importing it takes seconds
+        if "data_files" in options:  # of local files there is no progress to watch
+            datasets.disable_progress_bars()
         data = datasets.load_dataset(path, **options)
     except Exception as problem:  # the library raises its dependencies' errors, too
         cause = problem.__cause__ or problem

@@ -45,8 +45,9 @@ def scheme_of(sentences: Iterable[Placed], letters: set[str] | None = None) -> s
         name = _fitting(letters)
         if not name:
             mixed = f"{' '.join(sorted(letters - new))} and {' '.join(sorted(new))}"
-            raise DataError(f"the tags mix schemes: {mixed}", **place, remedy="convert the tags, or set "
-                            f"tagging.spans=false", expected=f"one of {', '.join(_SCHEMES)}, all tags with a kind or none")
+            raise DataError(f"the tags mix schemes: {mixed}", **place,
+                            expected=f"one of {', '.join(_SCHEMES)}, all tags with a kind or none",
+                            remedy="convert the tags, or set tagging.spans=false")
     return name
 
 

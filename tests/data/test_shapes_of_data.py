@@ -73,7 +73,7 @@ def test_rows_of_json_are_found_wherever_they_are(tmp_path, content):
     assert found == ROWS
 
 
-def test_an_object_that_is_a_row_stays_one(tmp_path, monkeypatch):
+def test_an_object_that_is_a_row_stays_one(tmp_path):
     row = {"question": "Who?", "context": "Tom sat.", "answers": [{"text": "Tom"}]}
     assert read_nested(json.dumps(row), tmp_path / "a.json") is None
     assert read_nested(json.dumps({"translation": ROWS[0]}), tmp_path / "a.json") is None
@@ -190,3 +190,54 @@ def test_japanese_and_chinese_are_read_sign_by_sign():
     passage = Passage.of("誰が来た？", "太郎が来た。花子は帰った。")
     assert passage.question == ("誰", "が", "来", "た", "？") and len(passage.sentences) == 2
     assert passage.texts() == ("太郎が来た。花子は帰った。", "誰が来た？")
+
+
+def sound(path):
+    return write(path, "RIFF")
+
+
+def test_ljspeech_is_read_as_it_is(tmp_path):
+    for name in ("L1", "L2"):
+        sound(tmp_path / "wavs" / f"{name}.wav")
+    write(tmp_path / "metadata.csv", 'L1|In 7 "days.|In seven "days.\nL2|Yes, he said.|\n')
+    assert [row.fields for row in rows(tmp_path)] == [
+        {"audio": "wavs/L1.wav", "id": "L1", "text": 'In seven "days.'},
+        {"audio": "wavs/L2.wav", "id": "L2", "text": "Yes, he said."}]
+    write(tmp_path / "metadata.csv", "L1|one\nL2\n")
+    assert "metadata.csv:2: 1 column" in str(error(tmp_path))
+
+
+@pytest.mark.parametrize("folder", ["", "train"])
+def test_texts_beside_recordings_are_rows_and_what_has_no_text_is_said(tmp_path, folder):
+    for name in ("a", "b"):
+        sound(tmp_path / folder / f"{name}.wav")
+        write(tmp_path / folder / f"{name}.txt", f"\ufeffword {name}\nmore\n")
+    assert [row.fields for row in rows(tmp_path)] == [
+        {"audio": f"{name}.wav", "text": f"word {name} more"} for name in ("a", "b")]
+    sound(tmp_path / folder / "c.flac")
+    assert "c.flac has no text" in str(error(tmp_path))
+
+
+@pytest.mark.parametrize("name", ["metadata.csv", "metadata.jsonl"])
+def test_metadata_without_splits_is_train_and_can_be_cut(tmp_path, name):
+    table = "file_name,text\n" + "".join(f"{number}.wav,word {number}\n" for number in range(50))
+    lines = "".join(f'{{"file_name": "{number}.wav", "text": "word {number}"}}\n' for number in range(50))
+    write(tmp_path / name, table if name.endswith("csv") else lines)
+    write(tmp_path / "README.txt", "about these data\n")
+    assert len(rows(tmp_path)) == 50
+    found = error(tmp_path, "test")
+    assert "data.split={validation: 0.1, test: 0.1}" in found.remedy
+    data = Data(path=str(tmp_path), split={"test": 0.3})
+    cut = [len(list(open_split(data, split, BadRows(0), view=""))) for split in ("train", "test")]
+    assert sum(cut) == 50 and min(cut) > 5
+
+
+def test_a_saved_data_set_without_splits_is_train_in_all_its_shards(tmp_path, capfd, monkeypatch):
+    datasets = pytest.importorskip("datasets")
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", str(tmp_path / "cache"))
+    datasets.enable_progress_bars()
+    datasets.Dataset.from_dict({"text": list(map(str, range(7)))}).save_to_disk(str(tmp_path / "saved"), num_shards=2)
+    capfd.readouterr()
+    assert [row.fields["text"] for row in rows(tmp_path / "saved")] == list(map(str, range(7)))
+    assert capfd.readouterr() == ("", "")
+    assert "data.split" in error(tmp_path / "saved", "test").remedy
