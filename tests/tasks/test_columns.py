@@ -1,4 +1,4 @@
-"""Columns of other names by keys, and what is said of columns that are missing or hold something else, in every task."""
+"""Columns of other names by keys, and what is said of columns that are missing or hold no text, in every task."""
 
 import csv
 import json
@@ -28,8 +28,8 @@ def picture(tmp_path):
 
 
 def read(task, folder, **keys):
-    return [(getattr(one.source, "name", one.source), one.reference) for one in
-            make_task(task, data={"path": str(folder)}, **{f"{task}__{key}": value for key, value in keys.items()}).read("train")]
+    made = make_task(task, data={"path": str(folder)}, **{f"{task}__{key}": value for key, value in keys.items()})
+    return [(getattr(one.source, "name", one.source), one.reference) for one in made.read("train")]
 
 
 def table(folder, rows):
@@ -45,12 +45,12 @@ def test_columns_of_other_names_are_read_by_the_keys(tmp_path, task):
     row, keys = TASKS[task]
     plain = read(task, write_rows(tmp_path, [row]))
     write_rows(tmp_path, [{f"my {name}": value for name, value in row.items()}])
-    assert read(task, tmp_path, **{key: f"my {name}" for name, key in keys.items()}) == plain
-    made = make_task(task, data={"path": str(tmp_path)}, **{f"{task}__{key}": f"my {name}" for name, key in keys.items()})
+    own = {key: f"my {name}" for name, key in keys.items()}
+    assert read(task, tmp_path, **own) == plain
+    made = make_task(task, data={"path": str(tmp_path)}, **{f"{task}__{key}": name for key, name in own.items()})
     if made.rewritable:  # rows that `distill` writes are read back
         example, = made.read("train")
-        again = made.row(example, made.to_text(example.reference))
-        write_rows(tmp_path, [again])
+        write_rows(tmp_path, [made.row(example, made.to_text(example.reference))])
         assert [one.reference for one in made.read("train")] == [example.reference]
 
 
@@ -79,7 +79,8 @@ def test_a_missing_column_is_said_once(tmp_path, task, name):
     assert keys[lacking] in caught.value.remedy
 
 
-@pytest.mark.parametrize(("value", "said"), [(None, "null"), (5, "5"), (True, "rue"), (["a"], "['a']"), ({"a": 1}, "{'a': 1}")])
+@pytest.mark.parametrize(("value", "said"), [(None, "null"), (5, "5"), (True, "true"), (["a"], "['a']"),
+                                             ({"a": 1}, "{'a': 1}")])
 @pytest.mark.parametrize("task", ["translation", "summarisation", "language_model", "parsing", "multilabel", "qa"])
 def test_what_is_no_text_is_named(tmp_path, task, value, said):
     row, _ = TASKS[task]
