@@ -13,12 +13,25 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from benchmarks.faults import alike, classes, confinement, damage, disks, kills, pages, rows, settings, trust, verbs
+from benchmarks.faults import (
+    alike,
+    classes,
+    confinement,
+    damage,
+    disks,
+    kills,
+    layouts,
+    pages,
+    rows,
+    settings,
+    trust,
+    verbs,
+)
 from benchmarks.faults.campaign import Case, Found, Kind, Tally, attempt, go_through, repeat_command
 from benchmarks.faults.commands import Main
 from benchmarks.machine import markdown_table, provenance
 
-_MODULES = (settings, rows, alike, verbs, trust, classes, pages, damage, kills, disks)
+_MODULES = (settings, rows, layouts, alike, verbs, trust, classes, pages, damage, kills, disks)
 KINDS = tuple(kind for module in _MODULES for kind in module.KINDS)
 # What verbs import when they first need it; children find it in place.
 _PRELOADED = ("datasets", "soundfile", "PIL.Image", "sacrebleu", "sklearn.svm", "sklearn.feature_extraction.text",
