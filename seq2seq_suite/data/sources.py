@@ -29,6 +29,8 @@ _ROWS = "rows.jsonl"  # of embedded data that are kept
 _BOOKKEEPING = frozenset({"dataset_info.json", "dataset_dict.json", "state.json",  # what `save_to_disk` adds
                           "feats.scp", "cmvn.scp", "vad.scp"})  # and Kaldi
 
+_ABOUT = frozenset({"readme", "license", "licence", "labels"})  # texts that lie beside data
+
 
 def read_rows(path: str, split: str, *, splits: dict[str, str], subset: str = "", size: int = 0,
               languages: tuple[str, str] | None = None, bad: BadRows | None = None) -> Iterator[Row]:
@@ -261,8 +263,9 @@ def _no_split(folder: Path, name: str, files: list[Path]) -> DataError:
     if pairs:
         expected += f"; for parallel text {name}.en and {name}.de, by the languages of the translation"
         remedy = "give the files' name without the language under data.splits, and set the languages to their endings"
-    if len(names) == 1 or (len(pairs) == 1 and name == "train"):  # all in one
-        whole = folder / (pairs[0] if pairs else names[0])
+    data = [one for one in names if Path(one).stem.lower() not in _ABOUT]
+    if len(data) == 1 or (len(pairs) == 1 and name == "train"):  # all in one
+        whole = folder / (pairs[0] if pairs else data[0])
         remedy = f'set data.path={whole} "data.split={{validation: 0.1, test: 0.1}}"; or {remedy}'
     if name != "train":
         cut = f'cut it off train by "data.split={{{name}: 0.1}}"'

@@ -184,6 +184,8 @@ def test_what_is_missing_of_parallel_text_is_said(tmp_path):
 def test_a_folder_with_one_file_is_told_how_to_be_cut(tmp_path):
     file = write(tmp_path / "all.csv", "a;b\n1;2\n")
     assert f"data.path={file}" in error(tmp_path).remedy
+    write(tmp_path / "README.txt", "about")
+    assert f"data.path={file}" in error(tmp_path).remedy
 
 
 def test_japanese_and_chinese_are_read_sign_by_sign():
