@@ -20,6 +20,7 @@ from benchmarks.faults import (
     damage,
     disks,
     kills,
+    layouts,
     media,
     pages,
     rows,
@@ -31,7 +32,7 @@ from benchmarks.faults.campaign import Case, Found, Kind, Tally, attempt, go_thr
 from benchmarks.faults.commands import Main
 from benchmarks.machine import markdown_table, provenance
 
-_MODULES = (settings, rows, media, alike, verbs, trust, classes, pages, damage, kills, disks)
+_MODULES = (settings, rows, layouts, media, alike, verbs, trust, classes, pages, damage, kills, disks)
 KINDS = tuple(kind for module in _MODULES for kind in module.KINDS)
 # What verbs import when they first need it; children find it in place.
 _PRELOADED = ("datasets", "soundfile", "PIL.Image", "sacrebleu", "sklearn.svm", "sklearn.feature_extraction.text",

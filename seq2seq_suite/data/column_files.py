@@ -128,7 +128,7 @@ def _layout(head: Sequence[Sequence[Line]], *, conllu: bool) -> _Layout:
     if width >= 3 and counted(0, 1):
         return _Layout(tabs, width, numbers | {"words": 1, "tags": width - 1}, numbered=True)
     commented = len(head) > 1 and all(re.match("#[ \t]", block[0][1]) for block in head)
-    tags = {cells[-1] for block in table for cells in block if len(cells) == width}
+    tags = {cells[-1] for block in table for cells in block if len(cells) == width and cells[0][:1] != "#"}
     return _Layout(tabs, max(2, width), _plain(width), commented=commented, tags=tags)
 
 

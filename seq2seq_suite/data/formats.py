@@ -4,24 +4,31 @@ from __future__ import annotations
 
 import dataclasses
 import gzip
-import os
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from seq2seq_suite.data.class_labels import with_names
 from seq2seq_suite.data.column_files import read_columns
-from seq2seq_suite.data.lines import EXPANSION, REMEDY, UNPACKED, BadRows, Lines, Row, broken, kind
+from seq2seq_suite.data.kaldi import read_recordings
+from seq2seq_suite.data.lines import EXPANSION, REMEDY, UNPACKED, BadRows, Lines, Row, broken, kind, sound_beside
 from seq2seq_suite.data.nested import read_nested
 from seq2seq_suite.data.tables import read_table
-from seq2seq_suite.files import parse_json
-from seq2seq_suite.text import BLANKS, split_blanks
+from seq2seq_suite.files import parse_json, read_text
+from seq2seq_suite.text import BLANKS
 from seq2seq_suite.trees import read_trees
-from seq2seq_suite.types import DataError, brief
+from seq2seq_suite.types import DataError
 
 
 def _read_lines(file: Path, bad: BadRows) -> Iterator[Row]:
-    """A row for each line that is not blank: a JSON object, or in `.txt` the line itself under `text`."""
+    """A row for each line that is not blank: a JSON object, or in `.txt` the line itself under `text`.
+
+    A text beside a recording of the same name is one row.
+    """
+    sound = sound_beside(file) if kind(file) == ".txt" else None
+    if sound:
+        yield Row({"audio": sound.name, "text": " ".join(read_text(file).split())}, str(file), 1)
+        return
     lines, plain = Lines(file, bad.longest), kind(file) == ".txt"
     expected = "text in UTF-8" if plain else 'an object such as {"text": "..."} on each line, in UTF-8'
     for line in lines:
@@ -92,50 +99,8 @@ def _recover_trees(text: str, file: str, bad: BadRows) -> Iterator[tuple[int, st
         line += block.count("\n")
 
 
-def _read_recordings(file: Path, bad: BadRows) -> Iterator[Row]:
-    """Kaldi's `wav.scp`, with `text` and `utt2spk` beside it."""
-    remedy = "cut the recordings, and write one for each utterance"
-    if (file.parent / "segments").is_file():
-        raise DataError("the utterances are parts of recordings", file=str(file.parent / "segments"), line=1,
-                        expected="a recording for each utterance", remedy=remedy)
-    texts, speakers = (dict(_read_keyed(file.parent / name, bad)) for name in ("text", "utt2spk"))
-    roots = (file.parent, *file.parent.parents[:3])  # the paths are relative to where the recipe was run
-    root = None
-    for utterance, (line, path) in _read_keyed(file, bad):
-        place = {"file": str(file), "line": line}
-        if path.endswith("|"):
-            bad.add(DataError(f"{utterance} is a command: {brief(path)}", **place, expected="the path of a sound file",
-                              remedy="run the commands, and write the paths of what they make"))
-        elif utterance not in texts:
-            bad.add(DataError(f"{utterance} has no text", **place, expected=f"a line of {file.parent / 'text'}",
-                              remedy="add its text, or remove the recording"))
-        else:
-            root = root or next((one for one in roots if (one / path).is_file()), file.parent)
-            extra = {"speaker": speakers[utterance][1]} if utterance in speakers else {}
-            yield Row({"audio": os.path.relpath(root / path, file.parent), "text": texts[utterance][1],
-                       "id": utterance, **extra}, str(file), line)
-
-
-def _read_keyed(file: Path, bad: BadRows) -> Iterator[tuple[str, tuple[int, str]]]:
-    """(key, (line, value)) of each line of one of Kaldi's tables; nothing of `utt2spk` if there is none."""
-    if file.name == "utt2spk" and not file.is_file():
-        return
-    lines = Lines(file, bad.longest)
-    for line in lines:
-        key = (split_blanks(line) or [""])[0]
-        value = line.strip(BLANKS)[len(key):].strip(BLANKS)
-        try:
-            lines.check(lines.number, lines.number)
-            if not value:
-                raise ValueError(f"nothing after {key!r}")
-        except ValueError as problem:
-            bad.add(broken(problem, file, lines.number, expected="an utterance, a space, and its value, in UTF-8"))
-        else:
-            yield key, (lines.number, value)
-
-
 def _read_json(file: Path, bad: BadRows) -> Iterator[Row]:
-    """COCO's annotations, SQuAD's articles, and whatever else `datasets` reads."""
+    """Objects that hold all rows, see `read_nested`, and whatever else `datasets` reads."""
     with (gzip.open if file.suffix == ".gz" else open)(file, "rt", encoding="utf-8-sig", errors="replace") as stream:
         found = read_nested(stream.read(), file)
     if found is None:
@@ -174,6 +139,8 @@ def load_rows(file: str, path: str, *, remedy: str, **options: str | None) -> It
     """Rows from `datasets.load_dataset`, with images and sound as they are stored."""
     try:
         import datasets  # here, because importing it takes seconds
+        if "data_files" in options:  # of local files there is no progress to watch
+            datasets.disable_progress_bars()
         data = datasets.load_dataset(path, **options)
     except Exception as problem:  # the library raises its dependencies' errors, too
         cause = problem.__cause__ or problem
@@ -192,6 +159,6 @@ READERS: dict[str, Callable[[Path, BadRows], Iterator[Row]]] = {
     **dict.fromkeys((".mrg", ".ptb", ".bracket", ".trees", ".parse"), _read_treebank),
     **dict.fromkeys((".conllu", ".conll", ".bio", ".iob"), read_columns),
     ".json": _read_json,
-    ".scp": _read_recordings,
+    ".scp": read_recordings,
     **dict.fromkeys((".parquet", ".arrow"), _read_with_datasets),
 }

@@ -6,7 +6,7 @@ import gzip
 import io
 import zlib
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -16,6 +16,7 @@ from typing import Any
 from seq2seq_suite.types import DataError, NoColumn
 
 UNPACKED, EXPANSION = 2**22, 200  # bytes that any archive may unpack to; a larger one's largest ratio
+SOUNDS = (".wav", ".flac", ".ogg", ".mp3", ".opus", ".sph")
 _VARYING = (".jsonl", ".json")  # formats whose rows may differ in their columns
 _BLANK = 1_000_000  # empty lines in a row
 REMEDY = "correct the row, or convert the file to UTF-8 if it has another encoding"
@@ -158,3 +159,18 @@ def broken(problem: Exception, file: Path, line: int, *, expected: str) -> DataE
     large = "field larger than" in str(problem)  # as `csv` says it
     remedy = "cut the cell, or raise data.max_row_megabytes" if large else REMEDY
     return DataError(str(problem), file=str(file), line=line, expected=expected, remedy=remedy)
+
+
+def sound_beside(file: Path) -> Path | None:
+    """The recording whose text a file is: a.wav of a.txt."""
+    return next((sound for ending in SOUNDS if (sound := file.with_suffix(ending)).is_file()), None)
+
+
+def without_text(files: Sequence[Path], bad: BadRows) -> Iterator[Row]:
+    """No row; a broken one for each recording without a text, where others beside it have one."""
+    for folder in dict.fromkeys(file.parent for file in files if sound_beside(file)):
+        for sound in sorted(folder.iterdir()):
+            if sound.suffix in SOUNDS and not sound.with_suffix(".txt").is_file():
+                bad.add(DataError(f"{sound.name} has no text", file=str(sound), expected=sound.with_suffix(".txt").name,
+                                  remedy="add its text, or remove the recording"))
+    yield from ()

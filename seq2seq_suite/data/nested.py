@@ -1,11 +1,11 @@
-"""JSON files that hold a whole data set: COCO's annotations and SQuAD's articles."""
+"""JSON files that hold a whole data set: COCO's annotations, SQuAD's articles, rows under a key, and columns."""
 
 from __future__ import annotations
 
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ _COCO = '{"images": [{"id", "file_name"}], "annotations": [{"image_id", "bbox", 
         '"categories": [{"id", "name"}]}'
 _SQUAD = '{"data": [{"paragraphs": [{"context", "qas": [{"question", "answers": [{"text", "answer_start"}]}]}]}]}'
 _REMEDY = "correct the file"
+_ABOUT = {"version", "name", "description", "info", "meta", "metadata", "schema", "license", "title", "count", "total"}
 
 Found = tuple[int, dict[str, Any] | DataError]
 
@@ -37,10 +38,46 @@ def read_nested(text: str, file: Path) -> Iterator[Found] | None:
     if not text.lstrip().startswith("{") or (_is_json(text.lstrip().partition("\n")[0]) and "\n" in text.strip()):
         return None  # a list, or an object on each line
     value = parse_json(text, file=str(file), expected=f"JSON lines, {_COCO}, or {_SQUAD}", remedy=_REMEDY)
-    for key, reader in _FORMATS.items():
-        if isinstance(value, dict) and isinstance(value.get(key), list):
-            return reader(value, file)
-    return None
+    if isinstance(value.get("annotations"), list) and {"images", "categories"} & value.keys():
+        return _coco(value, file)
+    data = value.get("data")
+    if isinstance(data, list) and any("paragraphs" in one for one in data if isinstance(one, dict)):
+        return _squad(value, file)
+    rows = _rows(value, file)
+    return None if rows is None else enumerate(rows, 1)
+
+
+def _rows(value: dict[str, Any], file: Path) -> list[dict[str, Any]] | None:
+    """The rows under a key, of columns, or of an index, as pandas writes them; None if the object is itself a row.
+
+    Raises:
+        DataError: several keys have rows.
+
+    >>> [_rows(value, Path("a.json")) for value in (
+    ...     {"version": 1, "data": [{"a": 1}]}, {"a": [1], "b": [2]}, {"a": {"0": 1}, "b": {"0": 2}},
+    ...     {"7": {"a": 1}}, {"columns": ["a"], "index": [0], "data": [[1]]}, {"a": {"b": 1}}, {"a": "b"})]
+    [[{'a': 1}], [{'a': 1, 'b': 2}], [{'a': 1, 'b': 2}], [{'a': 1}], [{'a': 1}], None, None]
+    """
+    lists = {key: one for key, one in value.items() if isinstance(one, list)}
+    listed = [key for key, one in lists.items() if one and all(isinstance(row, dict) for row in one)]
+    names, data = lists.get("columns"), lists.get("data")
+    if names and data and all(isinstance(row, list) and len(row) == len(names) for row in data):  # orient="split"
+        return [dict(zip(map(str, names), row, strict=True)) for row in data]
+    if len(lists) == len(value) > len(listed) and len(set(map(len, lists.values()))) == 1:  # orient="list"
+        return [dict(zip(value, row, strict=True)) for row in zip(*lists.values(), strict=True)]
+    if "data" in listed:
+        return value["data"]
+    if listed and all(key in listed or key in _ABOUT or isinstance(one, dict) for key, one in value.items()):
+        if len(listed) > 1:
+            raise DataError(f"rows under several keys: {', '.join(listed)}", file=str(file),
+                            expected="the rows of one split", remedy="write each list into a file of its own")
+        return value[listed[0]]
+    inner = list(value.values())
+    if not inner or not all(isinstance(one, dict) and one and one.keys() == inner[0].keys() for one in inner):
+        return None
+    if all(key.isdigit() for key in inner[0]):  # orient="columns"
+        return [{key: column[number] for key, column in value.items()} for number in inner[0]]
+    return inner if len(inner) > 1 or all(key.isdigit() for key in value) else None  # orient="index"
 
 
 def _is_json(text: str) -> bool:
@@ -109,7 +146,9 @@ def _squad(value: dict[str, Any], file: Path) -> Iterator[Found]:
 
     Source: Rajpurkar et al. 2016; its files of versions 1.1 and 2.0.
     """
-    number = 0
+    number, lacking = 0, [one for one in value["data"] if not isinstance(one, dict) or "paragraphs" not in one]
+    for one in lacking:
+        yield 0, DataError(f"{shown(one)} is no article", file=str(file), expected=_SQUAD, remedy=_REMEDY)
     for article in value["data"]:
         for paragraph in _listed(article, "paragraphs"):
             for asked in _listed(paragraph, "qas"):
@@ -127,6 +166,3 @@ def _squad(value: dict[str, Any], file: Path) -> Iterator[Found]:
 def _listed(value: Any, key: str) -> list[Any]:
     found = value.get(key) if isinstance(value, dict) else None
     return found if isinstance(found, list) else []
-
-
-_FORMATS: dict[str, Callable[[dict[str, Any], Path], Iterator[Found]]] = {"annotations": _coco, "data": _squad}

@@ -13,11 +13,13 @@ import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from seq2seq_suite.data.cache import CORPORA, entry
 from seq2seq_suite.data.formats import READERS, BadRows, Row, kind, load_rows
+from seq2seq_suite.data.lines import sound_beside, without_text
 from seq2seq_suite.data.parallel import VALIDATION_NAMES, find_parallel, read_parallel
 from seq2seq_suite.files import cache_root
 from seq2seq_suite.types import DataError, brief
@@ -26,6 +28,8 @@ EMBEDDED = "miniworld"  # what `data.path` calls the embedded data
 _ROWS = "rows.jsonl"  # of embedded data that are kept
 _BOOKKEEPING = frozenset({"dataset_info.json", "dataset_dict.json", "state.json",  # what `save_to_disk` adds
                           "feats.scp", "cmvn.scp", "vad.scp"})  # and Kaldi
+
+_ABOUT = frozenset({"readme", "license", "licence", "labels"})  # texts that lie beside data
 
 
 def read_rows(path: str, split: str, *, splits: dict[str, str], subset: str = "", size: int = 0,
@@ -77,6 +81,7 @@ def read_rows(path: str, split: str, *, splits: dict[str, str], subset: str = ""
         rows = read_parallel((files[0], files[1]), languages, bad=bad)
     else:
         rows = (row for file in files for row in READERS[kind(file)](file, bad))
+        rows = chain(rows, without_text(files, bad)) if kind(files[0]) == ".txt" else rows
     return _never_empty(rows, str(files[0]), split=split, bad=bad)
 
 
@@ -119,6 +124,8 @@ def files_of(path: str, split: str, *, splits: dict[str, str], subset: str = "",
             raise DataError(f"'{place.suffix}' is not a known format", file=path, expected=", ".join(READERS),
                             remedy="convert the file, or rename it if only the extension is wrong")
         return [place]
+    if whole := _whole(place / subset):
+        return whole
     if (place / subset).is_dir():
         return _files_of_split(place / subset, name)
     if place.is_dir() and _has_split(place, name):
@@ -132,10 +139,22 @@ def files_of(path: str, split: str, *, splits: dict[str, str], subset: str = "",
 
 
 def is_one_file(path: str, subset: str = "", languages: tuple[str, str] | None = None) -> bool:
-    """Whether a path is that of one file without splits, of parallel text one for each language."""
+    """Whether a path is that of one file without splits, of parallel text one for each language, or a folder so."""
     place = local(path, subset)
-    return place.is_file() or bool(languages and not (place / subset).is_dir()
+    return place.is_file() or bool(_whole(place / subset)) or bool(languages and not (place / subset).is_dir()
                                    and find_parallel(place / subset, "", languages))
+
+
+def _whole(folder: Path) -> list[Path]:
+    """The files of a folder that is one data set without splits, which is train; none of any other.
+
+    What `Dataset.save_to_disk` wrote, `metadata.*` beside what it describes, or texts beside recordings.
+    """
+    if (folder / "state.json").is_file():
+        return sorted(folder.glob("data-*.arrow"))
+    found = [file for file in (folder / f"metadata{extension}" for extension in READERS) if file.is_file()]
+    found = found or sorted(file for file in folder.glob("*.txt") if sound_beside(file))
+    return [] if not found or _has_split(folder, "train") else found
 
 
 def splits_of_embedded() -> set[str]:
@@ -244,8 +263,9 @@ def _no_split(folder: Path, name: str, files: list[Path]) -> DataError:
     if pairs:
         expected += f"; for parallel text {name}.en and {name}.de, by the languages of the translation"
         remedy = "give the files' name without the language under data.splits, and set the languages to their endings"
-    if len(names) == 1 or (len(pairs) == 1 and name == "train"):  # all in one
-        whole = folder / (pairs[0] if pairs else names[0])
+    data = [one for one in names if Path(one).stem.lower() not in _ABOUT]
+    if len(data) == 1 or (len(pairs) == 1 and name == "train"):  # all in one
+        whole = folder / (pairs[0] if pairs else data[0])
         remedy = f'set data.path={whole} "data.split={{validation: 0.1, test: 0.1}}"; or {remedy}'
     if name != "train":
         cut = f'cut it off train by "data.split={{{name}: 0.1}}"'

@@ -25,6 +25,9 @@ def read_table(file: Path, bad: BadRows) -> Iterator[Row]:
     csv.field_size_limit(bad.longest)  # its default limit is 128 KB; the setting is global
     text = iter(lines)
     header = next(text, "")
+    if (file.parent / "wavs" / f"{header.partition('|')[0]}.wav").is_file():
+        yield from _read_ljspeech(file, chain([header], text), lines, bad)
+        return
     said = re.fullmatch(r'"?sep=(.)"?', header.strip("\r\n"), re.IGNORECASE)
     if said:
         header = next(text, "")
@@ -72,6 +75,21 @@ def read_table(file: Path, bad: BadRows) -> Iterator[Row]:
                     what = "an object" if isinstance(found, dict) else "a list"
                     printed[name] = f"{file}: '{name}' is the text of {what}, and is read as {what}"
             yield Row(fields, str(file), start)
+
+
+def _read_ljspeech(file: Path, text: Iterator[str], lines: Lines, bad: BadRows) -> Iterator[Row]:
+    """LJSpeech's rows, which no line of names precedes: a recording's id, its text, perhaps the same in words."""
+    for cells in csv.reader(text, delimiter="|", quoting=csv.QUOTE_NONE):
+        try:
+            lines.check(lines.number, lines.number)
+            if cells and len(cells) not in (2, 3):
+                raise ValueError(f"{len(cells)} columns")
+        except ValueError as problem:
+            bad.add(broken(problem, file, lines.number, expected="id|text, or id|text|text in words, in UTF-8"))
+            continue
+        if cells:
+            spoken = cells[-1] if cells[-1].strip() else cells[1]
+            yield Row({"audio": f"wavs/{cells[0]}.wav", "id": cells[0], "text": spoken}, str(file), lines.number)
 
 
 def _delimiter(header: str) -> str:

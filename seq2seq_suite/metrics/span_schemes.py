@@ -44,9 +44,9 @@ def scheme_of(sentences: Iterable[Placed], letters: set[str] | None = None) -> s
         letters |= new
         name = _fitting(letters)
         if not name:
-            both = f"{' '.join(sorted(letters - new))} and {' '.join(sorted(new))}"
-            raise DataError(f"the tags mix schemes: {both}", **place,
-                            expected=f"one of {', '.join(_SCHEMES)}, its tags all with a kind or all without",
+            mixed = f"{' '.join(sorted(letters - new))} and {' '.join(sorted(new))}"
+            raise DataError(f"the tags mix schemes: {mixed}", **place,
+                            expected=f"one of {', '.join(_SCHEMES)}, all tags with a kind or none",
                             remedy="convert the tags, or set tagging.spans=false")
     return name
 

@@ -79,6 +79,11 @@ def test_ontonotes_has_words_tags_and_names(tmp_path):
                             "ner": ["B-PERSON", "I-PERSON", "O", "B-GPE"]}
 
 
+def test_a_file_of_comments_alone_has_no_words(tmp_path):
+    for text in ("# made by hand\n\n# see below for more\n", "# only\n\n# comments\n"):
+        assert read(tmp_path, text) == []
+
+
 def test_a_sentence_may_have_columns_of_its_own(tmp_path):
     assert sentences(tmp_path, PLAIN + "stay _ O\nhere _ O\n")[-1] == (["stay", "here"], ["O", "O"])
     with pytest.raises(DataError, match=r"a\.conll:7: 3 columns"):  # of one word nobody knows

@@ -48,7 +48,7 @@ def test_the_same_spans_have_the_same_figures_in_every_scheme(true_in, found_in)
         name: value for name, value in figures[1].items() if "span" in name} and 0 < figures[1]["span_f1"] < 100
 
 
-@pytest.mark.parametrize("name", ["IOB1", "IOB2", "IOE2", "IOBES", "BILOU"])  # seqeval's IOE1 reads neighbours otherwise
+@pytest.mark.parametrize("name", ["IOB1", "IOB2", "IOE2", "IOBES", "BILOU"])  # its IOE1 differs
 def test_the_figures_are_those_of_seqeval_told_the_scheme(name):
     pytest.importorskip("seqeval", reason="comes with the extra `tagging`")
     from seqeval import scheme

@@ -139,6 +139,14 @@ def test_tags_of_spans_are_of_one_known_scheme_in_data_and_in_scores(tmp_path, t
     assert len(make_task("tagging", data={"path": folder}).read("train")) == 2
 
 
+@pytest.mark.parametrize(("tags", "said"), [("null", "null"), ('["DT", ""]', "''"), ("3", "the number 3"),
+                                            ('["DT", null]', "None"), ('{"a": 1}', "an object")])
+def test_tags_that_are_none_are_named(tmp_path, tags, said):
+    with pytest.raises(DataError, match="'tags' is ") as caught:
+        read(tmp_path, "a.jsonl", f'{{"words": "The dog", "tags": {tags}}}\n')
+    assert said in caught.value.got
+
+
 def test_tags_that_are_not_filled_in_are_refused(tmp_path):
     with pytest.raises(DataError, match="tags are all '_'"):
         read(tmp_path, "a.conll", "The _\ndog _\n")

@@ -21,11 +21,11 @@ from seq2seq_suite.tasks.base import Judgement, Task
 from seq2seq_suite.tasks.fields import Symbols, Words
 from seq2seq_suite.tasks.options import TaskOptions
 from seq2seq_suite.tasks.panels import confusion, one_series, rates
-from seq2seq_suite.tasks.reading import columns, place_of, value_in
+from seq2seq_suite.tasks.reading import columns, named, place_of, value_in
 from seq2seq_suite.tasks.sides import Place
 from seq2seq_suite.text import split_blanks
 from seq2seq_suite.trees import clean, read_trees
-from seq2seq_suite.types import SPECIALS, Constraint, DataError, Example, Score, shown
+from seq2seq_suite.types import SPECIALS, Constraint, DataError, Example, Score
 
 Tags = tuple[str, ...]
 _TAGS_SHOWN = 24
@@ -119,13 +119,16 @@ class TaggingTask(Task):
         keys = ("tagging.words_column", "tagging.tags_column")
         values = [unprinted(value_in(replace(row, fields=fields), *both)) for both in zip(names, keys, strict=True)]
         values = [split_blanks(value) if isinstance(value, str) else value for value in values]
-        if not all(isinstance(value, Sequence) and all(isinstance(one, str) for one in value) for value in values) \
-                or len(values[0]) != len(values[1]):
+        for name, value in zip(names, values, strict=True):
+            if not isinstance(value, Sequence) or not all(isinstance(one, str) and one.strip() for one in value):
+                raise DataError(f"'{name}' is {named(value)}", **place, remedy="correct the row, or remove it",
+                                expected="a list of texts, none of them empty, or a text with spaces")
+        if len(values[0]) != len(values[1]):
             raise DataError(f"{' and '.join(names)} are no words with a tag each; {columns(row)}", **place,
                             expected="two lists of the same length, or texts with spaces",
                             remedy="set tagging.words_column and tagging.tags_column, or remove the row")
-        if values[1] and set(values[1]) <= {"_", ""}:
-            raise DataError(f"{names[1]} are all {shown(values[1][0])}", **place, expected="a tag for each word",
+        if set(values[1]) == {"_"}:
+            raise DataError(f"{names[1]} are all '_'", **place, expected="a tag for each word",
                             remedy="set tagging.tags_column to a column that is filled in, or remove the row")
         if self.options.spans:
             scheme_of([(values[1], place)])
