@@ -302,12 +302,12 @@ def test_splits_cut_off_a_corpus_are_looked_for_once(tmp_path, monkeypatch):
     ("vocabulary", "*", lambda text: text[:-9])])
 def test_a_damaged_entry_is_made_again(tmp_path, capsys, entry, name, harm):
     config = config_of(write_pairs(tmp_path / "data"), mapped=True)
-    expected = list(opened(config)[1])
+    expected = list(opened(config)[2])
     kept = (tmp_path / "cache").rglob(f"{entry}-*/{name}")
     file = next(file for file in kept if name != "*" or file.name != "kept.json")
     whole = file.read_bytes()
     file.write_bytes(harm(whole))
-    assert file.read_bytes() != whole and all(map(same, opened(config)[1], expected))
+    assert file.read_bytes() != whole and all(map(same, opened(config)[2], expected))
     assert "is damaged: it is made again" in capsys.readouterr().out and file.read_bytes() == whole
 
 
