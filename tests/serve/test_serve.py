@@ -263,8 +263,8 @@ def test_connections_without_a_whole_request_are_closed_and_others_bounded(runs,
     with served(runs[:1], tmp_path / "own", seconds=1.0) as client:
         place = (client.base_url.host, client.base_url.port)
         halves = [socket.create_connection(place, timeout=10) for _ in range(9)]
-        for number, half in enumerate(halves):
-            half.sendall(b"GET / HTTP/1.1\r\nx: " if number else b"")
+        for half in halves[:6]:  # what is sent to a closed one would drop its answer
+            half.sendall(b"GET / HTTP/1.1\r\nx: ")
         answers = [_end_of(half) for half in halves]
         assert sum(b"503" in one for one in answers) == 3 and sum(one == b"" for one in answers) == 6
         assert client.get("/api/runs").status_code == 200
