@@ -36,8 +36,9 @@ def open_streams() -> None:
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115  open as long as the process
-        elif mode == "w" and hasattr(getattr(sys, name), "reconfigure"):
-            getattr(sys, name).reconfigure(encoding="utf-8", errors="backslashreplace")
+        elif hasattr(getattr(sys, name), "reconfigure"):
+            errors = "surrogateescape" if mode == "r" else "backslashreplace"
+            getattr(sys, name).reconfigure(encoding="utf-8", errors=errors)
 
 
 def without_middles(text: str, most: int = 1000) -> str:

@@ -268,6 +268,21 @@ def atomic_write_bytes(path: Path, content: bytes) -> None:
             raise
 
 
+def refuse_links_out(path: Path, folder: Path) -> None:
+    """Raise DataError if a name in a folder, which may have come from elsewhere, leads out of it.
+
+    Also refused are a file that has other names, which may be elsewhere, and what is neither file nor folder.
+    """
+    found = Path(os.path.realpath(path))  # `Path.resolve` fails on cyclic links
+    if not found.exists() and not path.is_symlink():
+        return
+    hard = found.is_file() and found.stat().st_nlink > 1
+    if hard or not found.is_relative_to(folder.resolve()) or not (found.is_file() or found.is_dir()):
+        got = "this file has other names, perhaps elsewhere" if hard else f"this leads to {found}, no file of the run"
+        raise DataError(got, file=str(path), expected="files of the run alone", remedy="remove the link, or put a copy "
+                        "of what it leads to in its place")
+
+
 def block_hashes(path: Path) -> list[str]:
     """SHA-256 of each `BLOCK` bytes of a file."""
     with path.open("rb") as file:

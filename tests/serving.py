@@ -31,7 +31,7 @@ def served(directories, folder, *, settings=(), **limits):
     folder.mkdir(exist_ok=True)
     runs = worker.first(lambda: open_runs(directories, settings, trust_code=False, folder=folder))
     with listening(0) as listener:
-        server = server_of(build(runs, worker, found))
+        server = server_of(build(runs, worker, found), seconds=found.seconds, ending=worker.end)
         thread = threading.Thread(target=lambda: server.run(sockets=[listener]))
         thread.start()
         address = f"http://{HOST}:{listener.getsockname()[1]}"

@@ -1,5 +1,8 @@
 """No verb runs code that a run brings along, in whatever way the run names it."""
 
+import hashlib
+import io
+import json
 import os
 import shutil
 from contextlib import suppress
@@ -7,10 +10,11 @@ from pathlib import Path
 
 import pytest
 import yaml
+from safetensors.torch import load_file, save_file
 from small_run import in_forks, small_config, start, write_trees
 
 import seq2seq_suite as s2s
-from seq2seq_suite import cli
+from seq2seq_suite import cli, files
 from seq2seq_suite.experiments import sweep
 from seq2seq_suite.serve.runs import open_runs
 from seq2seq_suite.types import ConfigError, DataError
@@ -161,3 +165,87 @@ def test_ones_own_code_is_run_without_a_word_and_for_the_run_that_it_trains(down
     assert s2s.check(download.folder / "own.yaml") and download.marker.exists()
     assert s2s.train(download.folder / "own.yaml", output="new", settings=few).predict(["The dog sleeps ."])
     assert sorted(file.name for file in Path("new/code").iterdir()) == ["evil.py"]
+
+
+@pytest.mark.parametrize("name", ["vocabulary/extra.json", "checkpoints/best/model.safetensors", "summary.json",
+                                  "vocabulary", "hard"])
+def test_no_file_outside_a_run_is_exported(download, name, capsys):
+    secret = download.folder / ("run/../helper" if name == "vocabulary" else "secret")
+    if name == "vocabulary":
+        secret.mkdir()
+        (secret / "words.txt").write_text("SECRET")
+    else:
+        shutil.copy(download.run / "summary.json", secret)
+    path = download.run / ("vocabulary/extra.json" if name == "hard" else name)
+    if path.is_dir():
+        shutil.rmtree(path)
+    path.unlink(missing_ok=True)
+    os.link(secret, path) if name == "hard" else path.symlink_to(secret)
+    assert call("export", download.run, "out") == 2 and not Path("out").exists()
+    said = capsys.readouterr().err
+    assert "remedy" in said and str(download.run) in said
+
+
+@pytest.mark.parametrize("name", ["summary.json", "predictions", "predictions/test.jsonl", "log.txt"])
+def test_evaluate_writes_nothing_outside_a_run(download, name, capsys):
+    path, other = download.run / name, Path("other")
+    if path.is_dir():
+        shutil.move(path, other)
+    else:
+        shutil.copy(path if path.exists() else download.run / "config.yaml", other)
+        path.unlink(missing_ok=True)
+    path.symlink_to(other.resolve())
+    before = sorted((file, file.stat().st_mtime_ns) for file in (other, *other.glob("*")))
+    assert call("evaluate", download.run) == 2 and "no file of the run" in capsys.readouterr().err
+    assert before == sorted((file, file.stat().st_mtime_ns) for file in (other, *other.glob("*")))
+
+
+def test_weights_that_are_not_finite_are_said(download, capsys):
+    path = download.run / "checkpoints" / "best"
+    tensors = load_file(path / "model.safetensors")
+    first = sorted(tensors)[0]
+    tensors[first] = tensors[first] * float("nan")
+    save_file(tensors, path / "model.safetensors")
+    state = json.loads((path / "state.json").read_text())
+    content = (path / "model.safetensors").read_bytes()
+    state["files"]["model.safetensors"] = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+    (path / "state.json").write_text(json.dumps(state))
+    for words in (("predict", download.run, "The dog ."), ("evaluate", download.run), ("export", download.run, "out")):
+        assert call(*words) == 2 and f"not finite, such as {first}" in capsys.readouterr().err
+    with pytest.raises(DataError, match="not finite"):
+        open_runs([download.run], [], trust_code=False, folder=download.folder)
+
+
+@pytest.mark.parametrize("raised", ["SystemExit('away')", "SystemExit(0)", "GeneratorExit()"])
+def test_code_that_ends_the_program_is_said_with_its_line(download, raised, capsys):
+    config = yaml.safe_load((download.run / "config.yaml").read_text())
+    (download.run / "own.py").write_text(f"def attend(*given, **named):\n    raise {raised}\n")
+    config["components"] = {"attention": "own.py:attend"}
+    (download.run / "config.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
+    assert call("predict", download.run, "The dog sleeps .", "--trust-code") == 2
+    assert "own.py:2: the code" in (said := capsys.readouterr().err) and raised.partition("(")[0] in said
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_outputs_are_utf_8_whatever_the_streams_say(download, encoding, monkeypatch):
+    written = io.BytesIO()
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(written, encoding=encoding))
+    assert call("predict", download.run, "漢字 sleeps", "search.constraint=true") == 0
+    written.getvalue().decode("utf-8")
+
+
+def test_without_a_home_the_cache_is_a_temporary_folder_and_said(monkeypatch, capsys, tmp_path):
+    def homeless() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", homeless)
+    files._temporary.cache_clear()
+    root = files.cache_root()
+    assert files.cache_root() == root and root.stat().st_mode & 0o777 == 0o700
+    assert capsys.readouterr().err.count(f"what is cached is in {root}") == 1
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    (tmp_path / "seq2seq_suite").mkdir(mode=0o777)
+    assert files.cache_root() == tmp_path / "seq2seq_suite" and files.cache_root().stat().st_mode & 0o777 == 0o700
+    monkeypatch.setattr(os, "geteuid", lambda: 12345)
+    assert files.cache_root().parent == root.parent and "another user's" in capsys.readouterr().err

@@ -74,7 +74,11 @@ def entry(folder: Path, name: str, make: Callable[[Path], None]) -> Path:
 
 def _mark(folder: Path) -> None:
     """Say in a folder whose it is, and what is in it."""
-    atomic_write_text(folder / _MARK, to_json({"kept by": _OURS, "files": _hashes(folder)}))
+    atomic_write_text(folder / _MARK, to_json({"kept by": _OURS, "name": _name(folder), "files": _hashes(folder)}))
+
+
+def _name(folder: Path) -> str:
+    return folder.name.removesuffix(_PARTIAL)
 
 
 def _hashes(folder: Path) -> dict[str, list[str]]:
@@ -82,10 +86,12 @@ def _hashes(folder: Path) -> dict[str, list[str]]:
 
 
 def _marked(folder: Path) -> dict[str, Any]:
-    """What `_mark` wrote; nothing in a folder of anybody else's."""
+    """What `_mark` wrote; nothing in a folder of anybody else's, or a link or copy of one of ours."""
+    mark = folder / _MARK
     with suppress(DataError):
-        found = read_json(folder / _MARK) if not folder.is_symlink() and (folder / _MARK).is_file() else None
-        return found if isinstance(found, dict) and found.get("kept by") == _OURS else {}
+        found = read_json(mark) if mark.is_file() and not mark.is_symlink() and not folder.is_symlink() else None
+        if isinstance(found, dict) and (found.get("kept by"), found.get("name")) == (_OURS, _name(folder)):
+            return found
     return {}
 
 

@@ -18,10 +18,10 @@ from seq2seq_suite.data.sources import EMBEDDED
 from seq2seq_suite.experiments import export_ctranslate2, export_transformers
 from seq2seq_suite.experiments.opening import config_of, open_run
 from seq2seq_suite.experiments.parts import task_directories
-from seq2seq_suite.files import atomic_write_text, to_json
+from seq2seq_suite.files import atomic_write_text, refuse_links_out, to_json
 from seq2seq_suite.training.records import read_summary
 from seq2seq_suite.training.run_directory import CONFIG
-from seq2seq_suite.training.weights import MODEL, best
+from seq2seq_suite.training.weights import MODEL, best, load_tensors
 from seq2seq_suite.types import COMMAND_LINE, ConfigError, DataError
 from seq2seq_suite.user_code import is_code
 
@@ -70,6 +70,12 @@ def export(directory: Path, folder: Path, *, kind: str) -> list[Path]:
     if folder.resolve() == directory.resolve():
         raise DataError("the folder is the run itself", file=str(folder), expected="another folder",
                         remedy="choose one beside it")
+    refuse_links_out(directory / "summary.json", directory)
+    if kind != "model-card":
+        checkpoint, vocabulary = best(directory).resolve(), sorted((directory / "vocabulary").rglob("*"))
+        for path in (checkpoint / MODEL, checkpoint / _STATE, *vocabulary):
+            refuse_links_out(path, directory)
+        load_tensors(checkpoint / MODEL)  # raises DataError if the weights are broken
     text = _INPUTS.get(config.task, "The dog sleeps .")
     use = _USE.format(hub=HUB, text=to_json(text))
     if program is not None:
@@ -80,14 +86,10 @@ def export(directory: Path, folder: Path, *, kind: str) -> list[Path]:
     if kind != "model-card":
         files[CONFIG] = config_file.dump(_without_paths(config))
     if kind == "hub-folder":
-        checkpoint = best(directory).resolve()
         files |= {f"checkpoints/best/{name}": checkpoint / name for name in (MODEL, _STATE)}
         files |= {f"vocabulary/{path.relative_to(directory / 'vocabulary').as_posix()}": path
-                  for path in sorted((directory / "vocabulary").rglob("*")) if path.is_file()}
+                  for path in vocabulary if path.is_file()}
         files["summary.json"] = directory / "summary.json"
-    for path in files.values():
-        if isinstance(path, Path):
-            _refuse_links_out(path, directory)
     for name, content in files.items():
         target = folder / name
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -96,16 +98,6 @@ def export(directory: Path, folder: Path, *, kind: str) -> list[Path]:
         else:
             shutil.copyfile(content, target)
     return [folder / name for name in (*files, *(program.write(run, folder) if program is not None else ()))]
-
-
-def _refuse_links_out(path: Path, directory: Path) -> None:
-    """Raise DataError unless a file is the run's own: what is published must be no file from elsewhere."""
-    found, whole = path.resolve(), directory.resolve()
-    hard = found.is_file() and found.stat().st_nlink > 1
-    if hard or not (found.is_relative_to(whole) and found.is_file()):
-        got = "this file has other names elsewhere" if hard else f"this leads to {found}, which is no file of the run"
-        raise DataError(got, file=str(path), expected="files of the run alone", remedy="remove the link, or copy the "
-                        "run with `cp -rL`, if all its files may be published")
 
 
 def _without_paths(config: Config) -> Config:

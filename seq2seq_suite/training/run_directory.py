@@ -16,7 +16,15 @@ from types import MappingProxyType
 from typing import Any
 
 from seq2seq_suite import __version__
-from seq2seq_suite.files import atomic_write_bytes, atomic_write_text, failure, naming, read_rows, to_json
+from seq2seq_suite.files import (
+    atomic_write_bytes,
+    atomic_write_text,
+    failure,
+    naming,
+    read_rows,
+    refuse_links_out,
+    to_json,
+)
 from seq2seq_suite.report.progress import Logged, unlogged
 from seq2seq_suite.training.callbacks import Callback
 from seq2seq_suite.training.lock import LOCK, held
@@ -229,6 +237,12 @@ class RunDirectory:
     def _append(path: Path, line: str) -> None:
         with naming(path), path.open("a", encoding="utf-8") as file:
             file.write(line + "\n")
+
+    def refuse_links_out(self) -> None:
+        """Raise DataError if what `evaluate` writes would be written elsewhere: the run may be another's."""
+        for name in ("summary.json", "log.txt", "report.html", "predictions", "inspection"):
+            for path in (self.path / name, *(self.path / name).glob("*")):
+                refuse_links_out(path, self.path)
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:
         """Write the summary."""

@@ -207,11 +207,17 @@ def other_checkpoints(path: Path) -> str:
 
 
 def load_tensors(path: Path) -> dict[str, Tensor]:
+    """The tensors of a file; raises DataError if it is damaged, or weights are not finite: they would write nothing."""
     try:
-        return load_file(path)
+        found = load_file(path)
     except (OSError, SafetensorError) as error:
         got = "no such file" if not path.exists() else f"not a whole safetensors file ({error})"
         raise DataError(got, file=str(path), expected=WRITTEN, remedy=other_checkpoints(path.parent)) from error
+    broken = [name for name, tensor in found.items() if path.name == MODEL and not tensor.isfinite().all()]
+    if broken:
+        raise DataError(f"{len(broken)} of {len(found)} tensors have numbers that are not finite, such as {broken[0]}",
+                        file=str(path), expected="weights", remedy=other_checkpoints(path.parent))
+    return found
 
 
 def steps(folder: Path) -> list[Path]:

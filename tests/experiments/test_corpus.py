@@ -174,22 +174,21 @@ def test_texts_are_mapped_too_and_their_windows(tmp_path, task, options):
     assert fingerprint(mapped) == fingerprint(ready)
 
 
-def test_pages_that_were_read_are_given_back(tmp_path, monkeypatch):
-    def mapped_now(path: Path) -> int:
-        """Kilobytes of the file that belong to this process."""
-        text = Path("/proc/self/smaps").read_text()
-        return sum(int(part.split("Rss:")[1].split()[0]) for part in text.split(str(path))[1:])
-
-    monkeypatch.setattr("seq2seq_suite.data.mapped._READ", 2000)
+@pytest.mark.parametrize("harm", ["cut", "changed"])
+def test_a_corpus_that_changes_while_it_is_read_ends_in_a_line(tmp_path, harm):
     items = [Encoded(np.full(900, 7), np.full(900, 8), index) for index in range(2000)]
-    batch = pack(items, [(0, 1)] * len(items), {})
-    with pa.ipc.new_file(str(tmp_path / "examples"), batch.schema) as file:
+    batch, path = pack(items, [(0, 1)] * len(items), {}), tmp_path / "examples"
+    with pa.ipc.new_file(str(path), batch.schema) as file:
         file.write_batch(batch)
-    found = Mapped(tmp_path / "examples", digest="")
-    assert mapped_now(tmp_path / "examples") == 0
-    assert all(map(same, itertools.islice(found, 1999), items)) and mapped_now(tmp_path / "examples") > 10_000
-    found[0]
-    assert mapped_now(tmp_path / "examples") < 5_000
+    found = Mapped(path, digest="")
+    assert "examples" not in Path("/proc/self/maps").read_text()
+    assert all(map(same, itertools.islice(found, 300), items))
+    if harm == "cut":
+        os.truncate(path, 0)
+    else:
+        os.utime(path, (1, 1))
+    with pytest.raises(RunError, match="examples: the encoded corpus has changed while it was read"):
+        list(itertools.islice(found, 200))
 
 
 def test_a_task_whose_rows_do_not_stand_alone_stays_in_memory(tmp_path):
@@ -295,16 +294,50 @@ def test_splits_cut_off_a_corpus_are_looked_for_once(tmp_path, monkeypatch):
     assert splits == ["validation", "test"]
 
 
-@pytest.mark.parametrize("name, content", [("examples.arrow", b""), ("examples.arrow", None), ("facts.json", b"{}"),
-                                           ("facts.json", b"[3"), ("facts.json", None)])
-def test_a_damaged_entry_is_said(tmp_path, name, content):
+@pytest.mark.parametrize("entry, name, harm", [
+    ("examples", "examples.arrow", lambda text: b""), ("examples", "examples.arrow", lambda text: text[:-9]),
+    ("examples", "examples.arrow", lambda text: text[:-2000] + bytes([text[-2000] ^ 1]) + text[-1999:]),
+    ("examples", "facts.json", lambda text: b"{}"), ("examples", "kept.json", lambda text: b"[3"),
+    ("examples", "facts.json", lambda text: text.replace(b'"notes": []', b'"notes": 3')),
+    ("vocabulary", "*", lambda text: text[:-9])])
+def test_a_damaged_entry_is_made_again(tmp_path, capsys, entry, name, harm):
+    config = config_of(write_pairs(tmp_path / "data"), mapped=True)
+    expected = list(opened(config)[2])
+    kept = (tmp_path / "cache").rglob(f"{entry}-*/{name}")
+    file = next(file for file in kept if name != "*" or file.name != "kept.json")
+    whole = file.read_bytes()
+    file.write_bytes(harm(whole))
+    assert file.read_bytes() != whole and all(map(same, opened(config)[2], expected))
+    assert "is damaged: it is made again" in capsys.readouterr().out and file.read_bytes() == whole
+
+
+def test_a_file_restored_with_its_time_and_size_is_encoded_again(tmp_path):
     config = config_of(write_pairs(tmp_path / "data"), mapped=True)
     opened(config)
-    file, = (tmp_path / "cache").rglob(f"examples-*/{name}")
-    file.write_bytes(file.read_bytes()[:-9] if content is None else content)
-    with pytest.raises(DataError, match="damaged") as raised:
-        opened(config)
-    assert raised.value.file == str(file.parent)
+    file = tmp_path / "data" / "train.en"
+    before = file.stat()
+    file.write_text(file.read_text()[::-1].strip() + "\n")
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    opened(config)
+    assert len(list((tmp_path / "cache").rglob("examples.arrow"))) == 2
+
+
+def test_what_others_made_is_never_cleared(tmp_path, capsys):
+    folder = tmp_path / "mine"
+    (folder / "thesis").mkdir(parents=True)
+    (folder / "thesis" / "thesis.tex").write_bytes(bytes(2_000_000))
+    (folder / "thesis.lock").touch()
+    for words in (["--clear"], ["--keep", "0.001"]):
+        assert cli.main(["cache", "--folder", str(folder), *words]) == 2
+        assert "nothing that the suite keeps" in capsys.readouterr().err
+    cache.entry(folder, "ours", lambda made: (made / "content").write_bytes(bytes(9)))
+    (folder / "link").symlink_to(folder / "ours")
+    (folder / "forged").mkdir()
+    (folder / "forged" / "kept.json").symlink_to(folder / "ours" / "kept.json")
+    assert cli.main(["cache", "--folder", str(folder), "--clear"]) == 0
+    assert {path.name for path in folder.iterdir() if path.suffix != ".lock"} == {"thesis", "link", "forged"}
+    assert (folder / "thesis" / "thesis.tex").stat().st_size == 2_000_000
+    assert folder.stat().st_mode & 0o700
 
 
 def test_a_file_that_grows_meanwhile_is_refused(tmp_path, monkeypatch):

@@ -117,12 +117,18 @@ def test_what_was_not_compiled_by_this_user_or_is_damaged_is_compiled_again():
         file.unlink()
         file.write_bytes(content)
 
-    for spoil in (lambda: replace(b""), lambda: replace(whole[:3000]), lambda: replace(whole[:-1] + b"x"),
-                  file.with_suffix(".sha256").unlink, lambda: file.chmod(0o777), lambda: file.parent.chmod(0o777)):
-        spoil()
-        native.library.__wrapped__()
-        assert len(file.read_bytes()) == len(whole) and not file.stat().st_mode & 0o022
-        assert native.cache_root().stat().st_mode & 0o777 == file.parent.stat().st_mode & 0o777 == 0o700
+    assert native._is_whole(file)
+    for wrong in (b"", whole[:3000], whole[:-1] + b"x"):
+        replace(wrong)
+        assert not native._is_whole(file)
+    replace(whole)
+    for folder_or_file in (file, file.parent):
+        folder_or_file.chmod(0o777)
+        assert not native._is_whole(file)
+        folder_or_file.chmod(0o700)
+    file.with_suffix(".sha256").unlink()
+    native.library.__wrapped__()
+    assert native._is_whole(file) and native.cache_root().stat().st_mode & 0o777 == 0o700
 
 
 def test_the_compiler_may_have_arguments(monkeypatch):

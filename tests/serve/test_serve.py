@@ -1,8 +1,10 @@
 """The server answers as `predict` does, and refuses what is broken in plain JSON, with a real client."""
 
+import asyncio
 import json
 import random
 import socket
+import sys
 import threading
 import time
 
@@ -13,6 +15,7 @@ from small_run import small_config, start, write_trees
 
 import seq2seq_suite as s2s
 from seq2seq_suite import cli
+from seq2seq_suite.types import RunError
 
 httpx = pytest.importorskip("httpx", reason="comes with the extra `test`")
 
@@ -297,3 +300,44 @@ def test_eight_clients_at_once_get_the_answers_of_predict(client, runs):
     for thread in threads:
         thread.join()
     assert not wrong and set(counted) == set(range(8)), wrong[:3]
+
+
+def test_connections_without_a_whole_request_are_closed_and_others_bounded(runs, tmp_path, monkeypatch):
+    monkeypatch.setattr("seq2seq_suite.serve.connections.most_connections", lambda: 6)
+    with served(runs[:1], tmp_path / "own", seconds=1.0) as client:
+        place = (client.base_url.host, client.base_url.port)
+        halves = [socket.create_connection(place, timeout=10) for _ in range(9)]
+        for half in halves[:6]:  # what is sent to a closed one would drop its answer
+            half.sendall(b"GET / HTTP/1.1\r\nx: ")
+        answers = [_end_of(half) for half in halves]
+        assert sum(b"503" in one for one in answers) == 3 and sum(one == b"" for one in answers) == 6
+        assert client.get("/api/runs").status_code == 200
+
+
+def _end_of(connection):
+    """What comes until a connection is closed."""
+    try:
+        return b"".join(iter(lambda: connection.recv(1000), b""))
+    except ConnectionError:
+        return b""
+
+
+def test_a_server_that_ends_answers_what_waits_and_does_not_wait_itself(runs, tmp_path):
+    from seq2seq_suite.serve.limits import Refused
+    from seq2seq_suite.serve.worker import Worker
+
+    free = threading.Event()
+
+    async def ask(worker):
+        waiting = asyncio.ensure_future(worker.result(lambda: free.wait(20)))
+        await asyncio.sleep(0.05)
+        worker.end()
+        with pytest.raises(Refused) as refused:
+            await waiting
+        return refused.value.status
+
+    worker = Worker(queue=2, seconds=20)
+    assert asyncio.run(ask(worker)) == 503 and worker.computes
+    free.set()
+    with pytest.raises(RunError, match="SystemExit: away"):
+        asyncio.run(Worker(queue=2, seconds=20).result(lambda: sys.exit("away")))
