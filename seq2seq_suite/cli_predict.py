@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
-from seq2seq_suite.cli_completion import runs
+from seq2seq_suite.cli_completion import runs_and_keys, splits
 from seq2seq_suite.cli_inputs import (
     PROGRAM,
     Inputs,
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
 OneTask = Annotated[str | None, typer.Option(metavar="NAME", show_default=False, help="One task of a joint run.")]
 TrustCode = Annotated[bool, typer.Option("--trust-code", help="Run code that is in the run directory.")]
-Runs = Annotated[list[str], typer.Argument(metavar="RUN... [TEXT...]", show_default=False, autocompletion=runs, help=(
+Runs = Annotated[list[str], typer.Argument(metavar="RUN... [TEXT...]", show_default=False,
+                                           autocompletion=runs_and_keys, help=(
     "A directory that `run` wrote; several are an ensemble. Then inputs, and changes such as search.beam_size=4; "
     "without inputs, lines are read from standard input."))]
 _MOST_UNKNOWN = 10  # words named in one line
@@ -67,6 +68,7 @@ def predict(
     Examples:
       python -m seq2seq_suite predict runs/parsing "the cat sleeps" "a dog barks"
       python -m seq2seq_suite predict runs/parsing
+      python -m seq2seq_suite predict runs/qa "Where is the ball? ||| Anna went to the park. She found the ball."
       python -m seq2seq_suite predict runs/parsing --input sentences.txt --output trees.txt search.beam_size=4
       python -m seq2seq_suite predict runs/translation --engine ctranslate2 --input sentences.txt
       python -m seq2seq_suite predict runs/seed-1 runs/seed-2 --input sentences.txt
@@ -174,9 +176,9 @@ def _shown(found: Iterator[list[Prediction]], count: int) -> Iterable[list[Predi
 
 def evaluate(
     arguments: Annotated[list[str], typer.Argument(metavar="RUN... [KEY=VALUE...]", show_default=False,
-                                                   autocompletion=runs, help=(
+                                                   autocompletion=runs_and_keys, help=(
         "A directory that `run` wrote; several are an ensemble. Then changes such as search.beam_size=4."))],
-    split: Annotated[str, typer.Option(metavar="NAME", help="The split to decode.")] = "test",
+    split: Annotated[str, typer.Option(metavar="NAME", autocompletion=splits, help="The split to decode.")] = "test",
     data: Annotated[str | None, typer.Option(metavar="PATH", show_default=False, help="Other data to score.")] = None,
     task: OneTask = None,
     trust_code: TrustCode = False,
