@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import nullcontext, redirect_stdout, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TextIO
 
@@ -22,6 +22,7 @@ from seq2seq_suite.cli_inputs import (
     runs_and_texts,
     texts_and_overrides,
 )
+from seq2seq_suite.report.progress import preparing
 from seq2seq_suite.report.tables import print_json, print_summary
 from seq2seq_suite.types import COMMAND_LINE, ConfigError, DataError, brief
 
@@ -79,9 +80,10 @@ def predict(
     directories, texts = runs_and_texts(plain)
     refuse_paths(texts, directories[0])
     inputs, rows = Inputs.of(texts, source), (source or "").endswith(".jsonl")
-    from seq2seq_suite import library
+    with redirect_stdout(sys.stderr), preparing(f"loading {directories[0]}"):
+        from seq2seq_suite import library
 
-    run = library.load(*directories, task=task, settings=overrides, trust_code=trust_code, engine=engine)
+        run = library.load(*directories, task=task, settings=overrides, trust_code=trust_code, engine=engine)
 
     def predictions(examples: Iterator[Example]) -> Iterator[list[Prediction]]:
         return run.predictions(examples, n_best=n_best, threshold=threshold)
@@ -204,8 +206,10 @@ def evaluate(
     if others:
         raise ConfigError(others[0], file=COMMAND_LINE, expected="a run, or key=value",
                           remedy=f"such as {PROGRAM} evaluate runs/parsing search.beam_size=4")
-    from seq2seq_suite.experiments import opening, verbs
+    with redirect_stdout(sys.stderr) if json else nullcontext():  # notes on the data are no JSON
+        with preparing("loading PyTorch"):
+            from seq2seq_suite.experiments import opening, verbs
 
-    chosen = [opening.choose_task(directory, task) for directory in directories]
-    summary = verbs.evaluate(*chosen, split=split, data=data, overrides=changes, trust_code=trust_code)
+        chosen = [opening.choose_task(directory, task) for directory in directories]
+        summary = verbs.evaluate(*chosen, split=split, data=data, overrides=changes, trust_code=trust_code)
     print_json(summary) if json else print_summary(summary)
