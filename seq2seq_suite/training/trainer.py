@@ -117,7 +117,8 @@ class Trainer:
         self.progress = found
         if self.balance is not None:
             self.balance.norms = dict(found.gradient_norms)
-        self.run.truncate_metrics(found.update, validated=found.validated_update)
+        ended_early = found.update > 1 and found.update % self.options.log_every > 0  # with a row that goes on now
+        self.run.truncate_metrics(found.update - ended_early, validated=found.validated_update)
         self.run.say(f"resuming at update {found.update} of {self.options.max_updates} "
                   f"(epoch {found.epoch + 1}, {found.seconds / 60:.1f} minutes trained); limits count from the start")
 
