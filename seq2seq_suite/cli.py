@@ -17,7 +17,17 @@ import typer
 
 from seq2seq_suite import cli_presets
 from seq2seq_suite.cli_cache import cache
-from seq2seq_suite.cli_completion import answer, completion, experiments, is_asked, runs
+from seq2seq_suite.cli_completion import (
+    answer,
+    completion,
+    experiments,
+    experiments_and_keys,
+    is_asked,
+    keys,
+    runs,
+    splits,
+)
+from seq2seq_suite.cli_completion import tasks as names_of_tasks
 from seq2seq_suite.cli_exit import finish, start
 from seq2seq_suite.cli_export import export
 from seq2seq_suite.cli_inputs import (
@@ -34,6 +44,7 @@ from seq2seq_suite.cli_inputs import (
 )
 from seq2seq_suite.cli_predict import TrustCode, evaluate, predict
 from seq2seq_suite.cli_serve import serve
+from seq2seq_suite.lab.cli import app as lab
 from seq2seq_suite.report.progress import preparing
 from seq2seq_suite.report.tables import (
     check_table,
@@ -51,8 +62,9 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None, context_settings=
 
 Yaml = Annotated[str, typer.Argument(metavar="YAML", show_default=False, autocompletion=experiments,
                                      help="The experiment's file, or a preset.")]
-Overrides = Annotated[list[str] | None, typer.Argument(metavar="KEY=VALUE", show_default=False, help=(
-    "Changes to the configuration, such as search.beam_size=4."))]
+Overrides = Annotated[list[str] | None, typer.Argument(
+    metavar="KEY=VALUE", show_default=False, autocompletion=keys,
+    help="Changes to the configuration, such as search.beam_size=4.")]
 RunPath = Annotated[Path, typer.Argument(metavar="RUN", show_default=False, autocompletion=runs,
                                          help="The directory that `run` wrote.")]
 Tables = Annotated[Path | None, typer.Option("--table", metavar="FILE", show_default=False, help=(
@@ -98,7 +110,9 @@ def _program(version: Annotated[bool, typer.Option("--version", help="Print the 
 @app.command()
 def run(
     yaml: Yaml,
-    overrides: Overrides = None,
+    overrides: Annotated[list[str] | None, typer.Argument(
+        metavar="KEY=VALUE", show_default=False, autocompletion=experiments_and_keys,
+        help="Changes to the configuration, such as search.beam_size=4.")] = None,
     output: Annotated[Path | None, typer.Option(metavar="DIR", show_default=False, help=(
         "Where to write; by default runs/<name of the YAML file>."))] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run in the directory.")] = False,
@@ -153,7 +167,8 @@ def run(
 @app.command()
 def sweep(
     yaml: Yaml,
-    settings: Annotated[list[str] | None, typer.Argument(metavar="KEY=A,B,C", show_default=False, help=(
+    settings: Annotated[list[str] | None, typer.Argument(metavar="KEY=A,B,C", show_default=False,
+                                                         autocompletion=keys, help=(
         "Values to combine, such as backbone.norm=layer,rms seed=1,2,3; for a study, key=value for all runs."))] = None,
     output: Annotated[Path | None, typer.Option(metavar="DIR", show_default=False, help=(
         "Where to write the runs; by default runs/sweep-<the file's name>."))] = None,
@@ -222,7 +237,7 @@ def compare(
     directories: Annotated[list[Path], typer.Argument(metavar="RUN...", show_default=False,
                                                            autocompletion=runs, help=(
         "Runs to compare, and files of other systems' outputs for the same split."))],
-    split: Annotated[str, typer.Option(metavar="NAME", help="The split to compare.")] = "test",
+    split: Annotated[str, typer.Option(metavar="NAME", autocompletion=splits, help="The split to compare.")] = "test",
     html: Annotated[Path | None, typer.Option(metavar="FILE", show_default=False, help="Write a page.")] = None,
     table: Annotated[Path | None, typer.Option("--csv", metavar="FILE", show_default=False, help="Write rows.")] = None,
     json: Annotated[Path | None, typer.Option(metavar="FILE", show_default=False, help="Write it all.")] = None,
@@ -295,7 +310,8 @@ def check(yaml: Yaml, overrides: Overrides = None, trust_code: TrustCode = False
 
 @app.command()
 def score(
-    task: Annotated[str, typer.Argument(metavar="TASK", show_default=False, help="The task, such as parsing.")],
+    task: Annotated[str, typer.Argument(metavar="TASK", show_default=False, autocompletion=names_of_tasks, help=(
+        "The task, such as parsing."))],
     references: Annotated[Path, typer.Argument(metavar="REFERENCES", show_default=False, help="The references.")],
     predictions: Annotated[Path, typer.Argument(metavar="PREDICTIONS", show_default=False, help="In the same order.")],
     overrides: Overrides = None,
@@ -338,18 +354,7 @@ def score(
         print(found.signature)
 
 
-@app.command(add_help_option=False, context_settings={"allow_extra_args": True, "ignore_unknown_options": True,
-                                                      "help_option_names": []})
-def lab(context: typer.Context) -> None:
-    """A course of assignments with an autograder.
-
-    \b
-    Example:
-      python -m seq2seq_suite lab --help
-    """
-    from seq2seq_suite.lab import cli
-
-    start(cli.app, context.args, f"{PROGRAM} lab")
+app.add_typer(lab, name="lab")
 
 
 def _compare(directories: Sequence[Path], *, split: str | None, measure: bool, html: Path | None = None,

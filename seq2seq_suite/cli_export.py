@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
+from seq2seq_suite.cli_completion import runs
 from seq2seq_suite.cli_predict import TrustCode
 
 
 def export(
-    run: Annotated[Path, typer.Argument(metavar="RUN", show_default=False, help="The directory that `run` wrote.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", show_default=False, autocompletion=runs,
+                                        help="The directory that `run` wrote.")],
     folder: Annotated[Path, typer.Argument(metavar="DIR", show_default=False, help="Where to write.")],
-    to: Annotated[str, typer.Option(metavar="KIND", help=(
+    to: Annotated[Literal["hub-folder", "model-card", "transformers", "ctranslate2"], typer.Option(
+        metavar="KIND", help=(
         "hub-folder, as the suite loads it; model-card, its README.md alone; transformers, for Hugging Face's "
         "classes Marian and Pegasus; ctranslate2, for its Translator."))] = "hub-folder",
     trust_code: TrustCode = False,

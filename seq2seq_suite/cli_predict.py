@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import nullcontext, redirect_stdout, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
-from seq2seq_suite.cli_completion import runs
+from seq2seq_suite.cli_completion import runs_and_keys, splits
 from seq2seq_suite.cli_inputs import (
     PROGRAM,
     Inputs,
@@ -24,6 +24,7 @@ from seq2seq_suite.cli_inputs import (
     texts_and_overrides,
 )
 from seq2seq_suite.metrics.names import numbered
+from seq2seq_suite.report.progress import preparing
 from seq2seq_suite.report.tables import print_json, print_summary
 from seq2seq_suite.types import COMMAND_LINE, ConfigError, DataError, brief
 from seq2seq_suite.user_code import trusting
@@ -41,7 +42,8 @@ def _trust(context: typer.Context, code: bool) -> bool:
 OneTask = Annotated[str | None, typer.Option(metavar="NAME", show_default=False, help="One task of a joint run.")]
 TrustCode = Annotated[bool, typer.Option("--trust-code", callback=_trust, help=(
     "Run code of others: a task or parts that a run, or what it names, brings along."))]
-Runs = Annotated[list[str], typer.Argument(metavar="RUN... [TEXT...]", show_default=False, autocompletion=runs, help=(
+Runs = Annotated[list[str], typer.Argument(metavar="RUN... [TEXT...]", show_default=False,
+                                           autocompletion=runs_and_keys, help=(
     "A directory that `run` wrote; several are an ensemble. Then inputs, and changes such as search.beam_size=4; "
     "without inputs, lines are read from standard input."))]
 _MOST_UNKNOWN = 10  # words named in one line
@@ -77,6 +79,7 @@ def predict(
     Examples:
       python -m seq2seq_suite predict runs/parsing "the cat sleeps" "a dog barks"
       python -m seq2seq_suite predict runs/parsing
+      python -m seq2seq_suite predict runs/qa "Where is the ball? ||| Anna went to the park. She found the ball."
       python -m seq2seq_suite predict runs/parsing --input sentences.txt --output trees.txt search.beam_size=4
       python -m seq2seq_suite predict runs/translation --engine ctranslate2 --input sentences.txt
       python -m seq2seq_suite predict runs/seed-1 runs/seed-2 --input sentences.txt
@@ -87,9 +90,10 @@ def predict(
     directories, texts = runs_and_texts(plain)
     refuse_paths(texts, directories[0])
     inputs, rows = Inputs.of(texts, source), (source or "").endswith(".jsonl")
-    from seq2seq_suite import library
+    with redirect_stdout(sys.stderr), preparing(f"loading {directories[0]}"):
+        from seq2seq_suite import library
 
-    run = library.load(*directories, task=task, settings=overrides, trust_code=trust_code, engine=engine)
+        run = library.load(*directories, task=task, settings=overrides, trust_code=trust_code, engine=engine)
 
     def predictions(examples: Iterator[Example]) -> Iterator[list[Prediction]]:
         return run.predictions(examples, n_best=n_best, threshold=threshold)
@@ -241,9 +245,9 @@ def _shown(found: Iterator[list[Prediction]], count: int) -> Iterable[list[Predi
 
 def evaluate(
     arguments: Annotated[list[str], typer.Argument(metavar="RUN... [KEY=VALUE...]", show_default=False,
-                                                   autocompletion=runs, help=(
+                                                   autocompletion=runs_and_keys, help=(
         "A directory that `run` wrote; several are an ensemble. Then changes such as search.beam_size=4."))],
-    split: Annotated[str, typer.Option(metavar="NAME", help="The split to decode.")] = "test",
+    split: Annotated[str, typer.Option(metavar="NAME", autocompletion=splits, help="The split to decode.")] = "test",
     data: Annotated[str | None, typer.Option(metavar="PATH", show_default=False, help="Other data to score.")] = None,
     task: OneTask = None,
     trust_code: TrustCode = False,
@@ -269,8 +273,10 @@ def evaluate(
     if others:
         raise ConfigError(others[0], file=COMMAND_LINE, expected="a run, or key=value",
                           remedy=f"such as {PROGRAM} evaluate runs/parsing search.beam_size=4")
-    from seq2seq_suite.experiments import opening, verbs
+    with redirect_stdout(sys.stderr) if json else nullcontext():  # notes on the data are no JSON
+        with preparing("loading PyTorch"):
+            from seq2seq_suite.experiments import opening, verbs
 
-    chosen = [opening.choose_task(directory, task) for directory in directories]
-    summary = verbs.evaluate(*chosen, split=split, data=data, overrides=changes)
+        chosen = [opening.choose_task(directory, task) for directory in directories]
+        summary = verbs.evaluate(*chosen, split=split, data=data, overrides=changes)
     print_json(summary) if json else print_summary(summary)

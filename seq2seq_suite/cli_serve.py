@@ -7,12 +7,13 @@ from typing import Annotated
 
 import typer
 
+from seq2seq_suite.cli_completion import runs_and_keys
 from seq2seq_suite.cli_inputs import texts_and_overrides
 from seq2seq_suite.cli_predict import TrustCode
 
 
 def serve(
-    runs: Annotated[list[str], typer.Argument(metavar="RUN...", show_default=False, help=(
+    runs: Annotated[list[str], typer.Argument(metavar="RUN...", show_default=False, autocompletion=runs_and_keys, help=(
         "Directories that `run` wrote, and changes such as search.beam_size=4."))],
     port: Annotated[int, typer.Option(min=0, max=65_535, metavar="N", help="Of 127.0.0.1; 0 is any free one.")] = 8000,
     max_text: Annotated[int, typer.Option(min=1, max=10**6, metavar="N", help="Characters of a text.")] = 20_000,

@@ -64,7 +64,9 @@ def exports(package: str, places: Mapping[str, str]) -> tuple[Callable[[str], An
         return getattr(import_module(f"{package}.{places[name]}"), name)
 
     def names() -> list[str]:
-        return sorted({*vars(import_module(package)), *places})
+        own = vars(import_module(package)).items()
+        return sorted({*places, *(name for name, value in own if name.startswith("__")
+                                  or (getattr(value, "__module__", "") == package and name[0] != "_"))})
 
     return get, names
 

@@ -21,8 +21,10 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
+from urllib.parse import quote
 
 from seq2seq_suite import config_file
 from seq2seq_suite.config import Config
@@ -31,6 +33,7 @@ from seq2seq_suite.experiments import opening, verbs
 from seq2seq_suite.experiments.compare import Comparison, compare_runs
 from seq2seq_suite.experiments.engine import with_engine
 from seq2seq_suite.experiments.export import HUB, fetched
+from seq2seq_suite.report.tables import figure
 from seq2seq_suite.training.callbacks import Callback
 from seq2seq_suite.training.records import read_summary
 from seq2seq_suite.types import ConfigError, DataError, Example, shown
@@ -62,6 +65,11 @@ class Prediction:
     def __str__(self) -> str:
         return self.text
 
+    def _repr_html_(self) -> str:
+        """For notebooks: drawn where the value can be, and its score."""
+        draw = getattr(self.value, "_repr_html_", lambda: f"<pre>{escape(self.text)}</pre>")
+        return f"<div>{draw()}<small>score {self.score:.4g}</small></div>"
+
 
 class Run:
     """A trained model in its directory. Weights are read when they are first needed.
@@ -80,6 +88,18 @@ class Run:
 
     def __repr__(self) -> str:
         return f"Run({str(self.path)!r})"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the figures of a finished run, and a link to its report."""
+        try:
+            splits = self.summary["splits"]
+        except DataError:
+            return f"<code>{escape(repr(self))}</code>, not finished"
+        names = dict.fromkeys(name for figures in splits.values() for name in figures)
+        rows = [("", *splits), *((name, *(figure(figures.get(name)) for figures in splits.values())) for name in names)]
+        cells = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
+        report = escape(quote(f"{self.path}/report.html"))
+        return f'<code>{escape(repr(self))}</code>, <a href="{report}">report</a><table>{cells}</table>'
 
     @cached_property
     def opened(self) -> opening.LoadedRun:

@@ -72,6 +72,13 @@ class Tree:
     def __str__(self) -> str:
         return f"({self.label} {' '.join(str(child) for child in self.children)})"
 
+    def _repr_html_(self) -> str:
+        """For notebooks, drawn."""
+        from nltk import Tree as DrawnTree
+        from nltk.tree.prettyprinter import TreePrettyPrinter
+
+        return TreePrettyPrinter(DrawnTree.fromstring(str(self))).svg()
+
 
 def read_trees(text: str, *, file: str = "<text>", first_line: int = 1) -> Iterator[tuple[int, Tree]]:
     """Read bracketed trees, one or many, each over one line or several.

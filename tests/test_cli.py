@@ -131,7 +131,8 @@ def test_a_missing_or_unknown_verb_is_answered_with_the_verbs(capsys):
     ("run a.yaml --output", "--output requires an argument"), ("run a --quiet=3", "--quiet does not take a value"),
     ("tasks x y", "too many arguments: x y"), ("completion tcsh", "SHELL: 'tcsh' is not one of"),
     ("lab", "the verb is missing"), ("lab strat", "unknown verb 'strat', did you mean start?"),
-    ("lab check", "DIR is missing"), ("lab grade a --seed x", "--seed: "), ("export a b --to onnx", "--to onnx"),
+    ("lab check", "DIR is missing"), ("lab grade a --seed x", "--seed: "),
+    ("export a b --to onnx", "--to: 'onnx' is not one of"),
     ("zzz", "unknown verb 'zzz'"), ("score parsing a b beam", "beam"), ("run --seed=3", "--seed=3 is a key of")])
 def test_every_wrong_command_line_is_answered_in_one_form(capsys, line, got):
     said = wrong(capsys, *line.split())

@@ -1,14 +1,18 @@
 """A shell completes verbs, presets and runs, by the script that `completion` prints."""
 
+import inspect
 import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from seq2seq_suite import cli, cli_completion
+from seq2seq_suite.config_file import key_list
+from seq2seq_suite.experiments.export import KINDS
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -20,6 +24,8 @@ def folder(tmp_path, monkeypatch):
         (tmp_path / run).mkdir(parents=True)
         (tmp_path / run / "config.yaml").write_text("")
     (tmp_path / "runs" / "more").mkdir()
+    (tmp_path / "runs/one/predictions").mkdir()
+    (tmp_path / "runs/one/predictions/compositional.jsonl").write_text("")
     (tmp_path / "mine.yaml").write_text("")
     (tmp_path / "notes.txt").write_text("")
     return tmp_path
@@ -47,12 +53,34 @@ ask() {
 }
 ask eval
 ask run parsing-g
-ask compare runs/t"""
+ask compare runs/t
+ask run parsing backbone.num_he
+ask evaluate runs/one --split compo
+ask score pars
+ask lab gra
+ask export runs/one out --to model
+ask sweep translation strat"""
     done = subprocess.run([bash, "-c", script], capture_output=True, text=True, timeout=60,
                           env={**os.environ, "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"})
     found = done.stdout.splitlines()
     assert done.stderr == "" and found[0] == "evaluate" and found[2] == "runs/two"
+    assert found[3:] == ["backbone.num_heads=", "compositional", "parsing", "grade", "model-card", "strategy."]
     assert set(found[1].split()) == {path.stem for path in (ROOT / "tasks").glob("parsing-g*.yaml")}
+
+
+def test_keys_are_completed_section_by_section_and_are_those_of_the_configuration():
+    assert cli_completion.keys("backb") == ["backbone."] and cli_completion.keys("see") == ["seed="]
+    assert cli_completion.keys("backbone.norm=r") == ["backbone.norm=rms"]
+    assert cli_completion.keys("search.compile=") == ["search.compile=true", "search.compile=false"]
+    assert "strategy.kind=ctc" in cli_completion.keys("strategy.kind=") and cli_completion.keys("no.such") == []
+    found = [key for section in cli_completion.keys("") for key in (
+        cli_completion.keys(section) if section.endswith(".") else [section])]
+    assert {key.rstrip("=") for key in found} >= {key for key in key_list() if key.count(".") < 2}
+
+
+def test_the_kinds_of_export_are_those_on_the_command_line():
+    kinds, _ = get_args(inspect.signature(cli.export, eval_str=True).parameters["to"].annotation)
+    assert set(get_args(kinds)) == set(KINDS)
 
 
 def test_an_unknown_shell_is_refused(capsys):

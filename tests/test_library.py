@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 from unicodedata import normalize
+from xml.etree import ElementTree
 
 import pytest
 from small_run import small_config, start, write_trees
@@ -12,6 +13,7 @@ from small_run import small_config, start, write_trees
 import seq2seq_suite as s2s
 from seq2seq_suite import cli, model, strategies, tasks
 from seq2seq_suite.config_file import dump, load
+from seq2seq_suite.trees import Tree
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +45,21 @@ def test_a_file_a_dictionary_and_a_configuration_train_alike(run, tmp_path):
     for other in (plain, s2s.load(tmp_path / "b")):
         assert other.summary["splits"] == run.summary["splits"]
         assert (other.path / "config.yaml").read_bytes() == (run.path / "config.yaml").read_bytes()
+
+
+def test_a_notebook_shows_runs_predictions_and_trees(run, tmp_path):
+    shown = run._repr_html_()
+    assert f'href="{run.path}/report.html"' in shown and "<td>f1</td>" in shown
+    assert "not finished" in s2s.Run(tmp_path / "a<b")._repr_html_() and "a&lt;b" in s2s.Run("a<b")._repr_html_()
+    tree = Tree("S", (Tree("NN", ("dogs",)), Tree("VB", ("bark",))))
+    picture = ElementTree.fromstring(s2s.Prediction(str(tree), tree, -0.5)._repr_html_())
+    words = [one.text for one in picture.iter() if one.tag.endswith("text")]
+    assert {"S", "NN", "dogs", "VB", "bark"} <= set(words) and picture[-1].text == "score -0.5"
+    assert s2s.Prediction("a < b", "a < b", 1.0)._repr_html_() == "<div><pre>a &lt; b</pre><small>score 1</small></div>"
+
+
+def test_the_package_lists_what_it_is_for():
+    assert [name for name in dir(s2s) if not name.startswith("__")] == sorted(s2s.__all__)
 
 
 def test_callbacks_see_every_row_of_the_metrics(run):

@@ -228,6 +228,15 @@ def test_several_runs_predict_and_evaluate_together(runs, capsys):
     assert (first / "predictions" / "test.jsonl").read_bytes() == kept
 
 
+def test_notes_on_the_data_are_no_part_of_the_json(runs, tmp_path, capsys):
+    rows = [{"question": asked, "context": "Tom sat.", "answer": "Tom"} for asked in ("Who sat?", "")]
+    (tmp_path / "more.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert cli.main(["evaluate", str(runs["qa"]), "--data", str(tmp_path / "more.jsonl"), "data.max_bad_rows=1",
+                     "--json"]) == 0
+    said = capsys.readouterr()
+    assert [*json.loads(said.out)["splits"]] == ["test-more@data.max_bad_rows=1"] and "more.jsonl:2" in said.err
+
+
 @pytest.mark.parametrize(("name", "message"), [("parallel", "strategy.kind ctc"), ("qa", "its task is qa")])
 def test_runs_that_cannot_be_averaged_are_refused_by_name(runs, capsys, name, message):
     said = wrong(capsys, "predict", runs["translation-1"], runs[name], "The cat sleeps .")

@@ -117,7 +117,8 @@ class Trainer:
         self.progress = found
         if self.balance is not None:
             self.balance.norms = dict(found.gradient_norms)
-        self.run.truncate_metrics(found.update, validated=found.validated_update)
+        ended_early = found.update > 1 and found.update % self.options.log_every > 0  # with a row that goes on now
+        self.run.truncate_metrics(found.update - ended_early, validated=found.validated_update)
         self.run.say(f"resuming at update {found.update} of {self.options.max_updates} "
                   f"(epoch {found.epoch + 1}, {found.seconds / 60:.1f} minutes trained); limits count from the start")
 
@@ -134,6 +135,7 @@ class Trainer:
         self._display = ProgressDisplay(options.max_updates)
         stream = self.batches.batches(progress.epoch, progress.position)
         self._interval, began = Interval(progress), progress.update
+        self._logged = began
         with StopRequest(self.ranks).listening() as stop, self._display:
             try:
                 # A run stopped between update and validation has not validated.
@@ -143,7 +145,7 @@ class Trainer:
                     stop.raise_if_set()
                     losses, rate = self._update([next(stream) for _ in range(options.accumulate)])
                     self._interval.add(losses)
-                    if progress.update == 1 or progress.update % options.log_every == 0:
+                    if progress.update == 1 or progress.update % options.log_every == 0 or self.limit_reached():
                         self._check_finite()
                         self._log(rate)
                     elif progress.update == began + 1:  # soon, not only after `log_every`
@@ -151,7 +153,7 @@ class Trainer:
                     validated = progress.update % options.validate_every == 0 and self._validate(stop)
                     if validated or progress.update % options.save_every == 0:
                         self._save()
-                if progress.update % options.log_every and progress.update > max(began, 1):
+                if self._logged < progress.update:  # after `training.patience`
                     self._check_finite()
                     self._log(rate)
                 if self.progress.validated_update != progress.update:
@@ -286,6 +288,7 @@ class Trainer:
     def _log(self, rate: float) -> None:
         """A row of metrics.jsonl and its words in log.txt: of the first update, every `log_every`th and the last."""
         progress, (means, speed, words) = self.progress, self._show(rate)
+        self._logged = progress.update
         self.run.log(words)
         self.run.append_metrics({"update": progress.update, "split": "train", "epoch": progress.epoch + 1,
                                  "seconds": progress.seconds, "tokens": progress.tokens, "learning_rate": rate,
