@@ -27,7 +27,6 @@ from seq2seq_suite.cli_completion import (
     runs,
     splits,
 )
-from seq2seq_suite.cli_completion import tasks as names_of_tasks
 from seq2seq_suite.cli_exit import finish, start
 from seq2seq_suite.cli_export import export
 from seq2seq_suite.cli_inputs import (
@@ -43,17 +42,15 @@ from seq2seq_suite.cli_inputs import (
     yamls_and_overrides,
 )
 from seq2seq_suite.cli_predict import TrustCode, evaluate, predict
+from seq2seq_suite.cli_score import Overrides, Tables, score
 from seq2seq_suite.cli_serve import serve
 from seq2seq_suite.lab.cli import app as lab
 from seq2seq_suite.report.progress import preparing
 from seq2seq_suite.report.tables import (
     check_table,
     figure,
-    print_json,
     print_summary,
     print_table,
-    span,
-    write_tables,
 )
 from seq2seq_suite.types import COMMAND_LINE, ConfigError
 from seq2seq_suite.user_code import trusting
@@ -62,14 +59,8 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None, context_settings=
 
 Yaml = Annotated[str, typer.Argument(metavar="YAML", show_default=False, autocompletion=experiments,
                                      help="The experiment's file, or a preset.")]
-Overrides = Annotated[list[str] | None, typer.Argument(
-    metavar="KEY=VALUE", show_default=False, autocompletion=keys,
-    help="Changes to the configuration, such as search.beam_size=4.")]
 RunPath = Annotated[Path, typer.Argument(metavar="RUN", show_default=False, autocompletion=runs,
                                          help="The directory that `run` wrote.")]
-Tables = Annotated[Path | None, typer.Option("--table", metavar="FILE", show_default=False, help=(
-    "Also write what is printed, as .md, .tex or .csv."))]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -227,7 +218,7 @@ def sweep(
     print(f"{folder}: {', '.join(study.FILES)}")
 
 
-for verb in (evaluate, predict, serve, export, cli_presets.tasks, cli_presets.init, cli_presets.schema, cache,
+for verb in (evaluate, predict, score, serve, export, cli_presets.tasks, cli_presets.init, cli_presets.schema, cache,
              completion):
     app.command()(verb)
 
@@ -306,52 +297,6 @@ def check(yaml: Yaml, overrides: Overrides = None, trust_code: TrustCode = False
     from seq2seq_suite import library
 
     print_table((), library.check(paths[0], settings=changes))
-
-
-@app.command()
-def score(
-    task: Annotated[str, typer.Argument(metavar="TASK", show_default=False, autocompletion=names_of_tasks, help=(
-        "The task, such as parsing."))],
-    references: Annotated[Path, typer.Argument(metavar="REFERENCES", show_default=False, help="The references.")],
-    predictions: Annotated[Path, typer.Argument(metavar="PREDICTIONS", show_default=False, help="In the same order.")],
-    overrides: Overrides = None,
-    more: Annotated[list[Path] | None, typer.Option("--reference", metavar="FILE", show_default=False, help=(
-        "Further references of the same outputs, of free text; may be repeated."))] = None,
-    json: Json = False,
-    trust_code: TrustCode = False,
-    printed: Tables = None,
-) -> None:
-    """Score a file of predictions against references, with a bootstrap interval of the first metric.
-
-    \b
-    Examples:
-      python -m seq2seq_suite score translation gold.txt predicted.txt translation.metric_tokenizer=zh
-      python -m seq2seq_suite score asr said.txt heard.txt --reference said-otherwise.txt --json
-    """
-    from seq2seq_suite.config_file import for_task
-    from seq2seq_suite.metrics.significance import interval_of
-    from seq2seq_suite.tasks import open_task
-    from seq2seq_suite.tasks.scoring import score_files
-
-    check_targets({"--table": printed})
-    check_table(printed)
-    changes = only_overrides(overrides or [])
-    adapter = open_task(task, for_task(task, changes) if changes else None)
-    found = score_files(adapter, [references, *(more or [])], predictions)
-    bounds = interval_of(found)
-    for note in found.notes:
-        print(note, file=sys.stderr)
-    header = ("metric", "figure", "95 % interval")[: 3 if bounds else 2]
-    rows = [(name, figure(value), *([span(*bounds) if name == adapter.primary_metric else ""] if bounds else []))
-            for name, value in found.figures.items()]
-    if printed:
-        write_tables(printed, [(f"{predictions}: {found.signature}", header, rows)])
-    if json:
-        print_json({"task": task, "figures": found.figures, "signature": found.signature,
-                    "intervals": {adapter.primary_metric: bounds} if bounds else {}})
-    else:
-        print_table(header, rows)
-        print(found.signature)
 
 
 app.add_typer(lab, name="lab")

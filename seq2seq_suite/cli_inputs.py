@@ -38,7 +38,8 @@ def open_streams() -> None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115  open as long as the process
         elif hasattr(getattr(sys, name), "reconfigure"):
             errors = "surrogateescape" if mode == "r" else "backslashreplace"
-            getattr(sys, name).reconfigure(encoding="utf-8", errors=errors)
+            with suppress(OSError):  # of a stream that was replaced below Python
+                getattr(sys, name).reconfigure(encoding="utf-8", errors=errors)
 
 
 def without_middles(text: str, most: int = 1000) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, get_args
@@ -18,7 +18,7 @@ from seq2seq_suite.config_yaml import Dumper, Keys, Loader, Place, Reader, parse
 from seq2seq_suite.files import read_text
 from seq2seq_suite.run_format import FORMAT, upgrade
 from seq2seq_suite.types import COMMAND_LINE, ConfigError, DataError, brief
-from seq2seq_suite.user_code import absolute, is_code, require_trust, trusting
+from seq2seq_suite.user_code import absolute, is_code, named_code, require_trust, trusting
 
 if TYPE_CHECKING:  # errors in a file itself are reported without importing the model's code, which takes a second
     from pydantic import BaseModel
@@ -128,7 +128,7 @@ def _checked(given: dict[str, Any], overrides: Sequence[str], *, places: dict[Ke
     by_run = _FORMAT in places
     by_runs = _take_in(given, places, file=file)
     code = []
-    for keys, section in _named_code(given):
+    for keys, section in named_code(given):
         section[keys[-1]] = absolute(section[keys[-1]], Path(file).parent)
         code.append((section[keys[-1]], ".".join(keys), places.get(keys, Place(file))))
     typed_or_own = (one for one, _, place in code if place.text or not (by_run or place.file in by_runs))
@@ -141,18 +141,7 @@ def _checked(given: dict[str, Any], overrides: Sequence[str], *, places: dict[Ke
 def code_of(path: Path) -> dict[str, str]:
     """The code that a run's file names, which is not run: dotted key -> `FILE.py:NAME` with an absolute path."""
     return {".".join(keys): absolute(section[keys[-1]], path.parent)
-            for keys, section in _named_code(parse(path, of_run=True))}
-
-
-def _named_code(given: dict[str, Any]) -> Iterator[tuple[Keys, dict[str, Any]]]:
-    """Where a configuration names code: the keys, and the section of the last one."""
-    parts = given["tasks"] if isinstance(given.get("tasks"), dict) else {}
-    for keys, part in (((), given), *((("tasks", name), part) for name, part in parts.items())):
-        if isinstance(part, dict) and is_code(part.get("task")):
-            yield (*keys, "task"), part
-    components = given["components"] if isinstance(given.get("components"), dict) else {}
-    yield from ((("components", slot), components) for slot, one in components.items()
-                if isinstance(one, str) and one.rpartition(":")[0])
+            for keys, section in named_code(parse(path, of_run=True))}
 
 
 def _validated(given: dict[str, Any], places: dict[Keys, Place], *, file: str) -> Config:
@@ -185,7 +174,7 @@ def dump(config: Config, code: Mapping[str, str] = MappingProxyType({})) -> str:
     for part in values["tasks"].values():
         for key in (*SHARED, *_ALONE):
             part.pop(key)
-    for keys, section in _named_code(values):
+    for keys, section in named_code(values):
         section[keys[-1]] = code.get(section[keys[-1]], section[keys[-1]])
     return yaml.dump(values, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=100)
 

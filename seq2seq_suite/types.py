@@ -85,10 +85,6 @@ class DataError(UserError):
     """A data file, a row in it or a checkpoint is wrong."""
 
 
-class NoColumn(DataError):
-    """A row has not the column that a task reads, as perhaps no other row has."""
-
-
 class RunError(Exception):
     """Something failed while running, through no fault in the user's files: exit code 1."""
 
@@ -350,6 +346,5 @@ class Score:
     interval: Callable[[], list[float]] | None = None
     notes: tuple[str, ...] = ()
 
-    def __post_init__(self) -> None:
-        noise = {name: 100.0 for name, figure in self.figures.items() if 100.0 < figure < 100.0 + 1e-9}
-        object.__setattr__(self, "figures", {**self.figures, **noise})  # what rounding lifted above 100
+    def __post_init__(self) -> None:  # of what rounding lifted above 100
+        self.figures.update({name: 100.0 for name, figure in self.figures.items() if 100.0 < figure < 100.0 + 1e-9})

@@ -65,6 +65,17 @@ def is_code(reference: Any) -> bool:
     return isinstance(reference, str) and ".py:" in reference
 
 
+def named_code(given: dict[str, Any]) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
+    """Where a configuration names code: the keys, and the section of the last one."""
+    parts = given["tasks"] if isinstance(given.get("tasks"), dict) else {}
+    for keys, part in (((), given), *((("tasks", name), part) for name, part in parts.items())):
+        if isinstance(part, dict) and is_code(part.get("task")):
+            yield (*keys, "task"), part
+    components = given["components"] if isinstance(given.get("components"), dict) else {}
+    yield from ((("components", slot), components) for slot, one in components.items()
+                if isinstance(one, str) and one.rpartition(":")[0])
+
+
 def absolute(reference: str, folder: Path) -> str:
     """The same with a path that does not depend on the folder that it was relative to."""
     file, _, name = reference.rpartition(":")

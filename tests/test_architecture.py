@@ -51,7 +51,7 @@ STUDENTS_LINES = 1_303
 OPEN_TO_ALL = {"types", "shapes", "text", "trees", "files", "run_format", "user_code", "lazy"}
 MOST_LINES = 350
 # Lines of code may fall; to rise they need a reason. The lab's include solutions, laws and faults.
-MOST_CODE = {"house": 14_405, "pages": 1_402, "lab": 6_510}
+MOST_CODE = {"house": 16_002, "pages": 1_688, "lab": 6_903}
 ROOM_OF = {"report": "pages", "serve": "pages", "lab": "lab"}
 
 
@@ -98,7 +98,7 @@ def test_every_package_is_known_to_the_rule():
     parts = {part_of(path) for path in PACKAGE.rglob("*.py")}
     assert parts - set(MAY_IMPORT) == {
         "__init__", "__main__", "cli", "cli_cache", "cli_completion", "cli_exit", "cli_export", "cli_inputs",
-        "cli_predict", "cli_presets", "cli_serve", "config_file", "config_yaml", "config_errors", "library"}
+        "cli_predict", "cli_presets", "cli_score", "cli_serve", "config_file", "config_yaml", "config_errors", "library"}
 
 
 def lines_of_code(text: str) -> int:

@@ -40,7 +40,8 @@ def wrong(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 def test_a_run_says_what_it_reads_before_it_loads_pytorch(monkeypatch, capsys):
     Path("p.yaml").write_text("task: parsing\n")
     said = []
-    monkeypatch.setattr("seq2seq_suite.config_file.load", lambda *given: said.append(capsys.readouterr().out) or 1 / 0)
+    monkeypatch.setattr("seq2seq_suite.config_file.load",
+                        lambda *given, **more: said.append(capsys.readouterr().out) or 1 / 0)
     for more, line in (((), "reading p.yaml and the data, building the model\n"), (("--quiet",), "")):
         with pytest.raises(ZeroDivisionError):
             cli.main(["run", "p.yaml", *more])
@@ -62,7 +63,7 @@ def test_a_missing_extra_is_named_before_anything_is_read(monkeypatch, capsys, t
 def test_a_package_of_an_extra_that_is_missed_later_is_named_too(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "pycocotools", None)
 
-    def late(*given):
+    def late(*given, **more):
         import pycocotools.coco  # noqa: F401
 
     monkeypatch.setattr("seq2seq_suite.config_file.load", late)
@@ -263,9 +264,9 @@ def test_scoring_compares_two_files_of_one_task(capsys):
     Path("short.txt").write_text("(S (NP (NN cats)) (VP (VBP sleep)))\n")
     assert cli.main(["score", "parsing", "gold.txt", "gold.txt"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].split() == ["metric", "figure"] and "100.00" in lines[1]
+    assert lines[0].split() == ["metric", "figure", "95", "%", "interval"] and "100.00" in lines[1]
     assert cli.main(["score", "parsing", "gold.txt", "gold.txt", "--json"]) == 0
-    assert set(json.loads(capsys.readouterr().out)) == {"task", "figures", "signature"}
+    assert set(json.loads(capsys.readouterr().out)) == {"task", "figures", "signature", "intervals"}
     message = wrong(capsys, "score", "parsing", "gold.txt", "short.txt")
     assert message.startswith("short.txt: 1 predictions for 2 references in gold.txt")
     for verb in ("score parsing gold.txt gold.txt", "distill runs/a --output b"):

@@ -46,7 +46,7 @@ def test_a_misspelt_key_is_named_with_its_line_and_the_key_that_was_meant(folder
     assert error_of("task: parsing\ndata: {qqq: 1}\n") == (
         "p.yaml:2: data.qqq: unknown key\n"
         "  expected: one of path, subset, size, splits, split, test_splits, share, max_bad_rows, "
-        "max_row_megabytes, in_memory_megabytes, cache, vocabulary_rows, streaming, max_length")
+        "max_row_megabytes, in_memory_megabytes, cache, vocabulary_rows, streaming, unicode, max_length")
 
 
 def test_an_unknown_kind_is_shown_beside_the_known_ones(folder):

@@ -100,7 +100,8 @@ def test_every_command_of_the_pages_runs(treebank, tmp_path, monkeypatch):
     together: two dozen imports of torch would take a minute.
     """
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("seq2seq_suite.serve.server.server_of", lambda app: SimpleNamespace(run=lambda sockets: None))
+    monkeypatch.setattr("seq2seq_suite.serve.server.server_of",
+                        lambda app, **given: SimpleNamespace(run=lambda sockets: None))
     shutil.copytree(ROOT / "tasks", tmp_path / "tasks")
     shutil.copytree(treebank, tmp_path / "path/to/genia")
     trees = (treebank / "test.jsonl").read_text().splitlines()

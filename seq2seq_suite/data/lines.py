@@ -13,13 +13,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from seq2seq_suite.types import DataError, NoColumn
+from seq2seq_suite.types import DataError
 
 UNPACKED, EXPANSION = 2**22, 200  # bytes that any archive may unpack to; a larger one's largest ratio
 SOUNDS = (".wav", ".flac", ".ogg", ".mp3", ".opus", ".sph")
 _VARYING = (".jsonl", ".json")  # formats whose rows may differ in their columns
 _BLANK = 1_000_000  # empty lines in a row
 REMEDY = "correct the row, or convert the file to UTF-8 if it has another encoding"
+
+
+class NoColumn(DataError):
+    """A row has not the column that a task reads, as perhaps no other row has."""
 
 
 @dataclass(frozen=True)

@@ -71,17 +71,17 @@ def export(directory: Path, folder: Path, *, kind: str) -> list[Path]:
         raise DataError("the folder is the run itself", file=str(folder), expected="another folder",
                         remedy="choose one beside it")
     refuse_links_out(directory / "summary.json", directory)
-    if kind != "model-card":
-        checkpoint, vocabulary = best(directory).resolve(), sorted((directory / "vocabulary").rglob("*"))
-        for path in (checkpoint / MODEL, checkpoint / _STATE, *vocabulary):
-            refuse_links_out(path, directory)
-        load_tensors(checkpoint / MODEL)  # raises DataError if the weights are broken
     text = _INPUTS.get(config.task, "The dog sleeps .")
     use = _USE.format(hub=HUB, text=to_json(text))
     if program is not None:
         run = open_run(directory, ["device=cpu"])
         program.check(config, run.task, directory)
         use = program.example(run.task, text)
+    if kind != "model-card":
+        checkpoint, vocabulary = best(directory).resolve(), sorted((directory / "vocabulary").rglob("*"))
+        for path in (checkpoint / MODEL, checkpoint / _STATE, *vocabulary):
+            refuse_links_out(path, directory)
+        load_tensors(checkpoint / MODEL)  # raises DataError if the weights are broken
     files: dict[str, Path | str] = {_CARD: card(directory, config, use, program=kind if program else "seq2seq_suite")}
     if kind != "model-card":
         files[CONFIG] = config_file.dump(_without_paths(config))

@@ -278,7 +278,7 @@ def read_config(directory: Path) -> dict[str, Any]:
 
     try:
         return mapping(yaml.safe_load(read_text(directory / "config.yaml", errors="replace")))
-    except (DataError, yaml.YAMLError):
+    except (DataError, yaml.YAMLError, ValueError, RecursionError):
         return {}
 
 

@@ -132,7 +132,7 @@ def on_training(losses: Sequence[dict[str, Any]], figures: Sequence[Sequence[Any
     said = []
     if len(figures) > 1 and len({point[3] for point in figures}) == 1:
         said.append(f"The metric has the same value at all {len(figures)} validations, so that it tells no checkpoints "
-                    f"apart: the one of the lowest validation loss is kept (update {best:,}).")
+                    "apart: the one of the lowest validation loss is kept" + (f" (update {best:,})." if best else "."))
     for one in losses:
         values = [(point[3], point[0]) for point in one["points"]]
         if one.get("dashed") and len(values) >= 3 and values[-1][0] > 1.05 * min(values)[0] > 0:

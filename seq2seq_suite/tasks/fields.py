@@ -53,7 +53,8 @@ class Words(Source):
 
     def from_text(self, text: str, place: Place) -> tuple[str, ...]:
         """Words separated by spaces, if `split` does not say otherwise."""
-        return self.check(self.split(" ".join(tokenised(split_blanks(text), self.words)) if self.tokens else text), place)
+        plain = " ".join(tokenised(split_blanks(text), self.words)) if self.tokens else text
+        return self.check(self.split(plain), place)
 
     def tokenised_from(self, value: Sequence[str], text: str) -> bool:
         """Whether `from_text` made other tokens of a text than its blanks do."""

@@ -35,3 +35,8 @@ class TaskOptions(Section):
         """The longest output, END included."""
         longest = int((config.data.max_length + 2) * config.search.max_length_factor)
         return longest + config.search.max_length_extra
+
+
+def left_to_right(config: Any) -> bool:
+    """Whether a configuration's outputs are written one symbol after the other."""
+    return not config.in_parallel

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from seq2seq_suite.config import Data
-from seq2seq_suite.data.formats import BadRows, Row
+from seq2seq_suite.data.lines import BadRows, NoColumn, Row
 from seq2seq_suite.data.printed import unprinted
 from seq2seq_suite.data.sources import EMBEDDED, divided, files_of, is_one_file, read_rows, splits_of_embedded
 from seq2seq_suite.text import composed
-from seq2seq_suite.types import DataError, Example, NoColumn, brief, shown
+from seq2seq_suite.types import DataError, Example, brief, shown
 
 _SHOWN = 3  # places of a remark
 _FILES = ("audio", "image", "file_name")  # columns with names of files, which stay as they are on the disk

@@ -29,9 +29,11 @@ def score_files(task: Task, references: Sequence[Path], predictions: Path) -> Sc
         ConfigError: the task's outputs have one reference each.
         DataError: a file cannot be read, is empty or has something missing in it, or their numbers of entries differ.
     """
-    given, notes, several = task.read_references(predictions), [], []
-    for file in references:
-        right = task.read_references(file)
+    notes: list[str] = []
+    several: list[list[Any]] = []
+    read = [task.read_references(file) for file in (*references, predictions)]
+    given = read.pop()
+    for file, right in zip(references, read, strict=True):
         notes += _without_blanks(right, len(given), file, task, inside=True)
         notes += [] if several else _without_blanks(given, len(right), predictions, task)
         several.append(right)

@@ -10,7 +10,7 @@ from pydantic import Field as Bounds
 from pydantic import model_validator
 
 from seq2seq_suite.config_section import Section, Symbols, Use, among
-from seq2seq_suite.data.formats import Row
+from seq2seq_suite.data.lines import NoColumn, Row
 from seq2seq_suite.data.options import Data
 from seq2seq_suite.data.printed import unprinted
 from seq2seq_suite.data.subwords import clean_text
@@ -22,7 +22,7 @@ from seq2seq_suite.tasks.reading import named
 from seq2seq_suite.tasks.sides import Field
 from seq2seq_suite.tasks.text_to_text import TextToText
 from seq2seq_suite.tasks.wording import words_of
-from seq2seq_suite.types import END, ConfigError, DataError, Example, NoColumn, Score, SymbolGain, brief
+from seq2seq_suite.types import END, ConfigError, DataError, Example, Score, SymbolGain, brief
 
 _COLUMNS = (("src", "tgt"), ("source", "target"))  # used if no column is named by its language
 _MANY_TOKENISED = 0.2

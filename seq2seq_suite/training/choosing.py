@@ -41,9 +41,9 @@ def watched(progress: Progress, metric: str) -> str:
 
 
 def constancy(progress: Progress, metric: str, *, ended: bool = False) -> str:
-    """What to say of a metric that does not move: at the third validation and at the end; empty for nothing."""
+    """What to say of a metric that does not move: at the third validation, or at the end; empty for nothing."""
     times = progress.equal_validations
-    if times != _SAID_AT and not (ended and times > 1):
+    if times < 2 or (times == _SAID_AT) == ended:
         return ""
     return (f"{metric} is {progress.best_figure:.4g} at all {times} validations: it does not tell checkpoints apart, "
             f"so the one of the lowest validation loss is kept (update {progress.best_update})")

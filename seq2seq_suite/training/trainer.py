@@ -159,7 +159,7 @@ class Trainer:
                 if self.progress.validated_update != progress.update:
                     self._validate(stop)
                 if said := choosing.constancy(progress, self.metric.name, ended=True):
-                    self.run.warn(said)
+                    self.run.say(said)
                 self.run.say(f"training ends at update {progress.update}: {self.limit_reached()}")
                 progress.finished = True
                 self._save()
@@ -229,7 +229,7 @@ class Trainer:
                      + ("  (best)" if better else ""))
         self._display.validation(progress.update, figures, better)
         if said := choosing.constancy(progress, self.metric.name):
-            self.run.warn(said)
+            self.run.say(said)
         return True
 
     def _weights_to_use(self) -> AbstractContextManager[None]:

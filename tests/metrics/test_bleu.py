@@ -182,4 +182,4 @@ def test_a_tokenizer_that_is_not_there_is_named(monkeypatch, tmp_path):
     monkeypatch.setattr("seq2seq_suite.lazy.find_spec", lambda name: None)
     with pytest.raises(ConfigError, match="MeCab is not installed") as caught:
         score_translations(["a"], ["a"], tokenizer="ja-mecab")
-    assert "seq2seq-suite[japanese]" in caught.value.remedy
+    assert "[japanese]" in caught.value.remedy

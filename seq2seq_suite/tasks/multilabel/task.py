@@ -35,7 +35,7 @@ from seq2seq_suite.tasks.base import Judgement, Task
 from seq2seq_suite.tasks.fields import Parts, Symbols, Words
 from seq2seq_suite.tasks.multilabel.label_names import INVALID, from_line, read_labels, read_names, to_line
 from seq2seq_suite.tasks.multilabel.likely import Labels, Likely, above
-from seq2seq_suite.tasks.options import NO_TRANSCRIPT, TaskOptions
+from seq2seq_suite.tasks.options import NO_TRANSCRIPT, TaskOptions, left_to_right
 from seq2seq_suite.tasks.panels import (
     LEAST_CHANCE,
     by_label,
@@ -56,10 +56,6 @@ _LETTERS = 20  # of a word
 _THRESHOLDS = tuple(1.0 / (1.0 + math.exp(-step / 4)) for step in range(-24, 13))  # from 0.002 to 0.95
 
 
-def _left_to_right(config: Any) -> bool:
-    return not config.in_parallel
-
-
 class MultilabelOptions(TaskOptions):
     """Options of the multi-label task."""
 
@@ -68,10 +64,10 @@ class MultilabelOptions(TaskOptions):
     uses: ClassVar[tuple[Use, ...]] = (
         *NO_TRANSCRIPT,
         Use(("strategy.label_smoothing", "strategy.scheduled_sampling"), "multilabel.order", "other than free",
-            "free".__ne__, _left_to_right),
-        among(("search.length_penalty", "search.rescorer"), "multilabel.decision", "best", where=_left_to_right),
+            "free".__ne__, left_to_right),
+        among(("search.length_penalty", "search.rescorer"), "multilabel.decision", "best", where=left_to_right),
         Use(("search.length_penalty", "search.rescorer"), "multilabel.head_mixture", "0.0",
-            lambda share: share == 0.0, _left_to_right))
+            lambda share: share == 0.0, left_to_right))
 
     text_column: str = "text"  # of the text
     labels_column: str = "labels"  # lists of names or numbers, or text with commas, semicolons or | between
@@ -236,7 +232,6 @@ class MultilabelTask(Task):
 
     def read_references(self, path: Path) -> list[Labels | None]:
         """A set of labels on each line with commas between, or the column `labels` of a file of rows."""
-        path = Path(path)
         if ".jsonl" in path.suffixes:
             names = self.in_form(read_names(str(path)))
             rows = in_form(self.data, "train", BadRows(0), read_rows(str(path), "train", splits={}))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
 
+import numpy as np
 import regex
 
 from seq2seq_suite.text import LETTER, OTHER, SIGN, UNSPACED
@@ -153,3 +154,25 @@ def crop(passage: Passage, room: int, *, keep: str) -> Passage:
         best = min(range(len(passage.sentences)), key=ranks[keep])
         return Passage(passage.question, (passage.sentences[best][:left],))
     return Passage(passage.question, tuple(passage.sentences[place] for place in sorted(kept)))
+
+
+def as_tokens(rows: Sequence[np.ndarray]) -> np.ndarray:
+    """(S,2): words and segments of the question and the sentences, both in their order.
+
+    >>> as_tokens([np.array([9, 8]), np.array([4]), np.array([5, 6])]).tolist()
+    [[9, 0], [8, 0], [4, 2], [5, 1], [6, 1]]
+    """
+    distances = [0, *range(len(rows) - 1, 0, -1)]
+    return np.stack([np.concatenate(rows), np.repeat(distances, [len(row) for row in rows])], axis=1)
+
+
+def as_sentences(rows: Sequence[np.ndarray]) -> np.ndarray:
+    """(S,W): the question, then the sentences from the last to the first, padded with 0.
+
+    >>> as_sentences([np.array([9, 8]), np.array([4]), np.array([5, 6])]).tolist()
+    [[9, 8], [5, 6], [4, 0]]
+    """
+    source = np.zeros((len(rows), max(map(len, rows))), dtype=np.int64)
+    for place, row in enumerate((rows[0], *rows[:0:-1])):
+        source[place, : len(row)] = row
+    return source

@@ -22,7 +22,16 @@ from seq2seq_suite.tasks.base import Judgement, Task
 from seq2seq_suite.tasks.fields import Parts, Symbols
 from seq2seq_suite.tasks.options import TaskOptions
 from seq2seq_suite.tasks.qa.charts import by_question
-from seq2seq_suite.tasks.qa.passages import SEPARATOR, Passage, crop, symbols_of, text_of, words_of
+from seq2seq_suite.tasks.qa.passages import (
+    SEPARATOR,
+    Passage,
+    as_sentences,
+    as_tokens,
+    crop,
+    symbols_of,
+    text_of,
+    words_of,
+)
 from seq2seq_suite.tasks.reading import place_of, text_in, value_in
 from seq2seq_suite.tasks.sides import Place, Source, refuse_long
 from seq2seq_suite.types import DataError, Example, Score, shown
@@ -110,7 +119,7 @@ class Sentences(Source):
     def encode(self, value: Passage, place: Place) -> np.ndarray:
         """(S,2) tokens or (S,W) sentences; the same sentence is looked up once."""
         rows = [self._ids(value.question), *map(self._ids, value.sentences)]
-        return _as_sentences(rows) if self.options.encoding == "sentences" else _as_tokens(rows)
+        return as_sentences(rows) if self.options.encoding == "sentences" else as_tokens(rows)
 
     def forget(self) -> None:
         self._known.clear()
@@ -331,25 +340,3 @@ def _holds(passage: Passage, gold: Gold) -> bool:
     """
     context = " ".join(word for sentence in passage.sentences for word in sentence).lower()
     return any(f" {' '.join(words_of(answer))} ".lower() in f" {context} " for answer in gold.answers)
-
-
-def _as_tokens(rows: Sequence[np.ndarray]) -> np.ndarray:
-    """(S,2): words and segments of the question and the sentences, both in their order.
-
-    >>> _as_tokens([np.array([9, 8]), np.array([4]), np.array([5, 6])]).tolist()
-    [[9, 0], [8, 0], [4, 2], [5, 1], [6, 1]]
-    """
-    distances = [0, *range(len(rows) - 1, 0, -1)]
-    return np.stack([np.concatenate(rows), np.repeat(distances, [len(row) for row in rows])], axis=1)
-
-
-def _as_sentences(rows: Sequence[np.ndarray]) -> np.ndarray:
-    """(S,W): the question, then the sentences from the last to the first, padded with 0.
-
-    >>> _as_sentences([np.array([9, 8]), np.array([4]), np.array([5, 6])]).tolist()
-    [[9, 8], [5, 6], [4, 0]]
-    """
-    source = np.zeros((len(rows), max(map(len, rows))), dtype=np.int64)
-    for place, row in enumerate((rows[0], *rows[:0:-1])):
-        source[place, : len(row)] = row
-    return source
