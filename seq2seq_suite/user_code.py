@@ -5,7 +5,9 @@ It is run only within a block that trusts it: that of a verb for what the user's
 
 from __future__ import annotations
 
+import ast
 import importlib.util
+import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -116,13 +118,49 @@ def load_code(reference: str, *, key: str) -> Callable[..., Any]:
 
 @lru_cache
 def _module(path: Path, _version: tuple[int, ...]) -> ModuleType:
-    """A file's module; its code is run once for each version of the file, so that a class is one."""
+    """A file's module; its code is run once for each version of the file, so that a class is one.
+
+    It imports the files beside it by their names; those of another folder's code are not taken for them.
+    """
     spec = importlib.util.spec_from_file_location(f"{_MODULE}{path.stem}", path)
     if spec is None or spec.loader is None:
         raise ImportError("it is no Python file")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module, beside = importlib.util.module_from_spec(spec), [file.relative_to(path.parent) for file in beside_of(path)]
+    names = {file.parts[0].removesuffix(".py") for file in beside}
+    others = {name: sys.modules.pop(name) for name in [*sys.modules] if name.partition(".")[0] in names}
+    sys.path.insert(0, str(path.parent))
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(str(path.parent))
+        for name in [name for name in sys.modules if name.partition(".")[0] in names]:
+            del sys.modules[name]
+        sys.modules.update(others)
     return module
+
+
+def beside_of(path: Path) -> list[Path]:
+    """The Python files in a file's folder and below that it imports, and those that these import, in order.
+
+    Packages count with all their modules. Nothing is run; what is no Python imports nothing.
+    """
+    found: dict[Path, None] = {}
+    todo = [path]
+    for file in todo:
+        try:
+            tree = ast.parse(file.read_bytes())
+        except (SyntaxError, ValueError, OSError, RecursionError, MemoryError):
+            continue
+        for node in ast.walk(tree):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else (
+                [node.module] if isinstance(node, ast.ImportFrom) and node.module and not node.level else [])
+            for name in names:
+                top = path.parent / name.partition(".")[0]
+                files = sorted(top.rglob("*.py")) if (top / "__init__.py").is_file() else [top.with_suffix(".py")]
+                new = [one for one in files if one.is_file() and one not in found and one != path]
+                found |= dict.fromkeys(new)
+                todo += new
+    return list(found)
 
 
 def raised_by(error: BaseException) -> str:

@@ -51,7 +51,7 @@ STUDENTS_LINES = 1_303
 OPEN_TO_ALL = {"types", "shapes", "text", "trees", "files", "run_format", "user_code", "lazy"}
 MOST_LINES = 350
 # Lines of code may fall; to rise they need a reason. The lab's include solutions, laws and faults.
-MOST_CODE = {"house": 16_002, "pages": 1_688, "lab": 6_903}
+MOST_CODE = {"house": 16_028, "pages": 1_688, "lab": 6_903}
 ROOM_OF = {"report": "pages", "serve": "pages", "lab": "lab"}
 
 

@@ -21,6 +21,7 @@ from seq2seq_suite.training.optimizer import learning_rate
 from seq2seq_suite.training.records import read_provenance, read_summary
 from seq2seq_suite.training.run_directory import RunDirectory
 from seq2seq_suite.types import ConfigError, DataError, Encoded
+from seq2seq_suite.user_code import beside_of
 
 # What may change: all else decides what is learned from which data or, like the optimiser, is part of the state.
 _IN_A_TASK = re.compile(r"tasks\.\w+\.")  # before the keys of a joint run's tasks
@@ -160,10 +161,12 @@ def _changed(run_directory: RunDirectory, config: Config) -> tuple[dict[str, Any
 
 
 def _is_same(*code: str) -> bool:
-    """Whether `FILE.py:NAME` name the same in files of the same content."""
-    contents = {(Path(file).read_bytes() if Path(file).is_file() else None, name)
-                for file, _, name in (one.rpartition(":") for one in code)}
-    return len(contents) == 1
+    """Whether `FILE.py:NAME` name the same in files of the same content, which import files of the same content."""
+    def contents(file: Path) -> list[tuple[str, bytes]]:
+        return sorted((str(one.relative_to(file.parent)), one.read_bytes()) for one in (file, *beside_of(file)))
+
+    return len({(str(contents(Path(file)) if Path(file).is_file() else None), name)
+                for file, _, name in (one.rpartition(":") for one in code)}) == 1
 
 
 def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:

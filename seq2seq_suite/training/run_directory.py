@@ -31,6 +31,7 @@ from seq2seq_suite.training.lock import LOCK, held
 from seq2seq_suite.training.records import read_provenance
 from seq2seq_suite.training.weights import hash_of
 from seq2seq_suite.types import ConfigError, DataError, Interrupted, RunError
+from seq2seq_suite.user_code import beside_of
 
 CONFIG = "config.yaml"
 _CODE = "code"  # a copy of the files that hold code of the user's own
@@ -144,14 +145,22 @@ class RunDirectory:
             raise RunError(f"{self.path}: the run's directory was deleted while it ran")
 
     def keep_code(self, file: str, name: str) -> str:
-        """Copy a file of the user's code into the run; what the run's configuration names instead of `file:name`."""
-        content, target = Path(file).read_bytes(), self.path / _CODE / Path(file).name
-        if target.exists() and target.read_bytes() != content:  # of another file of that name
-            target = target.with_stem(f"{target.stem}_{hashlib.sha256(content).hexdigest()[:8]}")
-        if not target.exists():
-            target.parent.mkdir(exist_ok=True)
-            atomic_write_bytes(target, content)
-        return f"{_CODE}/{target.name}:{name}"
+        """Copy a file of the user's code, and those beside it that it imports, into the run.
+
+        Returns:
+            What the run's configuration names instead of `file:name`.
+        """
+        path = Path(file)
+        contents = {one.relative_to(path.parent): one.read_bytes() for one in (path, *beside_of(path))}
+        folder = self.path / _CODE
+        if any((folder / one).exists() and (folder / one).read_bytes() != content for one, content in contents.items()):
+            digest = hashlib.sha256(b"".join(contents.values())).hexdigest()[:8]  # of other files of these names
+            folder = folder / f"{path.stem}_{digest}"
+        for one, content in contents.items():
+            if not (folder / one).exists():
+                (folder / one).parent.mkdir(parents=True, exist_ok=True)
+                atomic_write_bytes(folder / one, content)
+        return f"{(folder / path.name).relative_to(self.path).as_posix()}:{name}"
 
     def write_config(self, text: str) -> None:
         """Write the resolved configuration, YAML: the run begins, and one that it overwrites is deleted."""

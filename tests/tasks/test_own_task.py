@@ -2,6 +2,8 @@
 
 import json
 import re
+import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,7 @@ from seq2seq_suite import cli
 from seq2seq_suite.config import Config
 from seq2seq_suite.config_file import dump, load
 from seq2seq_suite.types import ConfigError
-from seq2seq_suite.user_code import trusting
+from seq2seq_suite.user_code import load_code, trusting
 
 GUIDE = Path(seq2seq_suite.__file__).parent / "tasks" / "README.md"
 SMALL = ("device=cpu", "backbone.width=16", "backbone.feed_forward_width=16", "backbone.num_heads=2",
@@ -92,6 +94,30 @@ def test_a_run_brings_its_code_along_and_works_where_it_is_moved(folder, capsys)
     assert "config.yaml:2: task: " in (said := capsys.readouterr().err) and "--trust-code" in said
     assert call("predict", "elsewhere", "4 July 1999", "--trust-code") == 0
     assert call("evaluate", "elsewhere", "--trust-code") == 0
+
+
+def test_files_that_the_code_imports_come_along_and_are_its_own(folder):
+    """Two tasks whose helpers have the same names: a module, and a package with a module of its own."""
+    code = Path("dates.py").read_text()
+    for name, sign in (("one", "-"), ("other", "/")):
+        (folder / name / "pieces").mkdir(parents=True)
+        (folder / name / "dates.py").write_text(f"import shaping\nfrom pieces import sign as joint\n{code}\nSIGN = "
+                                                "shaping.SIGN + joint.SIGN\n")
+        (folder / name / "shaping.py").write_text(f"import pieces.sign\nSIGN = {sign!r}\n")
+        (folder / name / "pieces/__init__.py").write_text("")
+        (folder / name / "pieces/sign.py").write_text(f"SIGN = {sign!r}\n")
+        (folder / name / "dates.yaml").write_text(Path("dates.yaml").read_text().replace("path: data", "path: ../data"))
+        assert call("run", f"{name}/dates.yaml", *SMALL, f"data.path={folder / 'data'}", "--output", f"run-{name}") == 0
+        shutil.rmtree(folder / name)
+    for name, sign in (("one", "-"), ("other", "/")):
+        copies = Path(f"run-{name}/code")
+        kept = sorted(path.relative_to(copies).as_posix() for path in copies.rglob("*.py"))
+        assert kept == ["dates.py", "pieces/__init__.py", "pieces/sign.py", "shaping.py"]
+        with trusting(True):
+            task = load_code(f"{folder / f'run-{name}/code/dates.py'}:Dates", key="task")
+        assert task.__init__.__globals__["SIGN"] == 2 * sign
+        assert call("predict", f"run-{name}", "4 July 1999", "--trust-code") == 0
+    assert "shaping" not in sys.modules and "pieces" not in sys.modules
 
 
 def test_a_run_is_resumed_with_the_code_that_it_was_started_with(folder, capsys):
