@@ -177,7 +177,7 @@ def _validation(config: Config, parts: Sequence[Part], predictors: Mapping[str, 
         for part in parts if predictors[parts[0].name].ranks.is_first else ():
             for note in (found for found in scores[part.name].notes if found not in told):
                 told.add(note)
-                part.run.warn(f"validation: {note}")
+                part.run.say(f"validation: {note}")
         losses = {f"loss_{part.name}/{name}" if config.tasks else f"loss_{name}": value for part in parts
                   for name, value in predictors[part.name].losses(learned[part.name], between=between).items()}
         return {**(joined(figures, {part.name: part.task for part in parts}) if config.tasks

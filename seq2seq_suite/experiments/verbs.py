@@ -151,8 +151,8 @@ def evaluate(directory: Path, *others: Path, split: str, data: str | None, overr
                 splits.setdefault(name, {}).update({f"{part}/{metric}": value for metric, value in figures.items()})
         return {"task": "multitask", "splits": splits,
                 "signature": "; ".join(dict.fromkeys(one["signature"] for one in found.values()))}
-    RunDirectory(directory).refuse_links_out()
     loaded = open_together([directory, *others], overrides)
+    RunDirectory(directory).refuse_links_out()
     if data is not None:
         loaded.task.data = other_data(loaded.task.data, data, split, loaded.task.languages)
     with preparing(f"preparing the split {split} of {loaded.task.data.path}"):

@@ -208,7 +208,7 @@ def record(run_directory: RunDirectory, task: Task, name: str, examples: Sequenc
     run_directory.log(f"{name}: " + "  ".join(f"{metric} {value:.4g}" for metric, value in score.figures.items())
                       + f"  [{score.signature}]")
     for note in score.notes:
-        run_directory.warn(f"{name}: {note}")
+        run_directory.say(f"{name}: {note}")
     return score
 
 

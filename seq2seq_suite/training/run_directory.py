@@ -237,11 +237,6 @@ class RunDirectory:
                 self.log(str(error) or "interrupted, the state was saved")
             raise
 
-    def warn(self, line: str) -> None:
-        """The same on standard error, for `evaluate --json` prints JSON alone."""
-        self.log(line)
-        print(line, file=sys.stderr, flush=True)
-
     @staticmethod
     def _append(path: Path, line: str) -> None:
         with naming(path), path.open("a", encoding="utf-8") as file:
