@@ -29,7 +29,6 @@ CLASSES: dict[str, tuple[str, ...]] = {  # class of nouns -> its kinds
     "person": lexicon.GROUPS["person"], "animal": lexicon.GROUPS["animal"],
     "thing": lexicon.kinds_in(("thing", "text", "wearable", "food", "device", "tool", "furniture", "part"))}
 CLASS_OF = {kind: name for name, kinds in CLASSES.items() for kind in kinds}
-MOST_WORDS = 4000  # of a class
 SHIFT = 2.7  # Zipf-Mandelbrot: the word of rank r has a weight of 1 / (r + SHIFT), ranks from 1
 _ONSETS = ("b", "bl", "br", "ch", "cl", "cr", "d", "dr", "f", "fl", "fr", "g", "gl", "gr", "h", "j", "k", "l",
            "m", "n", "p", "pl", "pr", "r", "s", "sh", "sl", "sn", "sp", "st", "t", "th", "tr", "tw", "w")
@@ -84,6 +83,7 @@ def law(stem: str) -> str:
     return changed
 
 
+@cache
 def weights(number: int) -> list[float]:
     """Cumulative weights of as many ranks."""
     return list(accumulate(1 / (rank + SHIFT) for rank in range(1, number + 1)))
@@ -110,7 +110,7 @@ def draw_name(rng: Random, kind: str, names: int) -> str:
     """A first name by its rank, women's in -a; `kind` is a first name of `lexicon`."""
     female = lexicon.GENDERS[kind] == "female"
     known = _names(names)[female]
-    cumulated = _cumulated(len(known))
+    cumulated = weights(len(known))
     return known[bisect(cumulated, rng.random() * cumulated[-1])]
 
 
@@ -253,11 +253,6 @@ def _ranks(kind: str, words: int) -> tuple[list[int], list[float]]:
     kinds = CLASSES[CLASS_OF[kind]]
     ranks = list(range(kinds.index(kind), words, len(kinds)))
     return ranks, list(accumulate(1 / (rank + 1 + SHIFT) for rank in ranks))
-
-
-@cache
-def _cumulated(number: int) -> list[float]:
-    return weights(number)
 
 
 @cache
