@@ -24,11 +24,13 @@ import torch
 from benchmarks.command_line import publish
 from benchmarks.machine import markdown_table, provenance
 from benchmarks.picture import picture
-from seq2seq_suite.experiments.opening import open_run
+from seq2seq_suite.common.errors import UserError
+from seq2seq_suite.common.types import Example
 from seq2seq_suite.metrics.significance import FORMULAS, interval
-from seq2seq_suite.training.evaluate import Predictor, failures
-from seq2seq_suite.training.records import read_summary
-from seq2seq_suite.types import Example, UserError
+from seq2seq_suite.prediction.evaluate import failures
+from seq2seq_suite.prediction.load_run import open_run
+from seq2seq_suite.prediction.predictor import Predictor
+from seq2seq_suite.runs.records import read_summary
 
 HEADER = ("run", "strategy", "seed", "updates", "minutes", "figure", "95 % interval", "ms, batch 1",
           "95th percentile", "faster", "/s, batch 64", "faster", "/s, largest batch", "length error",

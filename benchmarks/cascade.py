@@ -19,14 +19,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from seq2seq_suite import config_file
-from seq2seq_suite.experiments.opening import LoadedRun, open_run
-from seq2seq_suite.files import atomic_write_text, to_json
-from seq2seq_suite.tasks import open_task
+from seq2seq_suite.common.errors import DataError, UserError
+from seq2seq_suite.common.files import atomic_write_text, to_json
+from seq2seq_suite.common.types import Example
+from seq2seq_suite.config import config_file
+from seq2seq_suite.prediction.evaluate import failures, outcome, record
+from seq2seq_suite.prediction.load_run import LoadedRun, open_run
+from seq2seq_suite.prediction.open_task import open_task
+from seq2seq_suite.runs.run_directory import RunDirectory, provenance
 from seq2seq_suite.tasks.speech_translation import SpeechTranslationTask
-from seq2seq_suite.training.evaluate import failures, outcome, record
-from seq2seq_suite.training.run_directory import RunDirectory, provenance
-from seq2seq_suite.types import DataError, Example, UserError
 
 
 def write_texts(yaml: Path, overrides: Sequence[str], folder: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # a corpus is read in processes without PyTorch, too, which the suite's types bring with them
-    from seq2seq_suite.types import Encoded
+    from seq2seq_suite.common.types import Encoded
 
 VOCABULARY = 8000
 LONGEST = 100  # pieces kept of a sentence
@@ -36,7 +36,7 @@ class Corpus:
         """The pairs in the form that the suite's batching needs."""
         import numpy as np
 
-        from seq2seq_suite.types import Encoded
+        from seq2seq_suite.common.types import Encoded
 
         return [Encoded(np.array(source), np.array(target), index=index)
                 for index, (source, target) in enumerate(pairs)]
@@ -59,7 +59,7 @@ def synthetic(seed: int, *, train: int = 29_000, test: int = 1_000) -> Corpus:
     """
     import numpy as np
 
-    from seq2seq_suite.types import END, SPECIALS
+    from seq2seq_suite.common.types import END, SPECIALS
 
     generator = random.Random(seed)
     symbols = VOCABULARY - len(SPECIALS)
@@ -81,8 +81,8 @@ def from_folder(folder: str, cache: Path) -> Corpus:
     """Rows with `src` and `tgt` in joint SentencePiece BPE; the pieces are learned once and kept in `cache`."""
     import sentencepiece
 
+    from seq2seq_suite.common.types import BEGIN, END, PAD, SPECIALS, UNKNOWN
     from seq2seq_suite.data.sources import read_rows
-    from seq2seq_suite.types import BEGIN, END, PAD, SPECIALS, UNKNOWN
 
     texts = {split: [(row.fields["src"], row.fields["tgt"]) for row in read_rows(folder, split, splits={})]
              for split in ("train", "test")}

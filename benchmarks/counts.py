@@ -17,10 +17,11 @@ from collections.abc import Hashable, Iterator, Sequence
 from pathlib import Path
 
 from benchmarks.machine import markdown_table
-from seq2seq_suite import config_file
-from seq2seq_suite.tasks import open_task
+from seq2seq_suite.common.errors import UserError
+from seq2seq_suite.common.types import Example
+from seq2seq_suite.config import config_file
+from seq2seq_suite.prediction.open_task import open_task
 from seq2seq_suite.tasks.base import Task
-from seq2seq_suite.types import Example, UserError
 
 
 def frequent_tags(train: Sequence[Example], test: Sequence[Example], *, lower: bool = False) -> float:

@@ -24,14 +24,14 @@ from torch.nn import functional
 
 from benchmarks.command_line import publish
 from benchmarks.machine import markdown_table, provenance
-from seq2seq_suite import config_file
-from seq2seq_suite.config import Training
+from seq2seq_suite.common.types import Example
+from seq2seq_suite.config import config_file
 from seq2seq_suite.data.pictures import Augmentation, Objects, fit, nms, scaled
 from seq2seq_suite.model.picture import ConvolutionalStem
-from seq2seq_suite.tasks import open_task
+from seq2seq_suite.options.training import Training
+from seq2seq_suite.prediction.open_task import open_task
 from seq2seq_suite.tasks.detection.task import DetectionTask
 from seq2seq_suite.training.optimizer import build_optimizer, learning_rate, set_rate
-from seq2seq_suite.types import Example
 
 _OVERLAP, _LEAST_SCORE, _MOST = 0.5, 0.01, 400
 

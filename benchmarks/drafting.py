@@ -13,10 +13,10 @@ from unittest.mock import patch
 
 from benchmarks.command_line import measuring_options, publish
 from benchmarks.machine import markdown_table, provenance
-from seq2seq_suite.experiments.opening import open_run
-from seq2seq_suite.strategies import drafting
-from seq2seq_suite.training.evaluate import Predictor
-from seq2seq_suite.types import Encoded
+from seq2seq_suite.common.types import Encoded
+from seq2seq_suite.prediction.load_run import open_run
+from seq2seq_suite.prediction.predictor import Predictor
+from seq2seq_suite.search import speculative as drafting
 
 
 def decode(predictor: Predictor, encoded: list[Encoded]) -> tuple[list[tuple[int, ...]], float]:

@@ -23,8 +23,8 @@ COMPILED = "pytorch, search.compile"
 def work(task: dict[str, Any]) -> None:
     """The measuring process."""
     import seq2seq_suite as s2s
-    from seq2seq_suite.experiments.engine import with_engine
-    from seq2seq_suite.experiments.opening import open_run
+    from seq2seq_suite.export.ctranslate2_engine import with_engine
+    from seq2seq_suite.prediction.load_run import open_run
 
     directory = Path(task["run"])
     rows = [json.loads(line) for line in (directory / "predictions/test.jsonl").read_text().splitlines()]
@@ -61,7 +61,7 @@ def work(task: dict[str, Any]) -> None:
 
 def main() -> None:
     """Measure and print the table."""
-    from seq2seq_suite.experiments.engine import ENGINES
+    from seq2seq_suite.export.ctranslate2_engine import ENGINES
 
     parser = measuring_options(__doc__, seconds=2.0)
     parser.add_argument("run", nargs="?", help="the directory of a run of translation")

@@ -18,13 +18,14 @@ EQUIVALENT: dict[str, tuple[str, str]] = {
         "equality does not ask which comes first"),
     "seq2seq_suite/training/checkpoint.py::_restore_best::constant+1::1": (
         "0 -> 1", "the first validation comes after the first update"),
-    "seq2seq_suite/shapes.py::TargetShape::constant+1::1": ("0 -> 1", "without a guide nothing reads it"),
-    "seq2seq_suite/shapes.py::SoundShape::constant-1::1": ("4 -> 3", "every task gives it"),
-    "seq2seq_suite/strategies/cut_at_end.py::_with_ends::constant-1::3": (
+    "seq2seq_suite/common/shapes.py::TargetShape::constant+1::1": ("0 -> 1", "without a guide nothing reads it"),
+    "seq2seq_suite/common/shapes.py::SoundShape::constant-1::1": ("4 -> 3", "every task gives it"),
+    "seq2seq_suite/strategies/parallel/cut_at_end.py::_with_ends::constant-1::3": (
         "-1 -> -2", "any number below zero stands for no symbol"),
-    "seq2seq_suite/strategies/parallel.py::Parallel.glance::call::3": (
+    "seq2seq_suite/strategies/parallel/base.py::Parallel.glance::call::3": (
         "torch.zeros_like(mask) -> mask", "where no symbols are given, it does not matter where they would be shown"),
-    "seq2seq_suite/trees.py::Tree.is_preterminal::constant-1::2": ("0 -> -1", "the only child is the last one, too"),
+    "seq2seq_suite/common/trees.py::Tree.is_preterminal::constant-1::2": (
+        "0 -> -1", "the only child is the last one, too"),
     "seq2seq_suite/model/pointer.py::Pointer.__init__::truth::2": (
         "False -> True", "a bias of the keys adds the same to all scores of a query, and softmax takes it away"),
     "seq2seq_suite/model/positions.py::NoPositions.forward::constant+1::1": ("0 -> 1", _NO_OFFSET),

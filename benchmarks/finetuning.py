@@ -21,8 +21,8 @@ from benchmarks.machine import markdown_table, provenance
 from benchmarks.multilabel_baselines import choose, decision_values, features, read
 from benchmarks.picture import picture
 from benchmarks.worth import train
-from seq2seq_suite import config_file
-from seq2seq_suite.config import Config
+from seq2seq_suite.config import config_file
+from seq2seq_suite.config.schema import Config
 from seq2seq_suite.experiments.prepare import portion
 from seq2seq_suite.metrics.labels import binarise, score_labels
 

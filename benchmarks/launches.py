@@ -24,9 +24,11 @@ import torch
 
 from benchmarks.pretended_device import DEVICE, GRAPH, Counts, on_the_device  # isort: skip  # before the suite
 
-from seq2seq_suite import config_file
-from seq2seq_suite.experiments import opening, parts, verbs
-from seq2seq_suite.strategies.search import Stepper
+from seq2seq_suite.config import config_file
+from seq2seq_suite.experiments import joint as parts
+from seq2seq_suite.experiments import verbs
+from seq2seq_suite.prediction import load_run as opening
+from seq2seq_suite.search.step import Stepper
 from seq2seq_suite.training.trainer import Trainer
 
 TASKS = Path(__file__).parents[1] / "tasks"

@@ -24,11 +24,11 @@ if __package__ in (None, ""):  # run as a file: the package is beside this folde
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.machine import markdown_table, provenance
+from seq2seq_suite.common.text import LETTER, SIGN, composed
 from seq2seq_suite.data.sources import read_rows
 from seq2seq_suite.metrics.labels import binarise, score_labels
 from seq2seq_suite.miniworld.topics import texts
 from seq2seq_suite.tasks.multilabel.label_names import read_labels, read_names
-from seq2seq_suite.text import LETTER, SIGN, composed
 
 Rows = list[tuple[str, tuple[str, ...]]]
 TITLE_WEIGHT = 0.5

@@ -23,12 +23,12 @@ from typing import Any
 from benchmarks.command_line import publish
 from benchmarks.machine import markdown_table, provenance
 from benchmarks.picture import picture
-from seq2seq_suite import config_file
-from seq2seq_suite.experiments.compare import Comparison, Row, compare_runs
-from seq2seq_suite.experiments.parts import task_directories
-from seq2seq_suite.experiments.sweep import run_all
+from seq2seq_suite.config import config_file
 from seq2seq_suite.metrics.significance import compare_seeds, holm, t_interval
-from seq2seq_suite.report.tables import chance
+from seq2seq_suite.runs.joint_directories import task_directories
+from seq2seq_suite.studies.compare import Comparison, Row, compare_runs
+from seq2seq_suite.studies.sweep import run_all
+from seq2seq_suite.terminal.tables import chance
 
 ALONE, TOGETHER, TUNED = "alone", "together", "then tuned"
 Places = Mapping[str, Mapping[str, Path]]  # task -> kind -> directory

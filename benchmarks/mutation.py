@@ -2,7 +2,7 @@
 
     python -m benchmarks.mutation --mutants 300 --seed 1 --output benchmarks/results/mutation.md
     python -m benchmarks.mutation --files "seq2seq_suite/strategies/*" --mutants 50
-    python -m benchmarks.mutation --only "seq2seq_suite/trees.py::read_trees::comparison::2"
+    python -m benchmarks.mutation --only "seq2seq_suite/common/trees.py::read_trees::comparison::2"
 
 Once, and again for what has changed, every test file runs under coverage to learn which tests run which lines. A mutant
 is then tried on the tests that run its line: those of its own test file first, at most `--budget` seconds of them.

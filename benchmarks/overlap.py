@@ -25,7 +25,7 @@ from benchmarks.corpus import synthetic
 from benchmarks.machine import markdown_table, provenance
 from benchmarks.systems import LABEL_SMOOTHING, SHAPES, suite
 from seq2seq_suite.data.batching import collate
-from seq2seq_suite.training.distributed import Ranks
+from seq2seq_suite.runs.distributed import Ranks
 
 
 def measure(rank: int, world: int, size: str, rounds: int, store: str, results: str) -> None:

@@ -110,8 +110,8 @@ def _pass(shape: Shape, pairs: int) -> tuple[int, int]:
 
     from benchmarks.corpus import Corpus
     from benchmarks.systems import suite
+    from seq2seq_suite.common.types import END
     from seq2seq_suite.data.batching import collate
-    from seq2seq_suite.types import END
 
     class Calls(TorchDispatchMode):
         count = 0

@@ -24,11 +24,11 @@ import torch
 from torch import nn
 
 from benchmarks.multilabel_baselines import WORD
-from seq2seq_suite.config_file import is_override, load
+from seq2seq_suite.common.types import Example, Score
+from seq2seq_suite.config.config_file import is_override, load
 from seq2seq_suite.data.vocabulary import Vocabulary
-from seq2seq_suite.tasks import open_task
+from seq2seq_suite.prediction.open_task import open_task
 from seq2seq_suite.tasks.qa.passages import words_of
-from seq2seq_suite.types import Example, Score
 
 Predictor = Callable[[Example], str]
 _MOST_ANSWERS = 2_000  # that the bag of words chooses from

@@ -60,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def answers(path: Path, count: int) -> dict[str, str]:
     """Inputs of a run's test split and what `predict` answers."""
     import seq2seq_suite as s2s
-    from seq2seq_suite.files import read_rows
+    from seq2seq_suite.common.files import read_rows
 
     rows = (row for _, row in read_rows(path / "predictions" / "test.jsonl") if row)
     inputs = list(islice(dict.fromkeys(row["source"] for row in rows), count))

@@ -16,8 +16,8 @@ from pathlib import Path
 from benchmarks.command_line import publish
 from benchmarks.machine import markdown_table, provenance
 from benchmarks.picture import picture
-from seq2seq_suite.experiments import study
-from seq2seq_suite.experiments.study import Cell
+from seq2seq_suite.studies import study
+from seq2seq_suite.studies.study import Cell
 
 
 def table(cells: Sequence[Cell]) -> list[str]:

@@ -20,11 +20,11 @@ from pathlib import Path
 import regex
 
 from benchmarks.machine import markdown_table, provenance
-from seq2seq_suite import config_file
+from seq2seq_suite.common.text import LETTER, OTHER
+from seq2seq_suite.common.types import Example
+from seq2seq_suite.config import config_file
 from seq2seq_suite.data.subwords import train_subwords
-from seq2seq_suite.tasks import open_task
-from seq2seq_suite.text import LETTER, OTHER
-from seq2seq_suite.types import Example
+from seq2seq_suite.prediction.open_task import open_task
 
 ROUNDS = 5  # of expectation and maximisation
 WITHOUT_SPACES = ("zh", "ja", "th")

@@ -35,9 +35,9 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from benchmarks.machine import _commit, markdown_table
-from seq2seq_suite.files import atomic_write_text
-from seq2seq_suite.lazy import _EXTRAS
-from seq2seq_suite.types import ConfigError
+from seq2seq_suite.common.errors import ConfigError
+from seq2seq_suite.common.files import atomic_write_text
+from seq2seq_suite.common.lazy_imports import _EXTRAS
 
 _OF_ANOTHER_RUN = 4.303 * (4 / 3) ** 0.5  # Student's t of three seeds, 95 %, and one run more beside their mean
 FIGURES = Path(__file__).with_name("figures.yaml")

@@ -21,9 +21,9 @@ from pathlib import Path
 
 from benchmarks.command_line import publish
 from benchmarks.machine import markdown_table, provenance
-from seq2seq_suite import config_file
-from seq2seq_suite.config import Config
-from seq2seq_suite.types import ConfigError
+from seq2seq_suite.common.errors import ConfigError
+from seq2seq_suite.config import config_file
+from seq2seq_suite.config.schema import Config
 
 WHOLE = "as in the YAML"
 _PLAIN_PARSER = ("parsing.guide=false", "parsing.characters=false", "parsing.tag_loss=0.0", "parsing.move_loss=0.0")

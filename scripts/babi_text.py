@@ -18,8 +18,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from seq2seq_suite.files import atomic_write_text
-from seq2seq_suite.types import DataError
+from seq2seq_suite.common.errors import DataError
+from seq2seq_suite.common.files import atomic_write_text
 
 NUM_TASKS = 20
 TRAIN_QUESTIONS = {"en": 1000, "en-10k": 10_000}  # of a task, as published

@@ -15,8 +15,8 @@ from typing import Any, Literal, get_args, get_origin
 
 import yaml
 
-from seq2seq_suite.config import of_any_task
-from seq2seq_suite.config_section import Section
+from seq2seq_suite.config.schema import of_any_task
+from seq2seq_suite.options.section import Section
 from seq2seq_suite.strategies import KINDS, options_of
 
 PAGE = Path(__file__).parents[1] / "tasks" / "README.md"

@@ -28,7 +28,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from seq2seq_suite.types import DataError, UserError
+from seq2seq_suite.common.errors import DataError, UserError
 
 PUBLISHED = {"train documents": 9603, "test documents": 3299, "categories": 90, "train": 7770, "test": 3019}
 VALIDATION = 777

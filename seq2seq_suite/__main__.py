@@ -2,7 +2,7 @@
 
 import sys
 
-from seq2seq_suite.cli import main
+from seq2seq_suite.cli.app import main
 
 if __name__ == "__main__":
     sys.exit(main())

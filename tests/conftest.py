@@ -10,17 +10,17 @@ import pytest
 import torch
 from torch import nn
 
-from seq2seq_suite.config import Config
-from seq2seq_suite.config_backbone import Backbone
-from seq2seq_suite.experiments import inspecting
+from seq2seq_suite.common.shapes import Shape, TargetShape, TokenShape
+from seq2seq_suite.common.trees import read_trees
+from seq2seq_suite.common.types import END, Batch, Example
+from seq2seq_suite.config.schema import Config
+from seq2seq_suite.inspection import report as inspecting
 from seq2seq_suite.model.build import build_model
 from seq2seq_suite.model.layers import LayerShape
 from seq2seq_suite.model.seq2seq import Seq2Seq
-from seq2seq_suite.shapes import Shape, TargetShape, TokenShape
+from seq2seq_suite.options.backbone import Backbone
 from seq2seq_suite.strategies.base import Strategy
 from seq2seq_suite.tasks.parsing.task import ParsingTask
-from seq2seq_suite.trees import read_trees
-from seq2seq_suite.types import END, Batch, Example
 
 # The same examples in each run, and no test fails because the machine is slow.
 hypothesis.settings.register_profile("suite", deadline=None, derandomize=True,

@@ -8,13 +8,13 @@ from typing import Any
 import torch
 from torch import nn
 
+from seq2seq_suite.common.shapes import Shape, TargetShape
+from seq2seq_suite.common.trees import Tree
 from seq2seq_suite.model.output import OutputLayer
-from seq2seq_suite.shapes import Shape, TargetShape
 from seq2seq_suite.strategies.auxiliary import Auxiliaries, Auxiliary, Labels, Language, Transcript
 from seq2seq_suite.strategies.base import Strategy
 from seq2seq_suite.strategies.ctc_head import CtcHead
 from seq2seq_suite.strategies.spans import SpanHead, Spans
-from seq2seq_suite.trees import Tree
 
 
 def strategy_of(kind: type[Strategy], *, target: TargetShape | None = None, width: int = 16,

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import pytest
 from small_run import start
 
-from seq2seq_suite.config import Config
+from seq2seq_suite.config.schema import Config
 from seq2seq_suite.miniworld import rows
 
 

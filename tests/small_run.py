@@ -14,8 +14,9 @@ from unittest.mock import patch
 from torch import nn
 
 from benchmarks.faults import commands
-from seq2seq_suite import cli, miniworld
-from seq2seq_suite.config import Config
+from seq2seq_suite import miniworld
+from seq2seq_suite.cli import app as cli
+from seq2seq_suite.config.schema import Config
 from seq2seq_suite.experiments import verbs
 from seq2seq_suite.miniworld import pictures, rows, sentences, stories, topics
 

@@ -12,10 +12,12 @@ from pathlib import Path
 import pytest
 import typer
 
-from seq2seq_suite import Run, __version__, cli, cli_inputs
-from seq2seq_suite.cli_inputs import Inputs, opened, texts_and_overrides
-from seq2seq_suite.report import tables
-from seq2seq_suite.types import DataError
+from seq2seq_suite import Run, __version__
+from seq2seq_suite.cli import app as cli
+from seq2seq_suite.cli import arguments as cli_inputs
+from seq2seq_suite.cli.arguments import Inputs, opened, texts_and_overrides
+from seq2seq_suite.common.errors import DataError
+from seq2seq_suite.terminal import tables
 
 ROOT = Path(__file__).resolve().parents[1]
 VERBS = ("run", "sweep", "evaluate", "predict", "serve", "export", "compare", "distill", "check", "score", "tasks",
@@ -40,7 +42,7 @@ def wrong(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 def test_a_run_says_what_it_reads_before_it_loads_pytorch(monkeypatch, capsys):
     Path("p.yaml").write_text("task: parsing\n")
     said = []
-    monkeypatch.setattr("seq2seq_suite.config_file.load",
+    monkeypatch.setattr("seq2seq_suite.config.config_file.load",
                         lambda *given, **more: said.append(capsys.readouterr().out) or 1 / 0)
     for more, line in (((), "reading p.yaml and the data, building the model\n"), (("--quiet",), "")):
         with pytest.raises(ZeroDivisionError):
@@ -66,13 +68,13 @@ def test_a_package_of_an_extra_that_is_missed_later_is_named_too(monkeypatch, ca
     def late(*given, **more):
         import pycocotools.coco  # noqa: F401
 
-    monkeypatch.setattr("seq2seq_suite.config_file.load", late)
+    monkeypatch.setattr("seq2seq_suite.config.config_file.load", late)
     Path("p.yaml").write_text("task: detection\n")
     assert "pycocotools is not installed\n  expected: the extra `vision`" in wrong(capsys, "run", "p.yaml")
 
 
 def test_extras_are_those_of_the_package():
-    from seq2seq_suite.lazy import _EXTRAS
+    from seq2seq_suite.common.lazy_imports import _EXTRAS
 
     named = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     for extra, packages in _EXTRAS.items():
@@ -107,7 +109,7 @@ def test_help_of_every_verb_has_an_example(capsys):
     (["run", "absent.yaml"], {"torch", "datasets", "numpy"}),
 ])
 def test_help_loads_nothing_heavy(arguments, heavy):
-    done = start(code=f"import sys\nfrom seq2seq_suite.cli import main\nassert main({arguments}) in (0, 2)\n"
+    done = start(code=f"import sys\nfrom seq2seq_suite.cli.app import main\nassert main({arguments}) in (0, 2)\n"
                       f"print('loaded', {heavy} & set(sys.modules))")
     assert done.stdout.endswith(b"loaded set()\n"), done.stdout
 
@@ -219,7 +221,7 @@ def test_inputs_come_from_arguments_a_file_or_a_pipe_with_their_lines():
     assert len(list(Inputs([], "in.txt"))) == 2  # to distil from, say
     assert texts_and_overrides(["x", "search.beam_sise=2", "y=z"]) == (["x", "y=z"], ["search.beam_sise=2"])
     for source in (None, "-"):
-        done = start(code=f"from seq2seq_suite.cli_inputs import Inputs; print(list(Inputs.of([], {source!r})))",
+        done = start(code=f"from seq2seq_suite.cli.arguments import Inputs; print(list(Inputs.of([], {source!r})))",
                      input=b"a\nb\n")
         assert done.stdout == b"[('a', ('standard input', 1)), ('b', ('standard input', 2))]\n"
     ours, theirs = socket.socketpair()  # as Node.js and some servers start a program

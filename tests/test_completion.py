@@ -10,9 +10,10 @@ from typing import get_args
 
 import pytest
 
-from seq2seq_suite import cli, cli_completion
-from seq2seq_suite.config_file import key_list
-from seq2seq_suite.experiments.export import KINDS
+from seq2seq_suite.cli import app as cli
+from seq2seq_suite.cli import completion as cli_completion
+from seq2seq_suite.config.config_file import key_list
+from seq2seq_suite.export.hub import KINDS
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -91,7 +92,7 @@ def test_an_unknown_shell_is_refused(capsys):
 def test_a_quiet_run_prints_nothing_and_a_verbose_one_every_key(tmp_path, capsys):
     from small_run import small_config, write_trees
 
-    from seq2seq_suite.config_file import dump
+    from seq2seq_suite.config.config_file import dump
 
     config = small_config(write_trees(tmp_path / "data"), max_updates=2, validate_every=2)
     Path("p.yaml").write_text(dump(config), encoding="utf-8")

@@ -4,9 +4,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seq2seq_suite.config import Config, Data, Training
-from seq2seq_suite.config_file import dump, is_override, load
-from seq2seq_suite.types import ConfigError
+from seq2seq_suite.common.errors import ConfigError
+from seq2seq_suite.config.config_file import dump, is_override, load
+from seq2seq_suite.config.schema import Config, Data
+from seq2seq_suite.options.training import Training
 
 
 @pytest.fixture

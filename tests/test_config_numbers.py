@@ -5,11 +5,11 @@ from typing import get_args
 import pytest
 import torch
 
-from seq2seq_suite import cli
-from seq2seq_suite.config_errors import sections_at
-from seq2seq_suite.config_file import for_task, key_list
+from seq2seq_suite.cli import app as cli
+from seq2seq_suite.common.errors import ConfigError
+from seq2seq_suite.config.config_file import for_task, key_list
+from seq2seq_suite.config.messages import sections_at
 from seq2seq_suite.tasks import TASKS, find_task
-from seq2seq_suite.types import ConfigError
 
 NO_LIMIT = {"training.max_minutes", "training.clip_norm", "mixture.max_epochs"}
 
@@ -111,7 +111,7 @@ def test_as_many_outputs_as_no_memory_holds_are_not_asked_for(capsys):
 
 
 def test_a_feed_forward_network_that_no_memory_holds_is_refused():
-    from seq2seq_suite.config import Config
+    from seq2seq_suite.config.schema import Config
 
     fits = {"width": 1024, "feed_forward_width": 10**6, "num_heads": 1, "encoder_layers": 4, "decoder_layers": 4}
     assert Config.model_validate({"task": "parsing", "backbone": fits}).backbone.width == 1024

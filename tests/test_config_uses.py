@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from seq2seq_suite.config import Config
-from seq2seq_suite.config_file import load
-from seq2seq_suite.library import check_n_best
-from seq2seq_suite.types import ConfigError
+from seq2seq_suite.api import check_n_best
+from seq2seq_suite.common.errors import ConfigError
+from seq2seq_suite.config.config_file import load
+from seq2seq_suite.config.schema import Config
 
 
 @pytest.fixture(autouse=True)

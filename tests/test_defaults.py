@@ -5,9 +5,9 @@ from typing import Any
 
 import yaml
 
-from seq2seq_suite.config import Config
-from seq2seq_suite.config_backbone import SIZES
-from seq2seq_suite.config_file import dump, key_list
+from seq2seq_suite.config.config_file import dump, key_list
+from seq2seq_suite.config.schema import Config
+from seq2seq_suite.options.backbone import SIZES
 from seq2seq_suite.tasks import TASKS
 
 KINDS = dict.fromkeys(("autoregressive", "length_head", "mask_predict", "cut_at_end", "ctc", "dag"), "translation") | {

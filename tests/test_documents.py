@@ -16,12 +16,13 @@ from two_processes import launch
 
 from benchmarks.faults.commands import start
 from scripts import key_reference
-from seq2seq_suite import cli
-from seq2seq_suite.config_file import dump, key_list, load
-from seq2seq_suite.experiments import study, verbs
+from seq2seq_suite.cli import app as cli
+from seq2seq_suite.config.config_file import dump, key_list, load
+from seq2seq_suite.experiments import verbs
 from seq2seq_suite.miniworld.english import english
 from seq2seq_suite.miniworld.sentences import SPLITS, scenes
 from seq2seq_suite.miniworld.topics import texts
+from seq2seq_suite.studies import study
 
 ROOT = Path(__file__).parents[1]
 MULTITASK = tuple(load(ROOT / "tasks" / "multitask.yaml").tasks)

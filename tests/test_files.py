@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from seq2seq_suite.files import atomic_write_text, read_arrays, read_bytes, read_json, read_lines, read_text
-from seq2seq_suite.types import DataError
+from seq2seq_suite.common.errors import DataError
+from seq2seq_suite.common.files import atomic_write_text, read_arrays, read_bytes, read_json, read_lines, read_text
 
 
 @pytest.mark.parametrize(("content", "got", "line"), [
@@ -101,7 +101,8 @@ def test_links_and_pipes_are_written_to_and_not_replaced(tmp_path):
 
 
 def test_a_text_of_just_the_length_is_not_cut():
-    from seq2seq_suite.types import Hypothesis, brief
+    from seq2seq_suite.common.errors import brief
+    from seq2seq_suite.common.types import Hypothesis
 
     assert brief("x" * 80, 80) == "x" * 80 and brief("x" * 81, 80) == "x" * 77 + "..."
     assert Hypothesis((1, 2), 0.0).complete

@@ -11,9 +11,10 @@ import pytest
 from small_run import small_config, start, write_trees
 
 import seq2seq_suite as s2s
-from seq2seq_suite import cli, model, strategies, tasks
-from seq2seq_suite.config_file import dump, load
-from seq2seq_suite.trees import Tree
+from seq2seq_suite import model, strategies, tasks
+from seq2seq_suite.cli import app as cli
+from seq2seq_suite.common.trees import Tree
+from seq2seq_suite.config.config_file import dump, load
 
 
 @pytest.fixture(scope="module")

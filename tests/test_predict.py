@@ -11,9 +11,9 @@ from serving import train
 
 import seq2seq_suite as s2s
 from benchmarks.faults import commands
-from seq2seq_suite import cli
-from seq2seq_suite.experiments import opening
-from seq2seq_suite.types import ConfigError, DataError
+from seq2seq_suite.cli import app as cli
+from seq2seq_suite.common.errors import ConfigError, DataError
+from seq2seq_suite.prediction import load_run as opening
 
 
 @pytest.fixture(scope="module")
@@ -287,8 +287,8 @@ def test_a_terminal_for_messages_shows_how_far_a_long_file_is(runs, tmp_path):
 
 
 def test_a_language_models_prompt_has_unknown_words_too(tmp_path, capsys):
-    from seq2seq_suite import cli_predict
-    from seq2seq_suite.types import Example
+    from seq2seq_suite.cli import predict as cli_predict
+    from seq2seq_suite.common.types import Example
 
     class Task:
         source = None

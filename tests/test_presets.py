@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 import typer
 
-from seq2seq_suite import ConfigError, check, cli, cli_presets
-from seq2seq_suite.config_file import PRESETS, find, load, preset
-from seq2seq_suite.experiments import study
+from seq2seq_suite import ConfigError, check
+from seq2seq_suite.cli import app as cli
+from seq2seq_suite.cli import presets as cli_presets
+from seq2seq_suite.config.config_file import PRESETS, find, load, preset
+from seq2seq_suite.studies import study
 
 
 @pytest.fixture(autouse=True)

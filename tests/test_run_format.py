@@ -9,7 +9,9 @@ import pytest
 from small_run import small_config, start, write_trees
 
 import seq2seq_suite as s2s
-from seq2seq_suite import cli, config_file, run_format
+from seq2seq_suite.cli import app as cli
+from seq2seq_suite.config import config_file
+from seq2seq_suite.config import versions as run_format
 from seq2seq_suite.tasks import TASKS
 
 ROOT = Path(__file__).parents[1]

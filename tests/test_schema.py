@@ -8,8 +8,8 @@ import jsonschema
 import pytest
 import yaml
 
-from seq2seq_suite import cli
-from seq2seq_suite.config_file import PRESETS, SCHEMA, parse
+from seq2seq_suite.cli import app as cli
+from seq2seq_suite.config.config_file import PRESETS, SCHEMA, parse
 
 ROOT = Path(__file__).resolve().parents[1]
 YAMLS = sorted(PRESETS.glob("*.yaml"))

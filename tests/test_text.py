@@ -5,14 +5,14 @@ import unicodedata
 
 import pytest
 
+from seq2seq_suite.common.files import read_lines
+from seq2seq_suite.common.text import split_blanks
+from seq2seq_suite.common.trees import read_trees
 from seq2seq_suite.data.formats import READERS, BadRows
-from seq2seq_suite.data.options import Data
-from seq2seq_suite.files import read_lines
-from seq2seq_suite.tasks.fields import Words
+from seq2seq_suite.options.data import Data
+from seq2seq_suite.tasks.fields.text import Words
 from seq2seq_suite.tasks.parsing.task import ParsingOptions, ParsingTask, Trees
 from seq2seq_suite.tasks.tagging.task import TagRow
-from seq2seq_suite.text import split_blanks
-from seq2seq_suite.trees import read_trees
 
 # What Python takes for white space or for the end of a line, and what Unicode calls a space.
 INSIDE = sorted({sign for sign in map(chr, range(sys.maxunicode + 1)) if sign not in " \t\r\n" and (

@@ -14,11 +14,12 @@ from safetensors.torch import load_file, save_file
 from small_run import in_forks, small_config, start, write_trees
 
 import seq2seq_suite as s2s
-from seq2seq_suite import cli, files
-from seq2seq_suite.experiments import sweep
+from seq2seq_suite.cli import app as cli
+from seq2seq_suite.common import files
+from seq2seq_suite.common.errors import ConfigError, DataError
+from seq2seq_suite.common.user_code import trusting
 from seq2seq_suite.serve.runs import open_runs
-from seq2seq_suite.types import ConfigError, DataError
-from seq2seq_suite.user_code import trusting
+from seq2seq_suite.studies import sweep
 
 CODE = """open({marker!r}, "a").write("ran")
 from seq2seq_suite.model.attention import attention as attend

@@ -19,14 +19,15 @@ import torch._dynamo  # which PyTorch's optimisers import: once here, not in eac
 from small_run import Recorder, small_config, start
 from torch import Tensor, nn
 
-from seq2seq_suite.config import Config
+from seq2seq_suite.common.errors import DataError, Interrupted
+from seq2seq_suite.config.schema import Config
 from seq2seq_suite.data.batching import Bucketed, collate
-from seq2seq_suite.tasks import open_task
-from seq2seq_suite.training import build, distributed
-from seq2seq_suite.training.evaluate import Metric
-from seq2seq_suite.training.run_directory import RunDirectory
+from seq2seq_suite.prediction import build
+from seq2seq_suite.prediction.open_task import open_task
+from seq2seq_suite.runs import distributed
+from seq2seq_suite.runs.run_directory import RunDirectory
+from seq2seq_suite.training.choosing import Metric
 from seq2seq_suite.training.trainer import Trainer
-from seq2seq_suite.types import DataError, Interrupted
 
 # Rows of the batches of one update. With two processes one is left without a row of the last batch; PowerNorm, whose
 # statistics take that row twice, gets batches that are large enough.

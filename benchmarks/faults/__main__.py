@@ -36,8 +36,8 @@ _MODULES = (settings, rows, layouts, media, alike, verbs, trust, classes, pages,
 KINDS = tuple(kind for module in _MODULES for kind in module.KINDS)
 # What verbs import when they first need it; children find it in place.
 _PRELOADED = ("datasets", "soundfile", "PIL.Image", "sacrebleu", "sklearn.svm", "sklearn.feature_extraction.text",
-              "torch._dynamo", "seq2seq_suite.experiments.verbs", "seq2seq_suite.experiments.study",
-              "seq2seq_suite.experiments.compare", "seq2seq_suite.report.comparison")
+              "torch._dynamo", "seq2seq_suite.experiments.verbs", "seq2seq_suite.studies.study",
+              "seq2seq_suite.studies.compare", "seq2seq_suite.report.comparison")
 
 
 def options(kinds: Sequence[Kind]) -> argparse.ArgumentParser:
@@ -153,7 +153,7 @@ def main(given: Sequence[str] | None = None, *, command: Main | None = None, kin
     if command is None:
         os.environ |= {"HF_HOME": str(place / "hub"), "XDG_CACHE_HOME": str(place / "cache")}
         preload()
-        from seq2seq_suite.cli import main as command
+        from seq2seq_suite.cli.app import main as command
     if arguments.case is not None:
         return int(repeat(chosen[0], arguments, place, command))
     try:

@@ -10,7 +10,7 @@ from typing import Any
 from benchmarks.faults import examples, schema
 from benchmarks.faults.campaign import Case, Kind
 from benchmarks.faults.schema import Key
-from seq2seq_suite.config import of_any_task
+from seq2seq_suite.config.schema import of_any_task
 
 _FILE, _RUN = "bad.yaml", "run"
 _IN_A_TASK = ("data", "search", "strategy", "qa")  # sections that a task of a joint run has of its own

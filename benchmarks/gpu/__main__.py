@@ -17,7 +17,7 @@ from pathlib import Path
 
 from benchmarks.gpu.prepare import prepare
 from benchmarks.gpu.run import STAGES, run, stage
-from seq2seq_suite.types import UserError
+from seq2seq_suite.common.errors import UserError
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -87,7 +87,7 @@ def _device_key(place: Place) -> list[str]:
 
 
 def _train(place: Place, preset: str, settings: Sequence[str], directory: Path) -> None:
-    from seq2seq_suite import config_file
+    from seq2seq_suite.config import config_file
     from seq2seq_suite.experiments import verbs
 
     few = _FEW if preset == "multitask" else [*_FEW, "data.size=64", "data.test_splits=[]"]
@@ -132,7 +132,7 @@ def _torch_device(place: Place) -> torch.device:
 def _computed(directory: Path, device: torch.device, *, double: bool = False, lower: bool = False
               ) -> dict[str, Tensor]:
     """Loss, gradient, encoder output and, with a decoder, logits of four examples, without dropout."""
-    from seq2seq_suite.experiments.opening import open_run
+    from seq2seq_suite.prediction.load_run import open_run
 
     with _cpu():
         run = open_run(directory, ["device=cpu", "kernels=plain"] if double else ["device=cpu"])
@@ -176,7 +176,7 @@ def _cpu() -> Iterator[None]:
     """Runs are opened on the CPU, on a pretended device too."""
     from unittest import mock
 
-    from seq2seq_suite.experiments import opening
+    from seq2seq_suite.prediction import load_run as opening
 
     with mock.patch.object(opening, "choose_device", lambda *_: torch.device("cpu")):
         yield
@@ -200,7 +200,7 @@ def _compare_outputs(place: Place, notes: Notes, name: str, runs: list[Path], se
 
 
 def _outputs(runs: list[Path], changes: list[str], *, exact: bool) -> list[tuple[Any, float]]:
-    from seq2seq_suite.experiments import opening
+    from seq2seq_suite.prediction import load_run as opening
 
     run = opening.open_together(runs, changes)
     if exact:  # opening a run on CUDA allows TF32
@@ -212,7 +212,7 @@ def _outputs(runs: list[Path], changes: list[str], *, exact: bool) -> list[tuple
 
 def _mix(place: Place, notes: Notes, directory: Path) -> None:
     """A batch of the CPU, for a model on the device."""
-    from seq2seq_suite.experiments.opening import open_run
+    from seq2seq_suite.prediction.load_run import open_run
 
     with _cpu():
         run = open_run(directory, ["device=cpu"])

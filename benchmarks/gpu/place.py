@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from seq2seq_suite.types import ConfigError
+from seq2seq_suite.common.errors import ConfigError
 
 
 def replace_text(file: Path, text: str) -> None:

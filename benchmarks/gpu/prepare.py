@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from seq2seq_suite.types import ConfigError, DataError
+from seq2seq_suite.common.errors import ConfigError, DataError
 
 PYTHON = "3.12"
 # What the image with PyTorch, transformers and scikit-learn does not have.

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from benchmarks.gpu.place import replace_text
 from benchmarks.machine import provenance
-from seq2seq_suite.types import ConfigError, DataError
+from seq2seq_suite.common.errors import ConfigError, DataError
 
 DEVICES = ("cuda", "cpu", "pretended")
 WORK = "work"  # in the prepared folder: logs, runs, ceilings; in the output there are seven files

@@ -65,7 +65,7 @@ def training(place: Place, notes: Notes) -> None:
 
 
 def _compile(system: TrainingSystem, place: Place) -> None:
-    from seq2seq_suite.training.build import compile_layers
+    from seq2seq_suite.prediction.build import compile_layers
 
     compile_layers(system.model, torch.device(place.device))
 
@@ -208,8 +208,9 @@ def _time_parallel(place: Place, notes: Notes, kind: str) -> None:
     from contextlib import redirect_stdout
 
     from benchmarks.gpu.correct import TASKS
-    from seq2seq_suite import config_file
-    from seq2seq_suite.experiments import opening, verbs
+    from seq2seq_suite.config import config_file
+    from seq2seq_suite.experiments import verbs
+    from seq2seq_suite.prediction import load_run as opening
 
     small = ["backbone.width=32", "backbone.num_heads=2", "backbone.feed_forward_width=32"] if place.smoke else []
     config = config_file.load(TASKS / "translation-nat.yaml", [

@@ -51,7 +51,7 @@ def convert(shape: Shape, pieces: list[str], weights: Path) -> None:
     from ctranslate2.converters import transformers as converters
 
     from benchmarks.systems import marian
-    from seq2seq_suite.types import BEGIN, END, UNKNOWN
+    from seq2seq_suite.common.types import BEGIN, END, UNKNOWN
 
     model = marian.convert(torch.load(weights)["weights"], shape)
     model.config.normalize_before = model.config.normalize_embedding = False

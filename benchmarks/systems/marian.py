@@ -9,8 +9,8 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from seq2seq_suite.common.errors import DataError
 from seq2seq_suite.data.torchaudio_import import load_torchaudio
-from seq2seq_suite.types import DataError
 
 # transformers imports torchaudio where it is installed, and breaks where that cannot be loaded beside a CPU torch.
 with suppress(DataError):
@@ -22,7 +22,7 @@ from transformers import MarianConfig, MarianMTModel
 from benchmarks.corpus import Corpus
 from benchmarks.systems import BATCH_TOKENS, LABEL_SMOOTHING, DecodingSystem, Pair, Shape, TrainingSystem, suite
 from benchmarks.systems.student import pad, pad_pairs
-from seq2seq_suite.types import BEGIN, END, PAD, UNKNOWN
+from seq2seq_suite.common.types import BEGIN, END, PAD, UNKNOWN
 
 _POSITIONS = 512
 

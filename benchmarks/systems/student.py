@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from benchmarks.corpus import Corpus
 from benchmarks.systems import BATCH_TOKENS, LABEL_SMOOTHING, Pair, Shape, TrainingSystem
-from seq2seq_suite.types import BEGIN, PAD
+from seq2seq_suite.common.types import BEGIN, PAD
 
 
 class Translator(nn.Module):

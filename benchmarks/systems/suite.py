@@ -19,17 +19,17 @@ from benchmarks.systems import (
     Shape,
     TrainingSystem,
 )
-from seq2seq_suite import shapes
-from seq2seq_suite.config import Training
-from seq2seq_suite.config_backbone import Backbone
+from seq2seq_suite.common import shapes
+from seq2seq_suite.common.types import Batch, Encoded
 from seq2seq_suite.data.batching import Bucketed, collate
 from seq2seq_suite.kernels import memory
 from seq2seq_suite.model.build import build_model
 from seq2seq_suite.model.seq2seq import Seq2Seq
+from seq2seq_suite.options.backbone import Backbone
+from seq2seq_suite.options.training import Training
+from seq2seq_suite.search.step import SearchOptions
 from seq2seq_suite.strategies.autoregressive import Autoregressive, AutoregressiveOptions
-from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.training.optimizer import build_optimizer, learning_rate, set_rate
-from seq2seq_suite.types import Batch, Encoded
 
 
 def build(shape: Shape) -> Seq2Seq:

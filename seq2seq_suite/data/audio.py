@@ -19,11 +19,11 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import load_file, save
 
+from seq2seq_suite.common.errors import DataError, RunError
+from seq2seq_suite.common.files import atomic_write_bytes, cache_root, read_bytes
 from seq2seq_suite.data import cache
 from seq2seq_suite.data.sound_checks import WINDOW, Level, mixed, promised_frames, windows, with_a_length
 from seq2seq_suite.data.torchaudio_import import load_torchaudio
-from seq2seq_suite.files import atomic_write_bytes, cache_root, read_bytes
-from seq2seq_suite.types import DataError, RunError
 
 RATE = 16_000  # samples a second that features are computed from
 HOP, FFT = 160, 512  # samples; a hop is 10 ms

@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from seq2seq_suite.common.types import Batch, Encoded
 from seq2seq_suite.data.drawn import Drawn
-from seq2seq_suite.types import Batch, Encoded
 
 
 def collate(items: Sequence[Encoded], task: str, *, round_lengths: bool = False) -> Batch:

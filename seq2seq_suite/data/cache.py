@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from seq2seq_suite.files import atomic_write_text, block_hashes, naming, read_json, to_disk, to_json
-from seq2seq_suite.types import DataError
+from seq2seq_suite.common.errors import DataError
+from seq2seq_suite.common.files import atomic_write_text, block_hashes, naming, read_json, to_disk, to_json
 
 CORPORA, FEATURES = "corpora", "features"
 _LOCK, _USE, _PARTIAL = ".lock", ".use.lock", ".partial"

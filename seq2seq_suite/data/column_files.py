@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
 
+from seq2seq_suite.common.errors import DataError, shown
 from seq2seq_suite.data.lines import REMEDY, BadRows, Lines, Row, kind
-from seq2seq_suite.types import DataError, shown
 
 _HEAD = 50  # sentences from which a file's layout is recognised
 _BOUNDARY = re.compile(r"(\d+[ \t]+)?-DOCSTART-([ \t]|$)|#(begin|end) document\b")

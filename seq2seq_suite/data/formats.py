@@ -8,16 +8,16 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from seq2seq_suite.common.errors import DataError
+from seq2seq_suite.common.files import parse_json, read_text
+from seq2seq_suite.common.text import BLANKS
+from seq2seq_suite.common.trees import read_trees
 from seq2seq_suite.data.class_labels import with_names
 from seq2seq_suite.data.column_files import read_columns
 from seq2seq_suite.data.kaldi import read_recordings
 from seq2seq_suite.data.lines import EXPANSION, REMEDY, UNPACKED, BadRows, Lines, Row, broken, kind, sound_beside
 from seq2seq_suite.data.nested import read_nested
 from seq2seq_suite.data.tables import read_table
-from seq2seq_suite.files import parse_json, read_text
-from seq2seq_suite.text import BLANKS
-from seq2seq_suite.trees import read_trees
-from seq2seq_suite.types import DataError
 
 
 def _read_lines(file: Path, bad: BadRows) -> Iterator[Row]:

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from seq2seq_suite.common.errors import DataError, brief
 from seq2seq_suite.data.lines import BadRows, Lines, Row, broken
-from seq2seq_suite.types import DataError, brief
 
 
 def read_recordings(file: Path, bad: BadRows) -> Iterator[Row]:

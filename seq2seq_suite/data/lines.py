@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from seq2seq_suite.types import DataError
+from seq2seq_suite.common.errors import DataError
 
 UNPACKED, EXPANSION = 2**22, 200  # bytes that any archive may unpack to; a larger one's largest ratio
 SOUNDS = (".wav", ".flac", ".ogg", ".mp3", ".opus", ".sph")

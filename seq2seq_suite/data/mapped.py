@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from seq2seq_suite.common.errors import RunError
+from seq2seq_suite.common.types import Encoded
 from seq2seq_suite.data.drawn import Drawn
-from seq2seq_suite.types import Encoded, RunError
 
 _WIDTH = ".width"  # after an array's name: the column of its second dimension
 _READ = 100  # examples, after which the file is looked at for changes

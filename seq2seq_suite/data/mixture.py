@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 
+from seq2seq_suite.common.types import Batch
 from seq2seq_suite.data.batching import Bucketed
-from seq2seq_suite.types import Batch
 
 
 def shares(sizes: Sequence[int], *, temperature: float, factors: Sequence[float] | None = None,

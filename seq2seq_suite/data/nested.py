@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from seq2seq_suite.files import parse_json
-from seq2seq_suite.types import DataError, shown
+from seq2seq_suite.common.errors import DataError, shown
+from seq2seq_suite.common.files import parse_json
 
 _COCO = '{"images": [{"id", "file_name"}], "annotations": [{"image_id", "bbox", "category_id"}], ' \
         '"categories": [{"id", "name"}]}'

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
 
+from seq2seq_suite.common.errors import DataError
 from seq2seq_suite.data.formats import BadRows, Lines, Row
-from seq2seq_suite.types import DataError
 
 VALIDATION_NAMES = ("validation", "dev", "valid", "val")
 

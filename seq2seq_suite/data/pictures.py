@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
-from seq2seq_suite.files import read_bytes
-from seq2seq_suite.types import DataError
+from seq2seq_suite.common.errors import DataError
+from seq2seq_suite.common.files import read_bytes
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from seq2seq_suite.types import DataError
+from seq2seq_suite.common.errors import DataError
 
 WINDOW = 400  # samples: 25 ms
 _SILENT = 2**-15  # a step of 16 bits: sounds that move by no more are silent

@@ -17,12 +17,12 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from seq2seq_suite.common.errors import DataError, brief
+from seq2seq_suite.common.files import cache_root
 from seq2seq_suite.data.cache import CORPORA, entry
 from seq2seq_suite.data.formats import READERS, BadRows, Row, kind, load_rows
 from seq2seq_suite.data.lines import sound_beside, without_text
 from seq2seq_suite.data.parallel import VALIDATION_NAMES, find_parallel, read_parallel
-from seq2seq_suite.files import cache_root
-from seq2seq_suite.types import DataError, brief
 
 EMBEDDED = "miniworld"  # what `data.path` calls the embedded data
 _ROWS = "rows.jsonl"  # of embedded data that are kept

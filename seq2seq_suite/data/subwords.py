@@ -8,9 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from seq2seq_suite.common.errors import DataError
+from seq2seq_suite.common.files import atomic_write_bytes
+from seq2seq_suite.common.types import BEGIN, END, PAD, SPECIALS, UNKNOWN
 from seq2seq_suite.data.vocabulary import Vocabulary
-from seq2seq_suite.files import atomic_write_bytes
-from seq2seq_suite.types import BEGIN, END, PAD, SPECIALS, UNKNOWN, DataError
 
 if TYPE_CHECKING:
     from sentencepiece import SentencePieceProcessor

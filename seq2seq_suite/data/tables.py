@@ -10,9 +10,9 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from seq2seq_suite.common.errors import DataError, brief, shown
 from seq2seq_suite.data.lines import BadRows, Lines, Row, broken, kind
 from seq2seq_suite.data.printed import unprinted
-from seq2seq_suite.types import DataError, brief, shown
 
 
 def read_table(file: Path, bad: BadRows) -> Iterator[Row]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from types import ModuleType
 
-from seq2seq_suite.lazy import installing
-from seq2seq_suite.types import DataError
+from seq2seq_suite.common.errors import DataError
+from seq2seq_suite.common.lazy_imports import installing
 
 
 def load_torchaudio() -> ModuleType:

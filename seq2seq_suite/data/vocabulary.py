@@ -8,8 +8,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from seq2seq_suite.files import atomic_write_text, read_json
-from seq2seq_suite.types import SPECIALS, UNKNOWN, DataError
+from seq2seq_suite.common.errors import DataError
+from seq2seq_suite.common.files import atomic_write_text, read_json
+from seq2seq_suite.common.types import SPECIALS, UNKNOWN
 
 _FORMAT = "seq2seq_suite vocabulary 1"
 _MOST = 2**63  # upper bound of counts

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 import regex
 
+from seq2seq_suite.common.text import LETTER, OTHER, SIGN
+from seq2seq_suite.common.types import BEGIN, END
 from seq2seq_suite.data.vocabulary import Vocabulary
-from seq2seq_suite.text import LETTER, OTHER, SIGN
-from seq2seq_suite.types import BEGIN, END
 
 _WORD = regex.compile(rf"(?:(?![\p{{Nd}}_]){LETTER}\.){{2,}}|{SIGN}|{LETTER}++(?:['’.,·״׳\-]{LETTER}++)*+|{OTHER}",
                       regex.V1)

@@ -13,7 +13,7 @@ from contextlib import suppress
 from multiprocessing.connection import Connection
 from typing import Any, TypeVar
 
-from seq2seq_suite.types import RunError
+from seq2seq_suite.common.errors import RunError
 
 Item, Result = TypeVar("Item"), TypeVar("Result")
 

@@ -1,0 +1,1 @@
+"""The verbs behind the command line: preparing, running, checking, distilling."""

@@ -8,15 +8,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from seq2seq_suite.config import Config
+from seq2seq_suite.common.text import has_unspaced, split_blanks
+from seq2seq_suite.common.types import BEGIN, END, SPECIALS, UNKNOWN, Batch, Constraint, Encoded, Example
+from seq2seq_suite.common.user_code import is_code
+from seq2seq_suite.config.schema import Config
 from seq2seq_suite.data.batching import Bucketed, collate
 from seq2seq_suite.experiments.room import refuse_all, without_room
+from seq2seq_suite.prediction.predictor import Predictor
 from seq2seq_suite.tasks.base import Task
-from seq2seq_suite.text import has_unspaced, split_blanks
-from seq2seq_suite.training.evaluate import Predictor
 from seq2seq_suite.training.trainer import peak_memory
-from seq2seq_suite.types import BEGIN, END, SPECIALS, UNKNOWN, Batch, Constraint, Encoded, Example
-from seq2seq_suite.user_code import is_code
 
 _ROWS = 1024  # gold outputs that the automaton reads at a time
 _SHOWN = 3  # origins named in a finding

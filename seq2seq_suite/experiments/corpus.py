@@ -18,19 +18,20 @@ import numpy as np
 
 import seq2seq_suite
 from seq2seq_suite import __version__
-from seq2seq_suite.config import Config
+from seq2seq_suite.common.errors import DataError
+from seq2seq_suite.common.files import atomic_write_text, cache_root, read_json, to_json
+from seq2seq_suite.common.shapes import TokenShape
+from seq2seq_suite.common.types import Example
+from seq2seq_suite.common.user_code import is_code
+from seq2seq_suite.config.schema import Config
 from seq2seq_suite.data import cache
 from seq2seq_suite.data.drawn import OnDemand
 from seq2seq_suite.data.formats import BadRows, Row
 from seq2seq_suite.data.lines import count_lines, kind
 from seq2seq_suite.data.workers import cores, in_processes
 from seq2seq_suite.experiments.resuming import content
-from seq2seq_suite.files import atomic_write_text, cache_root, read_json, to_json
-from seq2seq_suite.shapes import TokenShape
 from seq2seq_suite.tasks.base import Task
-from seq2seq_suite.tasks.reading import local_files
-from seq2seq_suite.types import DataError, Example
-from seq2seq_suite.user_code import is_code
+from seq2seq_suite.tasks.rows import local_files
 
 if TYPE_CHECKING:
     from seq2seq_suite.data.mapped import Mapped

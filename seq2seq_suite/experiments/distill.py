@@ -7,13 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from seq2seq_suite.files import atomic_write_text, to_json
-from seq2seq_suite.training.run_directory import provenance
-from seq2seq_suite.training.weights import MODEL, best, hash_of
-from seq2seq_suite.types import ConfigError, Example
+from seq2seq_suite.common.errors import ConfigError
+from seq2seq_suite.common.files import atomic_write_text, to_json
+from seq2seq_suite.common.types import Example
+from seq2seq_suite.runs.run_directory import provenance
+from seq2seq_suite.runs.weights import MODEL, best, hash_of
 
 if TYPE_CHECKING:
-    from seq2seq_suite.experiments.opening import LoadedRun
+    from seq2seq_suite.prediction.load_run import LoadedRun
 
 PROVENANCE = "provenance.json"
 

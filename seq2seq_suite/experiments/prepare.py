@@ -10,22 +10,24 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from seq2seq_suite import config_file
-from seq2seq_suite.config import Config, Training
+from seq2seq_suite.common.errors import DataError
+from seq2seq_suite.common.types import Encoded, Example
+from seq2seq_suite.config import config_file
+from seq2seq_suite.config.schema import Config
 from seq2seq_suite.data.batching import lengths
 from seq2seq_suite.data.drawn import Drawn
 from seq2seq_suite.experiments import resuming
 from seq2seq_suite.experiments.corpus import Corpus, large
 from seq2seq_suite.experiments.streaming import Stream, numbered
-from seq2seq_suite.report.progress import preparing
+from seq2seq_suite.options.training import Training
+from seq2seq_suite.prediction.open_task import open_task
+from seq2seq_suite.runs import weights
+from seq2seq_suite.runs.distributed import Ranks
+from seq2seq_suite.runs.run_directory import CONFIG, RunDirectory, provenance
 from seq2seq_suite.strategies.learner import Learner
-from seq2seq_suite.tasks import open_task
 from seq2seq_suite.tasks.base import Task
-from seq2seq_suite.tasks.reading import place_of, splits_elsewhere
-from seq2seq_suite.training import weights
-from seq2seq_suite.training.distributed import Ranks
-from seq2seq_suite.training.run_directory import CONFIG, RunDirectory, provenance
-from seq2seq_suite.types import DataError, Encoded, Example
+from seq2seq_suite.tasks.rows import place_of, splits_elsewhere
+from seq2seq_suite.terminal.progress import preparing
 
 EVERYTHING = "all"  # of `init_parts`
 _NO_WEIGHTS = ("positions", "norm_placement", "num_heads", "activation")  # of backbone: weights fit whatever they say

@@ -13,15 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from seq2seq_suite import config_file
-from seq2seq_suite.config import Config, Training
+from seq2seq_suite.common.errors import ConfigError, DataError
+from seq2seq_suite.common.types import Encoded
+from seq2seq_suite.common.user_code import beside_of
+from seq2seq_suite.config import config_file
+from seq2seq_suite.config.schema import Config
 from seq2seq_suite.data.drawn import Drawn
+from seq2seq_suite.options.training import Training
+from seq2seq_suite.runs.records import read_provenance, read_summary
+from seq2seq_suite.runs.run_directory import RunDirectory
 from seq2seq_suite.training.checkpoint import Progress, newest
 from seq2seq_suite.training.optimizer import learning_rate
-from seq2seq_suite.training.records import read_provenance, read_summary
-from seq2seq_suite.training.run_directory import RunDirectory
-from seq2seq_suite.types import ConfigError, DataError, Encoded
-from seq2seq_suite.user_code import beside_of
 
 # What may change: all else decides what is learned from which data or, like the optimiser, is part of the state.
 _IN_A_TASK = re.compile(r"tasks\.\w+\.")  # before the keys of a joint run's tasks

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from seq2seq_suite.config import Config
+from seq2seq_suite.common.errors import DataError
+from seq2seq_suite.common.types import Encoded
+from seq2seq_suite.config.schema import Config
 from seq2seq_suite.data.batching import lengths
 from seq2seq_suite.tasks.base import Task
-from seq2seq_suite.tasks.reading import place_of
-from seq2seq_suite.types import DataError, Encoded
+from seq2seq_suite.tasks.rows import place_of
 
 _SHOWN = 3  # origins
 

@@ -7,13 +7,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 
-from seq2seq_suite.config import Config
+from seq2seq_suite.common.errors import ConfigError, DataError
+from seq2seq_suite.common.types import Encoded, Example
+from seq2seq_suite.config.schema import Config
 from seq2seq_suite.data.drawn import OnDemand
 from seq2seq_suite.data.formats import READERS, BadRows
 from seq2seq_suite.data.lines import kind
 from seq2seq_suite.tasks.base import Task
-from seq2seq_suite.tasks.reading import in_form, local_files
-from seq2seq_suite.types import ConfigError, DataError, Encoded, Example
+from seq2seq_suite.tasks.rows import in_form, local_files
 
 _MOST = 2**32  # examples of a file
 

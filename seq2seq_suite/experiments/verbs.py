@@ -14,37 +14,32 @@ from typing import Any
 
 import torch
 
-from seq2seq_suite import config_file
-from seq2seq_suite.config import Config
+from seq2seq_suite.common.errors import ConfigError
+from seq2seq_suite.common.text import slug
+from seq2seq_suite.common.user_code import trusting
+from seq2seq_suite.config import config_file
+from seq2seq_suite.config.schema import Config
 from seq2seq_suite.data.batching import Bucketed, lengths
 from seq2seq_suite.experiments import resuming
 from seq2seq_suite.experiments.distill import is_distilled
-from seq2seq_suite.experiments.inspecting import inspect_split
-from seq2seq_suite.experiments.opening import (
-    LoadedRun,
-    config_of,
-    look_at_helpers,
-    open_together,
-    with_helpers,
-)
-from seq2seq_suite.experiments.parts import build_trainer, evaluate_parts, read_parts, task_directories
+from seq2seq_suite.experiments.joint import build_trainer, evaluate_parts, read_parts
 from seq2seq_suite.experiments.prepare import encode, epoch_encoder, fit, read_splits, with_own_splits
-from seq2seq_suite.experiments.sweep import slug
+from seq2seq_suite.inspection.report import inspect_split
 from seq2seq_suite.kernels import memory
-from seq2seq_suite.report.progress import Logged, preparing, unlogged
+from seq2seq_suite.prediction.build import build_predictor, use_threads
+from seq2seq_suite.prediction.evaluate import evaluate_splits
+from seq2seq_suite.prediction.load_run import LoadedRun, config_of, look_at_helpers, open_together, with_helpers
+from seq2seq_suite.prediction.open_task import open_task
 from seq2seq_suite.report.run import write_report
-from seq2seq_suite.tasks import open_task
-from seq2seq_suite.tasks.reading import other_data
-from seq2seq_suite.training import distributed
-from seq2seq_suite.training.build import build_predictor, use_threads
-from seq2seq_suite.training.callbacks import Callback, TensorBoard, end
-from seq2seq_suite.training.distributed import Ranks
-from seq2seq_suite.training.evaluate import evaluate_splits
-from seq2seq_suite.training.records import read_summary
-from seq2seq_suite.training.run_directory import RunDirectory
+from seq2seq_suite.runs import distributed
+from seq2seq_suite.runs.callbacks import Callback, TensorBoard, end
+from seq2seq_suite.runs.distributed import Ranks
+from seq2seq_suite.runs.joint_directories import task_directories
+from seq2seq_suite.runs.records import read_summary
+from seq2seq_suite.runs.run_directory import RunDirectory
+from seq2seq_suite.tasks.rows import other_data
+from seq2seq_suite.terminal.progress import Logged, preparing, unlogged
 from seq2seq_suite.training.trainer import finished, limit_reached
-from seq2seq_suite.types import ConfigError
-from seq2seq_suite.user_code import trusting
 
 
 def run(config: Config, directory: Path, *, resume: bool, overwrite: bool, command: list[str],

@@ -15,13 +15,13 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from seq2seq_suite.types import ConfigError
-from seq2seq_suite.user_code import load_code
+from seq2seq_suite.common.errors import ConfigError
+from seq2seq_suite.common.user_code import load_code
 
 # What a slot's implementation is called, and the modules of the plain and of the fast one.
 SLOTS = {
-    "greedy": ("greedy_or_sample", "strategies.beam", "kernels.beam"),
-    "beam": ("beam_search", "strategies.beam", "kernels.beam"),
+    "greedy": ("greedy_or_sample", "search.beam", "kernels.beam"),
+    "beam": ("beam_search", "search.beam", "kernels.beam"),
     "attention": ("attention", "model.attention", "kernels.attention"),
     "encoder": ("prepared", "model.stacks", "kernels.decoder"),
     "decoder": ("prepared", "model.stacks", "kernels.decoder"),

@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from seq2seq_suite.common.types import END, Batch, Constraint, Hypothesis
 from seq2seq_suite.kernels import graphs
 from seq2seq_suite.kernels.compiled import stepper_for
 from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
-from seq2seq_suite.strategies.beam import one_beam, one_output
-from seq2seq_suite.strategies.ctc_prefixes import Prefixes
-from seq2seq_suite.strategies.finished import Finished, patience
-from seq2seq_suite.strategies.search import NEVER, Rows, SearchOptions, Stepper
-from seq2seq_suite.types import END, Batch, Constraint, Hypothesis
+from seq2seq_suite.search.beam import one_beam, one_output
+from seq2seq_suite.search.ctc_prefix_scores import Prefixes
+from seq2seq_suite.search.finished_beams import Finished, patience
+from seq2seq_suite.search.step import NEVER, Rows, SearchOptions, Stepper
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from seq2seq_suite.strategies.search import Rows, Stepper
+from seq2seq_suite.search.step import Rows, Stepper
 
 _BLOCK = 64  # symbols, in `likeliest` and `top_k`
 _FEW_ROWS = 8  # below, more calls than one take longer

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
+from seq2seq_suite.common.types import Batch, Constraint, PerRow
 from seq2seq_suite.kernels import native
 from seq2seq_suite.kernels.candidates import Candidates
 from seq2seq_suite.kernels.decoder import Steps
@@ -20,9 +21,8 @@ from seq2seq_suite.model.layers import FeedForward, Residual
 from seq2seq_suite.model.norms import LayerNorm, RMSNorm
 from seq2seq_suite.model.positions import RelativePositions, RotaryPositions
 from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
-from seq2seq_suite.strategies.ctc_prefixes import Prefixes
-from seq2seq_suite.strategies.search import Rows, SearchOptions
-from seq2seq_suite.types import Batch, Constraint, PerRow
+from seq2seq_suite.search.ctc_prefix_scores import Prefixes
+from seq2seq_suite.search.step import Rows, SearchOptions
 
 _ACTIVATIONS = (torch.nn.functional.relu, torch.nn.functional.gelu, torch.nn.functional.silu)  # as `step.cpp` counts
 

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from seq2seq_suite.common.types import States
 from seq2seq_suite.kernels.attention import attention as fused_attention
 from seq2seq_suite.kernels.cache import KeysValues
 from seq2seq_suite.kernels.product import fewest, product
@@ -22,7 +23,6 @@ from seq2seq_suite.model.encoder import TransformerEncoder
 from seq2seq_suite.model.layers import FeedForward, Residual, TransformerLayer
 from seq2seq_suite.model.norms import LayerNorm, RMSNorm
 from seq2seq_suite.model.positions import RelativePositions
-from seq2seq_suite.types import States
 
 _FEW_QUERIES = 48  # of all rows together: below, the calls of anything but the fused kernel take longer than it does
 _MOST_KEYS = 4  # of all heads, by the width: with more, arithmetic is more than the calls that `_Layer.absorb` saves

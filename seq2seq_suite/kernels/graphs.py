@@ -20,14 +20,14 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from seq2seq_suite.common.types import END
 from seq2seq_suite.kernels.cache import KeysValues
 from seq2seq_suite.kernels.decoder import Steps
 from seq2seq_suite.model.decoder import Cache, CrossKeysValues
 from seq2seq_suite.model.positions import RotaryPositions
 from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
-from seq2seq_suite.strategies.finished import patience
-from seq2seq_suite.strategies.search import Rows, Stepper
-from seq2seq_suite.types import END
+from seq2seq_suite.search.finished_beams import patience
+from seq2seq_suite.search.step import Rows, Stepper
 
 _SIZES = 32  # source positions and output lengths are rounded up to a multiple of this
 _MOST_GRAPHS = 16  # of a model; each keeps its memory

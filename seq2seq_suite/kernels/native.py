@@ -14,8 +14,8 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from seq2seq_suite.files import atomic_write_text, block_hashes, cache_root, is_private, to_disk
-from seq2seq_suite.types import ConfigError
+from seq2seq_suite.common.errors import ConfigError
+from seq2seq_suite.common.files import atomic_write_text, block_hashes, cache_root, is_private, to_disk
 
 _HASH = ".sha256"
 COMPILED = "compiled"  # the folder of results in the user's folder for caches

@@ -16,12 +16,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from seq2seq_suite.common.types import BLANK, Loss
 from seq2seq_suite.lab.laws.common import Weights
 from seq2seq_suite.model import layers
 from seq2seq_suite.model.attention import KeysValues, MultiHeadAttention
 from seq2seq_suite.model.frontends import tokens_of
-from seq2seq_suite.strategies.ctc_head import BLANK, positions_needed
-from seq2seq_suite.types import Loss
+from seq2seq_suite.strategies.ctc_head import positions_needed
 
 Function = Callable[..., Any]
 

@@ -13,11 +13,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from seq2seq_suite.strategies.beam import starts
-from seq2seq_suite.strategies.ctc_head import BLANK
-from seq2seq_suite.strategies.length_head import CLASSES, MIDDLE
-from seq2seq_suite.strategies.search import NEVER, Stepper
-from seq2seq_suite.types import BEGIN, END, SPECIALS, Hypothesis
+from seq2seq_suite.common.types import BEGIN, BLANK, END, SPECIALS, Hypothesis
+from seq2seq_suite.search.beam import starts
+from seq2seq_suite.search.step import NEVER, Stepper
+from seq2seq_suite.strategies.parallel.length_head import CLASSES, MIDDLE
 
 Function = Callable[..., Any]
 _GIVEN = 4  # positions that are not shifted from others

@@ -14,17 +14,17 @@ from typing import Any
 import numpy as np
 import torch
 
-from seq2seq_suite.files import read_json, read_rows
+from seq2seq_suite.common.errors import DataError, UserError
+from seq2seq_suite.common.files import read_json, read_rows
+from seq2seq_suite.common.user_code import trusting
 from seq2seq_suite.lab import given
 from seq2seq_suite.lab.experiment import OWN_TASK, SPLIT, Question, read_experiment
 from seq2seq_suite.lab.folder import printable, read_yaml
 from seq2seq_suite.lab.grades import Graded
 from seq2seq_suite.lab.verifying import Run, verify
 from seq2seq_suite.metrics.significance import FORMULAS, LEVEL, compare
+from seq2seq_suite.runs.records import read_predictions
 from seq2seq_suite.tasks import find_task
-from seq2seq_suite.training.records import read_predictions
-from seq2seq_suite.types import DataError, UserError
-from seq2seq_suite.user_code import trusting
 
 ANSWERS = "answers.yaml"
 

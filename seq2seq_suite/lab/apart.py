@@ -25,10 +25,10 @@ from typing import Any
 from zlib import crc32
 
 from seq2seq_suite import __version__
-from seq2seq_suite.files import atomic_write_text, to_json
+from seq2seq_suite.common.errors import UserError
+from seq2seq_suite.common.files import atomic_write_text, to_json
 from seq2seq_suite.lab.folder import printable
 from seq2seq_suite.lab.grades import Grade, from_plain, to_plain
-from seq2seq_suite.types import UserError
 
 SECONDS = 1800.0  # of a submission; laws and runs have limits of their own
 

@@ -154,7 +154,7 @@ def grade(
       python -m seq2seq_suite lab grade attention-b10902001.zip
       python -m seq2seq_suite lab grade handed-in --csv grades.csv --html class.html --seed 90817
     """
-    from seq2seq_suite.cli_inputs import check_targets
+    from seq2seq_suite.cli.arguments import check_targets
 
     check_targets({"--json": json, "--csv": csv, "--html": html})
     from seq2seq_suite.lab import grading

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from seq2seq_suite.common.errors import ConfigError
+from seq2seq_suite.common.user_code import line_of
 from seq2seq_suite.lab.folder import GIVEN, parsed, source_of
 from seq2seq_suite.lab.given import sources
 from seq2seq_suite.lab.plug import counted
-from seq2seq_suite.types import ConfigError
-from seq2seq_suite.user_code import line_of
 
 
 def written(folder: Path) -> dict[str, Path]:

@@ -11,14 +11,14 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from seq2seq_suite import config_file
-from seq2seq_suite.config import Config
+from seq2seq_suite.api import overrides
+from seq2seq_suite.common.errors import ConfigError, DataError
+from seq2seq_suite.common.user_code import absolute, is_code, trusting
+from seq2seq_suite.config import config_file
+from seq2seq_suite.config.schema import Config
 from seq2seq_suite.lab.folder import Folder, printable, read_yaml
 from seq2seq_suite.lab.plug import CHANGES, SLOTS
-from seq2seq_suite.library import overrides
-from seq2seq_suite.training.records import shaped
-from seq2seq_suite.types import ConfigError, DataError
-from seq2seq_suite.user_code import absolute, is_code, trusting
+from seq2seq_suite.runs.records import shaped
 
 # All other keys of a run are settings.
 OF_A_RUN = ("base", "plug", "also", "from", "sentences", "begin", "again", "choose")

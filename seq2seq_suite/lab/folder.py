@@ -18,8 +18,8 @@ from zlib import crc32
 import yaml
 
 from seq2seq_suite import __version__
-from seq2seq_suite.files import atomic_write_text, read_bytes, read_text
-from seq2seq_suite.types import ConfigError, DataError
+from seq2seq_suite.common.errors import ConfigError, DataError
+from seq2seq_suite.common.files import atomic_write_text, read_bytes, read_text
 
 LANGUAGES = ("en", "zh")
 LARGEST, LARGEST_YAML = 2**20, 2**16  # bytes of a student's file

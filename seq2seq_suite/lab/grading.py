@@ -14,7 +14,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from seq2seq_suite.files import atomic_write_text, to_json
+from seq2seq_suite.common.errors import RunError, UserError
+from seq2seq_suite.common.files import atomic_write_text, to_json
 from seq2seq_suite.lab import apart, class_report, gradescope
 from seq2seq_suite.lab.folder import Folder, overlooked, printable
 from seq2seq_suite.lab.grades import Grade, Graded
@@ -23,7 +24,6 @@ from seq2seq_suite.lab.remote import Workers
 from seq2seq_suite.lab.starting import named
 from seq2seq_suite.lab.submitting import Submission, submissions
 from seq2seq_suite.lab.telling import shown
-from seq2seq_suite.types import RunError, UserError
 
 
 def grade(path: Path, *, json: Path | None, csv: Path | None, html: Path | None, seed: int | None, jobs: int) -> int:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from seq2seq_suite.common.errors import COMMAND_LINE, ConfigError, UserError
 from seq2seq_suite.lab.assignments import ASSIGNMENTS
 from seq2seq_suite.lab.folder import LANGUAGES, Folder
 from seq2seq_suite.lab.starting import handout, named
 from seq2seq_suite.lab.starting import start as write
 from seq2seq_suite.lab.telling import says, score, shown
-from seq2seq_suite.types import COMMAND_LINE, ConfigError, UserError
 
 
 def print_list(directory: Path) -> None:

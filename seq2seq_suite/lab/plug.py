@@ -4,7 +4,7 @@ A function takes the place of the suite's own on the seam of `kernels`, or by it
 the `with` block alone:
 
     with plugged({"attend": attend}):
-        library.train(...)
+        api.train(...)
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from typing import Any, Literal
 from unittest.mock import patch
 
 from seq2seq_suite import kernels
+from seq2seq_suite.common.errors import ConfigError, UserError
+from seq2seq_suite.common.user_code import line_of
 from seq2seq_suite.lab import adapters
 from seq2seq_suite.lab import adapters_output as output
-from seq2seq_suite.types import ConfigError, UserError
-from seq2seq_suite.user_code import line_of
 
 PACKAGE = "seq2seq_suite"
 Function = Callable[..., Any]
@@ -71,18 +71,18 @@ SLOTS: dict[str, Slot] = {
     "greedy": Slot({"greedy": output.greedy}, when="search"),
     "beam_search": Slot({"beam": output.beam_search}, when="search"),
     "cached_step": Slot({f"{_ATTENTION}.forward": adapters.cached_step}, when="search"),
-    "likeliest_lengths": Slot({"strategies.length_head:LengthClassifier.likeliest": output.likeliest_lengths},
+    "likeliest_lengths": Slot({"strategies.parallel.length_head:LengthClassifier.likeliest": output.likeliest_lengths},
                               when="search"),
-    "cut_at_end": Slot({"strategies.constrained:cut_at_end": output.cut_at_end}, when="search"),
-    "collapse": Slot({"strategies.ctc_prefixes:collapse": output.collapse}, when="search"),
-    "hide": Slot({"strategies.mask_predict:MaskPredict.predict_symbols": output.hide}, when="search"),
+    "cut_at_end": Slot({"strategies.parallel.constrained:cut_at_end": output.cut_at_end}, when="search"),
+    "collapse": Slot({"search.ctc_prefix_scores:collapse": output.collapse}, when="search"),
+    "hide": Slot({"strategies.parallel.mask_predict:MaskPredict.predict_symbols": output.hide}, when="search"),
     "allowed_labels": Slot({"tasks.multilabel.label_automaton:LabelAutomaton.allowed": output.allowed_labels},
                            when="search"),
     "set_loss": Slot({"strategies.sets:Sets._set_loss": adapters.set_loss}),
     "log_mel": Slot({"data.audio:LogMel.__call__": output.log_mel,
                      "data.audio:Features.__init__": output.own_features}, when="build"),
     "spec_augment": Slot({"model.audio:Masking.__call__": output.spec_augment}),
-    "ctc_loss": Slot({"strategies.ctc:path_loss": adapters.path_loss,
+    "ctc_loss": Slot({"strategies.parallel.ctc:path_loss": adapters.path_loss,
                       "strategies.ctc_head:CtcHead.loss": adapters.transcript_loss}),
     **{name: Slot({f"lab.task:{name}": adapters.as_it_is}, when="build", alike=False)
        for name in ("own_examples", "write_answer", "read_answer", "score_answers")},

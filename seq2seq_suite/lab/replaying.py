@@ -14,14 +14,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from seq2seq_suite.api import Run
+from seq2seq_suite.common.errors import RunError, UserError
 from seq2seq_suite.lab import sandbox
 from seq2seq_suite.lab.code import Code
 from seq2seq_suite.lab.experiment import read_experiment, search_settings
 from seq2seq_suite.lab.plug import plugged
 from seq2seq_suite.lab.running import beginning, quiet
-from seq2seq_suite.library import Run
 from seq2seq_suite.miniworld import start_voices
-from seq2seq_suite.types import RunError, UserError
 
 _VOICES = 2  # that speak at a time
 

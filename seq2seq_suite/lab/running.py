@@ -18,24 +18,26 @@ from typing import Any
 import torch
 from pydantic import BaseModel
 
-from seq2seq_suite import __version__, config_file
-from seq2seq_suite.config import Config
+from seq2seq_suite import __version__
+from seq2seq_suite.common.errors import ConfigError, RunError, UserError
+from seq2seq_suite.common.files import atomic_write_text, to_json
+from seq2seq_suite.common.user_code import trusting
+from seq2seq_suite.config import config_file
+from seq2seq_suite.config.schema import Config
 from seq2seq_suite.data.batching import in_sorted_batches
-from seq2seq_suite.experiments import opening, verbs
-from seq2seq_suite.experiments.compare import compare_runs
-from seq2seq_suite.files import atomic_write_text, to_json
+from seq2seq_suite.experiments import verbs
 from seq2seq_suite.lab.code import Code
 from seq2seq_suite.lab.experiment import SPLIT, Experiment, Plan, read_experiment, search_settings
 from seq2seq_suite.lab.plug import plugged
+from seq2seq_suite.prediction import load_run as opening
+from seq2seq_suite.prediction.evaluate import evaluate_splits
 from seq2seq_suite.report.comparison import write_comparison
-from seq2seq_suite.report.tables import aligned, figure
+from seq2seq_suite.runs import weights
+from seq2seq_suite.runs.records import read_provenance, read_record, read_summary
+from seq2seq_suite.runs.run_directory import RunDirectory
 from seq2seq_suite.strategies import autoregressive
-from seq2seq_suite.training import weights
-from seq2seq_suite.training.evaluate import evaluate_splits
-from seq2seq_suite.training.records import read_provenance, read_record, read_summary
-from seq2seq_suite.training.run_directory import RunDirectory
-from seq2seq_suite.types import ConfigError, RunError, UserError
-from seq2seq_suite.user_code import trusting
+from seq2seq_suite.studies.compare import compare_runs
+from seq2seq_suite.terminal.tables import aligned, figure
 
 RECORD, PAGE = "lab.json", "page.html"
 COMPARED = 20  # first losses, against the suite's own

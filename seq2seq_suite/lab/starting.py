@@ -9,11 +9,11 @@ from pathlib import Path
 
 import yaml
 
+from seq2seq_suite.common.errors import COMMAND_LINE, ConfigError, DataError
 from seq2seq_suite.lab import given
 from seq2seq_suite.lab.assignment import Assignment
 from seq2seq_suite.lab.assignments import ASSIGNMENTS
 from seq2seq_suite.lab.folder import GIVEN, ID, REFUSED, imported
-from seq2seq_suite.types import COMMAND_LINE, ConfigError, DataError
 
 HERE = Path(__file__).parent
 

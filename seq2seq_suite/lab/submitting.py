@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from seq2seq_suite.common.errors import DataError, UserError
 from seq2seq_suite.lab.folder import GIVEN, Folder, printable
 from seq2seq_suite.lab.starting import named
 from seq2seq_suite.lab.telling import shown
-from seq2seq_suite.types import DataError, UserError
 
 LARGEST, MOST_FILES = 64 * 2**20, 3000  # bytes and files of a submission
 _LEFT_OUT = {"training.safetensors", "report.html"}

@@ -10,14 +10,15 @@ import importlib
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from seq2seq_suite.config_section import Section
-from seq2seq_suite.data.options import Data
+from seq2seq_suite.common.errors import DataError
+from seq2seq_suite.common.types import Example, Score
 from seq2seq_suite.lab.given import GIVEN
+from seq2seq_suite.options.data import Data
+from seq2seq_suite.options.section import Section
 from seq2seq_suite.tasks.base import Task
-from seq2seq_suite.tasks.fields import Symbols, Words
+from seq2seq_suite.tasks.fields.base import Place
+from seq2seq_suite.tasks.fields.text import Symbols, Words
 from seq2seq_suite.tasks.options import TaskOptions
-from seq2seq_suite.tasks.sides import Place
-from seq2seq_suite.types import DataError, Example, Score
 
 SEEDS = {"train": 1, "validation": 2, "test": 3}  # of the examples of a split
 UNSEEN = 1000  # a grader's seeds are this and more

@@ -10,11 +10,12 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from seq2seq_suite.common.errors import DataError
+from seq2seq_suite.common.types import Example, Score
 from seq2seq_suite.data.formats import BadRows
 from seq2seq_suite.tasks.base import Task
-from seq2seq_suite.tasks.reading import open_split
+from seq2seq_suite.tasks.rows import open_split
 from seq2seq_suite.tasks.sound import SoundTask
-from seq2seq_suite.types import DataError, Example, Score
 
 MOST = 200  # sentences that a run must do as well on
 _WORD = re.compile(r"\([^\s()]+ ([^\s()]+)\)")  # of a tree, with its tag

@@ -6,6 +6,7 @@ import sys
 import time
 from pathlib import Path
 
+from seq2seq_suite.common.errors import COMMAND_LINE, ConfigError
 from seq2seq_suite.lab import failing
 from seq2seq_suite.lab.assignment import Assignment, Part
 from seq2seq_suite.lab.folder import Folder, digest
@@ -15,7 +16,6 @@ from seq2seq_suite.lab.remote import Workers
 from seq2seq_suite.lab.starting import hints, named
 from seq2seq_suite.lab.telling import part_lines, score, title, word
 from seq2seq_suite.lab.twins import warm
-from seq2seq_suite.types import COMMAND_LINE, ConfigError
 
 _POLL = 0.25  # seconds between two looks at the files
 

@@ -24,11 +24,13 @@ from typing import Any
 import numpy as np
 import yaml
 
-from seq2seq_suite import __version__, config_file
-from seq2seq_suite.experiments import opening
-from seq2seq_suite.experiments.opening import LoadedRun
-from seq2seq_suite.files import read_json
-from seq2seq_suite.files import read_rows as read_lines
+from seq2seq_suite import __version__
+from seq2seq_suite.api import overrides
+from seq2seq_suite.common.files import read_json
+from seq2seq_suite.common.files import read_rows as read_lines
+from seq2seq_suite.common.types import Example, Score
+from seq2seq_suite.common.user_code import is_code, trusting
+from seq2seq_suite.config import config_file
 from seq2seq_suite.lab import unseen
 from seq2seq_suite.lab.assignment import Broken
 from seq2seq_suite.lab.assignments import ASSIGNMENTS
@@ -53,12 +55,11 @@ from seq2seq_suite.lab.sandbox import LATE, MOST_WRITTEN
 from seq2seq_suite.lab.starting import named
 from seq2seq_suite.lab.submitting import LARGEST, copy
 from seq2seq_suite.lab.task import UNSEEN
-from seq2seq_suite.library import overrides
 from seq2seq_suite.metrics.significance import FORMULAS, interval
-from seq2seq_suite.tasks import open_task
+from seq2seq_suite.prediction import load_run as opening
+from seq2seq_suite.prediction.load_run import LoadedRun
+from seq2seq_suite.prediction.open_task import open_task
 from seq2seq_suite.tasks.base import Task
-from seq2seq_suite.types import Example, Score
-from seq2seq_suite.user_code import is_code, trusting
 
 AGAIN, AS_BEFORE = 40, 0.9  # sentences of the run's own that its weights write again, and the share that must agree
 REPLAYED = 1e-2  # how far later losses may be away: on another kind of CPU rounding grows

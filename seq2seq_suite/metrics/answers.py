@@ -13,9 +13,9 @@ from typing import Any
 import regex
 
 from seq2seq_suite import __version__
+from seq2seq_suite.common.text import composed, tokens_of
+from seq2seq_suite.common.types import Score
 from seq2seq_suite.metrics.names import numbered
-from seq2seq_suite.text import composed, tokens_of
-from seq2seq_suite.types import Score
 
 FAILED_ABOVE = 5.0  # percent of wrong answers above which a task of bAbI counts as failed (Weston et al. 2015)
 _ARTICLES = regex.compile(r"(?<![\p{L}\p{N}\p{M}_])(?:a|an|the)(?![\p{L}\p{N}\p{M}_])")

@@ -8,9 +8,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
-from seq2seq_suite.lazy import need
+from seq2seq_suite.common.errors import ConfigError
+from seq2seq_suite.common.lazy_imports import need
+from seq2seq_suite.common.types import Score
 from seq2seq_suite.metrics.scripts import share
-from seq2seq_suite.types import ConfigError, Score
 
 if TYPE_CHECKING:
     from sacrebleu.metrics import BLEU

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from seq2seq_suite import __version__
+from seq2seq_suite.common.types import Score
 from seq2seq_suite.metrics.significance import INTERVAL_SAMPLES, draws
-from seq2seq_suite.types import Score
 
 if TYPE_CHECKING:
     from seq2seq_suite.data.pictures import Objects

@@ -8,9 +8,9 @@ from importlib.metadata import version
 from itertools import zip_longest
 
 from seq2seq_suite import __version__
+from seq2seq_suite.common.text import composed
+from seq2seq_suite.common.types import Score
 from seq2seq_suite.metrics.names import numbered
-from seq2seq_suite.text import composed
-from seq2seq_suite.types import Score
 
 # What is typed for an apostrophe: quotes, modifier letters, accents, primes; full-width, Armenian and Hebrew ones.
 _APOSTROPHES = dict.fromkeys(map(ord, "‘’‛❛❜ʹʻʼʽˈꞋꞌ`´′‵＇｀՚׳"), "'")

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from seq2seq_suite import __version__
-from seq2seq_suite.trees import Tree
-from seq2seq_suite.types import Score
+from seq2seq_suite.common.trees import Tree
+from seq2seq_suite.common.types import Score
 
 COLLINS_DELETED = frozenset({"TOP", "-NONE-", ",", ":", "``", "''", "."})
 ADDED_ROOTS = ("ROOT", "S1", "VROOT")
@@ -83,7 +83,7 @@ def evalb(gold: Sequence[Tree], predicted: Sequence[Tree | None]) -> Score:
     first and counts it); invalid predictions count, where the C program leaves them
     out and a parser gains by failing on hard sentences; F1 of nothing matched is 0, not NaN.
 
-    >>> from seq2seq_suite.trees import read_trees
+    >>> from seq2seq_suite.common.trees import read_trees
     >>> def tree(text): return next(read_trees(text))[1]
     >>> gold = tree("(TOP (S (NP (NNP Ann)) (VP (VBZ reads) (NP (NNS books))) (. .)))")
     >>> flat = tree("(TOP (S (NP (NNP Ann)) (VBZ reads) (NP (NNS books)) (. .)))")

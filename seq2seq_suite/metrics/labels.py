@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from seq2seq_suite import __version__
-from seq2seq_suite.types import Score
+from seq2seq_suite.common.types import Score
 
 
 def score_labels(references: Sequence[Iterable[str]], predictions: Sequence[Iterable[str] | None], *,

@@ -6,8 +6,9 @@ import math
 from collections.abc import Sequence
 
 from seq2seq_suite import __version__
-from seq2seq_suite.text import tokens_of
-from seq2seq_suite.types import DataError, Score
+from seq2seq_suite.common.errors import DataError
+from seq2seq_suite.common.text import tokens_of
+from seq2seq_suite.common.types import Score
 
 
 def score_likelihood(log_probabilities: Sequence[float | None], texts: Sequence[str], *, context: str) -> Score:

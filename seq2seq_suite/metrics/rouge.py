@@ -7,10 +7,10 @@ from importlib.metadata import version
 
 import regex
 
-from seq2seq_suite.lazy import need
+from seq2seq_suite.common.lazy_imports import need
+from seq2seq_suite.common.types import Score
 from seq2seq_suite.metrics.names import numbered
 from seq2seq_suite.metrics.scripts import UNSPACED
-from seq2seq_suite.types import Score
 
 _NAMES = {"rouge1": "rouge1", "rouge2": "rouge2", "rougeL": "rouge_l"}  # Google's name -> ours
 

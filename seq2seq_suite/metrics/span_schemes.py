@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from seq2seq_suite.types import DataError, shown
+from seq2seq_suite.common.errors import DataError, shown
 
 # name -> its letters, and what those are in BIOES that it calls otherwise; IOB is IOB1 or IOB2, IOE likewise
 _SCHEMES: dict[str, tuple[str, dict[str, str]]] = {

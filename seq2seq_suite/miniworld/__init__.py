@@ -16,7 +16,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from seq2seq_suite.types import DataError
+from seq2seq_suite.common.errors import DataError
 
 if TYPE_CHECKING:
     from seq2seq_suite.miniworld.pictures import Drawn

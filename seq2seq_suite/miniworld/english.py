@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
+from seq2seq_suite.common.trees import Tree
 from seq2seq_suite.miniworld import lexicon
 from seq2seq_suite.miniworld.lexicon_english import (
     AMOUNTS,
@@ -28,7 +29,6 @@ from seq2seq_suite.miniworld.world import (
     Time,
     is_plural,
 )
-from seq2seq_suite.trees import Tree
 
 LABELS = ("TOP", "S", "NP", "VP", "PP", "SBAR", "WHNP", "WHADVP", "ADJP", "ADVP", "QP", "PRT")
 TAGS = ("DT", "JJ", "JJR", "JJS", "NN", "NNS", "NNP", "VB", "VBZ", "VBP", "VBD", "VBN", "MD", "IN", "TO", "CC", "CD",

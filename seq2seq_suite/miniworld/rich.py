@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from random import Random
 
+from seq2seq_suite.common.trees import Tree
 from seq2seq_suite.miniworld import lexicon
 from seq2seq_suite.miniworld.english import english
 from seq2seq_suite.miniworld.held_out import is_new_combination
@@ -28,7 +29,6 @@ from seq2seq_suite.miniworld.sentences import MAX_WORDS, SIZES
 from seq2seq_suite.miniworld.splits import falls_in, size_of
 from seq2seq_suite.miniworld.tellers import Choice, all_choices, by_habit, told_by
 from seq2seq_suite.miniworld.world import Entity, Event, Group, Participant, Relation, Scene, parts_of
-from seq2seq_suite.trees import Tree
 
 GAPS = ("roles", "deeper", "longer")
 SPLITS = (*SIZES, *GAPS)

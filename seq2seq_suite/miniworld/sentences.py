@@ -14,11 +14,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from random import Random
 
+from seq2seq_suite.common.trees import Tree
 from seq2seq_suite.miniworld.english import english
 from seq2seq_suite.miniworld.held_out import is_new_combination
 from seq2seq_suite.miniworld.scenes import Scene, sample_scene
 from seq2seq_suite.miniworld.splits import falls_in, size_of
-from seq2seq_suite.trees import Tree
 
 SPLITS = ("train", "validation", "test", "compositional")
 SIZES = {"train": 6000, "validation": 500, "test": 1000, "compositional": 1000}

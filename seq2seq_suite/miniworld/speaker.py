@@ -17,8 +17,8 @@ from queue import Empty, LifoQueue
 
 import numpy as np
 
-from seq2seq_suite.lazy import installing
-from seq2seq_suite.types import ConfigError, DataError
+from seq2seq_suite.common.errors import ConfigError, DataError
+from seq2seq_suite.common.lazy_imports import installing
 
 _SYNCHRONOUS, _DONT_EXIT, _UTF8, _RATE, _PITCH = 2, 0x8000, 1, 1, 3  # speak_lib.h
 _HEAD = struct.Struct("<ii")  # samples a second, number of samples; a rate of 0 for a voice that is not there

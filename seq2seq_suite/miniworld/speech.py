@@ -12,10 +12,10 @@ from random import Random
 
 import numpy as np
 
+from seq2seq_suite.common.trees import Tree
 from seq2seq_suite.miniworld.sentences import told
 from seq2seq_suite.miniworld.speaker import SPEAKERS
 from seq2seq_suite.miniworld.world import Scene
-from seq2seq_suite.trees import Tree
 
 # Variants of the English voice that sound like people; those left out whisper, croak or sing.
 _VOICES = ("Alex", "Alicia", "Andrea", "Andy", "Annie", "Denis", "Diogo", "Gene", "Gene2", "Henrique", "Hugo", "Jacky",

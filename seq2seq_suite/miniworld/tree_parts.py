@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from seq2seq_suite.trees import Tree
+from seq2seq_suite.common.trees import Tree
 
 
 @cache

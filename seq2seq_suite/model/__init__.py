@@ -7,6 +7,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from seq2seq_suite.lazy import classes_in, exports
+from seq2seq_suite.common.lazy_imports import classes_in, exports
 
 __getattr__, __dir__ = exports(__name__, {**classes_in(Path(__file__).parent), "build_model": "build"})

@@ -13,9 +13,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from seq2seq_suite import kernels
+from seq2seq_suite.common.types import PerRow
 from seq2seq_suite.model.linear import Linear
 from seq2seq_suite.model.positions import RelativePositions
-from seq2seq_suite.types import PerRow
 
 
 def attention(query_BHTE: Tensor, key_BHSE: Tensor, value_BHSE: Tensor, visible_BHTS: Tensor | None = None,

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from seq2seq_suite.common.types import States
 from seq2seq_suite.model.dropout import Dropout
-from seq2seq_suite.types import States
 
 _CHANNELS = 32
 

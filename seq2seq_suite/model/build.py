@@ -8,6 +8,16 @@ from typing import TYPE_CHECKING
 import torch
 from torch import nn
 
+from seq2seq_suite.common.shapes import (
+    PictureShape,
+    SentenceShape,
+    Shape,
+    SoundShape,
+    SourceShape,
+    TokenShape,
+    WordShape,
+)
+from seq2seq_suite.common.types import PAD
 from seq2seq_suite.model.audio import Masking, Subsampled
 from seq2seq_suite.model.embeddings import token_embedding
 from seq2seq_suite.model.frontends import Tokens, Words
@@ -20,19 +30,9 @@ from seq2seq_suite.model.segments import Segments, Sentences
 from seq2seq_suite.model.seq2seq import Seq2Seq
 from seq2seq_suite.model.stacks import build_decoder, build_encoder, build_positions
 from seq2seq_suite.model.variants.factorised import FactorisedEmbedding
-from seq2seq_suite.shapes import (
-    PictureShape,
-    SentenceShape,
-    Shape,
-    SoundShape,
-    SourceShape,
-    TokenShape,
-    WordShape,
-)
-from seq2seq_suite.types import PAD
 
 if TYPE_CHECKING:
-    from seq2seq_suite.config_backbone import Backbone
+    from seq2seq_suite.options.backbone import Backbone
 
 
 def build_model(backbone: Backbone, shape: Shape, *, like: Sequence[tuple[Shape, Seq2Seq]] = ()) -> Seq2Seq:

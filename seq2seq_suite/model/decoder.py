@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 
 from seq2seq_suite import kernels
+from seq2seq_suite.common.types import PerRow, States
 from seq2seq_suite.model.attention import KeysValues
 from seq2seq_suite.model.layers import LayerShape, TransformerLayer
 from seq2seq_suite.model.norms import build_norm
 from seq2seq_suite.model.positions import RelativePositions
-from seq2seq_suite.types import PerRow, States
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
+from seq2seq_suite.common.types import States
 from seq2seq_suite.model.layers import LayerShape, TransformerLayer
 from seq2seq_suite.model.norms import build_norm
 from seq2seq_suite.model.positions import RelativePositions
-from seq2seq_suite.types import States
 
 
 class TransformerEncoder(nn.Module):

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from seq2seq_suite.common.types import PAD, UNKNOWN, States
 from seq2seq_suite.model.dropout import Dropout
 from seq2seq_suite.model.variants.factorised import FactorisedEmbedding
-from seq2seq_suite.types import PAD, UNKNOWN, States
 
 
 class Tokens(nn.Module):

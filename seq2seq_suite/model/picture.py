@@ -7,9 +7,9 @@ import math
 import torch
 from torch import Tensor, nn
 
+from seq2seq_suite.common.types import States
 from seq2seq_suite.model.dropout import Dropout
 from seq2seq_suite.model.positions import waves
-from seq2seq_suite.types import States
 
 _GROUPS = 8
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from seq2seq_suite.types import SPECIALS, States
+from seq2seq_suite.common.types import SPECIALS, States
 
 
 class Pointer(nn.Module):

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from seq2seq_suite.common.types import States
 from seq2seq_suite.model.decoder import Cache
 from seq2seq_suite.model.layers import causal
 from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
-from seq2seq_suite.types import States
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ import math
 import torch
 from torch import Tensor, nn
 
+from seq2seq_suite.common.types import States
 from seq2seq_suite.model.dropout import Dropout
 from seq2seq_suite.model.positions import sinusoids
 from seq2seq_suite.model.variants.factorised import FactorisedEmbedding
-from seq2seq_suite.types import States
 
 
 class Segments(nn.Module):

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from seq2seq_suite import kernels
+from seq2seq_suite.common.types import Batch, PerRow, States
 from seq2seq_suite.model.decoder import Cache, CrossKeysValues, TransformerDecoder
 from seq2seq_suite.model.dropout import Dropout
 from seq2seq_suite.model.frontends import tokens_of
@@ -18,7 +19,6 @@ from seq2seq_suite.model.layers import causal
 from seq2seq_suite.model.output import LogitTerm, OutputLayer
 from seq2seq_suite.model.pointer import Pointer, smoothed_cross_entropy
 from seq2seq_suite.model.variants.factorised import FactorisedEmbedding
-from seq2seq_suite.types import Batch, PerRow, States
 
 
 @dataclass(frozen=True)

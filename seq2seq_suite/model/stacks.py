@@ -25,7 +25,7 @@ from seq2seq_suite.model.variants.recurrent import RecurrentDecoder, RecurrentEn
 from seq2seq_suite.model.variants.universal import UniversalTransformerDecoder, UniversalTransformerEncoder
 
 if TYPE_CHECKING:
-    from seq2seq_suite.config_backbone import Backbone
+    from seq2seq_suite.options.backbone import Backbone
 
 # Added to the input; `backbone.positions` of another kind add nothing.
 INPUT_POSITIONS = {

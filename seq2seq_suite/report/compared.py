@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from seq2seq_suite.files import to_json
+from seq2seq_suite.common.errors import brief
+from seq2seq_suite.common.files import to_json
 from seq2seq_suite.metrics.names import metric_name
 from seq2seq_suite.metrics.significance import scale_of, t_interval
 from seq2seq_suite.report.curves import curve
 from seq2seq_suite.report.outputs import Outputs, read_lines, read_outputs
-from seq2seq_suite.report.tables import NONE, chance, span
 from seq2seq_suite.report.variants import Row, by_names, by_task, is_apart, units
-from seq2seq_suite.types import brief
+from seq2seq_suite.terminal.tables import NONE, chance, span
 
 MOST_LINES = 6  # runs in one chart of lines
 MOST_COLUMNS = 12  # runs side by side in a table

@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from seq2seq_suite.files import atomic_write_text, to_json
+from seq2seq_suite.common.files import atomic_write_text, to_json
 from seq2seq_suite.metrics.significance import LEVEL, MARGIN, PAIRED_T
 from seq2seq_suite.report import compared
 from seq2seq_suite.report.page import drawings, render
 from seq2seq_suite.report.sentences import on_comparison
-from seq2seq_suite.report.tables import NONE, chance, print_table, print_text, signed, span, write_tables
 from seq2seq_suite.report.variants import groups, settings
+from seq2seq_suite.terminal.tables import NONE, chance, print_table, print_text, signed, span, write_tables
 
 Rows = Sequence[Mapping[str, Any]]
 

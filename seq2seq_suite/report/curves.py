@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Any
 
-from seq2seq_suite.report.tables import is_number
+from seq2seq_suite.terminal.tables import is_number
 
 _MOST_POINTS = 400
 

@@ -11,10 +11,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from seq2seq_suite.files import read_json, read_rows, read_text, to_json
+from seq2seq_suite.common.errors import DataError
+from seq2seq_suite.common.files import read_json, read_rows, read_text, to_json
 from seq2seq_suite.metrics.names import metric_name
-from seq2seq_suite.report.tables import is_number
-from seq2seq_suite.types import DataError
+from seq2seq_suite.terminal.tables import is_number
 
 MOST_EXAMPLES = 200  # of a split, in the page
 _MOST_KINDS = 12

@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from seq2seq_suite.files import to_json
+from seq2seq_suite.common.files import to_json
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -9,7 +9,8 @@ from collections.abc import Sequence, Set
 from pathlib import Path
 from typing import Any
 
-from seq2seq_suite.files import atomic_write_text, read_text, to_json
+from seq2seq_suite.common.errors import DataError
+from seq2seq_suite.common.files import atomic_write_text, read_text, to_json
 from seq2seq_suite.metrics.names import metric_name
 from seq2seq_suite.report.curves import curve
 from seq2seq_suite.report.outputs import (
@@ -26,8 +27,7 @@ from seq2seq_suite.report.outputs import (
 )
 from seq2seq_suite.report.page import drawings, render
 from seq2seq_suite.report.sentences import lede, on_end, on_training
-from seq2seq_suite.report.tables import NONE, figure, is_number, span
-from seq2seq_suite.types import DataError
+from seq2seq_suite.terminal.tables import NONE, figure, is_number, span
 
 _ROOM = 2_300_000  # characters for examples and inspected examples: a page stays under 3 MB
 _FAILURES = {"invalid": "invalid: output could not be parsed", "empty": "empty output",

@@ -9,8 +9,8 @@ from typing import Any
 from seq2seq_suite.metrics.names import metric_name
 from seq2seq_suite.metrics.significance import LEVEL
 from seq2seq_suite.report.outputs import Outputs, split_name
-from seq2seq_suite.report.tables import chance, is_number
 from seq2seq_suite.report.variants import Row, by_names, is_apart, mean, units
+from seq2seq_suite.terminal.tables import chance, is_number
 
 Words = list[tuple[str, bool]]  # text, and whether it stands out
 

@@ -15,13 +15,14 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from seq2seq_suite.files import to_json
+from seq2seq_suite.common.errors import RunError, UserError
+from seq2seq_suite.common.files import to_json
+from seq2seq_suite.common.types import Example
 from seq2seq_suite.serve.limits import Limits, Rate, Refused
 from seq2seq_suite.serve.pages import docs_page, live_page
 from seq2seq_suite.serve.runs import OpenRun
 from seq2seq_suite.serve.schema import Asked, document, read_options, read_question
 from seq2seq_suite.serve.worker import Worker
-from seq2seq_suite.types import Example, RunError, UserError
 
 _HOSTS = ("127.0.0.1", "localhost")
 _SAFE = {  # of every answer: pages run their own scripts alone, and ask nothing but this server

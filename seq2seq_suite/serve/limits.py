@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from seq2seq_suite.types import UserError
+from seq2seq_suite.common.errors import UserError
 
 MOST_OUTPUTS = 20  # of one input
 MOST_INSPECTED = {"text": 300, "question": 300, "picture": 1600, "sound": 1600}  # positions: attention has their square

@@ -18,27 +18,28 @@ from typing import Any
 import numpy as np
 import torch
 
-from seq2seq_suite import library
-from seq2seq_suite.config_uses import why_unused
+from seq2seq_suite import api
+from seq2seq_suite.common.errors import UserError
+from seq2seq_suite.common.files import read_rows
+from seq2seq_suite.common.shapes import PictureShape, SoundShape
+from seq2seq_suite.common.types import Example
+from seq2seq_suite.config.unused_keys import why_unused
 from seq2seq_suite.data.audio import Recording
 from seq2seq_suite.data.formats import BadRows
 from seq2seq_suite.data.pictures import ImageFile
 from seq2seq_suite.data.sources import EMBEDDED
-from seq2seq_suite.experiments.inspecting import inspect
-from seq2seq_suite.experiments.opening import LoadedRun
-from seq2seq_suite.experiments.parts import task_directories
-from seq2seq_suite.experiments.tracing import trace
-from seq2seq_suite.files import read_rows
+from seq2seq_suite.inspection.decoding_trace import trace
+from seq2seq_suite.inspection.report import inspect
 from seq2seq_suite.metrics.names import metric_name
+from seq2seq_suite.prediction.load_run import LoadedRun
 from seq2seq_suite.report.outputs import split_name
 from seq2seq_suite.report.run import report_page
+from seq2seq_suite.runs.joint_directories import task_directories
 from seq2seq_suite.serve.limits import MOST_INSPECTED, MOST_OUTPUTS, MOST_PIXELS, PICTURES, Refused
 from seq2seq_suite.serve.schema import Asked
-from seq2seq_suite.shapes import PictureShape, SoundShape
 from seq2seq_suite.tasks.qa.passages import SEPARATOR
 from seq2seq_suite.tasks.qa.task import QuestionAnsweringTask
-from seq2seq_suite.tasks.reading import open_split
-from seq2seq_suite.types import Example, UserError
+from seq2seq_suite.tasks.rows import open_split
 
 _EXAMPLES, _LONGEST_EXAMPLE = 3, 300  # inputs to try, and most characters of one
 
@@ -52,7 +53,7 @@ class OpenRun:
         folder: our own, for features of recordings; emptied after each of them.
     """
 
-    def __init__(self, run: library.Run, name: str, folder: Path):
+    def __init__(self, run: api.Run, name: str, folder: Path):
         self.run, self.name, self.folder, self.task = run, name, folder, run.task
         shape = self.task.shape().source
         self.takes = ("sound" if isinstance(shape, SoundShape) else "picture" if isinstance(shape, PictureShape)
@@ -91,13 +92,13 @@ class OpenRun:
     def _opened(self, asked: Asked) -> LoadedRun:
         """The run as a request wants it to search; raises ConfigError for what has no effect."""
         opened, settings = self.run.opened, asked.settings
-        library.check_n_best(self.run.config, asked.n_best)
+        api.check_n_best(self.run.config, asked.n_best)
         if not settings:
             return opened
         if asked.beam is not None and "search.sampling" in settings:
             raise Refused(422, "a beam, and sampling by temperature, top_p or seed", expected="one of them",
                           remedy="leave the beam or the others out")
-        library.read_config(self.run.config, settings)
+        api.read_config(self.run.config, settings)
         options = opened.predictor.options.changed(**{key.removeprefix("search."): value
                                                       for key, value in settings.items()})
         return replace(opened, predictor=replace(opened.predictor, options=options))
@@ -248,9 +249,9 @@ def open_runs(directories: Sequence[Path], settings: Sequence[str], *, trust_cod
         if name in found:
             name = f"{name} ({sum(other.startswith(name) for other in found) + 1})"
         own = Path(tempfile.mkdtemp(dir=folder))
-        run = library.load(path, settings=settings, trust_code=trust_code)
+        run = api.load(path, settings=settings, trust_code=trust_code)
         if "audio" in run.config.own_sections:  # what is said to it is not kept in the folder for caches
-            run = library.load(path, settings=[*settings, f"audio.cache={own}"], trust_code=trust_code)
+            run = api.load(path, settings=[*settings, f"audio.cache={own}"], trust_code=trust_code)
         found[name] = OpenRun(run, name, own)
     return found
 

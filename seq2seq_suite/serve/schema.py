@@ -8,9 +8,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.json_schema import models_json_schema
 
 from seq2seq_suite import __version__
-from seq2seq_suite.files import parse_json
+from seq2seq_suite.common.errors import DataError, brief
+from seq2seq_suite.common.files import parse_json
 from seq2seq_suite.serve.limits import MOST_OUTPUTS, Limits, Refused
-from seq2seq_suite.types import DataError, brief
 
 
 class Asked(BaseModel):

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from seq2seq_suite.lazy import need
+from seq2seq_suite.common.errors import COMMAND_LINE, ConfigError
+from seq2seq_suite.common.lazy_imports import need
 from seq2seq_suite.serve.limits import Limits
-from seq2seq_suite.types import COMMAND_LINE, ConfigError
 
 HOST = "127.0.0.1"
 _BACKLOG = 128  # connections that wait to be accepted

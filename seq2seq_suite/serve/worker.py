@@ -8,8 +8,8 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
+from seq2seq_suite.common.errors import RunError
 from seq2seq_suite.serve.limits import Refused
-from seq2seq_suite.types import RunError
 
 Result = TypeVar("Result")
 

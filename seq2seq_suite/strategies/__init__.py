@@ -6,7 +6,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from seq2seq_suite.lazy import exports
+from seq2seq_suite.common.lazy_imports import exports
 
 if TYPE_CHECKING:
     from seq2seq_suite.strategies.base import Strategy, StrategyOptions
@@ -14,21 +14,21 @@ if TYPE_CHECKING:
 # The list of all: kind -> its classes, each for other targets, as module.Class in this package.
 KINDS = {
     "autoregressive": ("autoregressive.Autoregressive", "language_model.LanguageModel", "sets.Sets", "boxes.Boxes"),
-    "length_head": ("length_head.LengthHead",),
-    "mask_predict": ("mask_predict.MaskPredict",),
-    "cut_at_end": ("cut_at_end.CutAtEnd",),
-    "ctc": ("ctc.Ctc",),
-    "dag": ("dag.Dag",),
+    "length_head": ("parallel.length_head.LengthHead",),
+    "mask_predict": ("parallel.mask_predict.MaskPredict",),
+    "cut_at_end": ("parallel.cut_at_end.CutAtEnd",),
+    "ctc": ("parallel.ctc.Ctc",),
+    "dag": ("parallel.dag.Dag",),
     "slots": ("slots.Slots",),
 }
 __getattr__, __dir__ = exports(__name__, {"Learner": "learner", "Strategy": "base"} | {
-    name: module for rows in KINDS.values() for module, name in (row.split(".") for row in rows)})
+    name: module for rows in KINDS.values() for module, name in (row.rsplit(".", 1) for row in rows)})
 
 
 @cache
 def classes_of(kind: str) -> tuple[type[Strategy], ...]:
     """The classes of a kind, imported when they are first asked for."""
-    names = (name.split(".") for name in KINDS[kind])
+    names = (name.rsplit(".", 1) for name in KINDS[kind])
     return tuple(getattr(import_module(f"{__name__}.{module}"), name) for module, name in names)
 
 

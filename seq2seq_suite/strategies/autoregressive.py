@@ -8,16 +8,16 @@ import torch
 from torch import Tensor
 
 from seq2seq_suite import kernels
-from seq2seq_suite.config_section import Fraction, ShareOrNone
+from seq2seq_suite.common.shapes import TargetShape
+from seq2seq_suite.common.types import BEGIN, Batch, Constraint, Hypothesis, Loss
 from seq2seq_suite.model.layers import causal
 from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
-from seq2seq_suite.shapes import TargetShape
+from seq2seq_suite.options.section import Fraction, ShareOrNone
+from seq2seq_suite.search.ctc_prefix_scores import Prefixes, ctc_greedy
+from seq2seq_suite.search.speculative import drafted_greedy, drafts_of
+from seq2seq_suite.search.step import SearchOptions
 from seq2seq_suite.strategies.auxiliary import Auxiliaries
 from seq2seq_suite.strategies.base import NO_WINDOW, Strategy, WithSource
-from seq2seq_suite.strategies.ctc_prefixes import Prefixes, ctc_greedy
-from seq2seq_suite.strategies.drafting import drafted_greedy, drafts_of
-from seq2seq_suite.strategies.search import SearchOptions
-from seq2seq_suite.types import BEGIN, Batch, Constraint, Hypothesis, Loss
 
 
 class AutoregressiveOptions(WithSource):

@@ -10,10 +10,10 @@ from typing import ClassVar
 from torch import Tensor, nn
 from torch.nn import functional
 
+from seq2seq_suite.common.types import BLANK, Batch, Hypothesis, Loss, States
 from seq2seq_suite.model.frontends import tokens_of
 from seq2seq_suite.model.output import OutputLayer
-from seq2seq_suite.strategies.ctc_head import BLANK, CtcHead
-from seq2seq_suite.types import Batch, Hypothesis, Loss, States
+from seq2seq_suite.strategies.ctc_head import CtcHead
 
 
 class Auxiliary(nn.Module, ABC):

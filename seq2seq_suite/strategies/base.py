@@ -11,12 +11,12 @@ from typing import Any, ClassVar
 import numpy as np
 from torch import Tensor, nn
 
-from seq2seq_suite.config_section import Fraction, NotNegativeFloat, Section
+from seq2seq_suite.common.shapes import TargetShape
+from seq2seq_suite.common.types import Batch, Constraint, Hypothesis, Loss, SymbolGain
 from seq2seq_suite.model.seq2seq import Seq2Seq
-from seq2seq_suite.shapes import TargetShape
+from seq2seq_suite.options.section import Fraction, NotNegativeFloat, Section
+from seq2seq_suite.search.step import SearchOptions
 from seq2seq_suite.strategies.auxiliary import Auxiliaries
-from seq2seq_suite.strategies.search import SearchOptions
-from seq2seq_suite.types import Batch, Constraint, Hypothesis, Loss, SymbolGain
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from seq2seq_suite.types import PAD, States
-
-BLANK = PAD  # padding is never predicted, so its id is free
+from seq2seq_suite.common.types import BLANK, States
 
 
 class CtcHead(nn.Module):

@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from seq2seq_suite.common.types import Batch, Constraint, Hypothesis
 from seq2seq_suite.model.seq2seq import Seq2Seq
+from seq2seq_suite.search.step import SearchOptions
 from seq2seq_suite.strategies.autoregressive import Autoregressive, shift_right
-from seq2seq_suite.strategies.search import SearchOptions
-from seq2seq_suite.types import Batch, Constraint, Hypothesis
 
 
 class LanguageModel(Autoregressive):

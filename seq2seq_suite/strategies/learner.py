@@ -9,12 +9,12 @@ from typing import TypeVar
 import torch
 from torch import Tensor, nn
 
+from seq2seq_suite.common.types import Batch, Constraint, Hypothesis, Loss
 from seq2seq_suite.model.seq2seq import Seq2Seq
 from seq2seq_suite.model.variants.experts import MixtureOfExperts, load_balances
 from seq2seq_suite.model.variants.power_norm import PowerNorm
+from seq2seq_suite.search.step import SearchOptions
 from seq2seq_suite.strategies.base import Strategy
-from seq2seq_suite.strategies.search import SearchOptions
-from seq2seq_suite.types import Batch, Constraint, Hypothesis, Loss
 
 _Value = TypeVar("_Value")
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import torch
 
+from seq2seq_suite.common.types import END, PAD, Batch, Hypothesis
 from seq2seq_suite.model.layers import causal
+from seq2seq_suite.search.step import SearchOptions
 from seq2seq_suite.strategies.autoregressive import shift_right
 from seq2seq_suite.strategies.learner import Learner
-from seq2seq_suite.strategies.search import SearchOptions
-from seq2seq_suite.types import END, PAD, Batch, Hypothesis
 
 
 @torch.inference_mode()

@@ -10,12 +10,24 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from seq2seq_suite.common.shapes import SetShape
+from seq2seq_suite.common.types import (
+    BEGIN,
+    END,
+    PAD,
+    SPECIALS,
+    UNKNOWN,
+    Batch,
+    Constraint,
+    Hypothesis,
+    Loss,
+    PerRow,
+    States,
+)
 from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
-from seq2seq_suite.shapes import SetShape
+from seq2seq_suite.search.step import SearchOptions
 from seq2seq_suite.strategies.autoregressive import Autoregressive, AutoregressiveOptions
 from seq2seq_suite.strategies.auxiliary import Auxiliaries
-from seq2seq_suite.strategies.search import SearchOptions
-from seq2seq_suite.types import BEGIN, END, PAD, SPECIALS, UNKNOWN, Batch, Constraint, Hypothesis, Loss, PerRow, States
 
 _RARE = -4.0  # the bias of a fresh head: most labels do not hold
 _EXTRA_STEPS = 1  # of a rollout beyond each target's length, to be seen after a mistake

@@ -10,15 +10,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from seq2seq_suite.config_section import Few, NotNegativeFloat
+from seq2seq_suite.common.shapes import GROUP, BoxShape
+from seq2seq_suite.common.types import SPECIALS, Batch, Constraint, Hypothesis, Loss, States, to_device
 from seq2seq_suite.model.picture import plane
 from seq2seq_suite.model.seq2seq import Seq2Seq
-from seq2seq_suite.shapes import GROUP, BoxShape
+from seq2seq_suite.options.section import Few, NotNegativeFloat
+from seq2seq_suite.search.step import SearchOptions
 from seq2seq_suite.strategies.auxiliary import Auxiliaries
 from seq2seq_suite.strategies.base import IN_PARALLEL, NO_WINDOW, Strategy, StrategyOptions
 from seq2seq_suite.strategies.boxes import gaussian_targets, hypotheses, likeliest_corner
-from seq2seq_suite.strategies.search import SearchOptions
-from seq2seq_suite.types import SPECIALS, Batch, Constraint, Hypothesis, Loss, States, to_device
 
 
 class SlotsOptions(StrategyOptions):

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from seq2seq_suite.common.types import Batch, States
 from seq2seq_suite.strategies.auxiliary import Auxiliary
-from seq2seq_suite.types import Batch, States
 
 _HIDDEN = 256
 

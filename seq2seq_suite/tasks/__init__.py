@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from seq2seq_suite.lazy import exports
-from seq2seq_suite.types import ConfigError
-from seq2seq_suite.user_code import is_code, load_code
-
-if TYPE_CHECKING:
-    from seq2seq_suite.config import Config
-    from seq2seq_suite.tasks.base import Task
+from seq2seq_suite.common.errors import ConfigError
+from seq2seq_suite.common.lazy_imports import exports
+from seq2seq_suite.common.user_code import is_code, load_code
 
 # The list of tasks. Classes are imported when they are needed: commands do not wait for tasks that they do not use.
 TASKS = {
@@ -53,15 +49,3 @@ def find_task(name: str) -> Any:
                           remedy=f"did you mean {near[0]}?" if near else "choose one of these")
     module, _, attribute = TASKS[name].partition(":")
     return getattr(import_module(module), attribute)
-
-
-def open_task(name: str, config: Config | None = None) -> Task:
-    """A task by its name, with the options of `config` or its defaults; raises ConfigError as `find_task` does."""
-    if config is None:
-        from seq2seq_suite.config import Config
-
-        find_task(name)
-        config = Config(task=name)
-    sections = (getattr(config, section) for section in config.own_sections)
-    return find_task(name)(*sections, data=config.data, seed=config.seed,
-                           pieces_from=config.init_from if "frontend" in config.init_parts else "")

@@ -10,18 +10,19 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field as Bounds
 
-from seq2seq_suite.config_section import Section, Symbols, Use, among
+from seq2seq_suite.common.errors import ConfigError
+from seq2seq_suite.common.types import Constraint, Example, Score
 from seq2seq_suite.data.audio import Composed
 from seq2seq_suite.data.formats import Row
-from seq2seq_suite.data.options import Data
 from seq2seq_suite.metrics.error_rate import error_rates, normalise, word_errors
+from seq2seq_suite.options.data import Data
+from seq2seq_suite.options.section import Section, Symbols, Use, among
 from seq2seq_suite.tasks.base import Judgement
-from seq2seq_suite.tasks.panels import Point, one_series, panel, rates
-from seq2seq_suite.tasks.reading import place_of, text_in
-from seq2seq_suite.tasks.sides import Field
+from seq2seq_suite.tasks.charts.common import Point, one_series, panel, rates
+from seq2seq_suite.tasks.fields.base import Field
+from seq2seq_suite.tasks.language_models.words import WordModel, WordPairs
+from seq2seq_suite.tasks.rows import place_of, text_in
 from seq2seq_suite.tasks.sound import Audio, SoundOptions, SoundTask, Spoken, spoken_words
-from seq2seq_suite.tasks.word_model import WordModel, WordPairs
-from seq2seq_suite.types import ConfigError, Constraint, Example, Score
 
 COMPOSED = "composed"  # the split made from the test split's recordings
 _KINDS = {"substitution": ("substituted", "wrong"), "deletion": ("deleted", "missed"),

@@ -12,16 +12,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from seq2seq_suite.config_section import Section
+from seq2seq_suite.common.errors import ConfigError, DataError
+from seq2seq_suite.common.files import read_lines
+from seq2seq_suite.common.lazy_imports import need
+from seq2seq_suite.common.shapes import Shape
+from seq2seq_suite.common.text import composed, tokens_of
+from seq2seq_suite.common.types import END, Constraint, Encoded, Example, Hypothesis, Score, SymbolGain
 from seq2seq_suite.data.formats import BadRows, Row
-from seq2seq_suite.data.options import Data
-from seq2seq_suite.files import read_lines
-from seq2seq_suite.lazy import need
-from seq2seq_suite.shapes import Shape
-from seq2seq_suite.tasks.reading import open_split, place_of, remarks_of
-from seq2seq_suite.tasks.sides import Field, Source, Target
-from seq2seq_suite.text import composed, tokens_of
-from seq2seq_suite.types import END, ConfigError, Constraint, DataError, Encoded, Example, Hypothesis, Score, SymbolGain
+from seq2seq_suite.options.data import Data
+from seq2seq_suite.options.section import Section
+from seq2seq_suite.tasks.fields.base import Field, Source, Target
+from seq2seq_suite.tasks.rows import open_split, place_of, remarks_of
 
 
 @dataclass(frozen=True)

@@ -9,19 +9,20 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import regex
 
-from seq2seq_suite.config_section import Positive, Section, Symbols, Use, unused
+from seq2seq_suite.common.errors import DataError, shown
+from seq2seq_suite.common.shapes import SourceShape
+from seq2seq_suite.common.types import END, Encoded, Example, Hypothesis, Score
 from seq2seq_suite.data.formats import Row
-from seq2seq_suite.data.options import Data
 from seq2seq_suite.data.subwords import clean_text
 from seq2seq_suite.metrics.likelihood import score_likelihood
-from seq2seq_suite.shapes import SourceShape
+from seq2seq_suite.options.data import Data
+from seq2seq_suite.options.section import Positive, Section, Symbols, Use, unused
 from seq2seq_suite.tasks.base import Task
-from seq2seq_suite.tasks.fields import Text
+from seq2seq_suite.tasks.charts.common import one_series, range_of, ranges, rates
+from seq2seq_suite.tasks.fields.base import Place, Source
+from seq2seq_suite.tasks.fields.text import Text
 from seq2seq_suite.tasks.options import NO_TRANSCRIPT, TaskOptions
-from seq2seq_suite.tasks.panels import one_series, range_of, ranges, rates
-from seq2seq_suite.tasks.reading import place_of, text_in
-from seq2seq_suite.tasks.sides import Place, Source
-from seq2seq_suite.types import END, DataError, Encoded, Example, Hypothesis, Score, shown
+from seq2seq_suite.tasks.rows import place_of, text_in
 
 _PLACES = (4, 8, 16, 32, 64, 128)  # last symbols of the ranges by which surprise is charted
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from seq2seq_suite.config_section import Section, Use, unused
+from seq2seq_suite.options.section import Section, Use, unused
 
 NO_SEARCH_BY_CTC = (unused(("search.ctc_weight",), "asr"), Use(
     ("search.drafter",), "task", "asr", lambda task: False, lambda config: config.search.drafter == "ctc"))

@@ -8,9 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from seq2seq_suite.common.errors import DataError
+from seq2seq_suite.common.types import SPECIALS, Score
 from seq2seq_suite.metrics.names import numbered
 from seq2seq_suite.tasks.base import Task
-from seq2seq_suite.types import SPECIALS, DataError, Score
 
 _UNKNOWN = re.compile("|".join(map(re.escape, ("<unk>", *SPECIALS))))  # names of specials, which no text has
 

@@ -18,20 +18,21 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field as Bounds
 
-from seq2seq_suite.config_section import Few, FewOrNone, Fraction, NotNegative, Section
+from seq2seq_suite.common.errors import DataError
+from seq2seq_suite.common.files import read_arrays
+from seq2seq_suite.common.shapes import Shape, SoundShape
+from seq2seq_suite.common.types import Encoded, Example
 from seq2seq_suite.data.audio import RATE, Features, Recording, Sound, Stored, resample
 from seq2seq_suite.data.formats import BadRows, Row
-from seq2seq_suite.data.options import Data
 from seq2seq_suite.data.sources import EMBEDDED
-from seq2seq_suite.files import read_arrays
 from seq2seq_suite.metrics.error_rate import normalise
-from seq2seq_suite.shapes import Shape, SoundShape
+from seq2seq_suite.options.data import Data
+from seq2seq_suite.options.section import Few, FewOrNone, Fraction, NotNegative, Section
 from seq2seq_suite.tasks.base import Task
-from seq2seq_suite.tasks.fields import Text
+from seq2seq_suite.tasks.fields.base import Field, Place, Source, refuse_long
+from seq2seq_suite.tasks.fields.text import Text
 from seq2seq_suite.tasks.options import TaskOptions, Zoom
-from seq2seq_suite.tasks.reading import medium_in, of_file, place_of, required_medium
-from seq2seq_suite.tasks.sides import Field, Place, Source, refuse_long
-from seq2seq_suite.types import DataError, Encoded, Example
+from seq2seq_suite.tasks.rows import medium_in, of_file, place_of, required_medium
 
 _MOST_COLUMNS, _LONGEST_PLAYED, _PLAYED = 300, 10, 8000  # of a spectrogram in a page; seconds of sound there, its rate
 _LEAST_DEVIATION = 0.1  # of a bin's log energy: bands above a recording's range are constant

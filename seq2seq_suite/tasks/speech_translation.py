@@ -7,19 +7,19 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, ClassVar, Literal
 
-from seq2seq_suite.config_section import Section, Symbols, Use
+from seq2seq_suite.common.types import Example, Score
 from seq2seq_suite.data.formats import Row
-from seq2seq_suite.data.options import Data
 from seq2seq_suite.data.subwords import clean_text
 from seq2seq_suite.metrics.bleu import JUDGED, Tokenizer, need_tokenizer, score_translations, shortness
+from seq2seq_suite.options.data import Data
+from seq2seq_suite.options.section import Section, Symbols, Use
 from seq2seq_suite.tasks.base import Judgement
-from seq2seq_suite.tasks.fields import Text
+from seq2seq_suite.tasks.charts.words import judge_words, lengths
+from seq2seq_suite.tasks.fields.base import Place
+from seq2seq_suite.tasks.fields.text import Text
 from seq2seq_suite.tasks.options import NO_SEARCH_BY_CTC
-from seq2seq_suite.tasks.reading import text_in
-from seq2seq_suite.tasks.sides import Place
+from seq2seq_suite.tasks.rows import text_in
 from seq2seq_suite.tasks.sound import Audio, SoundOptions, SoundTask, Spoken, spoken_words
-from seq2seq_suite.tasks.wording import judge_words, lengths
-from seq2seq_suite.types import Example, Score
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any, ClassVar, Literal
 
-from seq2seq_suite.config_section import Section, Symbols
-from seq2seq_suite.data.options import Data
+from seq2seq_suite.common.types import Example, Score
 from seq2seq_suite.metrics.rouge import complaints, rouge
-from seq2seq_suite.tasks.fields import Subwords, Text
+from seq2seq_suite.options.data import Data
+from seq2seq_suite.options.section import Section, Symbols
+from seq2seq_suite.tasks.fields.text import Subwords, Text
 from seq2seq_suite.tasks.options import TaskOptions
 from seq2seq_suite.tasks.text_to_text import TextToText
-from seq2seq_suite.types import Example, Score
 
 _JUDGED = 2000  # references that say whether the metric suits them
 

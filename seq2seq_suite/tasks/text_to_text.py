@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Any
 
+from seq2seq_suite.common.types import Example
 from seq2seq_suite.data.subwords import train_subwords
 from seq2seq_suite.tasks.base import Judgement, Task
-from seq2seq_suite.tasks.fields import Subwords, Text
-from seq2seq_suite.tasks.wording import judge_words, lengths
-from seq2seq_suite.types import Example
+from seq2seq_suite.tasks.charts.words import judge_words, lengths
+from seq2seq_suite.tasks.fields.text import Subwords, Text
 
 
 class TextToText(Task):

@@ -9,20 +9,21 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field as Bounds
 from pydantic import model_validator
 
-from seq2seq_suite.config_section import Section, Symbols, Use, among
+from seq2seq_suite.common.errors import ConfigError, DataError, brief
+from seq2seq_suite.common.types import END, Example, Score, SymbolGain
 from seq2seq_suite.data.lines import NoColumn, Row
-from seq2seq_suite.data.options import Data
 from seq2seq_suite.data.printed import unprinted
 from seq2seq_suite.data.subwords import clean_text
 from seq2seq_suite.metrics.bleu import JUDGED, Tokenizer, need_tokenizer, score_translations, shortness, tokenised_share
-from seq2seq_suite.tasks.fields import Subwords, Text
-from seq2seq_suite.tasks.ngrams import Ngrams
+from seq2seq_suite.options.data import Data
+from seq2seq_suite.options.section import Section, Symbols, Use, among
+from seq2seq_suite.tasks.charts.words import words_of
+from seq2seq_suite.tasks.fields.base import Field
+from seq2seq_suite.tasks.fields.text import Subwords, Text
+from seq2seq_suite.tasks.language_models.ngrams import Ngrams
 from seq2seq_suite.tasks.options import NO_TRANSCRIPT, TaskOptions
-from seq2seq_suite.tasks.reading import named
-from seq2seq_suite.tasks.sides import Field
+from seq2seq_suite.tasks.rows import named
 from seq2seq_suite.tasks.text_to_text import TextToText
-from seq2seq_suite.tasks.wording import words_of
-from seq2seq_suite.types import END, ConfigError, DataError, Example, Score, SymbolGain, brief
 
 _COLUMNS = (("src", "tgt"), ("source", "target"))  # used if no column is named by its language
 _MANY_TOKENISED = 0.2

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seq2seq_suite.tasks.wording import words_of
-from seq2seq_suite.trees import Tree
-from seq2seq_suite.types import Example
+from seq2seq_suite.common.trees import Tree
+from seq2seq_suite.common.types import Example
+from seq2seq_suite.tasks.charts.words import words_of
 
 if TYPE_CHECKING:
     from seq2seq_suite.tasks.base import Task
@@ -67,7 +67,7 @@ def tags_of_words(train: Sequence[Example], examples: Sequence[Example]) -> list
 def right_branching(train: Sequence[Example], examples: Sequence[Example]) -> list[Tree]:
     """A bracket over each word and all that follow it, with the most frequent label; tags are those of the reference.
 
-    >>> from seq2seq_suite.trees import read_trees
+    >>> from seq2seq_suite.common.trees import read_trees
     >>> tree = next(read_trees("(S (A a) (B b) (C c))"))[1]
     >>> print(right_branching([Example((), tree, "")], [Example((), tree, "")])[0])
     (S (A a) (S (B b) (C c)))

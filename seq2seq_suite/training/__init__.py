@@ -1,0 +1,1 @@
+"""The loop, its optimisers, checkpoints and limits."""

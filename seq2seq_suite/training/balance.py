@@ -8,9 +8,9 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
+from seq2seq_suite.common.types import Batch, precise
 from seq2seq_suite.kernels.torch_private import foreach
 from seq2seq_suite.training.optimizer import total_norm
-from seq2seq_suite.types import Batch, precise
 
 _DECAY = 0.95
 

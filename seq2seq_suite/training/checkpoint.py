@@ -21,11 +21,11 @@ from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from seq2seq_suite.files import naming, to_disk
-from seq2seq_suite.run_format import FORMAT, FormatError
-from seq2seq_suite.training.optimizer import MovingAverage
-from seq2seq_suite.training.records import shaped
-from seq2seq_suite.training.weights import (
+from seq2seq_suite.common.errors import DataError
+from seq2seq_suite.common.files import naming, to_disk
+from seq2seq_suite.config.versions import FORMAT, FormatError
+from seq2seq_suite.runs.records import shaped
+from seq2seq_suite.runs.weights import (
     MODEL,
     STATE,
     WRITTEN,
@@ -37,7 +37,7 @@ from seq2seq_suite.training.weights import (
     steps,
     unique,
 )
-from seq2seq_suite.types import DataError
+from seq2seq_suite.training.optimizer import MovingAverage
 
 TRAINING = "training.safetensors"
 

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from seq2seq_suite.training.checkpoint import Progress
-    from seq2seq_suite.training.evaluate import Metric
+    from seq2seq_suite.training.choosing import Metric
 
 _SAID_AT = 3  # equal validations: a run may begin with two
+
+
+@dataclass(frozen=True)
+class Metric:
+    """The metric that chooses the best checkpoint."""
+
+    name: str
+    higher_is_better: bool
 
 
 def note_validation(progress: Progress, figures: Mapping[str, float], metric: Metric) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from seq2seq_suite.prediction.predictor import defined_means
 from seq2seq_suite.training.checkpoint import Progress
-from seq2seq_suite.training.evaluate import of_something
 
 _UPDATES = "updates of "  # before a loss's name: how many updates had it
 
@@ -29,7 +29,7 @@ class Interval:
 
     def means(self) -> dict[str, float]:
         """Of each loss over the updates that had it."""
-        return of_something({name: float(total) / self._updates[name] for name, total in self._sums.items()})
+        return defined_means({name: float(total) / self._updates[name] for name, total in self._sums.items()})
 
     def state(self) -> dict[str, float]:
         """What a checkpoint keeps of it."""

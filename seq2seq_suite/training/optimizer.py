@@ -17,7 +17,7 @@ from seq2seq_suite.strategies.spans import SpanHead
 from seq2seq_suite.training.muon import Muon
 
 if TYPE_CHECKING:
-    from seq2seq_suite.config import Training
+    from seq2seq_suite.options.training import Training
 
 _BETAS, _EPSILON = (0.9, 0.98), 1e-9  # Vaswani et al. 2017, section 5.3
 _LEAST_NORM = 1e-6  # of gradients, as in PyTorch's own clipping

@@ -18,13 +18,13 @@ from torch.distributed.fsdp import FSDPModule, fully_shard, register_fsdp_forwar
 from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.export import register_dataclass
 
-from seq2seq_suite.config import Training
+from seq2seq_suite.common.types import Batch, Loss
 from seq2seq_suite.model.attention import KeysValues
 from seq2seq_suite.model.layers import TransformerLayer
+from seq2seq_suite.options.training import Training
+from seq2seq_suite.runs.distributed import Ranks
 from seq2seq_suite.strategies.learner import Learner
-from seq2seq_suite.training.distributed import Ranks
 from seq2seq_suite.training.optimizer import MovingAverage, build_optimizer
-from seq2seq_suite.types import Batch, Loss
 
 register_dataclass(KeysValues)  # in PyTorch 2.11 fully_shard finds tensors in no other dataclass
 

@@ -7,9 +7,9 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from seq2seq_suite.training.distributed import ALONE, Ranks
-from seq2seq_suite.training.signals import leave_terminal, stopping
-from seq2seq_suite.types import Interrupted
+from seq2seq_suite.common.errors import Interrupted
+from seq2seq_suite.runs.distributed import ALONE, Ranks
+from seq2seq_suite.runs.signals import leave_terminal, stopping
 
 
 class StopRequest:

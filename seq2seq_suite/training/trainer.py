@@ -14,20 +14,22 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from seq2seq_suite.config import Training
+from seq2seq_suite.common.errors import Interrupted, RunError
+from seq2seq_suite.common.types import Batch
 from seq2seq_suite.data.batching import Bucketed
 from seq2seq_suite.data.mixture import Mixture
-from seq2seq_suite.report.progress import Progress as ProgressDisplay
+from seq2seq_suite.options.training import Training
+from seq2seq_suite.runs import weights
+from seq2seq_suite.runs.distributed import ALONE, Ranks
+from seq2seq_suite.runs.run_directory import RunDirectory
 from seq2seq_suite.strategies.learner import JointLearner, Learner, Trained
-from seq2seq_suite.training import checkpoint, choosing, weights
+from seq2seq_suite.terminal.progress import Progress as ProgressDisplay
+from seq2seq_suite.training import checkpoint, choosing
 from seq2seq_suite.training.balance import GradientBalance, by_task
-from seq2seq_suite.training.distributed import ALONE, Ranks
-from seq2seq_suite.training.evaluate import Metric
+from seq2seq_suite.training.choosing import Metric
 from seq2seq_suite.training.interval import Interval
 from seq2seq_suite.training.optimizer import MovingAverage, build_optimizer, clip_gradients, learning_rate, set_rate
-from seq2seq_suite.training.run_directory import RunDirectory
 from seq2seq_suite.training.stopping import StopRequest
-from seq2seq_suite.types import Batch, Interrupted, RunError
 
 
 @dataclass(kw_only=True)

@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("matplotlib", reason="comes with the extra `bench`")
 
 from benchmarks import at_vs_nat
-from seq2seq_suite.config import Config
+from seq2seq_suite.config.schema import Config
 from seq2seq_suite.experiments import verbs
 
 

@@ -30,7 +30,8 @@ from benchmarks.faults import (
     settings,
 )
 from benchmarks.faults.campaign import Case, Kind
-from seq2seq_suite import cli, config_file
+from seq2seq_suite.cli import app as cli
+from seq2seq_suite.config import config_file
 from seq2seq_suite.experiments import verbs  # noqa: F401
 
 

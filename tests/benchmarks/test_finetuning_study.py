@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import finetuning
-from seq2seq_suite import config_file
+from seq2seq_suite.config import config_file
 
 YAML = Path("tasks/multilabel-reuters-gpt.yaml")
 

@@ -14,7 +14,7 @@ from benchmarks.gpu import __main__ as program
 from benchmarks.gpu import correct, run, whole
 from benchmarks.gpu.place import Notes, Place
 from benchmarks.gpu.prepare import PACKAGES, check_tag
-from seq2seq_suite.types import ConfigError
+from seq2seq_suite.common.errors import ConfigError
 
 
 def begin(folder, *more):

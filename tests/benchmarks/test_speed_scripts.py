@@ -33,7 +33,7 @@ def test_a_small_measurement_ends_in_a_table(tmp_path, script, options, heading,
 def test_a_peer_without_pytorch_is_measured_in_a_process_without_pytorch():
     """After PyTorch's first product in its process CTranslate2 is five times as slow."""
     code = ("import sys; from benchmarks import decoding_speed, corpus, systems; "
-            "print([name for name in ('torch', 'seq2seq_suite.types') if name in sys.modules])")
+            "print([name for name in ('torch', 'seq2seq_suite.common.types') if name in sys.modules])")
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 

@@ -12,7 +12,7 @@ import yaml
 from small_run import in_forks, small_config, start, write_trees
 
 from benchmarks import verify
-from seq2seq_suite import config_file
+from seq2seq_suite.config import config_file
 
 ROOT = Path(__file__).parents[2]
 FIGURES = verify.read_figures(verify.FIGURES)

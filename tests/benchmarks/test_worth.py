@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import worth
-from seq2seq_suite import config_file
+from seq2seq_suite.config import config_file
 
 QUICK = ["training.max_updates=2", "training.validate_every=2", "backbone.width=16",
          "backbone.feed_forward_width=16", "backbone.num_heads=2", "device=cpu"]

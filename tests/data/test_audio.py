@@ -11,6 +11,7 @@ import torch
 
 soundfile = pytest.importorskip("soundfile", reason="comes with the extra `speech`")
 
+from seq2seq_suite.common.errors import DataError, RunError  # noqa: E402
 from seq2seq_suite.data import audio  # noqa: E402
 from seq2seq_suite.data.audio import (  # noqa: E402
     FFT,
@@ -29,7 +30,6 @@ from seq2seq_suite.data.audio import (  # noqa: E402
 )
 from seq2seq_suite.data.sound_checks import Level  # noqa: E402
 from seq2seq_suite.data.torchaudio_import import load_torchaudio  # noqa: E402
-from seq2seq_suite.types import DataError, RunError  # noqa: E402
 
 
 def tone(seconds: float = 0.5, *, rate: int = RATE, hertz: float = 440.0) -> np.ndarray:

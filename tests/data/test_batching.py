@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
+from seq2seq_suite.common.types import Encoded
 from seq2seq_suite.data.batching import Bucketed, collate, in_sorted_batches, on_grid
 from seq2seq_suite.data.drawn import Drawn
-from seq2seq_suite.types import Encoded
 
 
 def make_items(count: int = 200, *, longest: int = 60) -> list[Encoded]:

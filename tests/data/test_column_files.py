@@ -2,8 +2,8 @@
 
 import pytest
 
+from seq2seq_suite.common.errors import DataError
 from seq2seq_suite.data.formats import READERS, BadRows
-from seq2seq_suite.types import DataError
 
 PLAIN = "Ann B-PER\nsaw O\nRome B-LOC\n\nGo O\n\n"
 SENTENCES = [(["Ann", "saw", "Rome"], ["B-PER", "O", "B-LOC"]), (["Go"], ["O"])]

@@ -10,9 +10,9 @@ import pytest
 
 pytest.importorskip("PIL", reason="comes with the extra `vision`")
 
+from seq2seq_suite.common.errors import DataError
 from seq2seq_suite.data.pictures import Augmentation, ImageFile, Objects, fit, mirror, scaled, zoom
 from seq2seq_suite.miniworld.pictures import SIDE, SIZES, Thing, _ink, pictures
-from seq2seq_suite.types import DataError
 
 BOX = np.array([[10.0, 4.0, 22.0, 12.0]])
 

@@ -5,13 +5,13 @@ import json
 import pandas
 import pytest
 
-from seq2seq_suite.config import Data
+from seq2seq_suite.common.errors import DataError
+from seq2seq_suite.config.schema import Data
 from seq2seq_suite.data.formats import BadRows
 from seq2seq_suite.data.nested import read_nested
 from seq2seq_suite.data.sources import read_rows
 from seq2seq_suite.tasks.qa.passages import Passage
-from seq2seq_suite.tasks.reading import open_split
-from seq2seq_suite.types import DataError
+from seq2seq_suite.tasks.rows import open_split
 
 COCO = {"images": [{"id": 7, "file_name": "a.png"}, {"id": 8, "file_name": "b.png"}],
         "categories": [{"id": 3, "name": "dog"}],

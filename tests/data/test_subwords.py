@@ -5,6 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from seq2seq_suite.common.errors import DataError
+from seq2seq_suite.common.types import SPECIALS, UNKNOWN
 from seq2seq_suite.data.subwords import (
     KINDS,
     Characters,
@@ -13,7 +15,6 @@ from seq2seq_suite.data.subwords import (
     load_subwords,
     train_subwords,
 )
-from seq2seq_suite.types import SPECIALS, UNKNOWN, DataError
 
 TEXTS = ["Ein Hund sieht den Mann.", "Eine Frau sieht den Hund, der bellt.", "Der Mann liest ein Buch über Hunde!",
          "我们看见一只狗。", "“Ja”, sagt sie – ½ ﬁ"] * 3

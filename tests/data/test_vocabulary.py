@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seq2seq_suite import files
+from seq2seq_suite.common import files
+from seq2seq_suite.common.errors import DataError
+from seq2seq_suite.common.types import BEGIN, END, PAD, SPECIALS, UNKNOWN
 from seq2seq_suite.data.vocabulary import Vocabulary
-from seq2seq_suite.types import BEGIN, END, PAD, SPECIALS, UNKNOWN, DataError
 
 words = st.text(max_size=5).filter(lambda text: text not in SPECIALS)
 

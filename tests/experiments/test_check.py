@@ -9,11 +9,12 @@ import torch
 from small_run import small_config, write_rows, write_trees
 from torch import nn
 
-from seq2seq_suite.config import Config
+from seq2seq_suite.common.errors import DataError
+from seq2seq_suite.common.types import Encoded
+from seq2seq_suite.config.schema import Config
 from seq2seq_suite.experiments import check, verbs
-from seq2seq_suite.tasks import open_task
-from seq2seq_suite.training import build
-from seq2seq_suite.types import DataError, Encoded
+from seq2seq_suite.prediction import build
+from seq2seq_suite.prediction.open_task import open_task
 
 
 def found(config: Config) -> tuple[dict[str, str], list[str]]:

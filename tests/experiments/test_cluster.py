@@ -10,10 +10,11 @@ import pytest
 import submitit  # noqa: F401  here, since it closes all log handlers: absl's would close what pytest captures in a test
 from small_run import metrics, small_config, start, write_trees
 
-from seq2seq_suite import cli, config_file
-from seq2seq_suite.experiments import sweep
-from seq2seq_suite.experiments.cluster import Cluster
-from seq2seq_suite.types import ConfigError, RunError
+from seq2seq_suite.cli import app as cli
+from seq2seq_suite.common.errors import ConfigError, RunError
+from seq2seq_suite.config import config_file
+from seq2seq_suite.studies import sweep
+from seq2seq_suite.studies.slurm import Cluster
 
 PAGE = Path(__file__).parents[2] / "seq2seq_suite/training/README.md"
 WARNED = """
@@ -105,8 +106,8 @@ def test_what_slurm_refuses_is_said_with_a_remedy(tmp_path, monkeypatch, capsys,
 def test_a_job_that_dies_is_noticed_where_slurm_keeps_no_accounts(tmp_path, monkeypatch):
     slurm_of(tmp_path, monkeypatch, srun="", sbatch="echo Submitted batch job 7", sacct="exit 1",
              squeue=f"cat {tmp_path}/queue; rm {tmp_path}/queue; true")
-    monkeypatch.setattr("seq2seq_suite.experiments.cluster._LOOK", 0.0)
-    monkeypatch.setattr("seq2seq_suite.experiments.cluster._GRACE", 0.0)
+    monkeypatch.setattr("seq2seq_suite.studies.slurm._LOOK", 0.0)
+    monkeypatch.setattr("seq2seq_suite.studies.slurm._GRACE", 0.0)
     (tmp_path / "queue").write_text("7_0\n7_1\n")
     runs = {tmp_path / name: list for name in ("first", "second")}
     ends = Cluster(tmp_path / "jobs", None, jobs=None).run(runs)
@@ -132,6 +133,7 @@ def test_what_is_missing_is_said(tmp_path, monkeypatch, capsys):
     assert cli.main(["sweep", "p.yaml", "seed=1,2", "--cluster", "cluster.yaml"]) == 2
     assert "--cluster is for submitit" in capsys.readouterr().err
     find = importlib.util.find_spec
-    monkeypatch.setattr("seq2seq_suite.lazy.find_spec", lambda name: None if name == "submitit" else find(name))
+    monkeypatch.setattr("seq2seq_suite.common.lazy_imports.find_spec",
+                        lambda name: None if name == "submitit" else find(name))
     assert cli.main(["sweep", "p.yaml", "seed=1,2", "--executor", "submitit"]) == 2
     assert "[cluster]'" in capsys.readouterr().err

@@ -10,10 +10,11 @@ import pytest
 from scipy.stats import ttest_rel
 from small_run import small_config, start, write_trees
 
-from seq2seq_suite import cli
-from seq2seq_suite.experiments.compare import MOST_TESTED, Row, _pairs, _Predictions, compare_runs
-from seq2seq_suite.training.evaluate import failures, longest_repetition
-from seq2seq_suite.types import DataError, Encoded, Hypothesis
+from seq2seq_suite.cli import app as cli
+from seq2seq_suite.common.errors import DataError
+from seq2seq_suite.common.types import Encoded, Hypothesis
+from seq2seq_suite.prediction.evaluate import failures, longest_repetition
+from seq2seq_suite.studies.compare import MOST_TESTED, Row, _pairs, _Predictions, compare_runs
 
 
 @pytest.fixture(scope="module")

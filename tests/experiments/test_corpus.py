@@ -15,8 +15,10 @@ import torch
 from small_run import metrics, start, weights
 from two_processes import launch
 
-from seq2seq_suite import cli
-from seq2seq_suite.config import Config
+from seq2seq_suite.cli import app as cli
+from seq2seq_suite.common.errors import DataError, RunError
+from seq2seq_suite.common.types import Encoded
+from seq2seq_suite.config.schema import Config
 from seq2seq_suite.data import cache, workers
 from seq2seq_suite.data.batching import Bucketed
 from seq2seq_suite.data.mapped import Mapped, pack
@@ -24,10 +26,9 @@ from seq2seq_suite.experiments import corpus as corpora
 from seq2seq_suite.experiments.corpus import Corpus, large
 from seq2seq_suite.experiments.prepare import encode, read_splits
 from seq2seq_suite.experiments.resuming import fingerprint
-from seq2seq_suite.tasks import open_task
+from seq2seq_suite.prediction.open_task import open_task
+from seq2seq_suite.runs import distributed
 from seq2seq_suite.tasks.base import Task
-from seq2seq_suite.training import distributed
-from seq2seq_suite.types import DataError, Encoded, RunError
 
 WORDS = ("der", "die", "das", "ein", "Hund", "Katze", "Baum", "sieht", "liegt", "unter", "vor", "neben", "kleine")
 

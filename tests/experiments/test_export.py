@@ -11,9 +11,10 @@ from PIL import Image
 from small_run import small_config, write_trees
 
 import seq2seq_suite as s2s
-from seq2seq_suite import cli, lazy
-from seq2seq_suite.files import read_json
-from seq2seq_suite.training import callbacks
+from seq2seq_suite.cli import app as cli
+from seq2seq_suite.common import lazy_imports as lazy
+from seq2seq_suite.common.files import read_json
+from seq2seq_suite.runs import callbacks
 
 SENTENCES = ["the dog sleeps .", "a cat sees the old bird ."]
 

@@ -10,16 +10,17 @@ from pathlib import Path
 import pytest
 import torch
 
-from seq2seq_suite import cli
-from seq2seq_suite.config import Config
-from seq2seq_suite.experiments.engine import with_engine
-from seq2seq_suite.experiments.export import export
-from seq2seq_suite.experiments.export_transformers import write as write_transformers
-from seq2seq_suite.experiments.opening import LoadedRun
+from seq2seq_suite.cli import app as cli
+from seq2seq_suite.common.errors import ConfigError, DataError
+from seq2seq_suite.common.types import Example
+from seq2seq_suite.config.schema import Config
+from seq2seq_suite.export.ctranslate2_engine import with_engine
+from seq2seq_suite.export.hub import export
+from seq2seq_suite.export.transformers_models import write as write_transformers
 from seq2seq_suite.miniworld import rows
-from seq2seq_suite.tasks import open_task
-from seq2seq_suite.training.build import build_predictor
-from seq2seq_suite.types import ConfigError, DataError, Example
+from seq2seq_suite.prediction.build import build_predictor
+from seq2seq_suite.prediction.load_run import LoadedRun
+from seq2seq_suite.prediction.open_task import open_task
 
 PAIRS = [Example(row["en"], row["de"]) for row in rows("translations", "train", size=24)]
 SENTENCES = [pair.source for pair in PAIRS[:6]]
@@ -189,9 +190,9 @@ def test_predict_takes_an_engine(trained, ctranslate2, capsys):
      "transformers")])
 def test_what_a_program_cannot_express_is_refused_by_name(tiny, monkeypatch, tmp_path, changes, named, program):
     run = tiny(**changes)
-    monkeypatch.setattr("seq2seq_suite.experiments.export.config_of", lambda *_, **__: run.config)
-    monkeypatch.setattr("seq2seq_suite.experiments.export.open_run", lambda *_, **__: run)
-    monkeypatch.setattr("seq2seq_suite.experiments.export.card", lambda *_, **__: "")
+    monkeypatch.setattr("seq2seq_suite.export.hub.config_of", lambda *_, **__: run.config)
+    monkeypatch.setattr("seq2seq_suite.export.hub.open_run", lambda *_, **__: run)
+    monkeypatch.setattr("seq2seq_suite.export.hub.card", lambda *_, **__: "")
     with pytest.raises(ConfigError) as caught:
         export(tmp_path / "run", tmp_path / "out", kind=program)
     assert f"{program} cannot express" in caught.value.got and named in caught.value.got

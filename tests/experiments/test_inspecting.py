@@ -9,16 +9,16 @@ import pytest
 import torch
 from small_run import small_config, start, write_trees
 
-from seq2seq_suite.config import Config
+from seq2seq_suite.common.types import Example
+from seq2seq_suite.config.schema import Config
 from seq2seq_suite.data.batching import collate
-from seq2seq_suite.experiments import inspecting
-from seq2seq_suite.experiments.attending import Attending, attentions
-from seq2seq_suite.experiments.habits import habits
-from seq2seq_suite.experiments.inspecting import inspect
-from seq2seq_suite.experiments.opening import LoadedRun
-from seq2seq_suite.tasks import open_task
-from seq2seq_suite.training.build import build_predictor
-from seq2seq_suite.types import Example
+from seq2seq_suite.inspection import report as inspecting
+from seq2seq_suite.inspection.attention_recorder import Attending, attentions
+from seq2seq_suite.inspection.head_patterns import habits
+from seq2seq_suite.inspection.report import inspect
+from seq2seq_suite.prediction.build import build_predictor
+from seq2seq_suite.prediction.load_run import LoadedRun
+from seq2seq_suite.prediction.open_task import open_task
 
 BACKBONE = {"width": 16, "feed_forward_width": 16, "num_heads": 2, "encoder_layers": 2, "decoder_layers": 1,
             "dropout": 0.0}
@@ -151,7 +151,7 @@ def test_other_encoders_and_decoders_show_the_attention_that_they_have(loaded, b
 
 
 def test_inputs_too_long_for_all_weights_keep_their_probabilities(loaded, monkeypatch):
-    monkeypatch.setattr("seq2seq_suite.experiments.reading.MOST_WEIGHTS", 10)
+    monkeypatch.setattr("seq2seq_suite.inspection.rescoring_pass.MOST_WEIGHTS", 10)
     run, examples = loaded()
     assert all(one["attention"] == {} and one["pieces"] for one in inspect(run, examples))
 
@@ -170,7 +170,7 @@ def test_a_run_keeps_what_was_inspected(tmp_path, monkeypatch):
 
 
 def test_an_attention_that_cannot_be_watched_does_not_stop_a_run(tmp_path, monkeypatch):
-    monkeypatch.setattr("seq2seq_suite.experiments.inspecting.read", lambda *given: 1 / 0)
+    monkeypatch.setattr("seq2seq_suite.inspection.report.read", lambda *given: 1 / 0)
     write_trees(tmp_path / "data")
     start(small_config(tmp_path / "data", max_updates=2, validate_every=2), tmp_path / "run")
     assert "not written, ZeroDivisionError" in (tmp_path / "run" / "log.txt").read_text()

@@ -15,19 +15,22 @@ from small_run import in_forks, metrics, weights
 from two_processes import launch
 
 from benchmarks import multitask
-from seq2seq_suite import cli, config_file
-from seq2seq_suite.config_backbone import Backbone
+from seq2seq_suite.cli import app as cli
+from seq2seq_suite.common.errors import ConfigError, DataError
+from seq2seq_suite.common.shapes import Shape, SoundShape, TargetShape
+from seq2seq_suite.config import config_file
 from seq2seq_suite.data.batching import Bucketed
 from seq2seq_suite.data.mixture import Mixture, shares
-from seq2seq_suite.experiments import opening, verbs
-from seq2seq_suite.experiments.compare import compare_runs
-from seq2seq_suite.experiments.parts import build_predictors, build_trainer, joined, read_parts, task_directory
+from seq2seq_suite.experiments import verbs
+from seq2seq_suite.experiments.joint import build_predictors, build_trainer, joined, read_parts
 from seq2seq_suite.model.build import build_model
-from seq2seq_suite.shapes import Shape, SoundShape, TargetShape
-from seq2seq_suite.tasks import open_task
-from seq2seq_suite.training.distributed import ALONE
-from seq2seq_suite.training.run_directory import RunDirectory
-from seq2seq_suite.types import ConfigError, DataError
+from seq2seq_suite.options.backbone import Backbone
+from seq2seq_suite.prediction import load_run as opening
+from seq2seq_suite.prediction.open_task import open_task
+from seq2seq_suite.runs.distributed import ALONE
+from seq2seq_suite.runs.joint_directories import task_directory
+from seq2seq_suite.runs.run_directory import RunDirectory
+from seq2seq_suite.studies.compare import compare_runs
 
 WORDS = ["red", "blue", "green", "small", "large", "dog", "cat", "bird", "runs", "sings"]
 YAML = """
@@ -242,7 +245,7 @@ def test_the_study_of_joint_weights_trains_each_task_as_often_alone(finished, tm
 
 
 def test_the_study_of_several_seeds_has_the_means_of_their_differences(folder, finished, tmp_path, monkeypatch):
-    monkeypatch.setattr("seq2seq_suite.experiments.sweep.subprocess", in_forks(finished.parent))
+    monkeypatch.setattr("seq2seq_suite.studies.sweep.subprocess", in_forks(finished.parent))
     other = finished.with_name("joint-2")
     start(joint(folder, "seed=2"), other)
     table = tmp_path / "table.md"

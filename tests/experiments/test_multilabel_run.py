@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from seq2seq_suite.config import Config
+from seq2seq_suite.config.schema import Config
 from seq2seq_suite.experiments import verbs
 from seq2seq_suite.miniworld import rows
 

@@ -10,14 +10,16 @@ import pytest
 import torch
 from making import strategy_of
 
-from seq2seq_suite import cli
-from seq2seq_suite.config import Config
-from seq2seq_suite.config_file import dump
+from seq2seq_suite.cli import app as cli
+from seq2seq_suite.common.errors import ConfigError, DataError
+from seq2seq_suite.common.types import END
+from seq2seq_suite.config.config_file import dump
+from seq2seq_suite.config.schema import Config
 from seq2seq_suite.data.batching import collate
-from seq2seq_suite.experiments import opening, verbs
+from seq2seq_suite.experiments import verbs
 from seq2seq_suite.model.seq2seq import Seq2Seq
+from seq2seq_suite.prediction import load_run as opening
 from seq2seq_suite.strategies.autoregressive import Autoregressive
-from seq2seq_suite.types import END, ConfigError, DataError
 
 KINDS = {
     "length_head": {"glancing": (0.5, 0.5)}, "mask_predict": {}, "cut_at_end": {"glancing": (0.5, 0.5)},

@@ -19,16 +19,19 @@ from safetensors import SafetensorError
 from small_run import metrics, small_config, start, weights, write_trees
 
 from benchmarks.faults import commands
-from seq2seq_suite import cli, cli_exit, config_file
-from seq2seq_suite.config import Config
+from seq2seq_suite.cli import app as cli
+from seq2seq_suite.cli import exit_codes as cli_exit
+from seq2seq_suite.common.errors import ConfigError, DataError, Interrupted, RunError
+from seq2seq_suite.config import config_file
+from seq2seq_suite.config.schema import Config
 from seq2seq_suite.experiments.resuming import check_configuration
+from seq2seq_suite.runs import signals
+from seq2seq_suite.runs import weights as stored
+from seq2seq_suite.runs.run_directory import RunDirectory
 from seq2seq_suite.tasks.parsing.task import ParsingTask
-from seq2seq_suite.training import checkpoint, signals
-from seq2seq_suite.training import weights as stored
+from seq2seq_suite.training import checkpoint
 from seq2seq_suite.training.optimizer import learning_rate
-from seq2seq_suite.training.run_directory import RunDirectory
 from seq2seq_suite.training.trainer import Trainer
-from seq2seq_suite.types import ConfigError, DataError, Interrupted, RunError
 
 
 @pytest.fixture(scope="module")

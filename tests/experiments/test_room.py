@@ -7,15 +7,15 @@ import re
 import pytest
 import torch
 
-from seq2seq_suite.config import Config
+from seq2seq_suite.common.errors import DataError
+from seq2seq_suite.config.schema import Config
 from seq2seq_suite.data.batching import collate
 from seq2seq_suite.experiments import verbs
 from seq2seq_suite.experiments.prepare import encode, fit, read_splits
 from seq2seq_suite.experiments.room import without_room
-from seq2seq_suite.report.progress import Progress
-from seq2seq_suite.tasks import open_task
-from seq2seq_suite.training.build import build_predictor
-from seq2seq_suite.types import DataError
+from seq2seq_suite.prediction.build import build_predictor
+from seq2seq_suite.prediction.open_task import open_task
+from seq2seq_suite.terminal.progress import Progress
 
 LONG = {"train": "aabbccddeeffgg" * 2, "validation": "abcdefgabcdefg" * 2}
 

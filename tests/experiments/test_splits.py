@@ -4,9 +4,10 @@ import json
 
 import pytest
 
-from seq2seq_suite import cli, miniworld
-from seq2seq_suite.config import Data
-from seq2seq_suite.tasks.reading import splits_elsewhere
+from seq2seq_suite import miniworld
+from seq2seq_suite.cli import app as cli
+from seq2seq_suite.config.schema import Data
+from seq2seq_suite.tasks.rows import splits_elsewhere
 
 TINY = ["device=cpu", "training.max_updates=2", "training.validate_every=2", "training.save_every=2",
         "training.threads=1", "backbone.width=16", "backbone.feed_forward_width=16", "backbone.num_heads=2",

@@ -9,12 +9,12 @@ from unicodedata import normalize
 import pytest
 from small_run import metrics, start, weights
 
-from seq2seq_suite.config import Config
-from seq2seq_suite.experiments.parts import read_parts
+from seq2seq_suite.common.errors import ConfigError, DataError
+from seq2seq_suite.config.schema import Config
+from seq2seq_suite.experiments.joint import read_parts
 from seq2seq_suite.experiments.prepare import encode, epoch_encoder, fit, origins, read_splits
-from seq2seq_suite.tasks import open_task
-from seq2seq_suite.training.run_directory import RunDirectory
-from seq2seq_suite.types import ConfigError, DataError
+from seq2seq_suite.prediction.open_task import open_task
+from seq2seq_suite.runs.run_directory import RunDirectory
 
 WORDS = ("der", "die", "das", "ein", "Hund", "Katze", "B\u00e4ume", "sieht", "liegt", "unter")
 

@@ -8,11 +8,11 @@ from scipy.stats import t, ttest_rel
 from small_run import in_forks
 
 from benchmarks import studies
-from seq2seq_suite import cli
-from seq2seq_suite.experiments import study
-from seq2seq_suite.experiments.sweep import on_validation
+from seq2seq_suite.cli import app as cli
+from seq2seq_suite.common.errors import ConfigError
 from seq2seq_suite.metrics.significance import t_interval
-from seq2seq_suite.types import ConfigError
+from seq2seq_suite.studies import study
+from seq2seq_suite.studies.sweep import on_validation
 
 EXPERIMENT = """task: qa
 device: cpu
@@ -31,7 +31,7 @@ variants:
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    monkeypatch.setattr("seq2seq_suite.experiments.sweep.subprocess", in_forks(tmp_path))  # test_sweep.py has programs
+    monkeypatch.setattr("seq2seq_suite.studies.sweep.subprocess", in_forks(tmp_path))  # test_sweep.py has programs
     for split in ("train", "validation", "test"):
         row = {"question": "Who sat?", "context": "Tom sat. Ann left.", "answer": "Tom"}
         (tmp_path / f"{split}.jsonl").write_text((json.dumps(row) + "\n") * 4)

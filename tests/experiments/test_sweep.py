@@ -11,9 +11,9 @@ from types import SimpleNamespace
 import pytest
 from small_run import in_forks
 
-from seq2seq_suite import cli
-from seq2seq_suite.experiments import sweep
-from seq2seq_suite.types import ConfigError
+from seq2seq_suite.cli import app as cli
+from seq2seq_suite.common.errors import ConfigError
+from seq2seq_suite.studies import sweep
 
 
 def test_the_grid_has_every_combination_under_a_name_of_what_differs(tmp_path):

@@ -5,9 +5,9 @@ from functools import cache
 import pytest
 from serving import train
 
-from seq2seq_suite.experiments.opening import open_run
-from seq2seq_suite.experiments.tracing import trace
-from seq2seq_suite.types import Example
+from seq2seq_suite.common.types import Example
+from seq2seq_suite.inspection.decoding_trace import trace
+from seq2seq_suite.prediction.load_run import open_run
 
 SOURCE = "The dog sees a cat ."
 

@@ -5,11 +5,11 @@ import json
 import pytest
 from small_run import metrics, start, weights
 
-from seq2seq_suite.config import Config
+from seq2seq_suite.config.schema import Config
 from seq2seq_suite.data.batching import Bucketed
 from seq2seq_suite.experiments import verbs
-from seq2seq_suite.tasks import open_task
-from seq2seq_suite.tasks.fields import Subwords, Text
+from seq2seq_suite.prediction.open_task import open_task
+from seq2seq_suite.tasks.fields.text import Subwords, Text
 
 WORDS = ["der", "Hund", "sieht", "einen", "kleinen", "Mann", "und", "die", "Frau", "liest", "heute", "ein", "Buch"]
 

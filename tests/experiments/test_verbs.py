@@ -10,15 +10,17 @@ import yaml
 from safetensors import safe_open
 from small_run import small_config, start, write_rows, write_trees
 
-from seq2seq_suite import cli
-from seq2seq_suite.config import Config
-from seq2seq_suite.experiments import opening, verbs
-from seq2seq_suite.experiments.compare import compare_runs
+from seq2seq_suite.cli import app as cli
+from seq2seq_suite.common.errors import ConfigError, DataError
+from seq2seq_suite.common.types import Encoded
+from seq2seq_suite.config.schema import Config
+from seq2seq_suite.experiments import verbs
 from seq2seq_suite.experiments.resuming import fingerprint
+from seq2seq_suite.prediction import load_run as opening
 from seq2seq_suite.report.compared import differences
 from seq2seq_suite.report.variants import settings
-from seq2seq_suite.training.records import read_predictions
-from seq2seq_suite.types import ConfigError, DataError, Encoded
+from seq2seq_suite.runs.records import read_predictions
+from seq2seq_suite.studies.compare import compare_runs
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +85,7 @@ def test_figures_do_not_depend_on_how_many_are_decoded_together(run, folder, tmp
 
 
 def test_other_data_can_be_evaluated_and_the_run_s_predictions_stay(run, tmp_path):
-    from seq2seq_suite.tasks import open_task
+    from seq2seq_suite.prediction.open_task import open_task
 
     copy = shutil.copytree(run, tmp_path / "run", symlinks=True)
     before = (copy / "predictions" / "test.jsonl").read_bytes()

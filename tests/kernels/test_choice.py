@@ -7,13 +7,14 @@ import pytest
 import torch
 
 from seq2seq_suite import kernels
-from seq2seq_suite.config_file import dump, load
-from seq2seq_suite.experiments import opening, verbs
+from seq2seq_suite.common.errors import ConfigError
+from seq2seq_suite.common.user_code import trusting
+from seq2seq_suite.config.config_file import dump, load
+from seq2seq_suite.experiments import verbs
 from seq2seq_suite.kernels.dropout import dropout as fast_dropout
 from seq2seq_suite.model.dropout import Dropout
 from seq2seq_suite.model.dropout import dropout as plain_dropout
-from seq2seq_suite.types import ConfigError
-from seq2seq_suite.user_code import trusting
+from seq2seq_suite.prediction import load_run as opening
 
 TINY = ("backbone.width=8", "backbone.feed_forward_width=8", "backbone.num_heads=2", "backbone.encoder_layers=1",
         "backbone.decoder_layers=1", "training.max_updates=1", "training.validate_every=1")

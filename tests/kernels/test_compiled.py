@@ -8,12 +8,13 @@ import pytest
 import torch
 from making import auxiliaries_of, strategy_of
 
+from seq2seq_suite.common.errors import ConfigError
+from seq2seq_suite.common.shapes import Shape, TargetShape, TokenShape
+from seq2seq_suite.common.types import END
 from seq2seq_suite.kernels import compiled, native
-from seq2seq_suite.shapes import Shape, TargetShape, TokenShape
+from seq2seq_suite.search.step import SearchOptions
 from seq2seq_suite.strategies.autoregressive import Autoregressive
-from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.tasks.multilabel.label_automaton import LabelAutomaton
-from seq2seq_suite.types import END, ConfigError
 
 SHAPE = Shape(TokenShape(11), TargetShape(9))
 KINDS = {

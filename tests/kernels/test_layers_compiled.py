@@ -3,11 +3,11 @@
 import pytest
 import torch
 
-from seq2seq_suite import cli
+from seq2seq_suite.cli import app as cli
+from seq2seq_suite.common.errors import ConfigError
+from seq2seq_suite.common.shapes import Shape, TargetShape, TokenShape
 from seq2seq_suite.kernels import torch_private
-from seq2seq_suite.shapes import Shape, TargetShape, TokenShape
-from seq2seq_suite.training.build import compile_layers
-from seq2seq_suite.types import ConfigError
+from seq2seq_suite.prediction.build import compile_layers
 
 
 def test_compiled_layers_have_the_loss_and_gradients_of_plain_ones(make_model, make_batch):

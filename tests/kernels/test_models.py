@@ -8,9 +8,9 @@ from making import strategy_of
 
 from seq2seq_suite import kernels
 from seq2seq_suite.model.attention import KeysValues
+from seq2seq_suite.search.step import SearchOptions
 from seq2seq_suite.strategies.autoregressive import Autoregressive
-from seq2seq_suite.strategies.ctc import Ctc
-from seq2seq_suite.strategies.search import SearchOptions
+from seq2seq_suite.strategies.parallel.ctc import Ctc
 
 KINDS = {
     "sinusoidal": (Autoregressive, {}),

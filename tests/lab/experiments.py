@@ -6,10 +6,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from seq2seq_suite import config_file
-from seq2seq_suite.config import Config
+from seq2seq_suite.api import overrides
+from seq2seq_suite.config import config_file
+from seq2seq_suite.config.schema import Config
 from seq2seq_suite.lab.experiment import COMMON
-from seq2seq_suite.library import overrides
 
 TINY: dict[str, Any] = {
     "task": "translation", "data.path": "miniworld", "data.size": 48, "backbone.width": 16,

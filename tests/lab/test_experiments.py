@@ -5,12 +5,12 @@ from collections import defaultdict
 import pytest
 import yaml
 
-from seq2seq_suite import config_file
+from seq2seq_suite.common.errors import ConfigError
+from seq2seq_suite.config import config_file
 from seq2seq_suite.lab import answers, experiment
 from seq2seq_suite.lab.assignments import ASSIGNMENTS
 from seq2seq_suite.lab.experiment import EXPERIMENTS, OF_A_RUN, read_experiment
 from seq2seq_suite.lab.plug import CHANGES, SLOTS
-from seq2seq_suite.types import ConfigError
 
 COURSE = {assignment.name: assignment for assignment in ASSIGNMENTS}
 NAMES = sorted(file.stem for file in EXPERIMENTS.glob("*.yaml"))

@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 
 import seq2seq_suite
-from seq2seq_suite import cli
+from seq2seq_suite.cli import app as cli
+from seq2seq_suite.common.errors import DataError
 from seq2seq_suite.lab import apart, class_report, gradescope, grading, starting, submitting
 from seq2seq_suite.lab.assignment import Broken
 from seq2seq_suite.lab.assignments import ATTENTION
@@ -25,7 +26,6 @@ from seq2seq_suite.lab.folder import Folder
 from seq2seq_suite.lab.grades import Grade, Graded, from_plain, to_plain
 from seq2seq_suite.lab.parts import Checked
 from seq2seq_suite.lab.remote import FORKS
-from seq2seq_suite.types import DataError
 
 pytestmark = pytest.mark.skipif(not FORKS, reason="needs fork")
 TESTS_KEYS = {"number", "name", "score", "max_score", "status", "output", "output_format", "visibility", "tags",

@@ -15,13 +15,14 @@ import pytest
 import yaml
 from small_run import few_rows
 
-from seq2seq_suite import config_file
+from seq2seq_suite.common.errors import RunError
+from seq2seq_suite.common.types import Score
+from seq2seq_suite.config import config_file
 from seq2seq_suite.lab import answers, replaying, sandbox, task, unseen, verifying
 from seq2seq_suite.lab.assignments import STRUCTURES
 from seq2seq_suite.lab.experiment import COMMON, read_experiment
 from seq2seq_suite.lab.running import run
-from seq2seq_suite.tasks import open_task
-from seq2seq_suite.types import RunError, Score
+from seq2seq_suite.prediction.open_task import open_task
 from tests.lab.conftest import FEW
 from tests.lab.experiments import TINY, config_of
 

@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 import pytest
 
-from seq2seq_suite import cli
+from seq2seq_suite.cli import app as cli
 from seq2seq_suite.lab import cli as lab_cli
 from seq2seq_suite.lab import failing, starting, verbs
 from seq2seq_suite.lab.assignment import load

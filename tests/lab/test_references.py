@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from seq2seq_suite.common.types import BEGIN, END
 from seq2seq_suite.lab.given import GIVEN
 from seq2seq_suite.metrics.significance import t_interval
 from seq2seq_suite.model.attention import attention
@@ -11,9 +12,8 @@ from seq2seq_suite.model.norms import LayerNorm, PowerNorm
 from seq2seq_suite.model.output import cross_entropy
 from seq2seq_suite.model.positions import RotaryPositions, sinusoids
 from seq2seq_suite.strategies.autoregressive import shift_right
-from seq2seq_suite.strategies.constrained import cut_at_end
-from seq2seq_suite.strategies.ctc import path_loss
-from seq2seq_suite.types import BEGIN, END
+from seq2seq_suite.strategies.parallel.constrained import cut_at_end
+from seq2seq_suite.strategies.parallel.ctc import path_loss
 
 
 @pytest.fixture(autouse=True)

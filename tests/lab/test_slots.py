@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from seq2seq_suite import kernels
+from seq2seq_suite.api import Run, train
+from seq2seq_suite.common.errors import ConfigError
 from seq2seq_suite.lab.code import Code
 from seq2seq_suite.lab.given import sources
 from seq2seq_suite.lab.plug import CHANGES, PACKAGE, SLOTS, owner_of, plugged
 from seq2seq_suite.lab.running import COMPARED, farthest, first_losses
-from seq2seq_suite.library import Run, train
-from seq2seq_suite.types import ConfigError
 from tests.lab.experiments import TINY, config_of
 
 # Slot -> settings that ask for it, and an edit that plants a bug in its reference; none where losses cannot show it.

@@ -4,15 +4,15 @@ from collections import Counter
 
 import pytest
 
-from seq2seq_suite import config_file
+from seq2seq_suite.api import overrides
+from seq2seq_suite.common.user_code import trusting
+from seq2seq_suite.config import config_file
 from seq2seq_suite.lab import task as module
 from seq2seq_suite.lab.code import Code
 from seq2seq_suite.lab.given import GIVEN
 from seq2seq_suite.lab.plug import plugged
 from seq2seq_suite.lab.running import COMPARED, first_losses
-from seq2seq_suite.library import overrides
-from seq2seq_suite.tasks import open_task
-from seq2seq_suite.user_code import trusting
+from seq2seq_suite.prediction.open_task import open_task
 from tests.lab.experiments import COMMON
 
 NAMES = ("own_examples", "write_answer", "read_answer", "score_answers")

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import sacrebleu
 
+from seq2seq_suite.common.errors import ConfigError
 from seq2seq_suite.data.sources import read_rows
 from seq2seq_suite.metrics.bleu import complaints, moses_tokens, score_translations, tokenised_share
 from seq2seq_suite.metrics.significance import FORMULAS, figures_of_items
-from seq2seq_suite.types import ConfigError
 
 REFERENCES = ["Ein Hund läuft über saftig-grünes Gras.", "Zwei Männer stehen am Herd und bereiten Essen zu.",
               "Eine Frau, die liest, sitzt im Park."] * 4
@@ -179,7 +179,7 @@ def test_a_tokenizer_that_is_not_there_is_named(monkeypatch, tmp_path):
     with pytest.raises(ConfigError, match="flores200 needs its model") as caught:
         score_translations(["a"], ["a"], tokenizer="flores200")
     assert "download https://" in caught.value.remedy
-    monkeypatch.setattr("seq2seq_suite.lazy.find_spec", lambda name: None)
+    monkeypatch.setattr("seq2seq_suite.common.lazy_imports.find_spec", lambda name: None)
     with pytest.raises(ConfigError, match="MeCab is not installed") as caught:
         score_translations(["a"], ["a"], tokenizer="ja-mecab")
     assert "[japanese]" in caught.value.remedy

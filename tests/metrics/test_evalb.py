@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seq2seq_suite import __version__
+from seq2seq_suite.common.trees import Tree, read_trees
 from seq2seq_suite.metrics.evalb import evalb
-from seq2seq_suite.trees import Tree, read_trees
 
 GOLD = "(TOP (S (NP (NNP Ann)) (VP (VBZ reads) (NP (NNS books))) (. .)))"
 

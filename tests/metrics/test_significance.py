@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from seq2seq_suite.common.trees import read_trees
 from seq2seq_suite.metrics.answers import Gold, answer_scores
 from seq2seq_suite.metrics.bleu import score_translations
 from seq2seq_suite.metrics.error_rate import error_rates
@@ -29,7 +30,6 @@ from seq2seq_suite.metrics.significance import (
     scale_of,
     t_interval,
 )
-from seq2seq_suite.trees import read_trees
 
 WORDS = tuple("the a red blue small old dog cat man bird sees takes finds with in".split())  # noqa: SIM905
 

@@ -4,9 +4,9 @@ from random import Random
 
 import pytest
 
+from seq2seq_suite.common.errors import DataError
 from seq2seq_suite.metrics.span_schemes import as_bioes, scheme_of
 from seq2seq_suite.metrics.tags import score_tags
-from seq2seq_suite.types import DataError
 
 
 def _place(size, first, middle, last, single):

@@ -4,8 +4,8 @@ import hashlib
 
 import pytest
 
+from seq2seq_suite.common.errors import DataError
 from seq2seq_suite.miniworld import VIEWS, rows
-from seq2seq_suite.types import DataError
 
 COLUMNS = {"trees": {"tree"}, "translations": {"en", "de", "zh"}, "topics": {"text", "labels"},
            "speech": {"audio", "text", "translation", "de", "zh", "speaker"},

@@ -14,6 +14,7 @@ from itertools import pairwise
 import pytest
 
 from benchmarks.translation_baselines import dictionary
+from seq2seq_suite.common.types import Example
 from seq2seq_suite.metrics.bleu import score_translations
 from seq2seq_suite.miniworld import lexicon
 from seq2seq_suite.miniworld.chinese import chinese
@@ -23,7 +24,6 @@ from seq2seq_suite.miniworld.lexicon import ACTIONS, AGENTS, GROUPS, PATIENTS
 from seq2seq_suite.miniworld.sentences import scenes
 from seq2seq_suite.miniworld.text import english_text, spaced
 from seq2seq_suite.miniworld.world import Amount, Description, Entity, Event, Relation, Scene, Time
-from seq2seq_suite.types import Example
 
 SPLITS = {"train": 1500, "test": 1000, "compositional": 1000}
 LANGUAGES: tuple[Callable[[Scene], str], ...] = (german_text, chinese)

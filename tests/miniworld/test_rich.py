@@ -11,6 +11,7 @@ from random import Random
 import numpy as np
 import pytest
 
+from seq2seq_suite.common.errors import DataError
 from seq2seq_suite.miniworld import VIEWS, rows, splits_of
 from seq2seq_suite.miniworld.chinese import chinese
 from seq2seq_suite.miniworld.english import english
@@ -32,7 +33,6 @@ from seq2seq_suite.miniworld.speech import InRoom, Spoken
 from seq2seq_suite.miniworld.tellers import GERMAN_NOUNS, by_habit, chinese_noun, german_noun, german_verb, told_by
 from seq2seq_suite.miniworld.topics import LABELS
 from seq2seq_suite.miniworld.world import parts_of
-from seq2seq_suite.types import DataError
 
 MANY = World(words=2000)
 FOUR = World(ambiguity=4)

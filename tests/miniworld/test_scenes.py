@@ -11,6 +11,7 @@ from random import Random
 import pytest
 from making import relabel_words
 
+from seq2seq_suite.common.trees import Tree, read_trees
 from seq2seq_suite.miniworld import held_out, lexicon
 from seq2seq_suite.miniworld.english import LABELS, TAGS, english
 from seq2seq_suite.miniworld.lexicon import ACTION
@@ -27,7 +28,6 @@ from seq2seq_suite.miniworld.scenes import (
     parts_of,
 )
 from seq2seq_suite.miniworld.sentences import MAX_WORDS, SIZES, SPLITS, scenes
-from seq2seq_suite.trees import Tree, read_trees
 
 Split = list[tuple[Scene, Tree]]
 

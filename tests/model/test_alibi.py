@@ -6,11 +6,11 @@ from dataclasses import replace
 import pytest
 import torch
 
-from seq2seq_suite.config_backbone import Backbone
+from seq2seq_suite.common.errors import ConfigError
 from seq2seq_suite.model.attention import MultiHeadAttention
 from seq2seq_suite.model.layers import causal
 from seq2seq_suite.model.variants.alibi import AlibiPositions
-from seq2seq_suite.types import ConfigError
+from seq2seq_suite.options.backbone import Backbone
 
 WIDTH, HEADS, LENGTH = 8, 2, 5
 

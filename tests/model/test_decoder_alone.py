@@ -7,11 +7,11 @@ import torch
 from making import auxiliaries_of, strategy_of
 from torch.nn import functional
 
+from seq2seq_suite.common.shapes import Shape, TargetShape, TokenShape
+from seq2seq_suite.common.types import BEGIN, END, PAD, UNKNOWN
 from seq2seq_suite.model.layers import causal
-from seq2seq_suite.shapes import Shape, TargetShape, TokenShape
+from seq2seq_suite.search.step import SearchOptions
 from seq2seq_suite.strategies.autoregressive import Autoregressive, shift_right
-from seq2seq_suite.strategies.search import SearchOptions
-from seq2seq_suite.types import BEGIN, END, PAD, UNKNOWN
 
 SHAPE = Shape(TokenShape(11), TargetShape(9))
 KINDS = [{}, {"positions": "learned"}, {"norm_placement": "post", "norm": "rms"},

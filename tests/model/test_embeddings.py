@@ -5,12 +5,12 @@ import torch
 from making import num_parameters
 from torch.nn import functional
 
+from seq2seq_suite.common.shapes import SentenceShape, Shape, TargetShape, TokenShape, WordShape
+from seq2seq_suite.common.types import PAD
 from seq2seq_suite.kernels import output as fast_output
 from seq2seq_suite.kernels.linear import _PACKED_SYMBOLS
 from seq2seq_suite.model.embeddings import token_embedding
 from seq2seq_suite.model.output import OutputLayer
-from seq2seq_suite.shapes import SentenceShape, Shape, TargetShape, TokenShape, WordShape
-from seq2seq_suite.types import PAD
 
 SYMBOLS, WIDTH, NARROW = 13, 8, 3
 

@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch import nn
 
+from seq2seq_suite.common.types import States
 from seq2seq_suite.model.variants.convolutional import ConvolutionalEncoder, GatedConvolution
 from seq2seq_suite.model.variants.recurrent import RecurrentEncoder
-from seq2seq_suite.types import States
 
 KINDS = {
     "conv": {"encoder": "conv", "encoder_kernel": 3}, "dilated": {"encoder": "conv", "encoder_kernel": 3,

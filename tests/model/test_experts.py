@@ -7,16 +7,16 @@ import pytest
 import torch
 from making import strategy_of
 
+from seq2seq_suite.common.shapes import SetShape, Shape, TargetShape, TokenShape
 from seq2seq_suite.model.layers import FeedForward, TransformerLayer
 from seq2seq_suite.model.variants.experts import MixtureOfExperts, load_balances
-from seq2seq_suite.shapes import SetShape, Shape, TargetShape, TokenShape
 from seq2seq_suite.strategies.autoregressive import Autoregressive
-from seq2seq_suite.strategies.ctc import Ctc
-from seq2seq_suite.strategies.cut_at_end import CutAtEnd
-from seq2seq_suite.strategies.dag import Dag
 from seq2seq_suite.strategies.learner import Learner
-from seq2seq_suite.strategies.length_head import LengthHead
-from seq2seq_suite.strategies.mask_predict import MaskPredict
+from seq2seq_suite.strategies.parallel.ctc import Ctc
+from seq2seq_suite.strategies.parallel.cut_at_end import CutAtEnd
+from seq2seq_suite.strategies.parallel.dag import Dag
+from seq2seq_suite.strategies.parallel.length_head import LengthHead
+from seq2seq_suite.strategies.parallel.mask_predict import MaskPredict
 from seq2seq_suite.strategies.sets import Sets
 
 WIDTH = 16

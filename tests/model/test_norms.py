@@ -5,9 +5,9 @@ import pytest
 import torch
 from torch import nn
 
+from seq2seq_suite.common.shapes import TargetShape
 from seq2seq_suite.model.norms import LayerNorm, RMSNorm, build_norm
 from seq2seq_suite.model.variants.power_norm import PowerNorm
-from seq2seq_suite.shapes import TargetShape
 from seq2seq_suite.strategies.autoregressive import Autoregressive, AutoregressiveOptions
 from seq2seq_suite.strategies.learner import Learner
 

@@ -8,11 +8,11 @@ import torch
 from making import strategy_of
 from torch.nn import functional
 
+from seq2seq_suite.common.shapes import Shape, TargetShape, TokenShape
+from seq2seq_suite.common.types import States
 from seq2seq_suite.model.pointer import Pointer, smoothed_cross_entropy
-from seq2seq_suite.shapes import Shape, TargetShape, TokenShape
+from seq2seq_suite.search.step import SearchOptions
 from seq2seq_suite.strategies.autoregressive import Autoregressive
-from seq2seq_suite.strategies.search import SearchOptions
-from seq2seq_suite.types import States
 
 WIDTH, SYMBOLS = 8, 10
 SHAPE = Shape(TokenShape(SYMBOLS, copied=True), TargetShape(SYMBOLS))

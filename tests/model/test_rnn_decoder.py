@@ -4,8 +4,8 @@ import pytest
 import torch
 from making import strategy_of
 
+from seq2seq_suite.search.step import SearchOptions
 from seq2seq_suite.strategies.autoregressive import Autoregressive
-from seq2seq_suite.strategies.search import SearchOptions
 
 CLOSE = {"rtol": 1e-4, "atol": 1e-5}
 KINDS = [{"cell": "lstm"}, {"cell": "gru"}, {"cell": "gru", "encoder": "rnn", "encoder_layers": 1, "decoder_layers": 1}]

@@ -4,6 +4,8 @@ import pytest
 import torch
 from making import num_parameters
 
+from seq2seq_suite.common.shapes import SentenceShape, Shape, TargetShape, TokenShape
+from seq2seq_suite.common.types import PAD, States
 from seq2seq_suite.model.embeddings import token_embedding
 from seq2seq_suite.model.encoder import TransformerEncoder
 from seq2seq_suite.model.frontends import Tokens
@@ -11,8 +13,6 @@ from seq2seq_suite.model.layers import causal
 from seq2seq_suite.model.positions import LearnedPositions, NoPositions
 from seq2seq_suite.model.segments import Segments, Sentences
 from seq2seq_suite.model.variants.universal import UniversalTransformerDecoder, UniversalTransformerEncoder
-from seq2seq_suite.shapes import SentenceShape, Shape, TargetShape, TokenShape
-from seq2seq_suite.types import PAD, States
 
 WIDTH = 16
 

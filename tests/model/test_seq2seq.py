@@ -7,11 +7,11 @@ from making import strategy_of
 from torch.nn import functional
 
 from seq2seq_suite import kernels
+from seq2seq_suite.common.shapes import SetShape, Shape, SourceShape, TargetShape, TokenShape
 from seq2seq_suite.model.layers import causal
 from seq2seq_suite.model.prefix import PrefixSeq2Seq
-from seq2seq_suite.shapes import SetShape, Shape, SourceShape, TargetShape, TokenShape
 from seq2seq_suite.strategies.autoregressive import Autoregressive, shift_right
-from seq2seq_suite.strategies.log_probs import gather_log_probs
+from seq2seq_suite.strategies.parallel.log_probs import gather_log_probs
 from seq2seq_suite.strategies.sets import Sets
 
 SHAPE = Shape(TokenShape(11), TargetShape(9))

@@ -4,7 +4,7 @@ import pytest
 import torch
 from making import num_parameters, strategy_of
 
-from seq2seq_suite.shapes import Shape, TargetShape, TokenShape
+from seq2seq_suite.common.shapes import Shape, TargetShape, TokenShape
 from seq2seq_suite.strategies.autoregressive import Autoregressive
 
 V, WIDTH = 11, 16

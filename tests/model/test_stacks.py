@@ -7,14 +7,14 @@ import pytest
 import torch
 from making import num_parameters
 
-from seq2seq_suite.config_backbone import SIZES, Backbone
+from seq2seq_suite.common.shapes import Shape, TargetShape, TokenShape
+from seq2seq_suite.common.types import Batch, States
 from seq2seq_suite.model.build import build_model
 from seq2seq_suite.model.decoder import TransformerDecoder
 from seq2seq_suite.model.encoder import TransformerEncoder
 from seq2seq_suite.model.layers import causal
 from seq2seq_suite.model.positions import RotaryPositions
-from seq2seq_suite.shapes import Shape, TargetShape, TokenShape
-from seq2seq_suite.types import Batch, States
+from seq2seq_suite.options.backbone import SIZES, Backbone
 
 WIDTH = 16
 RECURRENT = {"encoder_steps": 2, "decoder_steps": 2}

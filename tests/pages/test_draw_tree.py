@@ -2,9 +2,9 @@
 
 import pytest
 
+from seq2seq_suite.common.trees import read_trees
 from seq2seq_suite.report.page import render
 from seq2seq_suite.tasks.parsing.errors import drawn
-from seq2seq_suite.trees import read_trees
 
 GOLD = "(TOP (S (NP (DT the) (NN cat)) (VP (VBD sat) (PP (IN on) (NP (DT the) (NN mat)))) (. .)))"
 FLAT = "(TOP (S (NP (DT the) (NN cat)) (VP (VBD sat)) (PP (IN on) (NP (DT the) (NN mat))) (. .)))"

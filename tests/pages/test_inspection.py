@@ -5,14 +5,14 @@ import json
 import pytest
 import torch
 
-from seq2seq_suite.config import Config
-from seq2seq_suite.experiments.inspecting import inspect
-from seq2seq_suite.experiments.opening import LoadedRun
+from seq2seq_suite.common.types import Example
+from seq2seq_suite.config.schema import Config
+from seq2seq_suite.inspection.report import inspect
+from seq2seq_suite.prediction.build import build_predictor
+from seq2seq_suite.prediction.load_run import LoadedRun
+from seq2seq_suite.prediction.open_task import open_task
 from seq2seq_suite.report.page import drawings, render
 from seq2seq_suite.report.run import write_report
-from seq2seq_suite.tasks import open_task
-from seq2seq_suite.training.build import build_predictor
-from seq2seq_suite.types import Example
 
 PAIRS = [("The dog sees a cat .", "Der Hund sieht eine Katze ."), ("A bird sings .", "Ein Vogel singt .")]
 STRATEGIES = ("autoregressive", "mask_predict", "ctc", "dag")

@@ -5,7 +5,7 @@ import json
 import pytest
 from report_tools import comparison_pair, comparison_row, read
 
-from seq2seq_suite.files import to_json
+from seq2seq_suite.common.files import to_json
 from seq2seq_suite.report.comparison import write_comparison
 from seq2seq_suite.report.run import write_report
 

@@ -5,8 +5,8 @@ from contextlib import redirect_stdout
 import pytest
 from rich.console import Console
 
-from seq2seq_suite.report import progress
-from seq2seq_suite.report.progress import Logged, Progress, preparing
+from seq2seq_suite.terminal import progress
+from seq2seq_suite.terminal.progress import Logged, Progress, preparing
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import tarfile
 import pytest
 
 from scripts.babi_text import convert, main, questions, texts
-from seq2seq_suite.types import DataError
+from seq2seq_suite.common.errors import DataError
 
 STORY = ("1 Mary moved to the bathroom.\n2 John went to the hallway.\n3 Where is Mary? \tbathroom\t1\n"
          "4 Daniel went back.\n5 Where is Daniel?\thallway\t4\n"

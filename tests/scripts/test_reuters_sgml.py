@@ -8,7 +8,7 @@ import tarfile
 import pytest
 
 from scripts.reuters_sgml import check_counts, choose_categories, main, read_archive, read_documents, rows_by_split
-from seq2seq_suite.types import DataError
+from seq2seq_suite.common.errors import DataError
 
 
 def story(number: int, split: str, topics: list[str], *, title: str = "TITLE", body: str = "Body text. Reuter",

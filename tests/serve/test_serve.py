@@ -15,8 +15,8 @@ from serving import served, train
 from small_run import small_config, start, write_trees
 
 import seq2seq_suite as s2s
-from seq2seq_suite import cli
-from seq2seq_suite.types import RunError
+from seq2seq_suite.cli import app as cli
+from seq2seq_suite.common.errors import RunError
 
 httpx = pytest.importorskip("httpx", reason="comes with the extra `test`")
 
@@ -268,7 +268,7 @@ def test_a_port_in_use_is_one_line_and_exit_code_2(capsys, runs):
 
 
 def test_missing_packages_are_named_with_the_extra(capsys, monkeypatch, runs):
-    monkeypatch.setattr("seq2seq_suite.lazy.find_spec", lambda name: None)
+    monkeypatch.setattr("seq2seq_suite.common.lazy_imports.find_spec", lambda name: None)
     assert cli.main(["serve", str(runs[0])]) == 2
     text = capsys.readouterr().err
     assert text.startswith("starlette is not installed\n  expected: the extra `serve`\n  remedy:   pip install ")

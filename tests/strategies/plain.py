@@ -11,9 +11,9 @@ from types import MappingProxyType
 import torch
 from torch import Tensor
 
+from seq2seq_suite.common.types import BEGIN, PAD, UNKNOWN, Batch
 from seq2seq_suite.model.seq2seq import Seq2Seq
 from seq2seq_suite.strategies.base import Strategy
-from seq2seq_suite.types import BEGIN, PAD, UNKNOWN, Batch
 
 BLANK, NEVER = 0, float("-inf")
 UNREADABLE = (PAD, BEGIN, UNKNOWN)

@@ -8,8 +8,12 @@ import pytest
 import torch
 from torch.nn import functional
 
-from seq2seq_suite.strategies.agreement import bigram_disagreement, collapsed_disagreement, graph_disagreement
-from seq2seq_suite.strategies.ctc_head import BLANK
+from seq2seq_suite.common.types import BLANK
+from seq2seq_suite.strategies.parallel.bigram_loss import (
+    bigram_disagreement,
+    collapsed_disagreement,
+    graph_disagreement,
+)
 
 BEGINNING, FINISH = "beginning", "end"
 

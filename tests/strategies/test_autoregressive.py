@@ -7,11 +7,11 @@ import torch
 from making import auxiliaries_of, strategy_of
 from torch.nn import functional
 
+from seq2seq_suite.common.types import BEGIN, Batch
 from seq2seq_suite.data.batching import collate
 from seq2seq_suite.model.layers import causal
+from seq2seq_suite.search.step import SearchOptions
 from seq2seq_suite.strategies.autoregressive import Autoregressive, shift_right
-from seq2seq_suite.strategies.search import SearchOptions
-from seq2seq_suite.types import BEGIN, Batch
 
 CLOSE = {"rtol": 1e-4, "atol": 1e-5}
 

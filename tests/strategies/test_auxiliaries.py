@@ -9,11 +9,11 @@ import torch
 from making import auxiliaries_of, strategy_of
 from plain import alone, collapse
 
-from seq2seq_suite.shapes import Shape, TargetShape, TokenShape
+from seq2seq_suite.common.shapes import Shape, TargetShape, TokenShape
 from seq2seq_suite.strategies.autoregressive import Autoregressive
-from seq2seq_suite.strategies.ctc import Ctc
 from seq2seq_suite.strategies.learner import JointLearner, Learner
-from seq2seq_suite.strategies.length_head import LengthHead
+from seq2seq_suite.strategies.parallel.ctc import Ctc
+from seq2seq_suite.strategies.parallel.length_head import LengthHead
 
 SHAPE = Shape(TokenShape(11), TargetShape(9, source_labels=(("tags", 3, 0.5), ("moves", 4, 0.25))))
 

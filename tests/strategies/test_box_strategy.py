@@ -9,12 +9,12 @@ import torch
 from making import strategy_of
 from plain import alone
 
+from seq2seq_suite.common.shapes import BoxShape, Shape, TokenShape
+from seq2seq_suite.common.types import BEGIN, END, SPECIALS, Batch
 from seq2seq_suite.model.layers import causal
-from seq2seq_suite.shapes import BoxShape, Shape, TokenShape
+from seq2seq_suite.search.step import SearchOptions
 from seq2seq_suite.strategies.boxes import Boxes, box_position
-from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.strategies.slots import Slots
-from seq2seq_suite.types import BEGIN, END, SPECIALS, Batch
 
 BINS, CLASSES, NOISE = 12, 3, 3  # the fourth class is that of noise
 FIRST_BIN, FIRST_CLASS = len(SPECIALS), len(SPECIALS) + BINS

@@ -6,9 +6,9 @@ import math
 import pytest
 import torch
 
-from seq2seq_suite.strategies.ctc_head import BLANK, CtcHead, positions_needed
-from seq2seq_suite.strategies.ctc_prefixes import NEVER, Prefixes, ctc_beam, ctc_greedy
-from seq2seq_suite.types import END, States
+from seq2seq_suite.common.types import BLANK, END, States
+from seq2seq_suite.search.ctc_prefix_scores import NEVER, Prefixes, ctc_beam, ctc_greedy
+from seq2seq_suite.strategies.ctc_head import CtcHead, positions_needed
 
 SYMBOLS = 6  # blank, BEGIN, END, UNKNOWN and two letters
 LETTERS = (4, 5)

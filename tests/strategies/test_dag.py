@@ -5,7 +5,7 @@ import itertools
 import pytest
 import torch
 
-from seq2seq_suite.strategies.dag import NEVER, Links, likeliest_path, path_log_likelihood
+from seq2seq_suite.strategies.parallel.dag import NEVER, Links, likeliest_path, path_log_likelihood
 
 
 def random_graph(rows: int, vertices: int, symbols: int, *, seed: int) -> tuple[torch.Tensor, torch.Tensor]:

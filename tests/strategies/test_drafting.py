@@ -9,12 +9,12 @@ from making import auxiliaries_of, strategy_of
 from test_search_loops import SHAPE, with_ctc
 
 from seq2seq_suite import kernels
+from seq2seq_suite.common.types import END, Hypothesis
 from seq2seq_suite.data.batching import collate
+from seq2seq_suite.search.ensemble import Ensemble
+from seq2seq_suite.search.speculative import with_drafts
+from seq2seq_suite.search.step import SearchOptions
 from seq2seq_suite.strategies.autoregressive import Autoregressive
-from seq2seq_suite.strategies.drafting import with_drafts
-from seq2seq_suite.strategies.ensemble import Ensemble
-from seq2seq_suite.strategies.search import SearchOptions
-from seq2seq_suite.types import END, Hypothesis
 
 KINDS = {"pre": {}, "post": {"norm_placement": "post"}, "rotary": {"positions": "rotary"},
          "repeated": {"decoder_steps": 2}, "decoder alone": {"encoder": "none"}}

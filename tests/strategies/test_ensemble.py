@@ -6,12 +6,12 @@ import pytest
 import torch
 from making import strategy_of
 
+from seq2seq_suite.common.shapes import Shape, TargetShape, TokenShape
+from seq2seq_suite.common.types import END
 from seq2seq_suite.model.layers import causal
-from seq2seq_suite.shapes import Shape, TargetShape, TokenShape
+from seq2seq_suite.search.ensemble import Ensemble
+from seq2seq_suite.search.step import SearchOptions
 from seq2seq_suite.strategies.autoregressive import Autoregressive
-from seq2seq_suite.strategies.ensemble import Ensemble
-from seq2seq_suite.strategies.search import SearchOptions
-from seq2seq_suite.types import END
 
 SHAPE = Shape(TokenShape(11), TargetShape(9))
 

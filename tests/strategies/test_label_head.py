@@ -5,8 +5,8 @@ import math
 import pytest
 import torch
 
+from seq2seq_suite.common.types import SPECIALS, States
 from seq2seq_suite.strategies.sets import LabelHead, LabelPointing
-from seq2seq_suite.types import SPECIALS, States
 
 WIDTH, SYMBOLS, FIRST = 6, 9, len(SPECIALS)
 

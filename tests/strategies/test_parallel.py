@@ -8,19 +8,19 @@ import torch
 from making import strategy_of
 from torch.nn import functional
 
+from seq2seq_suite.common.shapes import Shape, TargetShape, TokenShape
+from seq2seq_suite.common.types import BLANK, END, UNKNOWN, Batch, Example, States
 from seq2seq_suite.data.batching import collate
-from seq2seq_suite.shapes import Shape, TargetShape, TokenShape
-from seq2seq_suite.strategies.ctc import Ctc, align, joint_path_losses, path_loss
-from seq2seq_suite.strategies.ctc_head import BLANK, CtcHead
-from seq2seq_suite.strategies.cut_at_end import CutAtEnd
-from seq2seq_suite.strategies.dag import Dag, dag_beam, dag_greedy
-from seq2seq_suite.strategies.glancing import random_part, ratio_at
-from seq2seq_suite.strategies.length_head import MIDDLE, LengthClassifier, LengthHead
-from seq2seq_suite.strategies.mask_predict import MaskPredict
-from seq2seq_suite.strategies.parallel import uniform_copy
-from seq2seq_suite.strategies.search import SearchOptions
+from seq2seq_suite.search.step import SearchOptions
+from seq2seq_suite.strategies.ctc_head import CtcHead
+from seq2seq_suite.strategies.parallel.base import uniform_copy
+from seq2seq_suite.strategies.parallel.ctc import Ctc, align, joint_path_losses, path_loss
+from seq2seq_suite.strategies.parallel.cut_at_end import CutAtEnd
+from seq2seq_suite.strategies.parallel.dag import Dag, dag_beam, dag_greedy
+from seq2seq_suite.strategies.parallel.glancing import random_part, ratio_at
+from seq2seq_suite.strategies.parallel.length_head import MIDDLE, LengthClassifier, LengthHead
+from seq2seq_suite.strategies.parallel.mask_predict import MaskPredict
 from seq2seq_suite.tasks.multilabel.label_automaton import LabelAutomaton
-from seq2seq_suite.types import END, UNKNOWN, Batch, Example, States
 
 SHAPE = Shape(TokenShape(11), TargetShape(9))
 GLANCING = (0.5, 0.3)

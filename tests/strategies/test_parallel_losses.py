@@ -9,16 +9,16 @@ import torch
 from making import strategy_of
 from plain import Sentence, ctc_paths, graph_paths, total
 
-from seq2seq_suite.shapes import Shape, TargetShape, TokenShape
-from seq2seq_suite.strategies import glancing, mask_predict
-from seq2seq_suite.strategies.agreement import collapsed_disagreement, graph_disagreement
-from seq2seq_suite.strategies.ctc import Ctc
-from seq2seq_suite.strategies.cut_at_end import CutAtEnd
-from seq2seq_suite.strategies.dag import Dag
-from seq2seq_suite.strategies.glancing import random_part
-from seq2seq_suite.strategies.length_head import MIDDLE, LengthHead
-from seq2seq_suite.strategies.mask_predict import MaskPredict
-from seq2seq_suite.types import END
+from seq2seq_suite.common.shapes import Shape, TargetShape, TokenShape
+from seq2seq_suite.common.types import END
+from seq2seq_suite.strategies.parallel.base import glancing, mask_predict
+from seq2seq_suite.strategies.parallel.bigram_loss import collapsed_disagreement, graph_disagreement
+from seq2seq_suite.strategies.parallel.ctc import Ctc
+from seq2seq_suite.strategies.parallel.cut_at_end import CutAtEnd
+from seq2seq_suite.strategies.parallel.dag import Dag
+from seq2seq_suite.strategies.parallel.glancing import random_part
+from seq2seq_suite.strategies.parallel.length_head import MIDDLE, LengthHead
+from seq2seq_suite.strategies.parallel.mask_predict import MaskPredict
 
 SHAPE = Shape(TokenShape(11), TargetShape(8))
 SOURCES = [4, 2, 2, 1]

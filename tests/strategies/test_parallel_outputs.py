@@ -9,16 +9,16 @@ import torch
 from making import strategy_of
 from plain import UNREADABLE, Sentence, collapse, graph_paths
 
-from seq2seq_suite.shapes import Shape, TargetShape, TokenShape
-from seq2seq_suite.strategies.constrained import argmax_until_end, constrained_argmax
-from seq2seq_suite.strategies.ctc import Ctc
-from seq2seq_suite.strategies.cut_at_end import CutAtEnd
-from seq2seq_suite.strategies.dag import Dag, dag_beam
-from seq2seq_suite.strategies.length_head import CLASSES, MIDDLE, LengthHead
-from seq2seq_suite.strategies.mask_predict import MaskPredict
-from seq2seq_suite.strategies.search import SearchOptions
+from seq2seq_suite.common.shapes import Shape, TargetShape, TokenShape
+from seq2seq_suite.common.types import END
+from seq2seq_suite.search.step import SearchOptions
+from seq2seq_suite.strategies.parallel.constrained import argmax_until_end, constrained_argmax
+from seq2seq_suite.strategies.parallel.ctc import Ctc
+from seq2seq_suite.strategies.parallel.cut_at_end import CutAtEnd
+from seq2seq_suite.strategies.parallel.dag import Dag, dag_beam
+from seq2seq_suite.strategies.parallel.length_head import CLASSES, MIDDLE, LengthHead
+from seq2seq_suite.strategies.parallel.mask_predict import MaskPredict
 from seq2seq_suite.tasks.multilabel.label_automaton import LabelAutomaton
-from seq2seq_suite.types import END
 
 SHAPE = Shape(TokenShape(11), TargetShape(7))
 LETTERS, ANY_LIMIT, NARROW = (4, 5, 6), [20, 20, 20], [4, 3, 2]

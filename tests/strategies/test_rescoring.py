@@ -7,13 +7,13 @@ import torch
 from making import strategy_of
 from plain import alone
 
+from seq2seq_suite.common.types import BEGIN, END, Hypothesis
 from seq2seq_suite.model.layers import causal
+from seq2seq_suite.search.step import SearchOptions
 from seq2seq_suite.strategies.autoregressive import Autoregressive
 from seq2seq_suite.strategies.language_model import LanguageModel
 from seq2seq_suite.strategies.learner import Learner
 from seq2seq_suite.strategies.rescoring import rescore
-from seq2seq_suite.strategies.search import SearchOptions
-from seq2seq_suite.types import BEGIN, END, Hypothesis
 
 
 def log_probabilities(model, one, symbols: tuple[int, ...]) -> list[float]:

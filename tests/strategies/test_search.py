@@ -7,13 +7,13 @@ import pytest
 import torch
 from making import auxiliaries_of, strategy_of
 
+from seq2seq_suite.common.shapes import Shape, TargetShape, TokenShape
+from seq2seq_suite.common.types import BEGIN, END, PAD, UNKNOWN, Batch, Hypothesis
 from seq2seq_suite.data.batching import collate
 from seq2seq_suite.model.layers import causal
-from seq2seq_suite.shapes import Shape, TargetShape, TokenShape
+from seq2seq_suite.search.sampling import sample
+from seq2seq_suite.search.step import SearchOptions
 from seq2seq_suite.strategies.autoregressive import Autoregressive
-from seq2seq_suite.strategies.sampling import sample
-from seq2seq_suite.strategies.search import SearchOptions
-from seq2seq_suite.types import BEGIN, END, PAD, UNKNOWN, Batch, Hypothesis
 
 NEVER_WRITTEN = [PAD, BEGIN, UNKNOWN]
 

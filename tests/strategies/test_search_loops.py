@@ -11,13 +11,13 @@ from plain import NEVER, UNREADABLE, alone, collapse
 from torch.nn import functional
 
 from seq2seq_suite import kernels
+from seq2seq_suite.common.shapes import Shape, TargetShape, TokenShape
+from seq2seq_suite.common.types import BEGIN, END, Batch, States
 from seq2seq_suite.model.layers import causal
 from seq2seq_suite.model.seq2seq import Memory
-from seq2seq_suite.shapes import Shape, TargetShape, TokenShape
+from seq2seq_suite.search.step import SearchOptions
 from seq2seq_suite.strategies.autoregressive import Autoregressive
-from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.tasks.multilabel.label_automaton import LabelAutomaton
-from seq2seq_suite.types import BEGIN, END, Batch, States
 
 SHAPE = Shape(TokenShape(11), TargetShape(7))
 

@@ -9,13 +9,13 @@ import torch
 from making import strategy_of
 from plain import alone
 
+from seq2seq_suite.common.shapes import SetShape, Shape, TargetShape, TokenShape
+from seq2seq_suite.common.types import BEGIN, END, Hypothesis
 from seq2seq_suite.model.layers import causal
-from seq2seq_suite.shapes import SetShape, Shape, TargetShape, TokenShape
+from seq2seq_suite.search.step import SearchOptions
 from seq2seq_suite.strategies.autoregressive import Autoregressive
-from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.strategies.sets import Sets, shuffle
 from seq2seq_suite.tasks.multilabel.label_automaton import LabelAutomaton
-from seq2seq_suite.types import BEGIN, END, Hypothesis
 
 SYMBOLS = 7  # three labels: 4, 5, 6
 SHAPE = Shape(TokenShape(11), TargetShape(SYMBOLS))

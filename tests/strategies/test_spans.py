@@ -5,8 +5,8 @@ import itertools
 import torch
 from torch.nn.functional import relu, softplus
 
+from seq2seq_suite.common.types import Batch, States
 from seq2seq_suite.strategies.spans import SpanHead, Spans
-from seq2seq_suite.types import Batch, States
 
 WIDTH, LENGTHS = 8, (7, 5)  # with sentinels
 BRACKETS = [[(1, 5), (2, 3), (5, 5)], [(1, 3), (-1, -1), (-1, -1)]]

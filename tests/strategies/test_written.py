@@ -8,13 +8,13 @@ import torch
 from making import strategy_of
 
 from seq2seq_suite import kernels
+from seq2seq_suite.common.shapes import Shape, TargetShape, TokenShape
+from seq2seq_suite.common.types import END, Batch
 from seq2seq_suite.model.layers import causal
-from seq2seq_suite.shapes import Shape, TargetShape, TokenShape
+from seq2seq_suite.search.ctc_prefix_scores import NEVER
+from seq2seq_suite.search.logit_processors import Written
+from seq2seq_suite.search.step import SearchOptions
 from seq2seq_suite.strategies.autoregressive import Autoregressive
-from seq2seq_suite.strategies.ctc_prefixes import NEVER
-from seq2seq_suite.strategies.search import SearchOptions
-from seq2seq_suite.strategies.written import Written
-from seq2seq_suite.types import END, Batch
 
 SHAPE = Shape(TokenShape(11), TargetShape(9))
 NOTHING = torch.zeros(1, 0, dtype=torch.int64)

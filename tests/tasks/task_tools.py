@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 
-from seq2seq_suite.config import Config
-from seq2seq_suite.tasks import open_task
-from seq2seq_suite.types import Batch
+from seq2seq_suite.common.types import Batch
+from seq2seq_suite.config.schema import Config
+from seq2seq_suite.prediction.open_task import open_task
 
 
 def make_task(name: str, **keys: Any) -> Any:

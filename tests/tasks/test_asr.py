@@ -15,15 +15,15 @@ soundfile = pytest.importorskip("soundfile", reason="comes with the extra `speec
 from making import auxiliaries_of, strategy_of  # noqa: E402
 
 from benchmarks import cascade  # noqa: E402
-from seq2seq_suite.config import Config  # noqa: E402
+from seq2seq_suite.common.errors import DataError  # noqa: E402
+from seq2seq_suite.config.schema import Config  # noqa: E402
 from seq2seq_suite.data.batching import collate  # noqa: E402
 from seq2seq_suite.data.formats import Row  # noqa: E402
 from seq2seq_suite.experiments import verbs  # noqa: E402
-from seq2seq_suite.experiments.compare import compare_runs  # noqa: E402
+from seq2seq_suite.search.step import SearchOptions  # noqa: E402
 from seq2seq_suite.strategies.autoregressive import Autoregressive  # noqa: E402
-from seq2seq_suite.strategies.search import SearchOptions  # noqa: E402
-from seq2seq_suite.tasks.reading import file_of  # noqa: E402
-from seq2seq_suite.types import DataError  # noqa: E402
+from seq2seq_suite.studies.compare import compare_runs  # noqa: E402
+from seq2seq_suite.tasks.rows import file_of  # noqa: E402
 
 TEXTS = ("yes", "no", "go to two", "zero one", "one zero", "aab", "ba", "stop")
 SMALL = {"audio__bins": 12, "audio__frequency_width": 2, "audio__subsampling": 2}

@@ -8,14 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from task_tools import parser_batch
 
-from seq2seq_suite.config import Config
+from seq2seq_suite.common.trees import Tree
+from seq2seq_suite.common.types import END, UNKNOWN, Example
+from seq2seq_suite.config.schema import Config
 from seq2seq_suite.tasks.parsing.automaton import ParserAutomaton
 from seq2seq_suite.tasks.parsing.linearisation import Brackets, InOrder
 from seq2seq_suite.tasks.parsing.task import ParsingTask
 from seq2seq_suite.tasks.parsing.tetra_automaton import TetraAutomaton
 from seq2seq_suite.tasks.parsing.tetra_tags import TetraTags
-from seq2seq_suite.trees import Tree
-from seq2seq_suite.types import END, UNKNOWN, Example
 
 LABELS = ("S", "NP", "VP", "PP", "ADJP")
 

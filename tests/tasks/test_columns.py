@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from task_tools import make_task, write_rows
 
-from seq2seq_suite.types import DataError
+from seq2seq_suite.common.errors import DataError
 
 QA = {"question": "Where is Ann?", "context": "Ann is in the garden.", "answers": {"text": ["the garden"]}}
 DETECTION = {"image": "a.png", "objects": {"bbox": [[0, 1, 5, 6]], "categories": ["dog"]}}

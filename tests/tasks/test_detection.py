@@ -16,17 +16,18 @@ from making import strategy_of
 pytest.importorskip("PIL", reason="comes with the extra `vision`")
 pytest.importorskip("pycocotools", reason="comes with the extra `vision`")
 
-from seq2seq_suite import cli
+from seq2seq_suite.cli import app as cli
+from seq2seq_suite.common.errors import DataError
+from seq2seq_suite.common.types import BEGIN, END, SPECIALS, Example
 from seq2seq_suite.data.batching import collate
 from seq2seq_suite.data.pictures import Objects
 from seq2seq_suite.miniworld import rows as embedded
 from seq2seq_suite.model.picture import plane
+from seq2seq_suite.search.step import SearchOptions
 from seq2seq_suite.strategies.boxes import GROUP, Boxes, box_position
 from seq2seq_suite.strategies.learner import Learner
-from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.strategies.slots import Slots
 from seq2seq_suite.tasks.detection.task import NOISE
-from seq2seq_suite.types import BEGIN, END, SPECIALS, DataError, Example
 
 SMALL = {"detection__height": 96, "detection__width": 96, "detection__stride": 16, "detection__bins": 48,
          "detection__channels": 8, "detection__instances": 6}

@@ -11,9 +11,10 @@ import task_tools
 
 pytest.importorskip("PIL", reason="comes with the extra `vision`")
 
+from seq2seq_suite.common.errors import DataError
+from seq2seq_suite.common.types import END, SPECIALS, UNKNOWN, Example, Hypothesis
 from seq2seq_suite.data.pictures import Objects
 from seq2seq_suite.tasks.detection.task import NOISE
-from seq2seq_suite.types import END, SPECIALS, UNKNOWN, DataError, Example, Hypothesis
 
 # Pictures are fitted into 64 x 128; a bin is 2 pixels, a patch 8 bins.
 make_task = partial(task_tools.make_task, "detection", detection__height=64, detection__width=128, detection__stride=16,

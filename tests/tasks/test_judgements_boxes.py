@@ -11,8 +11,8 @@ pytest.importorskip("pycocotools", reason="comes with the extra `vision`")
 
 from PIL import Image
 
+from seq2seq_suite.common.types import Example
 from seq2seq_suite.data.pictures import Objects
-from seq2seq_suite.types import Example
 
 CAT, DOG = (0.0, 0.0, 10.0, 10.0), (20.0, 20.0, 30.0, 30.0)
 GOLD = Objects((CAT, DOG), ("cat", "dog"))

@@ -4,11 +4,11 @@ import pytest
 import torch
 from making import strategy_of
 
-from seq2seq_suite.shapes import Shape, TargetShape, TokenShape
+from seq2seq_suite.common.shapes import Shape, TargetShape, TokenShape
+from seq2seq_suite.common.types import END, SPECIALS
+from seq2seq_suite.search.step import SearchOptions
 from seq2seq_suite.strategies.autoregressive import Autoregressive
-from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.tasks.multilabel.label_automaton import LabelAutomaton
-from seq2seq_suite.types import END, SPECIALS
 
 SYMBOLS = 10
 

@@ -9,13 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from making import strategy_of
 
+from seq2seq_suite.common.errors import DataError
+from seq2seq_suite.common.types import BEGIN, END, PAD, UNKNOWN, Example
 from seq2seq_suite.data.batching import collate
 from seq2seq_suite.data.subwords import clean_text
 from seq2seq_suite.metrics.likelihood import score_likelihood
+from seq2seq_suite.search.step import SearchOptions
 from seq2seq_suite.strategies.language_model import LanguageModel
-from seq2seq_suite.strategies.search import SearchOptions
 from seq2seq_suite.tasks.language_model import LogProbability
-from seq2seq_suite.types import BEGIN, END, PAD, UNKNOWN, DataError, Example
 
 TEXTS = ("the dog barks", "a cat sleeps", "the bird sings to a cat", "she runs", "he sees the dog", "cats and dogs",
          "birds sing", "a dog and a cat run")

@@ -4,9 +4,9 @@ import itertools
 
 import pytest
 
+from seq2seq_suite.common.trees import read_trees
 from seq2seq_suite.tasks.parsing.linearisation import Brackets, InOrder, with_root, without_root
 from seq2seq_suite.tasks.parsing.tetra_tags import TetraTags
-from seq2seq_suite.trees import read_trees
 
 WORDS, TAGS = ["a", "b"], ["X", "Y"]
 WRITERS = {"brackets": Brackets(), "in order": InOrder(), "tetra-tags": TetraTags()}

@@ -1,6 +1,7 @@
 """By which figure a run's best checkpoint is chosen, and which way is up."""
 
-from seq2seq_suite.tasks import TASKS, open_task
+from seq2seq_suite.prediction.open_task import open_task
+from seq2seq_suite.tasks import TASKS
 
 LOWER_IS_BETTER = {"asr": "wer", "language_model": "bits_per_character"}
 

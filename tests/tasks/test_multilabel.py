@@ -11,13 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from task_tools import write_rows
 
-from seq2seq_suite.config import Config
+from seq2seq_suite.common.errors import DataError
+from seq2seq_suite.common.shapes import SetShape
+from seq2seq_suite.common.types import BEGIN, END, SPECIALS, UNKNOWN, Example, Hypothesis
+from seq2seq_suite.config.schema import Config
 from seq2seq_suite.data.batching import collate
 from seq2seq_suite.miniworld.topics import LABELS
-from seq2seq_suite.shapes import SetShape
 from seq2seq_suite.tasks.multilabel.label_names import from_line, read_names, to_line
 from seq2seq_suite.tasks.multilabel.task import MultilabelTask, above
-from seq2seq_suite.types import BEGIN, END, SPECIALS, UNKNOWN, DataError, Example, Hypothesis
 
 ROWS = [{"text": "Oil prices rose .", "labels": ["crude"]},
         {"text": "Wheat and corn fell", "labels": ["wheat", "corn"]}, {"text": "Wheat, again!", "labels": ["wheat"]}]
@@ -243,7 +244,7 @@ def test_options_without_the_part_they_need_are_refused(keys):
 def test_a_page_gets_labels_and_charts_of_them():
     from task_tools import make_task
 
-    from seq2seq_suite.types import Example
+    from seq2seq_suite.common.types import Example
 
     task = make_task("multilabel")
     examples = [Example("x", ("a", "b")), Example("y", ("a",)), Example("z", ("b", "c"))]

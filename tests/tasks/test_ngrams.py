@@ -5,8 +5,8 @@ from collections import Counter
 
 import pytest
 
-from seq2seq_suite.tasks.ngrams import DISCOUNT, Ngrams
-from seq2seq_suite.types import BEGIN, END
+from seq2seq_suite.common.types import BEGIN, END
+from seq2seq_suite.tasks.language_models.ngrams import DISCOUNT, Ngrams
 
 OUTPUTS, SYMBOLS = [[4, 5, 4, 5, 6], [4, 5], [6, 6, 4], [], [5]], 8
 

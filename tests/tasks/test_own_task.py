@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 import seq2seq_suite
-from seq2seq_suite import cli
-from seq2seq_suite.config import Config
-from seq2seq_suite.config_file import dump, load
-from seq2seq_suite.types import ConfigError
-from seq2seq_suite.user_code import load_code, trusting
+from seq2seq_suite.cli import app as cli
+from seq2seq_suite.common.errors import ConfigError
+from seq2seq_suite.common.user_code import load_code, trusting
+from seq2seq_suite.config.config_file import dump, load
+from seq2seq_suite.config.schema import Config
 
 GUIDE = Path(seq2seq_suite.__file__).parent / "tasks" / "README.md"
 SMALL = ("device=cpu", "backbone.width=16", "backbone.feed_forward_width=16", "backbone.num_heads=2",

@@ -8,17 +8,18 @@ import task_tools
 import torch
 from task_tools import write_rows
 
+from seq2seq_suite.common.errors import ConfigError, DataError
+from seq2seq_suite.common.trees import DEEPEST, Tree, clean, read_trees
+from seq2seq_suite.common.types import BEGIN, END, SPECIALS, UNKNOWN, Example, Hypothesis
 from seq2seq_suite.data.batching import collate
 from seq2seq_suite.metrics.evalb import evalb
 from seq2seq_suite.miniworld import rows
 from seq2seq_suite.miniworld.english import english
 from seq2seq_suite.miniworld.sentences import scenes
-from seq2seq_suite.tasks import open_task
+from seq2seq_suite.prediction.open_task import open_task
 from seq2seq_suite.tasks.parsing.linearisation import Brackets, InOrder
 from seq2seq_suite.tasks.parsing.task import ParsingTask
 from seq2seq_suite.tasks.parsing.tetra_tags import TetraTags
-from seq2seq_suite.trees import DEEPEST, Tree, clean, read_trees
-from seq2seq_suite.types import BEGIN, END, SPECIALS, UNKNOWN, ConfigError, DataError, Example, Hypothesis
 
 GOLD = "(TOP (S (NP (JJ Deep) (NN learning)) (VP (VBZ is) (ADJP (RB very) (JJ powerful))) (. .)))"
 TREEBANK = """( (S (NP-SBJ-1 (DT The) (NN dog))

@@ -2,8 +2,8 @@
 
 import pytest
 
+from seq2seq_suite.common.trees import read_trees
 from seq2seq_suite.tasks.parsing.errors import kinds_of
-from seq2seq_suite.trees import read_trees
 
 PAIRS = {
     "label": ("(S (NP (DT the) (NN dog)) (VP (VBZ runs) (ADVP (RB home) (RB now))))",

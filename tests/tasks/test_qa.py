@@ -13,18 +13,19 @@ from hypothesis import strategies as st
 from making import strategy_of
 from task_tools import write_rows
 
-from seq2seq_suite.config import Config
-from seq2seq_suite.config_file import load
+from seq2seq_suite.common.errors import ConfigError, DataError
+from seq2seq_suite.common.shapes import SentenceShape
+from seq2seq_suite.common.types import BEGIN, END, UNKNOWN, Example, Hypothesis
+from seq2seq_suite.config.config_file import load
+from seq2seq_suite.config.schema import Config
 from seq2seq_suite.data.batching import collate
 from seq2seq_suite.data.formats import Row
 from seq2seq_suite.experiments import verbs
 from seq2seq_suite.metrics.answers import Gold
 from seq2seq_suite.miniworld import rows as embedded
-from seq2seq_suite.shapes import SentenceShape
 from seq2seq_suite.strategies.autoregressive import Autoregressive
 from seq2seq_suite.tasks.qa.passages import JOINER, Passage, crop, sentences_of, symbols_of, text_of, words_of
 from seq2seq_suite.tasks.qa.task import _holds
-from seq2seq_suite.types import BEGIN, END, UNKNOWN, ConfigError, DataError, Example, Hypothesis
 
 ROOT = Path(__file__).parents[2]
 STORY = "Mary went to the park. Tom took the ball. Mary went home."
@@ -352,11 +353,11 @@ def test_no_answer_is_shown_as_such_and_written_as_an_empty_line():
 
 
 def test_a_page_gets_question_context_answers_and_charts():
-    from seq2seq_suite.config import Config
+    from seq2seq_suite.common.types import Example
+    from seq2seq_suite.config.schema import Config
     from seq2seq_suite.metrics.answers import Gold
-    from seq2seq_suite.tasks import open_task
+    from seq2seq_suite.prediction.open_task import open_task
     from seq2seq_suite.tasks.qa.passages import Passage
-    from seq2seq_suite.types import Example
 
     config = Config(task="qa")
     task = open_task("qa", config)

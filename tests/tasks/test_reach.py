@@ -6,12 +6,12 @@ import pytest
 import torch
 from task_tools import parser_batch
 
+from seq2seq_suite.common.trees import Tree
+from seq2seq_suite.common.types import END, SPECIALS, UNKNOWN
 from seq2seq_suite.tasks.parsing.automaton import ParserAutomaton
 from seq2seq_suite.tasks.parsing.linearisation import Brackets, InOrder
 from seq2seq_suite.tasks.parsing.tetra_automaton import TetraAutomaton
 from seq2seq_suite.tasks.parsing.tetra_tags import TetraTags
-from seq2seq_suite.trees import Tree
-from seq2seq_suite.types import END, SPECIALS, UNKNOWN
 
 SHIFT, CLOSE, OPEN_A, OPEN_B = SYMBOLS = range(len(SPECIALS), len(SPECIALS) + 4)
 

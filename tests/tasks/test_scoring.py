@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from seq2seq_suite import cli
+from seq2seq_suite.cli import app as cli
 from seq2seq_suite.metrics.bleu import score_translations
 from seq2seq_suite.metrics.significance import interval_of
 from seq2seq_suite.tasks import TASKS

@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 import task_tools
 
+from seq2seq_suite.common.errors import DataError
+from seq2seq_suite.common.shapes import SoundShape
+from seq2seq_suite.common.types import END, Example
 from seq2seq_suite.data.audio import Composed, Recording
 from seq2seq_suite.data.formats import Row
-from seq2seq_suite.shapes import SoundShape
 from seq2seq_suite.tasks.speech_translation import Translated
-from seq2seq_suite.types import END, DataError, Example
 
 make_task = partial(task_tools.make_task, audio__bins=3, audio__frequency_width=1, audio__subsampling=2)
 

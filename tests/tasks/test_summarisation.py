@@ -5,10 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from task_tools import make_task, write_rows
 
+from seq2seq_suite.common.errors import DataError
+from seq2seq_suite.common.types import END, Hypothesis
 from seq2seq_suite.metrics.rouge import Words, rouge
 from seq2seq_suite.metrics.significance import FORMULAS
 from seq2seq_suite.miniworld.stories import summaries
-from seq2seq_suite.types import END, DataError, Hypothesis
 
 ROWS = [{"text": "Tom went to the park. Anna left it.", "summary": "Tom is in the park."},
         {"text": "Anna ran to the school. Tom came, too.", "summary": "Anna is in the school."}]

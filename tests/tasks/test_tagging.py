@@ -4,9 +4,10 @@ import pytest
 import torch
 from task_tools import make_task, parser_batch, write_rows
 
+from seq2seq_suite.common.errors import DataError
+from seq2seq_suite.common.types import END, SPECIALS, Example, Hypothesis
 from seq2seq_suite.metrics.tags import score_tags
 from seq2seq_suite.tasks.tagging.automaton import OnePerWord
-from seq2seq_suite.types import END, SPECIALS, DataError, Example, Hypothesis
 
 CONLLU = """# text = The dog's asleep
 1\tThe\tthe\tDET\tDT\t_\t2\tdet\t_\t_

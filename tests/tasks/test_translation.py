@@ -10,14 +10,15 @@ import torch
 from making import strategy_of
 
 import seq2seq_suite as s2s
-from seq2seq_suite import cli
-from seq2seq_suite.config import Config
+from seq2seq_suite.cli import app as cli
+from seq2seq_suite.common.errors import ConfigError, DataError
+from seq2seq_suite.common.types import END, Example, Hypothesis
+from seq2seq_suite.config.schema import Config
 from seq2seq_suite.data.batching import collate
+from seq2seq_suite.prediction.open_task import open_task
+from seq2seq_suite.search.step import SearchOptions
 from seq2seq_suite.strategies.autoregressive import Autoregressive
-from seq2seq_suite.strategies.search import SearchOptions
-from seq2seq_suite.tasks import open_task
 from seq2seq_suite.tasks.translation import TranslationTask
-from seq2seq_suite.types import END, ConfigError, DataError, Example, Hypothesis
 
 PAIRS = [("A dog barks.", "Ein Hund bellt."), ("The dog sees a man.", "Der Hund sieht einen Mann."),
          ("A man reads the book.", "Ein Mann liest das Buch."), ("The woman sleeps.", "Die Frau schläft."),

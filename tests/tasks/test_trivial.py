@@ -8,10 +8,11 @@ import pytest
 from small_run import small_config, start, write_trees
 
 from seq2seq_suite import miniworld
-from seq2seq_suite.config import Config
-from seq2seq_suite.tasks import open_task, trivial
-from seq2seq_suite.trees import read_trees
-from seq2seq_suite.types import Example
+from seq2seq_suite.common.trees import read_trees
+from seq2seq_suite.common.types import Example
+from seq2seq_suite.config.schema import Config
+from seq2seq_suite.prediction.open_task import open_task
+from seq2seq_suite.tasks import trivial
 
 TRAIN = [Example(text, f"output {place}", "") for place, text in enumerate((
     "a cat sees the dog", "a dog sees the cat and the bird", "the bird sings", "a fish", "狗 看见 猫", "鸟 唱歌"))]

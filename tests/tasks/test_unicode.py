@@ -6,7 +6,7 @@ from unicodedata import normalize
 import pytest
 from task_tools import make_task, write_rows
 
-from seq2seq_suite import cli
+from seq2seq_suite.cli import app as cli
 from seq2seq_suite.data.formats import Row
 
 SCRIPTS = ("\u00fcber fa\u00e7ade na\u00efve \u00c5ngstr\u00f6m", "\u03c4\u03b7 \u03b3\u03ac\u03c4\u03b1 \u1fb3",
@@ -76,7 +76,7 @@ def test_names_of_files_stay_as_they_are(tmp_path):
 
 
 def test_outputs_are_composed():
-    from seq2seq_suite.types import Example, Hypothesis
+    from seq2seq_suite.common.types import Example, Hypothesis
 
     task = make_task("translation", translation__joint=False, translation__target_subwords="characters")
     pair = task.example(Row({"src": "a", "tgt": "u\u0308x"}, "a.jsonl", 1))

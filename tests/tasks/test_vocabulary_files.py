@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from task_tools import make_task, write_rows
 
-from seq2seq_suite.data.options import Data
+from seq2seq_suite.common.errors import DataError
+from seq2seq_suite.common.types import Example
 from seq2seq_suite.data.pictures import Objects
+from seq2seq_suite.options.data import Data
 from seq2seq_suite.tasks.asr import ASROptions, SpeechRecognitionTask
 from seq2seq_suite.tasks.sound import Audio
-from seq2seq_suite.types import DataError, Example
 
 TEXTS = [{"text": f"oil rises {number} dlrs", "labels": ["oil", "up"]} for number in range(6)]
 ROWS = {

@@ -12,13 +12,14 @@ from making import auxiliaries_of, strategy_of
 from task_tools import make_task
 
 from seq2seq_suite import kernels
+from seq2seq_suite.common.errors import ConfigError
+from seq2seq_suite.common.shapes import Shape, TargetShape, TokenShape
+from seq2seq_suite.common.types import BEGIN, END, PAD, UNKNOWN
 from seq2seq_suite.data.vocabulary import Vocabulary
 from seq2seq_suite.model.layers import causal
-from seq2seq_suite.shapes import Shape, TargetShape, TokenShape
+from seq2seq_suite.search.step import SearchOptions
 from seq2seq_suite.strategies.autoregressive import Autoregressive
-from seq2seq_suite.strategies.search import SearchOptions
-from seq2seq_suite.tasks.word_model import WordModel, WordPairs
-from seq2seq_suite.types import BEGIN, END, PAD, UNKNOWN, ConfigError
+from seq2seq_suite.tasks.language_models.words import WordModel, WordPairs
 
 TEXTS = ("a b", "ab", "ab a ba", "ba ab ab", "bab b", "a b")
 LETTERS = Vocabulary.build(Counter("".join(TEXTS)))

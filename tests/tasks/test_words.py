@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from task_tools import make_task, write_rows
 
-from seq2seq_suite import cli
+from seq2seq_suite.cli import app as cli
+from seq2seq_suite.common.text import split_blanks, tokens_of
 from seq2seq_suite.data.words import split_words
 from seq2seq_suite.metrics.answers import token_f1
 from seq2seq_suite.metrics.likelihood import score_likelihood
+from seq2seq_suite.tasks.charts.words import judge_words
+from seq2seq_suite.tasks.charts.words import words_of as compared
 from seq2seq_suite.tasks.qa.passages import printed, sentences_of, symbols_of, text_of, words_of
-from seq2seq_suite.tasks.wording import judge_words
-from seq2seq_suite.tasks.wording import words_of as compared
-from seq2seq_suite.text import split_blanks, tokens_of
 
 SPACED = ("हिन्दी में पढ़ना", "বাংলা ভাষা", "ప్రధానమంత్రి వచ్చారు", "தமிழ் மொழி", "ਪੰਜਾਬੀ ਵਿੱਚ", "ગુજરાતી છે", "ಕನ್ನಡ ಇದು",
           "മലയാളം ആണ്", "සිංහල භාෂාව", "שָׁלוֹם עוֹלָם", "مُدَرِّسة جديدة", "می\u200cخواهم کتاب\u200cها", "क्\u200dष शब्द",

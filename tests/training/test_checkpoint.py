@@ -9,12 +9,13 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from torch import nn
 
-from seq2seq_suite.config import Training
+from seq2seq_suite.common.errors import DataError
 from seq2seq_suite.model.decoder import TransformerDecoder
-from seq2seq_suite.training import checkpoint, weights
+from seq2seq_suite.options.training import Training
+from seq2seq_suite.runs import weights
+from seq2seq_suite.training import checkpoint
 from seq2seq_suite.training.checkpoint import Progress
 from seq2seq_suite.training.optimizer import MovingAverage, build_optimizer
-from seq2seq_suite.types import DataError
 
 
 class Tied(nn.Module):

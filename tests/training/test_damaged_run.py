@@ -11,14 +11,15 @@ import pytest
 from small_run import metrics, small_config, start, weights, write_trees
 from torch import nn
 
-from seq2seq_suite import cli
-from seq2seq_suite.experiments import resuming, study, sweep
-from seq2seq_suite.experiments.compare import compare_runs
+from seq2seq_suite.cli import app as cli
+from seq2seq_suite.common.errors import DataError
+from seq2seq_suite.experiments import resuming
 from seq2seq_suite.report.run import write_report
+from seq2seq_suite.runs import weights as stored
+from seq2seq_suite.runs.run_directory import RunDirectory
+from seq2seq_suite.studies import study, sweep
+from seq2seq_suite.studies.compare import compare_runs
 from seq2seq_suite.training import checkpoint
-from seq2seq_suite.training import weights as stored
-from seq2seq_suite.training.run_directory import RunDirectory
-from seq2seq_suite.types import DataError
 
 DAMAGES: dict[str, Callable[[Path], object]] = {
     "empty": lambda path: path.write_text(""),

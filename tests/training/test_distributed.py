@@ -15,10 +15,11 @@ import torch
 from small_run import metrics, small_config, start, weights, write_trees
 from two_processes import free_port, launch, results, without_chance, work
 
-from seq2seq_suite import cli, config_file
-from seq2seq_suite.training.build import choose_device
-from seq2seq_suite.training.distributed import ALONE, Ranks, ranks
-from seq2seq_suite.types import ConfigError
+from seq2seq_suite.cli import app as cli
+from seq2seq_suite.common.errors import ConfigError
+from seq2seq_suite.config import config_file
+from seq2seq_suite.prediction.build import choose_device
+from seq2seq_suite.runs.distributed import ALONE, Ranks, ranks
 
 ROOT = Path(__file__).resolve().parents[2]
 

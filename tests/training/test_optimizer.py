@@ -8,10 +8,10 @@ import torch
 from making import auxiliaries_of, strategy_of
 from torch import nn
 
-from seq2seq_suite.config import Training
-from seq2seq_suite.config_backbone import Backbone
+from seq2seq_suite.common.shapes import Shape, TargetShape, TokenShape, WordShape
 from seq2seq_suite.model.build import build_model
-from seq2seq_suite.shapes import Shape, TargetShape, TokenShape, WordShape
+from seq2seq_suite.options.backbone import Backbone
+from seq2seq_suite.options.training import Training
 from seq2seq_suite.strategies.autoregressive import Autoregressive
 from seq2seq_suite.strategies.learner import JointLearner, Learner
 from seq2seq_suite.training import muon

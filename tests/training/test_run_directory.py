@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy
 import pytest
 
-from seq2seq_suite.training import run_directory
-from seq2seq_suite.training.run_directory import RunDirectory, provenance
-from seq2seq_suite.types import ConfigError, DataError, RunError
+from seq2seq_suite.common.errors import ConfigError, DataError, RunError
+from seq2seq_suite.runs import run_directory
+from seq2seq_suite.runs.run_directory import RunDirectory, provenance
 
 
 def taken(path: Path, *, resume: bool = False, overwrite: bool = False):
@@ -270,7 +270,7 @@ def test_provenance_names_the_commit_and_whether_files_differ_from_it(tmp_path, 
 
     if shutil.which("git") is None:
         pytest.skip("no git here")
-    monkeypatch.setattr(run_directory, "__file__", str(tmp_path / "seq2seq_suite/training/run_directory.py"))
+    monkeypatch.setattr(run_directory, "__file__", str(tmp_path / "seq2seq_suite/runs/run_directory.py"))
     git("init", "-q")
     (tmp_path / "a.txt").write_text("one")
 

@@ -9,10 +9,10 @@ import torch
 from small_run import few_rows, metrics, small_config, start, weights, write_trees
 from two_processes import launch, results, without_chance
 
-from seq2seq_suite import config_file
-from seq2seq_suite.config import Config
-from seq2seq_suite.training import distributed
-from seq2seq_suite.types import ConfigError
+from seq2seq_suite.common.errors import ConfigError
+from seq2seq_suite.config import config_file
+from seq2seq_suite.config.schema import Config
+from seq2seq_suite.runs import distributed
 
 PRESETS = Path(__file__).parents[2] / "tasks"
 # Preset and settings: a guide without symbols, layers used several times, paths in a graph.

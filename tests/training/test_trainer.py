@@ -10,20 +10,21 @@ import pytest
 import torch
 from small_run import Recorder, metrics, small_config, start, write_trees
 
-from seq2seq_suite import cli, config_file
-from seq2seq_suite.config import Config
+from seq2seq_suite.cli import app as cli
+from seq2seq_suite.common.errors import Interrupted, RunError
+from seq2seq_suite.config import config_file
+from seq2seq_suite.config.schema import Config
 from seq2seq_suite.data.batching import Bucketed, collate
 from seq2seq_suite.experiments.prepare import subset
-from seq2seq_suite.tasks import open_task
-from seq2seq_suite.training import build, optimizer
+from seq2seq_suite.prediction import build
+from seq2seq_suite.prediction.open_task import open_task
+from seq2seq_suite.runs.run_directory import RunDirectory
+from seq2seq_suite.training import optimizer
 from seq2seq_suite.training.checkpoint import Progress
-from seq2seq_suite.training.choosing import constancy, is_better, note_validation, watched
-from seq2seq_suite.training.evaluate import Metric
+from seq2seq_suite.training.choosing import Metric, constancy, is_better, note_validation, watched
 from seq2seq_suite.training.interval import Interval
-from seq2seq_suite.training.run_directory import RunDirectory
 from seq2seq_suite.training.stopping import StopRequest
 from seq2seq_suite.training.trainer import Trainer, limit_reached
-from seq2seq_suite.types import Interrupted, RunError
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,8 @@ import pytest
 import torch
 from small_run import metrics, small_config, start, write_trees
 
-from seq2seq_suite.experiments.parts import build_trainer, read_parts
-from seq2seq_suite.training.run_directory import RunDirectory
+from seq2seq_suite.experiments.joint import build_trainer, read_parts
+from seq2seq_suite.runs.run_directory import RunDirectory
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,7 @@ def test_the_examples_of_the_losses_are_spread_over_the_split(folder, tmp_path, 
     config, directory = small_config(folder), RunDirectory(tmp_path)
     part, = parts = read_parts(config, directory)
     for most, chosen in ((2, [0, 4]), (3, [0, 3, 6]), (8, range(8)), (100, range(8))):
-        monkeypatch.setattr("seq2seq_suite.experiments.parts._FEW", most)
+        monkeypatch.setattr("seq2seq_suite.experiments.joint._FEW", most)
         trainer, predictors = build_trainer(config, directory, parts, resume=False, command=[])
         assert len(part.encoded["validation"]) == 8
         expected = predictors[part.name].losses([part.encoded["validation"][place] for place in chosen])

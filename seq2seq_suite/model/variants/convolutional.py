@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from torch import Tensor, nn
 from torch.nn import functional
 
+from seq2seq_suite.common.types import States
 from seq2seq_suite.model.layers import LayerShape, Residual
 from seq2seq_suite.model.norms import build_norm
-from seq2seq_suite.types import States
 
 
 class GatedConvolution(nn.Module):

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from seq2seq_suite.types import places, precise
+from seq2seq_suite.common.types import places, precise
 
 _FEW = 1024  # positions of a step of search, in which every expert computes all of them rather than wait
 _balances: ContextVar[list[Tensor] | None] = ContextVar("balances", default=None)

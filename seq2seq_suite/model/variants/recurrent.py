@@ -12,13 +12,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from seq2seq_suite.common.types import PerRow, States
 from seq2seq_suite.model.attention import KeysValues
 from seq2seq_suite.model.decoder import Cache, CrossKeysValues
 from seq2seq_suite.model.dropout import Dropout
 from seq2seq_suite.model.layers import LayerShape
 from seq2seq_suite.model.norms import build_norm
 from seq2seq_suite.model.variants.additive import additive_attention
-from seq2seq_suite.types import PerRow, States
 
 
 class RecurrentEncoder(nn.Module):

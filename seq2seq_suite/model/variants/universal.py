@@ -14,11 +14,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from seq2seq_suite.common.types import States
 from seq2seq_suite.model.decoder import Cache, CrossKeysValues, TransformerDecoder
 from seq2seq_suite.model.encoder import TransformerEncoder
 from seq2seq_suite.model.layers import LayerShape
 from seq2seq_suite.model.positions import RelativePositions
-from seq2seq_suite.types import States
 
 
 class StepSignal(nn.Module):

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from seq2seq_suite.common.errors import DataError
+from seq2seq_suite.common.files import atomic_write_text, read_json
+from seq2seq_suite.common.shapes import GROUP, BoxShape
+from seq2seq_suite.common.types import SPECIALS, UNKNOWN, Example
 from seq2seq_suite.data.pictures import Objects
-from seq2seq_suite.files import atomic_write_text, read_json
 from seq2seq_suite.metrics.boxes import area
-from seq2seq_suite.shapes import GROUP, BoxShape
 from seq2seq_suite.tasks.detection.object_rows import NOISE, read_objects
-from seq2seq_suite.tasks.sides import Place, Target
-from seq2seq_suite.types import SPECIALS, UNKNOWN, DataError, Example
+from seq2seq_suite.tasks.fields.base import Place, Target
 
 if TYPE_CHECKING:
     from seq2seq_suite.tasks.detection.task import DetectionOptions

@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from seq2seq_suite.common.errors import DataError, shown
+from seq2seq_suite.common.files import parse_json
 from seq2seq_suite.data.pictures import Objects
-from seq2seq_suite.files import parse_json
-from seq2seq_suite.types import DataError, shown
 
 NOISE = "noise"  # the class of no object, reserved
 _EXAMPLE = '{"boxes": [[x1, y1, x2, y2]], "labels": ["dog"], "scores": [0.9]}'

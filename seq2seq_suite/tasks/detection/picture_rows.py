@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from seq2seq_suite.common.errors import DataError
+from seq2seq_suite.common.shapes import PictureShape
 from seq2seq_suite.data.formats import Row
 from seq2seq_suite.data.pictures import ImageFile, Picture, fit
-from seq2seq_suite.shapes import PictureShape
-from seq2seq_suite.tasks.reading import of_file, required_medium
-from seq2seq_suite.tasks.sides import Place, Source
-from seq2seq_suite.types import DataError
+from seq2seq_suite.tasks.fields.base import Place, Source
+from seq2seq_suite.tasks.rows import of_file, required_medium
 
 if TYPE_CHECKING:
     from seq2seq_suite.tasks.detection.task import DetectionOptions

@@ -16,7 +16,16 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
-from seq2seq_suite.config_section import (
+from seq2seq_suite.common.errors import DataError
+from seq2seq_suite.common.shapes import GROUP
+from seq2seq_suite.common.types import END, Encoded, Example, Hypothesis, Score
+from seq2seq_suite.data.drawn import Drawn
+from seq2seq_suite.data.formats import Row
+from seq2seq_suite.data.pictures import Augmentation, Objects, nms, paint, scaled
+from seq2seq_suite.data.printed import unprinted
+from seq2seq_suite.metrics.boxes import area, average_precision, match
+from seq2seq_suite.options.data import Data
+from seq2seq_suite.options.section import (
     Fraction,
     NotNegativeFloat,
     Positive,
@@ -26,21 +35,13 @@ from seq2seq_suite.config_section import (
     Use,
     unused,
 )
-from seq2seq_suite.data.drawn import Drawn
-from seq2seq_suite.data.formats import Row
-from seq2seq_suite.data.options import Data
-from seq2seq_suite.data.pictures import Augmentation, Objects, nms, paint, scaled
-from seq2seq_suite.data.printed import unprinted
-from seq2seq_suite.metrics.boxes import area, average_precision, match
-from seq2seq_suite.shapes import GROUP
 from seq2seq_suite.tasks.base import Judgement, Task
+from seq2seq_suite.tasks.charts.common import one_series, panel
 from seq2seq_suite.tasks.detection.boxes import LIKELY, Boxes, likely
 from seq2seq_suite.tasks.detection.object_rows import NOISE, objects_of
 from seq2seq_suite.tasks.detection.picture_rows import Pictures
 from seq2seq_suite.tasks.options import NO_TRANSCRIPT, TaskOptions, Zoom
-from seq2seq_suite.tasks.panels import one_series, panel
-from seq2seq_suite.tasks.reading import named, value_in
-from seq2seq_suite.types import END, DataError, Encoded, Example, Hypothesis, Score
+from seq2seq_suite.tasks.rows import named, value_in
 
 _LARGEST_NOISE, _JITTER = 0.4, 0.1  # sides of random boxes, as a share of the picture; of shifted ones, of their own
 _SIDE = 200  # pixels of a picture in a page, at most

@@ -8,12 +8,12 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any
 
+from seq2seq_suite.common.errors import DataError, shown
+from seq2seq_suite.common.files import read_lines
 from seq2seq_suite.data.formats import Row
 from seq2seq_suite.data.printed import BEGINNINGS, read_printed
 from seq2seq_suite.data.sources import local
-from seq2seq_suite.files import read_lines
-from seq2seq_suite.tasks.reading import value_in
-from seq2seq_suite.types import DataError, shown
+from seq2seq_suite.tasks.rows import value_in
 
 FILE = "labels.txt"
 INVALID = "(invalid)"

@@ -12,7 +12,17 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from pydantic import model_validator
 
-from seq2seq_suite.config_section import (
+from seq2seq_suite.common.errors import DataError, shown
+from seq2seq_suite.common.files import atomic_write_text, read_json
+from seq2seq_suite.common.shapes import SetShape
+from seq2seq_suite.common.types import SPECIALS, Constraint, Example, Hypothesis, Score
+from seq2seq_suite.data.formats import BadRows, Row
+from seq2seq_suite.data.sources import read_rows
+from seq2seq_suite.data.subwords import clean_text
+from seq2seq_suite.data.words import split_words
+from seq2seq_suite.metrics.labels import score_labels
+from seq2seq_suite.options.data import Data
+from seq2seq_suite.options.section import (
     Fraction,
     NotNegative,
     NotNegativeFloat,
@@ -22,21 +32,9 @@ from seq2seq_suite.config_section import (
     Use,
     among,
 )
-from seq2seq_suite.config_section import Symbols as Size
-from seq2seq_suite.data.formats import BadRows, Row
-from seq2seq_suite.data.options import Data
-from seq2seq_suite.data.sources import read_rows
-from seq2seq_suite.data.subwords import clean_text
-from seq2seq_suite.data.words import split_words
-from seq2seq_suite.files import atomic_write_text, read_json
-from seq2seq_suite.metrics.labels import score_labels
-from seq2seq_suite.shapes import SetShape
+from seq2seq_suite.options.section import Symbols as Size
 from seq2seq_suite.tasks.base import Judgement, Task
-from seq2seq_suite.tasks.fields import Parts, Symbols, Words
-from seq2seq_suite.tasks.multilabel.label_names import INVALID, from_line, read_labels, read_names, to_line
-from seq2seq_suite.tasks.multilabel.likely import Labels, Likely, above
-from seq2seq_suite.tasks.options import NO_TRANSCRIPT, TaskOptions, left_to_right
-from seq2seq_suite.tasks.panels import (
+from seq2seq_suite.tasks.charts.common import (
     LEAST_CHANCE,
     by_label,
     calibration,
@@ -46,9 +44,12 @@ from seq2seq_suite.tasks.panels import (
     ranges,
     rates,
 )
-from seq2seq_suite.tasks.reading import in_form, place_of, text_in
-from seq2seq_suite.tasks.sides import Place, refuse_long
-from seq2seq_suite.types import SPECIALS, Constraint, DataError, Example, Hypothesis, Score, shown
+from seq2seq_suite.tasks.fields.base import Place, refuse_long
+from seq2seq_suite.tasks.fields.text import Parts, Symbols, Words
+from seq2seq_suite.tasks.multilabel.label_names import INVALID, from_line, read_labels, read_names, to_line
+from seq2seq_suite.tasks.multilabel.likely import Labels, Likely, above
+from seq2seq_suite.tasks.options import NO_TRANSCRIPT, TaskOptions, left_to_right
+from seq2seq_suite.tasks.rows import in_form, place_of, text_in
 
 _MOST_CHANCES = 6  # probabilities shown of a text
 _THRESHOLD, _UNTUNED = "threshold.json", 0.5

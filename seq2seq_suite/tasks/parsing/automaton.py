@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from seq2seq_suite.types import END, UNKNOWN, Batch, Constraint, PerRow
+from seq2seq_suite.common.types import END, UNKNOWN, Batch, Constraint, PerRow
 
 NOTHING, SHIFTED, OPENED, CLOSED = range(4)
 MAX_DEPTH = 64

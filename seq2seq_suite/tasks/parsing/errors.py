@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from seq2seq_suite.common.trees import Tree
 from seq2seq_suite.metrics.evalb import DELETED, EQUAL_LABELS, Bracket, Scorable, scorable
-from seq2seq_suite.tasks.panels import by_label, one_series, range_of, ranges, rates
-from seq2seq_suite.trees import Tree
+from seq2seq_suite.tasks.charts.common import by_label, one_series, range_of, ranges, rates
 
 CLAUSES = frozenset({"S", "SBAR", "SBARQ", "SINV", "SQ"})
 CONJUNCTIONS = frozenset({"CC", "CONJP"})
@@ -27,7 +27,7 @@ def kinds_of(gold: Tree, predicted: Tree) -> tuple[str, ...] | None:
         a bracket over other words there; and brackets that begin or end with such a phrase or coordination.
     span: all others.
 
-    >>> from seq2seq_suite.trees import read_trees
+    >>> from seq2seq_suite.common.trees import read_trees
     >>> high, low = (next(read_trees(text))[1] for text in (
     ...     "(S (NP (PRP I)) (VP (VBD saw) (NP (NN her)) (PP (IN in) (NP (NN town)))))",
     ...     "(S (NP (PRP I)) (VP (VBD saw) (NP (NP (NN her)) (PP (IN in) (NP (NN town))))))"))

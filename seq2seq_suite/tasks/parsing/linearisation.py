@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from seq2seq_suite.trees import ROOT_LABELS, Tree, too_deep
+from seq2seq_suite.common.trees import ROOT_LABELS, Tree, too_deep
 
 ROOT = "TOP"
 
@@ -75,7 +75,7 @@ class Bracketing:
 class Brackets(Bracketing):
     """Depth-first brackets, each word normalised to XX.
 
-    >>> from seq2seq_suite.trees import read_trees
+    >>> from seq2seq_suite.common.trees import read_trees
     >>> tree = next(read_trees("(S (NP (JJ Deep) (NN learning)) (VP (VBZ is) (ADJP (RB very) (JJ powerful))))"))[1]
     >>> print(*Brackets().write(tree))
     (S (NP XX XX ) (VP XX (ADJP XX XX ) ) )
@@ -93,7 +93,7 @@ class InOrder(Bracketing):
 
     SHIFT takes the next word, PJ-X puts a bracket X around what was finished last, REDUCE closes the open bracket.
 
-    >>> from seq2seq_suite.trees import read_trees
+    >>> from seq2seq_suite.common.trees import read_trees
     >>> tree = next(read_trees("(S (NP (JJ Deep) (NN learning)) (VP (VBZ is) (ADJP (RB very) (JJ powerful))))"))[1]
     >>> print(*InOrder().write(tree))
     SHIFT PJ-NP SHIFT REDUCE PJ-S SHIFT PJ-VP SHIFT PJ-ADJP SHIFT REDUCE REDUCE REDUCE

@@ -11,23 +11,24 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from seq2seq_suite.config_section import NotNegativeFloat, Positive, Section, ShareOrNone, Use
+from seq2seq_suite.common.errors import DataError
+from seq2seq_suite.common.files import read_lines
+from seq2seq_suite.common.shapes import TargetShape
+from seq2seq_suite.common.text import split_blanks
+from seq2seq_suite.common.trees import TRACE, Tree, clean, read_trees
+from seq2seq_suite.common.types import SPECIALS, UNKNOWN, Constraint, Encoded, Example, Hypothesis, Score
 from seq2seq_suite.data.formats import Row
-from seq2seq_suite.data.options import Data
 from seq2seq_suite.data.vocabulary import Vocabulary
-from seq2seq_suite.files import read_lines
 from seq2seq_suite.metrics.evalb import evalb
-from seq2seq_suite.shapes import TargetShape
+from seq2seq_suite.options.data import Data
+from seq2seq_suite.options.section import NotNegativeFloat, Positive, Section, ShareOrNone, Use
 from seq2seq_suite.tasks.base import Judgement, Task
-from seq2seq_suite.tasks.fields import Symbols, Words
+from seq2seq_suite.tasks.fields.text import Symbols, Words
 from seq2seq_suite.tasks.options import NO_TRANSCRIPT, TaskOptions
 from seq2seq_suite.tasks.parsing import errors
 from seq2seq_suite.tasks.parsing.linearisation import Bracketing, Brackets, InOrder
 from seq2seq_suite.tasks.parsing.tetra_tags import TetraTags, guided
-from seq2seq_suite.tasks.reading import text_in
-from seq2seq_suite.text import split_blanks
-from seq2seq_suite.trees import TRACE, Tree, clean, read_trees
-from seq2seq_suite.types import SPECIALS, UNKNOWN, Constraint, DataError, Encoded, Example, Hypothesis, Score
+from seq2seq_suite.tasks.rows import text_in
 
 _TRACE_ROWS = 1024  # examples whose automata are run together
 TAG_WITHOUT_MODEL = "XX"

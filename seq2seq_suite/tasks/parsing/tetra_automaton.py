@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from seq2seq_suite.common.types import END, SPECIALS, Batch, Constraint, PerRow
 from seq2seq_suite.tasks.parsing.tetra_tags import KINDS, words_at
-from seq2seq_suite.types import END, SPECIALS, Batch, Constraint, PerRow
 
 _NEVER = float("-inf")
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from seq2seq_suite.common.trees import Tree
 from seq2seq_suite.tasks.parsing.linearisation import ROOT, with_root, without_root
-from seq2seq_suite.trees import Tree
 
 LEAF_LEFT, LEAF_RIGHT, NODE_LEFT, NODE_RIGHT = "l", "r", "L", "R"
 KINDS = (LEAF_LEFT, LEAF_RIGHT, NODE_LEFT, NODE_RIGHT)
@@ -25,7 +25,7 @@ class TetraTags:
     The case says word or node, the letter whether it is a left or a right child. Nodes with more than two children
     become chains of nodes to the right that have no label; chains of nodes with one child are one node.
 
-    >>> from seq2seq_suite.trees import read_trees
+    >>> from seq2seq_suite.common.trees import read_trees
     >>> text = "(S (NP (JJ Deep) (NN learning)) (VP (VBZ is) (ADJP (RB very) (JJ powerful))) (. .))"
     >>> tree = next(read_trees(text))[1]
     >>> print(", ".join(TetraTags().write(tree)))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from seq2seq_suite.metrics.answers import Gold, natural
-from seq2seq_suite.tasks.panels import one_series, range_of, ranges, rates
+from seq2seq_suite.tasks.charts.common import one_series, range_of, ranges, rates
 from seq2seq_suite.tasks.qa.passages import Passage, words_of
 
 _EDGES = (1, 2, 4, 8)

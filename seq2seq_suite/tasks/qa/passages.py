@@ -10,7 +10,7 @@ from itertools import chain
 import numpy as np
 import regex
 
-from seq2seq_suite.text import LETTER, OTHER, SIGN, UNSPACED
+from seq2seq_suite.common.text import LETTER, OTHER, SIGN, UNSPACED
 
 JOINER = "\N{HALFWIDTH BLACK SQUARE}"  # before a symbol that follows another without a space
 SEPARATOR = "|||"

@@ -10,16 +10,19 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from pydantic import BeforeValidator, model_validator
 
-from seq2seq_suite.config_section import Fraction, Positive, Section
-from seq2seq_suite.config_section import Symbols as Size
+from seq2seq_suite.common.errors import DataError, shown
+from seq2seq_suite.common.shapes import SentenceShape, TokenShape
+from seq2seq_suite.common.types import Example, Score
 from seq2seq_suite.data.formats import Row
-from seq2seq_suite.data.options import Data
 from seq2seq_suite.data.printed import unprinted
 from seq2seq_suite.data.vocabulary import Vocabulary
 from seq2seq_suite.metrics.answers import Gold, answer_scores
-from seq2seq_suite.shapes import SentenceShape, TokenShape
+from seq2seq_suite.options.data import Data
+from seq2seq_suite.options.section import Fraction, Positive, Section
+from seq2seq_suite.options.section import Symbols as Size
 from seq2seq_suite.tasks.base import Judgement, Task
-from seq2seq_suite.tasks.fields import Parts, Symbols
+from seq2seq_suite.tasks.fields.base import Place, Source, refuse_long
+from seq2seq_suite.tasks.fields.text import Parts, Symbols
 from seq2seq_suite.tasks.options import TaskOptions
 from seq2seq_suite.tasks.qa.charts import by_question
 from seq2seq_suite.tasks.qa.passages import (
@@ -32,9 +35,7 @@ from seq2seq_suite.tasks.qa.passages import (
     text_of,
     words_of,
 )
-from seq2seq_suite.tasks.reading import place_of, text_in, value_in
-from seq2seq_suite.tasks.sides import Place, Source, refuse_long
-from seq2seq_suite.types import DataError, Example, Score, shown
+from seq2seq_suite.tasks.rows import place_of, text_in, value_in
 
 _COLUMNS = (("context", "passage", "story"), ("answers", "answer"))
 Category = Annotated[str, BeforeValidator(lambda name: str(name) if isinstance(name, int) else name)]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from seq2seq_suite.types import END, SPECIALS, Batch, Constraint, PerRow
+from seq2seq_suite.common.types import END, SPECIALS, Batch, Constraint, PerRow
 
 
 @dataclass(frozen=True)

@@ -10,22 +10,23 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from seq2seq_suite.config_section import Positive, Section, ShareOrNone
+from seq2seq_suite.common.errors import DataError
+from seq2seq_suite.common.shapes import TargetShape
+from seq2seq_suite.common.text import split_blanks
+from seq2seq_suite.common.trees import clean, read_trees
+from seq2seq_suite.common.types import SPECIALS, Constraint, Example, Score
 from seq2seq_suite.data.formats import Row
-from seq2seq_suite.data.options import Data
 from seq2seq_suite.data.printed import unprinted
 from seq2seq_suite.metrics.span_schemes import scheme_of
 from seq2seq_suite.metrics.tags import score_tags
-from seq2seq_suite.shapes import TargetShape
+from seq2seq_suite.options.data import Data
+from seq2seq_suite.options.section import Positive, Section, ShareOrNone
 from seq2seq_suite.tasks.base import Judgement, Task
-from seq2seq_suite.tasks.fields import Symbols, Words
+from seq2seq_suite.tasks.charts.common import confusion, one_series, rates
+from seq2seq_suite.tasks.fields.base import Place
+from seq2seq_suite.tasks.fields.text import Symbols, Words
 from seq2seq_suite.tasks.options import TaskOptions
-from seq2seq_suite.tasks.panels import confusion, one_series, rates
-from seq2seq_suite.tasks.reading import columns, named, place_of, value_in
-from seq2seq_suite.tasks.sides import Place
-from seq2seq_suite.text import split_blanks
-from seq2seq_suite.trees import clean, read_trees
-from seq2seq_suite.types import SPECIALS, Constraint, DataError, Example, Score
+from seq2seq_suite.tasks.rows import columns, named, place_of, value_in
 
 Tags = tuple[str, ...]
 _TAGS_SHOWN = 24

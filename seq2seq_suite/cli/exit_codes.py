@@ -1,0 +1,151 @@
+"""How a command ends: its exit code, its error message, and the signals that end it."""
+
+from __future__ import annotations
+
+import difflib
+import errno
+import os
+import re
+import signal
+import sys
+import threading
+from collections.abc import Callable, Sequence
+
+import typer
+
+from seq2seq_suite.cli.arguments import short_of_memory, without_middles
+from seq2seq_suite.common.errors import COMMAND_LINE, ConfigError, Interrupted, RunError, UserError, brief
+from seq2seq_suite.common.files import failure
+from seq2seq_suite.common.lazy_imports import not_installed
+from seq2seq_suite.common.user_code import raised_by
+from seq2seq_suite.runs.signals import leave_terminal, stopping
+
+_UsageError = typer.BadParameter.__mro__[1]  # click's, which newer versions of typer have their own copy of
+
+
+def finish(work: Callable[[], None], *, processes: int) -> int:
+    """Run a command, report what went wrong, and return its exit code; under torchrun all `processes` run it."""
+    stop_on_termination(once=processes > 1)
+    try:
+        if processes > 1:
+            from seq2seq_suite.runs import distributed
+
+            code, complaint = distributed.together(lambda: outcome(work))
+        else:
+            code, complaint = outcome(work)
+    except KeyboardInterrupt:  # while the processes connect
+        code, complaint = 130, "interrupted"
+    if complaint:
+        complain(complaint)
+    return flush(code)
+
+
+def start(app: typer.Typer, arguments: Sequence[str], program: str) -> None:
+    """Carry out a command line by typer; leaves by SystemExit if the code is not 0.
+
+    Raises:
+        ConfigError: typer cannot read it.
+    """
+    try:
+        code = typer.main.get_command(app).main(list(arguments), prog_name=program, standalone_mode=False)
+    except _UsageError as error:
+        raise in_house_style(error, " ".join([program, *arguments[:1]])) from None
+    if code:
+        sys.exit(code)
+
+
+def in_house_style(error: _UsageError, program: str) -> ConfigError:
+    """What typer says of a command line that it cannot read, as every other mistake is said."""
+    context, said = error.ctx, error.format_message()
+    name = getattr(error, "option_name", "") or said.partition("'")[2].partition("'")[0]
+    verbs = context.command.list_commands(context) if hasattr(context and context.command, "list_commands") else []
+    path, expected = program, "options as --help shows them"
+    if context:
+        pieces = (re.sub(r"^\{(.*)\}(\.\.\.)?$", r"\1", one) for one in context.command.collect_usage_pieces(context))
+        path, expected = context.command_path, " ".join([context.command_path, *pieces])
+    if said.startswith("Missing "):
+        got = f"{name} is missing"
+    elif said.startswith("No such "):
+        option = name.startswith("-")
+        known = [one for each in context.command.params for one in each.opts] if option else verbs
+        near = difflib.get_close_matches(name, known, n=1)
+        hint = f", did you mean {near[0]}?" if near else ""
+        got = f"unknown {'option' if option else 'verb'} '{brief(name)}'{hint}"
+        expected = expected if option else f"one of {', '.join(verbs)}"
+    elif type(error).__name__ == "NoArgsIsHelpError":
+        got, expected = "the verb is missing", f"one of {', '.join(verbs)}"
+    else:
+        got = re.sub(r"^Invalid value for '(.*?)': (Value error, |Input )?", r"\1: ", said)
+        got = re.sub(r"^Got unexpected extra arguments?(\(s\))? \((.*)\)$", r"too many arguments: \2", got)
+        got = re.sub(r"^Option '?(\S+?)'? ", r"\1 ", got).rstrip(".")
+    return ConfigError(brief(got, 200), file=COMMAND_LINE, expected=expected, remedy=f"{path} --help explains it")
+
+
+def outcome(work: Callable[[], None]) -> tuple[int, str]:
+    """The exit code and the error message."""
+    try:
+        work()
+    except SystemExit as stop:  # typer exits with the right code for wrong usage and Ctrl-C
+        if place := raised_by(stop):
+            return 2, f"{place}: the code ends the program: SystemExit: {stop}\n  remedy:   raise an exception instead"
+        return int(stop.code or 0), "interrupted" if stop.code == 130 else ""
+    except UserError as error:
+        return 2, str(error)
+    except RunError as error:
+        return 1, str(error)
+    except Interrupted:
+        return 130, "interrupted; the state was saved, the same command with --resume continues"
+    except ModuleNotFoundError as error:
+        complaint = not_installed(error.name or "")
+        if complaint is None:
+            raise
+        return 2, str(complaint)
+    except OSError as error:  # an impossible file name is the user's mistake
+        return 2 if error.errno in (errno.ENAMETOOLONG, errno.ELOOP) else 1, failure(error)
+    except Exception as error:
+        if complaint := short_of_memory(error):
+            return 1, complaint
+        raise
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt) or not (place := raised_by(error)):
+            raise
+        return 2, f"{place}: the code fails: {type(error).__name__}: {error}"
+    return 0, ""
+
+
+def stop_on_termination(*, once: bool) -> None:
+    """Let SIGTERM and SIGHUP end a command as Ctrl-C does: training saves first, everything exits with 130.
+
+    Args:
+        once: ignore further signals; torchrun passes on a Ctrl-C that the terminal has already sent to all.
+    """
+    numbers = stopping()
+
+    def interrupt(came: int, _frame: object) -> None:
+        for number in numbers if once else ():
+            signal.signal(number, signal.SIG_IGN)
+        if came == signal.SIGHUP:
+            leave_terminal()
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is threading.main_thread():
+        for number in numbers if once else numbers[1:]:
+            signal.signal(number, interrupt)
+
+
+def complain(text: str) -> None:
+    """A message on standard error, red on a terminal that wants colour."""
+    text, red = without_middles(text), sys.stderr.isatty() and not os.environ.get("NO_COLOR")
+    print(f"\x1b[31m{text}\x1b[0m" if red else text, file=sys.stderr)
+
+
+def flush(code: int) -> int:
+    """Flush standard output; a closed pipe or a full disk gives a message instead of a stack trace."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):
+            complain(f"standard output: {failure(error)}")
+        return code or 1
+    return code

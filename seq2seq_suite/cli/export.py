@@ -1,0 +1,38 @@
+"""The verb `export`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from seq2seq_suite.cli.completion import runs
+from seq2seq_suite.cli.predict import TrustCode
+
+
+def export(
+    run: Annotated[Path, typer.Argument(metavar="RUN", show_default=False, autocompletion=runs,
+                                        help="The directory that `run` wrote.")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", show_default=False, help="Where to write.")],
+    to: Annotated[Literal["hub-folder", "model-card", "transformers", "ctranslate2"], typer.Option(
+        metavar="KIND", help=(
+        "hub-folder, as the suite loads it; model-card, its README.md alone; transformers, for Hugging Face's "
+        "classes Marian and Pegasus; ctranslate2, for its Translator."))] = "hub-folder",
+    trust_code: TrustCode = False,
+) -> None:
+    """Write a run as a folder for the Hugging Face Hub, its card, or a model for another program.
+
+    Other programs express a Transformer from text to text; what they do not know is refused by name.
+
+    \b
+    Examples:
+      python -m seq2seq_suite export runs/translation --to model-card cards/translation
+      python -m seq2seq_suite export runs/translation --to hub-folder hub/translation
+      python -m seq2seq_suite export runs/translation --to transformers hf/translation
+      python -m seq2seq_suite export runs/translation --to ctranslate2 ct2/translation
+    """
+    from seq2seq_suite.export.hub import export as write
+
+    for path in write(run, folder, kind=to):
+        print(path)

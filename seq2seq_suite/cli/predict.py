@@ -1,0 +1,283 @@
+"""The verbs `predict` and `evaluate`."""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext, redirect_stdout, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TextIO
+
+import typer
+
+from seq2seq_suite.cli.arguments import (
+    PROGRAM,
+    Inputs,
+    check_drawing,
+    check_targets,
+    in_columns,
+    opened,
+    refuse_paths,
+    runs_and_texts,
+    texts_and_overrides,
+)
+from seq2seq_suite.cli.completion import runs_and_keys, splits
+from seq2seq_suite.common.errors import COMMAND_LINE, ConfigError, DataError, brief
+from seq2seq_suite.common.user_code import trusting
+from seq2seq_suite.metrics.names import numbered
+from seq2seq_suite.terminal.progress import preparing
+from seq2seq_suite.terminal.tables import print_json, print_summary
+
+if TYPE_CHECKING:
+    from seq2seq_suite.api import Prediction, Run
+    from seq2seq_suite.common.types import Example
+
+def _trust(context: typer.Context, code: bool) -> bool:
+    """Until the verb ends, all code is trusted."""
+    context.with_resource(trusting(code))
+    return code
+
+
+OneTask = Annotated[str | None, typer.Option(metavar="NAME", show_default=False, help="One task of a joint run.")]
+TrustCode = Annotated[bool, typer.Option("--trust-code", callback=_trust, help=(
+    "Run code of others: a task or parts that a run, or what it names, brings along."))]
+Runs = Annotated[list[str], typer.Argument(metavar="RUN... [TEXT...]", show_default=False,
+                                           autocompletion=runs_and_keys, help=(
+    "A directory that `run` wrote; several are an ensemble. Then inputs, and changes such as search.beam_size=4; "
+    "without inputs, lines are read from standard input."))]
+_MOST_UNKNOWN = 10  # words named in one line
+
+
+def predict(
+    arguments: Runs,
+    source: Annotated[str | None, typer.Option("--input", metavar="FILE", show_default=False, help=(
+        "A file with an input on each line, or .jsonl with columns source and, if you like, begin; - is standard "
+        "input."))] = None,
+    output: Annotated[Path | None, typer.Option(metavar="FILE", show_default=False, help=(
+        "Where to write; by default standard output."))] = None,
+    n_best: Annotated[int, typer.Option(min=1, max=10_000, metavar="N", help=(
+        "Print the N best outputs of each input, each as score, tab, output."))] = 1,
+    begin: Annotated[bool, typer.Option("--begin", help=(
+        "After a tab, an input has the beginning of its output (free text, left to right)."))] = False,
+    threshold: Annotated[float | None, typer.Option(min=0.0, max=1.0, metavar="P", show_default=False, help=(
+        "Leave out objects, or labels of a run that scores each, of a lower probability; by default 0.5 of objects, "
+        "and of labels what was tuned on validation."))] = None,
+    draw: Annotated[Path | None, typer.Option(metavar="PICTURE", show_default=False, help=(
+        "Also write the one input with what was detected in it, .png or .jpg."))] = None,
+    engine: Annotated[str, typer.Option(metavar="NAME", help=(
+        "What searches: pytorch; ctranslate2, faster with the same outputs, or ctranslate2-int8, for text to text "
+        "(extra `ctranslate2`)."))] = "pytorch",
+    task: OneTask = None,
+    trust_code: TrustCode = False,
+) -> None:
+    """Predict a line for each input; a terminal asks for inputs and draws the outputs.
+
+    Several runs of one vocabulary predict together: the mean of their probabilities.
+
+    \b
+    Examples:
+      python -m seq2seq_suite predict runs/parsing "the cat sleeps" "a dog barks"
+      python -m seq2seq_suite predict runs/parsing
+      python -m seq2seq_suite predict runs/qa "Where is the ball? ||| Anna went to the park. She found the ball."
+      python -m seq2seq_suite predict runs/parsing --input sentences.txt --output trees.txt search.beam_size=4
+      python -m seq2seq_suite predict runs/translation --engine ctranslate2 --input sentences.txt
+      python -m seq2seq_suite predict runs/seed-1 runs/seed-2 --input sentences.txt
+      python -m seq2seq_suite predict runs/detection picture.png --draw detected.png --threshold 0.3
+    """
+    check_targets({"--output": output, "--draw": draw})
+    plain, overrides = texts_and_overrides(arguments)
+    directories, texts = runs_and_texts(plain)
+    refuse_paths(texts, directories[0])
+    inputs, rows = Inputs.of(texts, source), (source or "").endswith(".jsonl")
+    with redirect_stdout(sys.stderr), preparing(f"loading {directories[0]}"):
+        from seq2seq_suite import api
+
+        run = api.load(*directories, task=task, settings=overrides, trust_code=trust_code, engine=engine)
+
+    def predictions(examples: Iterator[Example]) -> Iterator[list[Prediction]]:
+        return run.predictions(examples, n_best=n_best, threshold=threshold)
+
+    def columns(text: str, place: tuple[str, int]) -> tuple[str, str]:
+        return in_columns(text, place) if rows else text.partition("\t")[::2] if begin else (text, "")
+
+    def example(text: str, place: tuple[str, int]) -> Example:
+        text, beginning = columns(text, place)
+        found = run.example(text, file=place[0], line=place[1], begin=beginning)
+        unknown.look_at_tokens(found, text)
+        return found
+
+    unknown = Unknown(run)
+    with opened(output) as file:
+        if inputs is None:
+            for found in _asked(example, predictions, unknown):
+                _write(found, file, run, n_best)
+            return
+        blank = Blank(inputs, columns)
+        if inputs.again:  # a mistake in the last line should not be found after hours
+            for text, place in blank.left_out():
+                example(text, place)
+        if draw is not None:
+            inputs = Inputs.of([text for text, _ in inputs], None)
+            check_drawing(run.task, [example(text, place) for text, place in inputs])
+            blank.inputs = inputs
+        read = (example(text, place) for text, place in blank.left_out())
+        for found in _shown(predictions(map(unknown.look, read)), inputs.count):
+            blank.write(file, n_best)
+            _write(found, file, run, n_best)
+            if draw is not None:
+                run.task.paint(example(*next(iter(inputs))), found[0].value, draw)
+        blank.write(file, n_best)
+    blank.say()
+    unknown.say()
+
+
+def _write(found: list[Prediction], file: TextIO, run: Run, n_best: int) -> None:
+    for prediction in found:
+        text = run.task.target.show(prediction.value) if file.isatty() and n_best == 1 else prediction.text
+        print(f"{prediction.score:.6g}\t{text}" if n_best > 1 else text, file=file, flush=file.isatty())
+
+
+def _asked(example: Callable[..., Example], predictions: Callable[..., Iterator[list[Prediction]]], unknown: Unknown
+           ) -> Iterator[list[Prediction]]:
+    """Predictions of what is typed, until an empty line."""
+    with suppress(ImportError):  # history and editing, where Python was built with them
+        import readline  # noqa: F401
+    print("Type an input and press Enter; an empty line or Ctrl-D ends.", file=sys.stderr)
+    while True:
+        try:
+            if not sys.stdout.isatty():  # `input` would write it among the outputs
+                print("> ", end="", file=sys.stderr, flush=True)
+            text = input("> " if sys.stdout.isatty() else "")
+        except EOFError:
+            print(file=sys.stderr)
+            return
+        if not text.strip():
+            return
+        try:
+            found = example(text, ("input", 0))
+            unknown.look(found)
+            unknown.say()
+            yield next(predictions(iter([found])))
+        except DataError as error:
+            print(error, file=sys.stderr)
+
+
+class Blank:
+    """Inputs of nothing, whose outputs are blank lines, so that lines stay aligned.
+
+    Args:
+        inputs: all of them.
+        columns: the source and the beginning in a line.
+    """
+
+    def __init__(self, inputs: Inputs, columns: Callable[[str, tuple[str, int]], tuple[str, str]]):
+        self.inputs, self.columns = inputs, columns
+        self._order, self._lines = deque[bool](), list[int]()
+
+    def left_out(self) -> Iterator[tuple[str, tuple[str, int]]]:
+        """The others; all of them if there are none or they are typed, for a message."""
+        self._order.clear()
+        self._lines.clear()
+        text, place = "", ("", 0)
+        for text, place in self.inputs:
+            nothing = not self.inputs.texts and not self.columns(text, place)[0].strip()
+            self._order.append(nothing)
+            self._lines += [place[1]] * nothing
+            if not nothing:
+                yield text, place
+        if all(self._order):
+            yield text, place
+
+    def write(self, file: TextIO, lines: int) -> None:
+        """What comes before the next output, `lines` lines for each."""
+        while self._order and self._order.popleft():
+            print("\n" * (lines - 1), file=file)
+
+    def say(self) -> None:
+        """Which lines were blank."""
+        if self._lines:
+            lines = numbered([line - 1 for line in self._lines])
+            print(f"blank inputs have blank outputs: line {lines}", file=sys.stderr)
+
+
+class Unknown:
+    """Words that the run did not see in training, and texts that were tokenised, said once."""
+
+    def __init__(self, run: Run):
+        self.run, self.seen, self.new, self.tokenised = run, set[str](), list[str](), ""
+
+    def look_at_tokens(self, example: Example, text: str) -> None:
+        """Keep the first text that was no tokens."""
+        from seq2seq_suite.tasks.fields.text import Words
+
+        source = self.run.task.source
+        if not self.tokenised and isinstance(source, Words) and source.tokenised_from(example.source, text):
+            self.tokenised = source.to_text(example.source)
+            print(f"tokenised as the training data are: {brief(self.tokenised)}", file=sys.stderr)
+
+    def look(self, example: Example) -> Example:
+        """Keep the example's unknown words."""
+        for word in self.run.task.unknown(example):
+            if word not in self.seen:
+                self.seen.add(word)
+                self.new.append(word)
+        return example
+
+    def say(self) -> None:
+        """Name those that were not named yet."""
+        if self.new:
+            more = len(self.new) - _MOST_UNKNOWN
+            print(f"not in the training data: {', '.join(map(brief, self.new[:_MOST_UNKNOWN]))}"
+                  + (f" and {more:,} more words" if more > 0 else ""), file=sys.stderr)
+            self.new.clear()
+
+
+def _shown(found: Iterator[list[Prediction]], count: int) -> Iterable[list[Prediction]]:
+    """The same; a terminal for messages shows how many are done, and the time that is left."""
+    if not sys.stderr.isatty() or sys.stdout.isatty():
+        return found
+    from rich.console import Console
+    from rich.progress import track
+
+    return track(found, "predicting", total=count or None, console=Console(stderr=True))
+
+
+def evaluate(
+    arguments: Annotated[list[str], typer.Argument(metavar="RUN... [KEY=VALUE...]", show_default=False,
+                                                   autocompletion=runs_and_keys, help=(
+        "A directory that `run` wrote; several are an ensemble. Then changes such as search.beam_size=4."))],
+    split: Annotated[str, typer.Option(metavar="NAME", autocompletion=splits, help="The split to decode.")] = "test",
+    data: Annotated[str | None, typer.Option(metavar="PATH", show_default=False, help="Other data to score.")] = None,
+    task: OneTask = None,
+    trust_code: TrustCode = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """Decode and score a split with a run's best checkpoint; predictions and figures go to its directory.
+
+    Those of other settings stand beside the run's own, under a name that has the settings: test@beam_size=4. Those of
+    other data have the data's name: test-more. Of these only the predictions are kept.
+
+    Several runs of one vocabulary predict together: the mean of their probabilities.
+
+    \b
+    Examples:
+      python -m seq2seq_suite evaluate runs/parsing
+      python -m seq2seq_suite evaluate runs/parsing search.beam_size=4 --split validation --json
+      python -m seq2seq_suite evaluate runs/seed-1 runs/seed-2 runs/seed-3
+    """
+    from seq2seq_suite.config.config_file import is_override
+
+    changes = [one for one in arguments if is_override(one)]
+    directories, others = runs_and_texts([one for one in arguments if one not in changes])
+    if others:
+        raise ConfigError(others[0], file=COMMAND_LINE, expected="a run, or key=value",
+                          remedy=f"such as {PROGRAM} evaluate runs/parsing search.beam_size=4")
+    with redirect_stdout(sys.stderr) if json else nullcontext():  # notes on the data are no JSON
+        with preparing("loading PyTorch"):
+            from seq2seq_suite.experiments import verbs
+            from seq2seq_suite.prediction import load_run as opening
+
+        chosen = [opening.choose_task(directory, task) for directory in directories]
+        summary = verbs.evaluate(*chosen, split=split, data=data, overrides=changes)
+    print_json(summary) if json else print_summary(summary)

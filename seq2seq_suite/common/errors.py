@@ -1,0 +1,76 @@
+"""The errors that a user may see."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def brief(text: str, most: int = 60) -> str:
+    """A text for messages, cut if it is long.
+
+    >>> brief("seed=1"), brief("9" * 60)[50:], brief("9" * 61)[50:]
+    ('seed=1', '9999999999', '9999999...')
+    """
+    return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
+def shown(value: Any) -> str:
+    """A value for messages, cut if it is long.
+
+    >>> shown("a dog"), len(shown(["a dog"] * 1000))
+    ("'a dog'", 80)
+    """
+    try:
+        return brief(repr(value), 80)
+    except (RecursionError, ValueError):  # nested deep, or a number of thousands of digits
+        return f"a {type(value).__name__} too large to show"
+
+
+class UserError(Exception):
+    """Something that the user can correct: printed without a stack trace, exit code 2.
+
+    Args:
+        got: what was found.
+        file: the file it was found in, empty if there is none.
+        line: line number in the file, from 1; 0 if it has none.
+        expected: what would be right.
+        remedy: what to do about it.
+    """
+
+    def __init__(self, got: str, *, file: str = "", line: int = 0, expected: str = "", remedy: str = ""):
+        shown = brief(file, 255)
+        place = f"{shown}:{line}: " if file and line else f"{shown}: " if file else ""
+        parts = [f"{place}{got}"]
+        if expected:
+            parts.append(f"  expected: {expected}")
+        if remedy:
+            parts.append(f"  remedy:   {remedy}")
+        super().__init__("\n".join(parts))
+        self.got, self.file, self.line, self.expected, self.remedy = got, file, line, expected, remedy
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """So that another process can raise it."""
+        return _again, (type(self), self.got, self.file, self.line, self.expected, self.remedy)
+
+
+def _again(kind: type[UserError], got: str, *place: Any) -> UserError:
+    return kind(got, **dict(zip(("file", "line", "expected", "remedy"), place, strict=True)))
+
+
+COMMAND_LINE = "command line"  # the place of overrides and flags in errors
+
+
+class ConfigError(UserError):
+    """A configuration file or an override on the command line is wrong."""
+
+
+class DataError(UserError):
+    """A data file, a row in it or a checkpoint is wrong."""
+
+
+class RunError(Exception):
+    """Something failed while running, through no fault in the user's files: exit code 1."""
+
+
+class Interrupted(Exception):
+    """The run was stopped by Ctrl-C, SIGTERM or SIGHUP after saving where it was: exit code 130."""

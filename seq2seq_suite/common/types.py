@@ -1,0 +1,282 @@
+"""The types that every part of the suite shares.
+
+Letters in shapes: B batch, S source length, T target length, D width, V vocabulary, K focus positions,
+M context symbols. Masks are bool and True means real or visible, everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
+
+from seq2seq_suite.common.errors import DataError
+
+if TYPE_CHECKING:  # torch and numpy stay out of the command line's import time
+    import numpy as np
+    import torch
+    from torch import Tensor
+
+PAD, BEGIN, END, UNKNOWN = 0, 1, 2, 3
+BLANK = PAD  # of CTC: padding is never predicted, so its id is free
+SPECIALS = ("<pad>", "<begin>", "<end>", "<unknown>")
+# What a symbol, at last END, adds to the score of an output behind which it comes.
+SymbolGain = Callable[[tuple[int, ...], int], float]
+
+
+@dataclass(frozen=True)
+class Example:
+    """One item of a task.
+
+    Args:
+        source: what the model reads, in the task's own type (for parsing a tuple of words).
+        reference: what `score` compares with; None when only a prediction is asked for.
+        origin: where it came from, as `file:line`, for messages.
+        begin: what an output that is searched for must begin with.
+        left_out: what is wrong with parts of the row that the example lacks, such as a box; each counts as a bad row.
+        remarks: what stands out in it, such as a rotated picture; counted when its split is read.
+    """
+
+    source: Any
+    reference: Any = None
+    origin: str = ""
+    begin: str = ""
+    left_out: tuple[DataError, ...] = field(default=(), compare=False, repr=False)
+    remarks: tuple[str, ...] = field(default=(), compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """An example as numbers, without padding.
+
+    Args:
+        source: (S,) ids, (S,P) pieces of each word, or (S,F) features.
+        target: (T,) ids, ends in END; empty when there is no reference.
+        index: the example's place in its split.
+        given: (T,) bool, True for target symbols that are not to be predicted; or None for none.
+        auxiliary: other labels, by the names that `Batch.auxiliary` lists; without its padding.
+    """
+
+    source: np.ndarray
+    target: np.ndarray
+    index: int = 0
+    given: np.ndarray | None = None
+    auxiliary: Mapping[str, np.ndarray] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Padded examples of one task.
+
+    Args:
+        source: (B,S) ids, (B,S,P) pieces of each word, (B,S,F) features, or (B,H,W,3) pictures; not read by a language
+            model.
+        source_mask: (B,S) bool.
+        target: (B,T) ids, each row ends in END; strategies add BEGIN or MASK.
+        target_mask: (B,T) bool.
+        given: (B,T) bool, True = given, not predicted.
+        task: the task's name.
+        indices: the examples' places in their split.
+        auxiliary: other labels. `focus` (B,T,K) int64, source positions that each target symbol is
+            tied to, -1 for none, and `context` (B,T,M) int64, symbols that describe the state before it, 0 for none,
+            for a guide; `ctc` (B,U) int64, the source's transcript, padded with 0; `begin` (B,L) int64, what an
+            output that is searched for must begin with, padded with 0; `draft` (B,L), an output to check, padded
+            likewise; `spans` (B,K,2) int64, first and last source position of each bracket, -1 for none; labels of the
+            source positions (B,S) int64, -1 for none, under their kind.
+    """
+
+    source: Tensor
+    source_mask: Tensor
+    target: Tensor
+    target_mask: Tensor
+    given: Tensor
+    task: str
+    indices: tuple[int, ...] = ()
+    auxiliary: Mapping[str, Tensor] = field(default_factory=dict)
+
+    @cached_property
+    def asked(self) -> Tensor:
+        """(P,) int64, the `places` in the target of the symbols to predict."""
+        return places(self.target_mask & ~self.given)
+
+    @cached_property
+    def following(self) -> Tensor:
+        """(P,) int64, the `places` in the source without its first column, of real symbols."""
+        return places(self.source_mask[:, 1:])
+
+    def to(self, device: torch.device) -> Batch:
+        """The same batch on `device`, with the places that were looked for here: there they would be waited for."""
+        moved = self._map(lambda tensor: to_device(tensor, device))
+        found = {"asked": self.asked, **({"following": self.following} if "following" in vars(self) else {})}
+        vars(moved).update({name: to_device(tensor, device) for name, tensor in found.items()})
+        return moved
+
+    def select(self, rows: Sequence[int]) -> Batch:
+        """The given rows, padded as they were."""
+        chosen = list(rows)
+        return replace(self._map(lambda tensor: tensor[chosen]), indices=tuple(self.indices[row] for row in chosen))
+
+    def _map(self, change: Callable[[Tensor], Tensor]) -> Batch:
+        tensors = map(change, (self.source, self.source_mask, self.target, self.target_mask, self.given))
+        auxiliary = {name: change(tensor) for name, tensor in self.auxiliary.items()}
+        return Batch(*tensors, self.task, self.indices, auxiliary)
+
+
+def places(mask: Tensor) -> Tensor:
+    """(P,) int64, where a flattened mask is True; only on the CPU this is not waited for."""
+    return mask.flatten().nonzero().squeeze(1)
+
+
+def precise(tensor: Tensor) -> Tensor:
+    """The tensor in float64, or in float32 where its device has no such type."""
+    return tensor.float() if tensor.device.type == "mps" else tensor.double()
+
+
+def to_device(tensor: Tensor, device: torch.device) -> Tensor:
+    """The tensor on `device`; from pinned memory where that has its own, so that nobody waits for the copy."""
+    pins = device.type not in ("cpu", "mps") and tensor.device.type == "cpu"
+    return (tensor.pin_memory() if pins else tensor).to(device, non_blocking=True)
+
+
+class PerRow:
+    """A dataclass of what each of N rows has: tensors (N,...), others of this kind, and tuples of them.
+
+    What is none of these is the same for all rows.
+    """
+
+    def select(self, rows: Tensor) -> Self:
+        """The given rows, (N',) int64, in that order; rows may repeat."""
+        return type(self)(*(_rows_of(getattr(self, one.name), rows) for one in fields(self)))
+
+    def nothing(self) -> Tensor:
+        """(N,0) int64; for a class whose first field is a tensor."""
+        first = getattr(self, fields(self)[0].name)
+        return first.new_zeros(len(first), 0).long()
+
+
+def _rows_of(value: Any, rows: Tensor) -> Any:
+    if isinstance(value, tuple):
+        return tuple(_rows_of(one, rows) for one in value)
+    if hasattr(value, "index_select"):
+        return value.index_select(0, rows)
+    return value.select(rows) if hasattr(value, "select") else value
+
+
+@dataclass(frozen=True)
+class States(PerRow):
+    """What every front-end and every encoder returns: values (B,S',D) and mask (B,S').
+
+    `symbols` (B,S') are the target symbols at the positions, where outputs may be copied from there; or None.
+    """
+
+    values: Tensor
+    mask: Tensor
+    symbols: Tensor | None = None
+
+
+@dataclass(frozen=True)
+class Loss:
+    """Named sums with the counts they are means over.
+
+    Sums, not means, so that accumulation, batches of any size and several ranks give exactly the loss of one
+    large batch. The scalar to minimise is the sum over names of weight * sum / count.
+
+    Args:
+        sums: name -> scalar tensor, a sum over `counts[name]` items.
+        counts: name -> number of items summed; a tensor's is read, which a GPU's host waits for, only when logged.
+        weights: name -> weight in the total; names absent here are reported, not trained on.
+    """
+
+    sums: dict[str, Tensor]
+    counts: dict[str, int | Tensor]
+    weights: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """One output of a search.
+
+    Args:
+        symbols: target ids without BEGIN and END.
+        score: what it was ranked by, higher is better.
+        complete: False if the length limit forced its END.
+        details: other predictions by name: labels of the source positions under their kind; `marginals`, the
+            probability of each target symbol to be in the set; `certainties`, that of each object's class; `log_probs`
+            of the symbols of a text that was judged.
+    """
+
+    symbols: tuple[int, ...]
+    score: float
+    complete: bool = True
+    details: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+
+
+class Constraint(Protocol):
+    """An automaton over target symbols, run for all rows together.
+
+    It says which symbols may come next, and it can describe its state to the decoder: `focus` names the source
+    positions that the next symbol is tied to, `context` the symbols that surround it. By default it shows nothing.
+    """
+
+    num_focus: int = 0
+    num_context: int = 0
+
+    def start(self, batch: Batch, limit: Tensor) -> PerRow:
+        """States before the first symbol; `limit` (B,) int64 is the longest output allowed, END included."""
+
+    def allowed(self, state: PerRow) -> Tensor:
+        """(N,V) bool: True where a symbol may come next. Every row allows at least one symbol."""
+
+    def advance(self, state: PerRow, symbols: Tensor) -> PerRow:
+        """The states after `symbols`, (N,) int64."""
+
+    def gains(self, state: PerRow) -> Tensor | None:
+        """(N,V) what is added to the next symbol's log-probabilities, None for nothing."""
+        return None
+
+    def focus(self, state: PerRow) -> Tensor:
+        """(N,K) int64 source positions, -1 for none."""
+        return state.nothing()
+
+    def context(self, state: PerRow) -> Tensor:
+        """(N,M) int64 target symbols, 0 for none."""
+        return state.nothing()
+
+
+@runtime_checkable
+class ExactConstraint(Protocol):
+    """A constraint that knows how long an output is, and finds the best one over independent positions."""
+
+    def lengths(self, batch: Batch) -> Tensor:
+        """(B,) int64, symbols of each output, END not included."""
+
+    def best(self, scores: Tensor, batch: Batch) -> Tensor:
+        """(B,C) int64, the well-formed symbols of highest summed score (B,C,V), END behind them."""
+
+
+@dataclass(frozen=True)
+class Score:
+    """Metrics by name, and the signature that says how they were computed.
+
+    Args:
+        figures: metric -> figure.
+        signature: version and options of the metric.
+        details: tables with more details.
+        formula: name in `metrics.significance.FORMULAS`: from sums of counts to the primary metric.
+        counts: what each item contributes to the primary metric, a row for each item in order; empty if the metric is
+            not a function of such sums.
+        interval: computes the primary metric's 95 % interval where there are no counts.
+        notes: what a reader of the figures should know of these references and outputs, each on one line.
+    """
+
+    figures: dict[str, float]
+    signature: str
+    details: dict[str, Any] = field(default_factory=dict)
+    formula: str = "mean"
+    counts: tuple[tuple[float, ...], ...] = ()
+    interval: Callable[[], list[float]] | None = None
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:  # of what rounding lifted above 100
+        self.figures.update({name: 100.0 for name, figure in self.figures.items() if 100.0 < figure < 100.0 + 1e-9})

@@ -1,0 +1,246 @@
+"""The configuration of a run: the keys of a YAML file.
+
+It has the core's sections and those of its task (`tasks.TASKS`). Every key has one meaning and one default. Named
+sizes fill the backbone's fields, so that the resolved copy in the run directory has plain numbers. `config_file`
+reads files and overrides.
+"""
+
+from __future__ import annotations
+
+from functools import cache, reduce
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Union
+
+from pydantic import (
+    Field,
+    ModelWrapValidatorHandler,
+    SerializeAsAny,
+    create_model,
+    field_validator,
+    model_validator,
+)
+
+from seq2seq_suite.common.errors import brief
+from seq2seq_suite.common.user_code import is_code
+from seq2seq_suite.config.unused_keys import check_uses
+from seq2seq_suite.kernels import SLOTS
+from seq2seq_suite.options.backbone import Backbone
+from seq2seq_suite.options.data import Data
+from seq2seq_suite.options.search import Search
+from seq2seq_suite.options.section import (
+    NotNegative,
+    PositiveFloat,
+    Section,
+    one_of,
+)
+from seq2seq_suite.options.training import Mixture, Training
+from seq2seq_suite.strategies import KINDS, options_of, strategy_for, targets_of
+from seq2seq_suite.tasks import TASKS, find_task
+
+if TYPE_CHECKING:
+    from seq2seq_suite.tasks.options import TaskOptions
+
+Strategy = Annotated[Union[tuple(map(options_of, KINDS))], Field(discriminator="kind")]  # noqa: UP007
+
+Part = Literal["frontend", "encoder", "decoder", "ctc", "language", "all"]
+Seed = Annotated[int, Field(ge=0, lt=2**63)]  # torch's range
+
+SHARED = ("seed", "device", "kernels", "components", "backbone", "training")  # what a joint run gives its tasks
+
+
+class Config(Section):
+    """A whole run. Constructing one gives the class of its task, `of_task(...)`."""
+
+    own_sections: ClassVar[tuple[str, ...]] = ()  # the task's, the one of its name first
+
+    task: Literal[*TASKS, "multitask"]  # or FILE.py:NAME, a task of yours; the path is relative to this YAML, and the
+    # file's code is run
+    tasks: dict[str, SerializeAsAny[Config]] = {}  # of a joint run (task: multitask): name -> the task's
+    # own keys; `yaml` names a file with the rest; seed, device, backbone and training are the joint run's
+    task_weight: PositiveFloat = 1.0  # weight of this task's loss in a joint run
+    task_share: PositiveFloat = 1.0  # factor on this task's share of a joint run's batches
+    task_batch_tokens: NotNegative = 0  # of this task's batches in a joint run; 0 is training.batch_tokens
+    mixture: Mixture = Mixture()
+    seed: Seed = 1  # of weights, dropout, batches and samples
+    device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
+    kernels: Literal["fast", "plain"] = "fast"  # plain: the readable code of model/ and strategies/;
+    # fast: its faster twins in kernels/
+    components: dict[str, str] = {}  # slot of kernels/ -> FILE.py:NAME, your function or class for it; the
+    # file's path is relative to this YAML, and its code is run
+    init_from: str = ""  # directory of another run, whose best weights some parts start from; empty: none
+    init_parts: tuple[Part, ...] = ("frontend", "encoder")  # all: every weight, and the vocabulary, of a run of the
+    # same task; for translation, the front-end includes its subwords
+    data: Data = Data()
+    backbone: Backbone = Field(default_factory=lambda: Backbone.model_validate({}))
+    strategy: Strategy = options_of("autoregressive")()
+    search: Search = Search()
+    training: Training = Training()
+
+    def __new__(cls, **given: Any) -> Config:
+        return super().__new__(of_task(given.get("task")) if cls is Config else cls)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Config.model_validate, (self.model_dump(),)  # its class is made here, and has no name in this module
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _of_its_task(cls, given: Any, make: ModelWrapValidatorHandler[Config]) -> Config:
+        kind = of_task(given.get("task")) if cls is Config and isinstance(given, dict) else Config
+        return make(given) if kind is Config else kind.model_validate(given)
+
+    @property
+    def options(self) -> TaskOptions:
+        """The task's own section."""
+        return getattr(self, self.own_sections[0])
+
+    @property
+    def code(self) -> dict[str, str]:
+        """What is code of the user's own: dotted key -> `FILE.py:NAME`."""
+        parts = {f"tasks.{name}.task": part.task for name, part in self.tasks.items()}
+        return {**{key: task for key, task in {"task": self.task, **parts}.items() if is_code(task)},
+                **{f"components.{slot}": one for slot, one in self.components.items()}}
+
+    @property
+    def in_parallel(self) -> bool:
+        """Whether all symbols are predicted in parallel; not defined for a joint run."""
+        return strategy_for(self.strategy.kind, self.target).in_parallel
+
+    @property
+    def target(self) -> str:
+        """What the task's outputs are: text, trees, labels, objects or continuations; not defined for a joint run."""
+        return self.options.target
+
+    @model_validator(mode="before")
+    @classmethod
+    def _share_the_core(cls, given: Any) -> Any:
+        if not isinstance(given, dict) or not isinstance(given.get("tasks"), dict):
+            return given
+        shared = {key: given[key] for key in SHARED if key in given}
+        return {**given, "tasks": {
+            name: {**{key: value for key, value in part.items() if key not in SHARED}, **_fitted(shared, part)}
+            if isinstance(part, dict) else part for name, part in given["tasks"].items()}}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _left_to_right_by_default(cls, given: Any) -> Any:
+        if isinstance(given, dict) and isinstance(given.get("strategy"), dict):
+            return {**given, "strategy": {"kind": "autoregressive", **given["strategy"]}}
+        return given
+
+    @field_validator("components", mode="after")
+    @classmethod
+    def _are_there(cls, given: dict[str, str]) -> dict[str, str]:
+        """Slots with absolute paths."""
+        found = {}
+        for slot, component in given.items():
+            file, _, name = component.rpartition(":")
+            path = Path(file)
+            if slot not in SLOTS:
+                raise ValueError(f"components.{brief(slot)}: there is no such slot: choose one of {', '.join(SLOTS)}")
+            if not (file and name.isidentifier()):
+                raise ValueError(f"components.{slot}: got {brief(component)!r}: give FILE.py:NAME, such as "
+                                 "my_lab.py:attend")
+            if not path.is_file():
+                raise ValueError(f"components.{slot}: there is no file {path}: give its path relative to this YAML")
+            found[slot] = f"{path.resolve()}:{name}"
+        return found
+
+    @model_validator(mode="after")
+    def _tasks_fit(self) -> Config:
+        if (self.task == "multitask") != bool(self.tasks):
+            raise ValueError("task multitask trains the tasks listed under tasks: give both, or neither")
+        if self.tasks and self.init_from:
+            raise ValueError("init_from: a joint run starts from fresh weights; other runs may start from its tasks")
+        for name, part in self.tasks.items():
+            if part.task in ("multitask", "language_model") or not name.isidentifier():
+                raise ValueError(f"tasks.{brief(name)} has task {part.task}: a joint run needs tasks with a source and "
+                                 "names of letters, digits and _")
+        return self
+
+    @model_validator(mode="after")
+    def _shards_fit(self) -> Config:
+        backbone, training = self.backbone, self.training
+        points = self.task == "multilabel" and self.options.pointer  # by a single number, which cannot be divided
+        for key, value, wrong in (("training.optimizer", "muon", training.optimizer == "muon"),
+                                  ("multilabel.pointer", "true", points),
+                                  ("task", "multitask", self.task == "multitask"),
+                                  ("backbone.encoder", "rnn", backbone.encoder == "rnn"),
+                                  ("backbone.decoder", "rnn", backbone.decoder == "rnn")):
+            if training.shard and wrong:
+                raise ValueError(f"training.shard does not go with {key} {value}: set it to false or choose another "
+                                 f"{key}")
+        return self
+
+    @model_validator(mode="after")
+    def _strategy_fits(self) -> Config:
+        if self.task == "multitask":
+            return self
+        kind = self.strategy.kind
+        if self.target not in targets_of(kind):
+            fitting = [one for one in KINDS if self.target in targets_of(one)]
+            raise ValueError(f"strategy.kind {kind} writes {one_of(targets_of(kind))}; the outputs of task "
+                             f"{self.task} are {self.target}: choose strategy.kind {one_of(fitting)}")
+        for need in strategy_for(kind, self.target).needs:
+            value = reduce(getattr, need.key.split("."), self)
+            if not need.suits(value):
+                raise ValueError(f"{need.key} {value} does not go with strategy.kind {kind}, which {need.why}: set "
+                                 f"{need.remedy}")
+        self.strategy.check(self)
+        self.options.check(self)
+        return self
+
+    @model_validator(mode="after")
+    def _positions_suffice(self) -> Config:
+        if self.task == "multitask" or not self.options.numbered:
+            return self
+        longest, sources = self.options.target_symbols(self), self.options.source_positions(self)
+        read = sources if self.backbone.encoder == "none" else 0
+        behind = f" behind a source of {read}" if read else ""
+        decoded = self.strategy.most_positions(sources or self.data.max_length + 2) + 1
+        needed = {
+            f"an output may be {longest} symbols long{behind} (search.max_length_factor * data.max_length + "
+            "search.max_length_extra)": longest + read,
+            f"a source may have {sources} positions (data.max_length)": sources,
+            f"the decoder may have {decoded} positions (strategy.factor * the source's length)": decoded}
+        for what, positions in needed.items():
+            if positions > self.backbone.max_positions:
+                raise ValueError(f"{what}, but backbone.max_positions is {self.backbone.max_positions}")
+        return self
+
+    @model_validator(mode="after")
+    def _all_keys_have_effect(self) -> Config:
+        check_uses(self)
+        return self
+
+
+def _fitted(shared: dict[str, Any], part: dict[str, Any]) -> dict[str, Any]:
+    """What a joint run gives to one of its tasks, with the task's own batches; errors are reported later."""
+    size, training = part.get("task_batch_tokens"), shared.get("training", {})
+    if not isinstance(size, int) or size < 1 or not isinstance(training, dict):
+        return shared
+    return {**shared, "training": {**training, "batch_tokens": size}}
+
+
+def of_task(task: Any) -> type[Config]:
+    """The configurations of a task: the core's sections and the task's own; `Config` itself where there is no task.
+
+    >>> of_task("asr").own_sections, Config(task="qa").qa.min_count
+    (('asr', 'audio'), 1)
+    """
+    if is_code(task):
+        find_task(task)  # raises ConfigError if it is not trusted, also where its class was made before
+    return _made_of((task,)) if isinstance(task, str) and (task in TASKS or is_code(task)) else Config
+
+
+def of_any_task() -> type[Config]:
+    """The sections of all tasks together: every key that a configuration may have."""
+    return _made_of(tuple(TASKS))
+
+
+@cache
+def _made_of(tasks: tuple[str, ...]) -> type[Config]:
+    sections = {name: section for task in tasks for name, section in find_task(task).sections.items()}
+    made = create_model(f"Config_{tasks[0]}", __base__=Config, task=(Literal[*tasks], ...),
+                        **{key: (section, Field(default_factory=section)) for key, section in sections.items()})
+    made.own_sections = tuple(sections)
+    return made

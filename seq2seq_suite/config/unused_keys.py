@@ -1,0 +1,173 @@
+"""Keys without effect: which strategies, tasks and searches use a key.
+
+A key that is set but never read is a mistake that would otherwise go unnoticed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any
+
+from seq2seq_suite.common.errors import brief
+from seq2seq_suite.options.section import Use, among, one_of
+from seq2seq_suite.strategies import KINDS, classes_of, strategy_for
+
+if TYPE_CHECKING:
+    from seq2seq_suite.config.schema import Config
+
+_OFF = {"strategy.label_smoothing": 0.0}  # values that have no effect, besides the default
+_OF_FREE_TEXT = ("search.min_length", "search.no_repeat_ngram", "search.repetition_penalty")
+_OF_TASKS = ("data", "strategy", "search")  # sections that each task of a joint run has for itself
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A key without effect, and the key that makes it so."""
+
+    key: str
+    by: str
+    got: str
+    expected: str
+    remedy: str
+
+
+class WithoutEffect(ValueError):
+    """Some keys are set that nothing reads.
+
+    Args:
+        findings: why; several for a key that has no effect for several reasons.
+    """
+
+    def __init__(self, findings: list[Finding]):
+        super().__init__("; ".join(f"{one.got}: {one.remedy}" for one in findings))
+        self.findings = findings
+
+
+_USES = (
+    Use(("search.constraint",), "task", "a task with structured output, such as parsing, multilabel or tagging",
+        lambda task: False, lambda config: not config.options.constrained),
+    Use(_OF_FREE_TEXT, "task", "a task that writes free text, such as translation or asr",
+        lambda task: False, lambda config: config.options.constrained),
+    Use((*_OF_FREE_TEXT, "search.sampling", "search.compile"), "search.ctc_weight",
+        "below 1; at 1 the CTC head decodes alone", lambda weight: weight < 1.0),
+    among(("data.size",), "data.path", "miniworld"),
+    # Keys that a search does not use.
+    Use(("search.temperature", "search.top_k", "search.top_p"), "search.sampling", "true", bool),
+    Use(("search.drafter",), "search.beam_size", "1", lambda size: size == 1),
+    Use(("search.drafter",), "search.sampling", "false", lambda sampling: not sampling),
+    Use(("search.drafter",), "search.ctc_weight", "0", lambda weight: weight == 0.0),
+    Use(("search.drafter",), "backbone.decoder", "transformer", "transformer".__eq__),
+    Use(("search.drafter",), "strategy.ctc_weight", "above 0, so that there is a CTC head", lambda weight: weight > 0.0,
+        lambda config: config.search.drafter == "ctc" and config.strategy.kind == "autoregressive"),
+    among(("backbone.norm_warmup",), "backbone.norm", "power"),
+    Use(("training.compile",), "training.shard", "false", lambda shard: not shard),
+    # What step.cpp does not know.
+    among(("search.compile",), "kernels", "fast"),
+    Use(("search.compile",), "components", "{}", lambda given: not given),
+    among(("search.compile",), "backbone.decoder", "transformer"),
+    Use(("search.compile",), "backbone.encoder", "other than none", lambda kind: kind != "none"),
+    Use(("search.compile",), "backbone.decoder_steps", "1", lambda steps: steps == 1),
+    Use(("search.compile",), "backbone.experts", "0", lambda experts: experts == 0),
+    among(("search.compile",), "backbone.attention_score", "dot"),
+    among(("search.compile",), "backbone.positions", "sinusoidal", "learned", "rotary", "none"),
+    among(("search.compile",), "backbone.norm", "layer", "rms"),
+    Use(("search.compile",), "search.drafter", "'' or a run", lambda drafter: drafter != "ctc"),
+    Use(("search.beam_size",), "search.sampling", "false", lambda sampling: not sampling,
+        lambda config: not config.search.rescorer),
+)
+
+
+@cache
+def _of_strategies() -> tuple[Use, ...]:
+    """Keys that a kind of strategy, or its class for a task's outputs, does not use."""
+    users: dict[str, list[str]] = {}
+    for kind in KINDS:
+        for name in dict.fromkeys(name for one in classes_of(kind) for name in one.uses):
+            users.setdefault(name, []).append(kind)
+    uses = []
+    for name, kinds in users.items():
+        targets = {target: None for kind in kinds for one in classes_of(kind) if name in one.uses
+                   for target in one.writes}
+        # Whatever wrote an output, a rescorer weighs its length.
+        where = (lambda config: not config.search.rescorer) if name == "length_penalty" else lambda config: True
+        uses += [among((f"search.{name}",), "strategy.kind", *kinds, where=where),
+                 Use((f"search.{name}",), "task", f"a task that writes {one_of(tuple(targets))}",
+                     lambda task: False, partial(_has_no_use, name, tuple(kinds)))]
+    return tuple(uses)
+
+
+def _has_no_use(name: str, kinds: tuple[str, ...], config: Config) -> bool:
+    return config.strategy.kind in kinds and name not in strategy_for(config.strategy.kind, config.target).uses
+
+
+def check_uses(config: Config) -> None:
+    """Raises WithoutEffect if a key is set that nothing reads."""
+    found = list(_of_joint_run(config) if config.task == "multitask" else _of_one_task(config))
+    if found:
+        raise WithoutEffect(found)
+
+
+def why_unused(config: Config, key: str) -> str:
+    """What leaves a dotted key without effect in a configuration of one task, such as `task detection`; or nothing.
+
+    >>> from seq2seq_suite.config.schema import Config
+    >>> why_unused(Config(task="translation"), "search.iterations")
+    'strategy.kind autoregressive'
+    """
+    return next((f"{use.by} {_plain(_value(config, use.by))}" for use in _broken(config) if key in use.keys), "")
+
+
+def _default(config: Config, key: str) -> Any:
+    section, _, name = key.rpartition(".")
+    return type(getattr(config, section)).model_fields[name].default
+
+
+def _broken(config: Config) -> Iterator[Use]:
+    return (use for use in (*config.options.uses, *_USES, *_of_strategies())
+            if use.where(config) and not use.suits(_value(config, use.by)))
+
+
+def _of_one_task(config: Config) -> Iterator[Finding]:
+    for use in _broken(config):
+        for key in use.keys:
+            value = _value(config, key)
+            if value not in (None, _OFF.get(key)) and value != _default(config, key):
+                needs = use.needs if use.needs.startswith("a task ") else f"{use.by} {use.needs}"
+                yield Finding(key, use.by, f"{key} {_plain(value)} has no effect with {use.by} "
+                              f"{_plain(_value(config, use.by))}", needs,
+                              f"leave {key} at {_plain(_default(config, key))}")
+
+
+def _of_joint_run(config: Config) -> Iterator[Finding]:
+    for section in _OF_TASKS:
+        own, usual = getattr(config, section), type(config).model_fields[section].default
+        for name in type(own).model_fields:
+            key, value = f"{section}.{name}", getattr(own, name)
+            if value != getattr(usual, name, value):
+                yield Finding(key, "task", f"{key} {_plain(value)} has no effect with task multitask: each of its "
+                              f"tasks has its own section {section}", f"tasks.NAME.{key}",
+                              f"set it for {one_of(tuple(config.tasks))}")
+    for name, part in config.tasks.items():
+        if part.search.rescorer:
+            key = f"tasks.{name}.search.rescorer"
+            yield Finding(key, "task", f"{key} {_plain(part.search.rescorer)} has no effect in a joint run, which "
+                          "does not rescore", "search.rescorer=RUN with `evaluate` or `predict`", f"leave {key} out")
+
+
+def _value(config: Config, key: str) -> Any:
+    """The value of a dotted key; None where the section has no such key."""
+    found: Any = config
+    for name in key.split("."):
+        found = getattr(found, name, None)
+    return found
+
+
+def _plain(value: Any) -> str:
+    """A value as it is written in YAML.
+
+    >>> _plain(True), _plain(0.5), _plain("")
+    ('true', '0.5', "''")
+    """
+    return str(value).lower() if isinstance(value, bool) else brief(str(value)) or "''"

@@ -1,0 +1,265 @@
+"""The tasks of a run: one, or several on one encoder and decoder stack (`task: multitask`).
+
+A joint run also has a directory `tasks/NAME` for each task, with the task's weights, vocabulary and metrics.
+`evaluate`, `predict`, `compare`, `distill` and `init_from` read it like that of any run.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from seq2seq_suite.common.errors import ConfigError
+from seq2seq_suite.common.files import atomic_write_text
+from seq2seq_suite.common.shapes import Shape
+from seq2seq_suite.common.types import Encoded
+from seq2seq_suite.config.schema import Config
+from seq2seq_suite.data.batching import Bucketed
+from seq2seq_suite.data.drawn import chained
+from seq2seq_suite.data.mixture import Mixture, shares
+from seq2seq_suite.experiments.prepare import (
+    Train,
+    encode,
+    epoch_encoder,
+    initialise_from,
+    origins,
+    prepare_vocabulary,
+    read_splits,
+    round_lengths,
+    subset,
+    write_config,
+    write_provenance,
+)
+from seq2seq_suite.experiments.room import tell_room
+from seq2seq_suite.model.seq2seq import Seq2Seq
+from seq2seq_suite.prediction.build import build_predictor, choose_device, choose_precision, compile_layers
+from seq2seq_suite.prediction.evaluate import evaluate_splits
+from seq2seq_suite.prediction.open_task import open_task
+from seq2seq_suite.prediction.predictor import Predictor
+from seq2seq_suite.runs.distributed import ALONE, Ranks
+from seq2seq_suite.runs.joint_directories import task_directory
+from seq2seq_suite.runs.run_directory import RunDirectory
+from seq2seq_suite.strategies.learner import JointLearner, Learner
+from seq2seq_suite.tasks import trivial
+from seq2seq_suite.tasks.base import Task
+from seq2seq_suite.terminal.progress import preparing
+from seq2seq_suite.training import checkpoint
+from seq2seq_suite.training.balance import GradientBalance
+from seq2seq_suite.training.choosing import Metric
+from seq2seq_suite.training.trainer import Trainer
+
+MEAN = "mean"  # of the tasks' primary metrics; error rates count as 100 - rate
+_FEW = 100  # validation examples whose loss is reported, evenly spread: a fraction of the time that decoding them takes
+
+
+@dataclass
+class Part:
+    """One task of a run.
+
+    Args:
+        name: the task's, or the name in the joint run.
+        config: its own.
+        run: for its vocabulary, predictions and metrics.
+        task: has its vocabularies after `build_trainer`.
+        examples: by split.
+        encoded: the same as numbers, of the training and the validation split.
+    """
+
+    name: str
+    config: Config
+    run: RunDirectory
+    task: Task
+    examples: dict[str, Train]
+    encoded: dict[str, Sequence[Encoded]] = field(default_factory=dict)
+
+
+def read_parts(config: Config, run_directory: RunDirectory) -> list[Part]:
+    """The tasks with their examples; raises DataError for data that cannot be read."""
+    if config.task != "multitask":
+        task = open_task(config.task, config)
+        return [Part(task.name, config, run_directory, task, read_splits(config, task))]
+    streamed = [name for name, own in config.tasks.items() if own.data.streaming]
+    if streamed:
+        raise ConfigError(f"tasks.{streamed[0]}.data.streaming in a joint run", remedy="leave it out",
+                          expected="tasks whose numbers of examples are known, for their shares")
+    tasks = {name: open_task(own.task, own) for name, own in config.tasks.items()}
+    return [Part(name, own, RunDirectory(task_directory(run_directory.path, name)), tasks[name],
+                 read_splits(own, tasks[name])) for name, own in config.tasks.items()]
+
+
+def build_predictors(config: Config, tasks: Mapping[str, Task], *, ranks: Ranks, device: Any
+                     ) -> tuple[Learner | JointLearner, dict[str, Predictor]]:
+    """The learner with fresh weights, and predictors; several tasks share what they can."""
+    predictors: dict[str, Predictor] = {}
+    like: list[tuple[Shape, Seq2Seq]] = []
+    for name, task in tasks.items():
+        own = config.tasks.get(name, config)
+        predictors[name] = replace(build_predictor(own, task, device=device, like=like), ranks=ranks)
+        like.append((task.shape(), predictors[name].model))
+    if not config.tasks:
+        return next(iter(predictors.values())).learner, predictors
+    return JointLearner({name: predictor.learner for name, predictor in predictors.items()},
+                        {name: own.task_weight for name, own in config.tasks.items()}), predictors
+
+
+def build_trainer(config: Config, run_directory: RunDirectory, parts: Sequence[Part], ranks: Ranks = ALONE, *,
+                  resume: bool, command: list[str]) -> tuple[Trainer, dict[str, Predictor]]:
+    """Prepares vocabularies, data and learner, and writes to the run directory what must be kept."""
+    options = config.training
+    for part in parts:
+        with preparing(f"building vocabularies and encoding the examples of {part.name}"):
+            prepare_vocabulary(part.config, part.task, part.examples["train"], part.run.vocabulary, ranks,
+                               resume=resume)
+            part.encoded = {split: encode(part.config, part.task, part.examples[split])
+                            for split in ("train", "validation")}
+        for split, items in part.encoded.items():
+            tell_room(part.config, part.task, f"{part.name}/{split}" if config.tasks else split, items,
+                      origins(part.examples[split]))
+    device = choose_device(config.device, ranks)
+    learner, predictors = build_predictors(config, {part.name: part.task for part in parts}, ranks=ranks, device=device)
+    for part in parts:  # not only when the first validation or test split is decoded
+        for split, examples in part.examples.items() if part.config.search.min_length else ():
+            if split != "train":
+                predictors[part.name].check_least(part.task.encode(examples))
+    if config.init_from and not resume and ranks.is_first:
+        run_directory.say(initialise_from(config, learner))
+    if options.compile:
+        compile_layers(learner, device)
+    # Batches depend on it, so that processes on different machines must agree.
+    precision = ranks.first(choose_precision(options.precision, device))
+    batches = {part.name: Bucketed(part.encoded["train"], part.name, batch_tokens=part.config.training.batch_tokens,
+                                   seed=config.seed, round_lengths=round_lengths(options, precision, device),
+                                   encode_epoch=epoch_encoder(part.config, part.task, part.examples["train"]))
+               for part in parts}
+    stream: Bucketed | Mixture = batches[parts[0].name]
+    if config.tasks:
+        stream = Mixture(batches, chosen := _shares(config, batches))
+        run_directory.say("shares of the batches: "
+                          + ", ".join(f"{name} {100 * share:.1f} %" for name, share in chosen.items()))
+    encoded = {f"{part.name}/{split}" if config.tasks else split: items for part in parts
+               for split, items in part.encoded.items()}
+    write_provenance(config, run_directory, encoded, ranks, resume=resume, command=command)
+    first = parts[0].task
+    metric = Metric(MEAN, True) if config.tasks else Metric(first.primary_metric, first.higher_is_better)
+    return Trainer(run=run_directory, options=options, learner=learner, batches=stream,
+                   validate=_validation(config, parts, predictors), metric=metric, device=device, precision=precision,
+                   origins=chained([origins(part.examples["train"]) for part in parts]), ranks=ranks,
+                   balance=_balance(config, learner)), predictors
+
+
+def _validation(config: Config, parts: Sequence[Part], predictors: Mapping[str, Predictor]
+                ) -> Callable[[Callable[[], None]], dict[str, float]]:
+    """A function that gives the metrics on the validation split, and the losses on a part of it as `loss_NAME`.
+
+    It calls its argument before each batch.
+    """
+    kept = {part.name: subset(len(part.examples["validation"]), config.training.validate_examples, config.seed)
+            for part in parts}
+    learned = {part.name: _as_learned(part, kept[part.name][:: -(-len(kept[part.name]) // _FEW)]) for part in parts}
+
+    told = set[str]()
+
+    def validate(between: Callable[[], None]) -> dict[str, float]:
+        scores = {part.name: predictors[part.name].score(
+            [part.examples["validation"][place] for place in kept[part.name]],
+            [part.encoded["validation"][place] for place in kept[part.name]], between=between)[0] for part in parts}
+        figures = {name: score.figures for name, score in scores.items()}
+        for part in parts if predictors[parts[0].name].ranks.is_first else ():
+            for note in (found for found in scores[part.name].notes if found not in told):
+                told.add(note)
+                part.run.say(f"validation: {note}")
+        losses = {f"loss_{part.name}/{name}" if config.tasks else f"loss_{name}": value for part in parts
+                  for name, value in predictors[part.name].losses(learned[part.name], between=between).items()}
+        return {**(joined(figures, {part.name: part.task for part in parts}) if config.tasks
+                   else figures[parts[0].name]), **losses}
+
+    return validate
+
+
+def _as_learned(part: Part, places: Sequence[int]) -> Sequence[Encoded]:
+    """Examples of the validation split as training has them, which what is drawn anew in each epoch has its own way."""
+    draw = epoch_encoder(part.config, part.task, [part.examples["validation"][place] for place in places])
+    return [part.encoded["validation"][place] for place in places] if draw is None else draw(0)
+
+
+def joined(figures: Mapping[str, Mapping[str, float]], tasks: Mapping[str, Task]) -> dict[str, float]:
+    """The metrics of several tasks as `name/metric`, the mean of the primary ones first."""
+    primary = []
+    for name, of_task in figures.items():
+        figure = of_task[tasks[name].primary_metric]
+        primary.append(figure if tasks[name].higher_is_better else 100.0 - figure)
+    return {MEAN: statistics.fmean(primary), **{f"{name}/{metric}": value for name, of_task in figures.items()
+                                                for metric, value in of_task.items()}}
+
+
+def evaluate_parts(config: Config, parts: Sequence[Part], predictors: Mapping[str, Predictor], trainer: Trainer
+                   ) -> dict[str, Any]:
+    """The summary after training; each task of a joint run also gets its own."""
+    for part in parts if config.tasks else ():
+        write_config(part.config, part.run)
+        if trainer.ranks.is_first:
+            atomic_write_text(part.run.provenance, trainer.run.provenance.read_text(encoding="utf-8"))
+            checkpoint.export(part.run.checkpoints, predictors[part.name].learner)
+    summaries = {part.name: _evaluate(part, predictors[part.name], trainer) for part in parts}
+    if not config.tasks:
+        summary, = summaries.values()
+    else:
+        for part in parts:
+            summaries[part.name] |= _of_part(part, predictors[part.name], trainer)
+            part.run.write_summary(summaries[part.name])
+        summary = {"task": config.task, "primary_metric": MEAN, "higher_is_better": True,
+                   "splits": _joined_splits(summaries, parts), "failures": {}, "signature": "", "formula": "mean",
+                   **trainer.cost()}
+    summary["splits"].setdefault("validation", {trainer.metric.name: trainer.progress.best_figure})
+    return summary
+
+
+def _evaluate(part: Part, predictor: Predictor, trainer: Trainer) -> dict[str, Any]:
+    found = part.task.tune(part.examples["validation"], lambda some: predictor.hypotheses(part.task.encode(some)))
+    if found:
+        part.task.save(part.run.vocabulary)
+        part.run.log(found)
+    tested = {split: part.examples[split] for split in part.config.data.test_splits}
+    found = {split: trivial.figures(part.task, part.examples["train"], some) for split, some in tested.items()}
+    return {**evaluate_splits(part.run, predictor, tested), "baselines": found, **trainer.cost()}
+
+
+def _of_part(part: Part, predictor: Predictor, trainer: Trainer) -> dict[str, Any]:
+    """What a task's own summary adds in a joint run."""
+    position = trainer.progress.update * trainer.options.accumulate
+    return {"batches": trainer.batches.counts(position)[part.name], "parameters": predictor.learner.num_parameters(),
+            "core_parameters": predictor.learner.num_core_parameters()}
+
+
+def _joined_splits(summaries: Mapping[str, Mapping[str, Any]], parts: Sequence[Part]) -> dict[str, dict[str, float]]:
+    """The metrics by split, with a mean if all tasks have the split; those splits come first."""
+    found: dict[str, dict[str, Mapping[str, float]]] = {}
+    for part in parts:
+        for split in part.config.data.test_splits:
+            found.setdefault(split, {})[part.name] = summaries[part.name]["splits"][split]
+    tasks = {part.name: part.task for part in parts}
+    tables = {split: joined(figures, tasks) for split, figures in found.items()}
+    for split, figures in found.items():
+        if len(figures) < len(parts):
+            del tables[split][MEAN]
+    return dict(sorted(tables.items(), key=lambda item: MEAN not in item[1]))
+
+
+def _shares(config: Config, batches: Mapping[str, Bucketed]) -> dict[str, float]:
+    """The tasks' shares of the batches, by temperature and maximal epochs."""
+    total = config.training.max_updates * config.training.accumulate
+    most = [config.mixture.max_epochs * len(part) / total for part in batches.values()]
+    found = shares([len(part.items) for part in batches.values()], temperature=config.mixture.temperature,
+                   factors=[config.tasks[name].task_share for name in batches], most=most)
+    return dict(zip(batches, found, strict=True))
+
+
+def _balance(config: Config, learner: Learner | JointLearner) -> GradientBalance | None:
+    """None if the tasks' gradients are added unscaled."""
+    if not (config.tasks and config.mixture.balance):
+        return None
+    weights = {name: own.task_weight for name, own in config.tasks.items()}
+    return GradientBalance(list(learner.parameters()), list(learner.core_parameters()), exponent=config.mixture.balance,
+                           weights=weights)

@@ -1,0 +1,1 @@
+"""Runs in other programs' formats, and engines that decode in place of PyTorch."""

@@ -1,0 +1,166 @@
+"""A run as a folder of Hugging Face's transformers: Marian's class for post-norm, Pegasus' for pre-norm.
+
+Both are the Transformer of Vaswani et al. 2017 with scaled embeddings, a bias of the logits and no norm of the
+embeddings; Pegasus' has norms before sub-layers and at the ends of both stacks. Their positions have all sines before
+all cosines, where the suite's alternate: the hidden state's features are renumbered so that theirs fit.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from seq2seq_suite.common.errors import ConfigError
+from seq2seq_suite.common.files import atomic_write_bytes, atomic_write_text, to_json
+from seq2seq_suite.common.types import BEGIN, END, PAD, SPECIALS, UNKNOWN
+from seq2seq_suite.config.schema import Config
+from seq2seq_suite.data.subwords import SentencePieces
+from seq2seq_suite.export.compatibility import check_plain, tensors
+from seq2seq_suite.model.output import UNLIKELY
+from seq2seq_suite.model.seq2seq import Seq2Seq
+from seq2seq_suite.prediction.load_run import LoadedRun
+from seq2seq_suite.tasks.base import Task
+
+NAME = "transformers"
+_CLASSES = {"post": ("marian", "MarianMTModel"), "pre": ("pegasus", "PegasusForConditionalGeneration")}
+
+# Our names -> theirs, and the axis of the weight along which the hidden state's features lie; biases of those that lie
+# along the first axis have them, too.
+_ENDS = {"frontend.embedding": ("encoder.embed_tokens", 1), "frontend.positions": ("encoder.embed_positions", 1),
+         "embedding": ("decoder.embed_tokens", 1), "positions": ("decoder.embed_positions", 1),
+         "encoder.norm": ("encoder.layer_norm", 0), "decoder.norm": ("decoder.layer_norm", 0)}
+_LAYER = {"attention.output": ("self_attn.out_proj", 0), "attention_residual.norm": ("self_attn_layer_norm", 0),
+          "cross_attention.output": ("encoder_attn.out_proj", 0), "cross_residual.norm": ("encoder_attn_layer_norm", 0),
+          "feed_forward.inner": ("fc1", 1), "feed_forward.outer": ("fc2", 0),
+          "feed_forward_residual.norm": ("final_layer_norm", 0)}
+_HEADS = {"attention.query_key_value": "self_attn", "cross_attention.query_key_value": "encoder_attn"}
+_KINDS = {"weight": "weight", "gain": "weight", "table": "weight", "bias": "bias"}
+
+
+def check(config: Config, task: Task, directory: Path) -> None:
+    """Raises ConfigError for a run that is more than a plain Transformer, or reads or writes single characters."""
+    check_plain(config, task, directory, program=NAME)
+    for side, field in (("source", task.source), ("target", task.target)):
+        if not isinstance(field.pieces, SentencePieces):
+            raise ConfigError(f"{NAME} cannot express {side}s in {field.kind}: Marian's tokenizer reads pieces of "
+                              "SentencePiece", file=str(directory), expected="subwords bpe or unigram",
+                              remedy="use --to hub-folder, which takes any run")
+
+
+def write(run: LoadedRun, folder: Path) -> list[str]:
+    """Write weights, configurations and tokenizer; returns the files' names."""
+    from safetensors.torch import save
+
+    task, config = run.task, run.config
+    source, target = task.source.pieces, task.target.pieces
+    vocabularies = [{name: number for number, name in enumerate(pieces.names(range(len(pieces))))}
+                    for pieces in (source, target)]
+    files: dict[str, Any] = {
+        "config.json": _config(config, task), "generation_config.json": _generation(config),
+        "vocab.json": vocabularies[0], "target_vocab.json": vocabularies[1],
+        "tokenizer_config.json": {
+            "tokenizer_class": "MarianTokenizer", "separate_vocabs": not task.source.shared,
+            "model_max_length": config.data.max_length, "split_special_tokens": True,
+            "clean_up_tokenization_spaces": False, "pad_token": SPECIALS[PAD], "eos_token": SPECIALS[END],
+            "unk_token": SPECIALS[UNKNOWN]}}
+    if task.source.shared:
+        del files["target_vocab.json"]
+    for name, content in files.items():
+        atomic_write_text(folder / name, to_json(content, indent=2) + "\n")
+    atomic_write_bytes(folder / "source.spm", source.model)
+    atomic_write_bytes(folder / "target.spm", target.model)
+    atomic_write_bytes(folder / "model.safetensors", save(converted(run.predictor.model, tied=_tied(config, task)),
+                                                          metadata={"format": "pt"}))
+    return [*files, "source.spm", "target.spm", "model.safetensors"]
+
+
+def example(task: Task, text: str) -> str:
+    """How to use the folder."""
+    return f"""import sys
+
+sys.modules["torchaudio"] = None  # text needs none, and one that was made for CUDA fails beside a CPU's PyTorch
+from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+
+folder = "path/to/this/folder"
+tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModelForSeq2SeqLM.from_pretrained(folder)
+batch = tokenizer([{to_json(task.source.normalised(text))}], return_tensors="pt", padding=True)
+print(tokenizer.batch_decode(model.generate(**batch), skip_special_tokens=True)[0])"""
+
+
+def converted(model: Seq2Seq, *, tied: bool) -> dict[str, Tensor]:
+    """A model's weights under the names of transformers; vocabularies of two sizes are filled up to the larger."""
+    ours, theirs = tensors(model), {}
+    width = model.embedding.embedding_dim
+    order = torch.cat((torch.arange(0, width, 2), torch.arange(1, width, 2)))
+
+    def put(module: str, name: str, axis: int) -> None:
+        for kind, their_kind in _KINDS.items():
+            if (tensor := ours.get(f"{module}.{kind}")) is not None:
+                moves = axis < tensor.dim()
+                theirs[f"model.{name}.{their_kind}"] = tensor.index_select(axis, order) if moves else tensor
+
+    for module, (name, axis) in _ENDS.items():
+        put(module, name, axis)
+    for stack in ("encoder", "decoder"):
+        for number in range(len(getattr(model, stack).layers)):
+            layer = f"{stack}.layers.{number}"
+            for module, (name, axis) in _LAYER.items():
+                put(f"{layer}.{module}", f"{layer}.{name}", axis)
+            for module, name in _HEADS.items():
+                if f"{layer}.{module}.bias" in ours:
+                    weights = ours[f"{layer}.{module}.weight"].index_select(1, order).chunk(3)
+                    for part, weight, bias in zip("qkv", weights, ours[f"{layer}.{module}.bias"].chunk(3), strict=True):
+                        theirs |= {f"model.{layer}.{name}.{part}_proj.weight": weight,
+                                   f"model.{layer}.{name}.{part}_proj.bias": bias}
+    source, target = theirs["model.encoder.embed_tokens.weight"], theirs["model.decoder.embed_tokens.weight"]
+    size = max(len(source), len(target))
+    theirs["final_logits_bias"] = _filled(ours["output.bias"], size, UNLIKELY).unsqueeze(0)
+    theirs["model.shared.weight"] = _filled(source, size)
+    if tied:
+        del theirs["model.encoder.embed_tokens.weight"], theirs["model.decoder.embed_tokens.weight"]
+    else:
+        theirs["model.encoder.embed_tokens.weight"] = _filled(source, size)
+        theirs["model.decoder.embed_tokens.weight"] = _filled(target, size)
+        theirs["lm_head.weight"] = _filled(ours["output.weight"].index_select(1, order), size)
+    return {name: tensor.clone(memory_format=torch.contiguous_format) for name, tensor in theirs.items()}
+
+
+def _filled(tensor: Tensor, size: int, value: float = 0.0) -> Tensor:
+    """A tensor (N,...) with further rows up to `size`."""
+    return torch.cat((tensor, tensor.new_full((size - len(tensor), *tensor.shape[1:]), value)))
+
+
+def _tied(config: Config, task: Task) -> bool:
+    """Whether one matrix is source embedding, target embedding and output, as the classes tie them."""
+    return config.backbone.tie_embeddings and task.source.shared
+
+
+def _config(config: Config, task: Task) -> dict[str, Any]:
+    backbone = config.backbone
+    kind, architecture = _CLASSES[backbone.norm_placement]
+    size = max(len(task.source), len(task.target))
+    sides = {f"{side}_{key}": value for side, layers in (("encoder", backbone.encoder_layers),
+                                                         ("decoder", backbone.decoder_layers))
+             for key, value in (("layers", layers), ("attention_heads", backbone.num_heads),
+                                ("ffn_dim", backbone.feed_forward_width))}
+    return {"model_type": kind, "architectures": [architecture], "is_encoder_decoder": True, "dtype": "float32",
+            "vocab_size": size, "decoder_vocab_size": size, "d_model": backbone.width, **sides,
+            "activation_function": backbone.activation, "dropout": backbone.dropout,
+            "attention_dropout": backbone.attention_dropout, "scale_embedding": True,
+            "max_position_embeddings": backbone.max_positions, "tie_word_embeddings": _tied(config, task),
+            "share_encoder_decoder_embeddings": True, **_symbols()}
+
+
+def _symbols() -> dict[str, int]:
+    return {"pad_token_id": PAD, "bos_token_id": BEGIN, "eos_token_id": END, "decoder_start_token_id": BEGIN,
+            "forced_eos_token_id": END}
+
+
+def _generation(config: Config) -> dict[str, Any]:
+    search = config.search
+    longest = int(config.data.max_length * search.max_length_factor) + search.max_length_extra + 1
+    return {"num_beams": search.beam_size, "max_length": min(longest, config.backbone.max_positions),
+            "suppress_tokens": [PAD, BEGIN, UNKNOWN], **_symbols()}

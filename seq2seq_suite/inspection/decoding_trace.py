@@ -1,0 +1,137 @@
+"""How one output came about, step by step, with the time of each step: for a page that replays it.
+
+Shape suffixes in this module: B = 1 sentence, N rows of the decoder, C decoder positions, V symbols.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from seq2seq_suite.common.types import END, PAD, Batch, Example, Hypothesis
+from seq2seq_suite.data.batching import in_sorted_batches
+from seq2seq_suite.strategies.parallel.base import Parallel
+
+if TYPE_CHECKING:
+    from seq2seq_suite.prediction.load_run import LoadedRun
+
+_DIGITS = 3  # of milliseconds
+
+
+@dataclass
+class Pass:
+    """One pass through the decoder: when it began, what it read, its hidden states (N,C,D) and real positions (N,C)."""
+
+    began: float
+    memory: Any
+    hidden: Tensor
+    mask: Tensor | None
+
+
+@dataclass
+class Watched:
+    """Stands for a model and notes each pass through its decoder; everything else is the model's own."""
+
+    model: Any
+    passes: list[Pass] = field(default_factory=list)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.model, name)
+
+    def decode(self, x: Tensor, visible: Tensor | None, memory: Any, cache: Any = None, *, mask: Tensor | None = None
+               ) -> tuple[Tensor, Any]:
+        """The model's."""
+        began = time.perf_counter()
+        hidden, cache = self.model.decode(x, visible, memory, cache, mask=mask)
+        self.passes.append(Pass(began, memory, hidden, mask))
+        return hidden, cache
+
+
+@torch.no_grad()  # the path through a graph is found by derivatives, which inference mode forbids
+def trace(loaded: LoadedRun, example: Example) -> dict[str, Any]:
+    """Decode an example and tell how.
+
+    Returns:
+        `kind` of the strategy and `milliseconds`, the whole time, the encoder's too. As far as the strategy has them:
+        `passes`, each with `milliseconds` from the beginning to its end, `symbols` and which of them it has `written`
+        (left to right a pass has the one new symbol); `frames` of CTC, [symbol, p], the blank an empty symbol; `graph`
+        with `vertices`, [symbol, p], and the numbers of those on the `path`; `predicted_length`,
+        chosen first.
+    """
+    predictor, task = loaded.predictor, loaded.task
+    learner, strategy = predictor.learner, predictor.learner.strategy
+    batch = next(iter(in_sorted_batches(task.encode([example]), task.name, 1))).to(predictor.device)
+    constraint = predictor.constraint()
+    model, limit = Watched(learner.model), predictor.limits(batch)
+    options = predictor.options.changed(drafter="")  # symbol by symbol
+    began = time.perf_counter()
+    found = strategy.generate(model, batch, options=options, limit=limit, constraint=constraint)[0]
+    ended = time.perf_counter()
+
+    def since(moment: float) -> float:
+        return round(1000 * (moment - began), _DIGITS)
+
+    kind = strategy.options.kind
+    told = {"kind": kind, "milliseconds": since(ended)}
+    if not found or not model.passes:
+        return told
+    best, times = found[0], [since(one.began) for one in model.passes[1:]] + [told["milliseconds"]]
+    names = task.target.names
+    if not strategy.in_parallel:
+        times = times[bool(batch.given.all()) and batch.given.numel() > 0 :]  # a prompt is read in a pass of its own
+        symbols = names([*best.symbols, END])
+        return {**told, "passes": [{"milliseconds": at, "symbols": [symbol], "written": [True]}
+                                   for symbol, at in zip(symbols, times, strict=False)]}
+    last = model.passes[-1]
+    if last.mask is None:
+        return told
+    if kind in ("ctc", "dag"):
+        scores, _ = rewritten(strategy, learner.model, model.passes, 0)[-1]
+        cells = likeliest(names, scores)
+        if kind == "ctc":
+            return {**told, "frames": cells}
+        written, _ = strategy.alignment(learner.model, last.memory, with_target(batch, best), last.hidden, last.mask)
+        path = (written[0] >= 0).nonzero().flatten().tolist()
+        return {**told, "graph": {"vertices": cells, "path": path}}
+    lengths = last.mask.sum(1).tolist()
+    row = lengths.index(len(best.symbols)) if len(best.symbols) in lengths else 0
+    passes = [(scores.argmax(-1).tolist(), new.tolist()) for scores, new
+              in rewritten(strategy, learner.model, model.passes, row)]
+    if len(passes) == 1:  # what a constraint or the first END made of it
+        passes = [(list(best.symbols), [True] * len(best.symbols))]
+    told["passes"] = [{"milliseconds": at, "symbols": names(symbols), "written": written}
+                      for (symbols, written), at in zip(passes, times, strict=True)]
+    return {**told, "predicted_length": lengths[row]} if kind in ("length_head", "mask_predict") else told
+
+
+def likeliest(names: Callable[[Sequence[int]], list[str]], scores: Tensor) -> list[list[Any]]:
+    """[symbol, p] of the likeliest symbol at each position of (C,V) log-probabilities; the blank is an empty one."""
+    gained, symbols = (one.tolist() for one in scores.max(-1))
+    return [["" if symbol == PAD else names([symbol])[0], round(math.exp(gain), 5)]
+            for symbol, gain in zip(symbols, gained, strict=True)]
+
+
+def rewritten(strategy: Parallel, model: Any, passes: list[Pass], row: int) -> list[tuple[Tensor, Tensor]]:
+    """(C,V) scores after each pass and (C,) which positions it wrote, as `MaskPredict.predict_symbols` chooses them."""
+    found, known, scores = [], torch.zeros(int(passes[0].mask[row].sum()), dtype=torch.bool), None
+    for number, one in enumerate(passes, 1):
+        new = strategy.writing(model, one.memory, one.hidden)[row, one.mask[row]]
+        known = known.to(new.device)
+        scores = new if scores is None else torch.where(known.unsqueeze(1), scores, new)
+        found.append((scores, ~known))
+        known = scores.amax(-1).argsort().argsort() >= len(scores) * (len(passes) - number) // len(passes)
+    return found
+
+
+def with_target(batch: Batch, best: Hypothesis, length: int = 0) -> Batch:
+    """The batch with an output as its target, padded to `length`."""
+    symbols = [*best.symbols, END]
+    target = batch.target.new_tensor([[*symbols, *[PAD] * (length - len(symbols))]])
+    return replace(batch, target=target, target_mask=torch.arange(target.size(1), device=target.device)[None]
+                   < len(symbols), given=torch.zeros_like(target, dtype=torch.bool))

@@ -1,0 +1,135 @@
+"""The shared core's options: sizes, norms, positions, kinds of encoders and decoders."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import model_validator
+
+from seq2seq_suite.options.section import (
+    Few,
+    FewOrNone,
+    Fraction,
+    NotNegative,
+    NotNegativeFloat,
+    Positive,
+    PositiveFloat,
+    Section,
+    ShareOrNone,
+    refuse_if,
+)
+
+# Vaswani et al. 2017, Table 3, rows "base" and "big"; `tiny` is Wu et al. 2021 (Multi30k), `small` is in between.
+SIZES: dict[str, dict[str, Any]] = {
+    "tiny": {"width": 128, "feed_forward_width": 256, "num_heads": 4, "encoder_layers": 4, "decoder_layers": 4,
+             "dropout": 0.1},
+    "small": {"width": 256, "feed_forward_width": 1024, "num_heads": 4, "encoder_layers": 4, "decoder_layers": 4,
+              "dropout": 0.1},
+    "base": {"width": 512, "feed_forward_width": 2048, "num_heads": 8, "encoder_layers": 6, "decoder_layers": 6,
+             "dropout": 0.1},
+    "big": {"width": 1024, "feed_forward_width": 4096, "num_heads": 16, "encoder_layers": 6, "decoder_layers": 6,
+            "dropout": 0.3},
+}
+SIZES |= {f"{size}_12_1": {**SIZES[size], "encoder_layers": 12, "decoder_layers": 1}  # deep encoder, shallow decoder:
+          for size in ("tiny", "base")}  # the autoregressive baseline of parallel decoders
+
+MOST_PARAMETERS = 10**11  # 400 GB for the weights alone
+
+
+class Backbone(Section):
+    """The shared core. `size` is the default of the keys that are not given."""
+
+    size: Literal["tiny", "small", "base", "big", "tiny_12_1", "base_12_1"] = "small"
+    width: Positive  # of the hidden states
+    feed_forward_width: Positive  # hidden units of the feed-forward sublayers
+    num_heads: Positive  # of each attention; they divide the width
+    encoder_layers: Few  # blocks
+    decoder_layers: Few  # blocks
+    dropout: Fraction  # of embeddings and of what each sublayer adds
+    attention_dropout: Fraction = 0.0  # of attention weights
+    attention_score: Literal["dot", "additive"] = "dot"  # of query and key; additive: v . tanh(q + k), slower
+    activation: Literal["relu", "gelu", "swiglu"] = "relu"
+    norm: Literal["layer", "rms", "power"] = "layer"
+    norm_warmup: ShareOrNone = 0.1  # share of the training in which norm power takes each batch's own statistics
+    norm_placement: Literal["pre", "post"] = "pre"
+    positions: Literal["sinusoidal", "learned", "rotary", "alibi", "none"] = "sinusoidal"  # alibi: a penalty on
+    # distance in each head; none: a bag of words
+    max_positions: Positive = 2048  # longest sequence
+    encoder: Literal["self_attention", "conv", "rnn", "none"] = "self_attention"  # conv: gated convolutions as in
+    # ConvS2S; none: a decoder-only model reads the source, then writes the target (GPT)
+    encoder_kernel: FewOrNone = 0  # width of the convolution in each encoder layer; 0: none (self-attention)
+    encoder_dilations: tuple[Few, ...] = (1,)  # of conv: dilation of each layer
+    decoder_kernel: FewOrNone = 0  # the same in decoder layers, if decoding in parallel; 0: none
+    decoder: Literal["transformer", "rnn"] = "transformer"  # rnn: with additive attention, as in RNNsearch
+    cell: Literal["lstm", "gru"] = "lstm"  # of rnn encoders and decoders
+    encoder_steps: Few = 1  # how often the encoder's layers are applied, with shared weights (Universal Transformer)
+    decoder_steps: Few = 1  # the same for the decoder's layers
+    experts: FewOrNone = 0  # feed-forward networks in each Transformer layer, a few for each position; 0: one for all
+    experts_per_token: Few = 2  # how many each position uses, the likeliest ones
+    expert_capacity: PositiveFloat = 1.25  # most positions of an expert in training, as a multiple of an even share
+    balance_weight: NotNegativeFloat = 0.01  # of the load-balance loss
+    embedding_width: NotNegative = 0  # E below width: factorised embeddings (ALBERT); 0: none
+    tie_embeddings: bool = True  # target embedding and output projection share their weights
+    source_tag: bool = False  # a learned vector added to the front-end's output, one for each task of a joint run
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_from_size(cls, given: Any) -> Any:
+        if isinstance(given, dict):
+            return {**SIZES.get(str(given.get("size", "small")), {}), **given}
+        return given
+
+    @model_validator(mode="after")
+    def _fits_somewhere(self) -> Backbone:
+        attention, network = 4 * self.width**2, 2 * self.width * self.feed_forward_width * max(1, self.experts)
+        kernels = self.encoder_layers * self.encoder_kernel + self.decoder_layers * self.decoder_kernel
+        found = (self.encoder_layers * (attention + network) + self.decoder_layers * (2 * attention + network)
+                 + self.width * (kernels + self.max_positions))
+        if found > MOST_PARAMETERS:
+            raise ValueError(f"backbone.width {self.width:,}, backbone.feed_forward_width {self.feed_forward_width:,}, "
+                             f"backbone.encoder_layers {self.encoder_layers}, backbone.decoder_layers "
+                             f"{self.decoder_layers}, backbone.experts {self.experts} and backbone.max_positions "
+                             f"{self.max_positions:,} make {found:.1e} parameters, too many for any memory")
+        return self
+
+    @model_validator(mode="after")
+    def _is_possible(self) -> Backbone:
+        recurrent, additive = self.decoder == "rnn", self.attention_score == "additive"
+        no_layers = recurrent and self.encoder != "self_attention"
+        have_none = f"backbone.encoder {self.encoder} and backbone.decoder rnn have none"
+        refuse_if(
+            (self.width % self.num_heads,
+             f"backbone.width {self.width} is not a multiple of backbone.num_heads {self.num_heads}"),
+            (self.positions == "rotary" and self.width // self.num_heads % 2,
+             "rotary positions need an even backbone.width / backbone.num_heads"),
+            (self.experts and self.experts_per_token >= self.experts,
+             f"backbone.experts {self.experts} leaves no choice with backbone.experts_per_token "
+             f"{self.experts_per_token}: set a larger backbone.experts, or backbone.experts=0 for one network"),
+            (self.experts and no_layers,
+             f"backbone.experts are in Transformer layers, of which {have_none}: set backbone.experts=0"),
+            (self.embedding_width >= self.width,
+             f"backbone.embedding_width {self.embedding_width} is not below backbone.width {self.width}: set it to 0 "
+             "for vectors as wide as the model"),
+            (additive and self.positions == "rotary",
+             "backbone.positions rotary encodes distances in the product of queries and keys, but "
+             "backbone.attention_score additive has no product: set backbone.positions=sinusoidal"),
+            (additive and no_layers,
+             f"backbone.attention_score additive changes Transformer layers, of which {have_none} (decoder rnn is "
+             "additive already): set backbone.attention_score=dot"),
+            (self.encoder == "conv" and not (self.encoder_kernel and self.encoder_dilations),
+             "backbone.encoder conv needs backbone.encoder_kernel, such as 3, and backbone.encoder_dilations, such as "
+             "[1]"),
+            (self.encoder == "rnn" and (self.encoder_kernel or self.width % 2),
+             "backbone.encoder rnn needs an even backbone.width and backbone.encoder_kernel=0"),
+            (self.encoder == "none" and (self.encoder_kernel or recurrent or self.decoder_steps > 1
+                                         or self.positions in ("rotary", "alibi")),
+             "backbone.encoder none needs backbone.encoder_kernel=0, backbone.decoder=transformer, "
+             "backbone.decoder_steps=1 and backbone.positions other than rotary and alibi: the target directly "
+             "follows each source, and the sources of a batch differ in length"),
+            (self.encoder != "self_attention" and self.encoder_steps > 1,
+             "backbone.encoder_steps repeats the layers of backbone.encoder=self_attention alone"),
+            (recurrent and self.decoder_steps > 1,
+             "backbone.decoder_steps repeats the layers of backbone.decoder=transformer alone"),
+            *((kernel and kernel % 2 == 0, f"backbone.{name} {kernel} is even, but must be odd") for name, kernel in
+              (("encoder_kernel", self.encoder_kernel), ("decoder_kernel", self.decoder_kernel))))
+        return self

@@ -1,0 +1,1 @@
+"""Finished models at work: opened, decoded, scored."""

@@ -1,0 +1,19 @@
+"""A task with the options of a configuration."""
+
+from __future__ import annotations
+
+from seq2seq_suite.config.schema import Config
+from seq2seq_suite.tasks import find_task
+from seq2seq_suite.tasks.base import Task
+
+
+def open_task(name: str, config: Config | None = None) -> Task:
+    """A task by its name, with the options of `config` or its defaults; raises ConfigError as `find_task` does."""
+    if config is None:
+        from seq2seq_suite.config.schema import Config
+
+        find_task(name)
+        config = Config(task=name)
+    sections = (getattr(config, section) for section in config.own_sections)
+    return find_task(name)(*sections, data=config.data, seed=config.seed,
+                           pieces_from=config.init_from if "frontend" in config.init_parts else "")

@@ -1,0 +1,1 @@
+"""The directory that a run writes: its files, records, weights, lock, and the processes that share it."""

@@ -1,0 +1,244 @@
+"""Reads the weights of runs and checkpoints, and checks that they are intact and fit the model."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from pydantic import BaseModel
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+from seq2seq_suite.common.errors import DataError
+from seq2seq_suite.config.versions import check_format
+from seq2seq_suite.runs.records import read_record
+
+MODEL, STATE = "model.safetensors", "state.json"
+WRITTEN = "a file as this suite writes it"
+_CONVOLUTION = re.compile(r"([\w.]+\.layers\.\d+)\.convolution(_residual)?\.")  # of a Transformer layer
+
+
+class _Facts(BaseModel):
+    bytes: int
+    sha256: str
+
+
+class State(BaseModel):
+    """`state.json`; weights alone have no progress."""
+
+    format: int = 0
+    files: dict[str, _Facts]
+    progress: dict[str, Any] = {}
+
+
+def best(directory: Path) -> Path:
+    """A run's best checkpoint, its last one if none was validated; raises DataError if there is none."""
+    for name in ("best", "last"):
+        path = directory / "checkpoints" / name
+        if path.is_dir():
+            return path
+    raise DataError("no checkpoint", file=str(directory / "checkpoints"), expected="best or last",
+                    remedy="continue the run up to its first validation, with `run ... --resume`")
+
+
+def load_best(directory: Path, model: nn.Module) -> None:
+    """Load the weights of a run's best checkpoint, which a running run may replace meanwhile."""
+    while True:
+        path = best(directory).resolve()
+        try:
+            load_weights(path, model)
+            return
+        except DataError:
+            if best(directory).resolve() == path:
+                raise
+
+
+def load_weights(path: Path, model: nn.Module, *, grown: bool = False) -> str:
+    """Load `model.safetensors` of a checkpoint folder, if it is what was written.
+
+    Hashing costs about a second per gigabyte.
+
+    Args:
+        path: the folder.
+        model: to load into.
+        grown: the model may have convolutions that the file does not have; they are initialised to add nothing.
+
+    Returns:
+        A message: how many parameters were loaded, and how many are new.
+
+    Raises:
+        DataError: the file is missing, damaged, or of another model.
+    """
+    _check_weights(path)
+    return put_weights(path / MODEL, model, grown=grown)
+
+
+def _check_weights(path: Path) -> None:
+    """Raise DataError if there is a `state.json` that does not match the weights."""
+    if os.path.lexists(path / STATE):
+        check_files(path, (MODEL,))
+
+
+def put_weights(path: Path, model: nn.Module, *, grown: bool) -> str:
+    """`load_weights` from a file that is known to be intact."""
+    tensors = load_tensors(path)
+    expected = unique(model.state_dict())
+    fresh = _fresh(expected, tensors) if grown else {}
+    tensors |= fresh
+    missing, extra = sorted(expected.keys() - tensors.keys()), sorted(tensors.keys() - expected.keys())
+    if missing or extra:
+        first = f"no '{missing[0]}'" if missing else f"unexpected '{extra[0]}'"
+        raise DataError(f"these weights are another model's: {first} ({len(missing)} missing, {len(extra)} unexpected)",
+                        file=str(path), expected="the weights that config.yaml describes",
+                        remedy="use the run directory that the checkpoint came from")
+    for name, tensor in tensors.items():
+        if tensor.shape != expected[name].shape:
+            raise DataError(f"'{name}' has shape {tuple(tensor.shape)}", file=str(path),
+                            expected=str(tuple(expected[name].shape)),
+                            remedy="use the run directory that the checkpoint came from")
+    model.load_state_dict(tensors, strict=False)
+    return _counted(tensors, fresh)
+
+
+def load_parts(path: Path, model: nn.Module, parts: Sequence[str]) -> str:
+    """Load the named parts (`frontend`, `encoder`, ...) of another run's checkpoint into a model.
+
+    A language model's embedding and output become the source's: see `_as_source`. Layers may have a convolution that
+    the other run does not have; it is initialised to add nothing.
+
+    Returns:
+        A message that says what was loaded.
+
+    Raises:
+        DataError: the file is missing or damaged, or a part is not there or of another shape.
+    """
+    _check_weights(path)
+    tensors = load_tensors(path / MODEL)
+    own = unique(model.state_dict())
+    if not any(_part(name) == "frontend" for name in tensors):
+        tensors = _as_source(tensors)
+    taken: dict[str, Tensor] = {}
+    added: dict[str, Tensor] = {}
+    for part in parts:
+        wanted, found = ({name: tensor for name, tensor in some.items() if _part(name) == part}
+                         for some in (own, tensors))
+        fresh = _fresh(wanted, found)
+        found |= fresh
+        wrong = sorted(wanted.keys() ^ found.keys()) or sorted(
+            name for name in wanted if own[name].shape != found[name].shape)
+        if wrong or not wanted:
+            raise DataError(f"the part '{part}' does not fit: {wrong[0] if wrong else 'it is missing'}",
+                            file=str(path / MODEL), expected="a run with the same backbone, front-end and task options",
+                            remedy="give both runs the same `backbone`, or name fewer parts under init_parts")
+        taken |= found
+        added |= fresh
+    model.load_state_dict(taken, strict=False)
+    return f"{', '.join(parts)} start from {path}: {_counted(taken, added)}"
+
+
+def _part(name: str) -> str:
+    """The part of a learner that a tensor belongs to, as `init_parts` calls it.
+
+    >>> _part("model.encoder.layers.0.norm.gain")
+    'encoder'
+    >>> _part("strategy.auxiliaries.ctc.head.linear.weight")
+    'ctc'
+    """
+    return name.removeprefix("model.").removeprefix("strategy.auxiliaries.").partition(".")[0]
+
+
+def _counted(tensors: Mapping[str, Tensor], fresh: Mapping[str, Tensor]) -> str:
+    """How many parameters were loaded, and how many are `fresh`."""
+    count, new = (sum(tensor.numel() for tensor in some.values()) for some in (tensors, fresh))
+    return f"{count - new:,} parameters" + (f", and {new:,} new ones of convolutions" if new else "")
+
+
+def _fresh(wanted: Mapping[str, Tensor], given: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The convolutions that a model has but the weights do not, initialised to add nothing to their layers."""
+    layers = {found[1] for name in given if (found := _CONVOLUTION.match(name))}
+    missing = {name: tensor for name, tensor in wanted.items()
+               if (found := _CONVOLUTION.match(name)) and found[1] not in layers}
+    return {name: torch.zeros_like(tensor) if ".convolution.outer." in name else tensor
+            for name, tensor in missing.items()}
+
+
+def _as_source(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """A language model's tensors renamed to those of a model that reads the texts as its source."""
+    names = {"model.embedding.": "model.frontend.embedding.", "model.positions.": "model.frontend.positions.",
+             "model.output.": "strategy.auxiliaries.language.head."}
+    return {next((new + name.removeprefix(old) for old, new in names.items() if name.startswith(old)), name): tensor
+            for name, tensor in tensors.items()}
+
+
+def check_files(path: Path, names: Sequence[str]) -> State:
+    """`state.json` of a folder, after checking these files against it; raises DataError."""
+    state = read_record(path / STATE, State, expected=WRITTEN, remedy=other_checkpoints(path))
+    check_format(state.format, file=str(path / STATE))
+    for name in names:
+        file, facts = path / name, state.files.get(name)
+        try:
+            size = file.stat().st_size
+            if facts is None:
+                got = f"{STATE} does not name it"
+            elif size != facts.bytes:
+                got = f"truncated: {size} of {facts.bytes} bytes"
+            elif hash_of(file) != facts.sha256:
+                got = "its contents are not what was written"
+            else:
+                continue
+        except OSError as error:
+            got = f"cannot be read: {error.strerror}"
+        raise DataError(got, file=str(file), expected=WRITTEN, remedy=other_checkpoints(path))
+    return state
+
+
+def other_checkpoints(path: Path) -> str:
+    """The remedy for a damaged checkpoint."""
+    own = Path(os.path.realpath(path))  # `Path.resolve` fails on cyclic links
+    others = [other.name for other in steps(own.parent) if other != own]
+    return f"other checkpoints here: {', '.join(others)}; run ... --resume uses them" if others else \
+        "train the run again"
+
+
+def load_tensors(path: Path) -> dict[str, Tensor]:
+    """The tensors of a file; raises DataError if it is damaged, or weights are not finite: they would write nothing."""
+    try:
+        found = load_file(path)
+    except (OSError, SafetensorError) as error:
+        got = "no such file" if not path.exists() else f"not a whole safetensors file ({error})"
+        raise DataError(got, file=str(path), expected=WRITTEN, remedy=other_checkpoints(path.parent)) from error
+    broken = [name for name, tensor in found.items() if path.name == MODEL and not tensor.isfinite().all()]
+    if broken:
+        raise DataError(f"{len(broken)} of {len(found)} tensors have numbers that are not finite, such as {broken[0]}",
+                        file=str(path), expected="weights", remedy=other_checkpoints(path.parent))
+    return found
+
+
+def steps(folder: Path) -> list[Path]:
+    """The checkpoints of a run, oldest first."""
+    found = [path for path in folder.glob("step-*") if path.is_dir() and path.name[5:].isdigit()]
+    return sorted(found, key=lambda path: int(path.name[5:]))
+
+
+def unique(state: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Tensors without the second names of tied ones."""
+    seen: set[tuple[int, tuple[int, ...]]] = set()
+    kept = {}
+    for name, tensor in state.items():
+        key = (tensor.data_ptr(), tuple(tensor.shape))
+        if tensor.numel() and key in seen:
+            continue
+        seen.add(key)
+        kept[name] = tensor
+    return kept
+
+
+def hash_of(path: Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,1 @@
+"""How autoregressive outputs are searched for: steps, greedy and beam search, sampling, constraints on outputs."""

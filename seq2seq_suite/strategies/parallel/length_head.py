@@ -1,0 +1,140 @@
+"""The length first, then all symbols in parallel."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from seq2seq_suite.common.shapes import TargetShape
+from seq2seq_suite.common.types import END, Batch, Constraint, Hypothesis, Loss, States, places
+from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
+from seq2seq_suite.options.section import Fraction, NotNegativeFloat
+from seq2seq_suite.search.step import SearchOptions
+from seq2seq_suite.strategies.auxiliary import Auxiliaries
+from seq2seq_suite.strategies.by_length import CLASSES, MIDDLE, ByLength
+from seq2seq_suite.strategies.parallel.base import ParallelOptions, symbols_before_end
+from seq2seq_suite.strategies.parallel.constrained import constrained_argmax, exact_lengths
+from seq2seq_suite.strategies.parallel.log_probs import likeliest
+from seq2seq_suite.strategies.parallel.position_aligned import Aligned
+
+
+class LengthHeadOptions(ByLength, ParallelOptions):
+    """All symbols in parallel, of a length that the encoder predicts; `search.beam_size` lengths are tried."""
+
+    kind: Literal["length_head"] = "length_head"
+    label_smoothing: Fraction = 0.0  # probability spread over all symbols
+    length_ratio: NotNegativeFloat = 1.0  # target symbols per encoder position, about: the model
+    # predicts the difference from it; 0 if targets are not longer for longer sources
+    length_weight: NotNegativeFloat = 0.1  # of the length in the loss
+
+
+class LengthClassifier(nn.Module):
+    """p(T | x): a classifier of T - round(r S') on the mean of the encoder's output, T symbols without END.
+
+    Source: Ghazvininejad et al. 2019 (Mask-Predict), section 3.3, with the relative lengths of Gu & Kong 2021.
+
+    Args:
+        width: D.
+        ratio: r, about how many target symbols there are per encoder position.
+    """
+
+    def __init__(self, width: int, ratio: float):
+        super().__init__()
+        self.ratio = ratio
+        self.linear = nn.Linear(width, CLASSES)
+
+    def forward(self, states: States) -> Tensor:
+        """(B,CLASSES) log-probabilities, float32."""
+        weight = states.mask.unsqueeze(2).to(states.values.dtype)
+        mean = (states.values * weight).sum(1) / weight.sum(1).clamp(min=1.0)
+        return self.linear(mean).float().log_softmax(-1)
+
+    def loss(self, states: States, lengths: Tensor) -> Tensor:
+        """Summed cross-entropy, float32, of lengths (B,); those too far from r S' are in the farthest class."""
+        classes = (lengths - self._expected(states) + MIDDLE).clamp(0, CLASSES - 1)
+        return functional.nll_loss(self(states), classes, reduction="sum")
+
+    def likeliest(self, states: States, count: int) -> tuple[Tensor, Tensor]:
+        """The `count` likeliest lengths (B,count) int64, at least 1 each, and their log-probabilities."""
+        scores = self(states)
+        lengths = torch.arange(CLASSES, device=scores.device) - MIDDLE + self._expected(states).unsqueeze(1)
+        best, place = scores.masked_fill(lengths < 1, torch.finfo(scores.dtype).min).topk(count, 1)
+        return lengths.gather(1, place).clamp(min=1), best
+
+    def _expected(self, states: States) -> Tensor:
+        return (states.mask.sum(1) * self.ratio).round().long()
+
+
+class LengthHead(Aligned):
+    """p(y | x) = p(T | x) prod_t p(y_t | x, T): the length, then all symbols.
+
+    Decoding tries the `beam_size` likeliest lengths and takes the output of the highest mean log-probability.
+
+    Source: Gu et al. 2018; Lee et al. 2018 (length prediction); Ghazvininejad et al. 2019 (several lengths).
+    """
+
+    Options = LengthHeadOptions
+    writes = ("text", "trees", "tags", "labels")
+    uses = ("beam_size", "num_hypotheses", "rescorer")
+    never = (*Aligned.never, END)
+
+    def __init__(self, options: LengthHeadOptions, target: TargetShape, width: int,
+                 auxiliaries: Auxiliaries | None = None):
+        super().__init__(options, target, width, auxiliaries)
+        self.head = LengthClassifier(width, options.length_ratio)
+
+    def own_counts(self, batch: Batch) -> dict[str, int | Tensor]:
+        """Symbols without END, revealed ones too, and rows."""
+        return {"cross_entropy": symbols_before_end(batch).sum().clamp(min=1), "length": batch.target.size(0)}
+
+    def decoder_length(self, states: States, batch: Batch) -> Tensor:
+        """The target's own length; an empty one has a position that counts for nothing."""
+        return symbols_before_end(batch).clamp(min=1)
+
+    def own_loss(self, model: Seq2Seq, memory: Memory, batch: Batch, hidden: Tensor, mask: Tensor,
+                 revealed: Tensor) -> Loss:
+        """Cross-entropy of the symbols that were not revealed, and of the length."""
+        asked = (by_place(batch, mask) >= 0) & ~revealed
+        target, smoothing = batch.target[:, : hidden.size(1)], self.options.label_smoothing
+        sums = {"cross_entropy": model.cross_entropy(hidden, memory, target, places(asked), smoothing),
+                "length": self.head.loss(memory.states, symbols_before_end(batch))}
+        return Loss(sums, self.own_counts(batch), {"cross_entropy": 1.0, "length": self.options.length_weight})
+
+    def alignment(self, model: Seq2Seq, memory: Memory, batch: Batch, hidden: Tensor, mask: Tensor
+                  ) -> tuple[Tensor, Tensor]:
+        """Position t has symbol t."""
+        return by_place(batch, mask), likeliest(model, memory, batch, hidden, mask)
+
+    def predict(self, model: Seq2Seq, batch: Batch, states: States, memory: Memory, *, options: SearchOptions,
+                limit: Tensor, constraint: Constraint | None) -> list[list[Hypothesis]]:
+        """One output for each of the likeliest lengths, the best by mean log-probability first."""
+        lengths = exact_lengths(constraint, batch)
+        if lengths is None:
+            lengths, _ = self.head.likeliest(states, max(options.beam_size, options.num_hypotheses))
+            lengths = torch.minimum(lengths, (limit - 1).clamp(min=1).unsqueeze(1))
+        vectors, mask = self.copied(model, memory, batch, lengths.flatten())
+        scores = self.predict_symbols(model, memory, vectors, mask, options)
+        candidates = []
+        for place, length in enumerate(lengths.unbind(1)):
+            own = scores[place :: lengths.size(1)]
+            found = constrained_argmax(constraint, batch, own, length, limit)
+            # A length is met by itself; only an automaton can fail to end.
+            candidates.append([
+                Hypothesis(symbols[: most - 1], score / max(1, len(symbols)), ended or constraint is None)
+                for (symbols, score, ended), most in zip(found, limit.tolist(), strict=True)])
+        return [sorted(found, key=lambda one: -one.score)[: options.num_hypotheses]
+                for found in zip(*candidates, strict=True)]
+
+    def predict_symbols(self, model: Seq2Seq, memory: Memory, vectors: Tensor, mask: Tensor, options: SearchOptions
+                        ) -> Tensor:
+        """(N,C,V) log-probabilities at each position, END unlikely at all."""
+        return self.writing(model, memory, self.hidden(model, memory, vectors, mask))
+
+
+def by_place(batch: Batch, mask: Tensor) -> Tensor:
+    """(B,C) the target without END, -1 behind it; mask (B,C)."""
+    place = torch.arange(mask.size(1), device=mask.device)
+    return batch.target[:, : mask.size(1)].masked_fill(place >= symbols_before_end(batch).unsqueeze(1), -1)

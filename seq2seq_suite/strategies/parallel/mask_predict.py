@@ -1,0 +1,66 @@
+"""All symbols in parallel, then the least likely ones again, several times."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from seq2seq_suite.common.types import Batch
+from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
+from seq2seq_suite.options.section import Fraction, NotNegativeFloat
+from seq2seq_suite.search.step import SearchOptions
+from seq2seq_suite.strategies.base import WithTranscript
+from seq2seq_suite.strategies.by_length import ByLength
+from seq2seq_suite.strategies.parallel.glancing import random_part
+from seq2seq_suite.strategies.parallel.length_head import LengthHead, by_place
+
+
+class MaskPredictOptions(ByLength, WithTranscript):
+    """All symbols in parallel, then the least likely ones again, `search.iterations` times in all."""
+
+    kind: Literal["mask_predict"] = "mask_predict"
+    label_smoothing: Fraction = 0.0  # probability spread over all symbols
+    length_ratio: NotNegativeFloat = 1.0  # target symbols per encoder position, about
+    length_weight: NotNegativeFloat = 0.1  # of the length in the loss
+
+
+class MaskPredict(LengthHead):
+    """A length head's decoder, learned with a random part of the target in the input, and written in several passes.
+
+    Of T symbols n are hidden in training, n uniform in 1 to T. In decoding all are hidden at first; pass i of I writes
+    the hidden ones, then hides the T (I - i) / I least likely of all again.
+
+    Source: Ghazvininejad et al. 2019, sections 2.2 and 3.
+    Differs: a hidden position's input is the copied source, not the embedding of a mask symbol.
+    """
+
+    Options = MaskPredictOptions
+    uses = (*LengthHead.uses, "iterations")
+
+    def glance(self, model: Seq2Seq, memory: Memory, batch: Batch, vectors: Tensor, mask: Tensor
+               ) -> tuple[Tensor | None, Tensor]:
+        """All but a random number of symbols; in evaluation half of them, always the same."""
+        symbols = by_place(batch, mask)
+        asked = symbols >= 0
+        count = asked.sum(1)
+        if not self.training:
+            return symbols, asked & (torch.arange(mask.size(1), device=mask.device) % 2 == 1)
+        hidden = (torch.rand(count.shape, device=count.device) * count).floor() + 1
+        return symbols, asked & ~random_part(asked, hidden)
+
+    def predict_symbols(self, model: Seq2Seq, memory: Memory, vectors: Tensor, mask: Tensor, options: SearchOptions
+                        ) -> Tensor:
+        """Written and rewritten in `iterations` passes: the scores with which each position was written last."""
+        known, lengths = torch.zeros_like(mask), mask.sum(1)
+        symbols, scores = torch.zeros_like(mask, dtype=torch.int64), vectors.new_zeros(())
+        for step in range(1, options.iterations + 1):
+            hidden = self.hidden(model, memory, vectors, mask, symbols, known)
+            found = self.writing(model, memory, hidden)
+            scores = torch.where(known.unsqueeze(2), scores, found)
+            gained, symbols = scores.max(-1)
+            again = (lengths * (options.iterations - step) / options.iterations).floor()
+            order = gained.masked_fill(~mask, 1.0).argsort(1).argsort(1)  # padding, above any log-probability, last
+            known = mask & (order >= again.unsqueeze(1))
+        return scores

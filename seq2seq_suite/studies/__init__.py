@@ -1,0 +1,1 @@
+"""Several runs: sweeps, studies, jobs of a cluster, comparisons."""

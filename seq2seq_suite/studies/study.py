@@ -1,0 +1,227 @@
+"""Studies: named variants of several experiments, each with several seeds, compared in one table."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field, ValidationError
+
+from seq2seq_suite.common.errors import COMMAND_LINE, ConfigError
+from seq2seq_suite.common.text import slug
+from seq2seq_suite.config import config_file
+from seq2seq_suite.metrics.significance import LEVEL, MARGIN, compare_seeds, holm, scale_of, t_interval
+from seq2seq_suite.options.section import NotNegative, Section
+from seq2seq_suite.report.sentences import not_alike
+from seq2seq_suite.report.variants import settings
+from seq2seq_suite.runs.records import read_provenance, read_summary
+from seq2seq_suite.studies.slurm import Cluster
+from seq2seq_suite.studies.sweep import directories, on_validation, run_all, varied
+from seq2seq_suite.terminal.tables import chance, print_table, print_text, signed, span, write_tables
+
+TITLES = {"validation": "On the validation split, which chose each run's checkpoint, too:",
+          "test": "On the test split, which chooses nothing: reported for variants that were fixed before."}
+FILES = ("means.md", "means.tex", "means.csv")
+HEADER = ("experiment", "variant", "metric", "seeds", "mean", "95 % interval", "worst", "updates", "minutes")
+TESTS = ("experiment", "variant", "against", "difference", "95 % interval", "p (Holm)", "verdict")
+NOTE = (f"Intervals: Student's, over the seeds; a dash where one would leave the metric's scale, or with one seed. p: "
+        f"Student's paired t test over the seeds, corrected by Holm for all tests of this table; it says nothing about "
+        f"other test data. Better or worse: p < {LEVEL}. Tie: the means are equal. No difference: the difference's "
+        f"interval lies within {MARGIN} points. Not resolved: there is too little evidence to say.")
+
+
+class Study(Section):
+    """The keys of a study's file."""
+
+    question: str  # that the study answers
+    yamls: Annotated[tuple[str, ...], Field(min_length=1)]  # experiments, relative to this file, or presets
+    seeds: Annotated[tuple[NotNegative, ...], Field(min_length=1)] = (1, 2, 3)
+    report_test: bool = False  # also report the test split, once the variants are fixed
+    settings: dict[str, Any] = {}  # for all: key -> value
+    variants: Annotated[dict[str, dict[str, Any]], Field(min_length=1)]  # name -> what it changes
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One variant of one experiment: the primary metric on a split and the runs, both by seed.
+
+    Args:
+        runs: each with `run`, `directory`, `split`, `seed`, `updates`, `tokens` and `minutes` of training.
+    """
+
+    experiment: str
+    variant: str
+    metric: str
+    higher_is_better: bool
+    figures: tuple[float, ...]
+    runs: tuple[Mapping[str, Any], ...]
+    split: str = "validation"
+
+    def interval(self) -> tuple[float, float]:
+        """The mean's 95 % interval by Student's t; NaN with one seed, and where it would leave the metric's scale."""
+        return t_interval(self.figures, scale_of(self.figures, higher_is_better=self.higher_is_better))
+
+    def worst(self) -> float:
+        """The worst seed's metric."""
+        return min(self.figures) if self.higher_is_better else max(self.figures)
+
+
+def is_study(path: Path) -> bool:
+    """Whether a YAML file is a study."""
+    return config_file.is_study(config_file.parse(path))
+
+
+def load(path: Path, *, yamls: Sequence[Path] = (), overrides: Sequence[str] = ()) -> Study:
+    """A study's file.
+
+    Args:
+        path: the file.
+        yamls: experiments to study instead of the file's.
+        overrides: see `run`.
+
+    Raises:
+        ConfigError: it is no study, an experiment does not take one of its variants, two have one name, an override
+            would have no effect, or it names test splits: a study ranks on validation.
+    """
+    given = config_file.parse(path)
+    try:
+        study = Study.model_validate(given)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(map(str, first["loc"]))
+        problem = {"missing": "the key is missing", "extra_forbidden": "unknown key"}.get(first["type"], "wrong value")
+        raise ConfigError(f"{key}: {problem}", file=str(path), expected=f"a study has {', '.join(Study.model_fields)}",
+                          remedy="`init norms` copies an example") from None
+    if yamls:
+        study = study.model_copy(update={"yamls": tuple(str(yaml.absolute()) for yaml in yamls)})
+    names = [Path(yaml).stem for yaml in study.yamls]
+    if len(set(names)) < len(names):
+        raise ConfigError(f"two experiments have the same name: {', '.join(study.yamls)}", file=str(path),
+                          expected="files of different names, which also name their directories and rows",
+                          remedy="rename one, or study them separately with another --output")
+    decided = {"seed"}.union(set.intersection(*map(set, study.variants.values())))
+    for override in overrides:
+        if (key := override.partition("=")[0]) in decided:
+            raise ConfigError(f"{override}: it would have no effect", file=COMMAND_LINE,
+                              expected=f"keys that the study does not vary; it compares values of {key}",
+                              remedy=f"change it in a copy of {path}")
+    for name, yaml, own in _cells(study, path, overrides):
+        try:
+            on_validation(yaml, own)
+        except ConfigError as error:
+            raise ConfigError(f"variant '{name}' of {yaml.name}: {error}", file=str(path)) from None
+    return study
+
+
+def run(path: Path, output: Path, *, yamls: Sequence[Path] = (), overrides: Sequence[str] = (),
+        jobs: int = 1, cluster: Cluster | None = None) -> list[Cell]:
+    """Run what is missing of a study, in `output/EXPERIMENT/VARIANT-SEED`.
+
+    Args:
+        path: the study's file.
+        output: the runs' folder.
+        yamls: experiments to study instead of the file's.
+        overrides: `key=value` for all runs; they override the study's settings, but not a variant's.
+        jobs, cluster: see `run_all`.
+
+    Returns:
+        What each variant has on the whole validation split, by the run's search; then on test, if the study reports it.
+
+    Raises:
+        ConfigError: see `load` and `run_all`.
+        RunError: some runs failed; the others are finished.
+    """
+    study = load(path, yamls=yamls, overrides=overrides)
+    splits = ["validation", *(["test"] if study.report_test else [])]
+    places: dict[tuple[str, str], list[Path]] = {}
+    runs: dict[Path, tuple[Path, Sequence[str]]] = {}
+    for name, yaml, own in _cells(study, path, overrides):
+        for seed in study.seeds:
+            directory = output / yaml.stem / f"{slug(name)}-{seed}"
+            runs[directory] = yaml, on_validation(yaml, [*own, f"seed={seed}"], *splits[1:])
+            places.setdefault((yaml.stem, name), []).append(directory)
+    run_all(runs, jobs=jobs, cluster=cluster)
+    return [_cell(experiment, name, split, found) for split in splits for (experiment, name), found in places.items()]
+
+
+def rows(cells: Sequence[Cell]) -> list[tuple[str, ...]]:
+    """The table under `HEADER`."""
+    return [(cell.experiment, cell.variant, cell.metric, ", ".join(str(run["seed"]) for run in cell.runs),
+             f"{statistics.fmean(cell.figures):.2f}", span(*cell.interval()), f"{cell.worst():.2f}",
+             *(f"{statistics.fmean(run[key] for run in cell.runs):,.{digits}f}"
+               for key, digits in (("updates", 0), ("minutes", 1)))) for cell in cells]
+
+
+def tests(cells: Sequence[Cell]) -> list[tuple[str, ...]]:
+    """The table under `TESTS`: each variant against the first one of its experiment, paired by seed."""
+    first: dict[str, Cell] = {}
+    pairs = [(first[cell.experiment], cell) for cell in cells if first.setdefault(cell.experiment, cell) is not cell]
+    found = [compare_seeds(one.figures, two.figures) for one, two in pairs]
+    return [(two.experiment, two.variant, one.variant, signed(each.second - each.first), span(
+        each.low, each.high, sign="+"), chance(p_value), each.verdict(p_value, higher_is_better=two.higher_is_better))
+        for (one, two), each, p_value in zip(pairs, found, holm([each.p_value for each in found]), strict=True)]
+
+
+def show(cells: Sequence[Cell]) -> None:
+    """Print both tables of each split, and what they cannot say."""
+    for split in dict.fromkeys(cell.split for cell in cells):
+        of_split = [cell for cell in cells if cell.split == split]
+        print(f"\n{TITLES[split]}")
+        print_text(unequal(of_split))
+        print_table(HEADER, rows(of_split))
+        if found := tests(of_split):
+            print()
+            print_table(TESTS, found)
+    print()
+    print_text(NOTE)
+
+
+def write(cells: Sequence[Cell], folder: Path) -> None:
+    """Write what `show` prints to the FILES of a folder; the CSV file has a row for each cell, with plain numbers."""
+    tables = []
+    for split in dict.fromkeys(cell.split for cell in cells):
+        of_split = [cell for cell in cells if cell.split == split]
+        tables += [(TITLES[split], HEADER, rows(of_split)), (NOTE, TESTS, tests(of_split))]
+    for name in FILES[:2]:
+        write_tables(folder / name, tables)
+    numbers = [[statistics.fmean(cell.figures), *cell.interval(), cell.worst(),
+                *(statistics.fmean(run[key] for run in cell.runs) for key in HEADER[-2:])] for cell in cells]
+    write_tables(folder / FILES[2], [("", (*HEADER[:3], "split", *HEADER[3:5], "low", "high", *HEADER[6:]), [
+        (*row[:3], cell.split, row[3], *("" if one != one else str(one) for one in some))
+        for cell, row, some in zip(cells, rows(cells), numbers, strict=True)])])
+
+
+def of_sweep(path: Path, settings: Sequence[str], output: Path) -> list[Cell]:
+    """The runs of a sweep as a study's cells: each combination but for the seed is a variant."""
+    places: dict[str, list[Path]] = {}
+    for directory, overrides in directories(settings, output).items():
+        name = ", ".join(varied(settings, [one for one in overrides if not one.startswith("seed=")]))
+        places.setdefault(name or "as it is", []).append(directory)
+    return [_cell(path.stem, name, "validation", found) for name, found in places.items()]
+
+
+def unequal(cells: Sequence[Cell]) -> str:
+    """A sentence on what the variants were given unequally, empty for nothing."""
+    compared: dict[str, dict[str, Sequence[Mapping[str, Any]]]] = {}
+    for cell in cells:
+        compared.setdefault(cell.experiment, {})[cell.variant] = cell.runs
+    return "".join(text for text, _ in not_alike(compared, settings([cell.runs[0] for cell in cells]))).rstrip()
+
+
+def _cells(study: Study, path: Path, overrides: Sequence[str]) -> list[tuple[str, Path, list[str]]]:
+    """Variant, experiment and overrides of each cell."""
+    common = [*config_file.as_overrides(study.settings), *overrides]
+    return [(name, config_file.find(yaml, path.parent), [*common, *config_file.as_overrides(changes)])
+            for yaml in study.yamls for name, changes in study.variants.items()]
+
+
+def _cell(experiment: str, name: str, split: str, directories: Sequence[Path]) -> Cell:
+    found = [read_summary(directory) for directory in directories]
+    runs = tuple({"run": str(directory), "directory": str(directory), "split": split, "updates": one.updates,
+                  "seed": read_provenance(directory).seed, "tokens": one.tokens, "minutes": one.seconds / 60}
+                 for directory, one in zip(directories, found, strict=True))
+    return Cell(experiment, name, found[0].primary_metric, found[0].higher_is_better,
+                tuple(one.splits[split][one.primary_metric] for one in found), runs, split)

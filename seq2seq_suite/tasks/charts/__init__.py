@@ -1,0 +1,1 @@
+"""Charts that tasks have of their own, as plain data for a page."""
