@@ -227,8 +227,9 @@ class Reach:
         return [(file, chosen) for _, file, chosen in sorted(found, key=lambda item: item[0])]
 
     def _distance(self, file: str, module: str) -> int:
-        stem = PurePath(module).stem
-        if file == module or PurePath(file).stem == f"test_{stem}" or PurePath(file).stem.startswith(f"test_{stem}_"):
+        stem, test = PurePath(module).stem, PurePath(file)
+        same_room = test.parent.parts[1:] == PurePath(module).parent.parts[1:]
+        if file == module or (same_room and (test.stem == f"test_{stem}" or test.stem.startswith(f"test_{stem}_"))):
             return 0
         dotted = module.removesuffix(".py").replace("/", ".")
         text = (self.project.clean / file).read_text(encoding="utf-8")

@@ -58,7 +58,7 @@ def pytest_xdist_auto_num_workers() -> int:
 
 @pytest.fixture(scope="module", autouse=True)
 def little_inspected() -> Iterator[None]:
-    """A run records of one example how its output came about; `test_inspecting.py` has as many as a user's run.
+    """A run records of one example how its output came about; `inspection/test_report.py` has as many as a user's run.
 
     For all examples of a split that takes longer than the rest of a small run.
     """

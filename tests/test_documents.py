@@ -110,7 +110,7 @@ def test_every_command_of_the_pages_runs(treebank, tmp_path, monkeypatch):
         (tmp_path / name).write_text("".join(json.loads(row)["tree"] + "\n" for row in trees))
     pages = ("README.md", "tasks/README.md", "seq2seq_suite/training/README.md", "seq2seq_suite/lab/README.md")
     for line in [line for page in pages for line in commands((ROOT / page).read_text())]:
-        # tests/training/test_distributed.py runs the second by torchrun, on two machines, test_cluster.py the third.
+        # tests/runs/test_distributed.py runs the second by torchrun, on two machines, test_slurm.py the third.
         if "pytest" in line or "--nnodes" in line or "--executor" in line:
             continue
         line = line.split("&&")[-1].strip().replace(".venv/bin/python", shlex.quote(sys.executable))

@@ -17,13 +17,14 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from device_cases import SEARCHED, TRAINED
+
+from tests.devices.device_cases import SEARCHED, TRAINED
 
 if __name__ == "__main__":  # doctests import this file, and what this registers cannot be taken back
     from benchmarks.launches import SMALLER, counted_search, searched, trained
     from benchmarks.pretended_device import DEVICE, NAME, MixedDevices, captured, on_the_device
     from seq2seq_suite.kernels import graphs
-    from tests.small_run import few_rows
+    from tests.support.small_run import few_rows
 
 
 def main(folder: Path) -> dict[str, dict[str, Any]]:

@@ -11,8 +11,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from device_cases import CAPTURED, LAUNCHES, NOT_CAPTURED, SEARCHED, TRAINED, WAIT_ONCE
 from torch.utils import backend_registration
+
+from tests.devices.device_cases import CAPTURED, LAUNCHES, NOT_CAPTURED, SEARCHED, TRAINED, WAIT_ONCE
 
 HERE = Path(__file__).parent
 STEPS = 8  # of search from one wait to the next

@@ -161,6 +161,6 @@ def test_the_fast_convolution_stays_in_float32():
 
 
 def test_every_slot_has_a_case():
-    # In tests/strategies/test_search_loops.py, test_models.py, test_steps.py.
+    # In tests/search/test_beam.py, test_models.py, test_decoder.py.
     elsewhere = {"greedy", "beam", "encoder", "decoder"}
     assert {case.slot for case in CASES.values()} | elsewhere == set(kernels.SLOTS)

@@ -19,7 +19,7 @@ from seq2seq_suite.cli.arguments import Inputs, opened, texts_and_overrides
 from seq2seq_suite.common.errors import DataError
 from seq2seq_suite.terminal import tables
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 VERBS = ("run", "sweep", "evaluate", "predict", "serve", "export", "compare", "distill", "check", "score", "tasks",
          "cache", "init", "schema", "completion", "lab")
 

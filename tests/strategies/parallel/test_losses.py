@@ -11,7 +11,7 @@ from plain import Sentence, ctc_paths, graph_paths, total
 
 from seq2seq_suite.common.shapes import Shape, TargetShape, TokenShape
 from seq2seq_suite.common.types import END
-from seq2seq_suite.strategies.parallel.base import glancing, mask_predict
+from seq2seq_suite.strategies.parallel import glancing, mask_predict
 from seq2seq_suite.strategies.parallel.bigram_loss import collapsed_disagreement, graph_disagreement
 from seq2seq_suite.strategies.parallel.ctc import Ctc
 from seq2seq_suite.strategies.parallel.cut_at_end import CutAtEnd

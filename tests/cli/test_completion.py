@@ -15,7 +15,7 @@ from seq2seq_suite.cli import completion as cli_completion
 from seq2seq_suite.config.config_file import key_list
 from seq2seq_suite.export.hub import KINDS
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(autouse=True)

@@ -27,7 +27,7 @@ from seq2seq_suite.strategies.autoregressive import Autoregressive
 from seq2seq_suite.tasks.qa.passages import JOINER, Passage, crop, sentences_of, symbols_of, text_of, words_of
 from seq2seq_suite.tasks.qa.task import _holds
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 STORY = "Mary went to the park. Tom took the ball. Mary went home."
 ROW = {"question": "Where is Mary?", "context": STORY, "answer": "home", "task": 2}
 SQUAD = {"id": "5733", "title": "Notre_Dame", "context": "The school has a Main Building. Atop it is a gold dome.",

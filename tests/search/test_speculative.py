@@ -5,8 +5,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from making import auxiliaries_of, strategy_of
-from test_search_loops import SHAPE, with_ctc
+from making import SHAPE, auxiliaries_of, strategy_of, with_ctc
 
 from seq2seq_suite import kernels
 from seq2seq_suite.common.types import END, Hypothesis

@@ -6,26 +6,16 @@ from dataclasses import dataclass, replace
 
 import pytest
 import torch
-from making import auxiliaries_of, strategy_of
+from making import SHAPE, with_ctc
 from plain import NEVER, UNREADABLE, alone, collapse
 from torch.nn import functional
 
 from seq2seq_suite import kernels
-from seq2seq_suite.common.shapes import Shape, TargetShape, TokenShape
 from seq2seq_suite.common.types import BEGIN, END, Batch, States
 from seq2seq_suite.model.layers import causal
 from seq2seq_suite.model.seq2seq import Memory
 from seq2seq_suite.search.step import SearchOptions
-from seq2seq_suite.strategies.autoregressive import Autoregressive
 from seq2seq_suite.tasks.multilabel.label_automaton import LabelAutomaton
-
-SHAPE = Shape(TokenShape(11), TargetShape(7))
-
-
-def with_ctc():
-    """Left to right, with a CTC head."""
-    torch.manual_seed(5)
-    return strategy_of(Autoregressive, auxiliaries=auxiliaries_of(SHAPE, ctc=0.5, transcript=7), noise=0.4)
 
 
 class Plain:

@@ -11,7 +11,7 @@ import yaml
 from seq2seq_suite.cli import app as cli
 from seq2seq_suite.config.config_file import PRESETS, SCHEMA, parse
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 YAMLS = sorted(PRESETS.glob("*.yaml"))
 
 

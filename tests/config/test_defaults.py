@@ -30,7 +30,7 @@ def defaults() -> dict[str, Any]:
 
 
 def test_defaults_are_those_that_are_listed():
-    listed = yaml.safe_load((Path(__file__).parent / "defaults.yaml").read_text(encoding="utf-8"))
+    listed = yaml.safe_load((Path(__file__).parents[1] / "defaults.yaml").read_text(encoding="utf-8"))
     found = defaults()
     for section, value in listed.items():
         assert found[section] == value, section
@@ -38,7 +38,7 @@ def test_defaults_are_those_that_are_listed():
 
 
 def test_no_key_is_left_out_of_the_list():
-    listed = yaml.safe_load((Path(__file__).parent / "defaults.yaml").read_text(encoding="utf-8"))
+    listed = yaml.safe_load((Path(__file__).parents[1] / "defaults.yaml").read_text(encoding="utf-8"))
     del listed["sizes"]
     listed["strategy"] = dict.fromkeys(key for kind in listed["strategy"].values() for key in kind)
     keys = {f"{section}.{key}" for section, inside in listed.items() if isinstance(inside, dict) and inside

@@ -14,8 +14,8 @@ from seq2seq_suite.config import config_file
 from seq2seq_suite.config import versions as run_format
 from seq2seq_suite.tasks import TASKS
 
-ROOT = Path(__file__).parents[1]
-FIXTURES = Path(__file__).parent / "fixtures"
+ROOT = Path(__file__).parents[2]
+FIXTURES = Path(__file__).parents[1] / "fixtures"
 OLD, NEW = "older than 0.1.0, which can no longer be read", "written by a newer seq2seq_suite: format 2"
 
 

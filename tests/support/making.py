@@ -8,13 +8,16 @@ from typing import Any
 import torch
 from torch import nn
 
-from seq2seq_suite.common.shapes import Shape, TargetShape
+from seq2seq_suite.common.shapes import Shape, TargetShape, TokenShape
 from seq2seq_suite.common.trees import Tree
 from seq2seq_suite.model.output import OutputLayer
+from seq2seq_suite.strategies.autoregressive import Autoregressive
 from seq2seq_suite.strategies.auxiliary import Auxiliaries, Auxiliary, Labels, Language, Transcript
 from seq2seq_suite.strategies.base import Strategy
 from seq2seq_suite.strategies.ctc_head import CtcHead
 from seq2seq_suite.strategies.spans import SpanHead, Spans
+
+SHAPE = Shape(TokenShape(11), TargetShape(7))  # of a search with CTC
 
 
 def strategy_of(kind: type[Strategy], *, target: TargetShape | None = None, width: int = 16,
@@ -61,3 +64,9 @@ def relabel_words(tree: Tree, words: list[str], tags: list[str]) -> Tree:
                                       for child in node.children))
 
     return replaced(tree)
+
+
+def with_ctc() -> Any:
+    """Left to right, with a CTC head."""
+    torch.manual_seed(5)
+    return strategy_of(Autoregressive, auxiliaries=auxiliaries_of(SHAPE, ctc=0.5, transcript=7), noise=0.4)
