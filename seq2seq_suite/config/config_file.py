@@ -30,7 +30,7 @@ _FORMAT = ("format",)  # the key of a file that a run wrote
 _ALONE = ("init_from", "init_parts", "tasks", "mixture")  # keys of a run that is not a part of another
 _LARGEST = 2**18  # bytes of a file
 # tasks/ of the checkout, which a wheel installs in the package.
-_HERE = Path(__file__).parent
+_HERE = Path(__file__).parents[1]
 PRESETS = _HERE / "presets" if (_HERE / "presets").is_dir() else _HERE.parent / "tasks"
 SCHEMA = PRESETS / "schema.json"
 
