@@ -8,6 +8,8 @@ import sys
 import tokenize
 from pathlib import Path
 
+import yaml
+
 NO_CODE = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 PACKAGE = Path(__file__).parents[1] / "seq2seq_suite"
 
@@ -197,3 +199,16 @@ def test_no_layer_keeps_its_cache():
                     targets = inner.targets if isinstance(inner, ast.Assign) else []
                     assert not any(isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name)
                                    and target.value.id == "self" for target in targets), f"{path.name}: {node.name}"
+
+
+def test_each_module_has_a_test_of_its_name_or_a_row_that_says_which_test_covers_it():
+    tests = Path(__file__).parent
+    covered = yaml.safe_load((tests / "covered_by.yaml").read_text(encoding="utf-8"))
+    # What tests/lab/test_laws.py and test_lab_faults.py go through, file by file.
+    elsewhere = [PACKAGE / "lab" / name for name in ("solutions", "laws", "faults")]
+    modules = {path.relative_to(PACKAGE).with_suffix("").as_posix() for path in PACKAGE.rglob("*.py")
+               if not path.stem.startswith("__") and not any(folder in path.parents for folder in elsewhere)}
+    own = {name for name in modules if (tests / name).with_name(f"test_{Path(name).name}.py").exists()}
+    assert modules - own - set(covered) == set(), "without a test"
+    assert set(covered) - (modules - own) == set(), "rows of modules that are gone or have a test of their own"
+    assert {row for row in covered.values() if not (tests / row).exists()} == set(), "test files that are gone"
