@@ -68,6 +68,7 @@ def _write_tone(file: Path) -> None:
 
 
 @pytest.mark.parametrize("path", YAMLS, ids=lambda path: path.stem)
+@pytest.mark.slow
 def test_every_yaml_is_checked_and_takes_a_step(path, treebank, tmp_path):
     whole = load(path)
     parts = {f"tasks.{name}.": part for name, part in whole.tasks.items()} or {"": whole}
@@ -94,6 +95,7 @@ def commands(text: str) -> list[str]:
     return [line for block in blocks for line in block.splitlines() if line.strip() and not line.startswith("#")]
 
 
+@pytest.mark.slow
 def test_every_command_of_the_pages_runs(treebank, tmp_path, monkeypatch):
     """In order, in one place, with small models; the two set-up commands are run as they stand by `.ci/run`.
 
@@ -175,6 +177,7 @@ def test_the_reference_of_keys_is_that_of_the_schema():
     assert all(f"| `{key}` |" in text or key.startswith("strategy.") for key in key_list())
 
 
+@pytest.mark.slow
 def test_the_notebook_runs(treebank, tmp_path):
     """With a few updates of a small model, in Jupyter's own way."""
     nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[1]
 SMALL = ("backbone.width=32", "backbone.feed_forward_width=32", "backbone.encoder_layers=1",
          "backbone.decoder_layers=1", "training.max_updates=2", "training.validate_every=2", "training.threads=1",

@@ -11,6 +11,7 @@ from seq2seq_suite.config.schema import Config
 from seq2seq_suite.experiments import verbs
 
 
+@pytest.mark.slow
 def test_runs_of_one_task_stand_in_a_table_and_a_plot(tmp_path, capsys):
     for split in ("train", "validation", "test"):
         rows = [{"src": f"a b {word}", "tgt": f"{word} b"} for word in ("one", "two", "three", "four", "five", "six")]

@@ -196,12 +196,14 @@ def shared(tmp_path_factory):
 
 
 @pytest.mark.parametrize("number", [0, 1, 3, 5])
+@pytest.mark.slow
 def test_a_bad_configuration_is_refused(shared, number):
     case = case_of("settings", number, shared)
     settings.try_bad(case)
     assert not case.complaints and len(case.called) == 1
 
 
+@pytest.mark.slow
 def test_a_valid_configuration_runs(shared):
     for number in range(20):  # some are refused: keys depend on one another
         case = case_of("valid", number, shared)
@@ -212,6 +214,7 @@ def test_a_valid_configuration_runs(shared):
     pytest.fail("none ran")
 
 
+@pytest.mark.slow
 def test_data_in_another_guise_are_read_as_before(tmp_path):
     (tmp_path / "shared").mkdir()
     for number in range(len(rows.COMMON) * len(examples.TASKS)):
@@ -290,6 +293,7 @@ def test_runs_agree_but_for_the_clock(tmp_path):
     assert one == same and fingerprints.differences(one, other) == ["metrics.jsonl"]
 
 
+@pytest.mark.slow
 def test_a_killed_run_ends_as_an_unbroken_one_and_a_lost_update_would_be_told(tmp_path, monkeypatch):
     monkeypatch.setattr(kills, "_WAYS", ("at an operation",))  # which does not depend on the clock
     case = case_of("kills", 0, tmp_path)

@@ -22,6 +22,7 @@ def begin(folder, *more):
     return program.main(["run", str(folder), "--device", "cpu", "--smoke", "--output", str(folder / "out"), *more])
 
 
+@pytest.mark.slow
 def test_stages_write_their_figures_and_a_page(tmp_path):
     data = tmp_path / "data" / "multi30k-en-de"
     data.mkdir(parents=True)
@@ -45,6 +46,7 @@ def test_stages_write_their_figures_and_a_page(tmp_path):
 
 @pytest.mark.skipif(not hasattr(backend_registration, "_setup_privateuseone_for_python_backend"),
                     reason="this PyTorch cannot have a device in Python alone")
+@pytest.mark.slow
 def test_losses_gradients_and_outputs_agree_on_the_pretended_device(tmp_path):
     assert program.main(["run", str(tmp_path), "--device", "pretended", "--smoke", "--stages", "correct", "--output",
                          str(tmp_path / "out"), "--minutes", "9"]) == 0
@@ -53,6 +55,7 @@ def test_losses_gradients_and_outputs_agree_on_the_pretended_device(tmp_path):
     assert len([row for row in rows if row[0].startswith("outputs, graph")]) == 3
 
 
+@pytest.mark.slow
 def test_a_run_that_was_killed_continues_to_the_same_weights(tmp_path):
     assert begin(tmp_path, "--stages", "correct", "--minutes", "20") == 0
     rows = {what: figure for what, figure, _ in json.loads((tmp_path / "out" / "correct.json").read_text())["rows"]}
@@ -60,6 +63,7 @@ def test_a_run_that_was_killed_continues_to_the_same_weights(tmp_path):
     assert rows["predict with these weights on a CPU"] == "equal"
 
 
+@pytest.mark.slow
 def test_a_stage_that_fails_or_hangs_is_named_and_the_next_begins(tmp_path, monkeypatch, capsys):
     real = run.subprocess.Popen
 

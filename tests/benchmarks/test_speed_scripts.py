@@ -18,6 +18,7 @@ ROOT = Path(__file__).parents[2]
     ("decoding_speed", ["--cache", "."], "# Decoding speed: synthetic, tiny, float32", "| seq2seq_suite "),
     ("attention_score", [], "# Attention scores: width 256, 8 heads, float32, cpu", "| 16 | 4 | additive "),
 ])
+@pytest.mark.slow
 def test_a_small_measurement_ends_in_a_table(tmp_path, script, options, heading, row):
     output = tmp_path / "speed.md"
     options = [str(tmp_path) if option == "." else option for option in options]

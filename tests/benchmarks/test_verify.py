@@ -176,6 +176,7 @@ def rows_of(out: str) -> dict[str, list[str]]:
                                         for line in out.splitlines() if line.startswith("| "))}
 
 
+@pytest.mark.slow
 def test_a_rerun_is_within_or_outside_and_is_kept(tmp_path, monkeypatch, capfd):
     config = small_config(write_trees(tmp_path / "trees"), max_updates=30, learning_rate=1e-2)
     recall = start(config, tmp_path / "first")["splits"]["test"]["recall"]
@@ -197,6 +198,7 @@ def test_a_rerun_is_within_or_outside_and_is_kept(tmp_path, monkeypatch, capfd):
                if name in ("same", "complement"))
 
 
+@pytest.mark.slow
 def test_a_run_that_was_stopped_is_resumed_and_one_that_fails_is_said(tmp_path, monkeypatch, capfd):
     small, started = write_figures(tmp_path, 50.0), []
 

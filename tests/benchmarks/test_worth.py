@@ -12,6 +12,7 @@ QUICK = ["training.max_updates=2", "training.validate_every=2", "backbone.width=
          "backbone.feed_forward_width=16", "backbone.num_heads=2", "device=cpu"]
 
 
+@pytest.mark.slow
 def test_a_study_ends_in_a_table_and_keeps_its_runs(tmp_path, capsys):
     asked = {"question": "Who sat?", "context": "Tom sat. Ann left.", "answer": "Tom"}
     for split in ("train", "validation"):

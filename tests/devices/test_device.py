@@ -18,8 +18,9 @@ from tests.devices.device_cases import CAPTURED, LAUNCHES, NOT_CAPTURED, SEARCHE
 HERE = Path(__file__).parent
 STEPS = 8  # of search from one wait to the next
 
-pytestmark = pytest.mark.skipif(not hasattr(backend_registration, "_setup_privateuseone_for_python_backend"),
-                                reason="this PyTorch cannot have a device in Python alone")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(
+    not hasattr(backend_registration, "_setup_privateuseone_for_python_backend"),
+    reason="this PyTorch cannot have a device in Python alone")]
 
 
 @pytest.fixture(scope="module")

@@ -115,6 +115,7 @@ def test_a_run_on_a_mapped_corpus_is_that_of_one_in_memory_and_resumes_as_it(tmp
     assert "encoding" not in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_two_processes_share_what_one_has_encoded_and_train_as_one(tmp_path, monkeypatch):
     folder, encode_all = write_pairs(tmp_path / "data"), Corpus._encode
 
@@ -141,6 +142,7 @@ def changed(config: Config, **training: Any) -> Config:
     return config.model_copy(update={"training": config.training.model_copy(update=training)})
 
 
+@pytest.mark.slow
 def test_a_joint_run_mixes_mapped_corpora_as_those_in_memory(tmp_path):
     pairs, texts = write_pairs(tmp_path / "pairs"), write_texts(tmp_path / "texts")
     for name, mapped in (("memory", False), ("mapped", True)):

@@ -74,7 +74,7 @@ def test_training_begins_with_what_the_language_model_knows(pretrained, tmp_path
     assert -predicted == pytest.approx(hypothesis.score - last, abs=1e-3)
 
 
-@pytest.mark.parametrize("task", ["multilabel", "qa"])
+@pytest.mark.parametrize("task", ["multilabel", pytest.param("qa", marks=pytest.mark.slow)])
 def test_eight_examples_are_learned_by_heart(tmp_path, task):
     learning = {"max_updates": 150, "learning_rate": 5e-3, "warmup_updates": 10}
     if task == "multilabel":

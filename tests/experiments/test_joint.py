@@ -200,6 +200,7 @@ def test_a_resumed_joint_run_is_one_that_was_not_stopped(folder, finished, tmp_p
 
 
 @pytest.mark.parametrize("balance", [0.0, 1.0])
+@pytest.mark.slow
 def test_two_processes_train_it_as_one_does(folder, tmp_path, balance):
     without_chance = ["backbone.dropout=0.0", "tasks.labels.multilabel.word_dropout=0.0", f"mixture.balance={balance}"]
     start(joint(folder, *without_chance), tmp_path / "alone")
@@ -223,6 +224,7 @@ def test_one_task_goes_on_from_the_joint_weights(folder, finished, tmp_path):
     assert summary["splits"]["test"]["micro_f1"] == pytest.approx(before["labels/micro_f1"])
 
 
+@pytest.mark.slow
 def test_the_study_of_joint_weights_trains_each_task_as_often_alone(finished, tmp_path):
     places, runs = multitask.planned(finished, finished.with_name("joint-parts"), share=0.5, rate=0.3,
                                      overrides=["device=cpu"])
@@ -244,6 +246,7 @@ def test_the_study_of_joint_weights_trains_each_task_as_often_alone(finished, tm
     assert (tmp_path / "plot.png").stat().st_size > 1000
 
 
+@pytest.mark.slow
 def test_the_study_of_several_seeds_has_the_means_of_their_differences(folder, finished, tmp_path, monkeypatch):
     monkeypatch.setattr("seq2seq_suite.studies.sweep.subprocess", in_forks(finished.parent))
     other = finished.with_name("joint-2")

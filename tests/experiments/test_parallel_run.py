@@ -63,6 +63,7 @@ def test_a_run_resumed_halfway_equals_one_in_a_go(folder, tmp_path, kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.slow
 def test_a_run_multiplies_in_bfloat16_and_its_losses_are_finite(folder, tmp_path, monkeypatch, kind):
     encode, seen = Seq2Seq.encode, []
     monkeypatch.setattr(Seq2Seq, "encode", lambda model, batch: seen.append(

@@ -102,9 +102,10 @@ def kill_at(config: Config, directory: Path, function: str, call: int) -> None:
 
 @pytest.mark.parametrize("options", [
     {},
-    {"ema_decay": 0.0, "accumulate": 2},
-    {"precision": "bfloat16", "accumulate": 2, "log_every": 3, "save_every": 4},
-    {"optimizer": "muon"},
+    *(pytest.param(options, marks=pytest.mark.slow) for options in (
+        {"ema_decay": 0.0, "accumulate": 2},
+        {"precision": "bfloat16", "accumulate": 2, "log_every": 3, "save_every": 4},
+        {"optimizer": "muon"})),
 ], ids=["average", "accumulation", "bfloat16", "muon"])
 def test_ten_updates_and_ten_more_are_twenty(folder, tmp_path, options):
     start(small_config(folder, **options), tmp_path / "whole")
@@ -216,8 +217,9 @@ def hang_up_at(monkeypatch, update: int) -> None:
 
 @pytest.fixture
 def hangup():
-    """What a signal does is restored."""
-    before = {number: signal.getsignal(number) for number in (signal.SIGHUP, signal.SIGTERM)}
+    """Signals do what they do in a terminal, also where a shell in the background has them ignored; then restored."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGINT)}
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     for number, handler in before.items():
         signal.signal(number, handler)

@@ -27,7 +27,7 @@ from seq2seq_suite.lab.grades import Grade, Graded, from_plain, to_plain
 from seq2seq_suite.lab.parts import Checked
 from seq2seq_suite.lab.remote import FORKS
 
-pytestmark = pytest.mark.skipif(not FORKS, reason="needs fork")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not FORKS, reason="needs fork")]
 TESTS_KEYS = {"number", "name", "score", "max_score", "status", "output", "output_format", "visibility", "tags",
               "extra_data"}
 TOP_KEYS = {"score", "execution_time", "output", "output_format", "stdout_visibility", "tests", "extra_data",

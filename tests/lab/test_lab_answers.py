@@ -26,6 +26,7 @@ from seq2seq_suite.prediction.open_task import open_task
 from tests.lab.conftest import FEW
 from tests.lab.experiments import TINY, config_of
 
+pytestmark = pytest.mark.slow
 PART = STRUCTURES.part("task")
 
 

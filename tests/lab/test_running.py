@@ -8,6 +8,8 @@ from seq2seq_suite.common.errors import ConfigError, DataError
 from seq2seq_suite.lab import running, starting
 from seq2seq_suite.lab.folder import seed_of
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_run_says_what_computes_and_how_far_it_is_from_the_suite(finished):
     text = "\n".join(finished[1])

@@ -124,6 +124,7 @@ def test_a_mistake_that_all_make_is_told_once(tmp_path):
         assert "".join(errors for _, _, errors in ends).count(answer) == 1
 
 
+@pytest.mark.slow
 def test_two_machines_run_the_command_of_the_page_like_one_process_and_one_goes_on(folder, tmp_path):
     """Two of torchrun's agents on one machine, each with a process of its own."""
     config, longer = (without_chance(small_config(folder, accumulate=2, max_updates=updates, validate_every=4))

@@ -33,6 +33,7 @@ def drop(x, rate, residual=None):
 """
 
 
+@pytest.mark.slow
 def test_a_job_whose_time_is_over_saves_is_queued_again_and_resumes_as_if_nothing_had_happened(tmp_path, capfd):
     (tmp_path / "warned.py").write_text(WARNED)
     config = small_config(write_trees(tmp_path / "data"), max_updates=8, validate_every=8, save_every=2)
@@ -54,6 +55,7 @@ def test_a_job_whose_time_is_over_saves_is_queued_again_and_resumes_as_if_nothin
     assert cli.main(command) == 0 and (run / "summary.json").stat().st_mtime_ns == written
 
 
+@pytest.mark.slow
 def test_a_job_that_fails_fails_the_sweep(tmp_path, monkeypatch):
     """Of a Python without PyTorch: how the suite's own runs fail does not depend on where they run."""
     (tmp_path / "cluster.yaml").write_text("cluster: local\ntimeout_min: 5\n")
@@ -103,6 +105,7 @@ def test_what_slurm_refuses_is_said_with_a_remedy(tmp_path, monkeypatch, capsys,
     assert "remedy:" in complaint
 
 
+@pytest.mark.slow
 def test_a_job_that_dies_is_noticed_where_slurm_keeps_no_accounts(tmp_path, monkeypatch):
     slurm_of(tmp_path, monkeypatch, srun="", sbatch="echo Submitted batch job 7", sacct="exit 1",
              squeue=f"cat {tmp_path}/queue; rm {tmp_path}/queue; true")

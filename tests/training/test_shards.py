@@ -14,6 +14,7 @@ from seq2seq_suite.config import config_file
 from seq2seq_suite.config.schema import Config
 from seq2seq_suite.runs import distributed
 
+pytestmark = pytest.mark.slow
 PRESETS = Path(__file__).parents[2] / "tasks"
 # Preset and settings: a guide without symbols, layers used several times, paths in a graph.
 SHAPES = {"tags": ("parsing-nat", ["parsing.unknown_rate=0"]), "steps": ("translation", ["backbone.encoder_steps=2"]),

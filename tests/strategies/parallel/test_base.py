@@ -294,13 +294,24 @@ def test_random_models_write_no_label_twice_and_at_least_one(make_model, make_ba
         assert all(one.symbols and len(set(one.symbols)) == len(one.symbols) for one, in found)
 
 
-@pytest.mark.parametrize("name", STRATEGIES)
-def test_eight_examples_are_learned_by_heart(make_model, make_batch, overfit, name):
-    batch = make_batch([4, 6, 5, 3, 6, 5, 4, 6], [5, 7, 3, 4, 2, 6, 5, 7])
+def learn_by_heart(name, batch, make_model, overfit, updates: int) -> None:
     model, strategy = make_model(SHAPE, noise=0.0, width=32, num_heads=4, feed_forward_width=64), \
         STRATEGIES[name](glancing=GLANCING, width=32, noise=0.0)
     torch.manual_seed(1)
-    overfit(model, strategy, batch, updates=180)
-    found = strategy.generate(model, batch, options=SearchOptions(beam_size=1), limit=torch.full((8,), 20))
+    overfit(model, strategy, batch, updates=updates)
+    limit = torch.full((batch.target.size(0),), 20)
+    found = strategy.generate(model, batch, options=SearchOptions(beam_size=1), limit=limit)
     expected = [tuple(row[mask][:-1].tolist()) for row, mask in zip(batch.target, batch.target_mask, strict=True)]
     assert [hypotheses[0].symbols for hypotheses in found] == expected
+
+
+@pytest.mark.parametrize("name", ["length_head", "mask_predict", "cut_at_end", "ctc", "dag"])
+def test_three_examples_are_learned_by_heart(make_model, make_batch, overfit, name):
+    learn_by_heart(name, make_batch([4, 6, 5], [5, 7, 3]), make_model, overfit, updates=90)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_eight_examples_are_learned_by_heart(make_model, make_batch, overfit, name):
+    batch = make_batch([4, 6, 5, 3, 6, 5, 4, 6], [5, 7, 3, 4, 2, 6, 5, 7])
+    learn_by_heart(name, batch, make_model, overfit, updates=180)

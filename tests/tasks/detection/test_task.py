@@ -352,14 +352,17 @@ def test_slots_learn_the_cheapest_of_all_matchings(make_model):
     assert float(sum(loss.sums.values()).detach()) == pytest.approx(expected, rel=1e-4)
 
 
-@pytest.mark.parametrize(("way", "updates"), [(left_to_right, 310), (at_once, 190)])
-def test_eight_pictures_are_learned_by_heart(make_model, overfit, way, updates):
+@pytest.mark.parametrize(("way", "pictures", "updates"), [
+    (left_to_right, 2, 120), (at_once, 2, 60),
+    pytest.param(left_to_right, 8, 310, marks=pytest.mark.slow), pytest.param(at_once, 8, 190, marks=pytest.mark.slow)])
+def test_pictures_are_learned_by_heart(make_model, overfit, way, pictures, updates):
     task, examples = fitted(detection__flip=False)
+    examples = examples[:pictures]
     shape, strategy, _ = way(task, width=64)
     model = make_model(shape, noise=0.0, width=64, feed_forward_width=128, encoder_layers=1, decoder_layers=2)
     overfit(model, strategy, collate(task.encode_epoch(examples, 0), "detection"), updates=updates)
     found = strategy.generate(model, collate(task.encode(examples), "detection"), options=SearchOptions(),
-                              limit=torch.full((8,), 99))
+                              limit=torch.full((pictures,), 99))
     objects = [task.read_hypothesis(best[0], example) for best, example in zip(found, examples, strict=True)]
     assert task.score(objects, [example.reference for example in examples]).figures["ap50"] > 95.0
 

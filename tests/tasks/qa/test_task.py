@@ -323,7 +323,9 @@ def test_every_yaml_of_question_answering_trains_on_a_local_folder(path, tmp_pat
     assert "By category" in (tmp_path / "run" / "report.html").read_text()
 
 
-@pytest.mark.parametrize(("encoding", "pointer"), [("tokens", False), ("tokens", True), ("sentences", False)])
+@pytest.mark.parametrize(("encoding", "pointer"), [
+    ("tokens", True), pytest.param("tokens", False, marks=pytest.mark.slow),
+    pytest.param("sentences", False, marks=pytest.mark.slow)])
 def test_eight_questions_are_learned_by_heart(encoding, pointer, tmp_path):
     config = Config.model_validate({
         "task": "qa", "device": "cpu", "qa": {"encoding": encoding, "pointer": pointer},
