@@ -199,14 +199,14 @@ def test_no_line_of_a_message_is_long(capsys):
 
 
 def test_an_internal_failure_keeps_its_stack_trace():
-    done = start(code="from seq2seq_suite import Run, cli\ncli.check = None\n"
+    done = start(code="from seq2seq_suite import Run\nfrom seq2seq_suite.cli import app as cli\ncli.check = None\n"
                       "def broken(*_, **__): raise KeyError('internal')\ncli.yamls_and_overrides = broken\n"
                       "cli.main(['check', 'a.yaml'])")
     assert done.returncode == 1 and b"Traceback" in done.stderr and b"KeyError: 'internal'" in done.stderr
 
 
 def test_ctrl_c_exits_with_130():
-    done = start(code="import sys\nfrom seq2seq_suite import cli\n"
+    done = start(code="import sys\nfrom seq2seq_suite.cli import app as cli\n"
                       "def stopped(*_, **__): raise KeyboardInterrupt\ncli.yamls_and_overrides = stopped\n"
                       "sys.exit(cli.main(['check', 'a.yaml']))")
     assert done.returncode == 130 and b"Traceback" not in done.stderr

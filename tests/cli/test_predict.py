@@ -11,6 +11,7 @@ from serving import train
 
 import seq2seq_suite as s2s
 from benchmarks.faults import commands
+from seq2seq_suite.api import read_config
 from seq2seq_suite.cli import app as cli
 from seq2seq_suite.common.errors import ConfigError, DataError
 from seq2seq_suite.prediction import load_run as opening
@@ -269,7 +270,7 @@ def test_keys_of_free_text_are_refused_where_outputs_have_a_form(runs, capsys):
     said = wrong(capsys, "predict", runs["parallel"], "The cat .", "search.no_repeat_ngram=3")
     assert "search.no_repeat_ngram 3 has no effect with strategy.kind ctc" in said
     with pytest.raises(ConfigError, match=r"search\.min_length 3 has no effect with task parsing"):
-        s2s.library.read_config({"task": "parsing"}, {"search.min_length": 3})
+        read_config({"task": "parsing"}, {"search.min_length": 3})
     assert cli.main(["predict", str(runs["translation-1"]), "The cat .", "search.min_length=4"]) == 0
 
 
