@@ -1,4 +1,3 @@
-import csv
 import json
 import os
 import pty
@@ -18,7 +17,6 @@ from seq2seq_suite.cli import app as cli
 from seq2seq_suite.cli import arguments as cli_inputs
 from seq2seq_suite.cli.arguments import Inputs, opened, texts_and_overrides
 from seq2seq_suite.common.errors import DataError
-from seq2seq_suite.terminal import tables
 
 ROOT = Path(__file__).resolve().parents[2]
 VERBS = ("run", "sweep", "evaluate", "predict", "serve", "export", "compare", "distill", "check", "score", "tasks",
@@ -277,32 +275,6 @@ def test_scoring_compares_two_files_of_one_task(capsys):
     assert "did you mean parsing?" in wrong(capsys, "score", "parsin", "gold.txt", "gold.txt")
 
 
-def test_a_summary_away_from_a_terminal_is_plain_aligned_text(capsys):
-    tables.print_summary({"splits": {"test": {"f1": 91.257, "exact": 40.0}, "validation": {"f1": float("nan")}},
-                          "signature": "evalb", "parameters": 1234567, "seconds": 61.2, "tokens_per_second": 12340.0})
-    assert capsys.readouterr().out.splitlines() == [
-        "metric   test  validation", "f1      91.26           –", "exact   40.00           –", "evalb",
-        "1,234,567 parameters, 61 seconds, 12,340 tokens/s"]
-
-
-TABLE = ("Dev_set & test", ("run", "f1", "verdict"), [
-    ("a|b", "\N{MINUS SIGN}0.50", "better"), ("c_d", "9.00", "\N{EN DASH}")])
-
-
-def test_tables_are_written_as_printed_in_the_format_of_the_name(tmp_path):
-    for name in ("t.md", "t.tex", "t.csv"):
-        tables.write_tables(tmp_path / name, [TABLE, ("nothing", ("a", "b"), [])])
-    title, _, head, line, *rows = (tmp_path / "t.md").read_text().splitlines()
-    assert title == TABLE[0] and [cell.strip() for cell in head.strip("|").split("|")] == list(TABLE[1])
-    assert re.fullmatch(r"\|:-+\|-+:\|:-+\|", line)
-    assert rows[0].split() == ["|", r"a\|b", "|", "\N{MINUS SIGN}0.50", "|", "better", "|"]
-    text = (tmp_path / "t.tex").read_text()
-    assert text.startswith("% Dev_set & test\n\\begin{tabular}{lrl}\n\\toprule\n")
-    assert r"c\_d" in text and "$-$0.50" in text and " -- " in text and text.count("tabular") == 2
-    with (tmp_path / "t.csv").open(newline="") as file:
-        assert list(csv.reader(file)) == [list(TABLE[1]), *map(list, TABLE[2])]
-
-
 def test_tables_of_score_and_compare_go_to_a_file_of_a_known_format(capsys):
     Path("gold.txt").write_text("a b c\na b\n")
     for name in ("s.md", "s.tex", "s.csv"):
@@ -312,26 +284,6 @@ def test_tables_of_score_and_compare_go_to_a_file_of_a_known_format(capsys):
     for verb in (["score", "translation", "gold.txt", "gold.txt"], ["compare", "runs/a"]):
         said = wrong(capsys, *verb, "--table", "s.xlsx")
         assert said.startswith("command line: --table s.xlsx\n  expected: a file whose name ends in .md, .tex, .csv\n")
-
-
-@pytest.mark.parametrize("width", [40, 60, 80, 200])
-def test_no_line_of_a_table_is_wider_than_the_terminal(width, monkeypatch, capsys):
-    header = ("run", *(f"figure {number}" for number in range(9)))
-    names = ("translation-nat", "b")
-    rows = [(name, *(f"{number}.{place}0" for place in range(9))) for number, name in enumerate(names)]
-    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    monkeypatch.setenv("COLUMNS", str(width))
-    tables.print_table(header, rows)
-    lines = re.sub("\x1b.*?m", "", capsys.readouterr().out).splitlines()
-    assert max(map(len, lines)) <= width
-    for number, (name, *cells) in enumerate(rows):
-        shown = [line for line in lines if line.split()[:1] == [name]]
-        assert [word for line in shown for word in line.split()[1:]] == cells, number
-    assert "\N{HORIZONTAL ELLIPSIS}" not in "".join(lines)
-
-
-def test_cells_that_span_lines_stay_in_their_column():
-    assert tables.aligned((), [("sample", "(S\n  a)"), ("sizes", "3")]) == "sample  (S\n          a)\nsizes   3"
 
 
 @pytest.mark.parametrize(("option", "keys"), [("--learning-rate", "training.learning_rate=VALUE"),

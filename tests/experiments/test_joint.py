@@ -9,8 +9,6 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from small_run import in_forks, metrics, weights
 from two_processes import launch
 
@@ -20,7 +18,7 @@ from seq2seq_suite.common.errors import ConfigError, DataError
 from seq2seq_suite.common.shapes import Shape, SoundShape, TargetShape
 from seq2seq_suite.config import config_file
 from seq2seq_suite.data.batching import Bucketed
-from seq2seq_suite.data.mixture import Mixture, shares
+from seq2seq_suite.data.mixture import Mixture
 from seq2seq_suite.experiments import verbs
 from seq2seq_suite.experiments.joint import build_predictors, build_trainer, joined, read_parts
 from seq2seq_suite.model.build import build_model
@@ -87,20 +85,6 @@ def finished(folder, tmp_path_factory) -> Path:
     directory = tmp_path_factory.mktemp("runs") / "joint"
     start(joint(folder), directory)
     return directory
-
-
-@given(st.lists(st.integers(1, 10_000), min_size=1, max_size=6), st.floats(1.0, 5.0), st.data())
-def test_shares_add_up_and_keep_to_their_caps(sizes, temperature, data):
-    caps, factors = (data.draw(st.lists(st.floats(least, 1.0), min_size=len(sizes), max_size=len(sizes)))
-                     for least in (0.05, 0.2))
-    found = shares(sizes, temperature=temperature, factors=factors, most=caps)
-    assert sum(found) == pytest.approx(1.0)
-    if sum(caps) >= 1.0:
-        assert all(share <= cap + 1e-9 for share, cap in zip(found, caps, strict=True))
-    free = [index for index, share in enumerate(found) if sum(caps) >= 1.0 and share < caps[index] - 1e-9]
-    for one, two in itertools.pairwise(free):
-        of_sizes, of_factors = (sizes[one] / sizes[two]) ** (1.0 / temperature), factors[one] / factors[two]
-        assert found[one] / found[two] == pytest.approx(of_sizes * of_factors, rel=1e-6)
 
 
 def _mixture(folder: Path) -> Mixture:

@@ -5,7 +5,6 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from seq2seq_suite.model.convolution import Convolution
 from seq2seq_suite.model.layers import FeedForward, TransformerLayer, causal
 from seq2seq_suite.model.positions import RotaryPositions
 
@@ -79,23 +78,6 @@ def test_dropout_acts_in_training_only(layer_shape, roughen):
     assert not torch.equal(*(layer(x, mask.unsqueeze(1), mask)[0] for _ in range(2)))
     layer.eval()
     assert torch.equal(*(layer(x, mask.unsqueeze(1), mask)[0] for _ in range(2)))
-
-
-def test_the_convolution_is_its_equation_position_by_position(roughen):
-    block = roughen(Convolution(16, kernel=3, norm="layer"))
-    x, mask = torch.randn(2, 5, 16), torch.arange(5) < torch.tensor([[3], [5]])
-    got, kernel = block(x, mask), block.depthwise.weight.view(16, 3)
-    for row, length in enumerate((3, 5)):
-        value, gate = block.inner(x[row, :length]).chunk(2, -1)
-        gated = value * gate.sigmoid()
-        for place in range(length):
-            near = block.depthwise.bias.clone()
-            for offset in (-1, 0, 1):
-                if 0 <= place + offset < length:
-                    near = near + kernel[:, offset + 1] * gated[place + offset]
-            normed = functional.layer_norm(near, (16,), block.norm.gain, block.norm.bias)
-            expected = block.outer(normed * normed.sigmoid())
-            torch.testing.assert_close(got[row, place], expected, rtol=1e-4, atol=1e-5)
 
 
 def test_a_decoder_layer_convolves_between_its_two_attentions(layer_shape, roughen):

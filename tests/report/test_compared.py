@@ -36,14 +36,6 @@ def lede(rows, pairs=(), grouped=None, given=None):
     return said(sentences.on_comparison(rows, pairs, grouped or {row["run"]: [row] for row in rows}, given or {}))
 
 
-def test_the_best_of_a_task_is_first_in_the_metrics_own_direction():
-    rows = [comparison_row(run="a", task="asr", metric="wer", figure=9.0, higher_is_better=False),
-            comparison_row(run="b", task="asr", metric="wer", figure=7.0, higher_is_better=False),
-            comparison_row(run="c", figure=50.0), comparison_row(run="d", figure=60.0)]
-    assert {task: [row["run"] for row in some] for task, some in variants.by_task(rows).items()} == {
-        "asr": ["b", "a"], "parsing": ["d", "c"]}
-
-
 def test_figures_stand_on_an_axis_for_each_task_as_they_are_with_their_intervals():
     rows = [comparison_row(figure=99.5, low=99.0, high=100.0), comparison_row(
         run="x", task="speech_translation", metric="wer", figure=7.0, low=NAN, high=NAN, higher_is_better=False)]

@@ -9,7 +9,7 @@ from report_tools import read
 
 from seq2seq_suite.report.outputs import Outputs, by_length, examples, read_outputs
 from seq2seq_suite.report.run import duration, write_report
-from seq2seq_suite.report.sentences import _kind, lede, on_end, on_training
+from seq2seq_suite.report.sentences import _kind, lede
 
 FLAT = "(TOP (S (NP (NN fish))))"
 
@@ -278,17 +278,6 @@ def test_a_run_whose_configuration_names_no_limit_says_nothing_of_its_end(run):
     assert 'class="status"' not in write_report(run).read_text()
 
 
-@pytest.mark.parametrize(("training", "validation", "falling"), [
-    ([4.0, 3.0, 2.0, 1.9], [], True), ([4.0, 3.0, 2.0, 1.99], [], False), ([4.0, 3.0], [], True), ([4.0], [], False),
-    ([4.0, 1.0, 2.0, 1.5], [], False), ([4.0, 3.0, 2.0, 1.0], [4.0, 3.0, 3.5, 3.6], False),
-    ([4.0, 3.0, 2.0, 2.1], [4.0, 3.0, 2.5, 2.0], True), ([], [], False)])
-def test_the_loss_still_falls_where_it_is_least_at_the_end_and_fell_until_then(training, validation, falling):
-    losses = [{"loss": "x", "dashed": dashed, "points": [[place, None, None, loss] for place, loss in enumerate(some)]}
-              for dashed, some in ((False, training), (True, validation)) if some]
-    said = on_end({"updates": 3, "seconds": 60.0}, {"max_updates": 9, "max_minutes": 1.0, "patience": 0}, losses, 3)
-    assert ("the loss was still falling: not trained long enough" in said) == falling
-
-
 @pytest.mark.parametrize(("given", "right", "said"), [
     (["a"] * 40, ["a"] * 30 + ["b"] * 10, "All 40 outputs on the split “test” are the same: “a”. "),
     (["a"] * 30 + ["b"] * 10, list(map(str, range(40))), "30 of 40 outputs on the split “test” are the same: “a”. "),
@@ -315,29 +304,6 @@ def test_errors_of_several_splits_are_summed_only_where_the_sentence_says_so():
     assert told(one("test", 7)) == "All 7 wrong outputs have the error “order”. "
     assert told(one("test", 7), one("compositional", 8)) == (
         "All 15 wrong outputs on the splits test and new combinations, together, have the error “order”. ")
-
-
-def test_overfitting_is_told_by_the_loss_of_validation():
-    def told(*losses, best=1):
-        points = [[update, None, None, loss] for update, loss in enumerate(losses)]
-        return on_training([{"name": "validation", "dashed": True, "points": points}], points, best)
-
-    assert "least at update 1" in told(2.0, 1.0, 1.2)[0]
-    assert not told(2.0, 1.0, 1.01) and not told(2.0, 3.0)
-    assert "longer training" in told(3.0, 2.0, 1.0, best=2)[0]
-    assert "same value at all 2 validations" in told(3.0, 3.0)[0] and not told(3.0)
-
-
-def test_rows_of_an_old_run_are_equal_where_their_texts_are():
-    outputs = Outputs("test", [{"reference": "a", "prediction": "a"}, {"reference": "a", "prediction": "b"},
-                               {"reference": "a", "prediction": "b", "equal": True}], {}, {}, "f1", True)
-    assert outputs.equal == [True, False, True]
-
-
-def test_the_leading_kind_of_error_stands_out():
-    outputs = Outputs("test", [{"equal": False, "kinds": ["order"]}] * 6 + [{"equal": False}], {}, {}, "f1", True)
-    said, stands_out = _kind([outputs])[1]
-    assert stands_out and said.startswith("6 have the error") and "order" in said
 
 
 @pytest.mark.parametrize(("seconds", "said"), [(59.94, "59.9 s"), (3599, "59 min 59 s"), (3600, "1 h 0 min"),

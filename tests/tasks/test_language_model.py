@@ -13,7 +13,6 @@ from seq2seq_suite.common.errors import DataError
 from seq2seq_suite.common.types import BEGIN, END, PAD, UNKNOWN, Example
 from seq2seq_suite.data.batching import collate
 from seq2seq_suite.data.subwords import clean_text
-from seq2seq_suite.metrics.likelihood import score_likelihood
 from seq2seq_suite.search.step import SearchOptions
 from seq2seq_suite.strategies.language_model import LanguageModel
 from seq2seq_suite.tasks.language_model import LogProbability
@@ -53,25 +52,6 @@ def test_rows_are_read_and_broken_ones_named(tmp_path):
     assert [example.reference for example in found] == ["a b", "c"]
     with pytest.raises(DataError, match="a prompt of 4 characters"):
         task_tools.make_task("language_model", language_model__window=3).from_text("abcd")
-
-
-def test_figures_are_those_of_the_definition():
-    score = score_likelihood([-2.0, -3.0], ["ab cd", "e"], context="x")
-    assert score.figures["bits_per_character"] == pytest.approx(5.0 / math.log(2) / 6)
-    assert score.figures["word_perplexity"] == pytest.approx(math.exp(5.0 / 3))
-    assert score.counts == ((pytest.approx(2 / math.log(2)), 5), (pytest.approx(3 / math.log(2)), 1))
-    assert score_likelihood([None], ["a"], context="x").figures["bits_per_character"] == math.inf
-    assert score_likelihood([-1000.0], ["a"], context="x").figures["word_perplexity"] == math.inf
-    with pytest.raises(ValueError, match="longer"):
-        score_likelihood([-1.0], ["a", "b"], context="x")
-    for logs, texts in (([-1.0], [" "]), ([], [])):
-        with pytest.raises(DataError, match="have no word"):
-            score_likelihood(logs, texts, context="x")
-
-
-def test_a_character_is_one_however_many_bytes_it_has():
-    score = score_likelihood([-6.0 * math.log(2)], ["né 我们"], context="x")
-    assert score.figures["bits_per_character"] == pytest.approx(6 / 5) and score.counts[0][1] == 5.0
 
 
 def test_texts_are_judged_by_the_product_of_all_steps(make_model):

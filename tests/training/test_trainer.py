@@ -3,7 +3,6 @@
 import copy
 import json
 import math
-import signal
 from types import SimpleNamespace
 
 import pytest
@@ -11,7 +10,7 @@ import torch
 from small_run import Recorder, metrics, small_config, start, write_trees
 
 from seq2seq_suite.cli import app as cli
-from seq2seq_suite.common.errors import Interrupted, RunError
+from seq2seq_suite.common.errors import RunError
 from seq2seq_suite.config import config_file
 from seq2seq_suite.config.schema import Config
 from seq2seq_suite.data.batching import Bucketed, collate
@@ -21,7 +20,7 @@ from seq2seq_suite.prediction.open_task import open_task
 from seq2seq_suite.runs.run_directory import RunDirectory
 from seq2seq_suite.training import optimizer
 from seq2seq_suite.training.checkpoint import Progress
-from seq2seq_suite.training.choosing import Metric, constancy, is_better, note_validation, watched
+from seq2seq_suite.training.choosing import Metric
 from seq2seq_suite.training.interval import Interval
 from seq2seq_suite.training.stopping import StopRequest
 from seq2seq_suite.training.trainer import Trainer, limit_reached
@@ -258,18 +257,6 @@ def test_weights_are_never_stepped_with_a_gradient_that_is_not_finite(folder, tm
                for name, value in trainer.learner.state_dict().items())
 
 
-def test_a_stop_request_waits_and_a_second_signal_acts_as_usual():
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # in the background a shell has it ignored
-    with StopRequest().listening() as stop:
-        stop.raise_if_set()
-        signal.raise_signal(signal.SIGINT)
-        with pytest.raises(Interrupted, match="SIGINT"):
-            stop.raise_if_set()
-        with pytest.raises(KeyboardInterrupt):
-            signal.raise_signal(signal.SIGINT)
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-
-
 def test_the_average_is_what_is_validated_and_training_goes_on_with_its_own_weights(folder, tmp_path):
     trainer = make_trainer(small_config(folder, ema_decay=0.99), tmp_path)
     stream = trainer.batches.batches(0)
@@ -296,41 +283,6 @@ def test_validation_can_be_a_fixed_part_of_the_split(folder, tmp_path):
     assert part != subset(100, 10, 2)
     start(small_config(folder, max_updates=2, validate_examples=3), tmp_path / "run")
     assert json.loads((tmp_path / "run" / "summary.json").read_text())["updates"] == 2
-
-
-def test_a_figure_that_is_not_a_number_never_becomes_the_best():
-    nan = float("nan")
-    assert is_better(1.0, nan, higher_is_better=True) and is_better(1.0, nan, higher_is_better=False)
-    assert not is_better(nan, 1.0, higher_is_better=True) and not is_better(nan, nan, higher_is_better=True)
-    assert is_better(1.0, 2.0, higher_is_better=False) and not is_better(2.0, 2.0, higher_is_better=True)
-
-
-@pytest.mark.parametrize("value", [0.0, 100.0, float("nan")])
-def test_a_metric_that_does_not_move_leaves_the_choice_to_the_loss(value):
-    progress, metric, said = Progress(), Metric("bleu", True), []
-    for update, loss in enumerate((3.0, 2.0, 2.5, 1.0, 1.5, 1.2), 1):
-        progress.update = update
-        note_validation(progress, {"bleu": value, "loss_output": loss, "loss_ctc": -loss}, metric)
-        said.append(constancy(progress, "bleu"))
-    assert progress.best_update == 4 and progress.best_loss == 1.0 and progress.validations_since_best == 2
-    assert [bool(one) for one in said] == [False, False, True, False, False, False]
-    assert f"bleu is {value:.4g} at all 6 validations" in constancy(progress, "bleu", ended=True)
-    assert watched(progress, "bleu") == "validation loss"
-
-
-@pytest.mark.parametrize("higher", [False, True])
-def test_a_metric_that_moves_chooses_alone(higher):
-    progress, metric = Progress(), Metric("wer", higher)
-    figures = (5.0, 5.0, 4.0, 6.0, 5.0, 4.0, 6.0)
-    found = []
-    for update, figure in enumerate(figures, 1):
-        progress.update = update
-        found.append(note_validation(progress, {"wer": figure, "loss_output": -float(update)}, metric))
-    assert found == [True, True, not higher, higher, False, False, False]
-    assert not constancy(progress, "wer", ended=True) and watched(progress, "wer") == "wer"
-    single = Progress(update=1)
-    note_validation(single, {"wer": 5.0}, metric)
-    assert not constancy(single, "wer", ended=True) and single.best_update == 1
 
 
 def test_a_run_whose_metric_is_constant_keeps_the_lowest_loss_and_says_so(folder, tmp_path, capsys):

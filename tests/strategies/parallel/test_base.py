@@ -12,13 +12,11 @@ from seq2seq_suite.common.shapes import Shape, TargetShape, TokenShape
 from seq2seq_suite.common.types import BLANK, END, UNKNOWN, Batch, Example, States
 from seq2seq_suite.data.batching import collate
 from seq2seq_suite.search.step import SearchOptions
-from seq2seq_suite.strategies.ctc_head import CtcHead
 from seq2seq_suite.strategies.parallel.base import uniform_copy
-from seq2seq_suite.strategies.parallel.ctc import Ctc, align, joint_path_losses, path_loss
+from seq2seq_suite.strategies.parallel.ctc import Ctc, path_loss
 from seq2seq_suite.strategies.parallel.cut_at_end import CutAtEnd
 from seq2seq_suite.strategies.parallel.dag import Dag, dag_beam, dag_greedy
-from seq2seq_suite.strategies.parallel.glancing import random_part, ratio_at
-from seq2seq_suite.strategies.parallel.length_head import MIDDLE, LengthClassifier, LengthHead
+from seq2seq_suite.strategies.parallel.length_head import LengthHead
 from seq2seq_suite.strategies.parallel.mask_predict import MaskPredict
 from seq2seq_suite.tasks.multilabel.label_automaton import LabelAutomaton
 
@@ -39,10 +37,6 @@ def no_dropout_batch(make_batch) -> Batch:
     return make_batch([4, 6, 5, 3], [5, 7, 3, 4])
 
 
-def collapse(path: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(symbol for symbol, _ in itertools.groupby(path) if symbol != BLANK)
-
-
 def test_the_source_is_copied_evenly():
     values = torch.arange(5.0).view(1, 5, 1).repeat(2, 1, 1)
     mask = torch.arange(5) < torch.tensor([[5], [3]])
@@ -50,31 +44,6 @@ def test_the_source_is_copied_evenly():
     assert found[0, :, 0].tolist() == [0, 0, 1, 2, 2, 2, 3, 4, 4]
     assert found[1, :2, 0].tolist() == [0, 4] and found[2, 0, 0] == 0 and found[3, :7, 0].tolist()[-1] == 2
     assert real.sum(1).tolist() == [9, 2, 1, 7]
-
-
-@pytest.mark.parametrize(("ratio", "classes"), [(0.0, (3, 2)), (1.5, (-6, -1))])
-def test_a_length_is_predicted_as_its_difference_from_a_share_of_the_source(ratio, classes):
-    head = LengthClassifier(4, ratio).requires_grad_(False)
-    states = States(torch.randn(2, 6, 4), torch.arange(6) < torch.tensor([[6], [2]]))
-    assert float(head.loss(states, torch.tensor([3, 2]))) == pytest.approx(
-        -sum(float(head(states)[row, MIDDLE + one]) for row, one in enumerate(classes)), rel=1e-5)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_ctc_aligns_as_enumeration_does(seed):
-    torch.manual_seed(seed)
-    scores = torch.randn(3, 5, 4).log_softmax(-1)
-    targets, positions = ((1, 2), (3, 3), (2, 1, 3)), (5, 4, 2)
-    padded = torch.tensor([[*target, *[BLANK] * (3 - len(target))] for target in targets])
-    chosen = scores.gather(2, functional.pad(padded, (1, 0)).unsqueeze(1).expand(-1, 5, -1))
-    found = align(chosen, torch.tensor(positions), padded, torch.tensor([2, 2, 3])).tolist()
-    for row, (target, count) in enumerate(zip(targets, positions, strict=True)):
-        possible = [path for path in itertools.product(range(4), repeat=count) if collapse(path) == target]
-        if not possible:
-            assert found[row] == [-1] * 5
-            continue
-        best = max(possible, key=lambda path: sum(float(scores[row, step, one]) for step, one in enumerate(path)))
-        assert found[row] == [*best, *[-1] * (5 - count)]
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -91,21 +60,6 @@ def test_the_loss_of_paths_needs_no_other_symbols_than_those_on_them(seed):
     found = path_loss(chosen, positions, target, lengths)
     torch.testing.assert_close(found, expected)
     torch.testing.assert_close(torch.autograd.grad(found, logits)[0], wanted, rtol=1e-4, atol=1e-6)
-
-
-def test_losses_of_paths_are_the_same_in_one_call():
-    torch.manual_seed(1)
-    head, values = CtcHead(4, 9), torch.randn(2, 4, 4, requires_grad=True)
-    states = States(values, torch.arange(4) < torch.tensor([[4], [2]]))
-    transcript, target = torch.tensor([[4, 4], [5, 0]]), torch.tensor([[4, 7, 8], [5, 5, 0], [6, 0, 0]])
-    scores = torch.randn(3, 6, 4).log_softmax(-1).requires_grad_()
-    paths = scores, torch.tensor([6, 5, 3]), target, torch.tensor([3, 2, 1])
-    apart = [path_loss(*paths), head.loss(states, transcript)]
-    together = joint_path_losses(paths, head.paths(states, transcript))
-    torch.testing.assert_close(together, apart)
-    learned = [scores, values, *head.parameters()]
-    found, wanted = (torch.autograd.grad(sum(losses), learned) for losses in (together, apart))
-    torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
@@ -218,14 +172,6 @@ def test_a_walk_looks_ahead_to_the_symbols():
     given = (emissions.unsqueeze(0), links.unsqueeze(0), torch.tensor([4]), torch.tensor([9]))
     ahead = dag_greedy(*given)[0][0]
     assert ahead.symbols == (4, 5) and ahead.score == pytest.approx(-1.0)
-
-
-def test_glancing_shows_as_much_as_is_missed():
-    torch.manual_seed(1)
-    asked = torch.arange(10) < torch.tensor([[10], [6], [0]])
-    shown = random_part(asked, (ratio_at((0.5, 0.3), 0.0) * torch.tensor([8, 6, 0])).round())
-    assert shown.sum(1).tolist() == [4, 3, 0] and not (shown & ~asked).any()
-    assert ratio_at((0.5, 0.3), 1.0) == 0.3
 
 
 @pytest.mark.parametrize("name", STRATEGIES)

@@ -7,8 +7,6 @@ import pytest
 import task_tools
 from datasets import ClassLabel, Dataset, Features, Value
 from datasets import Sequence as ListOf
-from hypothesis import given
-from hypothesis import strategies as st
 from task_tools import write_rows
 
 from seq2seq_suite.common.errors import DataError
@@ -17,7 +15,7 @@ from seq2seq_suite.common.types import BEGIN, END, SPECIALS, UNKNOWN, Example, H
 from seq2seq_suite.config.schema import Config
 from seq2seq_suite.data.batching import collate
 from seq2seq_suite.miniworld.topics import LABELS
-from seq2seq_suite.tasks.multilabel.label_names import from_line, read_names, to_line
+from seq2seq_suite.tasks.multilabel.label_names import read_names
 from seq2seq_suite.tasks.multilabel.task import MultilabelTask, above
 
 ROWS = [{"text": "Oil prices rose .", "labels": ["crude"]},
@@ -168,11 +166,6 @@ def test_vocabularies_survive_saving(tmp_path):
     other = make_task()
     other.load(tmp_path / "vocabulary")
     assert other.shape() == task.shape()
-
-
-@given(st.lists(st.text(st.characters(exclude_categories=("C", "Z")), min_size=1), unique=True))
-def test_any_labels_survive_a_line_of_text(labels):
-    assert from_line(to_line(labels)) == labels
 
 
 def test_predictions_survive_writing_and_reading(tmp_path):

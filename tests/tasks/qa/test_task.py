@@ -24,7 +24,7 @@ from seq2seq_suite.experiments import verbs
 from seq2seq_suite.metrics.answers import Gold
 from seq2seq_suite.miniworld import rows as embedded
 from seq2seq_suite.strategies.autoregressive import Autoregressive
-from seq2seq_suite.tasks.qa.passages import JOINER, Passage, crop, sentences_of, symbols_of, text_of, words_of
+from seq2seq_suite.tasks.qa.passages import JOINER, Passage, words_of
 from seq2seq_suite.tasks.qa.task import _holds
 
 ROOT = Path(__file__).parents[3]
@@ -141,14 +141,6 @@ def test_a_context_that_just_fits_is_not_cropped(tmp_path):
         read_one(tmp_path, ROW, data__max_length=18)
 
 
-def test_sentences_are_chosen_by_words_and_not_by_signs_or_case():
-    passage = Passage.of("Where is MARY, today?", "Tom, Ann, Bob and Jim left today. Who sang? Mary is home.")
-    assert " ".join(crop(passage, 11, keep="overlap").sentences[0]) == "Mary is home ."
-    longer = Passage.of("Who left?", "One two three four five. Six. Seven.")
-    assert crop(longer, 7, keep="first").sentences == (("One", "two", "three", "four"),)
-    assert crop(longer, 6, keep="last").sentences == (("Seven", "."),)  # what does not fit ends the choice
-
-
 @pytest.mark.parametrize(("answer", "held"), [("Tom", False), ("Tommy", True), ("the park .", True), ("PARK", True),
                                               ("to the", True), ("went park", False)])
 def test_an_answer_stands_in_a_context_as_whole_words(answer, held):
@@ -186,26 +178,6 @@ def test_parsing_what_was_linearised_gives_the_answer(text):
     symbols = task.target.symbols(Gold((answer,)))
     assert (task.target.parse(symbols, Example(None)) or "") == answer
     assert [symbol.removeprefix(JOINER) for symbol in symbols] == list(words_of(answer))
-
-
-@settings(max_examples=100)
-@given(lengths=st.lists(st.integers(1, 6), min_size=1, max_size=6), room=st.integers(3, 30),
-       keep=st.sampled_from(["first", "last", "overlap"]))
-def test_a_cropped_passage_fits_and_keeps_whole_sentences_in_order_if_one_fits(lengths, room, keep):
-    sentences = tuple(tuple(f"w{place}" for _ in range(length)) for place, length in enumerate(lengths))
-    passage = Passage(("who", "?"), sentences)
-    found = crop(passage, room, keep=keep)
-    assert found.question == passage.question and 2 < len(found) <= room
-    order = [int(sentence[0][1:]) for sentence in found.sentences]
-    assert order == sorted(order)
-    whole = all(sentence in sentences for sentence in found.sentences)
-    assert whole or (len(found.sentences) == 1 and len(found) == room)
-
-
-def test_sentences_end_at_stops_and_lines_but_not_inside_numbers():
-    assert sentences_of(' One. "Two!" Three? 4.5 \n\n five ') == ["One.", '"Two!"', "Three?", "4.5", "five"]
-    assert text_of([JOINER + ",", "a", JOINER + "."]) == ", a."
-    assert text_of(symbols_of("s,s")) == "s,s" and symbols_of("s,s") == ("s", JOINER + ",", JOINER + "s")
 
 
 def test_tokens_carry_their_sentences_distance_counted_back_from_the_question(tmp_path):
