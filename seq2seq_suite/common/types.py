@@ -7,9 +7,9 @@ M context symbols. Masks are bool and True means real or visible, everywhere.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import Field, dataclass, field, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar, runtime_checkable
 
 from seq2seq_suite.common.errors import DataError
 
@@ -118,9 +118,9 @@ class Batch:
         return replace(self._map(lambda tensor: tensor[chosen]), indices=tuple(self.indices[row] for row in chosen))
 
     def _map(self, change: Callable[[Tensor], Tensor]) -> Batch:
-        tensors = map(change, (self.source, self.source_mask, self.target, self.target_mask, self.given))
-        auxiliary = {name: change(tensor) for name, tensor in self.auxiliary.items()}
-        return Batch(*tensors, self.task, self.indices, auxiliary)
+        names = ("source", "source_mask", "target", "target_mask", "given")
+        return replace(self, **{name: change(getattr(self, name)) for name in names},
+                       auxiliary={name: change(tensor) for name, tensor in self.auxiliary.items()})
 
 
 def places(mask: Tensor) -> Tensor:
@@ -140,16 +140,15 @@ def to_device(tensor: Tensor, device: torch.device) -> Tensor:
 
 
 class PerRow:
-    """A dataclass of what each of N rows has: tensors (N,...), others of this kind, and tuples of them.
+    """A dataclass of tensors (N,...), others of its kind and tuples of them; other fields are common to all rows."""
 
-    What is none of these is the same for all rows.
-    """
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
     def select(self, rows: Tensor) -> Self:
         """The given rows, (N',) int64, in that order; rows may repeat."""
         return type(self)(*(_rows_of(getattr(self, one.name), rows) for one in fields(self)))
 
-    def nothing(self) -> Tensor:
+    def empty_index(self) -> Tensor:
         """(N,0) int64; for a class whose first field is a tensor."""
         first = getattr(self, fields(self)[0].name)
         return first.new_zeros(len(first), 0).long()
@@ -212,7 +211,10 @@ class Hypothesis:
     details: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
 
 
-class Constraint(Protocol):
+State = TypeVar("State", bound=PerRow)
+
+
+class Constraint(Protocol[State]):
     """An automaton over target symbols, run for all rows together.
 
     It says which symbols may come next, and it can describe its state to the decoder: `focus` names the source
@@ -222,26 +224,29 @@ class Constraint(Protocol):
     num_focus: int = 0
     num_context: int = 0
 
-    def start(self, batch: Batch, limit: Tensor) -> PerRow:
+    def start(self, batch: Batch, limit: Tensor) -> State:
         """States before the first symbol; `limit` (B,) int64 is the longest output allowed, END included."""
+        raise NotImplementedError
 
-    def allowed(self, state: PerRow) -> Tensor:
+    def allowed(self, state: State) -> Tensor:
         """(N,V) bool: True where a symbol may come next. Every row allows at least one symbol."""
+        raise NotImplementedError
 
-    def advance(self, state: PerRow, symbols: Tensor) -> PerRow:
+    def advance(self, state: State, symbols: Tensor) -> State:
         """The states after `symbols`, (N,) int64."""
+        raise NotImplementedError
 
-    def gains(self, state: PerRow) -> Tensor | None:
+    def gains(self, state: State) -> Tensor | None:
         """(N,V) what is added to the next symbol's log-probabilities, None for nothing."""
         return None
 
-    def focus(self, state: PerRow) -> Tensor:
+    def focus(self, state: State) -> Tensor:
         """(N,K) int64 source positions, -1 for none."""
-        return state.nothing()
+        return state.empty_index()
 
-    def context(self, state: PerRow) -> Tensor:
+    def context(self, state: State) -> Tensor:
         """(N,M) int64 target symbols, 0 for none."""
-        return state.nothing()
+        return state.empty_index()
 
 
 @runtime_checkable
@@ -250,9 +255,11 @@ class ExactConstraint(Protocol):
 
     def lengths(self, batch: Batch) -> Tensor:
         """(B,) int64, symbols of each output, END not included."""
+        raise NotImplementedError
 
     def best(self, scores: Tensor, batch: Batch) -> Tensor:
         """(B,C) int64, the well-formed symbols of highest summed score (B,C,V), END behind them."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)

@@ -43,9 +43,11 @@ class Sound(Protocol):
 
     def key(self) -> bytes:
         """Bytes that determine the samples; raises DataError if they cannot be read."""
+        raise NotImplementedError
 
     def samples(self) -> tuple[np.ndarray, int]:
         """Samples (N,) float32 in [-1, 1] and their rate; raises DataError if they cannot be read."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)

@@ -118,8 +118,7 @@ class Bucketed:
 
     def epoch(self, epoch: int) -> list[np.ndarray]:
         """The batches of an epoch as indices into `items`, in their order."""
-        random = self._random(epoch)
-        random.bit_generator.advance(len(self.items))  # past the numbers that decide between equals
+        random = self._random(epoch, skip=len(self.items))  # past the numbers that decide between equals
         # Within a width, sort by source length, so that neither side is padded much; a little noise mixes neighbours.
         noisy = random.uniform(-1, 1, len(self.items))
         noisy += self._source_lengths
@@ -135,8 +134,8 @@ class Bucketed:
         places = [*pairwise(self._starts.tolist()), (int(self._starts[-1]), len(order))]
         return [order[slice(*places[index])] for index in random.permutation(len(places))]
 
-    def _random(self, epoch: int) -> np.random.Generator:
-        return np.random.Generator(np.random.PCG64([self.seed, epoch]))
+    def _random(self, epoch: int, *, skip: int = 0) -> np.random.Generator:
+        return np.random.Generator(np.random.PCG64([self.seed, epoch]).advance(skip))
 
     def place_of(self, number: int) -> tuple[int, int]:
         """(epoch, position) after the first `number` batches."""

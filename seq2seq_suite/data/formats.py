@@ -7,6 +7,7 @@ import gzip
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 from seq2seq_suite.common.errors import DataError
 from seq2seq_suite.common.files import parse_json, read_text
@@ -135,13 +136,14 @@ def _refuse_unpacking(file: Path) -> None:
                         expected="rows as they are", remedy="check it, and convert it to .jsonl if it is right")
 
 
-def load_rows(file: str, path: str, *, remedy: str, **options: str | None) -> Iterator[Row]:
+def load_rows(file: str, path: str, *, split: str, remedy: str, name: str | None = None, data_files: str | None = None
+              ) -> Iterator[Row]:
     """Rows from `datasets.load_dataset`, with images and sound as they are stored."""
     try:
         import datasets  # here, because importing it takes seconds
-        if "data_files" in options:  # of local files there is no progress to watch
+        if data_files:  # of local files there is no progress to watch
             datasets.disable_progress_bars()
-        data = datasets.load_dataset(path, **options)
+        data: Any = datasets.load_dataset(path, name=name, data_files=data_files, split=split)
     except Exception as problem:  # the library raises its dependencies' errors, too
         cause = problem.__cause__ or problem
         reason = f"{type(cause).__name__}: {cause}".partition("\n")[0]

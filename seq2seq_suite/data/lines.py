@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from seq2seq_suite.common.errors import DataError
 
@@ -133,7 +133,7 @@ class Lines:
             raise DataError(f"the file cannot be read: {problem}", file=str(self.file), line=self.number,
                             remedy="check its permissions, or download or unpack it again") from None
 
-    def _bounded(self, stream: io.BufferedReader) -> Iterator[str]:
+    def _bounded(self, stream: BinaryIO) -> Iterator[str]:
         size, most, blank = 0, max(UNPACKED, EXPANSION * self.file.stat().st_size), 0
         while raw := stream.readline(self.longest + 1):
             self.number, size, blank = self.number + 1, size + len(raw), blank + 1 if raw.isspace() else 0

@@ -28,12 +28,11 @@ def find_parallel(place: Path, name: str, languages: tuple[str, str]) -> tuple[P
     names = VALIDATION_NAMES if name == VALIDATION_NAMES[0] else (name,)
     stems = [place / each for each in names] if place.is_dir() else [place]
     for stem in stems:
-        found = [_existing(stem, language) for language in languages]
-        if all(found):
-            return found[0], found[1]
-        if any(found):
-            there = next(file for file in found if file)
-            missing = stem.with_name(f"{stem.name}.{languages[found.index(None)]}")
+        first, second = (_existing(stem, language) for language in languages)
+        if first and second:
+            return first, second
+        if there := first or second:
+            missing = stem.with_name(f"{stem.name}.{languages[1 if first else 0]}")
             raise DataError(f"{there.name} exists, {missing.name} does not", file=str(stem.parent),
                             expected="a file for each language, with as many lines", remedy="add the file, or check "
                             "translation.source_language and target_language")

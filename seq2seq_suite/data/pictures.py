@@ -58,12 +58,15 @@ class Picture(Protocol):
 
     def size(self) -> tuple[int, int]:
         """H and W; raises DataError if the pixels cannot be read."""
+        raise NotImplementedError
 
     def key(self) -> bytes:
         """Bytes that determine the pixels; raises DataError if they cannot be read."""
+        raise NotImplementedError
 
     def pixels(self) -> np.ndarray:
         """(H,W,3) uint8; raises DataError if they cannot be read."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
@@ -77,7 +80,7 @@ class ImageFile:
 
     def size(self) -> tuple[int, int]:
         """Of the pixels as they are read."""
-        return self.known or self.looked_at().known
+        return self.known or self._read()[0].shape[:2]
 
     def looked_at(self) -> ImageFile:
         """The same with its size and remarks."""
@@ -200,8 +203,8 @@ def nms(objects: Objects, max_overlap: float) -> Objects:
         shared = sides.clip(min=0.0).prod(1)
         doubles = (labels[left] == labels[first]) & (shared > max_overlap * (areas[left] + areas[first] - shared))
         left = left[~doubles]
-    return Objects(*(tuple(values[place] for place in kept)
-                     for values in (objects.boxes, objects.labels, objects.scores)))
+    return Objects(tuple(objects.boxes[place] for place in kept), tuple(objects.labels[place] for place in kept),
+                   tuple(objects.scores[place] for place in kept))
 
 
 @dataclass(frozen=True)

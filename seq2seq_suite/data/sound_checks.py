@@ -49,8 +49,8 @@ def promised_frames(frames: int, log: str, content: bytes) -> float:
         if found is not None:
             return int(found[1])
     found = _SIZE.search(log)
-    size = int(found[1]) if found is not None else 0
-    there = min(len(content), int(found[2] or size)) if size else 0
+    size = int(found[1]) if found else 0
+    there = min(len(content), int(found[2] or size)) if found and size else 0
     return frames * size / there if there < size < _ENDLESS else frames
 
 

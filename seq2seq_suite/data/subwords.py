@@ -27,24 +27,31 @@ class Subwords(Protocol):
 
     def __len__(self) -> int:
         """Size of the vocabulary, the specials included."""
+        raise NotImplementedError
 
     def pieces(self, text: str) -> list[str]:
         """The pieces of a text."""
+        raise NotImplementedError
 
     def join(self, pieces: Sequence[str]) -> str:
         """The text that pieces make: the inverse of `pieces`."""
+        raise NotImplementedError
 
     def encode(self, text: str) -> list[int]:
         """The ids of a text's pieces; adds neither BEGIN nor END."""
+        raise NotImplementedError
 
     def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of many texts."""
+        raise NotImplementedError
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of ids."""
+        raise NotImplementedError
 
     def names(self, ids: Sequence[int]) -> list[str]:
         """Each id's piece, the specials by their names."""
+        raise NotImplementedError
 
     def save(self, folder: Path, name: str) -> None:
         """Write to `folder/name.*`."""

@@ -122,12 +122,12 @@ def _alike(predictions: Sequence[str | None], references: Sequence[Gold], scores
     >>> _alike(["3.14", "the", "A cat."], [Gold(("314",)), Gold(("A",)), Gold(("the cat",))], [(1.0, 1.0)] * 3)[0][:55]
     "2 answers count as right by SQuAD's normalisation alone"
     """
-    def kept(text: str) -> tuple[str, list[str]]:
+    def signs(text: str) -> tuple[str, list[str]]:
         return normalise(text), _NUMBER.findall(_THOUSANDS.sub("", text))
 
     found = [place for place, (given, gold, (exact, _)) in enumerate(zip(predictions, references, scores, strict=True))
-             if exact and not any(kept(given) == kept(answer) and (normalise(given) or given == answer)
-                                  for answer in gold.answers)]
+             if exact and given is not None and not any(
+                 signs(given) == signs(answer) and (normalise(given) or given == answer) for answer in gold.answers)]
     return [f"{len(found):,} answers count as right by SQuAD's normalisation alone, which drops articles, points and "
             f"signs (3.14 is 314, A is the): {numbered(found)}"] if found else []
 

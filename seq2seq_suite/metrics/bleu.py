@@ -14,7 +14,7 @@ from seq2seq_suite.common.types import Score
 from seq2seq_suite.metrics.scripts import share
 
 if TYPE_CHECKING:
-    from sacrebleu.metrics import BLEU
+    from sacrebleu.metrics.bleu import BLEU
 
 Tokenizer = Literal["auto", "13a", "intl", "zh", "ja-mecab", "ko-mecab", "char", "flores200", "none"]
 TOKENIZERS = get_args(Tokenizer)
@@ -61,7 +61,8 @@ def score_translations(predictions: Sequence[str | None], references: Sequence[s
     >>> round(score.figures["bleu"]), score.signature.startswith("BLEU|nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|")
     (100, True)
     """
-    from sacrebleu.metrics import BLEU, CHRF
+    from sacrebleu.metrics.bleu import BLEU
+    from sacrebleu.metrics.chrf import CHRF
 
     if tokenizer not in TOKENIZERS:
         raise ValueError(f"unknown tokenizer {tokenizer!r}, choose from {', '.join(TOKENIZERS)}")
@@ -190,4 +191,4 @@ def moses_tokens(language: str) -> Callable[[str], str]:
     from sacremoses import MosesPunctNormalizer, MosesTokenizer
 
     normalizer, tokenizer = MosesPunctNormalizer(language), MosesTokenizer(language)
-    return lambda text: tokenizer.tokenize(normalizer.normalize(text.lower()), return_str=True)
+    return lambda text: str(tokenizer.tokenize(normalizer.normalize(text.lower()), return_str=True))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import repeat
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -60,9 +60,10 @@ def average_precision(predictions: Sequence[Objects | None], references: Sequenc
     with contextlib.redirect_stdout(io.StringIO()):
         gold, given = COCO(), COCO()
         for data, annotations in ((gold, truth), (given, found)):
-            data.dataset = {"images": [{"id": picture} for picture in range(1, len(references) + 1)],
-                            "categories": [{"id": number, "name": label} for label, number in numbers.items()],
-                            "annotations": [{**one, "id": number} for number, one in enumerate(annotations, 1)]}
+            data.dataset = cast(Any, {  # its stub demands fields that boxes do without
+                "images": [{"id": picture} for picture in range(1, len(references) + 1)],
+                "categories": [{"id": number, "name": label} for label, number in numbers.items()],
+                "annotations": [{**one, "id": number} for number, one in enumerate(annotations, 1)]})
             data.createIndex()
         judge = COCOeval(gold, given, "bbox")
         judge.evaluate()
@@ -84,7 +85,7 @@ def average_precision(predictions: Sequence[Objects | None], references: Sequenc
                  notes=notes)
 
 
-def _interval(judged: Sequence[dict | None], pictures: int) -> list[float]:
+def _interval(judged: Sequence[Mapping[str, Any] | None], pictures: int) -> list[float]:
     """AP50's 95 % interval: pictures are drawn with replacement, and what was matched in each of them stays matched.
 
     Args:
@@ -100,7 +101,7 @@ def _interval(judged: Sequence[dict | None], pictures: int) -> list[float]:
     return [float(values[edge]), float(values[-edge - 1])]
 
 
-def _resampled(judged: Sequence[dict | None], times: np.ndarray) -> np.ndarray:
+def _resampled(judged: Sequence[Mapping[str, Any] | None], times: np.ndarray) -> np.ndarray:
     """(samples,) AP50 of a class if pictures count as often as `times` (samples,pictures) says; NaN without truth."""
     known = [(place, one) for place, one in enumerate(judged) if one is not None]
     scores = np.concatenate([np.empty(0), *(one["dtScores"] for _, one in known)])
@@ -175,7 +176,7 @@ def _in_a_crowd(predicted: Objects, place: int, crowds: Objects | None) -> bool:
         for crowd, label in zip(crowds.boxes, crowds.labels, strict=True))
 
 
-def _with_crowds(objects: Objects) -> Iterator[tuple[Sequence[float], str, dict[str, float]]]:
+def _with_crowds(objects: Objects) -> Iterator[tuple[Sequence[float], str, Mapping[str, float]]]:
     """Each true box with its label and what COCO knows of it beside; crowds come last."""
     areas = [{"area": known} for known in objects.areas] or [{}] * len(objects.boxes)
     yield from zip(objects.boxes, objects.labels, areas, strict=True)

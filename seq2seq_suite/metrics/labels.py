@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -51,15 +52,16 @@ def score_labels(references: Sequence[Iterable[str]], predictions: Sequence[Iter
     names = [*dict.fromkeys(labels), *sorted(set().union(*true, *found) - set(labels))]
     # scikit-learn takes a single column for two classes; one of no label changes none of its averages.
     gold, guess = (binarise(sets, names, least=2) for sets in (true, found))
+    judge: Callable[..., Any] = precision_recall_fscore_support  # its stub allows no number for zero_division
     figures = {}
     for average in ("micro", "samples"):
-        precision, recall, f1, _ = precision_recall_fscore_support(gold, guess, average=average, zero_division=0)
+        precision, recall, f1, _ = judge(gold, guess, average=average, zero_division=0)
         figures[f"{average}_f1"] = 100.0 * float(f1)
         if average == "micro":
             figures |= {"micro_precision": 100.0 * float(precision), "micro_recall": 100.0 * float(recall)}
     figures["subset_accuracy"] = 100.0 * float(accuracy_score(gold, guess))
     figures["hamming_loss"] = float(hamming_loss(gold[:, : len(names)], guess[:, : len(names)])) if names else 0.0
-    each = precision_recall_fscore_support(gold, guess, average=None, zero_division=0)
+    each = judge(gold, guess, average=None, zero_division=0)
     figures["macro_f1"] = 100.0 * float(each[2][: len(names)].mean()) if names else 0.0
     figures["labels_per_example"] = float(guess.sum() / len(guess))
     figures["invalid_rate"] = 100.0 * sum(one is None for one in predictions) / len(predictions)

@@ -94,7 +94,7 @@ def bleu(sums: Counts, *, effective_order: bool = False) -> np.ndarray:
 
     Source: Papineni et al. 2002; Post 2018 (sacreBLEU), which computes it.
     """
-    from sacrebleu.metrics import BLEU
+    from sacrebleu.metrics.bleu import BLEU
 
     compute = partial(BLEU.compute_bleu, smooth_method="exp", effective_order=effective_order)
     found = np.array([compute(correct=row[2:6], total=row[6:10], sys_len=int(row[0]), ref_len=int(row[1])).score

@@ -113,7 +113,7 @@ def pictures(split: str, *, seed: int = 0, sizes: dict[str, int] | None = None, 
             if all(_hidden(other.box, thing.box) <= hidden for other in things):
                 things.append(thing)
         clutter = _clutter(rng, things) if crowded else ()
-        ground = tuple(rng.randint(200, 250) for _ in range(3))
+        ground = rng.randint(200, 250), rng.randint(200, 250), rng.randint(200, 250)
         made = f"picture {number + 1} of {split}", tuple(things), ground, rng.randrange(2**31)
         yield Crowded(*made, clutter) if crowded else Drawn(*made)
 
@@ -192,5 +192,5 @@ def _width_of(image: np.ndarray) -> int:
 def _digits() -> tuple[np.ndarray, np.ndarray]:
     from sklearn.datasets import load_digits
 
-    found = load_digits()
-    return found.images, found.target
+    scans, digits = load_digits(return_X_y=True)
+    return np.asarray(scans).reshape(-1, 8, 8), np.asarray(digits)

@@ -123,7 +123,7 @@ def _drawn(rng: Random, split: str) -> Scene | None:
     scene = sample_scene(rng)
     if split == "longer":
         second = sample_scene(rng)
-        if len(scene.events) > 1 or len(second.events) > 1 or second.events[0].time_first:
+        if scene.events[1:] or second.events[1:] or second.events[0].time_first:
             return None
         return Scene((scene.events[0], second.events[0]), "and" if rng.random() < 0.7 else "but")
     if split == "deeper":
@@ -243,6 +243,7 @@ def _with_site(rng: Random, scene: Scene, spread: float) -> tuple[Scene, float]:
     """The scene with a phrase that belongs to the verb or to its patient, and the probability that it is the verb."""
     event = scene.events[0]
     companion = draw_simple(rng, pick(rng, _COMPANIONS))
+    assert isinstance(event.patient, Entity)
     patient = replace(event.patient, detail=None, event=None)
     verb = preference(event.action, patient.kind, companion.kind, spread)
     event = replace(event, manner="", place=None, time=event.time if event.time_first else None)

@@ -72,7 +72,7 @@ def cast(world: World) -> Cast | None:
     if not world.words:
         return None
 
-    def draw(rng: Random) -> tuple[tuple[str, ...], ...]:
+    def draw(rng: Random) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
         return (_different(lambda: draw_name(rng, "anna", world.words), 2),
                 _different(lambda: draw_name(rng, "tom", world.words), 2),
                 _different(lambda: _thing(rng, world), 4))

@@ -19,6 +19,7 @@ import numpy as np
 
 from seq2seq_suite.common.errors import ConfigError, DataError
 from seq2seq_suite.common.lazy_imports import installing
+from seq2seq_suite.common.processes import pipes
 
 _SYNCHRONOUS, _DONT_EXIT, _UTF8, _RATE, _PITCH = 2, 0x8000, 1, 1, 3  # speak_lib.h
 _HEAD = struct.Struct("<ii")  # samples a second, number of samples; a rate of 0 for a voice that is not there
@@ -39,15 +40,16 @@ class Speaker:
 
     def say(self, text: str, voice: str, *, rate: int, pitch: int) -> tuple[np.ndarray, int]:
         """Samples (N,) float32 in [-1, 1] and their rate; `rate` in words a minute, `pitch` from 0 to 99."""
-        self._process.stdin.write(json.dumps([text, voice, rate, pitch]).encode() + b"\n")
-        self._process.stdin.flush()
-        head = self._process.stdout.read(_HEAD.size)
+        requests, answers = pipes(self._process)
+        requests.write(json.dumps([text, voice, rate, pitch]).encode() + b"\n")
+        requests.flush()
+        head = answers.read(_HEAD.size)
         if len(head) < _HEAD.size:
             raise DataError("eSpeak NG stopped", remedy="install espeakng-loader again")
         hertz, count = _HEAD.unpack(head)
         if not hertz:
             raise DataError(f"eSpeak NG has no voice '{voice}'", remedy="install espeakng-loader again")
-        return np.frombuffer(self._process.stdout.read(2 * count), dtype="<i2").astype(np.float32) / 32768.0, hertz
+        return np.frombuffer(answers.read(2 * count), dtype="<i2").astype(np.float32) / 32768.0, hertz
 
     def __del__(self) -> None:
         process = getattr(self, "_process", None)

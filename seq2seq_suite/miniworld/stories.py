@@ -150,7 +150,7 @@ def _end(world: _World) -> str:
 def _tell(rng: Random, length: int, cast: Cast | None) -> _World:
     if cast is None:
         things = [f"{rng.choice(COLOURS)} {thing}" if rng.random() < 0.3 else thing for thing in rng.sample(THINGS, 4)]
-        world = _World(rng.sample(WOMEN, 2) + rng.sample(MEN, 2), rng.sample(PLACES, 4), things)
+        world = _World([*rng.sample(WOMEN, 2), *rng.sample(MEN, 2)], rng.sample(PLACES, 4), things)
     else:
         women, men, found = cast(rng)
         world = _World([*women, *men], rng.sample(PLACES, 4), list(found), women=women)
@@ -171,7 +171,7 @@ def _say(rng: Random, world: _World, subject: tuple[str, ...], rest: str, *other
     name = " and ".join(subject)
     start = name
     if subject == world.subject and rng.random() < 0.6:
-        pronoun = "they" if len(subject) > 1 else "she" if subject[0] in world.women else "he"
+        pronoun = "they" if subject[1:] else "she" if subject[0] in world.women else "he"
         rivals = [other for other in world.mentioned if other in world.people and other not in subject
                   and (other in world.women) == (pronoun == "she")]
         if pronoun == "they" or not rivals:
@@ -262,7 +262,7 @@ _UP_TO = (9, 15, 29, 32, 34)  # cumulated weights: a gift is tried most often, s
 
 def _ask(rng: Random, world: _World) -> list[Asked]:
     """Questions of different kinds, as far as the story answers so many."""
-    found = {}
+    found: dict[str, list[tuple[str, str]]] = {}
     for kind, question, answer in _facts(rng, world):
         found.setdefault(kind, []).append((question, answer))
     kinds = rng.sample(sorted(found), min(QUESTIONS, len(found)))
