@@ -168,7 +168,7 @@ class Run:
     def predictions(self, inputs: Input | Iterable[Input], *, n_best: int = 1, threshold: float | None = None
                     ) -> Iterator[list[Prediction]]:
         """`predict` as an iterator, which holds few inputs at a time: for each its `n_best` predictions, best first."""
-        several = [inputs] if isinstance(inputs, Input | Mapping) else inputs
+        several: Iterable[Any] = [inputs] if isinstance(inputs, Input | Mapping) else inputs
         examples = (one if isinstance(one, Example) else self.example(one, line=number)
                     for number, one in enumerate(several, 1))
         check_n_best(self.config, n_best)
@@ -193,9 +193,8 @@ class Run:
         except UnicodeEncodeError:  # a command line that is not UTF-8, or a lone surrogate
             raise DataError("the input is not UTF-8", file=file, line=line, expected="text",
                             remedy="check the terminal's encoding, or use --input with a file in UTF-8") from None
-        if not self.task.source.of_file:
-            text = self.task.in_form(text)
-        example, begin = self.task.from_text(text, origin=f"{file}:{line}"), self.task.in_form(begin)
+        formed = text if self.task.source.of_file else self.task.in_form(text)
+        example, begin = self.task.from_text(formed, origin=f"{file}:{line}"), self.task.in_form(begin)
         if not begin.strip():
             return example
         if self.config.in_parallel:

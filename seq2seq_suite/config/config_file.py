@@ -186,11 +186,13 @@ def _take_in(given: dict[str, Any], places: dict[Keys, Place], *, file: str) -> 
     """
     from seq2seq_suite.config.schema import SHARED
 
-    tasks, by_runs = given.get("tasks"), set()
-    for name, part in tasks.items() if isinstance(tasks, dict) else ():
+    tasks = found if isinstance(found := given.get("tasks"), dict) else {}
+    by_runs: set[str] = set()
+    for name, part in tasks.items():
         if not isinstance(part, dict) or not isinstance(part.get("yaml"), str):
             continue
-        path, inner = find(part.pop("yaml"), Path(file).parent), {}
+        inner: dict[Keys, Place] = {}
+        path = find(part.pop("yaml"), Path(file).parent)
         theirs = parse(path, inner)
         if _FORMAT in inner:
             by_runs.add(str(path))
@@ -210,9 +212,10 @@ def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
     merged = dict(below)
     for key, value in above.items():
         old = merged.get(key)
-        both = isinstance(old, dict) and isinstance(value, dict)
-        same = both and ("kind" not in value or old.get("kind", value["kind"]) == value["kind"])
-        merged[key] = _merged(old, value) if same else value
+        if isinstance(old, dict) and isinstance(value, dict) and (
+                "kind" not in value or old.get("kind", value["kind"]) == value["kind"]):
+            value = _merged(old, value)
+        merged[key] = value
     return merged
 
 

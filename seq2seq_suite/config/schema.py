@@ -38,9 +38,13 @@ from seq2seq_suite.strategies import KINDS, options_of, strategy_for, targets_of
 from seq2seq_suite.tasks import TASKS, find_task
 
 if TYPE_CHECKING:
+    from seq2seq_suite.strategies.base import StrategyOptions as Strategy
     from seq2seq_suite.tasks.options import TaskOptions
 
-Strategy = Annotated[Union[tuple(map(options_of, KINDS))], Field(discriminator="kind")]  # noqa: UP007
+    TaskName = str
+else:
+    Strategy = Annotated[Union[tuple(map(options_of, KINDS))], Field(discriminator="kind")]  # noqa: UP007
+    TaskName = Literal[*TASKS, "multitask"]
 
 Part = Literal["frontend", "encoder", "decoder", "ctc", "language", "all"]
 Seed = Annotated[int, Field(ge=0, lt=2**63)]  # torch's range
@@ -53,7 +57,7 @@ class Config(Section):
 
     own_sections: ClassVar[tuple[str, ...]] = ()  # the task's, the one of its name first
 
-    task: Literal[*TASKS, "multitask"]  # or FILE.py:NAME, a task of yours; the path is relative to this YAML, and the
+    task: TaskName  # or FILE.py:NAME, a task of yours; the path is relative to this YAML, and the
     # file's code is run
     tasks: dict[str, SerializeAsAny[Config]] = {}  # of a joint run (task: multitask): name -> the task's
     # own keys; `yaml` names a file with the rest; seed, device, backbone and training are the joint run's
@@ -72,12 +76,12 @@ class Config(Section):
     # same task; for translation, the front-end includes its subwords
     data: Data = Data()
     backbone: Backbone = Field(default_factory=lambda: Backbone.model_validate({}))
-    strategy: Strategy = options_of("autoregressive")()
+    strategy: Strategy = options_of("autoregressive").model_validate({})
     search: Search = Search()
     training: Training = Training()
 
     def __new__(cls, **given: Any) -> Config:
-        return super().__new__(of_task(given.get("task")) if cls is Config else cls)
+        return object.__new__(of_task(given.get("task")) if cls is Config else cls)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Config.model_validate, (self.model_dump(),)  # its class is made here, and has no name in this module
@@ -160,7 +164,8 @@ class Config(Section):
     @model_validator(mode="after")
     def _shards_fit(self) -> Config:
         backbone, training = self.backbone, self.training
-        points = self.task == "multilabel" and self.options.pointer  # by a single number, which cannot be divided
+        # A pointer is weighed by a single number, which cannot be divided.
+        points = self.task == "multilabel" and getattr(self.options, "pointer", False)
         for key, value, wrong in (("training.optimizer", "muon", training.optimizer == "muon"),
                                   ("multilabel.pointer", "true", points),
                                   ("task", "multitask", self.task == "multitask"),
@@ -240,7 +245,7 @@ def of_any_task() -> type[Config]:
 @cache
 def _made_of(tasks: tuple[str, ...]) -> type[Config]:
     sections = {name: section for task in tasks for name, section in find_task(task).sections.items()}
-    made = create_model(f"Config_{tasks[0]}", __base__=Config, task=(Literal[*tasks], ...),
-                        **{key: (section, Field(default_factory=section)) for key, section in sections.items()})
+    fields: dict[str, Any] = {key: (section, Field(default_factory=section)) for key, section in sections.items()}
+    made = create_model(f"Config_{tasks[0]}", __base__=Config, **{"task": (Literal[*tasks], ...), **fields})
     made.own_sections = tuple(sections)
     return made
