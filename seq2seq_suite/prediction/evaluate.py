@@ -23,7 +23,8 @@ def evaluate_splits(run_directory: RunDirectory, predictor: Predictor, splits: d
                     ) -> dict[str, Any]:
     """Decode and score splits; predictions and details go to `predictions/<split>.*`."""
     task = predictor.task
-    scores, failed = {}, {}
+    scores: dict[str, Score] = {}
+    failed: dict[str, dict[str, float]] = {}
     for split, examples in splits.items():
         with preparing(f"decoding {len(examples):,} examples of {split}"):
             encoded = task.encode(examples)
@@ -87,7 +88,7 @@ def rows_to_show(rows: Sequence[Mapping[str, Any]], figures: Sequence[float | No
     return list(chosen)[:MOST_SHOWN]
 
 
-def outcome(task: Task, scores: Mapping[str, Score], failed: Mapping[str, Mapping[str, float]]) -> dict[str, Any]:
+def outcome(task: Task, scores: dict[str, Score], failed: Mapping[str, Mapping[str, float]]) -> dict[str, Any]:
     """The part of a summary with the results, from the score and the failures of each split."""
     last = next(reversed(scores.values()), None)  # there may be no test split
     return {"task": task.name, "primary_metric": task.primary_metric, "higher_is_better": task.higher_is_better,

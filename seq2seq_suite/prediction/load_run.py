@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -102,16 +103,14 @@ def open_together(directories: Sequence[Path], overrides: list[str]) -> LoadedRu
     if len(opened) == 1:
         return first
     for directory, run in zip(directories, opened, strict=True):
-        place = {"file": str(directory), "remedy": f"{_SAME}, and another seed or backbone"}
+        refusal = partial(ConfigError, file=str(directory), remedy=f"{_SAME}, and another seed or backbone")
         if run.config.task != first.config.task:
-            raise ConfigError(f"its task is {run.config.task}", expected=f"task {first.config.task}, the first run's",
-                              **place)
+            raise refusal(f"its task is {run.config.task}", expected=f"task {first.config.task}, the first run's")
         if type(run.predictor.learner.strategy) is not Autoregressive:
-            raise ConfigError(f"an ensemble of task {run.config.task}, strategy.kind {run.config.strategy.kind}",
-                              expected="runs that write from left to right, and no language model", **place)
+            raise refusal(f"an ensemble of task {run.config.task}, strategy.kind {run.config.strategy.kind}",
+                          expected="runs that write from left to right, and no language model")
         if _files(directory / "vocabulary") != _files(directories[0] / "vocabulary"):
-            raise ConfigError(f"its vocabulary differs from that of {directories[0]}", expected="the same symbols",
-                              **place)
+            raise refusal(f"its vocabulary differs from that of {directories[0]}", expected="the same symbols")
         if run.config.search.ctc_weight:
             raise ConfigError(f"an ensemble with search.ctc_weight {run.config.search.ctc_weight:g}",
                               file=str(directory), expected="the decoders alone", remedy="add search.ctc_weight=0")
@@ -172,12 +171,12 @@ def look_at_helpers(config: Config, vocabulary: Path | None = None) -> None:
     for key, named in _helpers(config):
         other, key = Path(named), f"search.{key}"
         theirs = config_of(other, _ALONE)
-        place = {"file": str(other), "remedy": _SAME}
+        refusal = partial(ConfigError, file=str(other), remedy=_SAME)
         if theirs.task != config.task:
-            raise ConfigError(f"{key}: its task is {theirs.task}", expected=f"task {config.task}", **place)
+            raise refusal(f"{key}: its task is {theirs.task}", expected=f"task {config.task}")
         rescores, expected = key == "search.rescorer", "an autoregressive run whose decoder is not guided"
         if rescores and theirs.in_parallel:
-            raise ConfigError(f"{key}: its strategy is {theirs.strategy.kind}", expected=expected, **place)
+            raise refusal(f"{key}: its strategy is {theirs.strategy.kind}", expected=expected)
         if not rescores and theirs.in_parallel and config.search.compile:
             raise ConfigError("search.compile has no effect", expected="a drafter that writes left to right",
                               file=str(other), remedy="remove it, or draft with another run")
@@ -185,10 +184,9 @@ def look_at_helpers(config: Config, vocabulary: Path | None = None) -> None:
         task = open_task(theirs.task, theirs)
         task.load(other / "vocabulary")
         if rescores and task.shape().target.num_focus:
-            raise ConfigError(f"{key}: its decoder is guided, as that of task {task.name} is", expected=expected,
-                              **place)
+            raise refusal(f"{key}: its decoder is guided, as that of task {task.name} is", expected=expected)
         if vocabulary is not None and _files(vocabulary) != _files(other / "vocabulary"):
-            raise ConfigError(f"{key}: its vocabulary differs", expected="the same symbols", **place)
+            raise refusal(f"{key}: its vocabulary differs", expected="the same symbols")
 
 
 def with_helpers(config: Config, predictor: Predictor, directory: Path) -> Predictor:

@@ -174,6 +174,7 @@ class Ranks:
 def _sum(_, bucket):  # PyTorch looks into annotations, which are text here
     """The sum of a bucket's gradients over the processes, a future; PyTorch's default is their mean."""
     work = distributed.all_reduce(bucket.buffer(), async_op=True)
+    assert work is not None  # it is None for processes outside the group
     return work.get_future().then(lambda done: done.value()[0])
 
 
@@ -198,7 +199,9 @@ def together(command: Callable[[], tuple[int, str]]) -> tuple[int, str]:
     Returns:
         What the command returned; only the first process to fail returns its error message.
     """
-    store, rank, world = next(distributed.rendezvous("env://"))
+    from torch.distributed.rendezvous import rendezvous  # a build of torch may lack it
+
+    store, rank, world = next(rendezvous("env://"))
     errors = io.StringIO()
     with ExitStack() as quiet:
         if rank:

@@ -116,8 +116,9 @@ def read_summary(directory: Path) -> Summary:
 def read_predictions(directory: Path, split: str) -> list[Prediction]:
     """A run's predictions for a split."""
     path = directory / "predictions" / f"{split}.jsonl"
-    place = {"expected": "rows with source, reference and counts", "remedy": f"evaluate {directory} --split {split}"}
-    found = shaped([row for _, row in read_rows(path, **place)], list[Prediction], path, **place)
+    expected, remedy = "rows with source, reference and counts", f"evaluate {directory} --split {split}"
+    rows = [row for _, row in read_rows(path, expected=expected, remedy=remedy)]
+    found = shaped(rows, list[Prediction], path, expected=expected, remedy=remedy)
     if len({len(row.counts) for row in found}) > 1:
-        raise DataError("the rows' numbers of counts differ", file=str(path), **place)
+        raise DataError("the rows' numbers of counts differ", file=str(path), expected=expected, remedy=remedy)
     return found

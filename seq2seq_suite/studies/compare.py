@@ -217,7 +217,7 @@ def _read(directory: Path, split: str) -> tuple[Summary, _Predictions]:
 def _row(name: str, directory: Path, summary: Summary, kept: _Predictions, split: str,
          speed: tuple[float, float]) -> Row:
     failed = summary.failures[split]
-    figure, low, high = summary.primary(split), float("nan"), float("nan")
+    figure, low, high = summary.splits[split][summary.primary_metric], float("nan"), float("nan")
     if kept.counts.size:  # of the predictions, which `evaluate` may have made anew
         found = interval(kept.counts, FORMULAS[summary.formula])
         figure, low, high = found.figure, found.low, found.high

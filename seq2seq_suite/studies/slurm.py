@@ -10,7 +10,7 @@ import subprocess
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from seq2seq_suite.common.errors import ConfigError
 from seq2seq_suite.common.lazy_imports import need
@@ -43,8 +43,8 @@ class Cluster:
         import submitit
 
         self._options = options
-        given = {key: list(value) if isinstance(value, tuple) else value
-                 for key, value in (config_file.parse(options) if options else {}).items()}
+        given: dict[str, Any] = {key: list(value) if isinstance(value, tuple) else value
+                                 for key, value in (config_file.parse(options) if options else {}).items()}
         cluster, absent = given.pop("cluster", None), [name for name in ("srun", "sbatch") if not shutil.which(name)]
         if absent and (cluster == "slurm" or (cluster is None and "srun" not in absent)):
             raise ConfigError(f"this machine has no {' and no '.join(absent)}, of SLURM", file=str(options or ""),
@@ -142,13 +142,14 @@ class Run:
         launcher = ["-m", "torch.distributed.run", "--standalone", f"--nproc_per_node={processes}"]
         command = [python, *(launcher if processes > 1 else ()), *words]
         with log.open("ab") as output:
-            self.process = subprocess.Popen(command, stdout=output, stderr=output, preexec_fn=_ignore_warning)
+            self.process = process = subprocess.Popen(command, stdout=output, stderr=output,
+                                                      preexec_fn=_ignore_warning)
         try:
-            self._wait()
+            _wait(process)
         except BaseException:
-            self.process.terminate()
+            process.terminate()
             raise
-        return self.process.wait()
+        return process.wait()
 
     def checkpoint(self) -> DelayedSubmission:
         """End the run, which saves its state; what is to be queued again."""
@@ -156,12 +157,13 @@ class Run:
 
         if self.process is not None:
             self.process.terminate()
-            self._wait()
+            _wait(self.process)
         return DelayedSubmission(Run(*self.given))
 
-    def _wait(self) -> None:
-        """Wait for the process; unlike Popen's, this takes no lock, which a signal's handler could not take again."""
-        os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOWAIT)
+
+def _wait(process: subprocess.Popen[bytes]) -> None:
+    """Wait for a process; unlike Popen's, this takes no lock, which a signal's handler could not take again."""
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
 
 
 def _ignore_warning() -> None:

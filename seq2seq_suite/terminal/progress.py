@@ -38,6 +38,10 @@ class Logged:
             self._log(line)
         return self.stream.write(text)
 
+    def flush(self) -> None:
+        """As a file's."""
+        self.stream.flush()
+
     def around(self, stream: TextIO) -> Logged:
         """The same log around another stream, that of a spinner, say."""
         return Logged(stream, self._log)

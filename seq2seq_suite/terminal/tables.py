@@ -8,7 +8,7 @@ import sys
 import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from seq2seq_suite.common.errors import COMMAND_LINE, ConfigError, brief
 from seq2seq_suite.common.files import atomic_write_text
@@ -113,7 +113,7 @@ def span(low: float, high: float, *, sign: str = "") -> str:
     return NONE if low != low else f"{low:{sign}.2f} to {high:{sign}.2f}".replace("-", "\N{MINUS SIGN}")
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: Any) -> TypeGuard[float]:
     """Whether a value can be drawn and counted with: a file may hold any text, and whole numbers of any length."""
     return isinstance(value, (int, float)) and abs(value) < 2**63
 
