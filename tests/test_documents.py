@@ -103,7 +103,7 @@ def test_every_command_of_the_pages_runs(treebank, tmp_path, monkeypatch):
     together: two dozen imports of torch would take a minute.
     """
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("seq2seq_suite.serve.server.server_of",
+    monkeypatch.setattr("seq2seq_suite.serve.connections.server_of",
                         lambda app, **given: SimpleNamespace(run=lambda sockets: None))
     shutil.copytree(ROOT / "tasks", tmp_path / "tasks")
     shutil.copytree(treebank, tmp_path / "path/to/genia")

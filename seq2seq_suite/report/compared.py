@@ -161,7 +161,7 @@ def _cell(pair: Row | None, name: str) -> tuple[float, str, str] | None:
     """A pair as its member of that name sees it."""
     if pair is None or pair["first"] == pair["second"]:
         return None
-    turned, verdict = pair["first"] == name, pair["verdict"]
+    turned, verdict = pair["first"] == name, str(pair["verdict"])
     return (-pair["difference"] if turned else pair["difference"],
             {"better": "worse", "worse": "better"}.get(verdict, verdict) if turned else verdict,
             f"p {chance(pair['holm_p'])}, {pair['test']}")

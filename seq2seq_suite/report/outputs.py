@@ -166,12 +166,11 @@ def by_length(outputs: Sequence[Outputs], formula: str) -> dict[str, Any] | None
     whole = all(length == int(length) for length in known)
     step = _step(known[int(0.95 * (len(known) - 1))], whole=whole)
     names = [_bin(place, step, whole=whole) for place in range(_BINS)]
-    counts = [_counts(one, formula) for one in outputs]
-    if not formula or any(some is None for some in counts):
+    counts = [some for one in outputs if formula and (some := _counts(one, formula)) is not None]
+    name = metric_name(outputs[0].metric)
+    if len(counts) < len(outputs):
         formula, counts = "mean", [[[float(same), 1.0] for same in one.equal] for one in outputs]
         name = "outputs right, % ↑"
-    else:
-        name = metric_name(outputs[0].metric)
     unit = str(outputs[0].details.get("length_unit") or "words")
     series = []
     for one, some, numbers in zip(outputs, lengths, counts, strict=True):
@@ -208,9 +207,9 @@ def _step(longest: float, *, whole: bool) -> float:
 def _counts(one: Outputs, formula: str) -> list[list[float]] | None:
     """The counts of all rows; None if some have none, or they are not those of the formula."""
     wide = {"mean": 2, "ratio": 2, "f1": 3, "bleu": 10}.get(formula)
-    rows = [row.get("counts") for row in one.rows]
-    fit = all(isinstance(row, list) and len(row) == wide and all(map(is_number, row)) for row in rows)
-    return rows if fit else None
+    rows = [row for row in (row.get("counts") for row in one.rows)
+            if isinstance(row, list) and len(row) == wide and all(map(is_number, row))]
+    return rows if len(rows) == len(one.rows) else None
 
 
 def _figure(rows: list[list[float]], formula: str) -> list[float | None]:
@@ -228,7 +227,7 @@ def _figure(rows: list[list[float]], formula: str) -> list[float | None]:
 
 def _labels(labels: Any) -> list[dict[str, Any]]:
     """A table of counts by label, most frequent first, from label -> (gold, predicted, matched)."""
-    counts = [(str(label), *three) for label, three in mapping(labels).items()
+    counts = [(str(label), three[0], three[1], three[2]) for label, three in mapping(labels).items()
               if isinstance(three, list) and len(three) == 3 and all(map(is_number, three))]
     counts.sort(key=lambda row: (-row[1], row[0]))
     return [{"title": "By label", "kind": "table", "y": "label", "rows": [row[0] for row in counts],

@@ -155,8 +155,8 @@ def named(key: str) -> tuple[str, str, str]:
     >>> named("exact_match"), named("bleu"), named("my_own")
     (('exact match', '%', '↑'), ('BLEU', '', '↑'), ('my own', '', ''))
     """
-    found = re.fullmatch(r"(.*?)(, %)?( [↑↓]| → 1)?", metric_name(key))
-    return found[1], (found[2] or "").removeprefix(", "), (found[3] or "").strip()
+    (name, unit, arrow), *_ = re.findall(r"(?s)^(.*?)(, %)?( [↑↓]| → 1)?$", metric_name(key))
+    return name, unit.removeprefix(", "), arrow.strip()
 
 
 def _facts(summary: dict[str, Any], provenance: dict[str, Any]) -> list[tuple[str, str, str]]:

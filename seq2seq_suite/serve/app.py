@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from seq2seq_suite.common.errors import RunError, UserError
 from seq2seq_suite.common.files import to_json
@@ -119,7 +119,7 @@ class Guard:
             return
         headers = Headers(scope=scope)
 
-        async def send_safely(message: dict[str, Any]) -> None:
+        async def send_safely(message: Message) -> None:
             if message["type"] == "http.response.start":
                 message["headers"] = [*message["headers"], *((name.encode(), text.encode())
                                                              for name, text in _SAFE.items())]

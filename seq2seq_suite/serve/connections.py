@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import uvicorn
+from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 _BACKLOG, _AT_ONCE = 128, 16  # connections that wait to be accepted, and are accepted before any is looked at
@@ -86,7 +87,7 @@ def _failed(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         loop.default_exception_handler(context)
 
 
-def server_of(app: object, *, seconds: float = 30.0, ending: Callable[[], None] = lambda: None) -> Server:
+def server_of(app: ASGIApp, *, seconds: float = 30.0, ending: Callable[[], None] = lambda: None) -> Server:
     """A server for an application; `run(sockets=[...])` starts it.
 
     Args:

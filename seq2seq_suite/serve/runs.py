@@ -65,7 +65,7 @@ class OpenRun:
         with suppress(UserError, Refused):  # the first prediction takes longer than all others
             if self.examples:
                 self.answer(self._file(self.files[0]) if self.files else self.run.example(self.examples[0]),
-                            Asked(trace=True))
+                            Asked.model_validate({"trace": True}))
 
     def facts(self) -> dict[str, Any]:
         """For the list of runs."""

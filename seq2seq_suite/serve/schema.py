@@ -140,7 +140,7 @@ def document(limits: Limits) -> dict[str, Any]:
     models = (Question, Answer, Runs, Failure)
     refs, made = models_json_schema([(model, "validation") for model in models],
                                     ref_template="#/components/schemas/{model}")
-    schema = {model: refs[model, "validation"] for model in models}
+    schema: dict[type[BaseModel], Any] = {model: refs[model, "validation"] for model in models}
 
     def content(model: type[BaseModel], text: str) -> dict[str, Any]:
         return {"description": text, "content": {"application/json": {"schema": schema[model]}}}

@@ -9,7 +9,6 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from seq2seq_suite.common.errors import COMMAND_LINE, ConfigError
 from seq2seq_suite.common.lazy_imports import need
@@ -30,6 +29,7 @@ def serve(directories: Sequence[Path], settings: Sequence[str], *, port: int, li
     need("starlette", "uvicorn")
     with listening(port) as listener:  # before the runs are read: a port in use is said at once
         print(f"opening {', '.join(map(str, directories))}", flush=True)
+        from seq2seq_suite.serve import connections
         from seq2seq_suite.serve.app import build
         from seq2seq_suite.serve.runs import open_runs
         from seq2seq_suite.serve.worker import Worker
@@ -42,7 +42,8 @@ def serve(directories: Sequence[Path], settings: Sequence[str], *, port: int, li
                 print(f"{len(runs)} {'runs are' if len(runs) > 1 else 'run is'} open: {', '.join(runs)}\n"
                       f"http://{HOST}:{listener.getsockname()[1]} (Ctrl-C ends)", flush=True)
                 app = build(runs, worker, limits)
-                server_of(app, seconds=limits.seconds, ending=worker.end).run(sockets=[listener])
+                server = connections.server_of(app, seconds=limits.seconds, ending=worker.end)
+                server.run(sockets=[listener])
             except KeyboardInterrupt:  # the way to end it
                 pass
             finally:
@@ -51,12 +52,6 @@ def serve(directories: Sequence[Path], settings: Sequence[str], *, port: int, li
             sys.stdout.flush()
             os._exit(0)
 
-
-def server_of(app: object, **options: Any) -> Any:
-    """See `connections.server_of`."""
-    from seq2seq_suite.serve import connections
-
-    return connections.server_of(app, **options)
 
 
 def listening(port: int) -> socket.socket:

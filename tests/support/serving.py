@@ -21,9 +21,10 @@ def served(directories, folder, *, settings=(), **limits):
     pytest.importorskip("starlette")
     pytest.importorskip("uvicorn")
     from seq2seq_suite.serve.app import build
+    from seq2seq_suite.serve.connections import server_of
     from seq2seq_suite.serve.limits import Limits
     from seq2seq_suite.serve.runs import open_runs
-    from seq2seq_suite.serve.server import HOST, listening, server_of
+    from seq2seq_suite.serve.server import HOST, listening
     from seq2seq_suite.serve.worker import Worker
 
     found = Limits(**limits)

@@ -63,6 +63,10 @@ class Source(Field, ABC):
         """A value from a line of user input; raises DataError."""
         raise NotImplementedError
 
+    def check(self, value: Any, place: Place, /) -> Any:
+        """The value as it is encoded; raises DataError if it cannot be."""
+        return value
+
     @abstractmethod
     def encode(self, value: Any, place: Place) -> np.ndarray:
         """(S,...) its encoding; raises DataError if it is too long."""
