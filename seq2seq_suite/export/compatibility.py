@@ -58,6 +58,12 @@ def _beyond(task: Task) -> str:
     return "decoder is guided by a constraint" if task.shape().target.num_focus else "outputs are no free text"
 
 
+def both_sides(task: Task) -> tuple[Subwords, Text]:
+    """The two sides of a task that `check_plain` accepts."""
+    assert isinstance(task.source, Subwords) and isinstance(task.target, Text)
+    return task.source, task.target
+
+
 def tensors(model: Seq2Seq) -> dict[str, Tensor]:
     """All parameters and buffers in float32 by their names, tied ones under each of theirs."""
     found = dict(model.named_parameters(remove_duplicate=False)) | dict(model.named_buffers(remove_duplicate=False))

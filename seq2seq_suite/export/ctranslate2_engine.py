@@ -12,6 +12,7 @@ import torch
 from seq2seq_suite.common.errors import ConfigError
 from seq2seq_suite.common.types import END, Batch, Constraint, Hypothesis
 from seq2seq_suite.export import ctranslate2_model as export_ctranslate2
+from seq2seq_suite.export.compatibility import both_sides
 from seq2seq_suite.prediction.load_run import LoadedRun
 from seq2seq_suite.search.ensemble import Ensemble
 from seq2seq_suite.search.step import SearchOptions
@@ -57,8 +58,7 @@ def with_engine(run: LoadedRun, directory: Path, engine: str) -> LoadedRun:
     with tempfile.TemporaryDirectory() as folder:
         export_ctranslate2.specification(run).save(folder)
         translator = ctranslate2.Translator(folder, device=device, intra_threads=threads, compute_type=ENGINES[engine])
-    pieces = run.task.source.pieces, run.task.target.pieces
-    names, targets = (one.names(range(len(one))) for one in pieces)
+    names, targets = (one.pieces.names(range(len(one))) for one in both_sides(run.task))
     return replace(run, predictor=replace(run.predictor, device=torch.device("cpu"), learner=TranslatorLearner(
         run.predictor.learner, translator, names, targets)))
 

@@ -9,7 +9,7 @@ from seq2seq_suite.common.files import to_json
 from seq2seq_suite.common.lazy_imports import need
 from seq2seq_suite.common.types import BEGIN, END, PAD, SPECIALS, UNKNOWN
 from seq2seq_suite.config.schema import Config
-from seq2seq_suite.export.compatibility import check_plain, tensors
+from seq2seq_suite.export.compatibility import both_sides, check_plain, tensors
 from seq2seq_suite.model.output import UNLIKELY
 from seq2seq_suite.prediction.load_run import LoadedRun
 from seq2seq_suite.tasks.base import Task
@@ -41,17 +41,16 @@ def check(config: Config, task: Task, directory: Path) -> None:
 
 def write(run: LoadedRun, folder: Path) -> list[str]:
     """Write the model and the subwords; returns the files' names."""
-    fields = (run.task.source, run.task.target)
     before = {path.name for path in folder.iterdir()}
     specification(run).save(str(folder))
-    for field in fields:
+    for field in both_sides(run.task):
         field.save(folder)
     return sorted({path.name for path in folder.iterdir()} - before)
 
 
 def example(task: Task, text: str) -> str:
     """How to use the folder."""
-    source, target = task.source, task.target
+    source, target = both_sides(task)
     opened = [f'SentencePieceProcessor(model_file=folder + "/{field.name}.model")' for field in (source, target)]
     pieces, joined = "source.encode(text, out_type=str)", "target.decode(found.hypotheses[0])"
     imported, sides = "from sentencepiece import SentencePieceProcessor\n", f"source, target = {', '.join(opened)}\n"
@@ -103,13 +102,13 @@ def specification(run: LoadedRun) -> TransformerSpec:
                 inner, half = f"{layer}.feed_forward.inner", len(ours[f"{layer}.feed_forward.inner.weight"]) // 2
                 put(inner, f"{theirs}/ffn/linear_0", slice(half))
                 put(inner, f"{theirs}/ffn/linear_0_noact", slice(half, None))
-    for pieces, register in ((run.task.source.pieces, spec.register_source_vocabulary),
-                             (run.task.target.pieces, spec.register_target_vocabulary)):
-        register(pieces.names(range(len(pieces))))
-    config = spec.config
-    config.bos_token, config.eos_token, config.unk_token = (SPECIALS[number] for number in (BEGIN, END, UNKNOWN))
-    config.decoder_start_token, config.add_source_eos = SPECIALS[BEGIN], True
-    config.layer_norm_epsilon = _EPSILON[backbone.norm]
+    for side, register in zip(both_sides(run.task), (spec.register_source_vocabulary, spec.register_target_vocabulary),
+                              strict=True):
+        register(side.pieces.names(range(len(side))))
+    for key, value in {"bos_token": SPECIALS[BEGIN], "eos_token": SPECIALS[END], "unk_token": SPECIALS[UNKNOWN],
+                       "decoder_start_token": SPECIALS[BEGIN], "add_source_eos": True,
+                       "layer_norm_epsilon": _EPSILON[backbone.norm]}.items():
+        setattr(spec.config, key, value)
     spec.validate()
     spec.optimize()
     return spec

@@ -79,19 +79,20 @@ def export(directory: Path, folder: Path, *, kind: str) -> list[Path]:
         run = open_run(directory, ["device=cpu"])
         program.check(config, run.task, directory)
         use = program.example(run.task, text)
+    weights: dict[str, Path] = {}
     if kind != "model-card":
         checkpoint, vocabulary = best(directory).resolve(), sorted((directory / "vocabulary").rglob("*"))
         for path in (checkpoint / MODEL, checkpoint / _STATE, *vocabulary):
             refuse_links_out(path, directory)
         load_tensors(checkpoint / MODEL)  # raises DataError if the weights are broken
+        weights = {f"checkpoints/best/{name}": checkpoint / name for name in (MODEL, _STATE)}
+        weights |= {f"vocabulary/{path.relative_to(directory / 'vocabulary').as_posix()}": path
+                    for path in vocabulary if path.is_file()}
     files: dict[str, Path | str] = {_CARD: card(directory, config, use, program=kind if program else "seq2seq_suite")}
     if kind != "model-card":
         files[CONFIG] = config_file.dump(_without_paths(config))
     if kind == "hub-folder":
-        files |= {f"checkpoints/best/{name}": checkpoint / name for name in (MODEL, _STATE)}
-        files |= {f"vocabulary/{path.relative_to(directory / 'vocabulary').as_posix()}": path
-                  for path in vocabulary if path.is_file()}
-        files["summary.json"] = directory / "summary.json"
+        files |= {**weights, "summary.json": directory / "summary.json"}
     for name, content in files.items():
         target = folder / name
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -132,8 +133,8 @@ def card(directory: Path, config: Config, use: str, *, program: str = "seq2seq_s
     head: dict[str, Any] = {"library_name": program, "pipeline_tag": task["type"], "tags": [
         "seq2seq_suite", config.task.replace("_", "-"), config.strategy.kind.replace("_", "-")]}
     if config.task == "translation":
-        options = config.options
-        head["language"] = [options.source_language, options.target_language]
+        options = config.options.model_dump()
+        head["language"] = [options["source_language"], options["target_language"]]
     head["model-index"] = [{"name": name, "results": results}]
     rows = [f"| {split} | {metric.replace('_', ' ')} | {value:,.2f}{_interval(intervals, split, metric, summary)} |"
             for split, figures in summary.splits.items() for metric, value in figures.items()]

@@ -18,7 +18,7 @@ from seq2seq_suite.common.files import atomic_write_bytes, atomic_write_text, to
 from seq2seq_suite.common.types import BEGIN, END, PAD, SPECIALS, UNKNOWN
 from seq2seq_suite.config.schema import Config
 from seq2seq_suite.data.subwords import SentencePieces
-from seq2seq_suite.export.compatibility import check_plain, tensors
+from seq2seq_suite.export.compatibility import both_sides, check_plain, tensors
 from seq2seq_suite.model.output import UNLIKELY
 from seq2seq_suite.model.seq2seq import Seq2Seq
 from seq2seq_suite.prediction.load_run import LoadedRun
@@ -43,7 +43,7 @@ _KINDS = {"weight": "weight", "gain": "weight", "table": "weight", "bias": "bias
 def check(config: Config, task: Task, directory: Path) -> None:
     """Raises ConfigError for a run that is more than a plain Transformer, or reads or writes single characters."""
     check_plain(config, task, directory, program=NAME)
-    for side, field in (("source", task.source), ("target", task.target)):
+    for side, field in zip(("source", "target"), both_sides(task), strict=True):
         if not isinstance(field.pieces, SentencePieces):
             raise ConfigError(f"{NAME} cannot express {side}s in {field.kind}: Marian's tokenizer reads pieces of "
                               "SentencePiece", file=str(directory), expected="subwords bpe or unigram",
@@ -55,18 +55,19 @@ def write(run: LoadedRun, folder: Path) -> list[str]:
     from safetensors.torch import save
 
     task, config = run.task, run.config
-    source, target = task.source.pieces, task.target.pieces
+    source, target = (side.pieces for side in both_sides(task))
+    assert isinstance(source, SentencePieces) and isinstance(target, SentencePieces)
     vocabularies = [{name: number for number, name in enumerate(pieces.names(range(len(pieces))))}
                     for pieces in (source, target)]
     files: dict[str, Any] = {
         "config.json": _config(config, task), "generation_config.json": _generation(config),
         "vocab.json": vocabularies[0], "target_vocab.json": vocabularies[1],
         "tokenizer_config.json": {
-            "tokenizer_class": "MarianTokenizer", "separate_vocabs": not task.source.shared,
+            "tokenizer_class": "MarianTokenizer", "separate_vocabs": not both_sides(task)[0].shared,
             "model_max_length": config.data.max_length, "split_special_tokens": True,
             "clean_up_tokenization_spaces": False, "pad_token": SPECIALS[PAD], "eos_token": SPECIALS[END],
             "unk_token": SPECIALS[UNKNOWN]}}
-    if task.source.shared:
+    if both_sides(task)[0].shared:
         del files["target_vocab.json"]
     for name, content in files.items():
         atomic_write_text(folder / name, to_json(content, indent=2) + "\n")
@@ -86,7 +87,7 @@ from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 folder = "path/to/this/folder"
 tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModelForSeq2SeqLM.from_pretrained(folder)
-batch = tokenizer([{to_json(task.source.normalised(text))}], return_tensors="pt", padding=True)
+batch = tokenizer([{to_json(both_sides(task)[0].normalised(text))}], return_tensors="pt", padding=True)
 print(tokenizer.batch_decode(model.generate(**batch), skip_special_tokens=True)[0])"""
 
 
@@ -135,13 +136,13 @@ def _filled(tensor: Tensor, size: int, value: float = 0.0) -> Tensor:
 
 def _tied(config: Config, task: Task) -> bool:
     """Whether one matrix is source embedding, target embedding and output, as the classes tie them."""
-    return config.backbone.tie_embeddings and task.source.shared
+    return config.backbone.tie_embeddings and both_sides(task)[0].shared
 
 
 def _config(config: Config, task: Task) -> dict[str, Any]:
     backbone = config.backbone
     kind, architecture = _CLASSES[backbone.norm_placement]
-    size = max(len(task.source), len(task.target))
+    size = max(map(len, both_sides(task)))
     sides = {f"{side}_{key}": value for side, layers in (("encoder", backbone.encoder_layers),
                                                          ("decoder", backbone.decoder_layers))
              for key, value in (("layers", layers), ("attention_heads", backbone.num_heads),

@@ -6,7 +6,7 @@ Shape suffixes in this module: B sentences, N rows (k for each sentence, side by
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -35,12 +35,12 @@ class Attending(Watched):
             encoder (B,H,S,S), of the decoder (N,H,T,earlier + T), across (B,H,k * T,S).
     """
 
-    states: States | None = None
+    states: States = field(init=False, repr=False)
     seen: list[dict[str, list[Tensor]]] = field(default_factory=lambda: [defaultdict(list)])
 
     def encode(self, batch: Batch) -> States:
         """The model's."""
-        self.states = self.model.encode(batch)
+        self.states: States = self.model.encode(batch)
         return self.states
 
     def decode(self, *given: Any, **named: Any) -> Any:
@@ -90,7 +90,7 @@ class Attending(Watched):
         return {part: torch.stack(layers) for part, layers in found.items() if layers and layers[0].numel()}
 
 
-def attentions(model: Seq2Seq) -> list[tuple[str, MultiHeadAttention | RecurrentDecoder]]:
+def attentions(model: Seq2Seq) -> Sequence[tuple[str, MultiHeadAttention | RecurrentDecoder]]:
     """(part, module) of all that attends, in the order of the layers."""
     encoder = [] if model.encoder is None else model.encoder.named_modules()
     return [("encoder", module) for _, module in encoder if isinstance(module, MultiHeadAttention)] + [

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from seq2seq_suite.common.files import atomic_write_text, read_rows, to_json
+from seq2seq_suite.common.files import atomic_write_text, read_json, read_rows, to_json
 from seq2seq_suite.common.types import BEGIN, SPECIALS, Example, Hypothesis
 from seq2seq_suite.inspection.decoding_trace import likeliest, trace
 from seq2seq_suite.inspection.head_patterns import LEAST_SHARE, MEASURED, habits
@@ -99,8 +99,8 @@ def inspect_split(run: RunDirectory, loaded: LoadedRun, name: str, examples: Seq
 
 def inspected(run: RunDirectory, loaded: LoadedRun, name: str, examples: Sequence[Example]) -> dict[str, Any]:
     """What `inspect_split` writes."""
-    rows = [row for _, row in read_rows(run.predictions / f"{name}.jsonl")]
-    pool = [int(row) for row in read_rows(run.predictions / f"{name}.shown.json")[0][1]]
+    rows = [row or {} for _, row in read_rows(run.predictions / f"{name}.jsonl")]
+    pool = [int(row) for row in read_json(run.predictions / f"{name}.shown.json")]
     step = getattr(loaded.task.shape().source, "subsampling", 1)  # frames become positions
     lengths = {row: -(-len(item.source) // step) or len(item.target) for row, item
                in zip(pool, loaded.task.encode([examples[row] for row in pool]), strict=True)}
