@@ -111,9 +111,10 @@ def transcript_loss(loss: Function, before: Function) -> Function:
             return before(head, states, transcript)
         scores, positions = head.linear(states.values).log_softmax(-1), states.mask.sum(1)
         fits = positions_needed(transcript) <= positions
-        return sum((loss(row[:count], symbols, BLANK) for row, count, symbols, possible in zip(
-            scores, positions.tolist(), _lists(transcript, (transcript != BLANK).sum(1)), fits, strict=True)
-            if possible), scores.new_zeros(()))
+        symbols = _lists(transcript, (transcript != BLANK).sum(1))
+        losses: list[Tensor] = [loss(row[:count], own, BLANK) for row, count, own, possible in zip(
+            scores, positions.tolist(), symbols, fits, strict=True) if possible]
+        return sum(losses, scores.new_zeros(()))
     return summed
 
 
@@ -140,8 +141,8 @@ class Remembered:
 
     def select(self, sentences: Tensor) -> Remembered:
         """The given sentences, (B',) int64."""
-        return Remembered(*(None if part is None else part.index_select(0, sentences)
-                            for part in (self.of, self.keys, self.values)))
+        return Remembered(self.of.index_select(0, sentences), *(
+            None if part is None else part.index_select(0, sentences) for part in (self.keys, self.values)))
 
 
 def attention(attend: Function, _: Function) -> Function:
@@ -173,8 +174,8 @@ def cross_attention(multi_head: Function, _: Function) -> Function:
     """`multi_head(x, memory, weights, num_heads, visible)`, the beams of a sentence as one row of queries."""
     def cross(part: MultiHeadAttention, x: Tensor, memory: Remembered, visible: Tensor) -> Tensor:
         queries = x.reshape(visible.size(0), -1, x.size(-1))
-        visible = _whole(visible, *queries.shape[:2], memory.of.size(1))
-        return multi_head(queries, memory.of, weights_of(part), part.num_heads, visible).view(x.shape)
+        whole = _whole(visible, *queries.shape[:2], memory.of.size(1))
+        return multi_head(queries, memory.of, weights_of(part), part.num_heads, whole).view(x.shape)
     return cross
 
 
@@ -300,7 +301,7 @@ def decoder_block(block: Function, before: Function) -> Function:
     """`decoder_block(x, memory, visible, memory_mask, parts, placement)` where nothing is cached."""
     def forward(layer: Any, x: Tensor, visible: Tensor | None, mask: Tensor | None = None, *, cache: Any = None,
                 memory: Any = None, memory_visible: Tensor | None = None) -> Any:
-        if layer.cross_attention is None or layer.convolution is not None or cache is not None:
+        if memory_visible is None or layer.convolution is not None or cache is not None:
             return before(layer, x, visible, mask, cache=cache, memory=memory, memory_visible=memory_visible)
         return block(x, memory.of, _whole(visible, x.size(0), x.size(1), x.size(1)), memory_visible.squeeze(1),
                      _parts(layer, mask, memory), _placement(layer.attention_residual)), None
@@ -315,8 +316,9 @@ def _parts(layer: Any, mask: Tensor | None, memory: Remembered | None = None) ->
         return layer.attention.cross(x, layer.attention.memory_keys_values(other), visible)
 
     def cross(x: Tensor, other: Tensor, visible: Tensor) -> Tensor:
-        kept = memory if other is memory.of else layer.cross_attention.memory_keys_values(other)
-        return layer.cross_attention.cross(x, kept, visible)
+        known = memory is not None and other is memory.of
+        return layer.cross_attention.cross(
+            x, memory if known else layer.cross_attention.memory_keys_values(other), visible)
 
     around = [layer.attention_residual, *([layer.cross_residual] if layer.cross_attention is not None else []),
               layer.feed_forward_residual]

@@ -156,10 +156,10 @@ def allowed_labels(allowed: Function, _: Function) -> Function:
 def log_mel(features: Function, _: Function) -> Function:
     """`log_mel(samples, filters)`."""
     def of_samples(part: Any, samples: Sequence[float]) -> np.ndarray:
-        samples = torch.as_tensor(np.asarray(samples))
-        samples = functional.pad(samples, (0, max(0, 257 - samples.numel())))  # what mirroring the ends needs
+        sound = torch.as_tensor(np.asarray(samples))
+        sound = functional.pad(sound, (0, max(0, 257 - sound.numel())))  # what mirroring the ends needs
         with torch.inference_mode():
-            return features(samples, part._transform.mel_scale.fb).numpy()
+            return features(sound, part._transform.mel_scale.fb).numpy()
     return of_samples
 
 

@@ -40,31 +40,34 @@ class Measured:
 
 # -- expressions ----------------------------------------------------------------------------------------------------
 
+def _rows(run: Measured, file: str) -> list[dict[str, Any]]:
+    return [row or {} for _, row in read_rows(run.directory / file)]
+
+
 def apart(first: Measured, second: Measured) -> str:
     """`yes` where the figures of two runs differ beyond chance: the test that `compare` shows, p < 0.05."""
-    counts = [np.array([row.counts for row in read_predictions(run.directory, SPLIT)], dtype=float)
-              for run in (first, second)]
+    counts, others = (np.array([row.counts for row in read_predictions(run.directory, SPLIT)], dtype=float)
+                      for run in (first, second))
     formula = read_json(first.directory / "summary.json").get("formula") or "mean"
-    return "yes" if compare(*counts, FORMULAS[formula]).p_value < LEVEL else "no"
+    return "yes" if compare(counts, others, FORMULAS[formula]).p_value < LEVEL else "no"
 
 
 def same(first: Measured, second: Measured) -> float:
     """Percent of sentences of which two runs make the same."""
-    texts = [[row["prediction"] for _, row in read_rows(run.directory / "predictions" / f"{SPLIT}.jsonl")]
-             for run in (first, second)]
+    texts = [[row["prediction"] for row in _rows(run, f"predictions/{SPLIT}.jsonl")] for run in (first, second)]
     count = min(map(len, texts))
     return 100.0 * sum(one == other for one, other in zip(*texts, strict=False)) / max(1, count)
 
 
 def words(run: Measured) -> float:
     """Mean number of words of a run's outputs."""
-    texts = [row["prediction"] for _, row in read_rows(run.directory / "predictions" / f"{SPLIT}.jsonl")]
+    texts = [row["prediction"] for row in _rows(run, f"predictions/{SPLIT}.jsonl")]
     return sum(len(text.split()) for text in texts) / max(1, len(texts))
 
 
 def loss(run: Measured, update: int) -> float:
     """The training loss of an update."""
-    rows = [row for _, row in read_rows(run.directory / "metrics.jsonl") if row.get("split") == "train"]
+    rows = [row for row in _rows(run, "metrics.jsonl") if row.get("split") == "train"]
     return sum(value for name, value in rows[update - 1].items() if name.startswith("loss_"))
 
 
@@ -82,8 +85,7 @@ def gradient_at(logits: Sequence[float], target: int, loss: str) -> float:
     wanted = torch.zeros_like(leaf)
     wanted[target] = 1.0
     value = (leaf.softmax(0) - wanted).square().sum() if loss == "squared_error" else -leaf.log_softmax(0)[target]
-    value.backward()
-    return float(leaf.grad.abs().max())
+    return float(torch.autograd.grad(value, leaf)[0].abs().max())
 
 
 def interval_low(values: Sequence[float]) -> float:

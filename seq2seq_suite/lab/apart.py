@@ -27,6 +27,7 @@ from zlib import crc32
 from seq2seq_suite import __version__
 from seq2seq_suite.common.errors import UserError
 from seq2seq_suite.common.files import atomic_write_text, to_json
+from seq2seq_suite.common.processes import pipes
 from seq2seq_suite.lab.folder import printable
 from seq2seq_suite.lab.grades import Grade, from_plain, to_plain
 
@@ -84,7 +85,7 @@ class _Grader:
         """A grade, with a problem where the process ended or had no answer in time."""
         line = b""
         self._late = False
-        with suppress(OSError, AttributeError):  # AttributeError: closed meanwhile
+        with suppress(OSError, ValueError):  # ValueError: closed meanwhile
             if self._process is None and not self._closed:
                 self._process = subprocess.Popen([sys.executable, "-m", "seq2seq_suite.lab.apart"],
                                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -92,9 +93,11 @@ class _Grader:
             timer = threading.Timer(SECONDS, self._give_up)
             timer.start()
             try:
-                self._process.stdin.write(f"{json.dumps({**asked, 'path': str(path), 'name': name})}\n".encode())
-                self._process.stdin.flush()
-                line = self._process.stdout.readline()
+                if process := self._process:
+                    requests, replies = pipes(process)
+                    requests.write(f"{json.dumps({**asked, 'path': str(path), 'name': name})}\n".encode())
+                    requests.flush()
+                    line = replies.readline()
             finally:
                 timer.cancel()
         with suppress(ValueError):
@@ -114,7 +117,7 @@ class _Grader:
             return 0
         with suppress(OSError):
             os.killpg(process.pid, signal.SIGKILL) if hasattr(os, "killpg") else process.kill()
-        for stream in (process.stdin, process.stdout):
+        for stream in pipes(process):
             with suppress(OSError):
                 stream.close()
         return process.wait()

@@ -58,7 +58,7 @@ class Recorded:
     """A student whose answers are kept, to be compared with those of others."""
 
     def __init__(self, student: Student):
-        self._student = student
+        self._student, self.after, self.calls = student, student.after, student.calls
         self.answers: list[Any] = []
         self.asked: Asked | None = None  # last
 
@@ -70,11 +70,11 @@ class Recorded:
         except Failed as failed:
             self.answers.append(failed)
             raise
+        finally:
+            self.after, self.calls = self._student.after, self._student.calls
         self.answers.append((found, self.after))
         return found
 
-    after = property(lambda self: self._student.after)
-    calls = property(lambda self: self._student.calls)
     __getattr__ = InProcess.__getattr__
 
 

@@ -111,7 +111,7 @@ def page(grades: Sequence[Grade], together: Sequence[str], seed: int) -> str:
     """The page; it loads nothing and runs no script."""
     graded = [one for one in grades if one.assignment is not None]
     points = [one.points for one in graded]
-    names = sorted({one.assignment.name for one in graded})
+    names = sorted({one.assignment.name for one in grades if one.assignment is not None})
     parts = list(dict.fromkeys(part.part.name for one in graded for part in one.parts))
     lines = ["<!doctype html><html lang='en'><meta charset='utf-8'>",
              f"<title>{escape(', '.join(names))}</title><style>{_STYLE}</style>",

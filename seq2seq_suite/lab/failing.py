@@ -123,8 +123,8 @@ class _Writer:
             if source not in self.head:
                 self.head += [source, ""]
             return f"{probes.KINDS[value.kind].__name__}({', '.join(map(self.literal, value.parts))})"
-        if isinstance(value, tuple) and hasattr(value, "_fields"):
-            made = f"namedtuple({type(value).__name__!r}, {list(value._fields)})"
+        if isinstance(value, tuple) and (names := getattr(value, "_fields", None)) is not None:
+            made = f"namedtuple({type(value).__name__!r}, {list(names)})"
             return f"{made}({', '.join(map(self.literal, value))})"
         if type(value) in (list, tuple, set):
             inner = ", ".join(map(self.literal, value))

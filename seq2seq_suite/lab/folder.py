@@ -233,7 +233,7 @@ def refusals(files: Mapping[str, str], part: str) -> list[Refused]:
         except SyntaxError as error:
             found.append(Refused(name, error.lineno or 0, f"no Python: {error.msg}", f"不是合法的 Python：{error.msg}"))
             continue
-        names = [(node.lineno, said) for node in ast.walk(tree) for said in _names(node)]
+        names = [(getattr(node, "lineno", 0), said) for node in ast.walk(tree) for said in _names(node)]
         found += [Refused(name, line, f"`{said}` is not allowed here", f"这里不允许使用 `{said}`")
                   for line, said in names if any(f"{said}.".startswith(f"{word}.") for word in REFUSED)]
     return found

@@ -80,6 +80,7 @@ def from_plain(found: Mapping[str, Any]) -> Grade:
     assignment = named(found["assignment"]) if found["assignment"] else None
     parts = []
     for one in found["parts"]:
+        assert assignment is not None
         part = assignment.part(one["part"])
         laws = {law.name: law for law in assignment.laws(part.name)}
         faults = {fault.id: fault for fault in assignment.faults(part.name)}

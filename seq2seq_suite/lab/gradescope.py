@@ -38,9 +38,11 @@ def results(grade: Grade) -> dict[str, Any]:
     tests: list[dict[str, Any]] = []
     checked = {part.part.name: part for part in grade.parts}
     language = grade.language
-    for number, part in enumerate(grade.assignment.parts if grade.assignment else (), 1):
-        tests += _tests(grade.assignment, part, checked.get(part.name), number, language, grade.seed)
-    number = len(grade.assignment.parts) + 1 if grade.assignment else 1
+    number = 1
+    if (assignment := grade.assignment) is not None:
+        for number, part in enumerate(assignment.parts, 1):
+            tests += _tests(assignment, part, checked.get(part.name), number, language, grade.seed)
+        number = len(assignment.parts) + 1
     for place, one in enumerate(grade.questions, 1):
         said = one.verdict + (f": got {one.got}" if one.got else "")
         tests.append(_test(f"{number}.{place}", one.question, one.points, one.most, said))

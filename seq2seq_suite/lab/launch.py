@@ -7,8 +7,8 @@ import socket
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 WORKER = Path(__file__).with_name("worker.py")
 FORKS = hasattr(os, "fork") and hasattr(socket, "send_fds")
@@ -36,11 +36,12 @@ class Launched:
         self._folder.cleanup()
 
 
-def launch(arguments: list[str], **streams: Any) -> tuple[tempfile.TemporaryDirectory[str], subprocess.Popen[bytes]]:
+def launch(arguments: list[str], *, stdin: int, stdout: int, pass_fds: Sequence[int] = ()
+           ) -> tuple[tempfile.TemporaryDirectory[str], subprocess.Popen[bytes]]:
     """A worker in an empty folder, with next to nothing of this process's environment."""
     folder = tempfile.TemporaryDirectory(prefix="lab-", ignore_cleanup_errors=True)
     environment = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT", "LANG") if name in os.environ}
     environment |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", "HOME": folder.name}
     process = subprocess.Popen([sys.executable, "-I", str(WORKER), *arguments], env=environment, cwd=folder.name,
-                               stderr=subprocess.DEVNULL, **streams)
+                               stdin=stdin, stdout=stdout, stderr=subprocess.DEVNULL, pass_fds=pass_fds)
     return folder, process

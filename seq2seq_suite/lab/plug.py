@@ -115,11 +115,12 @@ def plugged(functions: Mapping[str, Function], also: Sequence[str] = ()) -> Iter
                 raise ConfigError(f"{name} has no place in the core", expected=f"one of {', '.join(SLOTS)}")
             for seat, adapt in slot.seats.items():
                 if seat in kernels.SLOTS:
-                    components[seat] = adapt(function, kernels.implementation(seat, "plain"))
+                    plain = kernels.implementation(seat, "plain")
+                    components[seat] = adapt(function or plain, plain)
                     continue
                 owner, attribute = owner_of(seat)
                 before = getattr(owner, attribute)
-                after = functools.wraps(before)(adapt(function, before))
+                after = functools.wraps(before)(adapt(function or before, before))
                 if isinstance(owner, type):
                     stack.enter_context(patch.object(owner, attribute, after))
                 else:

@@ -17,6 +17,7 @@ from typing import Any
 
 from torch import Tensor
 
+from seq2seq_suite.common.processes import pipes
 from seq2seq_suite.lab import wire
 from seq2seq_suite.lab.assignment import Failed
 from seq2seq_suite.lab.launch import FORKS, Launched, launch
@@ -120,10 +121,10 @@ class Workers:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def start(self) -> None:
-        """Start the process where none runs; returns once it has imported torch."""
+    def start(self) -> Launched | None:
+        """Start the process where none runs; returns it once it has imported torch, None where there is no fork."""
         if not self._fork:
-            return
+            return None
         if self._launched is not None and not self._launched.runs:
             self.close()
         if self._launched is None:
@@ -131,6 +132,7 @@ class Workers:
         if not self.holds:
             found = wire.unpack(_exactly(self._launched.control))["holds"]
             self.holds = [one for one in found if one] or ["time limit"]
+        return self._launched
 
     def close(self) -> None:
         """End the process."""
@@ -141,22 +143,22 @@ class Workers:
     @contextmanager
     def student(self, seconds: float = SECONDS) -> Any:
         """A fresh process for one law, ended with all that it started when the block is left."""
-        self.start()
-        with self._forked(seconds) if self._fork else self._alone(seconds) as student:
+        launched = self.start()
+        with self._alone(seconds) if launched is None else self._forked(launched.control, seconds) as student:
             yield student
 
     @contextmanager
-    def _forked(self, seconds: float) -> Any:
+    def _forked(self, control: socket.socket, seconds: float) -> Any:
         ours, theirs = socket.socketpair()
         output, said = os.pipe()
         for descriptor in (output, said):
             os.set_blocking(descriptor, False)
         number = 0
         try:
-            socket.send_fds(self._launched.control, [f"{seconds:6.2f}".encode()], [theirs.fileno(), said])
+            socket.send_fds(control, [f"{seconds:6.2f}".encode()], [theirs.fileno(), said])
             theirs.close()
             os.close(said)
-            number = int(_exactly(self._launched.control)(10))
+            number = int(_exactly(control)(10))
             end = time.monotonic() + seconds + _PATIENCE
             text = bytearray()
 
@@ -177,15 +179,16 @@ class Workers:
     @contextmanager
     def _alone(self, seconds: float) -> Any:
         folder, process = launch([], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        requests, replies = pipes(process)
         timer = threading.Timer(60, process.kill)  # importing torch may take long
         late = threading.Event()
 
         def write(frame: bytes) -> None:
-            process.stdin.write(frame)
-            process.stdin.flush()
+            requests.write(frame)
+            requests.flush()
 
         def read(size: int) -> bytes:
-            data = process.stdout.read(size)
+            data = replies.read(size)
             if len(data) < size:
                 raise TimeoutError if late.is_set() else EOFError
             return data

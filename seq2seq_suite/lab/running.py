@@ -182,6 +182,7 @@ def forced_accuracy(directory: Path, config: Config, *, sentences: int = 200) ->
     with trusting(True):
         loaded = opening.open_run(directory, [])
     model, strategy = loaded.predictor.model, loaded.predictor.learner.strategy
+    assert isinstance(strategy, autoregressive.Autoregressive)
     right = count = 0
     with torch.inference_mode():
         encoded = loaded.task.encode(loaded.task.read(SPLIT)[:sentences])

@@ -188,7 +188,7 @@ def _landlock(libc: ctypes.CDLL, reads: list[str], writes: Sequence[str] = ()) -
 
 def readable() -> list[str]:
     """Python's own files and those of what is installed, but not this suite, which holds the solutions."""
-    found = list(_READABLE)
+    found: list[str] = list(_READABLE)
     folders = {Path(folder) for folder in (*site.getsitepackages(), site.getusersitepackages())}
     for folder in folders:
         with contextlib.suppress(OSError):

@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -124,7 +125,7 @@ def start(assignment: Assignment, folder: Path, *, student: str, language: str) 
     return list(files)
 
 
-def answers(questions: Mapping[str, Mapping[str, object]], language: str) -> str:
+def answers(questions: Mapping[str, Mapping[str, Any]], language: str) -> str:
     """The file that a student fills in."""
     lines = ["# 在每个冒号后面填写答案。" if language == "zh" else "# Write each answer behind its colon."]
     for name, question in questions.items():
@@ -132,7 +133,7 @@ def answers(questions: Mapping[str, Mapping[str, object]], language: str) -> str
     return "\n".join(lines) + "\n"
 
 
-def asking(question: Mapping[str, object], language: str) -> str:
+def asking(question: Mapping[str, Any], language: str) -> str:
     """A question in one line, with its choices and points."""
     choices = question.get("choices")
     points = question.get("points", 0)

@@ -10,7 +10,8 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePath, PurePosixPath
+from typing import IO
 
 from seq2seq_suite.common.errors import DataError, UserError
 from seq2seq_suite.lab.folder import GIVEN, Folder, printable
@@ -113,7 +114,7 @@ def opened(path: Path, name: str, scratch: Path) -> Submission:
     return Submission(name, holder, "" if holder else "no lab.yaml in it")
 
 
-def _is_zip(path: Path) -> bool:
+def _is_zip(path: PurePath) -> bool:
     return path.suffix.lower() == ".zip"
 
 
@@ -192,10 +193,10 @@ def _checked(members: list[zipfile.ZipInfo], path: Path) -> Iterator[tuple[zipfi
 class _Bounded:
     """A stream that ends where its header says, whatever its data say."""
 
-    def __init__(self, stream: object, size: int):
+    def __init__(self, stream: IO[bytes], size: int):
         self._stream, self._left = stream, size
 
-    def read(self, size: int) -> bytes:
+    def read(self, size: int = LARGEST) -> bytes:
         data = self._stream.read(min(size, self._left))
         self._left -= len(data)
         return data

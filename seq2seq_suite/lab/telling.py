@@ -90,8 +90,8 @@ def part_lines(checked: Checked, language: str, scripts: Mapping[str, Path], *,
         return lines + _said(checked, language)
     if not checked.begun:
         lines = [title(f"{part.name}.py   {word(language, 'begun', ', '.join(part.functions))}", points)]
-        asked = [verdict.law.name for verdict in checked.verdicts] if hints else []
-        for hint in dict.fromkeys(hint for name in asked for hint in hints(name)):
+        for hint in dict.fromkeys(hint for verdict in checked.verdicts for hint in hints(verdict.law.name)) \
+                if hints else ():
             lines += _wrapped(word(language, "hint", hint), 10)
         return lines
     if checked.done:

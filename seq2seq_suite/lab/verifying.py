@@ -197,7 +197,7 @@ def _of_his_own(folder: Folder, directory: Path, plan: Plan, record: Record, see
             stand_ins = {name: partial(call, name) for name in plan.plug}
             with plugged(stand_ins), trusting(plan.config.code.values()):
                 loaded = opening.open_run(directory, overrides({"task": plan.config.task}))
-                task = loaded.task
+                task: Any = loaded.task  # an OwnTask, but of a module of its own, as all code of users
                 own, fresh = (_answered(loaded, examples) for examples in (
                     task.read(SPLIT), task.rows(UNSEEN + seed)[:unseen.MOST]))
                 _look_at_figure(task, record, own, "the weights have")

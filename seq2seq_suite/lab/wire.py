@@ -99,10 +99,10 @@ def _encoded(value: Any, tensors: dict[str, Tensor], keep: Callable[[Any], int] 
         return {"dict": [each(pair) for pair in value.items()]}
     if type(value) in (list, tuple, set):
         return {type(value).__name__: each(value)}
-    if keep is None and isinstance(value, tuple) and hasattr(value, "_fields"):
-        return {"named": [type(value).__name__, list(value._fields)], "parts": each(value)}
-    if keep is not None and hasattr(value, "tolist"):
-        return _encoded(value.tolist(), tensors, keep)  # an array or a number of NumPy's
+    if keep is None and isinstance(value, tuple) and (names := getattr(value, "_fields", None)) is not None:
+        return {"named": [type(value).__name__, list(names)], "parts": each(value)}
+    if keep is not None and (plain := getattr(value, "tolist", None)) is not None:
+        return _encoded(plain(), tensors, keep)  # an array or a number of NumPy's
     if keep is None:
         raise WireError(f"a {type(value).__name__} cannot be sent")
     held = each(value) if isinstance(value, tuple) else None

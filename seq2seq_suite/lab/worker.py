@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
+import importlib.abc
 import importlib.util
 import io
 import linecache
@@ -55,7 +56,7 @@ class Said(io.TextIOBase):
         return len(text)
 
 
-class Code:
+class Code(importlib.abc.Loader):
     """The student's files, and what the lab gives them: modules made of texts, loaded when they are first imported.
 
     Args:

@@ -81,10 +81,10 @@ def attend_large(student: Student) -> None:
 @law("attend.gradient", part="attend", kind=EDGE, note="000", says="its gradients equal torch's",
      says_zh="梯度与 torch 相同")
 def attend_gradient(student: Student) -> None:
-    leaves = [x.requires_grad_() for x in inputs()]
+    query, key, value = leaves = [x.requires_grad_() for x in inputs()]
     visible, cotangent = some_visible(), torch.randn(2, 3, 4, 6)
     _, found = student.call("attend", *(x.detach() for x in leaves), visible, gradient=(0, 1, 2), cotangent=cotangent)
-    output = functional.scaled_dot_product_attention(*leaves, visible)
+    output = functional.scaled_dot_product_attention(query, key, value, visible)
     right = torch.autograd.grad((output * cotangent).sum(), leaves)
     for name, one, other in zip(("query", "key", "value"), found, right, strict=True):
         if one is None:
@@ -108,7 +108,8 @@ def attend_half(student: Student) -> None:
             got = student.call("attend", *rounded, visible)
         except Failed as failed:
             raise Broken(f"in {precision}: {failed.message}", f"{precision} 下：{failed.message_zh}") from None
-        near(got, functional.scaled_dot_product_attention(*(x.float() for x in rounded), visible), f"in {precision}",
+        query, key, value = (x.float() for x in rounded)
+        near(got, functional.scaled_dot_product_attention(query, key, value, visible), f"in {precision}",
              f"{precision} 下", tolerance=tolerance)
         if got.dtype != precision:
             raise Broken(f"the output of {precision} is {got.dtype}; it is to have the inputs' type",

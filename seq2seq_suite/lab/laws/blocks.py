@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -55,7 +55,10 @@ class DecoderParts(NamedTuple):
     norms: list[Probe]
 
 
-def _layer(kind: type[nn.Module], placement: str) -> nn.Module:
+Layer = TypeVar("Layer", nn.TransformerEncoderLayer, nn.TransformerDecoderLayer)
+
+
+def _layer(kind: type[Layer], placement: str) -> Layer:
     """torch's layer with noise on all parameters; in training, since evaluation takes another path."""
     layer = kind(WIDTH, HEADS, HIDDEN, 0.0, batch_first=True, norm_first=placement == "pre")
     with torch.no_grad():
@@ -70,13 +73,14 @@ def _attention(module: nn.MultiheadAttention, name: str) -> Probe:
                  HEADS, name=name)
 
 
-def _parts(layer: nn.Module) -> EncoderParts | DecoderParts:
-    norms = [Probe("layer_norm", norm.weight, norm.bias, name=f"norms[{place}]") for place, norm in enumerate(
-        [layer.norm1, layer.norm2, *([layer.norm3] if hasattr(layer, "norm3") else [])])]
+def _parts(layer: nn.TransformerEncoderLayer | nn.TransformerDecoderLayer) -> EncoderParts | DecoderParts:
+    third = [layer.norm3] if isinstance(layer, nn.TransformerDecoderLayer) else []
+    norms = [Probe("layer_norm", norm.weight, norm.bias, name=f"norms[{place}]")
+             for place, norm in enumerate([layer.norm1, layer.norm2, *third])]
     network = Probe("network", layer.linear1.weight, layer.linear1.bias, layer.linear2.weight, layer.linear2.bias,
                     name="feed_forward")
     own = _attention(layer.self_attn, "self_attention")
-    if hasattr(layer, "multihead_attn"):
+    if isinstance(layer, nn.TransformerDecoderLayer):
         return DecoderParts(own, _attention(layer.multihead_attn, "cross_attention"), network, norms)
     return EncoderParts(own, network, norms)
 

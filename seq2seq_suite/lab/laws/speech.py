@@ -138,7 +138,8 @@ def ctc_gradient(student: Student) -> None:
     if found is None:
         raise Broken("no gradient reaches log_p", "梯度没有传到 log_p")
     leaf = log_p.clone().requires_grad_()
-    loss = functional.ctc_loss(leaf.unsqueeze(1), torch.tensor([target]), (6,), (3,), reduction="sum")
+    loss = functional.ctc_loss(leaf.unsqueeze(1), torch.tensor([target]), torch.tensor([6]), torch.tensor([3]),
+                               reduction="sum")
     right = torch.autograd.grad(loss, leaf)[0]
     # torch's is that of the logits; through log-softmax both are the same
     near(found - log_p.exp() * found.sum(1, keepdim=True), right - log_p.exp() * right.sum(1, keepdim=True),
@@ -148,6 +149,7 @@ def ctc_gradient(student: Student) -> None:
 @law("ctc.long", part="ctc", kind=EDGE, note="003", says="many frames do not underflow", says_zh="帧数很多也不下溢")
 def ctc_long(student: Student) -> None:
     target, log_p = torch.randint(1, 5, (12,)).tolist(), (2 * torch.randn(80, 5)).log_softmax(-1)
-    expected = functional.ctc_loss(log_p.double().unsqueeze(1), torch.tensor([target]), (80,), (12,), reduction="sum")
+    expected = functional.ctc_loss(log_p.double().unsqueeze(1), torch.tensor([target]), torch.tensor([80]),
+                                   torch.tensor([12]), reduction="sum")
     near(float(student.call("ctc_loss", log_p, target, 0)), float(expected), "80 frames, 12 symbols",
          "80 帧，12 个符号", tolerance=1e-4)
