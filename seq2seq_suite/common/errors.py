@@ -38,8 +38,8 @@ class UserError(Exception):
     """
 
     def __init__(self, got: str, *, file: str = "", line: int = 0, expected: str = "", remedy: str = ""):
-        shown = brief(file, 255)
-        place = f"{shown}:{line}: " if file and line else f"{shown}: " if file else ""
+        name = brief(file, 255)
+        place = f"{name}:{line}: " if file and line else f"{name}: " if file else ""
         parts = [f"{place}{got}"]
         if expected:
             parts.append(f"  expected: {expected}")

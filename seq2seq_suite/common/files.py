@@ -213,8 +213,8 @@ def read_arrays(path: Path, *, remedy: str = "restore the file") -> dict[str, np
     import numpy as np
 
     try:
-        with np.load(path, allow_pickle=False) as kept:
-            return {name: kept[name] for name in kept.files}
+        with np.load(path, allow_pickle=False) as archive:
+            return {name: archive[name] for name in archive.files}
     except FileNotFoundError:
         got = "there is no such file"
     except Exception as error:  # those of numpy, of zip and of its compression, an empty file, one array that is no zip

@@ -47,8 +47,7 @@ class Tree:
 
     def words(self) -> list[str]:
         """The words, from left to right."""
-        return [word for child in self.children
-                for word in ((child,) if isinstance(child, str) else child.words())]
+        return [word for child in self.children for word in ((child,) if isinstance(child, str) else child.words())]
 
     def tags(self) -> list[str]:
         """The labels of the pre-terminals, from left to right."""
@@ -178,9 +177,9 @@ def clean(tree: Tree) -> Tree | None:
         return None if tree.label == TRACE else tree
     children: list[Tree | str] = []
     for child in tree.children:
-        kept = child if isinstance(child, str) else clean(child)
-        if kept is not None:
-            children.append(kept)
+        cleaned = child if isinstance(child, str) else clean(child)
+        if cleaned is not None:
+            children.append(cleaned)
     if not children:
         return None
     return Tree(bare_label(tree.label) or "TOP", tuple(children))

@@ -23,6 +23,7 @@ BLANK = PAD  # of CTC: padding is never predicted, so its id is free
 SPECIALS = ("<pad>", "<begin>", "<end>", "<unknown>")
 # What a symbol, at last END, adds to the score of an output behind which it comes.
 SymbolGain = Callable[[tuple[int, ...], int], float]
+State = TypeVar("State", bound="PerRow")  # of a constraint
 
 
 @dataclass(frozen=True)
@@ -211,14 +212,12 @@ class Hypothesis:
     details: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
 
 
-State = TypeVar("State", bound=PerRow)
-
 
 class Constraint(Protocol[State]):
     """An automaton over target symbols, run for all rows together.
 
-    It says which symbols may come next, and it can describe its state to the decoder: `focus` names the source
-    positions that the next symbol is tied to, `context` the symbols that surround it. By default it shows nothing.
+    It says which symbols may come next, and it can describe its state to the decoder: `focus` are the source positions
+    that the next symbol is tied to, `context` the symbols that surround it; by default neither is described.
     """
 
     num_focus: int = 0

@@ -52,8 +52,8 @@ def find(name: str | Path, folder: Path = Path()) -> Path:
     if path.is_file() or not path.name:  # of "" and "." the folder itself
         return path
     named = path.with_name(f"{path.name}.yaml")
-    shown = re.sub(r"^tasks/(studies/)?(?=[\w-]+\.yaml$)", "", str(name))  # as the pages of the checkout write it
-    return named if named.is_file() else preset(shown) or path
+    relative = re.sub(r"^tasks/(studies/)?(?=[\w-]+\.yaml$)", "", str(name))  # as the pages of the checkout write it
+    return named if named.is_file() else preset(relative) or path
 
 
 def load(path: Path, overrides: Sequence[str] = (), *, of_run: bool = False, own: bool = False) -> Config:

@@ -64,10 +64,10 @@ class Recording:
 
     def samples(self) -> tuple[np.ndarray, int]:
         """Channels averaged, see `mixed`; any format that libsndfile reads."""
-        samples, rate, _ = self.heard()
+        samples, rate, _ = self.decoded()
         return samples, rate
 
-    def heard(self) -> tuple[np.ndarray, int, tuple[str, ...]]:
+    def decoded(self) -> tuple[np.ndarray, int, tuple[str, ...]]:
         """The samples, their rate, and remarks about the channels."""
         import soundfile
 
@@ -141,15 +141,15 @@ def resample(samples: np.ndarray, rate: int, *, speed: float = 1.0) -> np.ndarra
     if source == RATE:
         return samples
     functional, ratio = load_torchaudio().functional, small_ratio(source)
-    taken, given = ratio.numerator, ratio.denominator
+    old_rate, new_rate = ratio.numerator, ratio.denominator
     # Pieces are whole periods, each with the neighbouring samples that the filter's seven zeros on either side need.
-    step, margin = (-(-size // taken) * taken for size in (_PIECE, math.ceil(7 * max(1, ratio))))
+    step, margin = (-(-size // old_rate) * old_rate for size in (_PIECE, math.ceil(7 * max(1, ratio))))
     pieces = []
     for first in range(0, len(samples), step):
         begin = max(0, first - margin)
         part = torch.from_numpy(samples[begin : first + step + margin])
-        found, skipped = functional.resample(part, taken, given), (first - begin) // taken * given
-        pieces.append(found[skipped : skipped + step // taken * given].numpy())
+        found, skipped = functional.resample(part, old_rate, new_rate), (first - begin) // old_rate * new_rate
+        pieces.append(found[skipped : skipped + step // old_rate * new_rate].numpy())
     return np.concatenate(pieces)
 
 
@@ -273,7 +273,7 @@ class Features:
             file = self.folder / name[:2] / f"{name}.safetensors"
             with contextlib.suppress(OSError, SafetensorError, TypeError, ValueError, LookupError):
                 return Stored(file)  # unless it is not there yet, or damaged
-            samples, rate, *remarks = sound.heard() if isinstance(sound, Recording) else sound.samples()
+            samples, rate, *remarks = sound.decoded() if isinstance(sound, Recording) else sound.samples()
             level = Level.of(samples, rate, sound.name, *remarks)
             samples = resample(samples, rate, speed=speed)
             samples = leveled(samples) if self.level else samples

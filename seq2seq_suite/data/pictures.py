@@ -183,7 +183,7 @@ def scaled(objects: Objects, scale: float) -> Objects:
 
 
 def nms(objects: Objects, max_overlap: float) -> Objects:
-    """Non-maximum suppression by class: objects by descending score, without those that overlap a kept one more.
+    """Non-maximum suppression by class: objects by descending score, without those that overlap a chosen one more.
 
     The overlap of two boxes is their intersection over their union.
 
@@ -195,16 +195,16 @@ def nms(objects: Objects, max_overlap: float) -> Objects:
     """
     boxes, labels = np.array(objects.boxes, dtype=np.float64).reshape(-1, 4), np.array(objects.labels)
     areas = (boxes[:, 2:] - boxes[:, :2]).prod(1)
-    left, kept = np.argsort(-np.array(objects.scores), kind="stable"), []
+    left, chosen = np.argsort(-np.array(objects.scores), kind="stable"), []
     while len(left):
         first, left = left[0], left[1:]
-        kept.append(first)
+        chosen.append(first)
         sides = np.minimum(boxes[first, 2:], boxes[left, 2:]) - np.maximum(boxes[first, :2], boxes[left, :2])
         shared = sides.clip(min=0.0).prod(1)
         doubles = (labels[left] == labels[first]) & (shared > max_overlap * (areas[left] + areas[first] - shared))
         left = left[~doubles]
-    return Objects(tuple(objects.boxes[place] for place in kept), tuple(objects.labels[place] for place in kept),
-                   tuple(objects.scores[place] for place in kept))
+    return Objects(tuple(objects.boxes[place] for place in chosen), tuple(objects.labels[place] for place in chosen),
+                   tuple(objects.scores[place] for place in chosen))
 
 
 @dataclass(frozen=True)
@@ -229,12 +229,12 @@ class Augmentation:
         for axis in (1, 0):
             if self.flip and random.random() < 0.5:
                 pixels, boxes = mirror(pixels, boxes, axis)
-        kept = np.ones(len(boxes), dtype=bool)
+        visible = np.ones(len(boxes), dtype=bool)
         if self.scales != (1.0, 1.0):
-            pixels, boxes, kept = zoom(pixels, boxes, random.uniform(*self.scales), random)
+            pixels, boxes, visible = zoom(pixels, boxes, random.uniform(*self.scales), random)
         if self.colour:
             pixels = recolour(pixels, [random.uniform(1 - self.colour, 1 + self.colour) for _ in range(3)])
-        chosen = kept.nonzero()[0]
+        chosen = visible.nonzero()[0]
         return pixels, Objects(tuple(map(tuple, boxes[chosen].tolist())), tuple(objects.labels[i] for i in chosen))
 
 
@@ -264,8 +264,8 @@ def zoom(pixels: np.ndarray, boxes: np.ndarray, factor: float, random: Random
     cut = moved.clip(0, [width, height, width, height])
     sides = cut[:, 2:] - cut[:, :2]
     area = np.prod(moved[:, 2:] - moved[:, :2], axis=1)
-    kept = (sides >= _SMALLEST).all(1) & (np.prod(sides, axis=1) >= _LEAST_SEEN * area)
-    return canvas, cut, kept
+    visible = (sides >= _SMALLEST).all(1) & (np.prod(sides, axis=1) >= _LEAST_SEEN * area)
+    return canvas, cut, visible
 
 
 def recolour(pixels: np.ndarray, factors: list[float]) -> np.ndarray:

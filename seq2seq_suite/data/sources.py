@@ -86,22 +86,22 @@ def read_rows(path: str, split: str, *, splits: dict[str, str], subset: str = ""
 
 
 def _embedded(view: str, split: str, *, size: int, languages: Collection[str]) -> Iterator[dict[str, Any]]:
-    """Rows of the embedded data. Texts are told once, which takes seconds, and kept for later runs."""
+    """Rows of the embedded data. Texts are made once, which takes seconds, and stored for later runs."""
     from seq2seq_suite.miniworld import TEXTS, VIEWS, rows, version
 
-    told = partial(rows, view, split, size=size, languages=languages)
+    make_rows = partial(rows, view, split, size=size, languages=languages)
     if size or view not in TEXTS or split not in VIEWS[view]:
-        return told()
+        return make_rows()
 
     def make(folder: Path) -> None:
         with (folder / _ROWS).open("w", encoding="utf-8") as file:
-            file.writelines(json.dumps(row) + "\n" for row in told())
+            file.writelines(json.dumps(row) + "\n" for row in make_rows())
 
     try:
         folder = entry(cache_root() / CORPORA, "-".join((EMBEDDED, view, split, *languages, version())), make)
         return map(json.loads, (folder / _ROWS).open(encoding="utf-8"))
     except (DataError, OSError):  # nothing can be kept here
-        return told()
+        return make_rows()
 
 
 def files_of(path: str, split: str, *, splits: dict[str, str], subset: str = "",
@@ -177,7 +177,7 @@ def divided(rows: Iterable[Row], split: str, shares: Mapping[str, float], bad: B
     >>> [len(list(divided(rows, split, {"validation": 0.1, "test": 0.2}, BadRows(0)))) for split in ("train", "test")]
     [689, 215]
     """
-    total = kept = 0
+    total = chosen = 0
     for row in rows:
         total += 1
         digest = hashlib.blake2b(repr(sorted(row.fields.items())).encode("utf-8", "replace"), digest_size=8).digest()
@@ -187,9 +187,9 @@ def divided(rows: Iterable[Row], split: str, shares: Mapping[str, float], bad: B
                 owner = name
             drawn -= share
         if owner == split:
-            kept += 1
+            chosen += 1
             yield row
-    bad.notes.append(f"{split}: {kept:,} of {total:,} rows, by a hash of each (data.split)")
+    bad.notes.append(f"{split}: {chosen:,} of {total:,} rows, by a hash of each (data.split)")
 
 
 def local(path: str, subset: str = "") -> Path:

@@ -170,7 +170,7 @@ class SentencePieces:
         """Learn pieces; see `train_subwords`."""
         from sentencepiece import SentencePieceTrainer
 
-        written, wrong = io.BytesIO(), []
+        buffer, wrong = io.BytesIO(), []
 
         def given() -> Iterator[str]:
             try:
@@ -181,7 +181,7 @@ class SentencePieces:
 
         try:
             SentencePieceTrainer.train(
-                sentence_iterator=given(), model_writer=written, model_type=kind, vocab_size=size,
+                sentence_iterator=given(), model_writer=buffer, model_type=kind, vocab_size=size,
                 hard_vocab_limit=False, character_coverage=1.0, normalization_rule_name="identity",
                 max_sentence_length=_LONGEST_SENTENCE, num_threads=1, shuffle_input_sentence=False, minloglevel=3,
                 pad_id=PAD, bos_id=BEGIN, eos_id=END, unk_id=UNKNOWN, pad_piece=SPECIALS[PAD],
@@ -193,7 +193,7 @@ class SentencePieces:
             raise DataError(f"SentencePiece cannot learn {size} pieces: {reason}",
                             expected="texts, and more pieces than they have different characters",
                             remedy="raise the vocabulary's size, or segment into characters") from None
-        return cls(written.getvalue())
+        return cls(buffer.getvalue())
 
     @classmethod
     def load(cls, folder: Path, name: str, *, kind: str) -> SentencePieces:

@@ -34,11 +34,11 @@ def read_table(file: Path, bad: BadRows) -> Iterator[Row]:
     delimiter = said[1] if said else "\t" if kind(file) == ".tsv" else _delimiter(header)
     if delimiter != "," and kind(file) != ".tsv":
         bad.notes.append(f"{file}: the columns are separated by {delimiter!r}")
-    kept = chain([header] if header else [], text)
+    whole = chain([header] if header else [], text)
     if kind(file) == ".tsv":
-        table = csv.reader(kept, delimiter=delimiter, quoting=csv.QUOTE_NONE)
+        table = csv.reader(whole, delimiter=delimiter, quoting=csv.QUOTE_NONE)
     else:
-        table = csv.reader(kept, strict=True, delimiter=delimiter, skipinitialspace=f"{delimiter} " in header)
+        table = csv.reader(whole, strict=True, delimiter=delimiter, skipinitialspace=f"{delimiter} " in header)
     try:
         columns = [name.strip() for name in next(table, ["no line"])]
     except csv.Error:

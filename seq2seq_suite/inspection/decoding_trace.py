@@ -78,36 +78,36 @@ def trace(loaded: LoadedRun, example: Example) -> dict[str, Any]:
         return round(1000 * (moment - began), _DIGITS)
 
     kind = strategy.options.kind
-    told = {"kind": kind, "milliseconds": since(ended)}
+    result = {"kind": kind, "milliseconds": since(ended)}
     if not found or not model.passes:
-        return told
-    best, times = found[0], [since(one.began) for one in model.passes[1:]] + [told["milliseconds"]]
+        return result
+    best, times = found[0], [since(one.began) for one in model.passes[1:]] + [result["milliseconds"]]
     names = task.target.names
     if not strategy.in_parallel:
         times = times[bool(batch.given.all()) and batch.given.numel() > 0 :]  # a prompt is read in a pass of its own
         symbols = names([*best.symbols, END])
-        return {**told, "passes": [{"milliseconds": at, "symbols": [symbol], "written": [True]}
+        return {**result, "passes": [{"milliseconds": at, "symbols": [symbol], "written": [True]}
                                    for symbol, at in zip(symbols, times, strict=False)]}
     last = model.passes[-1]
     if last.mask is None:
-        return told
+        return result
     if kind in ("ctc", "dag"):
         scores, _ = rewritten(strategy, learner.model, model.passes, 0)[-1]
         cells = likeliest(names, scores)
         if kind == "ctc":
-            return {**told, "frames": cells}
+            return {**result, "frames": cells}
         written, _ = strategy.alignment(learner.model, last.memory, with_target(batch, best), last.hidden, last.mask)
         path = (written[0] >= 0).nonzero().flatten().tolist()
-        return {**told, "graph": {"vertices": cells, "path": path}}
+        return {**result, "graph": {"vertices": cells, "path": path}}
     lengths = last.mask.sum(1).tolist()
     row = lengths.index(len(best.symbols)) if len(best.symbols) in lengths else 0
     passes = [(scores.argmax(-1).tolist(), new.tolist()) for scores, new
               in rewritten(strategy, learner.model, model.passes, row)]
     if len(passes) == 1:  # what a constraint or the first END made of it
         passes = [(list(best.symbols), [True] * len(best.symbols))]
-    told["passes"] = [{"milliseconds": at, "symbols": names(symbols), "written": written}
+    result["passes"] = [{"milliseconds": at, "symbols": names(symbols), "written": written}
                       for (symbols, written), at in zip(passes, times, strict=True)]
-    return {**told, "predicted_length": lengths[row]} if kind in ("length_head", "mask_predict") else told
+    return {**result, "predicted_length": lengths[row]} if kind in ("length_head", "mask_predict") else result
 
 
 def likeliest(names: Callable[[Sequence[int]], list[str]], scores: Tensor) -> list[list[Any]]:

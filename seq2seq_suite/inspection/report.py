@@ -152,8 +152,8 @@ def _pieces(names: Callable[[Sequence[int]], list[str]], reading: Reading) -> li
     found = []
     for _, symbol, scores in reading.pieces:
         shares = scores.exp()
-        likely, others = shares.topk(min(NUM_OTHERS + 1, shares.numel()))
-        rest = [(other, share) for other, share in zip(others.tolist(), likely.tolist(), strict=True)
+        largest, others = shares.topk(min(NUM_OTHERS + 1, shares.numel()))
+        rest = [(other, share) for other, share in zip(others.tolist(), largest.tolist(), strict=True)
                 if other != symbol and share > 0.0][:NUM_OTHERS]
         text, *texts = names([symbol, *(other for other, _ in rest)])
         found.append([text, round(float(shares[symbol]), 5),

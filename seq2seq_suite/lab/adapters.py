@@ -111,9 +111,8 @@ def transcript_loss(loss: Function, before: Function) -> Function:
             return before(head, states, transcript)
         scores, positions = head.linear(states.values).log_softmax(-1), states.mask.sum(1)
         fits = positions_needed(transcript) <= positions
-        symbols = _lists(transcript, (transcript != BLANK).sum(1))
-        losses: list[Tensor] = [loss(row[:count], own, BLANK) for row, count, own, possible in zip(
-            scores, positions.tolist(), symbols, fits, strict=True) if possible]
+        losses: list[Tensor] = [loss(row[:count], own, BLANK) for row, count, own, fit in zip(
+            scores, positions.tolist(), _lists(transcript, (transcript != BLANK).sum(1)), fits, strict=True) if fit]
         return sum(losses, scores.new_zeros(()))
     return summed
 

@@ -58,8 +58,7 @@ def greedy(search: Function, before: Function) -> Function:
     def found(model: Any, batch: Any, memory: Any, *, options: Any, limit: Tensor, constraint: Any = None,
               prefixes: Any = None) -> list[list[Hypothesis]]:
         if options.sampling:
-            return before(model, batch, memory, options=options, limit=limit, constraint=constraint,
-                          prefixes=prefixes)
+            return before(model, batch, memory, options=options, limit=limit, constraint=constraint, prefixes=prefixes)
         stepper = Stepper(model, constraint, options)
         outputs = []
         for rows, previous, longest in starts(stepper, batch, memory, limit, prefixes):
@@ -89,12 +88,12 @@ def beam_search(search: Function, _: Function) -> Function:
 def _step(stepper: Stepper, longest: int) -> Function:
     """A step of the model: (state, symbols (N,)) -> (log-probabilities (N,V), state); at the last only END is left."""
     def step(state: tuple[Any, int], last: Tensor) -> tuple[Tensor, tuple[Any, int]]:
-        rows, taken = state
-        if taken:
+        rows, steps = state
+        if steps:
             rows = stepper.advance(rows, last)
-        at_end = torch.full(last.shape, taken >= longest - 1)
+        at_end = torch.full(last.shape, steps >= longest - 1)
         log_p, rows = stepper.log_probabilities(rows, last, at_end)
-        return log_p, (rows, taken + 1)
+        return log_p, (rows, steps + 1)
     return step
 
 

@@ -215,11 +215,11 @@ def _graded(name: str, question: Question, answer: Any, runs: Mapping[str, Run],
         expected = evaluate(question.answer, measured)
     except (ValueError, ArithmeticError, IndexError, KeyError, DataError) as error:
         return made(0.0, got, "", f"cannot be computed from the runs: {error}")
-    shown = f"{expected:.4g}" if isinstance(expected, float) else str(expected)
+    right_answer = f"{expected:.4g}" if isinstance(expected, float) else str(expected)
     if answer is None:
-        return made(0.0, "", shown, wrong or "not answered")
+        return made(0.0, "", right_answer, wrong or "not answered")
     right = _fits(answer, expected, question.within)
-    return made(question.points if right else 0.0, got, shown, "right" if right else "wrong")
+    return made(question.points if right else 0.0, got, right_answer, "right" if right else "wrong")
 
 
 _WORDS = {"true": "yes", "on": "yes", "false": "no", "off": "no"}  # as YAML 1.1 reads them
@@ -233,5 +233,5 @@ def _fits(answer: Any, expected: Any, within: float) -> bool:
             return abs(float(answer) - expected) <= within + 1e-9
         except ValueError:
             return False
-    told = " ".join(answer.lower().split())
-    return _WORDS.get(told, told) == " ".join(str(expected).lower().split())
+    words_given = " ".join(answer.lower().split())
+    return _WORDS.get(words_given, words_given) == " ".join(str(expected).lower().split())

@@ -107,17 +107,17 @@ def seeded(seed: int) -> Any:
 
 def judge(law: Law, student: Student, seed: int) -> Verdict:
     """Try a law with the inputs that belong to the seed."""
-    kept = Recorded(student)
+    recorded = Recorded(student)
     with seeded(crc32(f"{seed} {law.name}".encode())):
         try:
-            law(kept)
+            law(recorded)
         except Broken as broken:
-            return Verdict(law, broken, kept.answers, kept.asked)
+            return Verdict(law, broken, recorded.answers, recorded.asked)
         except Exception as error:  # an answer of a form that the law does not expect, such as None for a pair
             said = f"{type(error).__name__}: {error}"
             return Verdict(law, Broken(f"your answer has another form than the docstring says ({said})",
-                                       f"返回值的形式与说明不符（{said}）"), kept.answers, kept.asked)
-    return Verdict(law, None, kept.answers, kept.asked)
+                                       f"返回值的形式与说明不符（{said}）"), recorded.answers, recorded.asked)
+    return Verdict(law, None, recorded.answers, recorded.asked)
 
 
 def points(part: Part, verdicts: Iterable[Verdict]) -> float:

@@ -123,17 +123,15 @@ def page(grades: Sequence[Grade], together: Sequence[str], seed: int) -> str:
     if frequent:
         says = {fault.id: fault.says for one in graded for fault in one.faults}
         most = max(count for _, count in frequent)
-        lines += ["<h2>Faults</h2><table><tr><th>fault<th>students<th><th>what it is</tr>"]
-        lines += [f"<tr><td>{escape(name)}<td class='n'>{count}<td><span class='bar' style='width:"
-                  f"{8 * count / most:.1f}em'></span><td>{escape(says.get(name, 'no planted bug does the same'))}</tr>"
-                  for name, count in frequent]
-        lines.append("</table>")
+        lines += ["<h2>Faults</h2><table><tr><th>fault<th>students<th><th>what it is</tr>", *(
+            f"<tr><td>{escape(name)}<td class='n'>{count}<td><span class='bar' style='width:{8 * count / most:.1f}em'>"
+            f"</span><td>{escape(says.get(name, 'no planted bug does the same'))}</tr>"
+            for name, count in frequent), "</table>"]
     laws = Counter(verdict.law.name for one in graded for part in one.parts for verdict in part.verdicts
                    if not verdict.holds and part.begun)
     if laws:
-        lines += ["<h2>Laws that failed most</h2><table>"]
-        lines += [f"<tr><td>{escape(name)}<td class='n'>{count}</tr>" for name, count in laws.most_common(10)]
-        lines.append("</table>")
+        lines += ["<h2>Laws that failed most</h2><table>", *(
+            f"<tr><td>{escape(name)}<td class='n'>{count}</tr>" for name, count in laws.most_common(10)), "</table>"]
     if together:
         lines += ["<h2>To look at</h2><ul class='warn'>", *(f"<li>{escape(one)}</li>" for one in together), "</ul>"]
     lines += ["<h2>Students</h2><table><tr><th>student<th>points", *(f"<th>{escape(name)}" for name in parts),

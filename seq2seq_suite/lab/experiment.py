@@ -98,10 +98,10 @@ class Plan:
         return not self.also and all(SLOTS[name].alike for name in self.plug)
 
     def digest(self) -> str:
-        """Of all that the run was told, but for paths."""
-        told = {**self.config.model_dump(mode="json"), "plug": self.plug, "also": self.also, "source": self.source,
+        """A digest of the settings of the run, without paths."""
+        facts = {**self.config.model_dump(mode="json"), "plug": self.plug, "also": self.also, "source": self.source,
                 "init_from": self.begin, "task": self.config.task.rpartition("/")[2]}
-        return hashlib.sha256(json.dumps(told, sort_keys=True, default=str).encode()).hexdigest()
+        return hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode()).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -139,8 +139,8 @@ def read_experiment(directory: Path, *, own: bool = True, file: Path | None = No
     given = read_file(file)
     mine = directory / "experiment.yaml"
     if given.choices and mine.is_file():
-        told = read_yaml(mine, expected="the file that `lab start` wrote").get("chosen")
-        given = given.model_copy(update={"chosen": given.chosen | (told if isinstance(told, dict) else {})})
+        options = read_yaml(mine, expected="the file that `lab start` wrote").get("chosen")
+        given = given.model_copy(update={"chosen": given.chosen | (options if isinstance(options, dict) else {})})
     return Experiment(folder, file, _plans(given, file, folder), given)
 
 
@@ -184,8 +184,8 @@ def _plans(given: File, file: Path, folder: Folder) -> dict[str, Plan]:
                 raise ConfigError(f"plug: {slot} has no place in the core", file=str(file),
                                   expected=f"one of {', '.join(SLOTS)}")
         settings = {**COMMON, **given.settings, "seed": folder.seed + int(run.get("again", 0))}
-        for told in (runs[source] if source else {}, run):
-            settings |= {key: value for key, value in told.items() if key not in OF_A_RUN}
+        for settings_file in (runs[source] if source else {}, run):
+            settings |= {key: value for key, value in settings_file.items() if key not in OF_A_RUN}
         if begin:
             settings["init_from"] = str(folder.path.resolve() / "runs" / begin)
         base = _base(run.get("base") or runs.get(source, {}).get("base") or given.base, file)

@@ -93,12 +93,12 @@ class Folder:
     def keep(self, part: str, facts: Mapping[str, Any]) -> None:
         """Note what was found of a part."""
         try:
-            kept = json.loads(self._state.read_text(encoding="utf-8"))
+            state = json.loads(self._state.read_text(encoding="utf-8"))
         except (OSError, ValueError):
-            kept = {}
-        kept[part] = {**facts, "text": digest(self.files, part)}
+            state = {}
+        state[part] = {**facts, "text": digest(self.files, part)}
         self._state.parent.mkdir(exist_ok=True)
-        atomic_write_text(self._state, json.dumps(kept, indent=1))
+        atomic_write_text(self._state, json.dumps(state, indent=1))
 
 
 def seed_of(student: str) -> int:

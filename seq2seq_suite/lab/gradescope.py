@@ -154,8 +154,8 @@ def _project(extra: str) -> str:
     from importlib import metadata
 
     try:
-        told = [re.split(r";\s*extra == ", one) for one in metadata.requires("seq2seq-suite") or ()]
-        needed = [one[0] for one in told if len(one) == 1 or one[1].strip("\"' ") == extra]
+        requirements = [re.split(r";\s*extra == ", one) for one in metadata.requires("seq2seq-suite") or ()]
+        needed = [one[0] for one in requirements if len(one) == 1 or one[1].strip("\"' ") == extra]
     except metadata.PackageNotFoundError:
         import tomllib
 
@@ -183,8 +183,8 @@ def autograde(name: str, root: Path) -> int:
     assignment = named(name)
     seed, users = 1, []
     with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
-        told = json.loads((root / "submission_metadata.json").read_text(encoding="utf-8"))
-        seed, users = int(told["id"]) % 10**6, [str(user.get("email") or user["name"]) for user in told["users"]]
+        upload = json.loads((root / "submission_metadata.json").read_text(encoding="utf-8"))
+        seed, users = int(upload["id"]) % 10**6, [str(user.get("email") or user["name"]) for user in upload["users"]]
     with tempfile.TemporaryDirectory(prefix="lab-") as scratch:
         folder = Path(scratch) / "submission"
         shutil.copytree(root / "submission", folder, symlinks=True, ignore=lambda where, names: [

@@ -54,8 +54,7 @@ def main() -> None:
 def _work(request: dict[str, Any], file: Path) -> None:
     if request["sounds"]:
         start_voices(_VOICES)
-    reads = [request["directory"], request["file"], *filter(None, sys.path),
-             str(Path(__file__).parents[1])]
+    reads = [request["directory"], request["file"], *filter(None, sys.path), str(Path(__file__).parents[1])]
     sandbox.enter(request["seconds"], folder=str(file.parent), reads=reads)
     try:
         found = answer(Path(request["directory"]), Path(request["file"]), request["run"], request["fresh"],

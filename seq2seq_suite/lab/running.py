@@ -88,8 +88,8 @@ def run(directory: Path, names: Sequence[str] = (), say: Say = print) -> list[Re
     for plan in plans:
         own: list[float] = []
         if plan.plug and plan.alike and not plan.source:
-            told = config_file.dump(plan.config)
-            own = own_losses[told] = own_losses.get(told) or first_losses(plan.config)
+            key = config_file.dump(plan.config)
+            own = own_losses[key] = own_losses.get(key) or first_losses(plan.config)
         records.append(_carry_out(experiment, plan, own, say))
     say("")
     say(_table(plans, records))
@@ -130,8 +130,7 @@ def _carry_out(experiment: Experiment, plan: Plan, own: list[float], say: Say) -
     losses = losses[:COMPARED]
     _compare(plan, functions, losses, own, calls, say)
     trained = experiment.run_directory(plan.source) if plan.source else directory
-    origin = read_provenance(trained)
-    folder = experiment.folder
+    origin, folder = read_provenance(trained), experiment.folder
     record = Record(
         assignment=folder.assignment, student=folder.student, seed=plan.config.seed, config=plan.digest(),
         files={file.name: digest_of(file) for file in dict.fromkeys(code.files.values())},
@@ -231,18 +230,18 @@ def _telling(plan: Plan, say: Say) -> Callable[[dict[str, Any]], None]:
 
     def tell(row: dict[str, Any]) -> None:
         if row["split"] == "train" and row["update"] % 50 == 0:
-            shown = "  ".join(f"{name} {value:.3f}" for name, value in row.items() if name.startswith("loss_"))
+            losses = "  ".join(f"{name} {value:.3f}" for name, value in row.items() if name.startswith("loss_"))
             with redirect_stdout(shown_on):
-                say(f"  update {row['update']} of {most}  {shown}  {row['seconds']:.0f} s")
+                say(f"  update {row['update']} of {most}  {losses}  {row['seconds']:.0f} s")
     return tell
 
 
 @contextmanager
 def quiet(functions: Mapping[str, Any]) -> Iterator[None]:
     """Nothing of the suite's own output; raises RunError for what a student's functions may make the suite raise."""
-    kept = io.StringIO()
+    output = io.StringIO()
     try:
-        with redirect_stdout(kept), redirect_stderr(kept):
+        with redirect_stdout(output), redirect_stderr(output):
             yield
     except (UserError, RunError, _Enough):
         raise
@@ -299,5 +298,4 @@ def _table(plans: Sequence[Plan], records: Sequence[Record]) -> str:
 
 def read_lab_record(directory: Path) -> Record:
     """Raises DataError where `lab run` has not made the run."""
-    return read_record(directory / RECORD, Record, expected="what `lab run` writes",
-                       remedy="run it with `lab run`")
+    return read_record(directory / RECORD, Record, expected="what `lab run` writes", remedy="run it with `lab run`")

@@ -39,8 +39,7 @@ def cut_network(*, processes: bool = False) -> list[str]:
     if libc is None:
         return []
     root = os.geteuid() == 0
-    done = (root and libc.unshare(_NEW_NETWORK) == 0) or (
-        not root and libc.unshare(_NEW_USER | _NEW_NETWORK) == 0)
+    done = (root and libc.unshare(_NEW_NETWORK) == 0) or (not root and libc.unshare(_NEW_USER | _NEW_NETWORK) == 0)
     if processes:
         libc.unshare(_NEW_PROCESSES)
     return ["no network"] if done else []
@@ -62,11 +61,11 @@ def enter(seconds: float, *, folder: str = "", reads: Sequence[str] = ()) -> lis
     if libc is not None:
         libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
         found += _landlock(libc, [*readable(), *reads], [folder] if folder else [])
-    kept = 0
+    capabilities = 0
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         if libc is not None and folder:  # modules are still to be read, and Python may lie in root's home directory
             libc.prctl(_KEEP_CAPABILITIES, 1, 0, 0, 0)
-            kept = _MAY_READ
+            capabilities = _MAY_READ
         with contextlib.suppress(OSError):
             if folder:
                 os.chown(folder, NOBODY, NOBODY)
@@ -75,7 +74,7 @@ def enter(seconds: float, *, folder: str = "", reads: Sequence[str] = ()) -> lis
             os.setresuid(NOBODY, NOBODY, NOBODY)
             found.append(f"uid {NOBODY}")
     if libc is not None:  # what a user namespace gives to its maker
-        libc.capset(struct.pack("Ii", 0x20080522, 0), struct.pack("6I", kept, kept, 0, 0, 0, 0))
+        libc.capset(struct.pack("Ii", 0x20080522, 0), struct.pack("6I", capabilities, capabilities, 0, 0, 0, 0))
         libc.prctl(_DIE_WITH_PARENT, 9, 0, 0, 0)
     return found
 

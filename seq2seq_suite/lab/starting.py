@@ -110,8 +110,7 @@ def start(assignment: Assignment, folder: Path, *, student: str, language: str) 
                           expected="at most 60 letters, digits and . @ + - _")
     files = {"lab.yaml": f"assignment: {assignment.name}\nstudent: {yaml.safe_dump(student)[:-1].splitlines()[0]}\n"
                          f"language: {language}\n"}
-    for part in assignment.parts:
-        files[f"{part.name}.py"] = starter(assignment.text(part.name))
+    files |= {f"{part.name}.py": starter(assignment.text(part.name)) for part in assignment.parts}
     files |= {f"{GIVEN}.py": given_file(assignment), "README.md": handout(assignment, language)}
     file = HERE / "experiments" / f"{assignment.name}.yaml"
     if file.is_file():
@@ -135,8 +134,7 @@ def answers(questions: Mapping[str, Mapping[str, Any]], language: str) -> str:
 
 def asking(question: Mapping[str, Any], language: str) -> str:
     """A question in one line, with its choices and points."""
-    choices = question.get("choices")
-    points = question.get("points", 0)
+    choices, points = question.get("choices"), question.get("points", 0)
     worth = f"{points:g} " + ("分" if language == "zh" else "point" + "s" * (points != 1))
     ask = (question.get("ask_zh") if language == "zh" else None) or question["ask"]
     return f"{ask}" + (f" [{' | '.join(map(str, choices))}]" if choices else "") + f"  ({worth})"
@@ -150,19 +148,16 @@ def given_file(assignment: Assignment) -> str:
     """
     own = {function: part.name for part in assignment.parts for function in part.functions}
     sources = given.sources()
-    for part in assignment.parts:
-        for node in ast.parse(assignment.text(part.name)).body:
-            if isinstance(node, ast.ClassDef):
-                own[node.name] = part.name
+    own |= {node.name: part.name for part in assignment.parts
+            for node in ast.parse(assignment.text(part.name)).body if isinstance(node, ast.ClassDef)}
     texts: dict[Path, str] = {}
-    mine: dict[str, list[str]] = {}
+    mine: dict[str, set[str]] = {}
     open_ = [assignment.text(part.name) for part in assignment.parts]
     while open_:
         for module, names, _ in imported(open_.pop()):
             for name in names if module == GIVEN else ():
                 if name in own:
-                    mine.setdefault(own[name], [])
-                    mine[own[name]] += [name] if name not in mine[own[name]] else []
+                    mine.setdefault(own[name], set()).add(name)
                 elif (path := sources[name]) not in texts:
                     texts[path] = path.read_text(encoding="utf-8")
                     open_.append(texts[path])

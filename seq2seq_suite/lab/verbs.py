@@ -20,8 +20,7 @@ from seq2seq_suite.lab.twins import warm
 _POLL = 0.25  # seconds between two looks at the files
 
 
-def check(directory: Path, part: str | None, launched: Launched | None = None, *, seed: int | None, hint: bool
-          ) -> int:
+def check(directory: Path, part: str | None, launched: Launched | None = None, *, seed: int | None, hint: bool) -> int:
     """Check a folder or one of its parts; parts that are finished are not tried again.
 
     Returns:
@@ -71,8 +70,7 @@ def check_one(folder: Folder, assignment: Assignment, part: Part, workers: Worke
         lambda law: hints(assignment, law, folder.language)) if hint else None)
 
 
-def watch(directory: Path, part: str | None, launched: Launched | None = None, *, seed: int | None, hint: bool
-          ) -> int:
+def watch(directory: Path, part: str | None, launched: Launched | None = None, *, seed: int | None, hint: bool) -> int:
     """Check whenever a file of the folder changes, until Ctrl-C or until `q` is entered.
 
     Returns:

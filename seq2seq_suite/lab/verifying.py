@@ -222,12 +222,12 @@ def _look_at_configuration(directory: Path, plan: Plan) -> None:
 
     Only the folder of a task of one's own may be another than here.
     """
-    told, expected = (yaml.safe_load(text) for text in (
+    config, expected = (yaml.safe_load(text) for text in (
         (directory / "config.yaml").read_text(encoding="utf-8"), config_file.dump(plan.config)))
-    for one in (told, expected):
+    for one in (config, expected):
         if is_code(one["task"]):
             one["task"] = Path(one["task"].replace("\\", "/")).name
-    different = [key for key in {**expected, **told} if key != "init_from" and told.get(key) != expected.get(key)]
+    different = [key for key in {**expected, **config} if key != "init_from" and config.get(key) != expected.get(key)]
     if different:
         raise Refused(f"configuration: {different[0]} is not the experiment's")
 

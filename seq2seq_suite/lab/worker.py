@@ -76,8 +76,6 @@ class Code(importlib.abc.Loader):
         """Python asks this of whatever finds modules."""
         return importlib.util.spec_from_loader(name, self) if f"{name}.py" in self.files else None
 
-    def create_module(self, spec: Any) -> None:
-        """A module as usual."""
 
     def exec_module(self, module: types.ModuleType) -> None:
         """Run the text in the module."""

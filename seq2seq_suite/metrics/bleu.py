@@ -72,8 +72,7 @@ def score_translations(predictions: Sequence[str | None], references: Sequence[s
     outputs, several = [prediction or "" for prediction in predictions], [references, *others]
     tokenizer = tokenizer_of(references) if tokenizer == "auto" else tokenizer
     bleu = BLEU(tokenize=tokenizer, lowercase=lowercase)
-    short = [max(map(len, map(str.split, map(bleu.tokenizer, texts)))) < _ORDER
-             for texts in zip(*several, strict=True)]
+    short = [max(map(len, map(str.split, map(bleu.tokenizer, texts)))) < _ORDER for texts in zip(*several, strict=True)]
     bleu.effective_order = all(short)
     chrf = CHRF(lowercase=lowercase)
     bleu_score, chrf_score = bleu.corpus_score(outputs, several), chrf.corpus_score(outputs, several)

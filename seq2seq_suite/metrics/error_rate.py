@@ -86,7 +86,7 @@ def error_rates(predictions: Sequence[str | None], references: Sequence[str], *o
 
 
 def word_errors(reference: str, prediction: str) -> list[tuple[str, str, str]]:
-    """The errors of one transcript after `normalise`: (kind, word said, word heard), in order.
+    """The errors of one transcript after `normalise`: (kind, word expected, word predicted), in order.
 
     >>> word_errors("Go to the town.", "go two the")
     [('substitution', 'to', 'two'), ('deletion', 'town', '')]
@@ -98,9 +98,9 @@ def word_errors(reference: str, prediction: str) -> list[tuple[str, str, str]]:
         return [("insertion", "", word) for word in found.split()]
     errors = []
     for chunk in jiwer.process_words([gold], [found]).alignments[0]:
-        said = gold.split()[chunk.ref_start_idx : chunk.ref_end_idx]
-        heard = found.split()[chunk.hyp_start_idx : chunk.hyp_end_idx]
+        expected = gold.split()[chunk.ref_start_idx : chunk.ref_end_idx]
+        predicted = found.split()[chunk.hyp_start_idx : chunk.hyp_end_idx]
         kind = {"substitute": "substitution", "delete": "deletion", "insert": "insertion"}.get(chunk.type)
         if kind:
-            errors += [(kind, *pair) for pair in zip_longest(said, heard, fillvalue="")]
+            errors += [(kind, *pair) for pair in zip_longest(expected, predicted, fillvalue="")]
     return errors

@@ -107,10 +107,10 @@ def differences(given: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
     """
     runs = list(given)[:MOST_COLUMNS]
     keys = list(dict.fromkeys(key for run in runs for key in given[run]))
-    told = [(key, [given[run].get(key) for run in runs]) for key in keys]
-    unlike = [(key, *(NONE if value is None else brief(value) for value in values)) for key, values in told
+    by_key = [(key, [given[run].get(key) for run in runs]) for key in keys]
+    unlike = [(key, *(NONE if value is None else brief(value) for value in values)) for key, values in by_key
               if len(set(values)) > 1]
-    partly = {key for key, values in told if None in values}
+    partly = {key for key, values in by_key if None in values}
     return {"runs": runs, "left_out": len(given) - len(runs), "equal": len(keys) - len(unlike),
             "rows": [row for row in unlike if row[0] not in partly],
             "some": [row for row in unlike if row[0] in partly]}
@@ -178,11 +178,11 @@ def disagreements(rows: Sequence[Row]) -> tuple[list[dict[str, Any]], list[str]]
             continue
         examples = []
         for place in _unlike([one for _, one in outputs]):
-            shown = _alike([{"run": run, **one.example(place)} for run, one in outputs])
-            room -= len(to_json(shown))
+            texts = _alike([{"run": run, **one.example(place)} for run, one in outputs])
+            room -= len(to_json(texts))
             if room < 0:
                 break
-            examples.append(shown)
+            examples.append(texts)
         if examples:
             names.append(outputs[0][1].drawing)
             found.append({"task": task, "drawing": outputs[0][1].drawing, "metric": metric_name(some[0]["metric"]),
@@ -190,10 +190,10 @@ def disagreements(rows: Sequence[Row]) -> tuple[list[dict[str, Any]], list[str]]
     return found, names
 
 
-def _alike(shown: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def _alike(outputs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """One entry for runs that wrote the same, under all their names."""
     found: dict[str, dict[str, Any]] = {}
-    for one in shown:
+    for one in outputs:
         first = found.setdefault(to_json(one["prediction"]), one)
         if first is not one:
             first["run"] += f", {one['run']}"

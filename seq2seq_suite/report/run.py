@@ -120,15 +120,15 @@ def _cards(summary: dict[str, Any], splits: dict[str, dict[str, Any]], metric: s
                       "value": figure(float(value)), "bounds": bounds, "notes": " · ".join(notes), "metric": one,
                       "axis": None, "trivial": trivial,
                       "without": " · ".join(f"{of} {figure(float(found))}" for of, found in trivial.items())})
-    shown = [card for card in cards[:4] if card["metric"] == metric]
-    ends = [end for card in shown for end in (*(card["bounds"] or [card["number"]]), *card["trivial"].values())]
-    if any(card["bounds"] or card["trivial"] for card in shown):
+    main = [card for card in cards[:4] if card["metric"] == metric]
+    ends = [end for card in main for end in (*(card["bounds"] or [card["number"]]), *card["trivial"].values())]
+    if any(card["bounds"] or card["trivial"] for card in main):
         low, high = _around(min(ends), max(ends))
 
         def place(value: float) -> float:
             return round(100 * (value - low) / (high - low), 2)
 
-        for card in shown:
+        for card in main:
             at, first, last = map(place, (card["number"], *(card["bounds"] or [card["number"]] * 2)))
             card["axis"] = {"low": f"{low:g}", "high": f"{high:g}", "at": at, "from": first, "to": last,
                             "ticks": [(of, place(found)) for of, found in card["trivial"].items()]}

@@ -135,8 +135,8 @@ class RunDirectory:
             saved = "; what was saved is untouched, --resume continues from there" if self.config.exists() else ""
             raise RunError(failure(error) + saved) from error
         finally:
-            nothing = _BEFORE_CONFIG | {LOCK, _REPLACED}
-            if self.path.is_dir() and {entry.name for entry in self.path.iterdir()} <= nothing:
+            leftovers = _BEFORE_CONFIG | {LOCK, _REPLACED}
+            if self.path.is_dir() and {entry.name for entry in self.path.iterdir()} <= leftovers:
                 _delete(self.path / name for name in _BEFORE_CONFIG)
 
     def check_there(self) -> None:
@@ -178,8 +178,8 @@ class RunDirectory:
     def _finish_replacing(self) -> None:
         """Delete a run that was put aside where another has begun in its place; else bring it back."""
         aside = self.path / _REPLACED
-        kept = sorted(aside.iterdir(), key=lambda entry: entry.name == CONFIG) if aside.is_dir() else []
-        for entry in kept if not self.config.exists() else ():
+        entries = sorted(aside.iterdir(), key=lambda entry: entry.name == CONFIG) if aside.is_dir() else []
+        for entry in entries if not self.config.exists() else ():
             _delete([self.path / entry.name])
             entry.rename(self.path / entry.name)
         _delete([aside])
@@ -207,12 +207,12 @@ class RunDirectory:
         """
         if not os.path.lexists(self.metrics):
             return
-        kept = []
+        lines = []
         for line, row in read_rows(self.metrics, errors="replace"):
             last = validated if row is not None and row.get("split") == "validation" else update
             if row is not None and isinstance(row.get("update"), int) and row["update"] <= last:
-                kept.append(line + "\n")
-        atomic_write_text(self.metrics, "".join(kept))
+                lines.append(line + "\n")
+        atomic_write_text(self.metrics, "".join(lines))
 
     def log(self, line: str) -> None:
         """Append a line to log.txt, with the time."""
@@ -293,9 +293,9 @@ def provenance(command: list[str], seed: int, data_hashes: dict[str, str], *, pr
 
 def _check_deletable(path: Path, names: set[str]) -> None:
     foreign = sorted(name for name in names - OURS if not (name.startswith(".") and name.endswith(".partial")))
-    shown = ", ".join(foreign[:5]) + (f" and {len(foreign) - 5} more" if len(foreign) > 5 else "")
+    listed = ", ".join(foreign[:5]) + (f" and {len(foreign) - 5} more" if len(foreign) > 5 else "")
     if foreign or (CONFIG not in names and not names & OURS <= _BEFORE_CONFIG):
-        got = f"it has files that no run wrote: {shown}" if foreign else f"it does not look like a run: no {CONFIG}"
+        got = f"it has files that no run wrote: {listed}" if foreign else f"it does not look like a run: no {CONFIG}"
         raise ConfigError(f"not deleted: {got}", file=str(path),
                           expected="the directory of an earlier run, or an empty one",
                           remedy="choose another directory with --output, or empty this one yourself")

@@ -123,7 +123,7 @@ def load_parts(path: Path, model: nn.Module, parts: Sequence[str]) -> str:
     own = unique(model.state_dict())
     if not any(_part(name) == "frontend" for name in tensors):
         tensors = _as_source(tensors)
-    taken: dict[str, Tensor] = {}
+    loaded: dict[str, Tensor] = {}
     added: dict[str, Tensor] = {}
     for part in parts:
         wanted, found = ({name: tensor for name, tensor in some.items() if _part(name) == part}
@@ -136,10 +136,10 @@ def load_parts(path: Path, model: nn.Module, parts: Sequence[str]) -> str:
             raise DataError(f"the part '{part}' does not fit: {wrong[0] if wrong else 'it is missing'}",
                             file=str(path / MODEL), expected="a run with the same backbone, front-end and task options",
                             remedy="give both runs the same `backbone`, or name fewer parts under init_parts")
-        taken |= found
+        loaded |= found
         added |= fresh
-    model.load_state_dict(taken, strict=False)
-    return f"{', '.join(parts)} start from {path}: {_counted(taken, added)}"
+    model.load_state_dict(loaded, strict=False)
+    return f"{', '.join(parts)} start from {path}: {_counted(loaded, added)}"
 
 
 def _part(name: str) -> str:
@@ -229,14 +229,14 @@ def steps(folder: Path) -> list[Path]:
 def unique(state: dict[str, Tensor]) -> dict[str, Tensor]:
     """Tensors without the second names of tied ones."""
     seen: set[tuple[int, tuple[int, ...]]] = set()
-    kept = {}
+    tensors = {}
     for name, tensor in state.items():
         key = (tensor.data_ptr(), tuple(tensor.shape))
         if tensor.numel() and key in seen:
             continue
         seen.add(key)
-        kept[name] = tensor
-    return kept
+        tensors[name] = tensor
+    return tensors
 
 
 def hash_of(path: Path) -> str:

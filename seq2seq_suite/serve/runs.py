@@ -259,19 +259,19 @@ def open_runs(directories: Sequence[Path], settings: Sequence[str], *, trust_cod
 def wav(sound: Any) -> bytes:
     """A sound as a WAV file of 16 bits."""
     samples, rate = sound.samples()
-    written = io.BytesIO()
-    with wave.open(written, "wb") as file:
+    buffer = io.BytesIO()
+    with wave.open(buffer, "wb") as file:
         file.setnchannels(1)
         file.setsampwidth(2)
         file.setframerate(rate)
         file.writeframes((np.clip(samples, -1, 1) * 32767).astype("<i2").tobytes())
-    return written.getvalue()
+    return buffer.getvalue()
 
 
 def png(picture: Any) -> bytes:
     """A picture as a PNG file."""
     from PIL import Image
 
-    written = io.BytesIO()
-    Image.fromarray(picture.pixels()).save(written, "PNG")
-    return written.getvalue()
+    buffer = io.BytesIO()
+    Image.fromarray(picture.pixels()).save(buffer, "PNG")
+    return buffer.getvalue()

@@ -144,15 +144,15 @@ def compare_runs(directories: Sequence[Path], *, split: str | None = "test", mea
         parse_config(directory)
         others = [one for one in read_summary(directory).settings if one.startswith(f"{split}@")]
         for one in (split, *others):  # with the run's own settings, and with those of `evaluate`
-            summary, kept = _read(directory, one)
-            predictions.append(kept)
+            summary, outputs = _read(directory, one)
+            predictions.append(outputs)
             formulas.append(summary.formula)
             speed = _speed(directory, one, summary.settings.get(one, {})) if measure else _UNMEASURED
-            rows.append(_row(name + one.removeprefix(split), directory, summary, kept, one, speed))
+            rows.append(_row(name + one.removeprefix(split), directory, summary, outputs, one, speed))
     for file in files:
-        row, kept, formula = _outside(file, directories[0], split, predictions[0])
+        row, outputs, formula = _outside(file, directories[0], split, predictions[0])
         rows.append(row)
-        predictions.append(kept)
+        predictions.append(outputs)
         formulas.append(formula)
     return Comparison(rows, _pairs(rows, predictions, formulas))
 
@@ -167,9 +167,9 @@ _UNMEASURED = (float("nan"), float("nan"))
 
 
 def _pairs(rows: Sequence[Row], predictions: Sequence[_Predictions], formulas: Sequence[str]) -> list[Pair]:
-    shown, order = [asdict(row) for row in rows], {row.run: place for place, row in enumerate(rows)}
+    plain, order = [asdict(row) for row in rows], {row.run: place for place, row in enumerate(rows)}
     made, unmade = [], 0
-    for of_task in units(shown, groups(shown, settings(shown))).values():
+    for of_task in units(plain, groups(plain, settings(plain))).values():
         names = list(combinations(of_task, 2))
         chosen = names if len(of_task) <= MOST_TESTED else names[: len(of_task) - 1]  # of many all against the first
         unmade += len(names) - len(chosen)
@@ -194,9 +194,9 @@ def _pairs(rows: Sequence[Row], predictions: Sequence[_Predictions], formulas: S
 def _names(directories: Sequence[Path]) -> list[str]:
     """Short names, with as many parent folders as needed to make them unique."""
     whole = [directory.resolve() for directory in directories]
-    shown = [path.parent.parent / path.name if path in task_directories(path.parent.parent) else path for path in whole]
-    for depth in range(1 if shown == whole else 2, 6):
-        names = ["/".join(path.parts[-depth:]) for path in shown]
+    paths = [path.parent.parent / path.name if path in task_directories(path.parent.parent) else path for path in whole]
+    for depth in range(1 if paths == whole else 2, 6):
+        names = ["/".join(path.parts[-depth:]) for path in paths]
         if len(set(names)) == len(set(whole)):
             return [f"{name} ({names[:place].count(name) + 1})" if name in names[:place] else name  # a run twice
                     for place, name in enumerate(names)]
@@ -214,12 +214,12 @@ def _read(directory: Path, split: str) -> tuple[Summary, _Predictions]:
                                  np.array([row.counts for row in found], dtype=float))
 
 
-def _row(name: str, directory: Path, summary: Summary, kept: _Predictions, split: str,
+def _row(name: str, directory: Path, summary: Summary, outputs: _Predictions, split: str,
          speed: tuple[float, float]) -> Row:
     failed = summary.failures[split]
     figure, low, high = summary.splits[split][summary.primary_metric], float("nan"), float("nan")
-    if kept.counts.size:  # of the predictions, which `evaluate` may have made anew
-        found = interval(kept.counts, FORMULAS[summary.formula])
+    if outputs.counts.size:  # of the predictions, which `evaluate` may have made anew
+        found = interval(outputs.counts, FORMULAS[summary.formula])
         figure, low, high = found.figure, found.low, found.high
     origin, core = read_provenance(directory), summary.core_parameters
     return Row(run=name, task=summary.task, split=split, metric=summary.primary_metric, figure=figure,

@@ -142,8 +142,7 @@ class Run:
         launcher = ["-m", "torch.distributed.run", "--standalone", f"--nproc_per_node={processes}"]
         command = [python, *(launcher if processes > 1 else ()), *words]
         with log.open("ab") as output:
-            self.process = process = subprocess.Popen(command, stdout=output, stderr=output,
-                                                      preexec_fn=_ignore_warning)
+            self.process = process = subprocess.Popen(command, stdout=output, stderr=output, preexec_fn=_ignore_warning)
         try:
             _wait(process)
         except BaseException:

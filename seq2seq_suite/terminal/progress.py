@@ -137,8 +137,8 @@ class Progress:
             pace = (now - self._first[0]) / (fraction - self._first[1])
             self._seconds_left = (now, max(0.0, 1.0 - fraction) * pace)
         self._fraction = min(1.0, max(0.0, fraction))
-        shown = f"update {update}/{self.total_updates}  loss {_NOTHING if math.isnan(loss) else format(loss, '.3f')}"
-        self._status = f"{shown}  {tokens_per_second:,.0f} tokens/s  lr {learning_rate:.1e}"
+        begin = f"update {update}/{self.total_updates}  loss {_NOTHING if math.isnan(loss) else format(loss, '.3f')}"
+        self._status = f"{begin}  {tokens_per_second:,.0f} tokens/s  lr {learning_rate:.1e}"
         if self._live is None:
             self._print(f"{self._status}  {self._times()}")
         return self._status
@@ -148,9 +148,9 @@ class Progress:
         self._print(text)
 
     def validation(self, update: int, metrics: Mapping[str, Any], best: bool) -> None:
-        """The first figures of a validation; the very first is the metric that decides, its best value stays shown."""
-        shown = list(metrics.items())[:_SHOWN_FIGURES]
-        figures = "  ".join(f"{name} {_figure(value)}" for name, value in shown)
+        """The first figures of a validation; the very first is the metric that decides, its best value stays there."""
+        first = list(metrics.items())[:_SHOWN_FIGURES]
+        figures = "  ".join(f"{name} {_figure(value)}" for name, value in first)
         self._print(f"validation at update {update}: {figures}{'  (best)' if best else ''}")
         if best and metrics:
             name, value = next(iter(metrics.items()))

@@ -129,12 +129,12 @@ def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [tuple(header), *rows] if header else list(rows)
     widths = [max(len(cell) for cell in column) for column in zip(*lines, strict=True)]
     indented = "\n" + " " * (widths[0] + 2)  # for cells that span lines, which only the last column has
-    written = []
+    lines_of_text = []
     for line in lines:
         cells = [cell.rjust(width) if header and place else cell.ljust(width)
                  for place, (cell, width) in enumerate(zip(line, widths, strict=True))]
-        written.append("  ".join(cells).rstrip().replace("\n", indented))
-    return "\n".join(written)
+        lines_of_text.append("  ".join(cells).rstrip().replace("\n", indented))
+    return "\n".join(lines_of_text)
 
 
 def check_table(path: Path | None) -> None:
@@ -153,14 +153,14 @@ def write_tables(path: Path, tables: Sequence[tuple[str, Sequence[str], Sequence
     """
     from tabulate import tabulate
 
-    written = []
+    parts = []
     for title, header, rows in tables:
         if not rows:
             continue
         if path.suffix == ".csv":
             text = io.StringIO()
             csv.writer(text, lineterminator="\n").writerows([header, *rows])
-            written.append(text.getvalue())
+            parts.append(text.getvalue())
             continue
         figures = [any(cell[:1].isdigit() or cell[:1] in "+<\N{MINUS SIGN}" for cell in column if cell)
                    for column in zip(*rows, strict=True)]
@@ -168,11 +168,11 @@ def write_tables(path: Path, tables: Sequence[tuple[str, Sequence[str], Sequence
                  "colalign": ["right" if place and one else "left" for place, one in enumerate(figures)]}
         if path.suffix == ".md":
             cells = [[cell.replace("|", "\\|") for cell in row] for row in rows]
-            written.append(f"{title}\n\n{tabulate(cells, tablefmt='pipe', **alike)}\n")
+            parts.append(f"{title}\n\n{tabulate(cells, tablefmt='pipe', **alike)}\n")
         else:
             text = tabulate(rows, tablefmt="latex_booktabs", **alike)
-            written.append(f"% {title}\n" + text.replace("\N{MINUS SIGN}", "$-$").replace(NONE, "--") + "\n")
-    atomic_write_text(path, "\n".join(written))
+            parts.append(f"% {title}\n" + text.replace("\N{MINUS SIGN}", "$-$").replace(NONE, "--") + "\n")
+    atomic_write_text(path, "\n".join(parts))
 
 
 def _draw(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -184,12 +184,12 @@ def _draw(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
     console = Console()
     widths = [max(map(len, column)) for column in zip(*([header] if header else []), *rows, strict=True)]
-    shown = [*range(len(widths))]
-    if header and len(rows) > 1 and len(_fitting(widths, shown, console.width)) > 1:
-        shown = [place for place in shown if place == 0 or len({row[place] for row in rows}) > 1]
-        common = [f"{header[place]} {rows[0][place]}" for place in range(len(widths)) if place not in shown]
+    visible = [*range(len(widths))]
+    if header and len(rows) > 1 and len(_fitting(widths, visible, console.width)) > 1:
+        visible = [place for place in visible if place == 0 or len({row[place] for row in rows}) > 1]
+        common = [f"{header[place]} {rows[0][place]}" for place in range(len(widths)) if place not in visible]
         console.print(", ".join(common), markup=False, highlight=False)
-    for number, columns in enumerate(_fitting(widths, shown, console.width) if header else [shown]):
+    for number, columns in enumerate(_fitting(widths, visible, console.width) if header else [visible]):
         table = Table(show_header=bool(header), show_edge=False, box=SIMPLE_HEAD if header else None)
         for place in columns:
             table.add_column(header[place] if header else "", justify="right" if header and place else "left",
@@ -199,14 +199,14 @@ def _draw(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         console.print(*[""] * bool(number), table, sep="\n")
 
 
-def _fitting(widths: Sequence[int], shown: Sequence[int], room: int) -> list[list[int]]:
+def _fitting(widths: Sequence[int], visible: Sequence[int], room: int) -> list[list[int]]:
     """The columns of each table that fits, the first column in all of them.
 
     >>> _fitting([9, 5, 5, 5], [0, 1, 2, 3], 80), _fitting([9, 5, 5, 5], [0, 1, 2, 3], 27), _fitting([9, 5], [0, 1], 9)
     ([[0, 1, 2, 3]], [[0, 1, 2], [0, 3]], [[0, 1]])
     """
     found = [[0]]
-    for place in shown[1:]:
+    for place in visible[1:]:
         if len(found[-1]) > 1 and sum(widths[one] + 3 for one in (*found[-1], place)) > room + 1:
             found.append([0])
         found[-1].append(place)
