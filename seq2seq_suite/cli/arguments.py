@@ -199,7 +199,7 @@ def texts_and_overrides(arguments: Sequence[str]) -> tuple[list[str], list[str]]
 
 def check_drawing(task: Task, examples: Sequence[Example]) -> None:
     """Raises ConfigError where there is no picture, or more than one, to draw into."""
-    if not task.paints:
+    if not task.presentation.draws:
         raise ConfigError(f"--draw, but the run's task is {task.name}", file=COMMAND_LINE,
                           expected="a run that detects objects in pictures, such as runs/detection",
                           remedy="leave out --draw")

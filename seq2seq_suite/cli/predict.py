@@ -126,15 +126,16 @@ def predict(
             blank.write(file, n_best)
             _write(found, file, run, n_best)
             if draw is not None:
-                run.task.paint(example(*next(iter(inputs))), found[0].value, draw)
+                run.task.presentation.draw(example(*next(iter(inputs))), found[0].value, draw)
         blank.write(file, n_best)
     blank.say()
     unknown.say()
 
 
 def _write(found: list[Prediction], file: TextIO, run: Run, n_best: int) -> None:
+    presentation = run.task.presentation
     for prediction in found:
-        text = run.task.target.show(prediction.value) if file.isatty() and n_best == 1 else prediction.text
+        text = presentation.for_terminal(prediction.value) if file.isatty() and n_best == 1 else prediction.text
         print(f"{prediction.score:.6g}\t{text}" if n_best > 1 else text, file=file, flush=file.isatty())
 
 

@@ -26,17 +26,12 @@ from seq2seq_suite.runs.joint_directories import task_directories
 from seq2seq_suite.runs.records import read_summary
 from seq2seq_suite.runs.run_directory import CONFIG
 from seq2seq_suite.runs.weights import MODEL, best, load_tensors
+from seq2seq_suite.tasks import find_task
 
 HUB = "hf://"  # before the name of a model of the Hub
 PROGRAMS = {module.NAME: module for module in (export_transformers, export_ctranslate2)}  # what else reads a run
 KINDS = ("model-card", "hub-folder", *PROGRAMS)
 _CARD, _STATE = "README.md", "state.json"
-_PIPELINES = {"translation": "translation", "asr": "automatic-speech-recognition", "qa": "question-answering",
-              "speech_translation": "automatic-speech-recognition", "multilabel": "text-classification",
-              "parsing": "token-classification", "tagging": "token-classification", "detection": "object-detection",
-              "summarisation": "summarization", "language_model": "text-generation"}
-_INPUTS = {"qa": "Where is Mary? ||| Mary went home.", "asr": "recording.wav", "speech_translation": "recording.wav",
-           "detection": "picture.png", "translation": "The dog sleeps.", "language_model": "The dog"}
 _USE = """import seq2seq_suite as s2s
 
 run = s2s.load("path/to/this/folder")  # or "{hub}owner/name" from the Hub, with huggingface_hub
@@ -73,7 +68,7 @@ def export(directory: Path, folder: Path, *, kind: str) -> list[Path]:
         raise DataError("the folder is the run itself", file=str(folder), expected="another folder",
                         remedy="choose one beside it")
     refuse_links_out(directory / "summary.json", directory)
-    text = _INPUTS.get(config.task, "The dog sleeps .")
+    text = find_task(config.task).presented_by.input_text
     use = _USE.format(hub=HUB, text=to_json(text))
     if program is not None:
         run = open_run(directory, ["device=cpu"])
@@ -124,7 +119,7 @@ def card(directory: Path, config: Config, use: str, *, program: str = "seq2seq_s
     summary = read_summary(directory)
     data, name = _without_paths(config).data.path, directory.resolve().name
     intervals: Mapping[str, Any] = summary.model_dump().get("intervals") or {}
-    task = {"type": _PIPELINES.get(config.task, "other"), "name": config.task.replace("_", " ")}
+    task = {"type": find_task(config.task).presented_by.pipeline_tag, "name": config.task.replace("_", " ")}
     results = [{"task": task, "dataset": {"name": f"{data}, {split}", "type": data, "split": split.partition("@")[0]},
                 "metrics": [{"type": metric, "value": value, "name": metric.replace("_", " "),
                              **({"args": summary.settings[split]} if split in summary.settings else {})}

@@ -144,7 +144,7 @@ def rows_to_inspect(lengths: Mapping[int, int], equal: Mapping[int, bool], figur
 
 def _text(task: Task, example: Example, output: Any | None) -> str:
     """As pages show it, of a transcript the words that count."""
-    return task.shown(example, output).get("text", task.to_text(output))
+    return task.presentation.output_data(example, output).get("text", task.to_text(output))
 
 
 def _pieces(names: Callable[[Sequence[int]], list[str]], reading: Reading) -> list[list[Any]]:

@@ -39,24 +39,27 @@ def evaluate_splits(run_directory: RunDirectory, predictor: Predictor, splits: d
 def record(run_directory: RunDirectory, task: Task, name: str, examples: Sequence[Example],
            predictions: Sequence[Any | None]) -> Score:
     """Score and judge predictions; write them, the score's details and what a page draws to `predictions/NAME.*`."""
+    presentation = task.presentation
     score = task.score(predictions, [example.reference for example in examples])
     own = figures_of_items(score) or [None] * len(examples)
     rows = []
     for example, prediction, counts, figure in zip(examples, predictions, score.counts or [()] * len(examples), own,
                                                    strict=True):
-        judged = task.judge(prediction, example.reference, example)
+        judged = presentation.judge(prediction, example.reference, example)
         rows.append({"source": task.source.to_text(example.source), "reference": task.to_text(example.reference),
                      "prediction": task.to_text(prediction), "origin": example.origin, "counts": counts,
                      "figures": {} if figure is None else {task.primary_metric: figure}, "equal": judged.equal,
-                     "kinds": judged.kinds, "length": task.length(example), "facts": task.facts(example)})
+                     "kinds": judged.kinds, "length": presentation.length(example),
+                     "facts": presentation.facts(example)})
     chosen = rows_to_show(rows, own, higher_is_better=task.higher_is_better)
     with_media = {*chosen[:_MEDIA], *chosen[-_MEDIA // 2 :]}
-    shown = {str(row): {"source": {**task.shown_source(examples[row]),
-                                   **(task.media(examples[row]) if row in with_media else {})},
-                        "reference": task.shown(examples[row], examples[row].reference),
-                        "prediction": task.shown(examples[row], predictions[row])} for row in sorted(chosen)}
-    details = {**score.details, "drawing": task.drawing, "length_unit": task.length_unit,
-               "panels": [*score.details.get("panels", ()), *task.panels(examples, predictions)]}
+    shown = {str(row): {"source": {**presentation.source_data(examples[row]),
+                                   **(presentation.media(examples[row]) if row in with_media else {})},
+                        "reference": presentation.output_data(examples[row], examples[row].reference),
+                        "prediction": presentation.output_data(examples[row], predictions[row])}
+             for row in sorted(chosen)}
+    details = {**score.details, "drawing": presentation.drawing, "length_unit": presentation.length_unit,
+               "panels": [*score.details.get("panels", ()), *presentation.charts(examples, predictions)]}
     run_directory.write_predictions(name, rows, {"details": details, "shown": shown})
     run_directory.log(f"{name}: " + "  ".join(f"{metric} {value:.4g}" for metric, value in score.figures.items())
                       + f"  [{score.signature}]")

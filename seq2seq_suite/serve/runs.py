@@ -38,7 +38,6 @@ from seq2seq_suite.runs.joint_directories import task_directories
 from seq2seq_suite.serve.limits import MOST_INSPECTED, MOST_OUTPUTS, MOST_PIXELS, PICTURES, Refused
 from seq2seq_suite.serve.schema import Asked
 from seq2seq_suite.tasks.qa.passages import SEPARATOR
-from seq2seq_suite.tasks.qa.task import QuestionAnsweringTask
 from seq2seq_suite.tasks.rows import open_split
 
 _EXAMPLES, _LONGEST_EXAMPLE = 3, 300  # inputs to try, and most characters of one
@@ -57,7 +56,7 @@ class OpenRun:
         self.run, self.name, self.folder, self.task = run, name, folder, run.task
         shape = self.task.shape().source
         self.takes = ("sound" if isinstance(shape, SoundShape) else "picture" if isinstance(shape, PictureShape)
-                      else "question" if isinstance(self.task, QuestionAnsweringTask) else "text")
+                      else "question" if self.task.presentation.drawing == "answer" else "text")
         self.examples: list[str] = []  # texts; of a question both parts, of other inputs what they are called
         self.files: list[bytes] = []  # the same as files of sound or pictures
         with suppress(UserError, OSError):  # without its data a run has none
@@ -72,16 +71,16 @@ class OpenRun:
         config = self.run.config
         unused = {key: why_unused(config, f"search.{key}") for key in ("num_hypotheses", "beam_size", "sampling")}
         return {"name": self.name, "task": self.task.name, "takes": self.takes, "strategy": config.strategy.kind,
-                "drawing": self.task.drawing, "n_best": 1 if unused["num_hypotheses"] else MOST_OUTPUTS,
+                "verb": self.task.presentation.verb or self.task.name, "drawing": self.task.presentation.drawing,
+                "n_best": 1 if unused["num_hypotheses"] else MOST_OUTPUTS, "examples": self.examples,
                 "controls": [key.removesuffix("_size") for key in ("beam_size", "sampling") if not unused[key]],
-                "score": self._score(), "examples": self.examples}
+                "score": self._score()}
 
     def _score(self) -> str:
         with suppress(UserError):
             summary = self.run.summary
             split, figures = next(iter(summary["splits"].items()), ("", {}))
-            figure = figures.get(summary["primary_metric"])
-            if figure is not None:
+            if (figure := figures.get(summary["primary_metric"])) is not None:
                 return f"{metric_name(summary['primary_metric'])} {figure:.2f} on {split_name(split)}"
         return ""
 
@@ -174,17 +173,16 @@ class OpenRun:
     def answer(self, example: Example, asked: Asked) -> dict[str, Any]:
         """Outputs as `predict` gives them, and what a page shows beside them."""
         try:
-            opened = self._opened(asked)
+            opened, views = self._opened(asked), self.task.presentation
             torch.manual_seed(asked.seed or 0)
             began = time.perf_counter()
             found = next(opened.predict([example], num_hypotheses=asked.n_best))[: asked.n_best]
             ended = time.perf_counter()
-            answer = {
-                "run": self.name, "task": self.task.name,
-                "outputs": [{"text": self.task.to_text(value), "score": score, "drawn": self.task.target.show(value),
-                             "shown": self.task.shown(example, value)} for value, score in found],
-                "source": self.task.shown_source(example) if self.takes in ("text", "question") else {},
-                "unknown": self.task.unknown(example), "milliseconds": round(1000 * (ended - began), 3)}
+            answer = {"run": self.name, "task": self.task.name, "unknown": self.task.unknown(example),
+                      "source": views.source_data(example) if self.takes in ("text", "question") else {},
+                      "milliseconds": round(1000 * (ended - began), 3), "outputs": [
+                          {"text": self.task.to_text(value), "score": score, "drawn": views.for_terminal(value),
+                           "shown": views.output_data(example, value)} for value, score in found]}
             if asked.trace:
                 torch.manual_seed(asked.seed or 0)  # the same samples
                 answer["trace"] = trace(opened, example)

@@ -77,6 +77,7 @@ class RunFacts(BaseModel):
 
     name: str
     task: str
+    verb: str = Field(description="What the task does, for a button.")
     takes: Literal["text", "question", "sound", "picture"]
     strategy: str
     drawing: str

@@ -17,12 +17,13 @@ from seq2seq_suite.data.formats import Row
 from seq2seq_suite.metrics.error_rate import error_rates, normalise, word_errors
 from seq2seq_suite.options.data import Data
 from seq2seq_suite.options.section import Section, Symbols, Use, among
-from seq2seq_suite.tasks.base import Judgement
 from seq2seq_suite.tasks.charts.common import Point, one_series, panel, rates
 from seq2seq_suite.tasks.fields.base import Field
 from seq2seq_suite.tasks.language_models.words import WordModel, WordPairs
+from seq2seq_suite.tasks.presentation import Judgement
 from seq2seq_suite.tasks.rows import place_of, text_in
 from seq2seq_suite.tasks.sound import Audio, SoundOptions, SoundTask, Spoken, spoken_words
+from seq2seq_suite.tasks.sound_presentation import SoundPresentation
 
 COMPOSED = "composed"  # the split made from the test split's recordings
 _KINDS = {"substitution": ("substituted", "wrong"), "deletion": ("deleted", "missed"),
@@ -55,16 +56,44 @@ class ASROptions(SoundOptions):
     # score, in place of weight * log p
 
 
+class SpeechRecognitionPresentation(SoundPresentation):
+    """A recording and its transcript, compared as the error rate compares them."""
+
+    verb, no_output = "Transcribe", "(silence)"
+
+    def judge(self, prediction: str | None, reference: str, example: Example) -> Judgement:
+        """Words as the error rate compares them, without case and punctuation."""
+        errors = word_errors(reference, prediction or "")
+        kinds = Counter(_KINDS[kind][0] for kind, _, _ in errors)
+        return Judgement(not errors, tuple(kind for kind, _ in kinds.most_common()))
+
+    def facts(self, example: Example) -> dict[str, str | float]:
+        """With the speaker of a recording, if its row named one."""
+        speaker = self.task.speakers.get(example.origin)
+        return super().facts(example) | ({"speaker": speaker} if speaker else {})
+
+    def output_data(self, example: Example, prediction: str | None) -> dict[str, Any]:
+        """The words as they are scored."""
+        return {"text": normalise(prediction or "")}
+
+    def charts(self, examples: Sequence[Example], predictions: Sequence[str | None]) -> list[dict[str, Any]]:
+        """Word error rate by speaker, speaking rate and noise, and the words misheard most."""
+        errors = [word_errors(example.reference, found or "")
+                  for example, found in zip(examples, predictions, strict=True)]
+        counts = [(Counter(kind for kind, _, _ in found), len(normalise(example.reference).split()))
+                  for found, example in zip(errors, examples, strict=True)]
+        return [*_by_fact([self.facts(example) for example in examples], counts), *_misheard(errors)]
+
+
 class SpeechRecognitionTask(SoundTask):
     """Sound -> text in lower case without punctuation.
 
     The source is log-mel features, the target characters or subwords, and so is the transcript for CTC.
     """
 
-    name = "asr"
+    name, presented_by = "asr", SpeechRecognitionPresentation
     sections: ClassVar[Mapping[str, type[Section]]] = {"asr": ASROptions, "audio": Audio}
     primary_metric = "wer"
-    baselines = ("most frequent output",)
     packages = ("torchaudio", "jiwer")
     higher_is_better = False
 
@@ -73,7 +102,7 @@ class SpeechRecognitionTask(SoundTask):
         self.target = self.transcript = Spoken(
             "symbols", options.subwords, options.vocabulary_size, unified=data.unicode == "nfc")
         self.words = WordPairs(lambda text: self.target.normalised(text).split())
-        self._speakers: dict[str, str] = {}
+        self.speakers: dict[str, str] = {}
         self._left_out = 0
 
     # -- data ---------------------------------------------------------------------------------------------------
@@ -104,14 +133,14 @@ class SpeechRecognitionTask(SoundTask):
 
     def reference(self, row: Row) -> str:
         """The transcript."""
-        self._speakers[row.origin] = str(row.fields.get("speaker", ""))
+        self.speakers[row.origin] = str(row.fields.get("speaker", ""))
         return spoken_words(text_in(row, self.options.text_column, "asr.text_column"), row)
 
     def _compose(self, examples: Sequence[Example], split: str, *, count: int) -> list[Example]:
         """Sequences of one speaker's recordings; if `count` is 0, as many as there are recordings."""
         by_speaker: Mapping[str, list[Example]] = defaultdict(list)
         for example in examples:
-            by_speaker[self._speakers[example.origin]].append(example)
+            by_speaker[self.speakers[example.origin]].append(example)
         rng = Random(f"composed/{self.seed}/{split}")
         made = []
         for number in range(count or len(examples)):
@@ -154,31 +183,6 @@ class SpeechRecognitionTask(SoundTask):
                               "asr.word_weight at 0")
         return WordModel(pairs, self.target.pieces.encode, len(self.target), weight=options.word_weight,
                          new_word=options.new_word)
-
-    # -- pages --------------------------------------------------------------------------------------------------
-
-    def judge(self, prediction: str | None, reference: str, example: Example) -> Judgement:
-        """Words as the error rate compares them, without case and punctuation."""
-        errors = word_errors(reference, prediction or "")
-        kinds = Counter(_KINDS[kind][0] for kind, _, _ in errors)
-        return Judgement(not errors, tuple(kind for kind, _ in kinds.most_common()))
-
-    def facts(self, example: Example) -> dict[str, str | float]:
-        """With the speaker of a recording, if its row named one."""
-        speaker = self._speakers.get(example.origin)
-        return super().facts(example) | ({"speaker": speaker} if speaker else {})
-
-    def shown(self, example: Example, prediction: str | None) -> dict[str, Any]:
-        """The words as they are scored."""
-        return {"text": normalise(prediction or "")}
-
-    def panels(self, examples: Sequence[Example], predictions: Sequence[str | None]) -> list[dict[str, Any]]:
-        """Word error rate by speaker, speaking rate and noise, and the words misheard most."""
-        errors = [word_errors(example.reference, found or "")
-                  for example, found in zip(examples, predictions, strict=True)]
-        counts = [(Counter(kind for kind, _, _ in found), len(normalise(example.reference).split()))
-                  for found, example in zip(errors, examples, strict=True)]
-        return [*_by_fact([self.facts(example) for example in examples], counts), *_misheard(errors)]
 
 
 def _by_fact(facts: Sequence[Mapping[str, str | float]], counts: Sequence[tuple[Counter[str], int]]

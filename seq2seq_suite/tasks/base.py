@@ -5,7 +5,8 @@ from __future__ import annotations
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
@@ -16,32 +17,22 @@ from seq2seq_suite.common.errors import ConfigError, DataError
 from seq2seq_suite.common.files import read_lines
 from seq2seq_suite.common.lazy_imports import need
 from seq2seq_suite.common.shapes import Shape
-from seq2seq_suite.common.text import composed, tokens_of
+from seq2seq_suite.common.text import composed
 from seq2seq_suite.common.types import END, Constraint, Encoded, Example, Hypothesis, Score, SymbolGain
 from seq2seq_suite.data.formats import BadRows, Row
 from seq2seq_suite.options.data import Data
 from seq2seq_suite.options.section import Section
 from seq2seq_suite.tasks.fields.base import Field, Source, Target
+from seq2seq_suite.tasks.presentation import Judgement as Judgement  # users' tasks import it from here
+from seq2seq_suite.tasks.presentation import Presentation
 from seq2seq_suite.tasks.rows import open_split, place_of, remarks_of
-
-
-@dataclass(frozen=True)
-class Judgement:
-    """One output beside its reference.
-
-    Args:
-        equal: whether they are the same to the task: sets of labels, trees, answers without articles; never raw lines.
-        kinds: of the errors, in words that a reader knows; empty where the output is right.
-    """
-
-    equal: bool
-    kinds: tuple[str, ...] = ()
 
 
 class Task(ABC):
     """A source and a target, with their data and metrics. It is independent of the model.
 
     A subclass makes `source` and `target`, says how a row becomes an example, if not by `read` of the two, and scores.
+    How its outputs look on a page is said by the class in `presented_by`.
 
     Args:
         options: the section of the configuration that has the task's name.
@@ -56,17 +47,14 @@ class Task(ABC):
     higher_is_better: ClassVar[bool] = True
     rewritable: ClassVar[bool] = False  # whether `distill` may replace the targets, see `row`
     packages: ClassVar[tuple[str, ...]] = ()  # of extras, without which it cannot train
-    paints: ClassVar[bool] = False  # whether predictions can be drawn, see `paint`
     view: ClassVar[str] = ""  # of the embedded data
-    baselines: ClassVar[tuple[str, ...]] = ()  # of `tasks.trivial`, beside which a page sets the run's figures
     tokenised: ClassVar[bool] = False  # whether its texts are words that the user has separated
-    drawing: ClassVar[str] = "text"  # of an output on a page: text, tree, tags, answer, labels, sound, boxes, surprise
-    length_unit: ClassVar[str] = "words"  # of `length`
     item: ClassVar[str] = "example"  # an example's name in messages
     expected: ClassVar[str] = "rows"  # what rows should be
     streams: ClassVar[bool] = False  # whether `examples` depends on its row alone, so that memory need not hold all
     if_empty: ClassVar[str] = "check data.path and data.splits"  # what to do about a split without examples
     languages: tuple[str, str] | None = None  # of parallel text, which may be in a file for each
+    presented_by: ClassVar[type[Presentation]] = Presentation
     source: Source
     target: Target
 
@@ -270,53 +258,21 @@ class Task(ABC):
         """
         if len(references) > 1:
             raise ConfigError(f"{len(references)} files of references, but outputs of task {self.name} have one each",
-                              expected="free text: translation, summarisation, asr, speech_translation or qa",
+                              expected="a task that writes free text, such as translation",
                               remedy="leave out --reference")
         return self.score(predictions, references[0])
 
-    # -- pages --------------------------------------------------------------------------------------------------
-
-    def judge(self, prediction: Any | None, reference: Any, example: Example) -> Judgement:
-        """Whether an output is right, and if not, how it is wrong."""
-        if prediction is None:
-            return Judgement(False, ("malformed",))
-        return Judgement(self.to_text(prediction) == self.to_text(reference))
+    # -- text ---------------------------------------------------------------------------------------------------
 
     def unknown(self, example: Example) -> list[str]:
         """The words of an input that the training data did not have."""
         return self.source.unknown(example.source)
 
-    def length(self, example: Example) -> float:
-        """The length of the source in `length_unit`."""
-        return float(len(example.source if isinstance(example.source, tuple) else tokens_of(
-            self.source.to_text(example.source))))
-
-    def facts(self, example: Example) -> dict[str, str | float]:
-        """What else is known of an example, by names that a reader knows: the speaker, the kind of question."""
-        return {}
-
-    def shown_source(self, example: Example) -> dict[str, Any]:
-        """The source as plain data for `drawing`."""
-        return {"text": self.source.to_text(example.source)}
-
-    def media(self, example: Example) -> dict[str, Any]:
-        """What belongs to `shown_source` and is too large for all examples, such as sound."""
-        return {}
-
-    def shown(self, example: Example, prediction: Any | None) -> dict[str, Any]:
-        """An output or a reference as plain data for `drawing`."""
-        return {"text": self.to_text(prediction)}
-
-    def panels(self, examples: Sequence[Example], predictions: Sequence[Any | None]) -> list[dict[str, Any]]:
-        """Charts of a split that only this task has, as `tasks.panels` makes them."""
-        return []
-
-    # -- text ---------------------------------------------------------------------------------------------------
-
     def to_text(self, prediction: Any | None) -> str:
         """A prediction on one line, as `read_references` reads it."""
         return self.target.to_text(prediction)
 
-    def paint(self, example: Example, prediction: Any | None, path: Path) -> None:
-        """Draw the prediction into the example's picture; the file's extension determines the format."""
-        raise NotImplementedError
+    @cached_property
+    def presentation(self) -> Presentation:
+        """How examples and outputs are presented on pages and at terminals."""
+        return self.presented_by(self)

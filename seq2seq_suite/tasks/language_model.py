@@ -22,6 +22,7 @@ from seq2seq_suite.tasks.charts.common import one_series, range_of, ranges, rate
 from seq2seq_suite.tasks.fields.base import Place, Source
 from seq2seq_suite.tasks.fields.text import Text
 from seq2seq_suite.tasks.options import NO_TRANSCRIPT, TaskOptions
+from seq2seq_suite.tasks.presentation import Presentation
 from seq2seq_suite.tasks.rows import place_of, text_in
 
 _PLACES = (4, 8, 16, 32, 64, 128)  # last symbols of the ranges by which surprise is charted
@@ -80,11 +81,35 @@ class Nothing(Source):
 class Windows(Text):
     """Windows of texts, and log-probabilities of them."""
 
-    nothing = ""
-
     def to_text(self, prediction: Judged | None) -> str:
         """A text on one line, or a log-probability."""
         return f"{prediction:.6f}" if isinstance(prediction, float) else prediction or ""
+
+
+class LanguageModelPresentation(Presentation):
+    """A text with the surprise of each symbol, or a continuation."""
+
+    verb, pipeline_tag, drawing, no_output = "Continue", "text-generation", "surprise", ""
+    input_text, baselines = "The dog", ("frequency of each letter",)
+
+    def output_data(self, example: Example, prediction: Judged | None) -> dict[str, Any]:
+        """A judged text with the surprise of each of its symbols in bits."""
+        if not isinstance(prediction, LogProbability):
+            return super().output_data(example, prediction)
+        return {"bits": round(-prediction / math.log(2), 2), "pieces": [
+            [name, round(-value / math.log(2), 2)] for name, value in prediction.pieces]}
+
+    def charts(self, examples: Sequence[Example], predictions: Sequence[Judged | None]) -> list[dict[str, Any]]:
+        """Surprise by place in the text."""
+        shares = []
+        for found in predictions:
+            shares.append({})
+            for place, (_, value) in enumerate(getattr(found, "pieces", ()), 1):
+                bits, count = shares[-1].get(range_of(place, _PLACES), (0.0, 0))
+                shares[-1][range_of(place, _PLACES)] = (bits - value / math.log(2), count + 1)
+        points = rates(shares, ranges(_PLACES), scale=1.0)
+        return [one_series("dots", "Surprise by place", "Does what came before help?", points, x="symbol of the text",
+                           y="bits a symbol ↓")] if points else []
 
 
 class LanguageModelTask(Task):
@@ -94,12 +119,11 @@ class LanguageModelTask(Task):
     scored by its probability, including that of its END.
     """
 
-    name, drawing = "language_model", "surprise"
+    name, presented_by = "language_model", LanguageModelPresentation
     sections: ClassVar[Mapping[str, type[Section]]] = {"language_model": LanguageModelOptions}
     primary_metric = "bits_per_character"
     higher_is_better = False
     streams = True
-    baselines = ("frequency of each letter",)
     view, item = "stories", "text"
 
     def __init__(self, options: LanguageModelOptions, data: Data, **others: Any):
@@ -166,31 +190,10 @@ class LanguageModelTask(Task):
     def unknown(self, example: Example) -> list[str]:
         return self.target.unknown(example.source)
 
-    # -- judging and showing ------------------------------------------------------------------------------------
-
     def score(self, predictions: Sequence[Judged | None], references: Sequence[str]) -> Score:
         """Bits per character and perplexity of words."""
         judged = [_logarithm(number, value) for number, value in enumerate(predictions, 1)]
         return score_likelihood(judged, references, context=f"{self.options.window} characters")
-
-    def shown(self, example: Example, prediction: Judged | None) -> dict[str, Any]:
-        """A judged text with the surprise of each of its symbols in bits."""
-        if not isinstance(prediction, LogProbability):
-            return super().shown(example, prediction)
-        return {"bits": round(-prediction / math.log(2), 2), "pieces": [
-            [name, round(-value / math.log(2), 2)] for name, value in prediction.pieces]}
-
-    def panels(self, examples: Sequence[Example], predictions: Sequence[Judged | None]) -> list[dict[str, Any]]:
-        """Surprise by place in the text."""
-        shares = []
-        for found in predictions:
-            shares.append({})
-            for place, (_, value) in enumerate(getattr(found, "pieces", ()), 1):
-                bits, count = shares[-1].get(range_of(place, _PLACES), (0.0, 0))
-                shares[-1][range_of(place, _PLACES)] = (bits - value / math.log(2), count + 1)
-        points = rates(shares, ranges(_PLACES), scale=1.0)
-        return [one_series("dots", "Surprise by place", "Does what came before help?", points, x="symbol of the text",
-                           y="bits a symbol ↓")] if points else []
 
 
 def _logarithm(number: int, value: Judged | None) -> float | None:

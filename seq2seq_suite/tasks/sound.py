@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import io
 import math
-import wave
 import zlib
 from abc import abstractmethod
-from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -22,7 +19,7 @@ from seq2seq_suite.common.errors import DataError
 from seq2seq_suite.common.files import read_arrays
 from seq2seq_suite.common.shapes import Shape, SoundShape
 from seq2seq_suite.common.types import Encoded, Example
-from seq2seq_suite.data.audio import RATE, Features, Recording, Sound, Stored, resample
+from seq2seq_suite.data.audio import Features, Recording, Sound, Stored
 from seq2seq_suite.data.formats import BadRows, Row
 from seq2seq_suite.data.sources import EMBEDDED
 from seq2seq_suite.metrics.error_rate import normalise
@@ -34,7 +31,6 @@ from seq2seq_suite.tasks.fields.text import Text
 from seq2seq_suite.tasks.options import TaskOptions, Zoom
 from seq2seq_suite.tasks.rows import medium_in, of_file, place_of, required_medium
 
-_MOST_COLUMNS, _LONGEST_PLAYED, _PLAYED = 300, 10, 8000  # of a spectrogram in a page; seconds of sound there, its rate
 _LEAST_DEVIATION = 0.1  # of a bin's log energy: bands above a recording's range are constant
 
 
@@ -165,8 +161,6 @@ class Spoken(Text):
         others: see `Pieces`.
     """
 
-    nothing = "(silence)"
-
     def __init__(self, *others: Any, unified: bool = True):
         super().__init__(*others)
         self.unified = unified
@@ -190,7 +184,6 @@ class SoundTask(Task):
 
     higher_is_better = True
     rewritable = True
-    drawing, length_unit = "sound", "seconds"
     view, item, expected = "speech", "recording", "rows with audio (or file_name) and a text"
     source: Sounds
     target: Text
@@ -252,30 +245,6 @@ class SoundTask(Task):
                             remedy="embedded speech and sounds inside a table cannot be written as rows")
         return {"audio": str(Path(example.source.name).resolve())}
 
-    # -- pages --------------------------------------------------------------------------------------------------
-
-    def length(self, example: Example) -> float:
-        """Seconds."""
-        features = self.source.features_of([example.source])[0]
-        return 0.0 if isinstance(features, DataError) else (len(features) - 1) / 100
-
-    def media(self, example: Example) -> dict[str, Any]:
-        """The spectrogram, 8 bits for a band and a frame, and the sound at 8 kHz."""
-        features = self.source.features_of([example.source])[0]
-        if isinstance(features, DataError):
-            return {}
-        frames = np.asarray(features, dtype=np.float32)
-        frames = frames[:: -(-len(frames) // _MOST_COLUMNS)]
-        low, high = np.quantile(frames, (0.05, 0.995))
-        bytes_ = (255 * ((frames - low) / max(1e-6, high - low)).clip(0, 1)).astype(np.uint8)
-        return {"seconds": self.length(example), "frames": bytes_.shape[0], "bins": bytes_.shape[1],
-                "values": b64encode(bytes_.tobytes()).decode(), "sound": _wav(example.source)}
-
-    def facts(self, example: Example) -> dict[str, str | float]:
-        """Of embedded speech its voice, words a minute, pitch and decibels over the noise."""
-        names = {"speaker": "voice", "rate": "rate", "pitch": "pitch", "noise": "noise"}
-        return {fact: getattr(example.source, name) for fact, name in names.items() if hasattr(example.source, name)}
-
     # -- numbers ------------------------------------------------------------------------------------------------
 
     @property
@@ -321,19 +290,3 @@ def spoken_words(text: str, row: Row) -> str:
     if not normalise(text):
         raise DataError("the transcript has no word", **row.place, remedy="remove the row")
     return text
-
-
-def _wav(sound: Sound) -> str:
-    """A sound at 8 kHz and 8 bits, as a WAV file in a data URI; empty if it is long."""
-    samples, rate = sound.samples()
-    if len(samples) > _LONGEST_PLAYED * rate:
-        return ""
-    plain = resample(samples, rate, speed=RATE / _PLAYED)
-    plain = plain / max(1e-6, float(np.abs(plain).max()))
-    written = io.BytesIO()
-    with wave.open(written, "wb") as file:
-        file.setnchannels(1)
-        file.setsampwidth(1)
-        file.setframerate(_PLAYED)
-        file.writeframes((127.5 * (1 + plain)).astype(np.uint8).tobytes())
-    return f"data:audio/wav;base64,{b64encode(written.getvalue()).decode()}"

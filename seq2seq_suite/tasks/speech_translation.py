@@ -13,13 +13,14 @@ from seq2seq_suite.data.subwords import clean_text
 from seq2seq_suite.metrics.bleu import JUDGED, Tokenizer, need_tokenizer, score_translations, shortness
 from seq2seq_suite.options.data import Data
 from seq2seq_suite.options.section import Section, Symbols, Use
-from seq2seq_suite.tasks.base import Judgement
 from seq2seq_suite.tasks.charts.words import judge_words, lengths
 from seq2seq_suite.tasks.fields.base import Place
 from seq2seq_suite.tasks.fields.text import Text
 from seq2seq_suite.tasks.options import NO_SEARCH_BY_CTC
+from seq2seq_suite.tasks.presentation import Judgement
 from seq2seq_suite.tasks.rows import text_in
 from seq2seq_suite.tasks.sound import Audio, SoundOptions, SoundTask, Spoken, spoken_words
+from seq2seq_suite.tasks.sound_presentation import SoundPresentation
 
 
 @dataclass(frozen=True)
@@ -58,16 +59,29 @@ class _Transcripts(Spoken):
         return super().normalised(reference.transcript)
 
 
+class SpeechTranslationPresentation(SoundPresentation):
+    """A recording and its translation, compared word by word."""
+
+    verb = "Translate speech"
+
+    def judge(self, prediction: str | Translated | None, reference: Translated, example: Example) -> Judgement:
+        """By words, see `judge_words`."""
+        return judge_words(prediction and self.task.to_text(prediction), reference.text)
+
+    def charts(self, examples: Sequence[Example], predictions: Sequence[str | None]) -> list[dict[str, Any]]:
+        """Lengths of outputs."""
+        return [lengths([example.reference.text for example in examples], predictions)]
+
+
 class SpeechTranslationTask(SoundTask):
     """Sound -> text in another language.
 
     The target is characters or subwords of the translation; CTC predicts the transcript's characters.
     """
 
-    name = "speech_translation"
+    name, presented_by = "speech_translation", SpeechTranslationPresentation
     sections: ClassVar[Mapping[str, type[Section]]] = {"speech_translation": SpeechTranslationOptions, "audio": Audio}
     primary_metric = "bleu"
-    baselines = ("most frequent output",)
     packages = ("torchaudio",)
 
     def __init__(self, options: SpeechTranslationOptions, audio: Audio, data: Data, **others: Any):
@@ -87,14 +101,6 @@ class SpeechTranslationTask(SoundTask):
         """The sound file, its transcript and the translation."""
         said = {self.options.text_column: example.reference.transcript} if example.reference is not None else {}
         return {**self.sound_row(example), **said, self.options.translation_column: text}
-
-    def judge(self, prediction: str | Translated | None, reference: Translated, example: Example) -> Judgement:
-        """By words, see `judge_words`."""
-        return judge_words(prediction and self.to_text(prediction), reference.text)
-
-    def panels(self, examples: Sequence[Example], predictions: Sequence[str | None]) -> list[dict[str, Any]]:
-        """Lengths of outputs."""
-        return [lengths([example.reference.text for example in examples], predictions)]
 
     def inspect(self, split: str, examples: Sequence[Example]) -> list[str]:
         """Warnings about a split: those of sounds, and references that the metric does not suit."""

@@ -12,7 +12,7 @@ from seq2seq_suite.options.data import Data
 from seq2seq_suite.options.section import Section, Symbols
 from seq2seq_suite.tasks.fields.text import Subwords, Text
 from seq2seq_suite.tasks.options import TaskOptions
-from seq2seq_suite.tasks.text_to_text import TextToText
+from seq2seq_suite.tasks.text_to_text import TextPresentation, TextToText
 
 _JUDGED = 2000  # references that say whether the metric suits them
 
@@ -27,6 +27,12 @@ class SummarisationOptions(TaskOptions):
     lowercase: bool = False  # texts and summaries are read and written in lower case
 
 
+class SummarisationPresentation(TextPresentation):
+    """Outputs are compared with the references word by word."""
+
+    verb, pipeline_tag = "Summarise", "summarization"
+
+
 class SummarisationTask(TextToText):
     """Text -> summary; both are pieces of one vocabulary, and share their embedding."""
 
@@ -34,6 +40,7 @@ class SummarisationTask(TextToText):
     sections: ClassVar[Mapping[str, type[Section]]] = {"summarisation": SummarisationOptions}
     primary_metric = "rouge2"
     packages = ("rouge_score",)
+    presented_by = SummarisationPresentation
     view, item, expected = "summaries", "text", "rows with a text and its summary"
 
     def __init__(self, options: SummarisationOptions, data: Data, **others: Any):

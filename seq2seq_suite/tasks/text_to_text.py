@@ -8,16 +8,31 @@ from typing import Any
 
 from seq2seq_suite.common.types import Example
 from seq2seq_suite.data.subwords import train_subwords
-from seq2seq_suite.tasks.base import Judgement, Task
+from seq2seq_suite.tasks.base import Task
 from seq2seq_suite.tasks.charts.words import judge_words, lengths
 from seq2seq_suite.tasks.fields.text import Subwords, Text
+from seq2seq_suite.tasks.presentation import Judgement, Presentation
+
+
+class TextPresentation(Presentation):
+    """Outputs are compared with the references word by word."""
+
+    baselines = ("copied source", "nearest training example")
+
+    def judge(self, prediction: str | None, reference: str, example: Example) -> Judgement:
+        """By words, see `judge_words`; without case where targets are lower-cased."""
+        return judge_words(prediction, reference, lower_case=self.task.target.lower_case)
+
+    def charts(self, examples: Sequence[Example], predictions: Sequence[str | None]) -> list[dict[str, Any]]:
+        """Lengths of outputs."""
+        return [lengths([example.reference for example in examples], predictions)]
 
 
 class TextToText(Task):
     """Text -> text; where the source is `shared`, both have one vocabulary and one embedding."""
 
     rewritable = streams = True
-    baselines = ("copied source", "nearest training example")
+    presented_by = TextPresentation
     source: Subwords
     target: Text
 
@@ -29,11 +44,3 @@ class TextToText(Task):
         texts = chain((self.source.normalised(example.source) for example in examples),
                       (self.target.normalised(example.reference) for example in examples))
         self.source.pieces = self.target.pieces = train_subwords(self.source.kind, texts, size=self.source.size)
-
-    def judge(self, prediction: str | None, reference: str, example: Example) -> Judgement:
-        """By words, see `judge_words`; without case where targets are lower-cased."""
-        return judge_words(prediction, reference, lower_case=self.target.lower_case)
-
-    def panels(self, examples: Sequence[Example], predictions: Sequence[str | None]) -> list[dict[str, Any]]:
-        """Lengths of outputs."""
-        return [lengths([example.reference for example in examples], predictions)]

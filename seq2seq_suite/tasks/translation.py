@@ -23,7 +23,7 @@ from seq2seq_suite.tasks.fields.text import Subwords, Text
 from seq2seq_suite.tasks.language_models.ngrams import Ngrams
 from seq2seq_suite.tasks.options import NO_TRANSCRIPT, TaskOptions
 from seq2seq_suite.tasks.rows import named
-from seq2seq_suite.tasks.text_to_text import TextToText
+from seq2seq_suite.tasks.text_to_text import TextPresentation, TextToText
 
 _COLUMNS = (("src", "tgt"), ("source", "target"))  # used if no column is named by its language
 _MANY_TOKENISED = 0.2
@@ -72,6 +72,16 @@ class TranslationOptions(TaskOptions):
         return self
 
 
+class TranslationPresentation(TextPresentation):
+    """Outputs are compared with the references word by word."""
+
+    verb, pipeline_tag, input_text = "Translate", "translation", "The dog sleeps."
+
+    def length(self, example: Example) -> float:
+        """Words and signs; characters of Chinese."""
+        return float(len(words_of(example.source)))
+
+
 class TranslationTask(TextToText):
     """Sentence -> sentence.
 
@@ -81,6 +91,7 @@ class TranslationTask(TextToText):
     name = "translation"
     sections: ClassVar[Mapping[str, type[Section]]] = {"translation": TranslationOptions}
     primary_metric = "bleu"
+    presented_by = TranslationPresentation
     view, item, expected = "translations", "pair", "rows with a sentence in each language"
 
     def __init__(self, options: TranslationOptions, data: Data, **others: Any):
@@ -158,10 +169,6 @@ class TranslationTask(TextToText):
     def check_installed(self) -> None:
         super().check_installed()
         need_tokenizer(self.options.metric_tokenizer)
-
-    def length(self, example: Example) -> float:
-        """Words and signs; characters of Chinese."""
-        return float(len(words_of(example.source)))
 
 
 def _pair(row: Row, languages: tuple[str, str], named_so: tuple[str, ...] = ()) -> list[str]:

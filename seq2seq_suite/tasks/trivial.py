@@ -107,6 +107,7 @@ BASELINES = {"most frequent output": majority, "nearest training example": neare
 
 def figures(task: Task, train: Iterable[Example], examples: Sequence[Example]) -> dict[str, float]:
     """The primary metric of each of the task's baselines, by its name."""
-    seen, right = list(islice(train, MOST)) if task.baselines else [], [example.reference for example in examples]
+    names, right = task.presentation.baselines, [example.reference for example in examples]
+    seen = list(islice(train, MOST)) if names else []
     return {name: task.score(BASELINES[name](seen, examples), right).figures[task.primary_metric]
-            for name in task.baselines if seen and examples}
+            for name in names if seen and examples}

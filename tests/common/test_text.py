@@ -11,7 +11,7 @@ from seq2seq_suite.common.trees import read_trees
 from seq2seq_suite.data.formats import READERS, BadRows
 from seq2seq_suite.options.data import Data
 from seq2seq_suite.tasks.fields.text import Words
-from seq2seq_suite.tasks.parsing.task import ParsingOptions, ParsingTask, Trees
+from seq2seq_suite.tasks.parsing.task import ParsingOptions, ParsingTask
 from seq2seq_suite.tasks.tagging.task import TagRow
 
 # What Python takes for white space or for the end of a line, and what Unicode calls a space.
@@ -35,8 +35,9 @@ def test_other_spaces_belong_to_the_token(sign, tmp_path):
     assert next(read_trees(tree))[1].words() == [word, "dogs"]
     assert row("a.conll", f"{word} CD\ndogs NNS\n")["words"] == [word, "dogs"]
     assert Words(longest=9).from_text(f"{word} dogs", {}) == (word, "dogs")
-    assert word in Trees(ParsingOptions()).show(next(read_trees(tree))[1])
-    assert ParsingTask(ParsingOptions(), Data()).from_text(f"{word} (dogs)").source == (word, "-LRB-dogs-RRB-")
+    task = ParsingTask(ParsingOptions(), Data())
+    assert word in task.presentation.for_terminal(next(read_trees(tree))[1])
+    assert task.from_text(f"{word} (dogs)").source == (word, "-LRB-dogs-RRB-")
     assert TagRow().from_line(f"N{sign}N VB", {}) == (f"N{sign}N", "VB")
     (tmp_path / "lines").write_bytes(f"{word}\r\ndogs\n".encode())
     assert read_lines(tmp_path / "lines") == [word, "dogs"]

@@ -56,7 +56,7 @@ def test_without_figures_of_examples_the_wrong_ones_come_first():
 
 
 def judged(name, prediction, reference, source="a b"):
-    return make_task(name).judge(prediction, reference, Example(source, reference))
+    return make_task(name).presentation.judge(prediction, reference, Example(source, reference))
 
 
 def test_texts_are_equal_whatever_their_blanks():

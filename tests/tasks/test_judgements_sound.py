@@ -27,24 +27,25 @@ def task(tmp_path):
 
 
 def test_case_and_full_stops_make_no_error(task):
-    assert task.judge("the boy sleeps", "The boy sleeps.", Example("")).equal
+    assert task.presentation.judge("the boy sleeps", "The boy sleeps.", Example("")).equal
 
 
 def test_errors_are_named_by_kind(task):
-    judged = task.judge("the toy sleeps now", "The boy sleeps.", Example(""))
+    judged = task.presentation.judge("the toy sleeps now", "The boy sleeps.", Example(""))
     assert (judged.equal, judged.kinds) == (False, ("substituted", "inserted"))
-    assert task.judge(None, "Go.", Example("")).kinds == ("deleted",)
-    assert task.judge("a an the boy", "The boy.", Example("")).kinds == ("inserted",)
+    assert task.presentation.judge(None, "Go.", Example("")).kinds == ("deleted",)
+    assert task.presentation.judge("a an the boy", "The boy.", Example("")).kinds == ("inserted",)
 
 
 def test_facts_are_those_of_the_voice_and_none_for_a_plain_file(task):
-    assert task.facts(Example(Voice("en+a", 150))) == {"speaker": "en+a", "rate": 150, "pitch": 50, "noise": 21.5}
-    assert task.facts(Example("a.wav")) == {}
+    assert task.presentation.facts(Example(Voice("en+a", 150))) == {
+        "speaker": "en+a", "rate": 150, "pitch": 50, "noise": 21.5}
+    assert task.presentation.facts(Example("a.wav")) == {}
 
 
 def test_charts_show_the_error_rate_of_each_speaker_and_the_words_misheard(task):
     examples = [Example(Voice("en+a", 150), "The boy."), Example(Voice("en+b", 190), "The boy.")]
-    panels = {panel["title"]: panel for panel in task.panels(examples, ["the boy", "the toy"])}
+    panels = {panel["title"]: panel for panel in task.presentation.charts(examples, ["the boy", "the toy"])}
     speakers = panels["By speaker"]
     assert sorted(point[:2] for point in speakers["totals"]) == [["en+a", 0.0], ["en+b", 50.0]]
     assert {one["name"]: one["points"] for one in speakers["series"]} == {
@@ -57,10 +58,10 @@ def test_charts_show_the_error_rate_of_each_speaker_and_the_words_misheard(task)
 def test_translations_of_speech_are_judged_by_words(tmp_path):
     task = task_tools.make_task("speech_translation", audio__cache=str(tmp_path))
     gold = Translated("猫看狗。", "the cat sees the dog")
-    assert task.judge("猫 看 狗 。", gold, Example("", gold)).equal
-    assert task.judge("狗看猫。", gold, Example("", gold)).kinds == ("order",)
-    assert task.judge(None, gold, Example("", gold)).kinds == ("malformed",)
-    assert task.panels([Example("", gold)], ["猫看"])[0]["series"][0]["points"] == [[4, 2, None, None, 1]]
+    assert task.presentation.judge("猫 看 狗 。", gold, Example("", gold)).equal
+    assert task.presentation.judge("狗看猫。", gold, Example("", gold)).kinds == ("order",)
+    assert task.presentation.judge(None, gold, Example("", gold)).kinds == ("malformed",)
+    assert task.presentation.charts([Example("", gold)], ["猫看"])[0]["series"][0]["points"] == [[4, 2, None, None, 1]]
 
 
 def test_a_page_gets_spectrogram_and_sound(tmp_path):
@@ -68,7 +69,7 @@ def test_a_page_gets_spectrogram_and_sound(tmp_path):
     task = task_tools.make_task("asr", audio__cache=str(tmp_path / "cache"))
     time = np.arange(16000) / 16000
     soundfile.write(tmp_path / "a.wav", 0.3 * np.sin(2 * np.pi * 300 * time), 16000)
-    found = task.media(task.from_text(str(tmp_path / "a.wav")))
+    found = task.presentation.media(task.from_text(str(tmp_path / "a.wav")))
     values = np.frombuffer(base64.b64decode(found["values"]), dtype=np.uint8).reshape(found["frames"], found["bins"])
     assert found["seconds"] == pytest.approx(1.0, abs=0.02) and values[10:-10].mean(0).argmax() < found["bins"] // 3
     with wave.open(io.BytesIO(base64.b64decode(found["sound"].partition(",")[2]))) as file:
@@ -79,4 +80,4 @@ def test_a_page_gets_spectrogram_and_sound(tmp_path):
 
 
 def test_words_are_shown_as_they_are_scored(task):
-    assert task.shown(Example(""), "The boy sleeps.") == {"text": "the boy sleeps"}
+    assert task.presentation.output_data(Example(""), "The boy sleeps.") == {"text": "the boy sleeps"}

@@ -74,7 +74,7 @@ def test_texts_are_judged_by_the_product_of_all_steps(make_model):
         names, each = zip(*found_one.pieces, strict=True)
         assert found_one == hypothesis.score and sum(each) == pytest.approx(total, abs=1e-3)
         assert list(names) == task.target.names([*task.target.pieces.encode(example.source), END])
-        drawn = task.shown(example, found_one)
+        drawn = task.presentation.output_data(example, found_one)
         assert sum(bits for _, bits in drawn["pieces"]) == pytest.approx(drawn["bits"], abs=0.05)
         assert drawn["bits"] == pytest.approx(-total / math.log(2), abs=0.01)
     loss = strategy.loss(model, batch)
@@ -86,11 +86,12 @@ def test_surprise_is_charted_by_place_in_the_text():
     found = [LogProbability(-3.0), LogProbability(-4.0)]
     found[0].pieces = tuple(("x", -math.log(2.0)) for _ in range(6))
     found[1].pieces = tuple(("x", -3 * math.log(2.0)) for _ in range(4))
-    (panel,) = task.panels(examples[:2], found)
+    (panel,) = task.presentation.charts(examples[:2], found)
     (series,) = panel["series"]
     assert [(group, pytest.approx(bits), count) for group, bits, _, _, count in series["points"]] == [
         ("1\N{EN DASH}4", 2.0, 8), ("5\N{EN DASH}8", 1.0, 2)]
-    assert task.panels(examples[:1], [-3.0]) == [] and task.shown(examples[0], "and then") == {"text": "and then"}
+    assert task.presentation.charts(examples[:1], [-3.0]) == []
+    assert task.presentation.output_data(examples[0], "and then") == {"text": "and then"}
 
 
 @pytest.mark.parametrize("beams", [1, 3])

@@ -7,13 +7,17 @@ import sys
 from pathlib import Path
 
 import pytest
+from task_tools import make_task
 
 import seq2seq_suite
 from seq2seq_suite.cli import app as cli
 from seq2seq_suite.common.errors import ConfigError
+from seq2seq_suite.common.types import Example
 from seq2seq_suite.common.user_code import load_code, trusting
 from seq2seq_suite.config.config_file import dump, load
 from seq2seq_suite.config.schema import Config
+from seq2seq_suite.prediction.open_task import open_task
+from seq2seq_suite.tasks.presentation import Judgement, Presentation
 
 GUIDE = Path(seq2seq_suite.__file__).parent / "tasks" / "README.md"
 SMALL = ("device=cpu", "backbone.width=16", "backbone.feed_forward_width=16", "backbone.num_heads=2",
@@ -132,3 +136,51 @@ def test_a_configuration_of_ones_own_task_is_made_in_python_too(folder):
     with trusting(True):
         config = Config.model_validate({"task": f"{folder / 'dates.py'}:Dates", "dates": {"iso_column": "day"}})
     assert config.options.iso_column == "day" and config.target == "text"
+
+
+def test_a_task_that_presents_its_outputs_itself_as_in_0_1_0_still_does(folder):
+    """Its own methods are used under the names that `Presentation` has for them; what it does not define is not."""
+    Path("old.py").write_text(f"""{Path("dates.py").read_text()}
+from seq2seq_suite.tasks.base import Judgement
+
+
+class OldText(Text):
+    nothing = "(no date)"
+
+
+class Old(Dates):
+    drawing, baselines = "tags", ("most frequent output",)
+
+    def __init__(self, *options, **others):
+        super().__init__(*options, **others)
+        self.target = OldText("iso", "characters", 200, column="iso")
+
+    def judge(self, prediction, reference, example):
+        return Judgement(prediction == reference, ("wrong",))
+
+    def shown(self, example, prediction):
+        return {{"text": f"<{{prediction}}>"}}
+
+    def panels(self, examples, predictions):
+        return [{{"title": self.name}}]
+""")
+    with trusting(True):
+        config = Config.model_validate({"task": f"{folder / 'old.py'}:Old"})
+        presentation = open_task(config.task, config).presentation
+    example = Example("a", "b")
+    assert (presentation.drawing, presentation.baselines) == ("tags", ("most frequent output",))
+    assert presentation.judge("a", "b", example).kinds == ("wrong",)
+    assert presentation.output_data(example, "b") == {"text": "<b>"}
+    assert presentation.source_data(example) == {"text": "a"} and presentation.for_terminal("") == "(no date)"
+    assert presentation.charts([example], ["b"]) == [{"title": "dates"}]
+    assert presentation.length(example) == 1.0 and presentation.pipeline_tag == "other"
+
+
+def test_the_guides_presentation_is_found_by_its_task(folder):
+    _, code = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.DOTALL)
+    names = {"Presentation": Presentation, "Judgement": Judgement, "Task": object}
+    exec(code, names)
+    assert names["Dates"].presented_by is names["DatePresentation"]
+    presentation = names["DatePresentation"](make_task("translation"))
+    assert presentation.judge("1999-01-02", "1998-01-02", Example("")).kinds == ("year",)
+    assert presentation.judge("1999-01-02", "1999-01-02", Example("")).equal

@@ -108,8 +108,8 @@ def test_a_transcript_is_target_and_what_ctc_spells():
     assert item.auxiliary["ctc"].tolist() == item.target[:-1].tolist()
     bare = task.encode([Example(Recording("0.wav"))])[0]
     assert bare.target.size == 0 and "ctc" not in bare.auxiliary
-    assert task.to_text(None) == "" and task.target.show(None) == "(silence)"
-    assert task.target.show("go") == task.to_text("go") == "go"
+    assert task.to_text(None) == "" and task.presentation.for_terminal(None) == "(silence)"
+    assert task.presentation.for_terminal("go") == task.to_text("go") == "go"
 
 
 def test_a_translation_is_the_target_and_ctc_spells_what_is_said(tmp_path):
@@ -148,7 +148,7 @@ def test_translations_are_written_read_and_scored(tmp_path):
     assert task.score(gold, gold).figures["bleu"] == pytest.approx(100.0)
     assert task.score(["Ein Hund sieht eine Katze."], gold).figures["bleu"] == pytest.approx(100.0)
     assert task.score([None], gold).figures["empty_rate"] == 100.0
-    assert task.to_text(gold[0]) == "Ein Hund sieht eine Katze." and task.target.show(None) == "(nothing)"
+    assert task.to_text(gold[0]) == "Ein Hund sieht eine Katze." and task.presentation.for_terminal(None) == "(nothing)"
 
 
 @pytest.mark.parametrize(("change", "got"), [

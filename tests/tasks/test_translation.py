@@ -268,7 +268,7 @@ def test_predictions_survive_writing_and_reading(tmp_path):
     predictions = ["Ein Hund bellt.", "", "Ja\u2028nein"]
     path.write_text("".join(task.to_text(text) + "\n" for text in predictions), encoding="utf-8")
     assert task.read_references(path) == ["Ein Hund bellt.", "", "Ja nein"]
-    assert task.target.show("Ja.") == "Ja." and task.to_text(None) == ""
+    assert task.presentation.for_terminal("Ja.") == "Ja." and task.to_text(None) == ""
 
 
 def test_unreadable_references_are_named(tmp_path):

@@ -1,8 +1,6 @@
 // The live page: type, speak or drop a picture, and see what each open run makes of it.
 sections.live = (element, state) => {
-  const h = page.h, verbs = {translation: "Translate", parsing: "Parse", multilabel: "Label", qa: "Answer", asr: "Transcribe",
-    speech_translation: "Translate speech", detection: "Detect", tagging: "Tag", summarisation: "Summarise", language_model: "Continue"};
-  const tasks = [...new Set(state.runs.map((run) => run.task))], of = (task) => state.runs.filter((run) => run.task === task);
+  const h = page.h, tasks = [...new Set(state.runs.map((run) => run.task))], of = (task) => state.runs.filter((run) => run.task === task);
   const takes = () => of(task)[0].takes, spoken = () => takes() === "sound", file = () => spoken() || takes() === "picture";
   let task = tasks[0], given = null, slower = 40, stop = () => {}, turn = 0, recording = null;
 
@@ -12,7 +10,7 @@ sections.live = (element, state) => {
   const chosen = h("input", {type: "file", hidden: true, "aria-label": "file", onchange() { if (this.files[0]) take(this.files[0], this.files[0].name); this.value = ""; }});
   const go = h("button", {type: "button", class: "primary", onclick: run}, "Run ⏎"), results = h("div", {id: "results"}), others = h("div", {id: "others"});
   const controls = h("div", {class: "row"}, go,
-    tasks.length > 1 ? page.choice("task", tasks.map((one) => [one, verbs[one] ?? one]), task, (one) => { task = one; begin(); }) : null, speak, drop, chosen,
+    tasks.length > 1 ? page.choice("task", tasks.map((one) => [one, of(one)[0].verb]), task, (one) => { task = one; begin(); }) : null, speak, drop, chosen,
     h("span", {class: "grow"}), page.select("replay speed", [["1", "real time"], ["10", "10x slower"], ["40", "40x slower"], ["100", "100x slower"], ["0", "final output only"]], "40", (one) => {
       slower = Number(one);
       replay();
@@ -42,7 +40,7 @@ sections.live = (element, state) => {
         if (event.key === "Enter" && !event.shiftKey && !event.isComposing) { event.preventDefault(); run(); }
       }}));
     if (takes() === "question") place.replaceChildren(write("question", "question", 1), write("context", "context", 2));
-    else if (!file()) place.replaceChildren(write(task === "language_model" ? "beginning" : "sentence", "text", 1));
+    else if (!file()) place.replaceChildren(write(of(task)[0].drawing === "surprise" ? "beginning" : "sentence", "text", 1));
     else place.replaceChildren(h("p", {class: "note prompt"}, spoken() ? "Speak, or drop a file of sound here." : "Drop a picture here."));
     for (const [name, text] of typed) for (const field of place.querySelectorAll(`[name=${name}]`)) field.value = text;
     const first = of(task).find((one) => one.examples.length);

@@ -10,8 +10,8 @@ from typing import Any
 import regex
 
 from seq2seq_suite.common.text import LETTER, OTHER, SIGN
-from seq2seq_suite.tasks.base import Judgement
 from seq2seq_suite.tasks.charts.common import panel
+from seq2seq_suite.tasks.presentation import Judgement
 
 _WORDS = regex.compile(rf"{SIGN}|{LETTER}++(?:['’-]{LETTER}++)*+|{OTHER}", regex.V1)
 

@@ -119,13 +119,6 @@ class Boxes(Target):
             row["crowds"] = json.loads(self.to_text(objects.crowds))
         return json.dumps(row, ensure_ascii=False)
 
-    def show(self, prediction: Objects | None) -> str:
-        """The objects of probability above a half, one per line."""
-        objects = likely(prediction)
-        lines = [f"{label} {score:.0%} at {box[0]:.0f},{box[1]:.0f} to {box[2]:.0f},{box[3]:.0f}" for box, label, score
-                 in zip(objects.boxes, objects.labels, objects.scores, strict=True)]
-        return "\n".join(lines) or "(nothing)"
-
 
 def likely(prediction: Objects | None, least: float = LIKELY) -> Objects:
     """The objects of at least that probability."""

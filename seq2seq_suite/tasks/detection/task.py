@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import math
-from base64 import b64encode
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from random import Random
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -21,9 +17,9 @@ from seq2seq_suite.common.shapes import GROUP
 from seq2seq_suite.common.types import END, Encoded, Example, Hypothesis, Score
 from seq2seq_suite.data.drawn import Drawn
 from seq2seq_suite.data.formats import Row
-from seq2seq_suite.data.pictures import Augmentation, Objects, nms, paint, scaled
+from seq2seq_suite.data.pictures import Augmentation, Objects, nms, scaled
 from seq2seq_suite.data.printed import unprinted
-from seq2seq_suite.metrics.boxes import area, average_precision, match
+from seq2seq_suite.metrics.boxes import area, average_precision
 from seq2seq_suite.options.data import Data
 from seq2seq_suite.options.section import (
     Fraction,
@@ -35,17 +31,16 @@ from seq2seq_suite.options.section import (
     Use,
     unused,
 )
-from seq2seq_suite.tasks.base import Judgement, Task
-from seq2seq_suite.tasks.charts.common import one_series, panel
+from seq2seq_suite.tasks.base import Task
+from seq2seq_suite.tasks.charts.common import one_series
 from seq2seq_suite.tasks.detection.boxes import LIKELY, Boxes, likely
 from seq2seq_suite.tasks.detection.object_rows import NOISE, objects_of
 from seq2seq_suite.tasks.detection.picture_rows import Pictures
+from seq2seq_suite.tasks.detection.presentation import DetectionPresentation
 from seq2seq_suite.tasks.options import NO_TRANSCRIPT, TaskOptions, Zoom
 from seq2seq_suite.tasks.rows import named, value_in
 
 _LARGEST_NOISE, _JITTER = 0.4, 0.1  # sides of random boxes, as a share of the picture; of shifted ones, of their own
-_SIDE = 200  # pixels of a picture in a page, at most
-_LEAST_SHOWN = 0.05  # probability of boxes that a page gets
 
 
 Pixels = Annotated[int, Field(ge=16, le=10_000)]
@@ -116,12 +111,11 @@ The source is the scaled picture, the target five symbols for each object: four 
     Training pictures are augmented in each epoch, their objects shuffled and followed by noise.
     """
 
-    name, drawing = "detection", "boxes"
+    name, presented_by = "detection", DetectionPresentation
     sections: ClassVar[Mapping[str, type[Section]]] = {"detection": DetectionOptions}
     primary_metric = "ap50"
     packages = ("PIL", "pycocotools")
-    varies = paints = True
-    length_unit = "objects"
+    varies = True
     view, item = "pictures", "picture"
     expected = "rows with image (or file_name) and objects {bbox, categories}"
 
@@ -246,8 +240,6 @@ The source is the scaled picture, the target five symbols for each object: four 
     def leave_out_below(self, threshold: float | None) -> None:
         self.least = LIKELY if threshold is None else threshold
 
-    # -- judging and showing ------------------------------------------------------------------------------------
-
     def score(self, predictions: Sequence[Objects | None], references: Sequence[Objects]) -> Score:
         """COCO's average precision; unseen classes count as missed, those of predictions alone in no mean."""
         gold = [*references, *(one.crowds for one in references if one.crowds)]
@@ -258,49 +250,3 @@ The source is the scaled picture, the target five symbols for each object: four 
                            score.details["curve"], x="recall, %", y="precision, % ↑",
                            note="At IoU 0.5, mean over the classes; interpolated as COCO does.")
         return replace(score, details={"per_label": score.details["per_label"], "panels": [curve]})
-
-    def judge(self, prediction: Objects | None, reference: Objects, example: Example) -> Judgement:
-        """Right if the objects of probability above a half are the true ones, at IoU 0.5."""
-        kinds = dict.fromkeys(kind for kind, _, _ in match(likely(prediction), reference) if kind != "right")
-        return Judgement(not kinds, tuple(kinds))
-
-    def length(self, example: Example) -> float:
-        """Objects in the picture; 0 where they are not known."""
-        return float(len(example.reference.boxes)) if example.reference is not None else 0.0
-
-    def shown_source(self, example: Example) -> dict[str, Any]:
-        """The picture, made small, and its size, in whose pixels boxes are."""
-        from PIL import Image
-
-        pixels, written = example.source.pixels(), io.BytesIO()
-        picture = Image.fromarray(pixels)
-        picture.thumbnail((_SIDE, _SIDE))
-        picture.save(written, "JPEG", quality=80)
-        return {"picture": f"data:image/jpeg;base64,{b64encode(written.getvalue()).decode()}",
-                "height": pixels.shape[0], "width": pixels.shape[1]}
-
-    def shown(self, example: Example, prediction: Objects | None) -> dict[str, Any]:
-        """Boxes in the picture's pixels, without those of almost no probability."""
-        objects = prediction or Objects()
-        scores = objects.scores or (1.0,) * len(objects.boxes)
-        return {"boxes": [{"box": [round(value, 1) for value in box], "label": label, "score": round(score, 3)}
-                          for box, label, score in zip(objects.boxes, objects.labels, scores, strict=True)
-                          if score >= _LEAST_SHOWN]}
-
-    def panels(self, examples: Sequence[Example], predictions: Sequence[Objects | None]) -> list[dict[str, Any]]:
-        """Which classes are taken for which, among objects of probability above a half."""
-        taken: Counter[tuple[str, str]] = Counter()
-        for example, prediction in zip(examples, predictions, strict=True):
-            gold, found = example.reference, likely(prediction)
-            taken.update((gold.labels[ours] if ours >= 0 else "(nothing)",
-                          found.labels[theirs] if theirs >= 0 else "(nothing)")
-                         for _, ours, theirs in match(found, gold))
-        names = [*sorted({name for pair in taken for name in pair} - {"(nothing)"}), "(nothing)"]
-        return [panel("matrix", "Classes taken for others", "Which classes are confused, missed or added?",
-                      x="predicted", y="gold", rows=names, columns=names,
-                      cells=[[taken[gold, found] for found in names] for gold in names],
-                      note="Boxes of probability above 0.5, paired at IoU 0.5; poorly placed ones from 0.1 on.")]
-
-    def paint(self, example: Example, prediction: Objects | None, path: Path) -> None:
-        """Draw the objects of probability above a half into the picture."""
-        paint(example.source.pixels(), likely(prediction), path, labels=self.target.labels)

@@ -94,8 +94,6 @@ class Source(Field, ABC):
 class Target(Field, ABC):
     """The target of a task."""
 
-    nothing: ClassVar[str] = "(nothing)"  # an empty output, as `show` writes it
-
     @abstractmethod
     def shape(self) -> TargetShape:
         """The shape that decoder and strategy need."""
@@ -136,10 +134,6 @@ class Target(Field, ABC):
     def from_line(self, line: str, place: Place) -> Any | None:
         """A reference or a prediction from a line of a file."""
         return line
-
-    def show(self, prediction: Any | None) -> str:
-        """A prediction for a person at a terminal; may span lines."""
-        return self.to_text(prediction) or self.nothing
 
     def columns(self, text: str) -> dict[str, Any]:
         """The columns of a row for a reference in the form of `to_text`."""

@@ -33,25 +33,15 @@ from seq2seq_suite.options.section import (
     among,
 )
 from seq2seq_suite.options.section import Symbols as Size
-from seq2seq_suite.tasks.base import Judgement, Task
-from seq2seq_suite.tasks.charts.common import (
-    LEAST_CHANCE,
-    by_label,
-    calibration,
-    confusion,
-    one_series,
-    range_of,
-    ranges,
-    rates,
-)
+from seq2seq_suite.tasks.base import Task
 from seq2seq_suite.tasks.fields.base import Place, refuse_long
 from seq2seq_suite.tasks.fields.text import Parts, Symbols, Words
 from seq2seq_suite.tasks.multilabel.label_names import INVALID, from_line, read_labels, read_names, to_line
 from seq2seq_suite.tasks.multilabel.likely import Labels, Likely, above
+from seq2seq_suite.tasks.multilabel.presentation import MultilabelPresentation
 from seq2seq_suite.tasks.options import NO_TRANSCRIPT, TaskOptions, left_to_right
 from seq2seq_suite.tasks.rows import in_form, place_of, text_in
 
-_MOST_CHANCES = 6  # probabilities shown of a text
 _THRESHOLD, _UNTUNED = "threshold.json", 0.5
 _LETTERS = 20  # of a word
 _THRESHOLDS = tuple(1.0 / (1.0 + math.exp(-step / 4)) for step in range(-24, 13))  # from 0.002 to 0.95
@@ -157,10 +147,6 @@ class LabelSets(Symbols):
         labels = tuple(from_line(line, **place))
         return None if line.strip() == INVALID or not (labels or self.options.allow_empty) else labels
 
-    def show(self, prediction: Labels | None) -> str:
-        """The same, since labels have no picture."""
-        return "(no set of labels)" if prediction is None else to_line(prediction) or "(no label)"
-
 
 class MultilabelTask(Task):
     """Text -> labels.
@@ -171,10 +157,9 @@ class MultilabelTask(Task):
     Source: sequence generation for multi-label classification: Yang et al. 2018 (SGM), labels by falling frequency.
     """
 
-    name, drawing = "multilabel", "labels"
+    name, presented_by = "multilabel", MultilabelPresentation
     sections: ClassVar[Mapping[str, type[Section]]] = {"multilabel": MultilabelOptions}
     primary_metric = "micro_f1"
-    baselines = ("most frequent output", "nearest training example")
     view, item, expected = "topics", "text", "rows with text and labels"
 
     def __init__(self, options: MultilabelOptions, data: Data, **others: Any):
@@ -310,39 +295,6 @@ class MultilabelTask(Task):
         self.threshold = max(figures, key=figures.get)
         return f"threshold {self.threshold:g}: validation {self.primary_metric} {figures[self.threshold]:.2f}"
 
-    # -- judging and showing ------------------------------------------------------------------------------------
-
     def score(self, predictions: Sequence[Labels | None], references: Sequence[Labels]) -> Score:
         """F1 in three averages, Hamming loss and subset accuracy over all labels of the training split."""
         return score_labels(references, predictions, labels=self.names)
-
-    def judge(self, prediction: Labels | None, reference: Labels, example: Example) -> Judgement:
-        """Equal as sets."""
-        if prediction is None:
-            return Judgement(False, ("malformed",))
-        missed, added = set(reference) - set(prediction), set(prediction) - set(reference)
-        return Judgement(not missed | added, ("missing",) * bool(missed) + ("added",) * bool(added))
-
-    def shown(self, example: Example, prediction: Labels | None) -> dict[str, Any]:
-        """The labels, and the likeliest ones with their probabilities where these are known."""
-        chances = getattr(prediction, "chances", {})
-        likeliest = sorted(chances, key=lambda name: -chances[name])[:_MOST_CHANCES]
-        known = [[name, round(chances[name], 3)] for name in likeliest if chances[name] >= LEAST_CHANCE]
-        found = {"text": self.to_text(prediction), "labels": list(prediction or ())}
-        return {**found, "chances": known} if known else found
-
-    def panels(self, examples: Sequence[Example], predictions: Sequence[Labels | None]) -> list[dict[str, Any]]:
-        """Precision and recall by label and by number of labels; which label is given where another is missed."""
-        gold, found = [set(one.reference) for one in examples], [set(one or ()) for one in predictions]
-        sides = {"gold": gold, "predicted": found, "matched": [a & b for a, b in zip(gold, found, strict=True)]}
-        counts = {side: [dict.fromkeys(labels, 1) for labels in some] for side, some in sides.items()}
-        edges = (1, 2, 3, 4)
-        right = rates([{range_of(len(a), edges): (a == b, 1)} for a, b in zip(gold, found, strict=True) if a],
-                      ranges(edges))
-        taken = [(missed, added) for a, b in zip(gold, found, strict=True) for missed in a - b for added in b - a]
-        return [*by_label(counts, "Precision and recall by label", "Which labels are hard?", what="label"),
-                one_series("dots", "By number of labels", "Are large sets harder?", right, x="labels of the text",
-                           y="sets right, % ↑"),
-                *calibration([getattr(one, "chances", {}) for one in predictions], gold),
-                *confusion(taken, "Labels given where others are missed", "Which labels stand in for which?",
-                           x="given", y="missed")]

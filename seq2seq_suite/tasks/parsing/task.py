@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from shutil import get_terminal_size
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -22,11 +21,11 @@ from seq2seq_suite.data.vocabulary import Vocabulary
 from seq2seq_suite.metrics.evalb import evalb
 from seq2seq_suite.options.data import Data
 from seq2seq_suite.options.section import NotNegativeFloat, Positive, Section, ShareOrNone, Use
-from seq2seq_suite.tasks.base import Judgement, Task
+from seq2seq_suite.tasks.base import Task
 from seq2seq_suite.tasks.fields.text import Symbols, Words
 from seq2seq_suite.tasks.options import NO_TRANSCRIPT, TaskOptions
-from seq2seq_suite.tasks.parsing import errors
 from seq2seq_suite.tasks.parsing.linearisation import Bracketing, Brackets, InOrder
+from seq2seq_suite.tasks.parsing.presentation import ParsingPresentation
 from seq2seq_suite.tasks.parsing.tetra_tags import TetraTags, guided
 from seq2seq_suite.tasks.rows import text_in
 
@@ -162,22 +161,6 @@ class Trees(Symbols):
         """The tree in brackets on one line; `(())`, as other parsers write it, for none."""
         return "(())" if prediction is None else str(prediction)
 
-    def show(self, prediction: Tree | None) -> str:
-        """The tree as a picture of text; in indented brackets where the terminal is narrower than that."""
-        if prediction is None:
-            return "(no tree)"
-        from nltk import Tree as DrawnTree
-        from nltk.tree.prettyprinter import TreePrettyPrinter
-        from rich.cells import cell_len
-
-        def drawn(node: Tree | str) -> DrawnTree | str:  # its own reader splits words at any space that Unicode has
-            return node if isinstance(node, str) else DrawnTree(node.label, list(map(drawn, node.children)))
-
-        tree, room = drawn(prediction), get_terminal_size().columns
-        picture = TreePrettyPrinter(tree).text(unicodelines=True)
-        fits = max(map(cell_len, map(str.rstrip, picture.splitlines()))) <= room
-        return picture if fits else tree.pformat(margin=room)
-
 
 class ParsingTask(Task):
     """Sentence -> tree.
@@ -189,8 +172,7 @@ class ParsingTask(Task):
     name = "parsing"
     sections: ClassVar[Mapping[str, type[Section]]] = {"parsing": ParsingOptions}
     primary_metric = "f1"
-    baselines = ("right-branching trees",)
-    drawing, tokenised = "tree", True
+    presented_by, tokenised = ParsingPresentation, True
     view, item, expected = "trees", "tree", "rows with a bracketed tree"
 
     def __init__(self, options: ParsingOptions, data: Data, **others: Any):
@@ -256,19 +238,6 @@ class ParsingTask(Task):
         given = "|tags:gold|" in score.signature
         return replace(score, figures={name: figure for name, figure in score.figures.items()
                                        if not (given and name == "tagging_accuracy")})
-
-    def judge(self, prediction: Tree | None, reference: Tree, example: Example) -> Judgement:
-        """Equal where EVALB sees the same brackets over the same words."""
-        kinds = ("malformed",) if prediction is None else errors.kinds_of(reference, prediction)
-        return Judgement(kinds == (), ("other words",) if kinds is None else kinds)
-
-    def shown(self, example: Example, prediction: Tree | None) -> dict[str, Any]:
-        """The tree, its text where there is none."""
-        return {"text": self.to_text(prediction), "tree": errors.drawn(prediction)}
-
-    def panels(self, examples: Sequence[Example], predictions: Sequence[Tree | None]) -> list[dict[str, Any]]:
-        """Brackets by length and by label."""
-        return errors.charts([example.reference for example in examples], predictions)
 
 
 def _split(text: str) -> list[str]:

@@ -20,11 +20,10 @@ from seq2seq_suite.metrics.answers import Gold, answer_scores
 from seq2seq_suite.options.data import Data
 from seq2seq_suite.options.section import Fraction, Positive, Section
 from seq2seq_suite.options.section import Symbols as Size
-from seq2seq_suite.tasks.base import Judgement, Task
+from seq2seq_suite.tasks.base import Task
 from seq2seq_suite.tasks.fields.base import Place, Source, refuse_long
 from seq2seq_suite.tasks.fields.text import Parts, Symbols
 from seq2seq_suite.tasks.options import TaskOptions
-from seq2seq_suite.tasks.qa.charts import by_question
 from seq2seq_suite.tasks.qa.passages import (
     SEPARATOR,
     Passage,
@@ -35,6 +34,7 @@ from seq2seq_suite.tasks.qa.passages import (
     text_of,
     words_of,
 )
+from seq2seq_suite.tasks.qa.presentation import QuestionAnsweringPresentation
 from seq2seq_suite.tasks.rows import place_of, text_in, value_in
 
 _COLUMNS = (("context", "passage", "story"), ("answers", "answer"))
@@ -148,8 +148,6 @@ class Sentences(Source):
 class Answers(Symbols):
     """The words of the first right answer, those that follow without a space marked."""
 
-    nothing = "(no answer)"
-
     def symbols(self, reference: Gold) -> Sequence[str]:
         """The symbols of the first right answer."""
         return symbols_of(reference.answers[0])
@@ -171,10 +169,9 @@ class Answers(Symbols):
 class QuestionAnsweringTask(Task):
     """Question and context -> answer in free words; with `encoding: pieces` read in pieces, the context before it."""
 
-    name, drawing = "qa", "answer"
+    name, presented_by = "qa", QuestionAnsweringPresentation
     sections: ClassVar[Mapping[str, type[Section]]] = {"qa": QAOptions}
     primary_metric = "exact_match"
-    baselines = ("most frequent output", "nearest training example")
     rewritable = True
     view, item, expected = "questions", "question", "rows with question, context and answer"
     if_empty = "check data.path, data.splits and qa.keep_categories"
@@ -298,39 +295,6 @@ class QuestionAnsweringTask(Task):
         golds = [Gold(tuple(answer for one in golds for answer in one.answers), golds[0].category)
                  for golds in zip(*references, strict=True)]
         return answer_scores(answers, golds)
-
-    def judge(self, prediction: str | None, reference: Gold, example: Example) -> Judgement:
-        """Equal as exact match has it: any right answer, without case, articles and punctuation."""
-        if prediction is None:
-            return Judgement(False, ("malformed",))
-        score = answer_scores([prediction], [reference]).figures
-        equal = score["exact_match"] > 0
-        return Judgement(equal, () if equal else ("partly right",) if score["f1"] > 0 else ("another answer",))
-
-    def length(self, example: Example) -> float:
-        """Words of question and context."""
-        return float(len(example.source))
-
-    def facts(self, example: Example) -> dict[str, str | float]:
-        """The kind of question, where rows name it."""
-        category = example.reference.category if example.reference is not None else ""
-        return {"kind": category} if category else {}
-
-    def shown_source(self, example: Example) -> dict[str, Any]:
-        """The question and the sentences of its context."""
-        passage: Passage = example.source
-        return {"text": str(passage), "question": " ".join(passage.question),
-                "sentences": [" ".join(sentence) for sentence in passage.sentences]}
-
-    def shown(self, example: Example, prediction: str | Gold | None) -> dict[str, Any]:
-        """The answer, or all right ones."""
-        answers = prediction.answers if isinstance(prediction, Gold) else (prediction or "",)
-        return {"text": self.to_text(prediction), "answers": [" ".join(words_of(one)) for one in answers]}
-
-    def panels(self, examples: Sequence[Example], predictions: Sequence[str | None]) -> list[dict[str, Any]]:
-        """Answers right by kind of question, and by how far the answer's sentence is from the question."""
-        right = [self.judge(found, one.reference, one).equal for one, found in zip(examples, predictions, strict=True)]
-        return by_question([one.source for one in examples], [one.reference for one in examples], right)
 
 
 def _holds(passage: Passage, gold: Gold) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -21,15 +20,12 @@ from seq2seq_suite.metrics.span_schemes import scheme_of
 from seq2seq_suite.metrics.tags import score_tags
 from seq2seq_suite.options.data import Data
 from seq2seq_suite.options.section import Positive, Section, ShareOrNone
-from seq2seq_suite.tasks.base import Judgement, Task
-from seq2seq_suite.tasks.charts.common import confusion, one_series, rates
+from seq2seq_suite.tasks.base import Task
 from seq2seq_suite.tasks.fields.base import Place
 from seq2seq_suite.tasks.fields.text import Symbols, Words
 from seq2seq_suite.tasks.options import TaskOptions
 from seq2seq_suite.tasks.rows import columns, named, place_of, value_in
-
-Tags = tuple[str, ...]
-_TAGS_SHOWN = 24
+from seq2seq_suite.tasks.tagging.presentation import TaggingPresentation, Tags
 
 
 class TaggingOptions(TaskOptions):
@@ -81,10 +77,10 @@ class TagRow(Symbols):
 class TaggingTask(Task):
     """Sentence -> a tag for each word; words are read by their letters, too."""
 
-    name, drawing, tokenised = "tagging", "tags", True
+    name, tokenised = "tagging", True
+    presented_by = TaggingPresentation
     sections: ClassVar[Mapping[str, type[Section]]] = {"tagging": TaggingOptions}
     primary_metric = "accuracy"
-    baselines = ("most frequent tag of each word",)
     view, item, expected = "tags", "sentence", "rows with words and tags, or with a bracketed tree"
 
     def __init__(self, options: TaggingOptions, data: Data, **others: Any):
@@ -143,35 +139,3 @@ class TaggingTask(Task):
     def score(self, predictions: Sequence[Tags | None], references: Sequence[Tags]) -> Score:
         """Accuracy, and the figures of spans."""
         return score_tags(references, predictions, spans=self.options.spans)
-
-    def judge(self, prediction: Tags | None, reference: Tags, example: Example) -> Judgement:
-        """Each wrong tag is a kind of error: `NN as VB`."""
-        if prediction is None:
-            return Judgement(False, ("malformed",))
-        return Judgement(prediction == reference, tuple(f"{right} as {given}" for (right, given), _ in Counter(
-            _wrong(reference, prediction)).most_common()))
-
-    def shown(self, example: Example, prediction: Tags | None) -> dict[str, Any]:
-        """Words and their tags."""
-        return {"text": self.to_text(prediction), "words": list(example.source), "tags": list(prediction or ())}
-
-    def panels(self, examples: Sequence[Example], predictions: Sequence[Tags | None]) -> list[dict[str, Any]]:
-        """Accuracy by tag, and which tag is given instead of which."""
-        shares, errors, frequent = [], [], Counter[str]()
-        for example, given in zip(examples, predictions, strict=True):
-            right, whole = Counter[str](), Counter(example.reference)
-            if given is not None:
-                right.update(tag for tag, guess in zip(example.reference, given, strict=True) if tag == guess)
-                errors += _wrong(example.reference, given)
-            shares.append({tag: (right[tag], count) for tag, count in whole.items()})
-            frequent += whole
-        names = [tag for tag, _ in frequent.most_common(_TAGS_SHOWN)]
-        note = f"The {_TAGS_SHOWN} most frequent of {len(frequent)}." if len(frequent) > _TAGS_SHOWN else ""
-        return [one_series("dots", "Accuracy by tag", "Which tags fail?", rates(shares, names), x="tag", y="% ↑",
-                           note=note),
-                *confusion(errors, "Wrong tags", "Which tag is given instead of which?", x="given", y="right")]
-
-
-def _wrong(reference: Tags, prediction: Tags) -> list[tuple[str, str]]:
-    """(right, given) where they differ."""
-    return [(right, given) for right, given in zip(reference, prediction, strict=True) if right != given]

@@ -25,7 +25,7 @@ def task():
 
 def judged(task, *found):
     boxes, labels, scores = zip(*found, strict=True) if found else ((), (), ())
-    return task.judge(Objects(boxes, labels, scores), GOLD, Example(None, GOLD))
+    return task.presentation.judge(Objects(boxes, labels, scores), GOLD, Example(None, GOLD))
 
 
 def test_weak_boxes_and_small_shifts_make_no_error(task):
@@ -36,17 +36,17 @@ def test_errors_are_named_by_kind(task):
     assert judged(task, (CAT, "dog", 0.9), (DOG, "dog", 0.9)).kinds == ("wrong class",)
     assert judged(task, ((0.0, 0.0, 10.0, 4.0), "cat", 0.9), (DOG, "dog", 0.9)).kinds == ("poorly placed",)
     assert judged(task, (CAT, "cat", 0.9), ((50.0, 50.0, 60.0, 60.0), "cat", 0.9)).kinds == ("missed", "added")
-    assert task.judge(None, GOLD, Example(None, GOLD)).kinds == ("missed",)
+    assert task.presentation.judge(None, GOLD, Example(None, GOLD)).kinds == ("missed",)
 
 
 def test_a_page_gets_no_box_of_almost_no_probability(task):
-    found = task.shown(Example(None), Objects((CAT, DOG), ("cat", "dog"), (0.9, 0.0)))
+    found = task.presentation.output_data(Example(None), Objects((CAT, DOG), ("cat", "dog"), (0.9, 0.0)))
     assert found == {"boxes": [{"box": [0.0, 0.0, 10.0, 10.0], "label": "cat", "score": 0.9}]}
 
 
 def test_confusions_are_counted_by_class(task):
     found = Objects((CAT,), ("dog",), (0.9,))
-    panel, = task.panels([Example(None, GOLD)], [found])
+    panel, = task.presentation.charts([Example(None, GOLD)], [found])
     assert panel["rows"] == ["cat", "dog", "(nothing)"]
     assert panel["cells"] == [[0, 1, 0], [0, 0, 1], [0, 0, 0]]
 
@@ -61,7 +61,7 @@ def test_a_page_gets_the_picture_made_small_and_its_true_size(task):
         def pixels(self):
             return np.full((300, 600, 3), 128, dtype=np.uint8)
 
-    found = task.shown_source(Example(Large()))
+    found = task.presentation.source_data(Example(Large()))
     assert (found["height"], found["width"]) == (300, 600)
     with Image.open(io.BytesIO(base64.b64decode(found["picture"].partition(",")[2]))) as picture:
         assert picture.size == (200, 100) and picture.getpixel((50, 50)) == (128, 128, 128)

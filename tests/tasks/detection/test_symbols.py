@@ -182,9 +182,10 @@ def test_objects_are_written_with_their_scores_and_drawn_where_they_are_likely()
     found = Objects(((1.04, 2.0, 30.0, 4.06), (5.0, 6.0, 7.0, 8.0)), ("star", "circle"), (0.5, 0.4994))
     assert json.loads(task.to_text(found)) == {"boxes": [[1.0, 2.0, 30.0, 4.1], [5.0, 6.0, 7.0, 8.0]],
                                                "labels": ["star", "circle"], "scores": [0.5, 0.499]}
-    assert task.target.show(found) == "star 50% at 1,2 to 30,4"
+    assert task.presentation.for_terminal(found) == "star 50% at 1,2 to 30,4"
     assert '["Löwe", "猫"]' in task.to_text(replace(found, labels=("Löwe", "猫")))
-    assert task.target.show(None) == "(nothing)" and json.loads(task.to_text(None)) == {"boxes": [], "labels": []}
+    assert task.presentation.for_terminal(None) == "(nothing)"
+    assert json.loads(task.to_text(None)) == {"boxes": [], "labels": []}
 
 
 def test_predictions_survive_writing_and_reading(tmp_path):

@@ -373,14 +373,14 @@ def test_what_is_likely_is_painted_where_it_is(tmp_path):
     task, examples = fitted()
     label = task.target.labels[0]
     found = Objects(((10.0, 30.0, 50.0, 70.0), (5.0, 5.0, 20.0, 20.0)), (label, label), (0.9, 0.1))
-    task.paint(examples[0], found, tmp_path / "painted.png")
+    task.presentation.draw(examples[0], found, tmp_path / "painted.png")
     painted, factor = np.asarray(Image.open(tmp_path / "painted.png").convert("RGB")), 7
     assert painted.shape == (96 * factor, 96 * factor, 3)
     colour = painted[50 * factor, 10 * factor]
     assert (painted[70 * factor, 30 * factor] == colour).all()
     assert (painted[20 * factor, 5 * factor : 21 * factor] != colour).any(-1).any()
     with pytest.raises(DataError, match="no known format"):
-        task.paint(examples[0], found, tmp_path / "painted.pig")
+        task.presentation.draw(examples[0], found, tmp_path / "painted.pig")
 
 
 def test_predict_draws_into_a_picture(folder, tmp_path, capsys):

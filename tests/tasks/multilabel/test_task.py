@@ -241,8 +241,9 @@ def test_a_page_gets_labels_and_charts_of_them():
 
     task = make_task("multilabel")
     examples = [Example("x", ("a", "b")), Example("y", ("a",)), Example("z", ("b", "c"))]
-    assert task.shown(examples[0], ("b",))["labels"] == ["b"] and task.shown(examples[0], None)["labels"] == []
-    charts = {one["title"]: one for one in task.panels(examples, [("a", "b"), ("b",), ("b", "a")])}
+    assert task.presentation.output_data(examples[0], ("b",))["labels"] == ["b"]
+    assert task.presentation.output_data(examples[0], None)["labels"] == []
+    charts = {one["title"]: one for one in task.presentation.charts(examples, [("a", "b"), ("b",), ("b", "a")])}
     by_label = {one["name"]: {point[0]: point[1] for point in one["points"]}
                 for one in charts["Precision and recall by label"]["series"]}
     assert by_label["precision"] == {"a": 50.0, "b": pytest.approx(200 / 3)}
@@ -259,13 +260,13 @@ def test_probabilities_of_labels_are_shown_and_held_against_how_often_they_are_r
     found = [task.read_hypothesis(marginals_of(task, **one), example)
              for one, example in zip(chances, examples, strict=True)]
     assert found[1] == ("wheat", "corn")
-    assert task.shown(examples[1], found[1])["chances"] == [["wheat", 0.96], ["corn", 0.57]]
-    (panel,) = (one for one in task.panels(examples, found) if one["title"] == "Calibration")
+    assert task.presentation.output_data(examples[1], found[1])["chances"] == [["wheat", 0.96], ["corn", 0.57]]
+    (panel,) = (one for one in task.presentation.charts(examples, found) if one["title"] == "Calibration")
     right, given = ({point[0].replace("\N{EN DASH}", "-"): (pytest.approx(point[1], abs=0.01), point[4])
                      for point in series["points"]} for series in panel["series"])
     assert right == {"50-60": (50.0, 2), "90-100": (66.67, 3)} and given == {"50-60": (56.0, 2), "90-100": (94.33, 3)}
     assert "error 19.0 points" in panel["note"]  # (2 * 6 + 3 * 27.67) / 5
-    assert not any(one["title"] == "Calibration" for one in task.panels(examples, [("wheat",), (), None]))
+    assert not any(one["title"] == "Calibration" for one in task.presentation.charts(examples, [("wheat",), (), None]))
 
 
 def test_thresholds_lie_evenly_in_log_odds():

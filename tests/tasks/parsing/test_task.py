@@ -291,7 +291,7 @@ def test_a_prediction_without_gold_tags_carries_the_predicted_ones():
     symbols = task.target.vocabulary.encode(["SHIFT", "PJ-S", "SHIFT", "REDUCE"])
     tree = task.read_hypothesis(Hypothesis(tuple(symbols), 0.0, details={"tags": (0, *tag, 0)}), example)
     assert str(tree) == "(TOP (S (PRP it) (VBZ sleeps)))"
-    assert "sleeps" in task.target.show(tree)
+    assert "sleeps" in task.presentation.for_terminal(tree)
 
 
 def test_a_new_model_that_names_a_special_symbol_leaves_the_commonest_tag():
@@ -326,10 +326,10 @@ def test_tracing_equals_stepping_the_automaton_over_a_single_sentence():
 
 def test_a_tree_is_drawn_with_lines_between_its_phrases():
     task, _ = fitted()
-    drawn = task.target.show(next(read_trees("(TOP (S (NP (NN a)) (VP (VB b))))"))[1])
+    drawn = task.presentation.for_terminal(next(read_trees("(TOP (S (NP (NN a)) (VP (VB b))))"))[1])
     words = [line.split() for line in drawn.splitlines() if any(map(str.isalpha, line))]
     assert words == [["TOP"], ["S"], ["NP", "VP"], ["NN", "VB"], ["a", "b"]] and "┌" in drawn and "│" in drawn
-    assert task.target.show(None) == "(no tree)"
+    assert task.presentation.for_terminal(None) == "(no tree)"
 
 
 def test_tags_are_scored_where_they_are_predicted_and_never_where_they_are_the_treebanks_own(make_parsing):
@@ -343,9 +343,9 @@ def test_tags_are_scored_where_they_are_predicted_and_never_where_they_are_the_t
 def test_a_tree_fits_the_terminal_or_stands_in_indented_brackets(monkeypatch, columns):
     monkeypatch.setenv("COLUMNS", str(columns))
     trees = [tree for row in rows("trees", "test", size=20) for _, tree in read_trees(row["tree"])]
-    target = make_task().target
+    presentation = make_task().presentation
     for tree in trees:
-        shown = target.show(tree)
+        shown = presentation.for_terminal(tree)
         drawn = not shown.startswith("(")
         assert drawn or next(read_trees(shown))[1] == tree
         widest = max(len(line.rstrip()) for line in shown.splitlines())

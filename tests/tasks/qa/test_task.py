@@ -322,7 +322,7 @@ def test_a_question_without_an_answer_can_be_given_one():
 
 def test_no_answer_is_shown_as_such_and_written_as_an_empty_line():
     task = make_task()
-    assert (task.target.show("red dog"), task.target.show(None)) == ("red dog", "(no answer)")
+    assert list(map(task.presentation.for_terminal, ("red dog", None))) == ["red dog", "(no answer)"]
     assert (task.to_text("red dog"), task.to_text(None)) == ("red dog", "")
 
 
@@ -338,18 +338,18 @@ def test_a_page_gets_question_context_answers_and_charts():
     examples = [Example(Passage.of("Where is Tom?", "Tom left. Tom is in the garden. Mary sat."),
                         Gold(("garden", "the garden"), "where")),
                 Example(Passage.of("Who sat?", "Tom left. Mary sat."), Gold(("Mary sat",), "who"))]
-    assert task.shown_source(examples[0]) == {
+    assert task.presentation.source_data(examples[0]) == {
         "text": "Where is Tom ? ||| Tom left . Tom is in the garden . Mary sat .", "question": "Where is Tom ?",
         "sentences": ["Tom left .", "Tom is in the garden .", "Mary sat ."]}
-    assert task.shown(examples[0], examples[0].reference)["answers"] == ["garden", "the garden"]
-    assert task.shown(examples[0], "in the garden.")["answers"] == ["in the garden ."]
-    assert task.facts(examples[1]) == {"kind": "who"}
-    charts = task.panels(examples, ["a garden", "Tom"])
+    assert task.presentation.output_data(examples[0], examples[0].reference)["answers"] == ["garden", "the garden"]
+    assert task.presentation.output_data(examples[0], "in the garden.")["answers"] == ["in the garden ."]
+    assert task.presentation.facts(examples[1]) == {"kind": "who"}
+    charts = task.presentation.charts(examples, ["a garden", "Tom"])
     assert {one["title"]: one["series"][0]["points"] for one in charts} == {
         "By kind of question": [["where", 100.0, None, None, 1], ["who", 0.0, None, None, 1]],
         "By distance of the answer": [["1", 0.0, None, None, 1], ["2", 100.0, None, None, 1]],
         "By length of the answer": [["1", 100.0, None, None, 1], ["2", 0.0, None, None, 1]]}
     named = [Example(one.source, Gold(one.reference.answers, name))
              for one, name in zip(examples, ("10", "9"), strict=True)]
-    assert [point[0] for point in task.panels(named, ["", ""])[0]["series"][0]["points"]] == ["9", "10"]
-    assert task.length(examples[1]) == 9.0
+    assert [point[0] for point in task.presentation.charts(named, ["", ""])[0]["series"][0]["points"]] == ["9", "10"]
+    assert task.presentation.length(examples[1]) == 9.0
