@@ -111,8 +111,8 @@ class Config(Section):
 
     @property
     def target(self) -> str:
-        """What the task's outputs are: text, trees, labels, objects or continuations; not defined for a joint run."""
-        return self.options.target
+        """What the task's outputs are, see `TaskOptions.target`; not defined for a joint run."""
+        return {"trees": "structures", "tags": "structures"}.get(self.options.target, self.options.target)  # of 0.1.0
 
     @model_validator(mode="before")
     @classmethod

@@ -81,8 +81,8 @@ def among(keys: tuple[str, ...], by: str, *values: str, where: Callable[[Any], b
 def one_of(values: Sequence[str]) -> str:
     """Values in a sentence.
 
-    >>> one_of(["ctc"]), one_of(["text", "trees", "tags"])
-    ('ctc', 'text, trees or tags')
+    >>> one_of(["ctc"]), one_of(["text", "structures", "labels"])
+    ('ctc', 'text, structures or labels')
     """
     return " or ".join(filter(None, (", ".join(values[:-1]), values[-1])))
 

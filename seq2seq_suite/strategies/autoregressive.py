@@ -40,7 +40,7 @@ class Autoregressive(Strategy):
     """
 
     Options = AutoregressiveOptions
-    writes = ("text", "trees", "tags")
+    writes = ("text", "structures")
     needs, in_parallel = (NO_WINDOW,), False
     uses = ("beam_size", "num_hypotheses", "drafter", "rescorer", "length_penalty", "sampling", "temperature",
             "top_k", "top_p", "compile", "ctc_weight", "min_length", "no_repeat_ngram", "repetition_penalty")

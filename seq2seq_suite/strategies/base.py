@@ -121,7 +121,7 @@ class Strategy(nn.Module, ABC):
     """
 
     Options: ClassVar[type[StrategyOptions]]
-    writes: ClassVar[tuple[str, ...]]  # the kinds of targets: text, trees, tags, labels, objects or continuations
+    writes: ClassVar[tuple[str, ...]]  # the kinds of targets, see `TaskOptions.target`
     needs: ClassVar[tuple[Need, ...]] = IN_PARALLEL  # of other keys
     uses: ClassVar[tuple[str, ...]] = ()  # keys of `search` that only some strategies use
     in_parallel: ClassVar[bool] = True  # or symbol by symbol, from left to right

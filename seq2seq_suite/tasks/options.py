@@ -10,14 +10,15 @@ from seq2seq_suite.options.section import Section, Use, unused
 
 NO_SEARCH_BY_CTC = (unused(("search.ctc_weight",), "asr"), Use(
     ("search.drafter",), "task", "asr", lambda task: False, lambda config: config.search.drafter == "ctc"))
-NO_TRANSCRIPT = (*NO_SEARCH_BY_CTC, unused(("strategy.ctc_weight",), "asr or speech_translation"))
+NO_TRANSCRIPT = (*NO_SEARCH_BY_CTC, unused(("strategy.ctc_weight",), "a task that reads speech"))
 Zoom = Annotated[float, Field(ge=0.1, le=10.0)]
 
 
 class TaskOptions(Section):
     """A task's own section of a configuration, and its consequences for the rest."""
 
-    target: ClassVar[str] = "text"  # what a strategy must be able to predict: see `strategies.targets_of`
+    target: ClassVar[str] = "text"  # what a strategy must be able to write: free text; structures, such as trees, of
+    # symbols under a constraint; labels (a set); objects; continuations. See `strategies.targets_of`
     constrained: ClassVar[bool] = False  # an automaton keeps outputs well-formed
     reads_symbols: ClassVar[bool] = True  # the source is a row of words or pieces
     numbered: ClassVar[bool] = True  # positions of source and output are numbered, and need room in the backbone

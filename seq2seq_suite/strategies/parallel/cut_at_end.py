@@ -51,7 +51,7 @@ class CutAtEnd(Aligned):
     """
 
     Options = CutAtEndOptions
-    writes = ("text", "trees", "tags", "labels")
+    writes = ("text", "structures", "labels")
 
     def own_counts(self, batch: Batch) -> dict[str, int | Tensor]:
         """Symbols with END; the positions after it count as much in all."""

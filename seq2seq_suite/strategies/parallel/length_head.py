@@ -77,7 +77,7 @@ class LengthHead(Aligned):
     """
 
     Options = LengthHeadOptions
-    writes = ("text", "trees", "tags", "labels")
+    writes = ("text", "structures", "labels")
     uses = ("beam_size", "num_hypotheses", "rescorer")
     never = (*Aligned.never, END)
 

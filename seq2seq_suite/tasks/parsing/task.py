@@ -52,7 +52,7 @@ class ParsingOptions(TaskOptions):
     move_loss: NotNegativeFloat = 0.5  # the same for the parser's moves after each word
     span_loss: NotNegativeFloat = 0.0  # the same for which spans of words are brackets
 
-    target: ClassVar[str] = "trees"
+    target: ClassVar[str] = "structures"
     constrained: ClassVar[bool] = True
     uses: ClassVar[tuple[Use, ...]] = (*NO_TRANSCRIPT, Use(
         ("search.beam_size", "search.num_hypotheses", "search.rescorer"), "parsing.linearisation",

@@ -31,7 +31,7 @@ from seq2seq_suite.tasks.tagging.presentation import TaggingPresentation, Tags
 class TaggingOptions(TaskOptions):
     """Options of tagging."""
 
-    target: ClassVar[str] = "tags"
+    target: ClassVar[str] = "structures"
     constrained: ClassVar[bool] = True
 
     words_column: str = "words"  # a list, or text with spaces; the words of `tree` where a row has that instead
