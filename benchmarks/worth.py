@@ -24,6 +24,7 @@ from benchmarks.machine import markdown_table, provenance
 from seq2seq_suite.common.errors import ConfigError
 from seq2seq_suite.config import config_file
 from seq2seq_suite.config.schema import Config
+from seq2seq_suite.tasks import find_task
 
 WHOLE = "as in the YAML"
 _PLAIN_PARSER = ("parsing.guide=false", "parsing.characters=false", "parsing.tag_loss=0.0", "parsing.move_loss=0.0")
@@ -82,10 +83,15 @@ VARIANTS: dict[str, dict[str, tuple[str, ...]]] = {
         "AdamW alone": ("training.optimizer=adamw",),
     },
 }
-COLUMNS = {"parsing": ("f1", "precision", "recall", "exact_match"),
-           "multilabel": ("micro_f1", "macro_f1", "samples_f1", "subset_accuracy"),
-           "translation": ("bleu", "chrf", "exact_match"), "tagging": ("accuracy",), "qa": ("exact_match", "f1"),
-           "detection": ("ap50", "ap")}
+_COLUMNS = {"parsing": ("f1", "precision", "recall", "exact_match"),
+            "multilabel": ("micro_f1", "macro_f1", "samples_f1", "subset_accuracy"),
+            "translation": ("bleu", "chrf", "exact_match"), "qa": ("exact_match", "f1"), "detection": ("ap50", "ap")}
+_ANY_TASK = {"AdamW alone": ("training.optimizer=adamw",)}
+
+
+def columns(task: str) -> Sequence[str]:
+    """The figures of a task's table."""
+    return _COLUMNS.get(task) or (find_task(task).primary_metric,)
 
 
 def changed(path: Path, overrides: Sequence[str]) -> Config | None:
@@ -141,16 +147,16 @@ def main(given: Sequence[str] | None = None) -> None:
     path = Path(arguments.yaml)
     whole = config_file.load(path, arguments.override)
     task = whole.task
-    variants = {WHOLE: (), **{name: changes for name, changes in VARIANTS[task].items()
+    variants = {WHOLE: (), **{name: changes for name, changes in VARIANTS.get(task, _ANY_TASK).items()
                               if changed(path, [*arguments.override, *changes]) not in (None, whole)}}
     unknown = set(arguments.variants or ()) - set(variants)
     if unknown:
         parser.error(f"unknown variants, or none of this YAML: {', '.join(sorted(unknown))}; "
                      f"choose from {', '.join(variants)}")
     chosen = [name for name in variants if name in (arguments.variants or variants)]
-    rows = [row(name, [train(arguments, name, variants[name], seed) for seed in arguments.seeds], COLUMNS[task])
+    rows = [row(name, [train(arguments, name, variants[name], seed) for seed in arguments.seeds], columns(task))
             for name in chosen]
-    header = ["variant", "parameters", "updates", "minutes", *COLUMNS[task]]
+    header = ["variant", "parameters", "updates", "minutes", *columns(task)]
     publish([f"## What each part is worth: `{path.name}`, validation", "",
              *markdown_table(header, rows), "",
              *provenance(", ".join(map(str, arguments.seeds)), arguments.threads)], arguments)

@@ -13,9 +13,10 @@ from random import Random
 from typing import Any
 
 from benchmarks.faults.schema import yaml_text
+from seq2seq_suite import miniworld, tasks
 
-TASKS = ("parsing", "translation", "qa", "multilabel", "asr", "speech_translation", "detection", "tagging",
-         "summarisation", "language_model")
+TASKS = tuple(tasks.TASKS)
+OF_SOUND = tuple(name for name in TASKS if "audio" in tasks.find_task(name).sections)
 ROWS = {"train": 12, "validation": 3, "test": 3}
 _WORDS = ("the", "a", "small", "old", "green", "dog", "cat", "bird", "child", "tree", "house", "river", "sees", "finds",
           "likes", "follows", "under", "near")
@@ -66,7 +67,7 @@ def settings(task: str, data: Path | str, cache: Path | str, changes: Mapping[st
         for part in parts.values():
             part.pop("training", None)
         return merged(SMALL, {"task": "multitask", "tasks": parts}, changes or {})
-    sound = {"audio": {"cache": str(cache)}} if task in ("asr", "speech_translation") else {}
+    sound = {"audio": {"cache": str(cache)}} if task in OF_SOUND else {}
     return merged(SMALL, _OWN.get(task, {}), sound, {"task": task, "data": {"path": str(data)}}, changes or {})
 
 
@@ -132,7 +133,7 @@ def row(task: str, folder: Path, random: Random, name: str) -> dict[str, Any]:
             return {"text": f"{words} . {sentence(random)} .", "summary": words}
         case "language_model":
             return {"text": f"{words} {sentence(random)}"}
-    raise ValueError(task)
+    return random.choice(list(miniworld.rows(tasks.find_task(task).view, "train", size=ROWS["train"])))
 
 
 def tree(words: Sequence[str], random: Random) -> str:

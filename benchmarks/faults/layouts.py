@@ -107,7 +107,7 @@ def _sounds(path: Path, found: Rows, random: Random) -> None:
 def _layouts(task: str, random: Random) -> Callable[[Path, Rows, Random], None]:
     """A layout that the task's data can have."""
     own = {"tagging": (_columns, _columns), "asr": (_sounds, _sounds)}.get(task, ())
-    saved = () if task in ("asr", "speech_translation", "detection") else (_saved,)
+    saved = () if task in (*examples.OF_SOUND, "detection") else (_saved,)
     return random.choice((_table, _table, _json, *own, *saved))
 
 

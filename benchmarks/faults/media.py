@@ -12,7 +12,7 @@ from typing import Any
 from benchmarks.faults.campaign import Kind
 from benchmarks.faults.rows import ACCEPTED, EITHER, REFUSED, Broken, Spoiled, Way, prepare, try_data, with_value
 
-_MEDIA = ("asr", "detection", "speech_translation")
+_MEDIA = ("asr", "detection", "speech_translation")  # whose rows name files
 _TREES = {
     "unclosed": ("(S (NP (NN dog))", REFUSED), "closed twice": ("(S (NN dog)))", REFUSED),
     "no bracket": ("dog", REFUSED),
@@ -237,8 +237,7 @@ def _png(width: int, height: int) -> bytes:
 OWN: dict[str, tuple[Way, ...]] = {
     "parsing": (tree, treebank, tree, tree), "translation": (parallel, parallel),
     "qa": (_values(("answer",), _ANSWERS),), "multilabel": (_values(("labels",), _LABELS),) * 2,
-    "asr": (sound, any_file, sound), "speech_translation": (sound, any_file), "language_model": (),
-    "tagging": (), "summarisation": (),
+    "asr": (sound, any_file, sound), "speech_translation": (sound, any_file),
     "detection": (_values(("objects", "bbox"), _BOXES), picture, any_file,
                   _values(("objects", "categories"), _CATEGORIES), _values(("objects", "bbox"), _BOXES)),
 }

@@ -88,7 +88,8 @@ def spoil(case: Case, folder: Path, task: str) -> None:
                 case "detection":
                     row["objects"]["categories"] = random.sample(_MARKUP[:6], k=2)
                 case _:
-                    row["text"] = f"{one} {row['text']}"
+                    name = next(name for name, value in row.items() if name != "file_name" and isinstance(value, str))
+                    row[name] = f"{one} {row[name]}"
             if task == "speech_translation":
                 row["translation"] = f"{other} {row['translation']}"
             if "file_name" in row:

@@ -326,7 +326,7 @@ def try_data(case: Case, tasks: Sequence[str] = examples.TASKS, common: Sequence
     from benchmarks.faults.media import OWN
 
     task = tasks[case.number % len(tasks)]
-    ways = (*common, *OWN[task])
+    ways = (*common, *OWN.get(task, ()))
     folder = case.folder / "data"
     shutil.copytree(case.shared / "data" / task, folder)
     broken = ways[case.number // len(tasks) % len(ways)](Spoiled(folder, task, case.random))

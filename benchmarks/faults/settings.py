@@ -230,7 +230,7 @@ def _task_of(key: Key, random: Random, wanted: str = "") -> str:
     if key.path[0] in tasks:
         tasks = (key.path[0],)
     elif key.path[0] == "audio":
-        tasks = ("asr", "speech_translation")
+        tasks = examples.OF_SOUND
     elif key.path[0] == "mixture":
         tasks = ("joint",)
     return wanted if wanted in tasks else random.choice(tasks)

@@ -12,6 +12,7 @@ from seq2seq_suite.common.files import atomic_write_text, to_json
 from seq2seq_suite.common.types import Example
 from seq2seq_suite.runs.run_directory import provenance
 from seq2seq_suite.runs.weights import MODEL, best, hash_of
+from seq2seq_suite.tasks import tasks_with
 
 if TYPE_CHECKING:
     from seq2seq_suite.prediction.load_run import LoadedRun
@@ -47,7 +48,7 @@ def distill(loaded: LoadedRun, directory: Path, output: Path, *, command: list[s
     task, config = loaded.task, loaded.config
     if not task.rewritable:
         raise ConfigError(f"its task is {task.name}, whose targets cannot be replaced by outputs", file=str(directory),
-                          expected="translation, qa, asr or speech_translation")
+                          expected=tasks_with("rewritable"))
     splits = {split: task.read(split) for split in dict.fromkeys(("train", "validation", *config.data.test_splits))}
     train = splits.pop("train")
     predictions = _predictions(loaded, train)

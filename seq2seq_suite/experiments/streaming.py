@@ -13,6 +13,7 @@ from seq2seq_suite.config.schema import Config
 from seq2seq_suite.data.drawn import OnDemand
 from seq2seq_suite.data.formats import READERS, BadRows
 from seq2seq_suite.data.lines import kind
+from seq2seq_suite.tasks import tasks_with
 from seq2seq_suite.tasks.base import Task
 from seq2seq_suite.tasks.rows import in_form, local_files
 
@@ -37,8 +38,8 @@ class Stream:
     def __init__(self, config: Config, task: Task):
         self.config, self.task = config, task
         if not task.streams or task.varies:
-            raise ConfigError(f"data.streaming with task {task.name}", expected="translation, summarisation or "
-                              "language_model", remedy="leave out data.streaming")
+            raise ConfigError(f"data.streaming with task {task.name}", expected=tasks_with("streams"),
+                              remedy="leave out data.streaming")
         self.files = local_files(config.data, "train", task.languages)
         if not self.files or any(kind(file) not in READERS for file in self.files):
             raise DataError("data.streaming without files of rows", file=config.data.path,

@@ -23,7 +23,7 @@ class Data(Section):
     max_bad_rows: NotNegative = 0  # broken rows tolerated (and listed) before the run stops
     max_row_megabytes: Positive = 64  # longest line of a text file, and longest cell of a table, that is read
     in_memory_megabytes: NotNegative = 16  # a training split of larger text files is encoded once into `cache`, and
-    # read from there; translation, summarisation and language_model
+    # read from there; for tasks whose rows do not depend on one another, such as translation
     cache: str = ""  # folder for that; empty: seq2seq_suite/corpora in the user's folder for caches
     vocabulary_rows: Positive = 500_000  # of such a split, evenly spread, from which vocabularies are built
     streaming: bool = False  # train's files of rows are read one after the other, over and over, each an epoch; neither

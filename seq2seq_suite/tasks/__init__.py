@@ -9,8 +9,10 @@ from typing import Any
 from seq2seq_suite.common.errors import ConfigError
 from seq2seq_suite.common.lazy_imports import exports
 from seq2seq_suite.common.user_code import is_code, load_code
+from seq2seq_suite.options.section import one_of
 
-# The list of tasks. Classes are imported when they are needed: commands do not wait for tasks that they do not use.
+# The list of tasks, in which all else finds them: what a task is called, needs, reads and looks like is said by its
+# class. Classes are imported when they are needed: commands do not wait for tasks that they do not use.
 TASKS = {
     "parsing": "seq2seq_suite.tasks.parsing.task:ParsingTask",
     "translation": "seq2seq_suite.tasks.translation:TranslationTask",
@@ -49,3 +51,12 @@ def find_task(name: str) -> Any:
                           remedy=f"did you mean {near[0]}?" if near else "choose one of these")
     module, _, attribute = TASKS[name].partition(":")
     return getattr(import_module(module), attribute)
+
+
+def tasks_with(attribute: str) -> str:
+    """The tasks of the list whose class sets an attribute to true, in a sentence.
+
+    >>> tasks_with("streams")
+    'translation, summarisation or language_model'
+    """
+    return one_of([name for name in TASKS if getattr(find_task(name), attribute)])

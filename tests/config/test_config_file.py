@@ -8,6 +8,7 @@ from seq2seq_suite.common.errors import ConfigError
 from seq2seq_suite.config.config_file import dump, is_override, load
 from seq2seq_suite.config.schema import Config, Data
 from seq2seq_suite.options.training import Training
+from seq2seq_suite.tasks import TASKS
 
 
 @pytest.fixture
@@ -91,9 +92,8 @@ def test_values_of_other_sections_are_explained_too(folder):
     assert "expected: text\n  remedy:   put it in quotes" in error_of("task: parsing\ndata: {subset: 3}\n")
     assert "data.splits.dev: got 3" in error_of("task: parsing\ndata: {splits: {dev: 3}}\n")
     assert "training: got nothing" in error_of("task: parsing\ntraining:\n")
-    assert error_of("seed: 1\n") == "p.yaml: task: the key is missing\n  expected: one of parsing, translation, qa, " \
-        "multilabel, asr, speech_translation, detection, tagging, summarisation, language_model, multitask\n" \
-        "  remedy:   add task: ..."
+    assert error_of("seed: 1\n") == "p.yaml: task: the key is missing\n  expected: one of " \
+        f"{', '.join(TASKS)}, multitask\n  remedy:   add task: ..."
     assert "expected: a list, such as [a, b]" in error_of("task: parsing\ndata: {test_splits: dev}\n")
 
 
@@ -258,7 +258,7 @@ def test_the_kind_of_decoder_alone_can_be_changed(folder):
     assert error_of("task: detection\n", "strategy.grid=[3, 3]").endswith("a key of strategy.kind slots only")
     assert "expected: a number" in error_of("task: translation\n", "strategy.label_smoothing=abc")
     assert "p.yaml:3: strategy.kind: got 'dat'" in error_of(text.replace("ctc", "dat"))
-    assert "ctc writes text; the outputs of task parsing are trees: choose strategy.kind autoregressive, " \
+    assert "ctc writes text; the outputs of task parsing are structures: choose strategy.kind autoregressive, " \
         "length_head, mask_predict or cut_at_end" in error_of("task: parsing\n", "strategy.kind=ctc")
     assert "set parsing.guide=false" in error_of("task: parsing\n", "strategy.kind=length_head")
     assert "multilabel.order free has none" in error_of("task: multilabel\n", "strategy.kind=length_head",

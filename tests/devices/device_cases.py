@@ -1,5 +1,7 @@
 """What runs on a device that is not the CPU: presets of `tasks/`, made smaller, and searches with what they trained."""
 
+from seq2seq_suite.tasks import TASKS
+
 _SHORT = ["search.beam_size=2", "search.max_length_factor=0.05"]  # outputs
 _DAG = ["strategy.kind=dag", "backbone.dropout=0.1", "strategy.glancing=[0.5,0.3]"]
 _MASKS = ["strategy.kind=mask_predict"]
@@ -24,6 +26,7 @@ TRAINED = {
                             "multilabel: {yaml: multilabel.yaml, data: {size: 64, test_splits: []}}}",
                             "training.accumulate=2"]),
 }
+TRAINED |= {task: (task, []) for task in TASKS if task not in {preset for preset, _ in TRAINED.values()}}
 # Name of a search -> the runs that search together, and settings.
 SEARCHED = {
     "greedy": (["translation"], []), "beam": (["translation"], ["search.beam_size=3", "search.num_hypotheses=2"]),

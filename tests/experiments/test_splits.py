@@ -1,24 +1,26 @@
 """A split is scored where the data have it; no row of training is scored as another split without a word."""
 
 import json
+from pathlib import Path
 
 import pytest
 
 from seq2seq_suite import miniworld
 from seq2seq_suite.cli import app as cli
+from seq2seq_suite.config.config_file import load
 from seq2seq_suite.config.schema import Data
+from seq2seq_suite.tasks import TASKS, find_task
 from seq2seq_suite.tasks.rows import splits_elsewhere
 
 TINY = ["device=cpu", "training.max_updates=2", "training.validate_every=2", "training.save_every=2",
         "training.threads=1", "backbone.width=16", "backbone.feed_forward_width=16", "backbone.num_heads=2",
         "backbone.encoder_layers=1", "backbone.decoder_layers=1"]
+PAGES = Path(__file__).parents[2] / "tasks"
 CUT = "data.split={validation: 0.2, test: 0.2}"
 ROWS = 30
 # preset -> view of miniworld, and the split that only miniworld has
-PRESETS = {"translation": ("translations", "compositional"), "parsing": ("trees", "compositional"),
-           "tagging": ("tags", "compositional"), "multilabel": ("topics", "compositional"),
-           "qa": ("questions", "longer"), "summarisation": ("summaries", "longer"),
-           "language_model": ("stories", "longer")}
+PRESETS = {name: (view, own) for name in TASKS if (view := find_task(name).view) in miniworld.TEXTS
+           and (own := miniworld.VIEWS[view][-1]) in load(PAGES / f"{name}.yaml").data.test_splits}
 
 
 def rows_of(view, number=ROWS):

@@ -1,15 +1,20 @@
-"""A task with given options, and rows for it to read."""
+"""A task with given options, rows for it to read, and what the tests know of each task of the table."""
 
 import json
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 
-from seq2seq_suite.common.types import Batch
+from seq2seq_suite import miniworld
+from seq2seq_suite.common.types import Batch, Example
 from seq2seq_suite.config.schema import Config
+from seq2seq_suite.data.formats import Row
 from seq2seq_suite.prediction.open_task import open_task
+from seq2seq_suite.tasks import TASKS, find_task
 
 
 def make_task(name: str, **keys: Any) -> Any:
@@ -22,6 +27,30 @@ def make_task(name: str, **keys: Any) -> Any:
         else:
             values[section] = value
     return open_task(name, Config.model_validate(values))
+
+
+def others(*known: str) -> list[str]:
+    """The tasks of the table whose input is text and that a test's own cases do not name: new ones."""
+    return [name for name in TASKS if name not in known and find_task(name).view in miniworld.TEXTS]
+
+
+def columns_of(name: str) -> dict[str, str]:
+    """Column -> the key that names it, of a task's rows."""
+    keys = find_task(name).sections[name].model_fields.items()
+    return {field.default: key for key, field in keys if key.endswith("_column") and field.default}
+
+
+def examples_of(name: str, split: str = "train", *, size: int = 1) -> list[Example]:
+    """The examples of the first embedded rows, of a task whose input is text."""
+    task = make_task(name)
+    return [example for row in islice(miniworld.rows(task.view, split, size=size), size)
+            for example in task.examples(Row(row, "", 1))]
+
+
+def installed(name: str) -> None:
+    """Skip the test where a package is missing that the task needs."""
+    for package in find_task(name).packages:
+        pytest.importorskip(package)
 
 
 def write_rows(folder: Path, rows: Sequence[dict[str, Any]], *, split: str = "train") -> str:

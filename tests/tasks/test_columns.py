@@ -5,7 +5,7 @@ import json
 
 import numpy as np
 import pytest
-from task_tools import make_task, write_rows
+from task_tools import columns_of, make_task, others, write_rows
 
 from seq2seq_suite.common.errors import DataError
 
@@ -20,6 +20,7 @@ TASKS = {  # a row, and keys that name its columns
     "tagging": ({"words": ["a", "dog"], "tags": ["DT", "NN"]}, {"words": "words_column", "tags": "tags_column"}),
     "summarisation": ({"text": "a dog", "summary": "dog"}, {"text": "text_column", "summary": "summary_column"}),
     "language_model": ({"text": "a dog"}, {"text": "text_column"})}
+TASKS |= {name: (dict.fromkeys(columns_of(name), "a dog"), columns_of(name)) for name in others(*TASKS)}
 
 
 @pytest.fixture(autouse=True)

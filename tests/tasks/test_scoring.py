@@ -3,20 +3,21 @@
 import json
 
 import pytest
+from task_tools import examples_of, installed, make_task, others
 
 from seq2seq_suite.cli import app as cli
 from seq2seq_suite.metrics.bleu import score_translations
 from seq2seq_suite.metrics.significance import interval_of
-from seq2seq_suite.tasks import TASKS
+from seq2seq_suite.tasks import TASKS, find_task
 
 GOLD = {"parsing": "(S (NP (NN cats)) (VP (VBP sleep)))", "translation": "cats sleep all day",
         "qa": "cats ||| the cats", "multilabel": "cats, \"dogs, or wolves\"", "asr": "cats sleep",
         "speech_translation": "cats sleep all day", "tagging": "NNS VBP", "summarisation": "cats sleep",
         "language_model": "cats sleep",
         "detection": json.dumps({"boxes": [[0, 0, 5, 5.5]], "labels": ["cat"]})}
-BEST = {"parsing": 100, "translation": 100, "qa": 100, "multilabel": 100, "asr": 0, "speech_translation": 100,
-        "detection": 100, "tagging": 100, "summarisation": 100}
-NEEDS = {"asr": "jiwer", "detection": "pycocotools", "summarisation": "rouge_score"}
+GOLD |= {name: make_task(name).to_text(examples_of(name)[0].reference) for name in others(*GOLD)}
+# Of references as their own predictions, where predictions are of the same form.
+BEST = {name: 100 if find_task(name).higher_is_better else 0 for name in TASKS if name != "language_model"}
 
 
 @pytest.fixture
@@ -25,7 +26,7 @@ def score(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
 
     def call(task, gold, given, *options):
-        pytest.importorskip(NEEDS.get(task, "json"))
+        installed(task)
         for name, content in (("gold.txt", gold), ("given.txt", given)):
             if content is not None:
                 (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
@@ -35,7 +36,7 @@ def score(tmp_path, monkeypatch, capsys):
     return call
 
 
-@pytest.mark.parametrize("task", [task for task in TASKS if task in BEST])
+@pytest.mark.parametrize("task", BEST)
 def test_references_score_best_against_themselves(score, task):
     code, out, complaint = score(task, "\ufeff" + f"{GOLD[task]}\r\n" * 3, f"{GOLD[task]}\n" * 3, "--json")
     assert code == 0 and not complaint
@@ -67,7 +68,7 @@ def test_a_reference_that_is_missing_is_named_by_its_number(score, task):
     assert code == 2 and complaint.startswith("gold.txt: reference 2 is empty")
 
 
-@pytest.mark.parametrize("task", [task for task in TASKS if task in BEST])
+@pytest.mark.parametrize("task", BEST)
 @pytest.mark.parametrize(("gold", "given"), [(2, 1), (4, 1), (1, 3)])
 def test_blank_lines_at_the_end_of_a_file_are_no_entries(score, task, gold, given):
     lines = f"{GOLD[task]}\n" * 2

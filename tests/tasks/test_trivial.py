@@ -6,12 +6,11 @@ from collections import Counter
 
 import pytest
 from small_run import small_config, start, write_trees
+from task_tools import examples_of, installed, make_task, others
 
 from seq2seq_suite import miniworld
 from seq2seq_suite.common.trees import read_trees
 from seq2seq_suite.common.types import Example
-from seq2seq_suite.config.schema import Config
-from seq2seq_suite.prediction.open_task import open_task
 from seq2seq_suite.tasks import trivial
 
 TRAIN = [Example(text, f"output {place}", "") for place, text in enumerate((
@@ -54,26 +53,18 @@ def test_right_branching_trees_have_the_words_and_tags_of_the_reference():
     assert str(trivial.right_branching([Example((), tree, "")], [Example((), one, "")])[0]) == "(NP (N cat))"
 
 
-@pytest.mark.parametrize("name", ["parsing", "translation", "qa", "multilabel", "tagging", "summarisation",
-                                  "language_model"])
+@pytest.mark.parametrize("name", others())
 def test_each_baseline_of_a_task_has_a_figure(name):
-    if name == "summarisation":
-        pytest.importorskip("rouge_score")
-    task = open_task(name, Config.model_validate({"task": name}))
-    train, test = ([found for _, row in zip(range(40), miniworld.rows(task.view, split, size=40), strict=True)
-                    for found in task.examples(_row(row))] for split in ("train", "test"))
+    installed(name)
+    task = make_task(name)
+    train, test = (examples_of(name, split, size=40) for split in ("train", "test"))
     task.fit(train)
     figures = trivial.figures(task, iter(train), test)
-    assert list(figures) == list(task.baselines) and all(0.0 <= figure <= 100.0 for figure in figures.values())
+    assert list(figures) == list(task.presentation.baselines)
+    assert all(0.0 <= figure <= 100.0 for figure in figures.values())
     assert trivial.figures(task, iter(train), []) == {}
     known = trivial.figures(task, iter(train), train)
     assert known.get("nearest training example", 100.0) > 90.0
-
-
-def _row(fields):
-    from seq2seq_suite.data.formats import Row
-
-    return Row(fields, "", 1)
 
 
 def test_a_run_records_the_figures_of_its_baselines(tmp_path):
