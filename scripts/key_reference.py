@@ -1,5 +1,5 @@
-"""Writes the reference of keys in tasks/README.md, and tasks/schema.json for editors, from the configuration's classes
-and the comments beside their keys.
+"""Writes the reference of keys in tasks/README.md, tasks/schema.json for editors and tests/defaults.yaml, from the
+configuration's classes and the comments beside their keys.
 
     python scripts/key_reference.py
 """
@@ -15,12 +15,17 @@ from typing import Any, Literal, get_args, get_origin
 
 import yaml
 
-from seq2seq_suite.config.schema import of_any_task
+from seq2seq_suite.config.config_file import dump
+from seq2seq_suite.config.schema import Config, of_any_task
+from seq2seq_suite.options.backbone import SIZES
 from seq2seq_suite.options.section import Section
-from seq2seq_suite.strategies import KINDS, options_of
+from seq2seq_suite.strategies import KINDS, options_of, targets_of
+from seq2seq_suite.tasks import TASKS
 
 PAGE = Path(__file__).parents[1] / "tasks" / "README.md"
 SCHEMA = PAGE.with_name("schema.json")
+KEYS = "Every key that a configuration may have, and its default: whoever leaves a key out relies on it."
+DEFAULTS = PAGE.parents[1] / "tests" / "defaults.yaml"
 BEGIN, END = "<!-- keys: written by scripts/key_reference.py -->\n", "<!-- end of keys -->\n"
 
 
@@ -120,6 +125,26 @@ def _sections(section: type[Section]) -> Iterator[type[Section]]:
             yield from _sections(field.annotation)
 
 
+def defaults() -> dict[str, Any]:
+    """Key -> default: of all tasks, of each kind of strategy, and of each size of the backbone."""
+    by_task = {task: _resolved(task=task) for task in TASKS}
+    by_size = {size: _resolved(task="translation", backbone={"size": size})["backbone"] for size in SIZES}
+    writer = {kind: next(task for task in ("translation", *TASKS) if Config(task=task).target in targets_of(kind))
+              for kind in KINDS}
+    found = {key: value for keys in by_task.values() for key, value in keys.items()}
+    return found | {"task": "translation", "backbone": by_size["small"], "strategy": {
+        kind: _resolved(task=task, strategy={"kind": kind})["strategy"] for kind, task in writer.items()},
+        "sizes": {size: {key: backbone[key] for key in SIZES[size]} for size, backbone in by_size.items()}}
+
+
+def _resolved(**given: Any) -> dict[str, Any]:
+    found = yaml.safe_load(dump(Config.model_validate(given)))
+    del found["format"]
+    return found
+
+
 if __name__ == "__main__":
+    listed = yaml.safe_dump(defaults(), default_flow_style=None, sort_keys=False, width=120)
+    DEFAULTS.write_text(f"# {KEYS}\n{listed}", encoding="utf-8")
     SCHEMA.write_text(json.dumps(schema(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -49,8 +50,8 @@ def examples_of(name: str, split: str = "train", *, size: int = 1) -> list[Examp
 
 def installed(name: str) -> None:
     """Skip the test where a package is missing that the task needs."""
-    for package in find_task(name).packages:
-        pytest.importorskip(package)
+    if missing := [package for package in find_task(name).packages if find_spec(package) is None]:
+        pytest.skip(f"{', '.join(missing)} comes with an extra")
 
 
 def write_rows(folder: Path, rows: Sequence[dict[str, Any]], *, split: str = "train") -> str:
