@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # torch and numpy stay out of the command line's import time
 PAD, BEGIN, END, UNKNOWN = 0, 1, 2, 3
 BLANK = PAD  # of CTC: padding is never predicted, so its id is free
 SPECIALS = ("<pad>", "<begin>", "<end>", "<unknown>")
+NEVER = float("-inf")  # log-probability of what is impossible
 # What a symbol, at last END, adds to the score of an output behind which it comes.
 SymbolGain = Callable[[tuple[int, ...], int], float]
 State = TypeVar("State", bound="PerRow")  # of a constraint
@@ -138,6 +139,11 @@ def to_device(tensor: Tensor, device: torch.device) -> Tensor:
     """The tensor on `device`; from pinned memory where that has its own, so that nobody waits for the copy."""
     pins = device.type not in ("cpu", "mps") and tensor.device.type == "cpu"
     return (tensor.pin_memory() if pins else tensor).to(device, non_blocking=True)
+
+
+def sync_interval(device: torch.device) -> int:
+    """Steps of a search between two checks of which outputs have ended; devices but the CPU must be waited for."""
+    return 1 if device.type == "cpu" else 8
 
 
 class PerRow:

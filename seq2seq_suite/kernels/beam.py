@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from seq2seq_suite.common.types import END, Batch, Constraint, Hypothesis
+from seq2seq_suite.common.types import END, NEVER, Batch, Constraint, Hypothesis, sync_interval
 from seq2seq_suite.kernels import graphs
 from seq2seq_suite.kernels.compiled import stepper_for
 from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
 from seq2seq_suite.search.beam import one_beam, one_output
 from seq2seq_suite.search.ctc_prefix_scores import Prefixes
-from seq2seq_suite.search.finished_beams import Finished, patience
-from seq2seq_suite.search.step import NEVER, Rows, SearchOptions, Stepper
+from seq2seq_suite.search.finished_beams import FinishedBeams
+from seq2seq_suite.search.step import Rows, SearchOptions, Stepper
 
 
 @dataclass(frozen=True)
@@ -82,8 +82,7 @@ def greedy_or_sample(model: Seq2Seq, batch: Batch, memory: Memory, *, options: S
     found = graphs.search(stepper, state, max(limits)) if captures else None
     if found is None:
         _until_ended(stepper, state, limit.tolist())
-    else:
-        state = found
+    state = found or state
     lengths = (state.outputs != END).sum(1) + 1
     scores = options.normalise(state.totals, lengths).tolist()
     return [[Hypothesis(tuple(symbols[: length - 1]), score, length < most)] for symbols, length, score, most
@@ -91,7 +90,7 @@ def greedy_or_sample(model: Seq2Seq, batch: Batch, memory: Memory, *, options: S
 
 
 def _until_ended(stepper: Stepper, state: Greedy, limits: list[int]) -> None:
-    look = patience(state.limit.device)
+    look = sync_interval(state.limit.device)
     for step in range(max(limits)):
         state = state.after(stepper, step, state.limit[state.alive] == step + 1 if step + 1 in limits else None)
         if (step + 1) % look == 0:
@@ -124,7 +123,7 @@ class Beams:
     scores: Tensor
     history: Tensor
     limit: Tensor
-    finished: Finished
+    finished: FinishedBeams
     over: Tensor
 
     def after(self, stepper: Stepper, step: int | Tensor, last_step: Tensor | None) -> tuple[Beams, Tensor, Tensor]:
@@ -195,7 +194,7 @@ def beam_search(model: Seq2Seq, batch: Batch, memory: Memory, *, options: Search
     scores[:, 0] = 0.0
     history = torch.full((limit.size(0), beams, longest), END, device=device)
     state = Beams(rows.select(sentences.repeat_interleave(beams)), previous.repeat_interleave(beams), scores, history,
-                  limit, Finished.none(limit.size(0), beams, longest, device),
+                  limit, FinishedBeams.empty(limit.size(0), beams, longest, device),
                   torch.zeros_like(limit, dtype=torch.bool))
     found = graphs.search(stepper, state, max(limits)) if captures else None
     if found is not None:
@@ -207,9 +206,9 @@ def beam_search(model: Seq2Seq, batch: Batch, memory: Memory, *, options: Search
     return results[: len(limits)]
 
 
-def _leaving(stepper: Stepper, state: Beams, alive: Tensor, limits: list[int]) -> list[tuple[Tensor, Finished]]:
+def _leaving(stepper: Stepper, state: Beams, alive: Tensor, limits: list[int]) -> list[tuple[Tensor, FinishedBeams]]:
     """Sentences in the order in which they are finished, and their outputs."""
-    left, look = [], patience(alive.device)
+    left, look = [], sync_interval(alive.device)
     for step in range(max(limits)):
         state, chosen, symbol = state.after(stepper, step, state.limit == step + 1 if step + 1 in limits else None)
         going = None

@@ -22,6 +22,7 @@ from seq2seq_suite.model.norms import LayerNorm, RMSNorm
 from seq2seq_suite.model.positions import RelativePositions, RotaryPositions
 from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
 from seq2seq_suite.search.ctc_prefix_scores import Prefixes
+from seq2seq_suite.search.logit_processors import EXCLUDED
 from seq2seq_suite.search.step import Rows, SearchOptions
 
 _ACTIVATIONS = (torch.nn.functional.relu, torch.nn.functional.gelu, torch.nn.functional.silu)  # as `step.cpp` counts
@@ -58,7 +59,7 @@ class Past(PerRow):
 
 
 class CompiledSteps(Candidates):
-    """Searches whose decoder is compiled and, if nothing else has a say in them, the choice of symbols too.
+    """Searches whose decoder is compiled and, if no constraint or mixture applies, the choice of symbols too.
 
     Models on other devices, in other precisions or with parts that `_fits` does not know are left to PyTorch.
     """
@@ -70,10 +71,10 @@ class CompiledSteps(Candidates):
         if not isinstance(rows.memory.decoder, Steps) or not _fits(self.model, memory):
             return rows, previous
         model = self.model
-        self.compiled = _Compiled(model, rows.memory, self.never)
-        self.chooses = (rows.automaton is None and rows.written is None and prefixes is None and memory.added is None
-                        and model.guide is None and model.pointer is None and type(model.embedding) is nn.Embedding
-                        and model.output.projection is None and not self.options.sampling)
+        self.compiled = _Compiled(model, rows.memory, limit.new_tensor(EXCLUDED))
+        self.chooses = (rows.is_stateless and memory.added is None and model.guide is None and model.pointer is None
+                        and type(model.embedding) is nn.Embedding and model.output.projection is None
+                        and not self.options.sampling)
         blocks = [torch.stack([kept.room[:, :, :, at].transpose(0, 1).flatten(2) for kept in rows.cache.layers], 1)
                   for at in range(rows.cache.length)]
         past = Past(torch.arange(limit.size(0)), blocks, [None] * len(blocks))
@@ -102,7 +103,7 @@ def _fits(model: Seq2Seq, memory: Memory) -> bool:
 class _Compiled:
     """A model's decoder and output layer, for the steps of one search."""
 
-    def __init__(self, model: Seq2Seq, memory: Memory, never: Tensor):
+    def __init__(self, model: Seq2Seq, memory: Memory, excluded: Tensor):
         decoder, output, visible = model.decoder, model.output, memory.states.mask
         first, self.kept = decoder.layers[0], []  # tensors whose addresses are used
         network, residual = first.feed_forward, first.attention_residual
@@ -112,9 +113,9 @@ class _Compiled:
                      for tensor in _tensors(layer, cross)]
         self.layers = (ctypes.c_void_p * len(addresses))(*addresses)
         others = map(self._address, (*_norm(decoder.norm), output.weight, output.bias, model.embedding.weight, visible,
-                                     never))
+                                     excluded))
         self.decoder = native.Decoder(
-            ctypes.addressof(self.layers), *others, never.size(0), self.symbols, self.depth, self.width,
+            ctypes.addressof(self.layers), *others, excluded.size(0), self.symbols, self.depth, self.width,
             decoder.shape.num_heads, network.outer.weight.size(1), visible.size(1), residual.pre,
             _ACTIVATIONS.index(network.activation), torch.get_num_threads(), residual.norm.epsilon, model.scale)
         self.function, self.address = native.library().step, ctypes.addressof(self.decoder)

@@ -20,13 +20,12 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from seq2seq_suite.common.types import END
+from seq2seq_suite.common.types import END, sync_interval
 from seq2seq_suite.kernels.cache import KeysValues
 from seq2seq_suite.kernels.decoder import Steps
 from seq2seq_suite.model.decoder import Cache, CrossKeysValues
 from seq2seq_suite.model.positions import RotaryPositions
 from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
-from seq2seq_suite.search.finished_beams import patience
 from seq2seq_suite.search.step import Rows, Stepper
 
 _SIZES = 32  # source positions and output lengths are rounded up to a multiple of this
@@ -78,8 +77,8 @@ def _obstacle(stepper: Stepper, rows: Rows) -> str:
         return "outputs are sampled"
     if type(stepper.model) is not Seq2Seq or not isinstance(rows.memory.decoder, Steps):
         return "the model or its decoder has unusual parts"
-    if rows.written is not None:
-        return "what may follow depends on what is written"
+    if rows.history is not None:
+        return "scores depend on the symbols so far"
     if rows.prefixes is not None:
         return "CTC scores the prefixes"
     if rows.memory.added is not None:
@@ -141,7 +140,7 @@ def _padded(memory: Memory, length: int) -> Memory:
 
 def search(stepper: Stepper, state: Search, longest: int) -> Search | None:
     """The search's end, by captured steps; its tensors are written over by the next. None where capture fails."""
-    capacity, step, look = _SIZES, 0, patience(state.over.device)
+    capacity, step, look = _SIZES, 0, sync_interval(state.over.device)
     while True:
         graph = _graph_for(stepper, state, capacity)
         if graph is None:
@@ -185,7 +184,7 @@ class _Graph:
         own = _cloned(_without_cache(state))
         memory = replace(own.rows.memory, decoder=self.decoder)
         self.state: Search = replace(own, rows=replace(own.rows, cache=Cache(tuple(rooms)), memory=memory))
-        self.read = stepper.constraint, stepper.never  # by the graph, which does not keep them itself
+        self.read = stepper.constraint, stepper.processors  # by the graph, which does not keep them itself
         self.replay = CAPTURES[state.over.device.type](lambda: self._advance(stepper))
 
     def _advance(self, stepper: Stepper) -> None:

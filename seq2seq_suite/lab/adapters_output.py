@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from seq2seq_suite.common.types import BEGIN, BLANK, END, SPECIALS, Hypothesis
+from seq2seq_suite.common.types import BEGIN, BLANK, END, NEVER, SPECIALS, Hypothesis
 from seq2seq_suite.search.beam import starts
-from seq2seq_suite.search.step import NEVER, Stepper
+from seq2seq_suite.search.step import Stepper
 from seq2seq_suite.strategies.parallel.length_head import CLASSES, MIDDLE
 
 Function = Callable[..., Any]

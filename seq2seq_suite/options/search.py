@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from pydantic import Field, model_validator
 
@@ -10,6 +10,8 @@ from seq2seq_suite.options.section import Few, NotNegative, Positive, PositiveFl
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+LogProbability = TypeVar("LogProbability", float, "Tensor")
 
 
 class Search(Section):
@@ -44,16 +46,11 @@ class Search(Section):
             raise ValueError(f"search.num_hypotheses {self.num_hypotheses} exceeds search.beam_size {self.beam_size}")
         return self
 
-    @property
-    def looks_back(self) -> bool:
-        """Whether what may follow depends on what is written, beyond what the model says."""
-        return self.min_length > 0 or self.no_repeat_ngram > 0 or self.repetition_penalty != 1.0
-
     def changed(self, **changes: Any) -> Search:
         """With other values of some fields."""
         return self.model_copy(update=changes)
 
-    def normalise(self, log_probability: Tensor, length: Tensor | int) -> Tensor:
+    def normalise(self, log_probability: LogProbability, length: Tensor | int) -> LogProbability:
         """score = log p(y) / ((5 + T) / 6)^alpha, T counting END.
 
         Source: Wu et al. 2016, eq. 14, without the coverage term.

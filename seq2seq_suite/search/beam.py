@@ -1,4 +1,4 @@
-"""Search for likely outputs, one symbol and one sentence at a time: greedy, by sampling and with a beam."""
+"""Greedy search, sampling and beam search, one sentence and one symbol at a time."""
 
 from __future__ import annotations
 
@@ -8,26 +8,24 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from seq2seq_suite.common.types import END, Batch, Constraint, Hypothesis
+from seq2seq_suite.common.types import END, NEVER, Batch, Constraint, Hypothesis
 from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
 from seq2seq_suite.search.ctc_prefix_scores import Prefixes
-from seq2seq_suite.search.step import NEVER, Rows, SearchOptions, Stepper
-
-Start = tuple[Rows, Tensor, int]  # a row, the symbol before, the longest output
+from seq2seq_suite.search.step import Rows, SearchOptions, Stepper
 
 
 @torch.inference_mode()
 def greedy_or_sample(model: Seq2Seq, batch: Batch, memory: Memory, *, options: SearchOptions, limit: Tensor,
                      constraint: Constraint | None = None, prefixes: Prefixes | None = None) -> list[list[Hypothesis]]:
-    """Greedy search, or as many samples as hypotheses are requested; see `Strategy.generate`."""
+    """Greedy search, or as many samples as `num_hypotheses`; see `Strategy.generate`."""
     stepper = Stepper(model, constraint, options)
     draws = options.num_hypotheses if options.sampling else 1
-    return [sorted((one_output(stepper, *start) for _ in range(draws)), key=lambda one: -one.score)
+    return [sorted((one_output(stepper, *start) for _ in range(draws)), key=lambda hypothesis: -hypothesis.score)
             for start in starts(stepper, batch, memory, limit, prefixes)]
 
 
 def one_output(stepper: Stepper, rows: Rows, previous: Tensor, limit: int) -> Hypothesis:
-    """A symbol after the other, until END."""
+    """The most probable next symbol each time, or one drawn, until END."""
     options, symbols, total = stepper.options, [], 0.0
     while END not in symbols:
         last_step = previous.new_ones(1, dtype=torch.bool) if len(symbols) == limit - 1 else None
@@ -42,14 +40,14 @@ def one_output(stepper: Stepper, rows: Rows, previous: Tensor, limit: int) -> Hy
 @torch.inference_mode()
 def beam_search(model: Seq2Seq, batch: Batch, memory: Memory, *, options: SearchOptions, limit: Tensor,
                 constraint: Constraint | None = None, prefixes: Prefixes | None = None) -> list[list[Hypothesis]]:
-    """Beam search: each step keeps the `beam_size` likeliest partial outputs; see `Strategy.generate`."""
+    """Beam search: each step keeps the `beam_size` most probable partial outputs; see `Strategy.generate`."""
     stepper = Stepper(model, constraint, options)
     return [one_beam(stepper, *start) for start in starts(stepper, batch, memory, limit, prefixes)]
 
 
 def one_beam(stepper: Stepper, rows: Rows, previous: Tensor, limit: int) -> list[Hypothesis]:
     """The best complete outputs of a sentence."""
-    options, asked = stepper.options, min(stepper.options.num_hypotheses, stepper.options.beam_size)
+    options, wanted = stepper.options, min(stepper.options.num_hypotheses, stepper.options.beam_size)
     beam: list[tuple[tuple[int, ...], float]] = [((), 0.0)]  # partial outputs with their log-probabilities
     finished: list[Hypothesis] = []
     for step in range(1, limit + 1):
@@ -62,10 +60,10 @@ def one_beam(stepper: Stepper, rows: Rows, previous: Tensor, limit: int) -> list
         best = heapq.nlargest(2 * options.beam_size, candidates)
         finished += [Hypothesis(beam[row][0], options.normalise(total, step), step < limit)
                      for total, row, symbol in best if symbol == END]
-        finished = heapq.nlargest(asked, finished, key=lambda one: one.score)
+        finished = heapq.nlargest(wanted, finished, key=lambda hypothesis: hypothesis.score)
         best = [candidate for candidate in best if candidate[2] != END][: options.beam_size]
-        # Could the best open output still win if all its further symbols were certain?
-        if not best or (len(finished) == asked and options.normalise(best[0][0], limit) <= finished[-1].score):
+        # Stop if even the best open output could not win, were all its further symbols certain.
+        if not best or (len(finished) == wanted and options.normalise(best[0][0], limit) <= finished[-1].score):
             break
         beam = [((*beam[row][0], symbol), total) for total, row, symbol in best]
         _, chosen, symbols = zip(*best, strict=True)
@@ -75,9 +73,9 @@ def one_beam(stepper: Stepper, rows: Rows, previous: Tensor, limit: int) -> list
 
 
 def starts(stepper: Stepper, batch: Batch, memory: Memory, limit: Tensor, prefixes: Prefixes | None
-            ) -> Iterator[Start]:
-    """The start of the search for each sentence."""
+           ) -> Iterator[tuple[Rows, Tensor, int]]:
+    """Of each sentence its row, the symbol (1,) before the first, and the longest output."""
     rows, previous = stepper.start(batch, memory, limit, prefixes)
     for item, longest in enumerate(limit.tolist()):
-        own = limit.new_tensor([item])
-        yield rows.select(own, own), previous[own], longest
+        index = limit.new_tensor([item])
+        yield rows.select(index, index), previous[index], longest

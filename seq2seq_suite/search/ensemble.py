@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -39,7 +40,7 @@ class Caches(PerRow):
 
 
 class Ensemble(nn.Module):
-    """p(y_t | y_<t, x) as the mean over models, for search: what a `Seq2Seq` takes and gives, with a part for each.
+    """p(y_t | y_<t, x) as the mean over models. It has the methods of `Seq2Seq` that searches call.
 
     Args:
         models: of the same target symbols, in evaluation mode.
@@ -49,7 +50,7 @@ class Ensemble(nn.Module):
 
     def __init__(self, models: Sequence[Seq2Seq]):
         super().__init__()
-        self.models = nn.ModuleList(models)
+        self.models = cast(Sequence[Seq2Seq], nn.ModuleList(models))
 
     @property
     def guide(self) -> nn.Module | None:
@@ -57,16 +58,16 @@ class Ensemble(nn.Module):
         return self.models[0].guide
 
     def encode(self, batch: Batch) -> tuple[States, ...]:
-        """The source as each model reads it."""
+        """The encoder output of each model."""
         return tuple(model.encode(batch) for model in self.models)
 
     def prepare(self, states: tuple[States, ...]) -> Memories:
-        """The memories of their states, each with its prepared output layer."""
-        members = (model.for_search(model.prepare(own)) for model, own in zip(self.models, states, strict=True))
-        return Memories(tuple(members), states[0])
+        """The memories for these encoder outputs, each with its prepared decoder and output layer."""
+        memories = (model.for_search(model.prepare(own)) for model, own in zip(self.models, states, strict=True))
+        return Memories(tuple(memories), states[0])
 
     def for_search(self, memory: Memories) -> Memories:
-        """The memories, whose parts are prepared already."""
+        """The memories, which `prepare` has prepared."""
         return memory
 
     def new_cache(self, memory: Memories) -> Caches:
@@ -77,20 +78,21 @@ class Ensemble(nn.Module):
         """Target symbols in the caches."""
         return self.models[0].written(cache.members[0], memory.members[0])
 
-    def embed(self, symbols: Tensor, memory: Memories, **others: Tensor | int | None) -> tuple[Tensor, ...]:
-        """The decoders' inputs (N,T,D)."""
-        return tuple(model.embed(symbols, own, **others)
+    def embed(self, symbols: Tensor, memory: Memories, *, offset: int | Tensor = 0, focus: Tensor | None = None,
+              context: Tensor | None = None) -> tuple[Tensor, ...]:
+        """The decoders' inputs, (N,T,D) each; see `Seq2Seq.embed`."""
+        return tuple(model.embed(symbols, own, offset=offset, focus=focus, context=context)
                      for model, own in zip(self.models, memory.members, strict=True))
 
     def decode(self, x: tuple[Tensor, ...], visible: Tensor | None, memory: Memories, cache: Caches
                ) -> tuple[tuple[Tensor, ...], Caches]:
-        """Their hidden states (N,T,D)."""
-        found = [model.decode(own, visible, known, past) for model, own, known, past
-                 in zip(self.models, x, memory.members, cache.members, strict=True)]
-        return tuple(hidden for hidden, _ in found), Caches(tuple(after for _, after in found))
+        """Their hidden states, (N,T,D) each, and the longer caches."""
+        hidden, caches = zip(*(model.decode(one, visible, own, past) for model, one, own, past
+                               in zip(self.models, x, memory.members, cache.members, strict=True)), strict=True)
+        return hidden, Caches(caches)
 
     def logits(self, hidden: tuple[Tensor, ...], memory: Memories) -> Tensor:
         """(N,T,V) the logarithm of the mean probability."""
-        each = [model.logits(own, known).float().log_softmax(-1)
-                for model, own, known in zip(self.models, hidden, memory.members, strict=True)]
+        each = [model.logits(one, own).float().log_softmax(-1)
+                for model, one, own in zip(self.models, hidden, memory.members, strict=True)]
         return torch.stack(each).logsumexp(0) - math.log(len(each))

@@ -1,7 +1,7 @@
-"""Greedy search over outputs that something faster has drafted: one pass of the decoder checks many symbols.
+"""Greedy search over outputs that something faster has drafted: one pass of the decoder verifies many symbols.
 
-The output is that of greedy search, symbol by symbol: of a draft what the model would have written itself is kept; the
-first symbol that differs is replaced by the model's own, and the rest of the draft is tried behind it.
+The output is that of greedy search, symbol by symbol. Symbols of a draft that agree with the model's own choices
+are accepted. The first that differs is replaced by the model's, and the rest of the draft is tried after it.
 
 Source: Xia et al. 2022 (speculative decoding); Ge et al. 2022 (aggressive decoding), section 2.2.
 """
@@ -22,8 +22,8 @@ from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
 from seq2seq_suite.search.beam import starts
 from seq2seq_suite.search.step import Rows, SearchOptions, Stepper
 
-_NEAR = 6  # symbols that a draft may be out of step with the output
-_TAIL = 6  # symbols of the output that are aligned with it
+_SHIFT = 6  # most symbols by which draft and output may be displaced
+_TAIL = 6  # last symbols of the output that are aligned with the draft
 
 
 def with_drafts(batch: Batch, found: Sequence[Sequence[Hypothesis]]) -> Batch:
@@ -50,36 +50,34 @@ def drafted_greedy(model: Seq2Seq, batch: Batch, memory: Memory, drafts: Sequenc
         drafts: an output of each sentence without END, which may be wrong in any way.
     """
     stepper = Stepper(model, constraint, options)
-    return [[_checked(stepper, rows, previous, list(draft), longest)] for draft, (rows, previous, longest)
+    return [[_verified(stepper, rows, previous, list(draft), longest)] for draft, (rows, previous, longest)
             in zip(drafts, starts(stepper, batch, memory, limit, None), strict=True)]
 
 
-def _checked(stepper: Stepper, rows: Rows, previous: Tensor, draft: list[int], limit: int) -> Hypothesis:
+def _verified(stepper: Stepper, rows: Rows, previous: Tensor, draft: list[int], limit: int) -> Hypothesis:
+    """The output of a sentence whose row and symbol before the first are given."""
     symbols, total, place = [], 0.0, 0
     while END not in symbols[-1:]:
         left = limit - len(symbols)
-        states = _along(stepper, rows, previous.new_tensor(draft[place : place + left - 1]))
+        states = _states_along(stepper, rows, previous.new_tensor(draft[place : place + left - 1]))
         inputs = torch.cat((previous, previous.new_tensor(draft[place : place + len(states) - 1])))
-        log_probs, cache = _look_ahead(stepper, states, inputs, left)
-        gains, found = (part.tolist() for part in log_probs.max(1))
-        # As many symbols as agree with the draft, and behind them the model's own.
-        right = 0
-        while right < len(states) - 1 and found[right] == draft[place + right] != END:
-            right += 1
-        symbols += found[: right + 1]
-        total += sum(gains[: right + 1])
-        previous = previous.new_tensor(found[right : right + 1])
+        log_probs, cache = _log_probs_along(stepper, states, inputs, left)
+        gains, best = (part.tolist() for part in log_probs.max(1))
+        accepted = 0
+        while accepted < len(states) - 1 and best[accepted] == draft[place + accepted] != END:
+            accepted += 1
+        symbols += best[: accepted + 1]  # one more: the model's own after them
+        total += sum(gains[: accepted + 1])
+        previous = previous.new_tensor(best[accepted : accepted + 1])
         if symbols[-1] != END:
-            used = cache.length - len(states) + right + 1
-            rows = stepper.advance(replace(states[right], cache=cache.first(used)), previous)
-            place = _resumed(draft, place + right, symbols)
+            length = cache.length - len(states) + accepted + 1
+            rows = stepper.advance(replace(states[accepted], cache=cache.first(length)), previous)
+            place = _realigned(draft, place + accepted, symbols)
     return Hypothesis(tuple(symbols[:-1]), stepper.options.normalise(total, len(symbols)), len(symbols) < limit)
 
 
-def _along(stepper: Stepper, rows: Rows, draft: Tensor) -> list[Rows]:
-    """The row before each symbol of a draft and behind the last, up to one that the constraint does not allow."""
-    if rows.automaton is None and rows.written is None:  # nothing to advance
-        return [rows] * (draft.size(0) + 1)
+def _states_along(stepper: Stepper, rows: Rows, draft: Tensor) -> list[Rows]:
+    """The row before each symbol of a draft and after the last, up to one that the constraint does not allow."""
     states = [rows]
     for symbol in draft.unsqueeze(1):
         if rows.automaton is not None and not bool(stepper.constraint.allowed(states[-1].automaton)[0, symbol]):
@@ -88,38 +86,47 @@ def _along(stepper: Stepper, rows: Rows, draft: Tensor) -> list[Rows]:
     return states
 
 
-def _look_ahead(stepper: Stepper, states: list[Rows], inputs: Tensor, left: int) -> tuple[Tensor, Cache]:
-    """Log-probabilities (T,V) behind each of the inputs (T,), one pass for all; of `left` symbols the last is END."""
+def _log_probs_along(stepper: Stepper, states: list[Rows], inputs: Tensor, left: int) -> tuple[Tensor, Cache]:
+    """Log-probabilities (T,V) after each of the inputs (T,), by one pass, and the cache.
+
+    Args:
+        stepper: of the search.
+        states: the T rows that the inputs lead to.
+        inputs: int64, the symbol before the first of the draft, and those of the draft.
+        left: how many symbols the output may still have; the last of them is END.
+    """
     model, rows, count = stepper.model, states[0], inputs.size(0)
-    written = model.written(rows.cache, rows.memory)
+    offset = model.written(rows.cache, rows.memory)
     focus = context = None
     if model.guide is not None:
         focus, context = (torch.cat([describe(state.automaton) for state in states]).unsqueeze(0)
                           for describe in (stepper.constraint.focus, stepper.constraint.context))
-    x = model.embed(inputs.unsqueeze(0), rows.memory, offset=written, focus=focus, context=context)
-    visible = causal(count, written, inputs.device) if count > 1 else None
+    x = model.embed(inputs.unsqueeze(0), rows.memory, offset=offset, focus=focus, context=context)
+    visible = causal(count, offset, inputs.device) if count > 1 else None
     hidden, cache = model.decode(x, visible, rows.memory, rows.cache)
     logits = model.logits(hidden, rows.memory).squeeze(0).float()
-    last = torch.arange(1, count + 1, device=inputs.device) == left if count >= left else None
-    if rows.automaton is None and rows.written is None:
-        return stepper.restrained(logits, rows, last), cache
-    each = zip(logits.split(1), states, last.split(1) if last is not None else [None] * count, strict=True)
-    return torch.cat([stepper.restrained(*one) for one in each]), cache
+    last_step = torch.arange(1, count + 1, device=inputs.device) == left if count >= left else None
+    if rows.is_stateless:
+        return stepper.process(logits, rows, last_step), cache
+    each = zip(logits.split(1), states, [None] * count if last_step is None else last_step.split(1), strict=True)
+    return torch.cat([stepper.process(*one) for one in each]), cache
 
 
-def _resumed(draft: Sequence[int], place: int, written: Sequence[int]) -> int:
-    """Where a draft goes on behind what is written, whose last symbol stands for `draft[place]`.
+def _realigned(draft: Sequence[int], place: int, symbols: Sequence[int]) -> int:
+    """Where a draft continues an output of `symbols`, the last of which stands for `draft[place]`.
 
-    The last symbols are aligned with the draft nearby at the least edit distance (Levenshtein 1966); of equal places
-    the one nearest to behind `place` is taken.
+    The last symbols are aligned with the draft nearby at the least edit distance (Levenshtein 1966); among equal
+    places the one nearest to `place` + 1 is taken.
 
-    >>> _resumed("docto asks", 5, "doctor"), _resumed("docto asks", 6, "doctor "), _resumed("the the cat", 4, "the c")
-    (6, 6, 9)
+    >>> _realigned("docto asks", 5, "doctor"), _realigned("docto asks", 6, "doctor ")
+    (6, 6)
+    >>> _realigned("the the cat", 4, "the c")
+    9
     """
-    tail = written[-_TAIL:]
-    low = max(0, place + 1 - len(tail) - _NEAR)
-    region = draft[low : place + 1 + _NEAR]
-    costs = [0] * (len(region) + 1)  # of the tail so far, ending before each place
+    tail = symbols[-_TAIL:]
+    low = max(0, place + 1 - len(tail) - _SHIFT)
+    region = draft[low : place + 1 + _SHIFT]
+    costs = [0] * (len(region) + 1)  # of aligning the tail so far with what ends before each place
     for symbol in tail:
         before, costs = costs, [costs[0] + 1]
         for at, drafted in enumerate(region):

@@ -1,53 +1,69 @@
-"""A step of every search for autoregressive outputs: what may follow the partial outputs, and how likely it is."""
+"""A step of every search for autoregressive outputs: the model's scores, and what the logit processors make of them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from seq2seq_suite.common.types import BEGIN, END, PAD, UNKNOWN, Batch, Constraint, PerRow
+from seq2seq_suite.common.types import BEGIN, Batch, Constraint
 from seq2seq_suite.model.decoder import Cache
 from seq2seq_suite.model.layers import causal
 from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
 from seq2seq_suite.options.search import Search as SearchOptions
-from seq2seq_suite.search.ctc_prefix_scores import NEVER, Prefixes
-from seq2seq_suite.search.logit_processors import Written
+from seq2seq_suite.search.ctc_prefix_scores import Prefixes
+from seq2seq_suite.search.logit_processors import History, logit_processors, only_end
 from seq2seq_suite.search.sampling import sample
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Partial outputs: N rows, the same number for each of B sentences, and all that their next step needs."""
+    """N partial outputs, the same number for each of B sentences, and what their next step depends on.
+
+    Args:
+        memory: the B encoded sentences.
+        cache: the decoder's, of N rows.
+        automaton: the state of the task's `Constraint`; None without one.
+        prefixes: forward variables of the CTC head; None if it has no weight in the search.
+        history: the symbols so far; None if no logit processor reads them.
+    """
 
     memory: Memory
     cache: Cache
-    automaton: PerRow | None
+    automaton: Any = None
     prefixes: Prefixes | None = None
-    written: Written | None = None
+    history: History | None = None
 
     def select(self, rows: Tensor, sentences: Tensor | None = None) -> Rows:
         """The given rows, and the given sentences where some are finished."""
         return Rows(self.memory if sentences is None else self.memory.select(sentences), self.cache.select(rows),
-                     None if self.automaton is None else self.automaton.select(rows),
-                     None if self.prefixes is None else self.prefixes.select(rows, sentences),
-                     None if self.written is None else self.written.select(rows))
+                    None if self.automaton is None else self.automaton.select(rows),
+                    None if self.prefixes is None else self.prefixes.select(rows),
+                    None if self.history is None else self.history.select(rows))
+
+    @property
+    def is_stateless(self) -> bool:
+        """Whether the logit processors read nothing but the logits."""
+        return self.automaton is None and self.prefixes is None and self.history is None
 
 
 class Stepper:
-    """One step of a model under a constraint."""
+    """The steps of one search by a model, a `Seq2Seq` or an `Ensemble` of some, under a constraint."""
 
     def __init__(self, model: Seq2Seq, constraint: Constraint | None, options: SearchOptions):
-        self.model, self.constraint, self.options = model, constraint, options
+        self.model: Any = model  # or what stands for one
+        self.constraint: Any = constraint  # there is one if the model has a guide
+        self.options = options
 
     def start(self, batch: Batch, memory: Memory, limit: Tensor, prefixes: Prefixes | None) -> tuple[Rows, Tensor]:
-        """A row for each sentence, and the symbol before the first to be found; `prefixes` are empty ones of CTC.
+        """A row for each of B sentences, and the symbols (B,) before the first to predict.
 
-        Where the first columns of the target are given in all rows, the search begins behind them.
+        Where the first columns of the target are given in all rows, the search begins after them. `limit` (B,) is the
+        longest output, END included; `prefixes` are the empty ones of CTC, None if it has no weight.
         """
         memory = self.model.for_search(memory)
-        self.never = limit.new_tensor([PAD, BEGIN, UNKNOWN])
         automaton = self.constraint.start(batch, limit) if self.constraint is not None else None
         cache, given = self.model.new_cache(memory), int(batch.given.all(0).sum())
         previous = torch.full_like(limit, BEGIN)
@@ -55,19 +71,25 @@ class Stepper:
             x = self.model.embed(torch.cat((previous.unsqueeze(1), batch.target[:, : given - 1]), 1), memory)
             _, cache = self.model.decode(x, causal(given, device=limit.device), memory, cache)
             previous = batch.target[:, given - 1]
-        return Rows(memory, cache, automaton, prefixes, Written.needed(batch, self.options)), previous
+        rows = Rows(memory, cache, automaton, prefixes, History.if_needed(batch, self.options))
+        self.processors = logit_processors(self.options, self.constraint, rows)
+        return rows, previous
 
     def candidates(self, rows: Rows, previous: Tensor, last_step: Tensor | None, count: int
                    ) -> tuple[Tensor, Tensor, Rows]:
-        """Log-probabilities and symbols (N,min(count,V)) of the likeliest to follow, or of one drawn; and the rows."""
+        """Log-probabilities and symbols (N,min(count,V)) of the best to follow, or of one drawn; and the rows."""
         log_probabilities, rows = self.log_probabilities(rows, previous, last_step)
         if self.options.sampling:
             drawn = sample(log_probabilities, self.options).unsqueeze(1)
             return log_probabilities.gather(1, drawn), drawn, rows
-        return *log_probabilities.topk(min(count, log_probabilities.size(1)), 1), rows
+        best, symbols = log_probabilities.topk(min(count, log_probabilities.size(1)), 1)
+        return best, symbols, rows
 
     def log_probabilities(self, rows: Rows, previous: Tensor, last_step: Tensor | None) -> tuple[Tensor, Rows]:
-        """Log-probabilities (N,V) of the next symbol; where `last_step` (N,) only END remains, None: nowhere."""
+        """Log-probabilities (N,V) of the symbols after `previous` (N,), and the rows with a longer cache.
+
+        Where `last_step` (N,) is True only END is possible; None: nowhere.
+        """
         focus = context = None
         if self.model.guide is not None:
             focus = self.constraint.focus(rows.automaton).unsqueeze(1)
@@ -76,34 +98,16 @@ class Stepper:
                              focus=focus, context=context)
         hidden, cache = self.model.decode(x, None, rows.memory, rows.cache)
         logits = self.model.logits(hidden, rows.memory).squeeze(1).float()
-        return self.restrained(logits, rows, last_step), replace(rows, cache=cache)
+        return self.process(logits, rows, last_step), replace(rows, cache=cache)
 
-    def restrained(self, logits: Tensor, rows: Rows, last_step: Tensor | None) -> Tensor:
-        """Log-probabilities of what may follow, from the model's logits (N,V)."""
-        logits = logits.index_fill_(1, self.never, NEVER)
-        if rows.written is not None and self.options.looks_back:
-            logits = rows.written.restrain(logits, self.options)
-        if self.constraint is not None and self.options.constraint:
-            logits = logits.masked_fill(~self.constraint.allowed(rows.automaton), NEVER)
-        log_probabilities = torch.log_softmax(logits, -1)
-        if rows.prefixes is not None:
-            weight = self.options.ctc_weight
-            log_probabilities = torch.where(log_probabilities == NEVER, NEVER,
-                                            (1.0 - weight) * log_probabilities + weight * rows.prefixes.gains())
-        if self.constraint is not None and (gains := self.constraint.gains(rows.automaton)) is not None:
-            log_probabilities = log_probabilities + gains
-        if rows.written is not None:
-            log_probabilities = rows.written.force(log_probabilities)
-        if last_step is not None:
-            # END costs what the model says; where a constraint forbids it, it is the only way out all the same.
-            only_end = torch.full_like(log_probabilities, NEVER)
-            only_end[:, END] = log_probabilities[:, END].clamp(min=torch.finfo(logits.dtype).min / 2)
-            log_probabilities = torch.where(last_step.unsqueeze(1), only_end, log_probabilities)
-        return log_probabilities
+    def process(self, scores: Tensor, rows: Rows, last_step: Tensor | None) -> Tensor:
+        """Logits (N,V) to log-probabilities of what may follow."""
+        for processor in self.processors:
+            scores = processor(scores, rows)
+        return scores if last_step is None else only_end(scores, last_step)
 
     def advance(self, rows: Rows, symbols: Tensor) -> Rows:
-        """The automaton after `symbols` (N,)."""
-        return replace(
-            rows, automaton=None if rows.automaton is None else self.constraint.advance(rows.automaton, symbols),
-            prefixes=None if rows.prefixes is None else rows.prefixes.advance(symbols),
-            written=None if rows.written is None else rows.written.advance(symbols))
+        """The rows' states after `symbols` (N,)."""
+        automaton, prefixes, history = rows.automaton, rows.prefixes, rows.history
+        return replace(rows, automaton=None if automaton is None else self.constraint.advance(automaton, symbols),
+                       prefixes=prefixes and prefixes.advance(symbols), history=history and history.advance(symbols))

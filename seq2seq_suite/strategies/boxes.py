@@ -7,11 +7,11 @@ from torch import Tensor
 from torch.nn import functional
 
 from seq2seq_suite.common.shapes import GROUP, BoxShape
-from seq2seq_suite.common.types import BEGIN, SPECIALS, Batch, Constraint, Hypothesis, Loss
+from seq2seq_suite.common.types import BEGIN, NEVER, SPECIALS, Batch, Constraint, Hypothesis, Loss
 from seq2seq_suite.model.layers import causal
 from seq2seq_suite.model.picture import plane_at
 from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
-from seq2seq_suite.search.step import NEVER, SearchOptions
+from seq2seq_suite.search.step import SearchOptions
 from seq2seq_suite.strategies.autoregressive import Autoregressive, shift_right
 
 

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
+from seq2seq_suite.common.types import NEVER
 from seq2seq_suite.kernels.candidates import likeliest, top_k
-from seq2seq_suite.search.step import NEVER
 
 
 @pytest.mark.parametrize("symbols", [3, 27, 300, 640, 2560, 2561, 8000, 8039])

@@ -6,8 +6,9 @@ import math
 import pytest
 import torch
 
-from seq2seq_suite.common.types import BLANK, END, States
-from seq2seq_suite.search.ctc_prefix_scores import NEVER, Prefixes, ctc_beam, ctc_greedy
+from seq2seq_suite.common.types import BLANK, END, NEVER, States
+from seq2seq_suite.search.ctc_beam import ctc_beam
+from seq2seq_suite.search.ctc_prefix_scores import Prefixes, ctc_greedy
 from seq2seq_suite.strategies.ctc_head import CtcHead, positions_needed
 
 SYMBOLS = 6  # blank, BEGIN, END, UNKNOWN and two letters
@@ -50,7 +51,7 @@ def test_prefix_probabilities_are_sums_over_outputs(scores):
             assert math.exp(float(state.total[item])) == pytest.approx(whole, abs=1e-12)
             if whole == 0.0:
                 continue
-            gains = state.gains()[item]
+            gains = state.log_probs()[item]
             assert float(gains[BLANK]) == NEVER
             for letter in LETTERS:
                 longer = sum(p for output, p in all_outputs.items() if output[: len(prefix) + 1] == (*prefix, letter))
@@ -97,9 +98,9 @@ def test_rows_are_selected_and_repeated_side_by_side(scores):
     state = Prefixes.empty(scores).select(torch.tensor([0, 0, 1, 1])).advance(torch.tensor([4, 5, 4, 5]))
     apart = [Prefixes.empty(scores).advance(torch.full((2,), letter)) for letter in LETTERS]
     for row, (item, letter) in enumerate(itertools.product(range(2), range(2))):
-        assert torch.equal(state.gains()[row], apart[letter].gains()[item])
-    last = state.select(torch.tensor([3]), torch.tensor([1]))
-    assert torch.equal(last.gains()[0], apart[1].gains()[1])
+        assert torch.equal(state.log_probs()[row], apart[letter].log_probs()[item])
+    last = state.select(torch.tensor([3]))
+    assert torch.equal(last.log_probs()[0], apart[1].log_probs()[1])
 
 
 def test_the_loss_is_that_of_all_paths_and_of_nothing_else():

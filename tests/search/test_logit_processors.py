@@ -1,4 +1,4 @@
-"""What has been written rules out what may follow: least lengths, n-grams, penalties, beginnings."""
+"""Logit processors that read the output so far: least lengths, n-grams, penalties, forced beginnings."""
 
 from dataclasses import replace
 from math import isfinite
@@ -9,15 +9,13 @@ from making import strategy_of
 
 from seq2seq_suite import kernels
 from seq2seq_suite.common.shapes import Shape, TargetShape, TokenShape
-from seq2seq_suite.common.types import END, Batch
+from seq2seq_suite.common.types import END, NEVER, Batch
 from seq2seq_suite.model.layers import causal
-from seq2seq_suite.search.ctc_prefix_scores import NEVER
-from seq2seq_suite.search.logit_processors import Written
+from seq2seq_suite.search.logit_processors import History, penalise_repetition
 from seq2seq_suite.search.step import SearchOptions
 from seq2seq_suite.strategies.autoregressive import Autoregressive
 
 SHAPE = Shape(TokenShape(11), TargetShape(9))
-NOTHING = torch.zeros(1, 0, dtype=torch.int64)
 
 
 def generate(model, batch: Batch, *, begin=None, kernel="fast", limit=12, **options):
@@ -68,9 +66,8 @@ def test_an_output_ends_where_no_symbol_is_left(case, kernel, options):
 
 
 def test_the_penalty_is_its_formula():
-    written = Written(torch.tensor([[4, 6, 4]]), NOTHING)
     logits = torch.tensor([[0.0, 0.0, 1.0, 0.0, 3.0, 2.0, -1.0, -2.0]])
-    found = written.restrain(logits, SearchOptions(repetition_penalty=1.5))
+    found = penalise_repetition(logits, torch.tensor([[4, 6, 4]]), 1.5)
     assert found.tolist() == [[0.0, 0.0, 1.0, 0.0, 2.0, 2.0, -1.5, -2.0]]
 
 
@@ -127,5 +124,5 @@ def test_neighbours_in_a_batch_change_nothing(case, beam_size):
 
 def test_where_nothing_is_asked_for_nothing_is_kept(case):
     _, batch = case
-    assert Written.needed(batch, SearchOptions()) is None
-    assert Written.needed(batch, SearchOptions(min_length=1)).symbols.shape == (3, 0)
+    assert History.if_needed(batch, SearchOptions()) is None
+    assert History.if_needed(batch, SearchOptions(min_length=1)).symbols.shape == (3, 0)

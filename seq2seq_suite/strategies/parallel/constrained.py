@@ -9,10 +9,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from seq2seq_suite.common.types import END, Batch, Constraint, ExactConstraint
+from seq2seq_suite.common.types import END, NEVER, Batch, Constraint, ExactConstraint, sync_interval
 from seq2seq_suite.model.output import UNLIKELY
-from seq2seq_suite.search.ctc_prefix_scores import NEVER
-from seq2seq_suite.search.finished_beams import patience
 
 
 def argmax_until_end(scores: Tensor, lengths: Tensor) -> list[tuple[tuple[int, ...], float, bool]]:
@@ -59,7 +57,7 @@ def constrained_argmax(constraint: Constraint | None, batch: Batch, scores: Tens
         here = torch.where(inside, scores[:, step], behind) if step < scores.size(1) else behind
         steps.append(here.masked_fill(~constraint.allowed(state), NEVER).max(-1))
         ended |= steps[-1].indices == END
-        if (step + 1) % patience(scores.device) == 0 and bool(ended.all()):
+        if (step + 1) % sync_interval(scores.device) == 0 and bool(ended.all()):
             break
         state = constraint.advance(state, steps[-1].indices)
     gained, symbols = (torch.stack(parts, 1) for parts in zip(*steps, strict=True))

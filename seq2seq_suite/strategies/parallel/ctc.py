@@ -9,10 +9,22 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from seq2seq_suite.common.types import BEGIN, BLANK, END, UNKNOWN, Batch, Constraint, Hypothesis, Loss, States
+from seq2seq_suite.common.types import (
+    BEGIN,
+    BLANK,
+    END,
+    NEVER,
+    UNKNOWN,
+    Batch,
+    Constraint,
+    Hypothesis,
+    Loss,
+    States,
+)
 from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
 from seq2seq_suite.options.section import PositiveFloat
-from seq2seq_suite.search.ctc_prefix_scores import NEVER, collapse, ctc_beam
+from seq2seq_suite.search.ctc_beam import ctc_beam
+from seq2seq_suite.search.ctc_prefix_scores import collapse
 from seq2seq_suite.search.step import SearchOptions
 from seq2seq_suite.strategies.ctc_head import positions_needed, written
 from seq2seq_suite.strategies.parallel.base import Parallel, symbols_before_end, uniform_copy

@@ -12,10 +12,10 @@ import torch
 from torch import Tensor, nn
 
 from seq2seq_suite.common.shapes import TargetShape
-from seq2seq_suite.common.types import END, Batch, Constraint, Hypothesis, Loss, States
+from seq2seq_suite.common.types import END, Batch, Constraint, Hypothesis, Loss, States, sync_interval
 from seq2seq_suite.model.seq2seq import Memory, Seq2Seq
 from seq2seq_suite.options.section import PositiveFloat
-from seq2seq_suite.search.finished_beams import Finished, patience
+from seq2seq_suite.search.finished_beams import FinishedBeams
 from seq2seq_suite.search.step import SearchOptions
 from seq2seq_suite.strategies.auxiliary import Auxiliaries
 from seq2seq_suite.strategies.parallel.base import Parallel, uniform_copy
@@ -193,7 +193,7 @@ def dag_greedy(emissions: Tensor, links: Tensor, vertices: Tensor, limit: Tensor
         total += torch.where(here == last, 0.0, links[rows, here, there] + gained[rows, there])
         written.append(torch.where(here == last, END, symbols[rows, there]))
         here = there
-        if step % patience(here.device) == 0 and bool((here == last).all()):
+        if step % sync_interval(here.device) == 0 and bool((here == last).all()):
             break
     found = [cut_at_end(row) for row in torch.stack(written, 1).tolist()]
     return [[Hypothesis(row[: most - 1], score, complete=len(row) < most)]
@@ -226,8 +226,8 @@ def dag_beam(emissions: Tensor, links: Tensor, vertices: Tensor, limit: Tensor, 
     totals[:, 0] = 0.0
     history = torch.empty(sentences, beams, 0, dtype=torch.int64, device=limit.device)
     longest = torch.minimum(limit, vertices)
-    finished = Finished.none(sentences, beams, int(limit.max()), limit.device)
-    look = patience(limit.device)
+    finished = FinishedBeams.empty(sentences, beams, int(limit.max()), limit.device)
+    look = sync_interval(limit.device)
     for step in range(int(longest.max())):
         at_end = standing[rows, :, last].log() + totals + ending
         found = options.normalise(at_end, step + 1).masked_fill((step >= longest).unsqueeze(1), float("-inf"))
