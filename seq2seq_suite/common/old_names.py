@@ -14,7 +14,7 @@ PACKAGE = __name__.partition(".")[0]
 # Name in 0.1.0 -> today's, both inside the package. The next release drops them.
 RENAMED = {
     "types": ("common.types", "common.errors"), "shapes": ("common.shapes",), "trees": ("common.trees",),
-    "library": ("api",), "tasks.sides": ("tasks.fields.base",), "strategies.search": ("search.step",),
+    "library": ("api",), "tasks.sides": ("tasks.fields.base",), "strategies.search": ("search.step", "common.types"),
     "strategies.beam": ("search.beam",), "strategies.sampling": ("search.sampling",),
 }
 

@@ -121,7 +121,7 @@ def rewritten(strategy: Parallel, model: Any, passes: list[Pass], row: int) -> l
     """(C,V) scores after each pass and (C,) which positions it wrote, as `MaskPredict.predict_symbols` chooses them."""
     found, known, scores = [], torch.zeros(int(passes[0].mask[row].sum()), dtype=torch.bool), None
     for number, one in enumerate(passes, 1):
-        new = strategy.writing(model, one.memory, one.hidden)[row, one.mask[row]]
+        new = strategy.output_log_probs(model, one.memory, one.hidden)[row, one.mask[row]]
         known = known.to(new.device)
         scores = new if scores is None else torch.where(known.unsqueeze(1), scores, new)
         found.append((scores, ~known))

@@ -1,1 +1,1 @@
-"""How autoregressive outputs are searched for: steps, greedy and beam search, sampling, constraints on outputs."""
+"""How autoregressive outputs are searched for: steps, logit processors, greedy and beam search, sampling."""

@@ -114,8 +114,8 @@ class Parallel(Strategy):
             vectors = torch.where(revealed.unsqueeze(2), shown.to(vectors.dtype), vectors)
         return model.decode(model.place(vectors), mask.unsqueeze(1), memory, mask=mask)[0]
 
-    def writing(self, model: Seq2Seq, memory: Memory, hidden: Tensor) -> Tensor:
-        """(N,C,V) float32 log-probabilities of the symbols that may be written."""
+    def output_log_probs(self, model: Seq2Seq, memory: Memory, hidden: Tensor) -> Tensor:
+        """(N,C,V) float32 log-probabilities of the symbols that an output may have."""
         logits = model.logits(hidden, memory).float()
         for symbol in self.never:
             logits[..., symbol] = UNLIKELY

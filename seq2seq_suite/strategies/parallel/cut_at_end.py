@@ -84,7 +84,7 @@ class CutAtEnd(Aligned):
         """The likeliest symbol of each position, up to END; without END the output is truncated."""
         vectors, mask = self.copied(model, memory, batch, torch.minimum(self.decoder_length(states, batch), limit))
         hidden = self.hidden(model, memory, vectors, mask)
-        scores, lengths = self.writing(model, memory, hidden), mask.sum(1)
+        scores, lengths = self.output_log_probs(model, memory, hidden), mask.sum(1)
         found = constrained_argmax(constraint, batch, scores, lengths, limit)
         return [[Hypothesis(symbols[: most - 1], score, complete)]
                 for (symbols, score, complete), most in zip(found, limit.tolist(), strict=True)]

@@ -131,7 +131,7 @@ class LengthHead(Aligned):
     def predict_symbols(self, model: Seq2Seq, memory: Memory, vectors: Tensor, mask: Tensor, options: SearchOptions
                         ) -> Tensor:
         """(N,C,V) log-probabilities at each position, END unlikely at all."""
-        return self.writing(model, memory, self.hidden(model, memory, vectors, mask))
+        return self.output_log_probs(model, memory, self.hidden(model, memory, vectors, mask))
 
 
 def by_place(batch: Batch, mask: Tensor) -> Tensor:

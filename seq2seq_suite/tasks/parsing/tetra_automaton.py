@@ -8,10 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from seq2seq_suite.common.types import END, SPECIALS, Batch, Constraint, PerRow
+from seq2seq_suite.common.types import END, NEVER, SPECIALS, Batch, Constraint, PerRow
 from seq2seq_suite.tasks.parsing.tetra_tags import KINDS, words_at
-
-_NEVER = float("-inf")
 
 
 @dataclass(frozen=True)
@@ -104,19 +102,19 @@ class TetraAutomaton(Constraint):
         """
         words = batch.source_mask.sum(1) - 2
         # Of each kind the best label, whatever the tree.
-        gained, symbols = scores.unsqueeze(2).masked_fill(~self.of_kind.to(scores.device), _NEVER).max(3)  # (B,C,4)
+        gained, symbols = scores.unsqueeze(2).masked_fill(~self.of_kind.to(scores.device), NEVER).max(3)  # (B,C,4)
         count, deepest = scores.size(1), int(words.max()) + 1
-        reached = torch.full((scores.size(0), deepest + 1), _NEVER, device=scores.device)  # by depth
+        reached = torch.full((scores.size(0), deepest + 1), NEVER, device=scores.device)  # by depth
         reached[:, 0] = 0.0
         back = []
         for step in range(count):
-            deeper = torch.nn.functional.pad(reached, (1, 0), value=_NEVER)[:, :-1]
-            shallower = torch.nn.functional.pad(reached, (0, 1), value=_NEVER)[:, 1:]
+            deeper = torch.nn.functional.pad(reached, (1, 0), value=NEVER)[:, :-1]
+            shallower = torch.nn.functional.pad(reached, (0, 1), value=NEVER)[:, 1:]
             if step % 2 == 0:  # a word: l deepens the stack, r needs something to hang to
-                same = reached.index_fill(1, torch.zeros(1, dtype=torch.int64, device=scores.device), _NEVER)
+                same = reached.index_fill(1, torch.zeros(1, dtype=torch.int64, device=scores.device), NEVER)
                 ways = torch.stack((deeper + gained[:, step, 0, None], same + gained[:, step, 1, None]), 2)
             else:  # a node: L keeps the depth, R takes one off, of two at least
-                taken = shallower.index_fill(1, torch.zeros(1, dtype=torch.int64, device=scores.device), _NEVER)
+                taken = shallower.index_fill(1, torch.zeros(1, dtype=torch.int64, device=scores.device), NEVER)
                 ways = torch.stack((reached + gained[:, step, 2, None], taken + gained[:, step, 3, None]), 2)
             following, way = ways.max(2)
             back.append(way)
