@@ -73,6 +73,9 @@ def named_code(given: dict[str, Any]) -> Iterator[tuple[tuple[str, ...], dict[st
     for keys, part in (((), given), *((("tasks", name), part) for name, part in parts.items())):
         if isinstance(part, dict) and is_code(part.get("task")):
             yield (*keys, "task"), part
+    training = given["training"] if isinstance(given.get("training"), dict) else {}
+    if is_code(training.get("optimizer")):
+        yield ("training", "optimizer"), training
     components = given["components"] if isinstance(given.get("components"), dict) else {}
     yield from ((("components", slot), components) for slot, one in components.items()
                 if isinstance(one, str) and one.rpartition(":")[0])

@@ -33,7 +33,7 @@ from seq2seq_suite.options.section import (
     Section,
     one_of,
 )
-from seq2seq_suite.options.training import Mixture, Training
+from seq2seq_suite.options.training import Mixture, Training, optimizer_of
 from seq2seq_suite.strategies import KINDS, options_of, strategy_for, targets_of
 from seq2seq_suite.tasks import TASKS, find_task
 
@@ -101,7 +101,8 @@ class Config(Section):
     def code(self) -> dict[str, str]:
         """What is code of the user's own: dotted key -> `FILE.py:NAME`."""
         parts = {f"tasks.{name}.task": part.task for name, part in self.tasks.items()}
-        return {**{key: task for key, task in {"task": self.task, **parts}.items() if is_code(task)},
+        named = {"task": self.task, **parts, "training.optimizer": self.training.optimizer}
+        return {**{key: code for key, code in named.items() if is_code(code)},
                 **{f"components.{slot}": one for slot, one in self.components.items()}}
 
     @property
@@ -166,7 +167,8 @@ class Config(Section):
         backbone, training = self.backbone, self.training
         # A pointer is weighed by a single number, which cannot be divided.
         points = self.task == "multilabel" and getattr(self.options, "pointer", False)
-        for key, value, wrong in (("training.optimizer", "muon", training.optimizer == "muon"),
+        without = optimizer_of(training.optimizer).without
+        for key, value, wrong in (("training.optimizer", training.optimizer, "training.shard" in without),
                                   ("multilabel.pointer", "true", points),
                                   ("task", "multitask", self.task == "multitask"),
                                   ("backbone.encoder", "rnn", backbone.encoder == "rnn"),

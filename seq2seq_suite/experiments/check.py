@@ -46,6 +46,8 @@ def examine(config: Config, splits: dict[str, list[Example]], encoded: dict[str,
     warnings: list[str] = []
     if is_code(config.task):
         rows.append(("your code", f"{config.task} is the task; its file is run"))
+    if is_code(config.training.optimizer):
+        rows.append(("your code", f"{config.training.optimizer} is the optimizer; its file is run"))
     for slot, component in config.components.items():
         rows.append(("your code", f"{component} replaces {slot}; its file is run"))
     for split, items in encoded.items():

@@ -28,7 +28,7 @@ from seq2seq_suite.training.optimizer import learning_rate
 # What may change: all else decides what is learned from which data or, like the optimiser, is part of the state.
 _IN_A_TASK = re.compile(r"tasks\.\w+\.")  # before the keys of a joint run's tasks
 _MAY_CHANGE = ("training.", "search.", "device", "data.max_bad_rows", "data.test_splits")
-_MUST_STAY = ("training.optimizer",)
+_MUST_STAY = ("training.optimizer", "training.optimizer_options")
 _LITTLE = 0.02  # of a learning rate, which changes as much without a word
 _NO_MATTER = ("training.threads", "training.log_every", "device")  # do not affect metrics
 _SAME_OUTPUTS = ("training.", "device", "kernels", "search.batch_sentences", "search.compile")  # of the same weights
@@ -174,7 +174,7 @@ def _is_same(*code: str) -> bool:
 def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     flat = {}
     for key, value in values.items():
-        if isinstance(value, dict) and value:
+        if isinstance(value, dict) and value and f"{prefix}{key}" not in _MUST_STAY:
             flat |= _flat(value, f"{prefix}{key}.")
         else:
             flat[f"{prefix}{key}"] = value

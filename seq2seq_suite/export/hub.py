@@ -15,7 +15,6 @@ from jinja2 import StrictUndefined, Template
 from seq2seq_suite import __version__
 from seq2seq_suite.common.errors import COMMAND_LINE, ConfigError, DataError
 from seq2seq_suite.common.files import atomic_write_text, refuse_links_out, to_json
-from seq2seq_suite.common.user_code import is_code
 from seq2seq_suite.config import config_file
 from seq2seq_suite.config.schema import Config
 from seq2seq_suite.data.sources import EMBEDDED
@@ -61,9 +60,9 @@ def export(directory: Path, folder: Path, *, kind: str) -> list[Path]:
     if parts := task_directories(directory):
         raise ConfigError("a joint run has several tasks", file=str(directory), expected="the directory of one of them",
                           remedy=f"export {parts[0]}, say")
-    if is_code(config.task) or config.components:
-        raise ConfigError("the run needs code of your own", file=str(directory), expected="a task of the suite and "
-                          "no components", remedy="publish the run's directory together with the code")
+    if config.code:
+        raise ConfigError("the run needs code of your own", file=str(directory), expected="a task and an optimizer "
+                          "of the suite and no components", remedy="publish the run's directory together with the code")
     if folder.resolve() == directory.resolve():
         raise DataError("the folder is the run itself", file=str(folder), expected="another folder",
                         remedy="choose one beside it")

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, SerializeAsAny, ValidatorFunctionWrapHandler, WrapValidator, model_validator
 
+from seq2seq_suite.common.errors import brief
+from seq2seq_suite.common.user_code import is_code
+from seq2seq_suite.options.schedules import SCHEDULES
 from seq2seq_suite.options.section import (
     LARGEST,
     Few,
@@ -21,6 +27,42 @@ from seq2seq_suite.options.section import (
 )
 
 
+@dataclass(frozen=True)
+class Optimizer:
+    """What `training.optimizer` names.
+
+    Args:
+        builder: function of `training/`, as module.NAME: called with the model, the section `training` and the
+            options, it gives the optimiser.
+        options: what `training.optimizer_options` may set, and the defaults.
+        without: a key -> why it must be false with this optimiser.
+    """
+
+    builder: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    without: Mapping[str, str] = field(default_factory=dict)
+
+
+_ADAMW = {"betas": (0.9, 0.98), "eps": 1e-9}  # Vaswani et al. 2017, section 5.3
+
+# The list of all. A new one is its file and its row.
+OPTIMIZERS = {
+    "adamw": Optimizer("optimizer.adamw", _ADAMW),
+    "muon": Optimizer("muon.muon", {**_ADAMW, "momentum": 0.95, "factor": 3.0},
+                      without={"training.shard": "it needs whole matrices"}),
+}
+_OWN = Optimizer("optimizer.of_user", without={"training.shard": "code of your own may need whole matrices"})
+
+
+def optimizer_of(name: str) -> Optimizer:
+    """The row of an optimiser; that of `FILE.py:NAME` is one for all."""
+    return _OWN if is_code(name) else OPTIMIZERS[name]
+
+
+def _or_code(value: Any, inner: ValidatorFunctionWrapHandler) -> Any:
+    return value if is_code(value) else inner(value)
+
+
 class Training(Section):
     """How the weights are learned. Both limits hold; the learning rate decays to whichever comes first."""
 
@@ -28,9 +70,13 @@ class Training(Section):
     max_minutes: Limit = float("inf")  # of training, validation included
     batch_tokens: Positive = 2048  # padded target symbols in a batch; several processes share it
     accumulate: Positive = 1  # batches per update
-    optimizer: Literal["adamw", "muon"] = "adamw"  # muon: orthogonalised updates for matrices between hidden states
+    optimizer: Annotated[SerializeAsAny[Literal[*OPTIMIZERS]], WrapValidator(_or_code)] = "adamw"  # muon:
+    # orthogonalised updates for matrices between hidden states; FILE.py:NAME: a class or function of yours, called
+    # with groups of parameters, lr and optimizer_options; the path is relative to this YAML, and the file's code is run
+    optimizer_options: dict[str, Any] = {}  # adamw: betas, eps; muon: those, momentum, factor (its rate is factor
+    # times learning_rate); or what your own takes
     learning_rate: PositiveFloat = 1e-3  # peak
-    schedule: Literal["inverse_sqrt", "cosine", "power", "constant"] = "cosine"
+    schedule: Literal[*SCHEDULES] = "cosine"
     decay_power: PositiveFloat = 0.8  # of schedule `power`: (1 - progress)^power
     warmup_updates: NotNegative = 200  # the learning rate rises to its peak
     weight_decay: NotNegativeFloat = 0.01  # of matrices, decoupled from the gradient
@@ -47,6 +93,18 @@ class Training(Section):
     shard: bool = False  # processes share weights and optimizer state, not only batches: less memory each, more traffic
     threads: FewOrNone = 0  # CPU threads; 0: all
     tensorboard: bool = False  # write scalars and texts for it into the run's directory; needs its extra
+
+    @model_validator(mode="after")
+    def _optimizer_fits(self) -> Training:
+        file = self.optimizer.rpartition(":")[0]
+        if is_code(self.optimizer) and not Path(file).is_file():
+            raise ValueError(f"training.optimizer: there is no file {file}: give its path relative to this YAML")
+        known = optimizer_of(self.optimizer).options
+        for key in self.optimizer_options if not is_code(self.optimizer) else ():
+            if key not in known:
+                raise ValueError(f"training.optimizer_options.{brief(key)}: {self.optimizer} has no such option: "
+                                 f"choose from {', '.join(known)}")
+        return self
 
 
 class Mixture(Section):

@@ -35,6 +35,7 @@ class State(BaseModel):
     format: int = 0
     files: dict[str, _Facts]
     progress: dict[str, Any] = {}
+    optimizers: dict[str, list[str]] = {}  # kind -> names of the parameters that it updates
 
 
 def best(directory: Path) -> Path:

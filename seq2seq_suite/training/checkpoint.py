@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from seq2seq_suite.common.errors import DataError
+from seq2seq_suite.common.errors import DataError, RunError
 from seq2seq_suite.common.files import naming, to_disk
 from seq2seq_suite.config.versions import FORMAT, FormatError
 from seq2seq_suite.runs.records import shaped
@@ -99,7 +99,7 @@ def save(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer, avera
     training |= {f"random.{name}": tensor for name, tensor in _random_state().items()}
     state = {key: None if value != value else value for key, value in asdict(progress).items()}  # JSON has no NaN
     final = folder / f"step-{progress.update}"
-    _write(final, {MODEL: used, TRAINING: training}, {"progress": state})
+    _write(final, {MODEL: used, TRAINING: training}, {"progress": state, "optimizers": _updated_by(model, optimizer)})
     point(folder, "last", final)
     if progress.best_update == progress.update:
         point(folder, "best", final)
@@ -170,7 +170,7 @@ def load_newest(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer
     passed: list[Path] = []
     for path in reversed(steps(folder)):
         try:
-            progress = _read_state(path)
+            progress, optimizers = _read_state(path)
             tensors = load_tensors(path / TRAINING)
             put_weights(path / MODEL, model, grown=False)
         except FormatError:  # it is whole
@@ -183,7 +183,7 @@ def load_newest(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer
             parameters = dict(model.named_parameters())
             average.weights = {name: parameters[name].detach().clone() for name in average.weights}
         model.load_state_dict(_section(tensors, "model."), strict=False)
-        _restore_optimizer(model, optimizer, tensors, path / TRAINING)
+        _restore_optimizer(model, optimizer, tensors, optimizers, path / TRAINING)
         _restore_random(_section(tensors, "random."))
         for broken in passed:
             aside = folder / f"broken-{broken.name}"
@@ -210,7 +210,7 @@ def point(folder: Path, name: str, target: Path) -> None:
 def newest(folder: Path) -> Progress | None:
     """The progress of a run's newest checkpoint, None if there is none; raises DataError if that is not whole."""
     found = steps(folder)
-    return _read_state(found[-1]) if found else None
+    return _read_state(found[-1])[0] if found else None
 
 
 def _replace(final: Path, partial: Path) -> None:
@@ -253,22 +253,36 @@ def _restore_best(folder: Path, progress: Progress) -> list[str]:
     return [lost]
 
 
-def _optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+def _updated_by(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, list[str]]:
+    """Which parameters each kind of optimiser updates, by the groups' `kind`."""
     names = {parameter: name for name, parameter in model.named_parameters()}
-    return {f"optimizer.{key}.{names[parameter]}": torch.as_tensor(value).cpu().contiguous()
-            for parameter, values in optimizer.state.items() for key, value in values.items()}
-
-
-def _restore_optimizer(model: nn.Module, optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor], path: Path
-                       ) -> None:
-    parameters = dict(model.named_parameters())
-    names = {parameter: name for name, parameter in parameters.items()}
+    found: dict[str, list[str]] = {}
     for group in optimizer.param_groups:
-        foreign = "exp_avg" if "momentum" in group else "momentum_buffer"  # Muon's, AdamW's
-        for name in map(names.get, group["params"]):
-            if f"optimizer.{foreign}.{name}" in tensors:
-                raise DataError(f"another optimizer updated '{name}'", file=str(path),
-                                expected="the state of training.optimizer, as this version assigns the parameters",
+        found.setdefault(group["kind"], []).extend(names[parameter] for parameter in group["params"])
+    return found
+
+
+def _optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    names, found = {parameter: name for name, parameter in model.named_parameters()}, {}
+    for parameter, values in optimizer.state.items():
+        for key, value in values.items():
+            if not isinstance(value, (Tensor, int, float)) or "." in key:
+                raise RunError(f"training.optimizer keeps '{key}', a {type(value).__name__}, of '{names[parameter]}', "
+                               "which no checkpoint can hold: keep tensors and numbers, under names without dots")
+            exact = torch.float64 if isinstance(value, float) else None
+            found[f"optimizer.{key}.{names[parameter]}"] = torch.as_tensor(value, dtype=exact).cpu().contiguous()
+    return found
+
+
+def _restore_optimizer(model: nn.Module, optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor],
+                       optimizers: dict[str, list[str]], path: Path) -> None:
+    parameters = dict(model.named_parameters())
+    before = {name: kind for kind, names in optimizers.items() for name in names}
+    for kind, names in _updated_by(model, optimizer).items():
+        for name in names:
+            if before.get(name, kind) != kind:
+                raise DataError(f"another optimizer updated '{name}': {before[name]}", file=str(path),
+                                expected=f"the state of {kind}, as this version assigns the parameters",
                                 remedy="resume with the version that started the run, or start again with --overwrite")
     for full_name, tensor in _section(tensors, "optimizer.").items():
         key, _, name = full_name.partition(".")
@@ -293,11 +307,22 @@ def _section(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
     return {name[len(prefix):]: tensor for name, tensor in tensors.items() if name.startswith(prefix)}
 
 
-def _read_state(path: Path) -> Progress:
-    """The progress of a checkpoint whose files are what was written; raises DataError."""
+def _read_state(path: Path) -> tuple[Progress, dict[str, list[str]]]:
+    """Progress of a checkpoint whose files are whole, and what updated which parameters; raises DataError."""
     state = check_files(path, (MODEL, TRAINING))
     progress = {key: value for key, value in state.progress.items() if value is not None}
-    return shaped(progress, Progress, path / STATE, expected=WRITTEN, remedy=other_checkpoints(path))
+    place = {"expected": WRITTEN, "remedy": other_checkpoints(path)}
+    return shaped(progress, Progress, path / STATE, **place), state.optimizers or _of_older(path / TRAINING)
+
+
+def _of_older(path: Path) -> dict[str, list[str]]:
+    """What updated which parameters, by the names of its state: version 0.1.0 wrote nothing else."""
+    kinds, found = {"exp_avg": "adamw", "momentum_buffer": "muon"}, {}
+    with safe_open(path, "pt") as file:
+        for key, _, name in (one.removeprefix("optimizer.").partition(".") for one in file.keys()):  # noqa: SIM118
+            if key in kinds:
+                found.setdefault(kinds[key], []).append(name)
+    return found
 
 
 def _prune(folder: Path, best_update: int, keep: int) -> None:

@@ -4,13 +4,58 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
 from seq2seq_suite.kernels.torch_private import foreach, multiplies_bfloat16
+from seq2seq_suite.model.variants.experts import MixtureOfExperts
+from seq2seq_suite.strategies.auxiliary import Labels
+from seq2seq_suite.strategies.spans import SpanHead
+from seq2seq_suite.training.optimizer import adamw
+
+if TYPE_CHECKING:
+    from seq2seq_suite.options.training import Training
 
 _A, _B, _C, _STEPS, _LEAST = 3.4445, -4.7750, 2.0315, 5, 1e-7
+
+
+def muon(model: nn.Module, options: Training, *, momentum: float, factor: float, betas: tuple[float, float], eps: float
+         ) -> torch.optim.Optimizer:
+    """Muon for the matrices between hidden states, at `factor` times the learning rate, and AdamW for the rest."""
+    matrices = _hidden_matrices(model)
+    others = [one for one in model.parameters() if one not in set(matrices)]
+    rest = adamw(model, options, betas=betas, eps=eps, parameters=others)
+    if not matrices:
+        return rest
+    return _Joined(Muon([{"params": matrices, "factor": factor, "kind": "muon"}], lr=options.learning_rate,
+                        weight_decay=options.weight_decay, momentum=momentum), rest)
+
+
+class _Joined(torch.optim.Optimizer):
+    """Several optimisers of different parameters that act as one."""
+
+    def __init__(self, *parts: torch.optim.Optimizer):
+        super().__init__([group for part in parts for group in part.param_groups], {})
+        self.parts = parts
+        for part in parts:
+            part.state = self.state
+
+    def step(self, closure: None = None) -> None:
+        """One step of each part."""
+        for part in self.parts:
+            part.step()
+
+
+def _hidden_matrices(model: nn.Module) -> list[nn.Parameter]:
+    """Weights from hidden states to hidden states, including two-dimensional convolutions: no embeddings and no output
+    layers."""
+    end_in_logits = {part for module in model.modules() if isinstance(module, Labels) for part in module.modules()}
+    end_in_logits |= {module.router for module in model.modules() if isinstance(module, MixtureOfExperts)}
+    end_in_logits |= {module.output for module in model.modules() if isinstance(module, SpanHead)}
+    return [module.weight for module in model.modules()
+            if isinstance(module, (nn.Linear, nn.Conv2d)) and module not in end_in_logits]
 
 
 class Muon(torch.optim.Optimizer):
@@ -25,7 +70,7 @@ class Muon(torch.optim.Optimizer):
 
     Args:
         params: matrices, or groups of them.
-        lr: learning rate; an update has the root mean square 0.2 lr, as AdamW's has about. `build_optimizer` gives
+        lr: learning rate; an update has the root mean square 0.2 lr, as AdamW's has about. `muon` gives
             three times `training.learning_rate`.
         weight_decay: lambda.
         momentum: mu.

@@ -1,83 +1,86 @@
-"""AdamW and Muon, learning-rate schedules and the moving average of weights."""
+"""Builds optimisers, and applies learning-rate schedules and the moving average of weights."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
+from seq2seq_suite.common.errors import ConfigError
+from seq2seq_suite.common.user_code import is_code, line_of, load_code
 from seq2seq_suite.kernels.torch_private import foreach, without_compiler
-from seq2seq_suite.model.variants.experts import MixtureOfExperts
-from seq2seq_suite.strategies.auxiliary import Labels
-from seq2seq_suite.strategies.spans import SpanHead
-from seq2seq_suite.training.muon import Muon
+from seq2seq_suite.options.schedules import SCHEDULES
+from seq2seq_suite.options.training import optimizer_of
 
 if TYPE_CHECKING:
     from seq2seq_suite.options.training import Training
 
-_BETAS, _EPSILON = (0.9, 0.98), 1e-9  # Vaswani et al. 2017, section 5.3
-_LEAST_NORM = 1e-6  # of gradients, as in PyTorch's own clipping
-_MUON_FACTOR = 3.0  # Muon's rate = factor * learning_rate
-
 
 def build_optimizer(model: nn.Module, options: Training) -> torch.optim.Optimizer:
-    """AdamW, or Muon for the matrices between hidden states with AdamW for the rest.
+    """The optimiser that `training.optimizer` names, for all of a model's parameters.
 
-    Weight decay acts on matrices only: gains and biases stay free of it. A group's rate is its `factor` times
-    `learning_rate`; `set_rate` applies it.
+    Weight decay acts on matrices only: gains and biases stay free of it. A group's rate is its `factor`, 1 if it has
+    none, times `learning_rate`; `set_rate` applies it. `kind` of a group names what updates it, for checkpoints.
 
-    Source: Loshchilov & Hutter 2019, Algorithm 2; of Muon at its class.
+    Raises:
+        ConfigError: an option has a value that the optimiser refuses, or code of the user's own fails, builds no
+            optimiser or leaves parameters out.
     """
+    name, row = options.optimizer, optimizer_of(options.optimizer)
+    module, _, builder = row.builder.partition(".")
+    build = getattr(import_module(f"seq2seq_suite.training.{module}"), builder)
+    given = {**row.options, **options.optimizer_options}
+    file = name.rpartition(":")[0]
+    try:
+        optimizer = build(model, options, **given)
+    except ConfigError:
+        raise
+    except Exception as error:  # a user's code may raise anything
+        if not (is_code(name) or isinstance(error, (TypeError, ValueError))):
+            raise
+        raise ConfigError(f"training.optimizer {name} cannot be built: {type(error).__name__}: {error}", file=file,
+                          line=line_of(error, file), expected="values of training.optimizer_options that it knows"
+                          ) from error
+    for group in optimizer.param_groups:
+        group.setdefault("kind", name.rpartition(":")[2])
+    return optimizer
+
+
+def groups_of(parameters: Iterable[nn.Parameter], options: Training) -> list[dict[str, Any]]:
+    """Parameters in two groups: matrices, whose weights decay, and the rest, whose do not."""
+    parameters = list(parameters)
+    return [{"params": [one for one in parameters if one.dim() >= 2], "weight_decay": options.weight_decay},
+            {"params": [one for one in parameters if one.dim() < 2], "weight_decay": 0.0}]
+
+
+def adamw(model: nn.Module, options: Training, *, betas: tuple[float, float], eps: float,
+          parameters: Iterable[nn.Parameter] | None = None) -> torch.optim.Optimizer:
+    """AdamW, for `parameters` or else for all of the model's; Loshchilov & Hutter 2019, Algorithm 2."""
     fused = next(model.parameters()).device.type != "mps"
-    matrices = _hidden_matrices(model) if options.optimizer == "muon" else []
-    taken = set(matrices)
-    others = [parameter for parameter in model.parameters() if parameter not in taken]
-    decayed = [parameter for parameter in others if parameter.dim() >= 2]
-    free = [parameter for parameter in others if parameter.dim() < 2]
-    groups = [{"params": decayed, "weight_decay": options.weight_decay, "factor": 1.0},
-              {"params": free, "weight_decay": 0.0, "factor": 1.0}]
-    adamw = without_compiler(torch.optim.AdamW)(groups, lr=options.learning_rate, betas=_BETAS, eps=_EPSILON,
-                                                fused=fused)
-    if not matrices:
-        return adamw
-    muon = Muon([{"params": matrices, "factor": _MUON_FACTOR}], lr=options.learning_rate,
-                weight_decay=options.weight_decay)
-    return _Joined(muon, adamw)
+    groups = groups_of(model.parameters() if parameters is None else parameters, options)
+    return without_compiler(torch.optim.AdamW)([{**group, "kind": "adamw"} for group in groups],
+                                               lr=options.learning_rate, betas=betas, eps=eps, fused=fused)
+
+
+def of_user(model: nn.Module, options: Training, **given: Any) -> torch.optim.Optimizer:
+    """What the user's class or function makes of the groups, `lr` and `training.optimizer_options`."""
+    found = load_code(options.optimizer, key="training.optimizer")(
+        groups_of(model.parameters(), options), lr=options.learning_rate, **given)
+    if not isinstance(found, torch.optim.Optimizer):
+        raise TypeError(f"it gives {type(found).__name__}, no torch.optim.Optimizer")
+    if {one for group in found.param_groups for one in group["params"]} != set(model.parameters()):
+        raise ValueError("it does not have exactly the parameters that it was given")
+    return found
 
 
 def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
     """Give each group its rate for the next step."""
     for group in optimizer.param_groups:
-        group["lr"] = rate * group["factor"]
-
-
-class _Joined(torch.optim.Optimizer):
-    """Several optimisers of different parameters that act as one."""
-
-    def __init__(self, *parts: torch.optim.Optimizer):
-        super().__init__([group for part in parts for group in part.param_groups], {})
-        self.parts = parts
-        for part in parts:
-            part.state = self.state
-
-    def step(self, closure: None = None) -> None:
-        """One step of each part."""
-        for part in self.parts:
-            part.step()
-
-
-def _hidden_matrices(model: nn.Module) -> list[nn.Parameter]:
-    """Weights from hidden states to hidden states, including two-dimensional convolutions: no embeddings and no output
-    layers."""
-    end_in_logits = {part for module in model.modules() if isinstance(module, Labels) for part in module.modules()}
-    end_in_logits |= {module.router for module in model.modules() if isinstance(module, MixtureOfExperts)}
-    end_in_logits |= {module.output for module in model.modules() if isinstance(module, SpanHead)}
-    return [module.weight for module in model.modules()
-            if isinstance(module, (nn.Linear, nn.Conv2d)) and module not in end_in_logits]
+        group["lr"] = rate * group.get("factor", 1.0)
 
 
 def learning_rate(options: Training, update: int, fraction: float) -> float:
@@ -89,38 +92,10 @@ def learning_rate(options: Training, update: int, fraction: float) -> float:
         fraction: share of the run that is done, by updates or by time, whichever is larger, in [0, 1].
 
     Returns:
-        peak * min(1, (update + 1) / warmup) * decay, where decay is
-        inverse_sqrt: sqrt(warmup / (update + 1)) from the end of the warm-up, Vaswani et al. 2017 eq. 3 up to scale;
-        cosine: (1 + cos(pi * fraction)) / 2, Loshchilov & Hutter 2017 eq. 5; power: (1 - fraction)^decay_power.
+        peak * min(1, (update + 1) / warmup) * the schedule's factor.
     """
     warm = min(1.0, (update + 1) / options.warmup_updates) if options.warmup_updates else 1.0
-    fraction = min(max(fraction, 0.0), 1.0)
-    match options.schedule:
-        case "inverse_sqrt":
-            decay = math.sqrt(max(options.warmup_updates, 1) / max(update + 1, options.warmup_updates, 1))
-        case "cosine":
-            decay = 0.5 * (1.0 + math.cos(math.pi * fraction))
-        case "power":
-            decay = (1.0 - fraction) ** options.decay_power
-        case _:
-            decay = 1.0
-    return options.learning_rate * warm * decay
-
-
-def total_norm(gradients: Sequence[Tensor]) -> Tensor:
-    """The Euclidean norm of all gradients together, (); few calls however many they are, on every device."""
-    return torch.stack(list(foreach("norm", gradients))).norm()
-
-
-def clip_gradients(model: nn.Module, most: float) -> Tensor:
-    """Scale a model's gradients by one factor so that their norm is `most` or less; returns the norm before, ().
-
-    Source: Pascanu et al. 2013, Algorithm 1.
-    """
-    gradients = [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
-    norm = total_norm(gradients)
-    foreach("mul_", gradients, (most / (norm + _LEAST_NORM)).clamp(max=1.0))
-    return norm
+    return options.learning_rate * warm * SCHEDULES[options.schedule](options, update, min(max(fraction, 0.0), 1.0))
 
 
 class MovingAverage:

@@ -28,7 +28,7 @@ from seq2seq_suite.training import checkpoint, choosing
 from seq2seq_suite.training.balance import GradientBalance, by_task
 from seq2seq_suite.training.choosing import Metric
 from seq2seq_suite.training.interval import Interval
-from seq2seq_suite.training.optimizer import MovingAverage, build_optimizer, clip_gradients, learning_rate, set_rate
+from seq2seq_suite.training.optimizer import MovingAverage, build_optimizer, learning_rate, set_rate
 from seq2seq_suite.training.stopping import StopRequest
 
 
@@ -195,7 +195,7 @@ class Trainer:
                         sum(loss.weights[name] * mean[name] for name in loss.weights).backward()
                     means |= {name: means.get(name, 0.0) + value.detach() for name, value in mean.items()}
         means = self.ranks.summed(means)
-        norm = clip_gradients(self.trained, self.options.clip_norm)
+        norm = torch.nn.utils.clip_grad_norm_(self.trained.parameters(), self.options.clip_norm)
         norm = norm if self.shards is None else self.shards.full(norm)
         rate = learning_rate(self.options, progress.update, _fraction(self.options, progress))
         set_rate(self.optimizer, rate)

@@ -1,27 +1,32 @@
 """Learning rates, the optimiser's groups and the moving average."""
 
-import copy
 import math
 
 import pytest
 import torch
 from making import auxiliaries_of, strategy_of
+from pydantic import ValidationError
 from torch import nn
 
+from seq2seq_suite.common.errors import ConfigError
 from seq2seq_suite.common.shapes import Shape, TargetShape, TokenShape, WordShape
+from seq2seq_suite.config.schema import Config
 from seq2seq_suite.model.build import build_model
 from seq2seq_suite.options.backbone import Backbone
-from seq2seq_suite.options.training import Training
+from seq2seq_suite.options.schedules import SCHEDULES
+from seq2seq_suite.options.training import OPTIMIZERS, Training
 from seq2seq_suite.strategies.autoregressive import Autoregressive
 from seq2seq_suite.strategies.learner import JointLearner, Learner
-from seq2seq_suite.training.optimizer import MovingAverage, build_optimizer, clip_gradients, learning_rate, set_rate
+from seq2seq_suite.training import muon
+from seq2seq_suite.training.muon import Muon
+from seq2seq_suite.training.optimizer import MovingAverage, build_optimizer, learning_rate, set_rate
 
 
 def options(**values: object) -> Training:
     return Training.model_validate({"learning_rate": 0.1, "warmup_updates": 10, **values})
 
 
-@pytest.mark.parametrize("schedule", ["inverse_sqrt", "cosine", "power", "constant"])
+@pytest.mark.parametrize("schedule", SCHEDULES)
 def test_every_schedule_rises_in_a_line_to_its_peak(schedule):
     rates = [learning_rate(options(schedule=schedule), update, 0.0) for update in range(10)]
     assert rates == pytest.approx([0.01 * (update + 1) for update in range(10)])
@@ -36,25 +41,42 @@ def test_schedules_at_their_key_points():
     assert learning_rate(options(schedule="constant"), 10**6, 1.0) == 0.1
 
 
-@pytest.mark.parametrize("schedule", ["inverse_sqrt", "cosine", "power", "constant"])
+@pytest.mark.parametrize("schedule", SCHEDULES)
 def test_no_warm_up_and_a_share_beyond_the_end_give_finite_rates(schedule):
     for update, share in ((0, 0.0), (5, 1.5), (5, -1.0)):
         rate = learning_rate(options(schedule=schedule, warmup_updates=0), update, share)
         assert math.isfinite(rate) and 0.0 <= rate <= 0.1
 
 
-@pytest.mark.parametrize("most", [0.1, 100.0])
-def test_gradients_are_clipped_as_pytorch_does(most):
-    torch.manual_seed(1)
-    ours, unused = nn.Linear(3, 2), nn.Linear(2, 1)
-    model = nn.ModuleList([ours, unused])
-    ours(torch.randn(5, 3)).square().sum().backward()
-    theirs = copy.deepcopy(model)
-    for one, other in zip(ours.parameters(), theirs[0].parameters(), strict=True):
-        other.grad = one.grad.clone()
-    assert torch.equal(clip_gradients(model, most), nn.utils.clip_grad_norm_(theirs.parameters(), most))
-    assert all(torch.equal(one.grad, other.grad) for one, other in zip(ours.parameters(), theirs[0].parameters(),
-                                                                       strict=True))
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_every_optimizer_is_built_by_its_row_and_takes_its_options(name):
+    model = small_model()
+    for given in ({}, OPTIMIZERS[name].options):
+        optimizer = build_optimizer(model, options(optimizer=name, optimizer_options=dict(given)))
+        assert {one for group in optimizer.param_groups for one in group["params"]} == set(model.parameters())
+        assert {group["kind"] for group in optimizer.param_groups} <= OPTIMIZERS.keys()
+    with pytest.raises(ValidationError, match=f"lion: {name} has no such option: choose from betas"):
+        options(optimizer=name, optimizer_options={"lion": 1})
+    with pytest.raises(ConfigError, match=rf"training.optimizer {name} cannot be built: (Type|Value)Error"):
+        build_optimizer(model, options(optimizer=name, optimizer_options={"betas": (2.0, "no")}))
+
+
+def test_the_options_of_an_optimizer_reach_it():
+    groups = build_optimizer(small_model(), options(optimizer="muon", optimizer_options={
+        "momentum": 0.5, "factor": 2.0, "eps": 1e-3})).param_groups
+    assert [group.get("momentum") for group in groups] == [0.5, None, None]
+    assert [group.get("factor", 1.0) for group in groups] == [2.0, 1.0, 1.0]
+    assert [group.get("eps") for group in groups] == [None, 1e-3, 1e-3]
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_what_an_optimizer_cannot_do_is_refused(name):
+    given = {"task": "translation", "training": {"optimizer": name, "shard": True}}
+    if "training.shard" in OPTIMIZERS[name].without:
+        with pytest.raises(ValidationError, match=f"training.shard does not go with training.optimizer {name}"):
+            Config.model_validate(given)
+    else:
+        assert Config.model_validate(given).training.shard
 
 
 def test_only_matrices_decay():

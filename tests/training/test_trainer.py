@@ -18,7 +18,6 @@ from seq2seq_suite.experiments.prepare import subset
 from seq2seq_suite.prediction import build
 from seq2seq_suite.prediction.open_task import open_task
 from seq2seq_suite.runs.run_directory import RunDirectory
-from seq2seq_suite.training import optimizer
 from seq2seq_suite.training.checkpoint import Progress
 from seq2seq_suite.training.choosing import Metric
 from seq2seq_suite.training.interval import Interval
@@ -98,13 +97,11 @@ def test_the_strategy_is_told_before_each_update_how_far_training_is(folder, tmp
     assert told == [0.0, 0.0, 0.25, 0.25, 0.5, 0.5, 0.75, 0.75]
 
 
-def test_training_is_its_plain_loop(folder, tmp_path, monkeypatch):
+def test_training_is_its_plain_loop(folder, tmp_path):
     """AdamW, decay of matrices, warm-up, schedule, clipping, accumulation and the average, written out."""
-    monkeypatch.setattr(optimizer, "_BETAS", (0.8, 0.95))
-    monkeypatch.setattr(optimizer, "_EPSILON", 1e-3)
     config = without_chance(small_config(
         folder, max_updates=8, accumulate=2, learning_rate=0.01, warmup_updates=3, schedule="power", decay_power=0.7,
-        weight_decay=0.1, clip_norm=0.5, ema_decay=0.3))
+        weight_decay=0.1, clip_norm=0.5, ema_decay=0.3, optimizer_options={"betas": (0.8, 0.95), "eps": 1e-3}))
     trainer = make_trainer(config, tmp_path)
     twin = copy.deepcopy(trainer.learner).train()
     weights = dict(twin.named_parameters())

@@ -1,0 +1,119 @@
+"""An optimiser of the user's own: one file, one key."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from small_run import small_config, start, write_trees
+
+from seq2seq_suite.common.errors import ConfigError
+from seq2seq_suite.common.user_code import trusting
+from seq2seq_suite.config.config_file import dump, load
+from seq2seq_suite.runs.weights import load_tensors
+
+SIGNS = """
+import torch
+
+
+class Signs(torch.optim.Optimizer):
+    '''Momentum, of which the signs alone move the weights; Bernstein et al. 2018.'''
+
+    def __init__(self, groups, lr, momentum=0.9):
+        super().__init__(groups, {"lr": lr, "momentum": momentum})
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for weight in group["params"]:
+                if weight.grad is not None:
+                    state = self.state[weight]
+                    state["steps"] = state.get("steps", 0) + 1
+                    mean = state.setdefault("mean", torch.zeros_like(weight))
+                    mean.lerp_(weight.grad, 1.0 - group["momentum"])
+                    weight.mul_(1.0 - group["lr"] * group["weight_decay"]).sub_(mean.sign(), alpha=group["lr"])
+
+
+def nothing(groups, lr):
+    return None
+
+
+def some(groups, lr):
+    return torch.optim.SGD(groups[:1], lr=lr)
+
+
+def breaks(groups, lr):
+    return 1 / 0
+
+
+def texts(groups, lr):
+    found = torch.optim.SGD(groups, lr=lr)
+    found.state[groups[0]["params"][0]]["note"] = "text"
+    return found
+"""
+
+
+@pytest.fixture
+def yaml(tmp_path, monkeypatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("mine").mkdir()
+    Path("mine/signs.py").write_text(SIGNS)
+    return Path("mine/own.yaml")
+
+
+def config_of(yaml: Path, name: str = "Signs", options: str = "{}"):
+    """The configuration of a file that names the optimiser as a user does."""
+    values = small_config(write_trees(Path("data").resolve()), max_updates=4, save_every=2, validate_every=2,
+                          log_every=1)
+    yaml.write_text(dump(values).replace("format: 1\n", "").replace(
+        "optimizer: adamw\n", f"optimizer: signs.py:{name}\n").replace("_options: {}", f"_options: {options}"))
+    return load(yaml, own=True)
+
+
+def weights(run: Path) -> dict[str, torch.Tensor]:
+    return load_tensors(run / "checkpoints" / "last" / "training.safetensors")
+
+
+def test_it_trains_and_resumes_like_one_of_the_suite(yaml, capsys):
+    whole = config_of(yaml, options="{momentum: 0.5}")
+    start(whole, Path("whole"))
+    start(load(yaml, ["training.max_updates=2"], own=True), Path("halves"))
+    start(whole, Path("halves"), resume=True)
+    once, twice = weights(Path("whole")), weights(Path("halves"))
+    assert once.keys() == twice.keys() and all(torch.equal(once[name], twice[name]) for name in once)
+    assert {int(value) for name, value in once.items() if name.startswith("optimizer.steps.")} == {4}
+    state = json.loads(Path("whole/checkpoints/last/state.json").read_text())
+    assert state["optimizers"].keys() == {"Signs"}
+    facts = json.loads(Path("whole/provenance.json").read_text())["components"]
+    assert facts["training.optimizer"].startswith(f"{Path('mine/signs.py').resolve()}:Signs sha256 ")
+    kept = Path("whole/config.yaml")
+    assert f"optimizer: {Path('whole/code/signs.py')}".replace("whole/", "") in kept.read_text()
+    with pytest.raises(ConfigError, match=r"training\.optimizer: .*signs\.py:Signs is code, which is not trusted"):
+        load(kept, of_run=True)
+    with trusting(True), pytest.raises(ConfigError, match=r"training\.optimizer_options is .* but the run was started"):
+        start(load(yaml, ["training.optimizer_options.momentum=0.4"], own=True), Path("halves"), resume=True)
+
+
+@pytest.mark.parametrize(("name", "options", "said"), [
+    ("Signs", "{speed: 1}", r"signs\.py.*cannot be built: TypeError: .*unexpected keyword argument 'speed'"),
+    ("nothing", "{}", "it gives NoneType, no torch.optim.Optimizer"),
+    ("some", "{}", "it does not have exactly the parameters that it was given"),
+    ("breaks", "{}", r"signs\.py:\d+: training\.optimizer .*cannot be built: ZeroDivisionError"),
+    ("other", "{}", "it has no function or class other"),
+])
+def test_what_it_gets_wrong_is_said(yaml, name, options, said):
+    with pytest.raises(ConfigError, match=said):
+        start(config_of(yaml, name, options), Path("run"))
+
+
+def test_a_file_that_is_not_there_is_named_with_its_line(yaml):
+    config_of(yaml)
+    Path("mine/signs.py").unlink()
+    with pytest.raises(ConfigError, match=r"own\.yaml:\d+: training\.optimizer: there is no file .*mine/signs\.py"):
+        load(yaml, own=True)
+
+
+def test_it_does_not_go_with_shards(yaml):
+    config_of(yaml)
+    with pytest.raises(ConfigError, match=r"training\.shard does not go with training\.optimizer"):
+        load(yaml, ["training.shard=true"], own=True)
