@@ -17,8 +17,6 @@ from seq2seq_suite.options.schedules import SCHEDULES
 from seq2seq_suite.options.training import OPTIMIZERS, Training
 from seq2seq_suite.strategies.autoregressive import Autoregressive
 from seq2seq_suite.strategies.learner import JointLearner, Learner
-from seq2seq_suite.training import muon
-from seq2seq_suite.training.muon import Muon
 from seq2seq_suite.training.optimizer import MovingAverage, build_optimizer, learning_rate, set_rate
 
 
