@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import socket
 from collections.abc import Callable, Iterator
@@ -11,11 +10,14 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
+from filelock import FileLock, Timeout
+
 from seq2seq_suite.common.errors import ConfigError, DataError
 from seq2seq_suite.common.files import read_json, to_json
 
 LOCK = "lock"
-_UNSUPPORTED = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
+_UNSUPPORTED = (errno.ENOLCK, errno.EOPNOTSUPP)
+_SECONDS = 0.2  # in which to try again where another run deletes its file just now
 
 
 @contextmanager
@@ -32,46 +34,33 @@ def held(directory: Path) -> Iterator[Callable[[], bool]]:
         ConfigError: another process holds it.
     """
     path = directory / LOCK
-    descriptor = _locked(path)
+    lock = FileLock(path, timeout=_SECONDS)
     try:
-        facts = {"process": os.getpid(), "machine": socket.gethostname(),
-                 "since": datetime.now(UTC).isoformat(timespec="seconds")}
-        os.truncate(descriptor, 0)
-        os.pwrite(descriptor, to_json(facts).encode(), 0)
-        yield lambda: _names(path, descriptor)
-    finally:
-        if _names(path, descriptor):
-            path.unlink()  # before the lock is free: it is still ours
-        os.close(descriptor)
+        lock.acquire()
+    except Timeout:
+        raise ConfigError(f"another run is using this directory: {_holder(path)}", file=str(directory),
+                          expected="one run at a time", remedy="wait until it ends, stop it, or choose another "
+                                                               "directory with --output") from None
+    except OSError as error:
+        if error.errno not in _UNSUPPORTED:
+            raise
+        print(f"{path}: this file system has no locks: other runs may use the directory at the same time")
+    path.write_text(to_json({"process": os.getpid(), "machine": socket.gethostname(),
+                             "since": datetime.now(UTC).isoformat(timespec="seconds")}))
+    own = path.stat()
 
-
-def _locked(path: Path) -> int:
-    """The file, open and locked."""
-    while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    def is_there() -> bool:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            if error.errno not in _UNSUPPORTED:
-                os.close(descriptor)
-            if error.errno == errno.EWOULDBLOCK:
-                raise ConfigError(f"another run is using this directory: {_holder(path)}", file=str(path.parent),
-                                  expected="one run at a time", remedy="wait until it ends, stop it, or choose another "
-                                                                       "directory with --output") from None
-            if error.errno not in _UNSUPPORTED:
-                raise
-            print(f"{path}: this file system has no locks: other runs may use the directory at the same time")
-        if _names(path, descriptor):
-            return descriptor
-        os.close(descriptor)  # its owner has ended and deleted it
+            return os.path.samestat(path.stat(), own)
+        except OSError:
+            return False
 
-
-def _names(path: Path, descriptor: int) -> bool:
-    """Whether a path belongs to an open file."""
     try:
-        return os.path.samestat(os.stat(path), os.fstat(descriptor))
-    except OSError:
-        return False
+        yield is_there
+    finally:
+        if is_there():
+            path.unlink()  # before the lock is free: it is still ours
+        lock.release()
 
 
 def _holder(path: Path) -> str:

