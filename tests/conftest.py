@@ -62,7 +62,7 @@ def little_inspected() -> Iterator[None]:
 
     For all examples of a split that takes longer than the rest of a small run.
     """
-    with mock.patch.multiple(inspecting, MOST_EXAMPLES=1, _WRONG=1, MEASURED=1):
+    with mock.patch.multiple(inspecting, MOST_EXAMPLES=1, _WRONG=1):
         yield
 
 

@@ -1,1 +1,1 @@
-"""How a model came to its outputs: attention, decoding steps, patterns of heads."""
+"""How a model came to its outputs: attention and decoding steps."""

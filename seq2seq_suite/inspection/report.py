@@ -15,7 +15,6 @@ from torch import Tensor
 from seq2seq_suite.common.files import atomic_write_text, read_json, read_rows, to_json
 from seq2seq_suite.common.types import BEGIN, SPECIALS, Example, Hypothesis
 from seq2seq_suite.inspection.decoding_trace import likeliest, trace
-from seq2seq_suite.inspection.head_patterns import LEAST_SHARE, MEASURED, habits
 from seq2seq_suite.inspection.rescoring_pass import Reading, evaluating, read
 from seq2seq_suite.runs.distributed import ALONE
 from seq2seq_suite.runs.run_directory import RunDirectory
@@ -115,9 +114,7 @@ def inspected(run: RunDirectory, loaded: LoadedRun, name: str, examples: Sequenc
             one["attention"] = {}
         else:
             room -= size
-    others = sorted(pool, key=lambda row: (row in chosen, lengths[row]))[:MEASURED]
-    return {"examples": found, "heads": habits(loaded.predictor, [examples[row] for row in others]),
-            "least_share": LEAST_SHARE, "measured": len(others)}
+    return {"examples": found}
 
 
 def rows_to_inspect(lengths: Mapping[int, int], equal: Mapping[int, bool], figures: Mapping[int, float]) -> list[int]:

@@ -1,5 +1,5 @@
 // How a model came to an output: which words it looked at, how sure it was, what else was near, and how the decoder got there.
-// inspection.show(element, record, options) draws a record of `inspection/SPLIT.json`; options.heads are the file's `heads`.
+// inspection.show(element, record, options) draws a record of `inspection/SPLIT.json`.
 // inspection.open(split, row) chooses a record in the section `inside`, which has the files by split.
 const inspection = (() => {
   const {h, s} = page;
@@ -227,7 +227,7 @@ const inspection = (() => {
       depths.slice(1).map((cells, depth) => cells.length ? s("path", {d: cells.join(""), style: `fill: var(--predicted); fill-opacity: ${(depth + 1) / 6}`}) : null))};
   }
 
-  function maps(element, record, habits) {
+  function maps(element, record) {
     const parts = Object.keys(PARTS).filter((part) => record.attention[part]);
     if (!parts.length) return;
     element.append(h("h3", {}, "Attention of every head"),
@@ -249,10 +249,9 @@ const inspection = (() => {
       };
       room.append(h("div", {}, h("p", {class: "small"}, PARTS[part]), h("div", {class: "maps"}, range(layers).map((layer) => h("div", {class: "layer"}, h("span", {class: "small"}, `layer ${layer + 1}`),
         range(heads).map((head) => {
-          const habit = habits.find((one) => one.part === part && one.layer === layer + 1 && one.head === head + 1);
-          const name = `layer ${layer + 1}, head ${head + 1}` + (habit ? `: looks at ${habit.habit}, ${percent(habit.share)} of its weight` : "");
+          const name = `layer ${layer + 1}, head ${head + 1}`;
           const button = h("button", {type: "button", "aria-pressed": "false", "aria-label": `${PARTS[part]}, ${name}`, onclick() { open(this, layer, head); }},
-            picture(packed, weight, layer, head, {width: 72, height: tall}).svg, h("span", {class: "tiny"}, habit ? habit.habit : `head ${head + 1}`));
+            picture(packed, weight, layer, head, {width: 72, height: tall}).svg, h("span", {class: "tiny"}, `head ${head + 1}`));
           return page.tells(button, name);
         }))))));
     }
@@ -299,20 +298,7 @@ const inspection = (() => {
     return box;
   }
 
-  /** The heads with a habit, in words, one line for each habit of a part. */
-  function heads(found) {
-    const groups = new Map();
-    for (const one of found) {
-      const name = `${one.part}/${one.habit}`;
-      groups.set(name, [...(groups.get(name) ?? []), one]);
-    }
-    return h("ul", {class: "habits"}, [...groups.values()].map((all) => {
-      const list = all.map((one) => `layer ${one.layer}, head ${one.head} (${page.number(100 * one.share, 0)} %)`).join("; ");
-      return h("li", {}, h("b", {}, all[0].habit), ` – ${PARTS[all[0].part].toLowerCase()}: ${list}`);
-    }));
-  }
-
-  /** Draws a record; options.heads: heads with a habit, named in the maps; options.draw: draws reference and output; options.drawing: how the task draws them. */
+  /** Draws a record; options.draw: draws reference and output; options.drawing: how the task draws them. */
   function show(element, given, options = {}) {
     const record = {source: [], target: [], pieces: [], places: [], hypotheses: [], attention: {}, ...given}, box = h("div", {class: "inspection"});
     element.append(box);
@@ -325,40 +311,29 @@ const inspection = (() => {
     box.append(h("div", {class: "pair"}, record.pieces.length ? pieces(record) : null, beside.length ? h("div", {}, beside) : null));
     const how = way(record);
     if (how) box.append(how);
-    maps(box, record, options.heads ?? []);
+    maps(box, record);
   }
 
-  /** What was measured of the heads, as a sentence; with no attention there is none. */
-  function measured({examples, heads: found = [], least_share: least, measured: count}) {
-    const parts = Object.values(examples.find((one) => Object.keys(one.attention ?? {}).length)?.attention ?? {});
-    const all = sum(parts.map((one) => one.layers * one.heads));
-    if (!all || !Number.isFinite(least)) return null;
-    return h("p", {class: "note"}, found.length ? h("b", {}, `${found.length} of ${all} heads`) : `None of the ${all} heads`, found.length === 1 ? " gives" : found.length ? " give" : " gives",
-      ` at least ${page.number(100 * least, 0)} % of the attention to one type of position, on average over up to ${page.number(count, 0)} inputs.`);
-  }
-
-  const self = {show, heads, words, open() {}};
+  const self = {show, words, open() {}};
 
   sections.inside = (element, data) => {
     const splits = Object.keys(data), outputs = page.data("examples") ?? {};
     let split = splits[0], number = 0;
-    const bar = h("div", {class: "row"}), place = h("div", {}), habits = h("div", {});
-    element.append(bar, place, habits);
+    const bar = h("div", {class: "row"}), place = h("div", {});
+    element.append(bar, place);
     const title = (record) => {
       const row = outputs[split]?.rows.find((one) => one.row === record.row);
       return `${row ? row.equal ? "= " : "≠ " : ""}${row?.shown?.source?.question || row?.source || words(record.source ?? []).map((one) => one.text).join(" ") || record.output || `row ${record.row + 1}`}`.slice(0, 90);
     };
     const draw = () => {
-      const {examples, heads: found = []} = data[split];
+      const {examples} = data[split];
       bar.replaceChildren(splits.length > 1 ? page.choice("Split", splits.map((one) => [one, data[one].name ?? one]), split, (one) => { [split, number] = [one, 0]; draw(); }) : "",
         page.select("Example", examples.map((one, place) => [String(place), title(one)]), String(number), (one) => { number = Number(one); draw(); }));
       place.replaceChildren();
       const {drawing, unit, rows = []} = outputs[split] ?? {}, row = rows.find((one) => one.row === examples[number].row && one.shown);
       const own = row && !["text", "sound", "surprise"].includes(drawing) ? drawings[drawing] : null;
-      show(place, examples[number], {heads: found, drawing, draw: own && ((element) => own(element, {source: row.source, shown_source: row.shown.source,
+      show(place, examples[number], {drawing, draw: own && ((element) => own(element, {source: row.source, shown_source: row.shown.source,
         reference: row.shown.reference, prediction: row.shown.prediction, inspection: examples[number]}, {unit}))});
-      habits.replaceChildren(...[h("h3", {}, "Specialised heads"), measured(data[split]), found.length ? heads(found) : null].filter(Boolean));
-      habits.hidden = habits.childElementCount < 2;
     };
     draw();
     self.open = (one, row) => {
