@@ -13,7 +13,6 @@ from seq2seq_suite.common.errors import DataError
 from seq2seq_suite.common.files import parse_json, read_text
 from seq2seq_suite.common.text import BLANKS
 from seq2seq_suite.common.trees import read_trees
-from seq2seq_suite.data.class_labels import with_names
 from seq2seq_suite.data.column_files import read_columns
 from seq2seq_suite.data.kaldi import read_recordings
 from seq2seq_suite.data.lines import EXPANSION, REMEDY, UNPACKED, BadRows, Lines, Row, broken, kind, sound_beside
@@ -164,3 +163,25 @@ READERS: dict[str, Callable[[Path, BadRows], Iterator[Row]]] = {
     ".scp": read_recordings,
     **dict.fromkeys((".parquet", ".arrow"), _read_with_datasets),
 }
+
+
+def with_names(fields: dict[str, Any], features: Any) -> dict[str, Any]:
+    """A row whose class labels, alone or in lists, are names; numbers without a name stay as they are.
+
+    Args:
+        fields: column -> value.
+        features: `datasets.Features` of the row.
+
+    >>> from datasets import ClassLabel, Features, Value
+    >>> with_names({"text": "hi", "label": 1}, Features(text=Value("string"), label=ClassLabel(names=["bad", "good"])))
+    {'text': 'hi', 'label': 'good'}
+    """
+    return {column: _name(value, features.get(column)) for column, value in fields.items()}
+
+
+def _name(value: Any, feature: Any) -> Any:
+    if isinstance(value, list):
+        inner = feature[0] if isinstance(feature, list) and feature else getattr(feature, "feature", None)
+        return [_name(one, inner) for one in value] if inner is not None else value
+    names = getattr(feature, "names", None)
+    return names[value] if names and isinstance(value, int) and 0 <= value < len(names) else value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from starlette.applications import Starlette
@@ -18,8 +18,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from seq2seq_suite.common.errors import RunError, UserError
 from seq2seq_suite.common.files import to_json
 from seq2seq_suite.common.types import Example
+from seq2seq_suite.report.page import drawings, render
 from seq2seq_suite.serve.limits import Limits, Rate, Refused
-from seq2seq_suite.serve.pages import docs_page, live_page
 from seq2seq_suite.serve.runs import OpenRun
 from seq2seq_suite.serve.schema import Asked, document, read_options, read_question
 from seq2seq_suite.serve.worker import Worker
@@ -51,7 +51,7 @@ def build(runs: Mapping[str, OpenRun], worker: Worker, limits: Limits) -> ASGIAp
         return HTMLResponse(page)
 
     async def docs(request: Request) -> Response:
-        return HTMLResponse(docs_page(schema, facts, f"http://{request.headers['host']}"))
+        return HTMLResponse(_docs_page(schema, facts, f"http://{request.headers['host']}"))
 
     async def openapi(_: Request) -> Response:
         return _json(schema)
@@ -94,7 +94,7 @@ def build(runs: Mapping[str, OpenRun], worker: Worker, limits: Limits) -> ASGIAp
 
     reports: dict[str, str] = {}
     facts = [run.facts() for run in runs.values()]
-    schema, page = document(limits), live_page(state())
+    schema, page = document(limits), _live_page(state())
     routes = [Route("/", index), Route("/docs", docs), Route("/openapi.json", openapi), Route("/api/runs", list_runs),
               Route("/report", report),
               Route("/api/examples", example), Route("/api/predict", predict, methods=["POST"]),
@@ -202,3 +202,27 @@ async def _failed(_: Request, error: Exception) -> Response:
     """What failed while computing: plain to the client; the server prints what is a mistake of ours."""
     return _refusal(Refused(500, str(error) if isinstance(error, RunError) else "the run failed on this input",
                             expected="an answer", remedy="see the server's messages"))
+
+
+def _live_page(state: dict[str, Any]) -> str:
+    """The page to type, speak or drop a picture into.
+
+    Args:
+        state: as GET /api/runs gives it.
+    """
+    scripts = [*drawings(), "inspection.js", "live_input.js", "live_replay.js", "live.js"]
+    return render("live.html", title="Try it", scripts=scripts, data={"live": state})
+
+
+def _docs_page(schema: dict[str, Any], runs: Sequence[dict[str, Any]], address: str) -> str:
+    """The JSON interface for a reader.
+
+    Args:
+        schema: OpenAPI.
+        runs: what is open, for the examples.
+        address: of the server.
+    """
+    places = [{"path": path, "method": method.upper(), **one} for path, methods in schema["paths"].items()
+              for method, one in methods.items()]
+    return render("docs.html", title="JSON interface", places=places, schemas=schema["components"]["schemas"],
+                  address=address, runs={run["takes"]: run["name"] for run in reversed(runs)})

@@ -13,8 +13,7 @@ from seq2seq_suite import miniworld
 from seq2seq_suite.common.errors import DataError
 from seq2seq_suite.common.trees import read_trees
 from seq2seq_suite.data import formats, lines
-from seq2seq_suite.data.class_labels import with_names
-from seq2seq_suite.data.formats import BadRows, Row
+from seq2seq_suite.data.formats import BadRows, Row, with_names
 from seq2seq_suite.data.sources import files_of, read_rows
 
 
