@@ -222,14 +222,21 @@ def test_averaging_can_be_switched_on_and_off_between_sessions(tmp_path):
     assert torch.equal(third[2].weights["embedding.weight"], model.embedding.weight)
 
 
+@pytest.mark.parametrize("older", [False, True], ids=["", "of 0.1.0"])
 @pytest.mark.parametrize("optimizer", ["adamw", "muon"])
-def test_the_state_of_another_optimizer_is_refused(tmp_path, optimizer):
+def test_the_state_of_another_optimizer_is_refused(tmp_path, optimizer, older):
     torch.manual_seed(1)
     models = [nn.Linear(3, 3) for _ in range(2)]
     first, second = (build_optimizer(model, Training(optimizer=name)) for model, name in
                      zip(models, (optimizer, {"adamw": "muon", "muon": "adamw"}[optimizer]), strict=True))
     models[0](torch.ones(1, 3)).sum().backward()
     first.step()
-    save(tmp_path, (models[0], first, None), Progress(update=1))
-    with pytest.raises(DataError, match="another optimizer updated 'weight'"):
+    state = save(tmp_path, (models[0], first, None), Progress(update=1)) / "state.json"
+    facts = json.loads(state.read_text())
+    assert "weight" in facts["optimizers"][optimizer]
+    if older:  # it said nothing of optimisers
+        del facts["optimizers"]
+        state.write_text(json.dumps(facts))
+    checkpoint.load_newest(tmp_path, models[0], build_optimizer(models[0], Training(optimizer=optimizer)), None)
+    with pytest.raises(DataError, match=f"another optimizer updated 'weight': {optimizer}"):
         checkpoint.load_newest(tmp_path, models[1], second, None)
