@@ -1,37 +1,21 @@
 """An optimiser of the user's own: one file, one key."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 import torch
 from small_run import small_config, start, write_trees
 
-from seq2seq_suite.common.errors import ConfigError
+from seq2seq_suite import training
+from seq2seq_suite.common.errors import ConfigError, RunError
 from seq2seq_suite.common.user_code import trusting
 from seq2seq_suite.config.config_file import dump, load
 from seq2seq_suite.runs.weights import load_tensors
 
-SIGNS = """
-import torch
-
-
-class Signs(torch.optim.Optimizer):
-    '''Momentum, of which the signs alone move the weights; Bernstein et al. 2018.'''
-
-    def __init__(self, groups, lr, momentum=0.9):
-        super().__init__(groups, {"lr": lr, "momentum": momentum})
-
-    @torch.no_grad()
-    def step(self, closure=None):
-        for group in self.param_groups:
-            for weight in group["params"]:
-                if weight.grad is not None:
-                    state = self.state[weight]
-                    state["steps"] = state.get("steps", 0) + 1
-                    mean = state.setdefault("mean", torch.zeros_like(weight))
-                    mean.lerp_(weight.grad, 1.0 - group["momentum"])
-                    weight.mul_(1.0 - group["lr"] * group["weight_decay"]).sub_(mean.sign(), alpha=group["lr"])
+PAGE = Path(training.__file__).with_name("README.md")
+OTHERS = """
 
 
 def nothing(groups, lr):
@@ -46,10 +30,17 @@ def breaks(groups, lr):
     return 1 / 0
 
 
-def texts(groups, lr):
-    found = torch.optim.SGD(groups, lr=lr)
-    found.state[groups[0]["params"][0]]["note"] = "text"
-    return found
+class Counts(Signs):
+    def step(self, closure=None):
+        super().step()
+        for state in self.state.values():
+            state["steps"], state["rate"] = state.get("steps", 0) + 1, 0.1
+
+
+class Notes(Signs):
+    def step(self, closure=None):
+        super().step()
+        next(iter(self.state.values()))["note"] = "text"
 """
 
 
@@ -57,7 +48,8 @@ def texts(groups, lr):
 def yaml(tmp_path, monkeypatch) -> Path:
     monkeypatch.chdir(tmp_path)
     Path("mine").mkdir()
-    Path("mine/signs.py").write_text(SIGNS)
+    (code,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    Path("mine/signs.py").write_text(code + OTHERS)
     return Path("mine/own.yaml")
 
 
@@ -81,7 +73,7 @@ def test_it_trains_and_resumes_like_one_of_the_suite(yaml, capsys):
     start(whole, Path("halves"), resume=True)
     once, twice = weights(Path("whole")), weights(Path("halves"))
     assert once.keys() == twice.keys() and all(torch.equal(once[name], twice[name]) for name in once)
-    assert {int(value) for name, value in once.items() if name.startswith("optimizer.steps.")} == {4}
+    assert [name for name in once if name.startswith("optimizer.mean.")]
     state = json.loads(Path("whole/checkpoints/last/state.json").read_text())
     assert state["optimizers"].keys() == {"Signs"}
     facts = json.loads(Path("whole/provenance.json").read_text())["components"]
@@ -92,6 +84,15 @@ def test_it_trains_and_resumes_like_one_of_the_suite(yaml, capsys):
         load(kept, of_run=True)
     with trusting(True), pytest.raises(ConfigError, match=r"training\.optimizer_options is .* but the run was started"):
         start(load(yaml, ["training.optimizer_options.momentum=0.4"], own=True), Path("halves"), resume=True)
+
+
+def test_numbers_of_its_state_are_kept_exactly_and_other_things_refused(yaml):
+    start(config_of(yaml, "Counts"), Path("run"))
+    found = weights(Path("run"))
+    assert {value.item() for name, value in found.items() if name.startswith("optimizer.steps.")} == {4}
+    assert {value.item() for name, value in found.items() if name.startswith("optimizer.rate.")} == {0.1}
+    with pytest.raises(RunError, match=r"training\.optimizer keeps 'note', a str, of .* no checkpoint can hold"):
+        start(config_of(yaml, "Notes"), Path("notes"))
 
 
 @pytest.mark.parametrize(("name", "options", "said"), [
