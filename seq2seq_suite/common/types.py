@@ -37,6 +37,8 @@ class Example:
         origin: where it came from, as `file:line`, for messages.
         begin: what an output that is searched for must begin with.
         left_out: what is wrong with parts of the row that the example lacks, such as a box; each counts as a bad row.
+        also: what its row has beside source and reference, by column: further right outputs (`references`), the best
+            output that training data can tell (`oracle`), phrases that a metric looks at (`sites`).
         remarks: what stands out in it, such as a rotated picture; counted when its split is read.
     """
 
@@ -46,6 +48,7 @@ class Example:
     begin: str = ""
     left_out: tuple[DataError, ...] = field(default=(), compare=False, repr=False)
     remarks: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    also: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
 
 @dataclass(frozen=True)

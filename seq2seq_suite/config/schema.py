@@ -26,6 +26,7 @@ from seq2seq_suite.config.unused_keys import check_uses
 from seq2seq_suite.kernels import SLOTS
 from seq2seq_suite.options.backbone import Backbone
 from seq2seq_suite.options.data import Data
+from seq2seq_suite.options.miniworld import Miniworld
 from seq2seq_suite.options.search import Search
 from seq2seq_suite.options.section import (
     NotNegative,
@@ -75,6 +76,7 @@ class Config(Section):
     init_parts: tuple[Part, ...] = ("frontend", "encoder")  # all: every weight, and the vocabulary, of a run of the
     # same task; for translation, the front-end includes its subwords
     data: Data = Data()
+    miniworld: Miniworld = Miniworld()
     backbone: Backbone = Field(default_factory=lambda: Backbone.model_validate({}))
     strategy: Strategy = options_of("autoregressive").model_validate({})
     search: Search = Search()

@@ -11,15 +11,17 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from seq2seq_suite.common.errors import brief
+from seq2seq_suite.options.miniworld import KNOBS
 from seq2seq_suite.options.section import Use, among, one_of
 from seq2seq_suite.strategies import KINDS, classes_of, strategy_for
+from seq2seq_suite.tasks import find_task
 
 if TYPE_CHECKING:
     from seq2seq_suite.config.schema import Config
 
 _OFF = {"strategy.label_smoothing": 0.0}  # values that have no effect, besides the default
 _OF_FREE_TEXT = ("search.min_length", "search.no_repeat_ngram", "search.repetition_penalty")
-_OF_TASKS = ("data", "strategy", "search")  # sections that each task of a joint run has for itself
+_OF_TASKS = ("data", "miniworld", "strategy", "search")  # sections that each task of a joint run has for itself
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,12 @@ class WithoutEffect(ValueError):
         self.findings = findings
 
 
+def _reads_other(views: tuple[str, ...], config: Config) -> bool:
+    """Whether a task reads the embedded data, but none of these views."""
+    view = config.data.subset or getattr(find_task(config.task), "view", "")
+    return config.data.path == "miniworld" and view not in views
+
+
 _USES = (
     Use(("search.constraint",), "task", "a task with structured output, such as parsing, multilabel or tagging",
         lambda task: False, lambda config: not config.options.constrained),
@@ -52,7 +60,13 @@ _USES = (
         lambda task: False, lambda config: config.options.constrained),
     Use((*_OF_FREE_TEXT, "search.sampling", "search.compile"), "search.ctc_weight",
         "below 1; at 1 the CTC head decodes alone", lambda weight: weight < 1.0),
-    among(("data.size",), "data.path", "miniworld"),
+    among(("data.size", "miniworld.world"), "data.path", "miniworld"),
+    *(among((f"miniworld.{knob}",), "miniworld.world", "rich") for knob in KNOBS),
+    *(Use((f"miniworld.{knob}",), "task", f"a task with the embedded {one_of(views)}", lambda task: False,
+          partial(_reads_other, views)) for knob, views in KNOBS.items()),
+    Use(("miniworld.cognates",), "miniworld.words", "above 0", bool),
+    Use(("miniworld.ambiguity_skew", "miniworld.ambiguity_scope", "miniworld.ambiguity_named"), "miniworld.ambiguity",
+        "above 1", lambda ways: ways > 1),
     # Keys that a search does not use.
     Use(("search.temperature", "search.top_k", "search.top_p"), "search.sampling", "true", bool),
     Use(("search.drafter",), "search.beam_size", "1", lambda size: size == 1),

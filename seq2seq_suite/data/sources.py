@@ -33,7 +33,8 @@ _ABOUT = frozenset({"readme", "license", "licence", "labels"})  # texts that lie
 
 
 def read_rows(path: str, split: str, *, splits: dict[str, str], subset: str = "", size: int = 0,
-              languages: tuple[str, str] | None = None, bad: BadRows | None = None) -> Iterator[Row]:
+              languages: tuple[str, str] | None = None, bad: BadRows | None = None,
+              world: Mapping[str, Any] | None = None) -> Iterator[Row]:
     """Read one split.
 
     Args:
@@ -50,6 +51,7 @@ def read_rows(path: str, split: str, *, splits: dict[str, str], subset: str = ""
         size: rows of embedded data; 0 for the view's default.
         languages: of parallel text, which may be a file for each, see `find_parallel`.
         bad: collects the rows that cannot be read; without it, the first of them raises.
+        world: of embedded data, the arguments of the rich world; None for the plain one.
 
     Returns:
         The rows in order, files sorted by name, without blank lines. Images and sound as they are stored, not decoded;
@@ -67,7 +69,8 @@ def read_rows(path: str, split: str, *, splits: dict[str, str], subset: str = ""
     """
     bad = BadRows(0) if bad is None else bad
     if path == EMBEDDED:
-        found = _embedded(subset, splits.get(split, split), size=size, languages=languages or ())
+        found = _embedded(subset, splits.get(split, split), size=size, languages=languages or (),
+                          world=world)
         return (Row(fields, f"{path}/{subset}/{split}", number) for number, fields in enumerate(found, 1))
     files = files_of(path, split, splits=splits, subset=subset, languages=languages)
     if not files:
@@ -85,23 +88,26 @@ def read_rows(path: str, split: str, *, splits: dict[str, str], subset: str = ""
     return _never_empty(rows, str(files[0]), split=split, bad=bad)
 
 
-def _embedded(view: str, split: str, *, size: int, languages: Collection[str]) -> Iterator[dict[str, Any]]:
-    """Rows of the embedded data. Texts are made once, which takes seconds, and stored for later runs."""
-    from seq2seq_suite.miniworld import TEXTS, VIEWS, rows, version
+def _embedded(view: str, split: str, *, size: int, languages: Collection[str], world: Mapping[str, Any] | None
+              ) -> Iterator[dict[str, Any]]:
+    """Rows of the embedded data. Texts are generated once, which takes seconds, and kept for later runs."""
+    from seq2seq_suite.miniworld import TEXTS, rich_world, rows, splits_of, version
 
-    make_rows = partial(rows, view, split, size=size, languages=languages)
-    if size or view not in TEXTS or split not in VIEWS[view]:
-        return make_rows()
+    knobs = None if world is None else rich_world(**world)
+    generate = partial(rows, view, split, size=size, languages=languages, world=knobs)
+    if size or view not in TEXTS or split not in splits_of(view, knobs):
+        return generate()
+    rich = () if knobs is None else (hashlib.blake2b(repr(knobs).encode(), digest_size=8).hexdigest(),)
 
     def make(folder: Path) -> None:
         with (folder / _ROWS).open("w", encoding="utf-8") as file:
-            file.writelines(json.dumps(row) + "\n" for row in make_rows())
+            file.writelines(json.dumps(row) + "\n" for row in generate())
 
     try:
-        folder = entry(cache_root() / CORPORA, "-".join((EMBEDDED, view, split, *languages, version())), make)
+        folder = entry(cache_root() / CORPORA, "-".join((EMBEDDED, view, split, *languages, *rich, version())), make)
         return map(json.loads, (folder / _ROWS).open(encoding="utf-8"))
     except (DataError, OSError):  # nothing can be kept here
-        return make_rows()
+        return generate()
 
 
 def files_of(path: str, split: str, *, splits: dict[str, str], subset: str = "",
@@ -159,9 +165,9 @@ def _whole(folder: Path) -> list[Path]:
 
 def splits_of_embedded() -> set[str]:
     """The names of the splits that any view of the embedded data has."""
-    from seq2seq_suite.miniworld import VIEWS
+    from seq2seq_suite.miniworld import GAPS, VIEWS
 
-    return {split for view in VIEWS.values() for split in view}
+    return {split for view in (*VIEWS.values(), *GAPS.values()) for split in view}
 
 
 def divided(rows: Iterable[Row], split: str, shares: Mapping[str, float], bad: BadRows) -> Iterator[Row]:

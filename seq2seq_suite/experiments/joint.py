@@ -223,7 +223,12 @@ def _evaluate(part: Part, predictor: Predictor, trainer: Trainer) -> dict[str, A
         part.run.log(found)
     tested = {split: part.examples[split] for split in part.config.data.test_splits}
     found = {split: trivial.figures(part.task, part.examples["train"], some) for split, some in tested.items()}
-    return {**evaluate_splits(part.run, predictor, tested), "baselines": found, **trainer.cost()}
+    best = max if part.task.higher_is_better else min
+    return {**evaluate_splits(part.run, predictor, tested), "baselines": found,
+            "baseline": {split: best(figures.values()) for split, figures in found.items() if figures},
+            "ceiling": {split: figure for split, some in tested.items()
+                        if (figure := trivial.ceiling(part.task, part.examples["train"], some)) is not None},
+            **trainer.cost()}
 
 
 def _of_part(part: Part, predictor: Predictor, trainer: Trainer) -> dict[str, Any]:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
+
+from rapidfuzz.distance import Levenshtein
 
 from seq2seq_suite.common.errors import ConfigError
 from seq2seq_suite.common.lazy_imports import need
@@ -98,6 +101,40 @@ def score_translations(predictions: Sequence[str | None], references: Sequence[s
     return Score(figures, signature, details, formula="bleu_effective" if all(short) else "bleu",
                  counts=_counts(bleu, outputs, several),
                  notes=(*complaints(references, tokenizer=tokenizer), *_too_short(sum(short), len(short))))
+
+
+def score_of_several(predictions: Sequence[str | None], references: Sequence[Sequence[str]], *, tokenizer: str = "auto",
+                     lowercase: bool = False, tokenised_lowercase: str = "") -> Score:
+    """The figures of `score_translations` where each output has right texts of its own, as many as there are.
+
+    BLEU takes n-grams from all of them together, so that a mixture of two right texts counts as right. Two figures do
+    not: `valid`, the share of outputs that are one of them, and `nearest`, BLEU against the one with the fewest word
+    edits from the output. sacreBLEU wants equally many for each output: repeating one changes no figure.
+
+    Args:
+        references: for each output at least one.
+
+    Source: why parallel decoders mix, Gu et al. 2018 (the multimodality problem).
+    """
+    most = max(map(len, references))
+    streams = [[texts[min(place, len(texts) - 1)] for texts in references] for place in range(most)]
+    several = score_translations(predictions, *streams, tokenizer=tokenizer, lowercase=lowercase,
+                                 tokenised_lowercase=tokenised_lowercase)
+    nearest = [min(texts, key=lambda text: word_edits(output or "", text))
+               for output, texts in zip(predictions, references, strict=True)]
+    alone = score_translations(predictions, nearest, tokenizer=tokenizer, lowercase=lowercase)
+    figures = several.figures | {"valid": several.figures["exact_match"], "nearest": alone.figures["bleu"]}
+    return replace(several, figures=figures)
+
+
+def word_edits(output: str, text: str) -> int:
+    """The edits of words, or of characters where no blank divides them, from one text to another.
+
+    >>> word_edits("a dog sleeps", "the dog sleeps now"), word_edits("他们看见狗", "他看见狗")
+    (2, 1)
+    """
+    both = [text.split() for text in (output, text)]
+    return Levenshtein.distance(*(both if max(map(len, both)) > 1 else (output, text)))
 
 
 def _counts(bleu: BLEU, outputs: Sequence[str], several: Sequence[Sequence[str]]) -> tuple[tuple[float, ...], ...]:

@@ -16,7 +16,21 @@ _NAMES = {  # key -> name and unit, then what is better
     "span_recall": "recall of spans ↑", "micro_f1": "micro F1 ↑", "macro_f1": "macro F1 ↑",
     "hamming_loss": "Hamming loss ↓", "bits_per_character": "bits per character ↓",
     "word_perplexity": "perplexity of a word ↓", "rouge1": "ROUGE-1 ↑", "rouge2": "ROUGE-2 ↑", "rouge_l": "ROUGE-L ↑",
-    "ap": "AP ↑", "ap50": "AP50 ↑", "ap75": "AP75 ↑"}
+    "ap": "AP ↑", "ap50": "AP50 ↑", "ap75": "AP75 ↑", "valid": "one of the right texts, % ↑",
+    "nearest": "BLEU, nearest right text ↑", "attachment": "doubtful phrases right, % ↑",
+    "true_micro_f1": "micro F1, true labels ↑", "ambiguous_accuracy": "words with several tags, % ↑",
+    "unknown_accuracy": "unknown words, % ↑"}
+
+
+def reached(figure: float, baseline: float | None, ceiling: float | None) -> float | None:
+    """The share (%) of the way from a baseline to the best possible figure; None where one is not known.
+
+    >>> reached(60.0, 20.0, 100.0), reached(60.0, None, 100.0)
+    (50.0, None)
+    """
+    if baseline is None or ceiling is None or baseline == ceiling:
+        return None
+    return 100.0 * (figure - baseline) / (ceiling - baseline)
 
 
 def metric_name(key: str) -> str:

@@ -55,8 +55,11 @@ def rows(view: str, split: str, *, size: int = 0, languages: Collection[str] = (
         size: how many rows; 0 for the view's own number.
         languages: of translations, those that are wanted beside English; empty for all.
         world: the knobs of the rich world; None is the plain one. The rich one has further columns:
-            trees          sites: [[begin, end, probability that it belongs to the verb]], of words
-            translations   de_references, zh_references: all right texts, where there is more than one teller
+            trees          sites: [[begin, end, probability that it belongs to the verb]], of words; oracle: the
+                           likelier tree, where that is another
+            translations   de_references, zh_references: all right texts, where there is more than one teller;
+                           de_lawless: nouns that cannot be translated without having been seen, their English and
+                           their German forms
             topics         true: the labels without an annotator's mistakes
 
     Raises:
@@ -73,6 +76,13 @@ def rows(view: str, split: str, *, size: int = 0, languages: Collection[str] = (
 
         return rich_views.rows(view, split, world, sizes, languages)
     return _translations(split, sizes, languages) if view == "translations" else _GENERATORS[view](split, sizes)
+
+
+def rich_world(**knobs: Any) -> World:
+    """The rich world with these knobs, see `rich.World`."""
+    from seq2seq_suite.miniworld.rich import World
+
+    return World(**knobs)
 
 
 def splits_of(view: str, world: World | None = None) -> tuple[str, ...]:

@@ -253,6 +253,15 @@ def _with_site(rng: Random, scene: Scene, spread: float) -> tuple[Scene, float]:
     return Scene((replace(event, patient=patient, instrument=None),)), verb
 
 
+def other_reading(scene: Scene) -> Scene:
+    """A scene of `_with_site` with its phrase at the other place; its sentence has the same words."""
+    event, = scene.events
+    if event.instrument is not None:
+        patient = replace(event.patient, detail=Relation("carried", event.instrument))
+        return Scene((replace(event, patient=patient, instrument=None),))
+    return Scene((replace(event, patient=replace(event.patient, detail=None), instrument=event.patient.detail.entity),))
+
+
 def preference(action: str, patient: str, companion: str, spread: float) -> float:
     """Probability that a phrase belongs to the verb: a logistic function of what verb, noun and companion prefer.
 

@@ -20,6 +20,7 @@ from seq2seq_suite.miniworld.rich import (
     annotated,
     falls_in_split,
     has_role_gap,
+    other_reading,
     teller,
     told,
     with_words,
@@ -31,7 +32,7 @@ from seq2seq_suite.miniworld.tellers import MOST, told_by
 from seq2seq_suite.miniworld.text import spaced
 from seq2seq_suite.miniworld.topics import LABELS, SENTENCES, SIZES, topics
 from seq2seq_suite.miniworld.topics import draw_event as draw_topical
-from seq2seq_suite.miniworld.world import Scene
+from seq2seq_suite.miniworld.world import Entity, Scene, parts_of
 
 TELL: dict[str, Callable[[Scene], str]] = {"de": german_text, "zh": chinese}
 NAMES = "ABCD"  # of the tellers, in a source that names its teller
@@ -43,8 +44,14 @@ def rows(view: str, split: str, world: World, sizes: dict[str, int], languages: 
     """The rows of a split; see `miniworld.rows`."""
     match view:
         case "trees":
-            for _, tree, site in told(split, world, sizes=sizes):
-                yield {"tree": str(tree), "sites": [[site.begin, site.end, site.verb]] if site else []}
+            for scene, tree, site in told(split, world, sizes=sizes):
+                row: dict[str, Any] = {"tree": str(tree)}
+                if site:
+                    row["sites"] = [[site.begin, site.end, site.verb]]
+                    other = english(other_reading(scene))
+                    if (site.verb > 0.5) != (scene.events[0].instrument is not None) and other.words() == tree.words():
+                        row["oracle"] = str(other)
+                yield row
         case "tags":
             for _, tree, _ in told(split, world, sizes=sizes):
                 yield {"words": tree.words(), "tags": tree.tags()}
@@ -103,9 +110,20 @@ def _translations(split: str, world: World, sizes: dict[str, int], languages: Co
         name = f"{NAMES[choose('words', MOST)]}: " if world.ambiguity_named else ""
         row: dict[str, Any] = {"en": name + spaced(tree.words())}
         row |= {language: TELL[language](told_by(scene, choose)) for language in wanted}
+        if "de" in wanted and world.words and split != "train":
+            row["de_lawless"] = lawless(scene)
         if world.ambiguity > 1 and split != "train":
             row |= {f"{language}_references": _right(scene, world, language, row[language]) for language in wanted}
         yield row
+
+
+def lawless(scene: Scene) -> list[list[list[str]]]:
+    """The nouns whose German no sound law gives: for each its English and its German forms."""
+    keys = dict.fromkeys(entity.word for entity in parts_of(scene)[1]
+                         if isinstance(entity, Entity) and ":" in entity.word)
+    words = [noun(key) for key in keys if not key.endswith("+")]
+    return [[[word.english, word.plural], sorted({word.german.singular, word.german.plural, word.german.genitive})]
+            for word in words]
 
 
 def _right(scene: Scene, world: World, language: str, drawn: str) -> list[str]:

@@ -40,7 +40,7 @@ def record(run_directory: RunDirectory, task: Task, name: str, examples: Sequenc
            predictions: Sequence[Any | None]) -> Score:
     """Score and judge predictions; write them, the score's details and what a page draws to `predictions/NAME.*`."""
     presentation = task.presentation
-    score = task.score(predictions, [example.reference for example in examples])
+    score = task.score_examples(predictions, examples)
     own = figures_of_items(score) or [None] * len(examples)
     rows = []
     for example, prediction, counts, figure in zip(examples, predictions, score.counts or [()] * len(examples), own,

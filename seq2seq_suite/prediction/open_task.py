@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from seq2seq_suite.config.schema import Config
 from seq2seq_suite.tasks import find_task
 from seq2seq_suite.tasks.base import Task
@@ -15,5 +17,10 @@ def open_task(name: str, config: Config | None = None) -> Task:
         find_task(name)
         config = Config(task=name)
     sections = (getattr(config, section) for section in config.own_sections)
-    return find_task(name)(*sections, data=config.data, seed=config.seed,
+    return find_task(name)(*sections, data=config.data, seed=config.seed, **_world(config),
                            pieces_from=config.init_from if "frontend" in config.init_parts else "")
+
+
+def _world(config: Config) -> dict[str, Any]:
+    """The rich world, for those tasks alone that are to see it: tasks of users need not know of it."""
+    return {"world": config.miniworld} if config.miniworld.world == "rich" else {}

@@ -100,7 +100,7 @@ class Predictor:
               between: Callable[[], None] = lambda: None) -> tuple[Score, list[Any | None]]:
         """The task's metrics over the examples, and the predictions."""
         predictions = self.predictions(examples, self.hypotheses(encoded, between=between))
-        return self.task.score(predictions, [example.reference for example in examples]), predictions
+        return self.task.score_examples(predictions, examples), predictions
 
     def losses(self, encoded: Sequence[Encoded], *, between: Callable[[], None] = lambda: None) -> dict[str, float]:
         """The mean losses over the examples, named as in training, without dropout.

@@ -9,16 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from seq2seq_suite.common.files import atomic_write_text, to_json
+from seq2seq_suite.metrics.names import reached
 from seq2seq_suite.metrics.significance import LEVEL, MARGIN, PAIRED_T
 from seq2seq_suite.report import compared
 from seq2seq_suite.report.page import drawings, render
 from seq2seq_suite.report.sentences import on_comparison
 from seq2seq_suite.report.variants import groups, settings
-from seq2seq_suite.terminal.tables import NONE, chance, print_table, print_text, signed, span, write_tables
+from seq2seq_suite.terminal.tables import NONE, chance, figure, print_table, print_text, signed, span, write_tables
 
 Rows = Sequence[Mapping[str, Any]]
 
-QUALITY = ("run", "task", "seed", "split", "metric", "figure", "95 % interval")
+QUALITY = ("run", "task", "seed", "split", "metric", "figure", "95 % interval", "baseline", "ceiling", "reached, %")
 COST = ("run", "updates", "tokens", "minutes", "tokens/s", "ms, batch 1", "/s, batch 64")
 MODELS = ("run", "core parameters", "own parameters", "invalid", "empty", "repeated", "truncated")
 PAIRS = ("second against first", "difference", "95 % interval", "p (Holm)", "verdict")
@@ -26,10 +27,11 @@ _TESTS = {"McNemar's test": "McNemar's exact test, as every example counts 0 or 
           "randomisation test": "approximate randomisation over the examples",
           PAIRED_T: "Student's paired t test over the seeds, as the variants have several in common"}
 _NOTES = (
-    "Interval of a figure: percentile bootstrap over the examples. Failures in percent of outputs. Core: encoder and "
-    "decoder stack; own: front-end, embeddings, output and heads. Repeated: a block of symbols three times in a row or "
-    "more often, and more often than in the reference. Decoding is measured one run after the other on this "
-    "machine, from text to prediction.",
+    "Interval of a figure: percentile bootstrap over the examples. Baseline: the best figure without learning; "
+    "ceiling: that of the best outputs that training data can tell; reached: the share of the way from one to the "
+    "other. Failures in percent of outputs. Core: encoder and decoder stack; own: front-end, embeddings, output and "
+    "heads. Repeated: a block of symbols three times in a row or more often, and more often than in the reference. "
+    "Decoding is measured one run after the other on this machine, from text to prediction.",
 )
 
 
@@ -70,7 +72,9 @@ def write_comparison(rows: Rows, pairs: Rows, *, html: Path | None = None, table
 
 def _quality(rows: Rows) -> list[tuple[str, ...]]:
     return [(row["run"], row["task"], str(row["seed"]) if row["updates"] else NONE, row["split"], row["metric"],
-             f"{row['figure']:.2f}", span(row["low"], row["high"])) for row in rows]
+             f"{row['figure']:.2f}", span(row["low"], row["high"]),
+             *map(figure, (row["baseline"], row["ceiling"], reached(row["figure"], row["baseline"], row["ceiling"]))))
+            for row in rows]
 
 
 def _cost(rows: Rows) -> list[tuple[str, ...]]:

@@ -115,11 +115,17 @@ def _cards(summary: dict[str, Any], splits: dict[str, dict[str, Any]], metric: s
         if split == "validation" and one == metric:
             notes.append("chooses the checkpoint")
         trivial = mapping(mapping(summary.get("baselines")).get(split.partition("@")[0])) if one == metric else {}
+        best = mapping(summary.get("ceiling")).get(split.partition("@")[0]) if one == metric else None
         trivial = {str(of): found for of, found in trivial.items() if is_number(found)}
+        known = [f"without learning: {' · '.join(f'{of} {figure(float(found))}' for of, found in trivial.items())}"
+                 ] * bool(trivial)
+        if is_number(best):
+            trivial["best possible"] = best
+            known.append(f"best possible: {figure(float(best))}")
         cards.append({"name": name, "unit": unit, "arrow": arrow, "split": split_name(split), "number": value,
                       "value": figure(float(value)), "bounds": bounds, "notes": " · ".join(notes), "metric": one,
                       "axis": None, "trivial": trivial,
-                      "without": " · ".join(f"{of} {figure(float(found))}" for of, found in trivial.items())})
+                      "without": "; ".join(known)})
     main = [card for card in cards[:4] if card["metric"] == metric]
     ends = [end for card in main for end in (*(card["bounds"] or [card["number"]]), *card["trivial"].values())]
     if any(card["bounds"] or card["trivial"] for card in main):

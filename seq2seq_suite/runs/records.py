@@ -50,6 +50,8 @@ class Summary(_Record):
     tokens_per_second: float
     parameters: int
     core_parameters: int
+    baseline: dict[str, Figure] = {}  # split -> the best figure without learning
+    ceiling: dict[str, Figure] = {}  # split -> the figure that no model should beat
     settings: dict[str, dict[str, Any]] = {}  # of `splits` that `evaluate` decoded with others than the run's
 
     def primary(self, split: str) -> float | None:

@@ -47,6 +47,7 @@ class Row:
         seed, commit: of the run.
         higher_is_better: of the figure.
         directory: of the run.
+        baseline, ceiling: the best figure without learning, and the best possible one, where they are known.
     """
 
     run: str
@@ -72,6 +73,8 @@ class Row:
     commit: str
     higher_is_better: bool = True
     directory: str = ""
+    baseline: float | None = None
+    ceiling: float | None = None
 
 
 @dataclass(frozen=True)
@@ -228,7 +231,8 @@ def _row(name: str, directory: Path, summary: Summary, outputs: _Predictions, sp
                updates=summary.updates, tokens=summary.tokens, minutes=summary.seconds / 60,
                tokens_per_second=summary.tokens_per_second, latency_ms=speed[0], sentences_per_second=speed[1],
                seed=origin.seed, commit=origin.commit, higher_is_better=summary.higher_is_better,
-               directory=str(directory))
+               directory=str(directory), baseline=summary.baseline.get(split.partition("@")[0]),
+               ceiling=summary.ceiling.get(split.partition("@")[0]))
 
 
 def _outside(file: Path, run: Path, split: str, beside: _Predictions) -> tuple[Row, _Predictions, str]:

@@ -21,6 +21,7 @@ from seq2seq_suite.common.text import composed
 from seq2seq_suite.common.types import END, Constraint, Encoded, Example, Hypothesis, Score, SymbolGain
 from seq2seq_suite.data.formats import BadRows, Row
 from seq2seq_suite.options.data import Data
+from seq2seq_suite.options.miniworld import Miniworld
 from seq2seq_suite.options.section import Section
 from seq2seq_suite.tasks.fields.base import Field, Source, Target
 from seq2seq_suite.tasks.presentation import Judgement as Judgement  # users' tasks import it from here
@@ -39,6 +40,7 @@ class Task(ABC):
         data: the configuration's `data`.
         seed: of everything random.
         pieces_from: a run whose subwords are used, because training starts from its weights; empty to learn them.
+        world: the configuration's `miniworld` where that is rich; None for the plain one.
     """
 
     name: ClassVar[str]
@@ -48,6 +50,7 @@ class Task(ABC):
     rewritable: ClassVar[bool] = False  # whether `distill` may replace the targets, see `row`
     packages: ClassVar[tuple[str, ...]] = ()  # of extras, without which it cannot train
     view: ClassVar[str] = ""  # of the embedded data
+    has_ceiling: ClassVar[bool] = True  # whether `oracle` gives outputs
     tokenised: ClassVar[bool] = False  # whether its texts are words that the user has separated
     item: ClassVar[str] = "example"  # an example's name in messages
     expected: ClassVar[str] = "rows"  # what rows should be
@@ -58,8 +61,9 @@ class Task(ABC):
     source: Source
     target: Target
 
-    def __init__(self, options: Any, data: Data, *, seed: int = 1, pieces_from: str = ""):
-        self.options, self.data, self.seed, self.pieces_from = options, data, seed, pieces_from
+    def __init__(self, options: Any, data: Data, *, seed: int = 1, pieces_from: str = "",
+                 world: Miniworld | None = None):
+        self.options, self.data, self.seed, self.pieces_from, self.world = options, data, seed, pieces_from, world
 
     # -- data ---------------------------------------------------------------------------------------------------
 
@@ -93,7 +97,7 @@ class Task(ABC):
 
     def open(self, split: str, bad: BadRows) -> Iterator[Row]:
         """The rows of a split; `bad` collects broken ones."""
-        return open_split(self.data, split, bad, view=self.view, languages=self.languages)
+        return open_split(self.data, split, bad, view=self.view, languages=self.languages, world=self.world)
 
     def examples(self, row: Row) -> list[Example]:
         """The examples in a row; raises DataError for a broken one."""
@@ -249,6 +253,14 @@ class Task(ABC):
     @abstractmethod
     def score(self, predictions: Sequence[Any | None], references: Sequence[Any]) -> Score:
         """The task's metrics."""
+
+    def score_examples(self, predictions: Sequence[Any | None], examples: Sequence[Example]) -> Score:
+        """The metrics over examples, whose `also` may say more than one reference."""
+        return self.score(predictions, [example.reference for example in examples])
+
+    def oracle(self, train: Sequence[Example], examples: Sequence[Example]) -> list[Any]:
+        """The best outputs that training data can tell: what no model should beat, on embedded data."""
+        return [example.also.get("oracle", example.reference) for example in examples]
 
     def score_several(self, predictions: Sequence[Any | None], references: Sequence[Sequence[Any]]) -> Score:
         """The metrics where each output has several references: a sequence for each, of equal length.

@@ -122,6 +122,7 @@ class LanguageModelTask(Task):
     name, presented_by = "language_model", LanguageModelPresentation
     sections: ClassVar[Mapping[str, type[Section]]] = {"language_model": LanguageModelOptions}
     primary_metric = "bits_per_character"
+    has_ceiling = False
     higher_is_better = False
     streams = True
     view, item = "stories", "text"

@@ -14,6 +14,7 @@ from seq2seq_suite.data.lines import BadRows, NoColumn, Row
 from seq2seq_suite.data.printed import unprinted
 from seq2seq_suite.data.sources import EMBEDDED, divided, files_of, is_one_file, read_rows, splits_of_embedded
 from seq2seq_suite.options.data import Data
+from seq2seq_suite.options.miniworld import Miniworld
 
 _SHOWN = 3  # places of a remark
 _FILES = ("audio", "image", "file_name")  # columns with names of files, which stay as they are on the disk
@@ -23,7 +24,7 @@ Medium = TypeVar("Medium")
 
 
 def open_split(data: Data, split: str, bad: BadRows, *, view: str,
-               languages: tuple[str, str] | None = None) -> Iterator[Row]:
+               languages: tuple[str, str] | None = None, world: Miniworld | None = None) -> Iterator[Row]:
     """The rows of a split of `data.path`, or its share of train's.
 
     Args:
@@ -32,11 +33,13 @@ def open_split(data: Data, split: str, bad: BadRows, *, view: str,
         bad: collects broken rows.
         view: what a task sees of the embedded data if `data.subset` is empty.
         languages: of parallel text, which may be in a file for each.
+        world: which of the embedded data, None for the plain ones.
     """
     subset = data.subset or (view if data.path == EMBEDDED else "")
     source = _source_of(data, split)
     rows = read_rows(data.path, source, splits=data.splits, subset=subset, languages=languages,
-                     size=data.size if source == "train" else 0, bad=bad)
+                     size=data.size if source == "train" else 0, bad=bad,
+                     world=None if world is None else world.knobs())
     rows = in_form(data, split, bad, rows)
     return divided(rows, split, data.split, bad) if _is_cut(data, split) else rows
 

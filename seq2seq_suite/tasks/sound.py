@@ -185,6 +185,7 @@ class SoundTask(Task):
     higher_is_better = True
     rewritable = True
     view, item, expected = "speech", "recording", "rows with audio (or file_name) and a text"
+    has_ceiling = False
     source: Sounds
     target: Text
     transcript: Text

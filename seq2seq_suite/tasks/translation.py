@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from math import log
 from typing import Annotated, Any, ClassVar, Literal
@@ -14,7 +15,15 @@ from seq2seq_suite.common.types import END, Example, Score, SymbolGain
 from seq2seq_suite.data.lines import NoColumn, Row
 from seq2seq_suite.data.printed import unprinted
 from seq2seq_suite.data.subwords import clean_text
-from seq2seq_suite.metrics.bleu import JUDGED, Tokenizer, need_tokenizer, score_translations, shortness, tokenised_share
+from seq2seq_suite.metrics.bleu import (
+    JUDGED,
+    Tokenizer,
+    need_tokenizer,
+    score_of_several,
+    score_translations,
+    shortness,
+    tokenised_share,
+)
 from seq2seq_suite.options.data import Data
 from seq2seq_suite.options.section import Section, Symbols, Use, among
 from seq2seq_suite.tasks.charts.words import words_of
@@ -116,7 +125,25 @@ class TranslationTask(TextToText):
             if not text:
                 raise DataError(f"the {language} side is empty", **place, expected="a sentence in each language",
                                 remedy="remove the pair")
-        return Example(self.source.check_clean(texts[0], place), self.target.check_clean(texts[1], place), row.origin)
+        return Example(self.source.check_clean(texts[0], place), self.target.check_clean(texts[1], place), row.origin,
+                       also=self._also(row))
+
+    def _also(self, row: Row) -> dict[str, Any]:
+        """All right texts of a row, from its column `LANGUAGE_references`, and the words that must have been seen."""
+        found = {name: row.fields.get(f"{self.languages[1]}_{name}") for name in ("references", "lawless")}
+        return {name: value for name, value in found.items() if isinstance(value, list) and value}
+
+    def oracle(self, train: Sequence[Example], examples: Sequence[Example]) -> list[str]:
+        """The references, with the source's word for each that neither a sound law nor a training source gives."""
+        known = {word for example in train for word in re.findall(r"\w+", example.source)}
+        found = []
+        for example in examples:
+            text = example.reference
+            for given, wanted in example.also.get("lawless", ()):
+                if not known & {form for word in given for form in (word, word.capitalize())}:
+                    text = re.sub(rf"\b({'|'.join(wanted)})\b", given[0], text)
+            found.append(text)
+        return found
 
     @property
     def target_fields(self) -> tuple[Field, ...]:
@@ -164,6 +191,12 @@ class TranslationTask(TextToText):
         options = self.options
         return score_translations(
             predictions, *references, tokenizer=options.metric_tokenizer, lowercase=options.lowercase == "both",
+            tokenised_lowercase=options.target_language if options.tokenised_lowercase_bleu else "")
+
+    def score_each(self, predictions: Sequence[str | None], references: Sequence[Sequence[str]]) -> Score:
+        options = self.options
+        return score_of_several(
+            predictions, references, tokenizer=options.metric_tokenizer, lowercase=options.lowercase == "both",
             tokenised_lowercase=options.target_language if options.tokenised_lowercase_bleu else "")
 
     def check_installed(self) -> None:

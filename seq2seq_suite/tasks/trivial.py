@@ -107,7 +107,17 @@ BASELINES = {"most frequent output": majority, "nearest training example": neare
 
 def figures(task: Task, train: Iterable[Example], examples: Sequence[Example]) -> dict[str, float]:
     """The primary metric of each of the task's baselines, by its name."""
-    names, right = task.presentation.baselines, [example.reference for example in examples]
+    names = task.presentation.baselines
     seen = list(islice(train, MOST)) if names else []
-    return {name: task.score(BASELINES[name](seen, examples), right).figures[task.primary_metric]
+    return {name: task.score_examples(BASELINES[name](seen, examples), examples).figures[task.primary_metric]
             for name in names if seen and examples}
+
+
+def ceiling(task: Task, train: Iterable[Example], examples: Sequence[Example]) -> float | None:
+    """The primary metric of the best outputs that training data can tell; None where they are not known.
+
+    They are of the rich embedded data, where chance or an annotator may have had a part in a reference.
+    """
+    if task.world is None or not task.has_ceiling or not examples:
+        return None
+    return task.score_examples(task.oracle(list(train), examples), examples).figures[task.primary_metric]

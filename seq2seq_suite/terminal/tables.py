@@ -32,7 +32,11 @@ def print_summary(summary: Mapping[str, Any]) -> None:
         ends = bounds.get(split, {}).get(name)
         return figure(splits[split].get(name)) + (f" ({span(*ends)})" if ends else "")
 
-    print_table(("metric", *splits), [(name, *(cell(name, split) for split in splits)) for name in metrics])
+    limits = {f"without learning: {summary.get('primary_metric', '')}": summary.get("baseline") or {},
+              "best possible": summary.get("ceiling") or {}}
+    print_table(("metric", *splits), [
+        *((name, *(cell(name, split) for split in splits)) for name in metrics),
+        *((name, *(figure(found.get(split)) for split in splits)) for name, found in limits.items() if found)])
     if summary.get("signature"):
         print(summary["signature"])
     if any(bounds.values()):

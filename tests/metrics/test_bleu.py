@@ -11,7 +11,13 @@ import sacrebleu
 
 from seq2seq_suite.common.errors import ConfigError
 from seq2seq_suite.data.sources import read_rows
-from seq2seq_suite.metrics.bleu import complaints, moses_tokens, score_translations, tokenised_share
+from seq2seq_suite.metrics.bleu import (
+    complaints,
+    moses_tokens,
+    score_of_several,
+    score_translations,
+    tokenised_share,
+)
 from seq2seq_suite.metrics.significance import FORMULAS, figures_of_items
 
 REFERENCES = ["Ein Hund läuft über saftig-grünes Gras.", "Zwei Männer stehen am Herd und bereiten Essen zu.",
@@ -183,3 +189,35 @@ def test_a_tokenizer_that_is_not_there_is_named(monkeypatch, tmp_path):
     with pytest.raises(ConfigError, match="MeCab is not installed") as caught:
         score_translations(["a"], ["a"], tokenizer="ja-mecab")
     assert "[japanese]" in caught.value.remedy
+
+
+SEVERAL = [["ein Hund schläft jetzt hier", "jetzt schläft hier ein Hund"], ["die Katze sieht den Vogel dort"]]
+
+
+def test_several_right_texts_are_those_of_sacrebleu_with_one_repeated():
+    from sacrebleu.metrics import BLEU
+
+    outputs = ["jetzt schläft ein Hund hier", "die Katze sieht den Vogel"]
+    score = score_of_several(outputs, SEVERAL)
+    streams = [[texts[0] for texts in SEVERAL], [texts[-1] for texts in SEVERAL]]
+    assert score.figures["bleu"] == pytest.approx(BLEU().corpus_score(outputs, streams).score)
+    assert score.figures["valid"] == 0.0
+    nearest = [SEVERAL[0][1], SEVERAL[1][0]]  # two word edits (a swap) from the second, four from the first
+    assert score.figures["nearest"] == pytest.approx(BLEU().corpus_score(outputs, [nearest]).score)
+
+
+def test_a_mixture_of_two_right_texts_is_neither():
+    """BLEU over both forgives what `valid` and `nearest` do not."""
+    right = [["er kauft heute einen roten Wagen", "heute kauft er ein rotes Auto"]]
+    mixed = score_of_several(["heute kauft er einen roten Wagen"], right).figures
+    pure = score_of_several([right[0][1]], right).figures
+    assert pure["valid"] == pure["nearest"] == pytest.approx(100.0)
+    assert mixed["valid"] == 0.0 and mixed["nearest"] < mixed["bleu"] < 100.0
+
+
+@pytest.mark.parametrize("most", [1, 2, 4])
+def test_outputs_that_are_right_have_a_hundred_whatever_the_number_of_texts(most):
+    several = [[f"der Hund {word} die Katze {place} {count}" for place in range(1 + count % most)]
+               for count, word in enumerate(("sieht", "hört", "jagt", "mag"))]
+    figures = score_of_several([texts[-1] for texts in several], several).figures
+    assert (figures["valid"], round(figures["bleu"], 9), round(figures["nearest"], 9)) == (100.0, 100.0, 100.0)

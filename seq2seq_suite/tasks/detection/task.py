@@ -114,6 +114,7 @@ The source is the scaled picture, the target five symbols for each object: four 
     name, presented_by = "detection", DetectionPresentation
     sections: ClassVar[Mapping[str, type[Section]]] = {"detection": DetectionOptions}
     primary_metric = "ap50"
+    has_ceiling = False
     packages = ("PIL", "pycocotools")
     varies = True
     view, item = "pictures", "picture"

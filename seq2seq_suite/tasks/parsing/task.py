@@ -190,7 +190,12 @@ class ParsingTask(Task):
         if tree is None or tree.is_preterminal():
             raise DataError("the tree has no bracket over a word", **row.place, expected="(LABEL (TAG word) ...)",
                             remedy="remove the row")
-        return Example(self.source.check(tree.words(), row.place), tree, row.origin)
+        also: dict[str, Any] = {}
+        if sites := row.fields.get("sites"):
+            also["sites"] = sites
+        if likelier := row.fields.get("oracle"):
+            also["oracle"] = _one_tree(likelier, row.file, row.line)
+        return Example(self.source.check(tree.words(), row.place), tree, row.origin, also=also)
 
     def read_references(self, path: Path) -> list[Tree | None]:
         """Bracketed trees, one or several lines each; an empty pair of brackets is a prediction that failed.
@@ -238,6 +243,33 @@ class ParsingTask(Task):
         given = "|tags:gold|" in score.signature
         return replace(score, figures={name: figure for name, figure in score.figures.items()
                                        if not (given and name == "tagging_accuracy")})
+
+    def score_examples(self, predictions: Sequence[Tree | None], examples: Sequence[Example]) -> Score:
+        """With `attachment`: the share (%) of doubtful phrases that hang where they do in the reference."""
+        score = super().score_examples(predictions, examples)
+        right = [attached(prediction, begin, end) == attached(example.reference, begin, end)
+                 for prediction, example in zip(predictions, examples, strict=True)
+                 for begin, end, _ in example.also.get("sites", ())]
+        found = {"attachment": 100.0 * sum(right) / len(right)} if right else {}
+        return replace(score, figures=score.figures | found)
+
+def attached(tree: Tree | None, begin: int, end: int) -> tuple[str, int] | None:
+    """The label and the first word of the smallest bracket around words that is larger than they; None without a tree.
+
+    >>> tree = next(read_trees("(S (NP (D the) (N man)) (VP (V saw) (NP (NP (N it)) (PP (P with) (N me)))))"))[1]
+    >>> attached(tree, 4, 6), attached(tree, 3, 4)
+    (('NP', 3), ('NP', 3))
+    """
+    found, first = None, 0
+    while tree is not None:
+        found, inside, at = (tree.label, first), None, first
+        for child in tree.children:
+            length = 1 if isinstance(child, str) else len(child.words())
+            if isinstance(child, Tree) and at <= begin and end <= at + length and length > end - begin:
+                inside, first = child, at
+            at += length
+        tree = inside
+    return found
 
 
 def _split(text: str) -> list[str]:

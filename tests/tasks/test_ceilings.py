@@ -1,0 +1,78 @@
+"""Ceilings: the best that training data can tell, by the product's own metrics, and the figures that need them."""
+
+import json
+
+import pytest
+
+from seq2seq_suite import miniworld
+from seq2seq_suite.cli import app as cli
+from seq2seq_suite.common.types import Example
+from seq2seq_suite.config.schema import Config
+from seq2seq_suite.data.formats import Row
+from seq2seq_suite.prediction.open_task import open_task
+from seq2seq_suite.tasks import trivial
+
+
+def _row(fields):
+    return Row(fields, "", 1)
+
+
+HARD = {"parsing": {"attachment": 4.0}, "translation": {"words": 500, "ambiguity": 4}, "multilabel": {
+    "words": 200, "disagreement": (0.1, 0.02)}, "tagging": {"words": 200}, "qa": {"words": 200}}
+
+
+@pytest.mark.parametrize("name", HARD)
+def test_no_output_beats_the_ceiling_by_more_than_chance_and_the_oracle_reaches_it(name):
+    """The oracle's own outputs have it; the reference itself may have more only where chance drew the reference."""
+    if name == "tagging":
+        pytest.importorskip("seqeval")
+    task = open_task(name, Config.model_validate({"task": name, "miniworld": {"world": "rich", **HARD[name]}}))
+    train, test = ([found for row in miniworld.rows(task.view, split, size=60, world=miniworld.rich_world(
+        **HARD[name])) for found in task.examples(_row(row))] for split in ("train", "test"))
+    task.fit(train)
+    ceiling = trivial.ceiling(task, train, test)
+    best = task.score_examples(task.oracle(train, test), test).figures
+    assert ceiling == best[task.primary_metric] <= 100.0
+    assert all(figure <= ceiling + 1e-9 for figure in trivial.figures(task, train, test).values())
+
+
+def test_a_ceiling_counts_what_the_likelier_reading_gets_right():
+    world = {"attachment": 4.0}
+    task = open_task("parsing", Config.model_validate({"task": "parsing", "miniworld": {"world": "rich", **world}}))
+    rows = list(miniworld.rows("trees", "test", size=300, world=miniworld.rich_world(**world)))
+    test = [found for row in rows for found in task.examples(_row(row))]
+    score = task.score_examples(task.oracle([], test), test)
+    sites = [site for row in rows for site in row.get("sites", ())]
+    wrong = sum("oracle" in row for row in rows)
+    assert score.figures["attachment"] == pytest.approx(100.0 * (1 - wrong / len(sites)))
+    assert task.score_examples([example.reference for example in test], test).figures["attachment"] == 100.0
+    likelier = sum(max(verb, 1 - verb) for _, _, verb in sites)
+    assert abs((len(sites) - wrong) - likelier) < 3 * sum(verb * (1 - verb) for _, _, verb in sites) ** 0.5
+
+
+def test_unseen_words_without_a_law_lower_the_ceiling_of_translation():
+    knobs = {"words": 2000, "cognates": 0.0}
+    task = open_task("translation", Config.model_validate({"task": "translation", "miniworld": {
+        "world": "rich", **knobs}}))
+    train, test = ([found for row in miniworld.rows("translations", split, size=200, world=miniworld.rich_world(
+        **knobs)) for found in task.examples(_row(row))] for split in ("train", "test"))
+    few, all_seen = trivial.ceiling(task, train, test), trivial.ceiling(task, [*train, *test], test)
+    assert few < 90.0 < all_seen == pytest.approx(100.0)
+
+
+def test_the_plain_world_has_no_ceiling():
+    assert trivial.ceiling(open_task("qa", Config(task="qa")), [], [Example("a", "b", "")]) is None
+
+
+def test_a_run_in_the_rich_world_records_baseline_and_ceiling(tmp_path, monkeypatch):
+    settings = ["miniworld.world=rich", "miniworld.attachment=4.0", "training.max_updates=2",
+                "search.max_length_factor=1.0", "search.max_length_extra=5", "data.test_splits=[test]"]
+    whole = miniworld.rows
+    monkeypatch.setattr(miniworld, "rows", lambda view, split, *, size=0, **others: whole(
+        view, split, size=40, **others))
+    monkeypatch.setattr("seq2seq_suite.data.sources.entry", lambda *given: (_ for _ in ()).throw(OSError))  # no cache
+    assert cli.main(["run", "parsing", *settings, "--output", str(tmp_path / "run")]) == 0
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert 0.0 < summary["baseline"]["test"] < summary["ceiling"]["test"] <= 100.0
+    assert "attachment" in summary["splits"]["test"]
+    assert f"best possible: {summary['ceiling']['test']:.1f}" in (tmp_path / "run" / "report.html").read_text()
