@@ -216,7 +216,7 @@ def _by_fact(facts: Sequence[Mapping[str, str | float]], counts: Sequence[tuple[
 
 def _misheard(errors: Sequence[Sequence[tuple[str, str, str]]]) -> list[dict[str, Any]]:
     """A table of the most frequent substitutions."""
-    pairs = Counter((said, heard) for found in errors for kind, said, heard in found if kind == "substitution")
+    pairs = Counter((spoken, output) for found in errors for kind, spoken, output in found if kind == "substitution")
     if not pairs:
         return []
     return [panel("table", "Words misheard most", "Which words are taken for others?",

@@ -224,7 +224,7 @@ class Task(ABC):
         return self.target.constraint()
 
     def language(self) -> SymbolGain | None:
-        """What a symbol adds to the score of an output that it comes behind, in CTC's beam search; None: nothing."""
+        """The external language model's score of the next symbol, for CTC's beam search; None for none."""
         return None
 
     def leave_out_below(self, threshold: float | None) -> None:

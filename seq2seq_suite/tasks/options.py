@@ -39,5 +39,5 @@ class TaskOptions(Section):
 
 
 def left_to_right(config: Any) -> bool:
-    """Whether a configuration's outputs are written one symbol after the other."""
+    """Whether a configuration's outputs are decoded from left to right."""
     return not config.in_parallel

@@ -54,10 +54,10 @@ def _wav(sound: Sound) -> str:
         return ""
     plain = resample(samples, rate, speed=RATE / _PLAYED)
     plain = plain / max(1e-6, float(np.abs(plain).max()))
-    written = io.BytesIO()
-    with wave.open(written, "wb") as file:
+    content = io.BytesIO()
+    with wave.open(content, "wb") as file:
         file.setnchannels(1)
         file.setsampwidth(1)
         file.setframerate(_PLAYED)
         file.writeframes((127.5 * (1 + plain)).astype(np.uint8).tobytes())
-    return f"data:audio/wav;base64,{b64encode(written.getvalue()).decode()}"
+    return f"data:audio/wav;base64,{b64encode(content.getvalue()).decode()}"

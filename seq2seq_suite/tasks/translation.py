@@ -108,9 +108,9 @@ class TranslationTask(TextToText):
         self.languages = (options.source_language, options.target_language)
         common = {"longest": data.max_length, "pieces_from": self.pieces_from}
         source, target = ("joint", "joint") if options.joint else ("source", "target")
-        asked = (options.source_column, options.target_column)
-        self.named_so = tuple(name or language for name, language in zip(asked, self.languages, strict=True)
-                              ) if any(asked) else ()
+        chosen = (options.source_column, options.target_column)
+        self.named_so = tuple(name or language for name, language in zip(chosen, self.languages, strict=True)
+                              ) if any(chosen) else ()
         columns = self.named_so or _COLUMNS[0]
         self.source = Subwords(source, options.source_subwords, options.vocabulary_size, **common, column=columns[0],
                                lower_case=options.lowercase != "none", shared=options.joint)

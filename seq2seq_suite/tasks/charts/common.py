@@ -11,7 +11,7 @@ import numpy as np
 from seq2seq_suite.metrics.significance import draws, resampled
 
 _SAMPLES = 500  # of a bootstrap
-LEAST_CHANCE = 0.01  # of the probabilities that a calibration counts
+LEAST_PROBABILITY = 0.01  # of the probabilities that a calibration counts
 _BINS = 10
 Point = list[Any]  # x, y, low, high, n
 
@@ -128,10 +128,10 @@ def confusion(pairs: Iterable[tuple[str, str]], title: str, question: str, *, x:
     rows, columns = (list(dict.fromkeys(pair[side] for pair in kept))[:most] for side in (0, 1))
     order = {name: place for place, name in enumerate(rows)}
     columns.sort(key=lambda name: (order.get(name, len(rows)), name))  # a name that is in both is at the same place
-    shown = sum(counts[row, column] for row in rows for column in columns)
+    covered = sum(counts[row, column] for row in rows for column in columns)
     return [panel("matrix", title, question, x=x, y=y, rows=rows, columns=columns,
                   cells=[[counts[row, column] for column in columns] for row in rows],
-                  note=f"{shown:,} of {counts.total():,} errors.")]
+                  note=f"{covered:,} of {counts.total():,} errors.")]
 
 
 def calibration(given: Sequence[Mapping[str, float]], right: Sequence[Collection[str]]) -> list[dict[str, Any]]:
@@ -145,13 +145,13 @@ def calibration(given: Sequence[Mapping[str, float]], right: Sequence[Collection
     """
     groups = [f"{100 * low // _BINS}\N{EN DASH}{100 * (low + 1) // _BINS}" for low in range(_BINS)]
     shares: list[tuple[dict[str, tuple[float, float]], ...]] = []
-    for chances, labels in zip(given, right, strict=True):
+    for probabilities, labels in zip(given, right, strict=True):
         shares.append(({}, {}))
-        for name, chance in chances.items():
-            group = groups[min(_BINS - 1, int(_BINS * chance))]
-            for share, value in zip(shares[-1], (float(name in labels), chance), strict=True):
+        for name, probability in probabilities.items():
+            group = groups[min(_BINS - 1, int(_BINS * probability))]
+            for share, value in zip(shares[-1], (float(name in labels), probability), strict=True):
                 part, whole = share.get(group, (0.0, 0.0))
-                if chance >= LEAST_CHANCE:
+                if probability >= LEAST_PROBABILITY:
                     share[group] = (part + value, whole + 1.0)
     observed, exact = (rates([pair[side] for pair in shares], groups) for side in (0, 1))
     if not observed:
@@ -164,4 +164,4 @@ def calibration(given: Sequence[Mapping[str, float]], right: Sequence[Collection
                       {"name": "right", "role": "", "points": observed},
                       {"name": "if it were exact", "role": "", "points": exact}],
                   note=f"Expected calibration error {error:.1f} points, of labels given at least "
-                       f"{100 * LEAST_CHANCE:.0f} %.")]
+                       f"{100 * LEAST_PROBABILITY:.0f} %.")]

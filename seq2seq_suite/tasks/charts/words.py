@@ -63,13 +63,13 @@ def judge_words(prediction: str | None, reference: str, *, lower_case: bool = Fa
     kinds["order"] = moved.total()
     left = (moved.copy(), moved.copy())
     for pair in differences:
-        lost, more = (sum(not _taken(word, counts) for word in words) for words, counts in zip(pair, left, strict=True))
+        lost, more = (sum(not _pop(word, counts) for word in words) for words, counts in zip(pair, left, strict=True))
         kinds += Counter(substituted=min(lost, more), missing=lost - more, added=more - lost)
     return Judgement(False, tuple(kind for kind, count in kinds.most_common() if count))
 
 
-def _taken(word: str, counts: Counter[str]) -> bool:
-    """Whether the word was among the counted ones; it is one less then."""
+def _pop(word: str, counts: Counter[str]) -> bool:
+    """Whether the word is still among the counted ones; takes one of it off."""
     counts[word] -= 1
     return counts[word] >= 0
 

@@ -19,7 +19,7 @@ from seq2seq_suite.tasks.fields.base import Place, Target
 if TYPE_CHECKING:
     from seq2seq_suite.tasks.detection.task import DetectionOptions
 
-LIKELY = 0.5  # the least confidence of objects that are shown
+MIN_CONFIDENCE = 0.5  # of the objects that are printed and drawn
 
 
 class Boxes(Target):
@@ -120,7 +120,7 @@ class Boxes(Target):
         return json.dumps(row, ensure_ascii=False)
 
 
-def likely(prediction: Objects | None, least: float = LIKELY) -> Objects:
+def confident(prediction: Objects | None, least: float = MIN_CONFIDENCE) -> Objects:
     """The objects of at least that probability."""
     objects = prediction or Objects()
     chosen = [place for place, score in enumerate(objects.scores) if score >= least]

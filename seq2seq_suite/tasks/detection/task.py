@@ -33,7 +33,7 @@ from seq2seq_suite.options.section import (
 )
 from seq2seq_suite.tasks.base import Task
 from seq2seq_suite.tasks.charts.common import one_series
-from seq2seq_suite.tasks.detection.boxes import LIKELY, Boxes, likely
+from seq2seq_suite.tasks.detection.boxes import MIN_CONFIDENCE, Boxes, confident
 from seq2seq_suite.tasks.detection.object_rows import NOISE, objects_of
 from seq2seq_suite.tasks.detection.picture_rows import Pictures
 from seq2seq_suite.tasks.detection.presentation import DetectionPresentation
@@ -236,10 +236,10 @@ The source is the scaled picture, the target five symbols for each object: four 
         found = replace(found, scores=hypothesis.details.get("certainties") or (1.0,) * len(found.boxes))
         if self.options.max_overlap < 1.0:
             found = nms(found, self.options.max_overlap)
-        return likely(found, self.least) if self.least else found
+        return confident(found, self.least) if self.least else found
 
     def leave_out_below(self, threshold: float | None) -> None:
-        self.least = LIKELY if threshold is None else threshold
+        self.least = MIN_CONFIDENCE if threshold is None else threshold
 
     def score(self, predictions: Sequence[Objects | None], references: Sequence[Objects]) -> Score:
         """COCO's average precision; unseen classes count as missed, those of predictions alone in no mean."""

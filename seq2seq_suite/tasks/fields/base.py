@@ -1,4 +1,4 @@
-"""The two sides of a task: what is read, and what is written."""
+"""The two sides of a task: its source and its target."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How likely a target's symbol is behind the ones before it, counted in the training split."""
+"""Probabilities of a target's symbol given those before it, counted in the training split."""
 
 from __future__ import annotations
 

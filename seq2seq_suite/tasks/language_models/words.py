@@ -63,7 +63,7 @@ class WordState(PerRow):
 
 
 class WordModel(Constraint):
-    """A bigram of words for outputs in characters. It forbids nothing, but adds to the score of an output
+    """A bigram of words for outputs in characters. It allows every symbol, but adds to the score of an output
 
         weight * log p(w | u)    for each word w behind u; for a word that training did not have `new_word`, or the
                                  score of its longest known beginning where that is lower
@@ -115,7 +115,7 @@ class WordModel(Constraint):
         self.discounted = _Sparse(discounted, 0.0)
 
     def start(self, batch: Batch, limit: Tensor) -> WordState:
-        """Before the first word. The limit says nothing."""
+        """Before the first word. The limit is not used."""
         for name in ("ways", "word", "unigram", "spread", "discounted"):
             setattr(self, name, getattr(self, name).to(limit.device))
         return WordState(torch.full_like(limit, self.first), torch.full_like(limit, _ROOT))

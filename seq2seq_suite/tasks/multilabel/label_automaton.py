@@ -12,7 +12,7 @@ from seq2seq_suite.common.types import END, SPECIALS, Batch, Constraint, PerRow
 
 @dataclass(frozen=True)
 class LabelState(PerRow):
-    """N partial label sequences: which symbols were written, (N,V) bool."""
+    """N partial label sequences: which symbols each has, (N,V) bool."""
 
     used: Tensor
 
@@ -37,9 +37,9 @@ class LabelAutomaton(Constraint):
     def allowed(self, state: LabelState) -> Tensor:
         """(N,V): labels not used yet, and END after a label."""
         allowed = ~state.used
-        written = state.used[:, len(SPECIALS) :].any(1)
+        started = state.used[:, len(SPECIALS) :].any(1)
         # If there is no label left, only END may follow.
-        allowed[:, END] = written | self.allow_empty | (self.num_symbols == len(SPECIALS))
+        allowed[:, END] = started | self.allow_empty | (self.num_symbols == len(SPECIALS))
         return allowed
 
     def advance(self, state: LabelState, symbols: Tensor) -> LabelState:

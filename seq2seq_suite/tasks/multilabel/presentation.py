@@ -7,7 +7,7 @@ from typing import Any
 
 from seq2seq_suite.common.types import Example
 from seq2seq_suite.tasks.charts.common import (
-    LEAST_CHANCE,
+    LEAST_PROBABILITY,
     by_label,
     calibration,
     confusion,
@@ -17,10 +17,10 @@ from seq2seq_suite.tasks.charts.common import (
     rates,
 )
 from seq2seq_suite.tasks.multilabel.label_names import to_line
-from seq2seq_suite.tasks.multilabel.likely import Labels
+from seq2seq_suite.tasks.multilabel.marginals import Labels
 from seq2seq_suite.tasks.presentation import Judgement, Presentation
 
-_MOST_CHANCES = 6  # probabilities shown of a text
+_MOST_PROBABILITIES = 6  # on a page, of a text
 
 
 class MultilabelPresentation(Presentation):
@@ -38,9 +38,10 @@ class MultilabelPresentation(Presentation):
 
     def output_data(self, example: Example, prediction: Labels | None) -> dict[str, Any]:
         """The labels, and the likeliest ones with their probabilities where these are known."""
-        chances = getattr(prediction, "chances", {})
-        likeliest = sorted(chances, key=lambda name: -chances[name])[:_MOST_CHANCES]
-        known = [[name, round(chances[name], 3)] for name in likeliest if chances[name] >= LEAST_CHANCE]
+        probabilities = getattr(prediction, "probabilities", {})
+        likeliest = sorted(probabilities, key=lambda name: -probabilities[name])[:_MOST_PROBABILITIES]
+        known = [[name, round(probabilities[name], 3)] for name in likeliest
+                 if probabilities[name] >= LEAST_PROBABILITY]
         found = {"text": self.task.to_text(prediction), "labels": list(prediction or ())}
         return {**found, "chances": known} if known else found
 
@@ -52,12 +53,12 @@ class MultilabelPresentation(Presentation):
         edges = (1, 2, 3, 4)
         right = rates([{range_of(len(a), edges): (a == b, 1)} for a, b in zip(gold, found, strict=True) if a],
                       ranges(edges))
-        taken = [(missed, added) for a, b in zip(gold, found, strict=True) for missed in a - b for added in b - a]
+        pairs = [(missed, added) for a, b in zip(gold, found, strict=True) for missed in a - b for added in b - a]
         return [*by_label(counts, "Precision and recall by label", "Which labels are hard?", what="label"),
                 one_series("dots", "By number of labels", "Are large sets harder?", right, x="labels of the text",
                            y="sets right, % ↑"),
-                *calibration([getattr(one, "chances", {}) for one in predictions], gold),
-                *confusion(taken, "Labels given where others are missed", "Which labels stand in for which?",
+                *calibration([getattr(one, "probabilities", {}) for one in predictions], gold),
+                *confusion(pairs, "Labels given where others are missed", "Which labels stand in for which?",
                            x="given", y="missed")]
 
     def for_terminal(self, prediction: Labels | None) -> str:

@@ -38,7 +38,7 @@ from seq2seq_suite.tasks.base import Task
 from seq2seq_suite.tasks.fields.base import Place, refuse_long
 from seq2seq_suite.tasks.fields.text import Parts, Symbols, Words
 from seq2seq_suite.tasks.multilabel.label_names import INVALID, from_line, read_labels, read_names, to_line
-from seq2seq_suite.tasks.multilabel.likely import Labels, Likely, above
+from seq2seq_suite.tasks.multilabel.marginals import Labels, ScoredLabels, above
 from seq2seq_suite.tasks.multilabel.presentation import MultilabelPresentation
 from seq2seq_suite.tasks.options import NO_TRANSCRIPT, TaskOptions, left_to_right
 from seq2seq_suite.tasks.rows import in_form, place_of, text_in
@@ -167,20 +167,20 @@ class MultilabelTask(Task):
         super().__init__(options, data, **others)
         if options.encoding == "pieces":
             self.source = Parts(options.pieces, longest=data.max_length, pieces_from=self.pieces_from,
-                                parts=lambda words: [" ".join(self._seen(words))])
+                                parts=lambda words: [" ".join(self._kept(words))])
         else:
             self.source = Words(longest=data.max_length, kept=options.max_words, min_count=options.min_count,
                                 dropped=lambda count: options.word_dropout,
                                 max_characters=_LETTERS if options.characters else 0)
         self.target = LabelSets(options)
-        self.threshold, self.asked = _UNTUNED, None  # tuned, and what a user asks for in its place
+        self.threshold, self.override = _UNTUNED, None  # tuned, and the user's in its place
 
     # -- data ---------------------------------------------------------------------------------------------------
 
     def read(self, split: str) -> list[Example]:
         """The texts of a split with their labels; prints how many are cut to `multilabel.max_words`."""
         examples = super().read(split)
-        cut = sum(len(self._seen(example.source)) < len(example.source) for example in examples)
+        cut = sum(len(self._kept(example.source)) < len(example.source) for example in examples)
         if cut:
             print(f"{split}: {cut:,} of {len(examples):,} texts are cut to their first {self.options.max_words} words "
                   "(multilabel.max_words)")
@@ -205,12 +205,12 @@ class MultilabelTask(Task):
         if not words:
             raise DataError("the text is empty", file=file, line=line, expected="at least one word",
                             remedy="remove the row")
-        read = len(self._seen(words))
+        read = len(self._kept(words))
         refuse_long(read, self.data.max_length, f"a text of {read} words", {"file": file, "line": line},
                     otherwise="let multilabel.max_words cut long texts")
         return words
 
-    def _seen(self, words: tuple[str, ...]) -> tuple[str, ...]:
+    def _kept(self, words: tuple[str, ...]) -> tuple[str, ...]:
         """The part of a text that the network reads."""
         return words[: self.options.max_words] if self.options.max_words else words
 
@@ -252,16 +252,16 @@ class MultilabelTask(Task):
     def read_hypothesis(self, hypothesis: Hypothesis, example: Example) -> Labels | None:
         """A search's output as labels: the best set, or all labels above the threshold (the likeliest if none is)."""
         if "marginals" in hypothesis.details:
-            scores, threshold = self._adjusted(hypothesis), self.threshold if self.asked is None else self.asked
-            found = Likely(above(self.names, scores, threshold, allow_empty=self.options.allow_empty))
-            found.chances = dict(zip(self.names, scores.tolist(), strict=True))
+            scores, threshold = self._adjusted(hypothesis), self.threshold if self.override is None else self.override
+            found = ScoredLabels(above(self.names, scores, threshold, allow_empty=self.options.allow_empty))
+            found.probabilities = dict(zip(self.names, scores.tolist(), strict=True))
             return found
         return super().read_hypothesis(hypothesis, example)
 
     def leave_out_below(self, threshold: float | None) -> None:
         if self.options.decision == "best":
             super().leave_out_below(threshold)
-        self.asked = threshold
+        self.override = threshold
 
     def _adjusted(self, hypothesis: Hypothesis) -> np.ndarray:
         """The labels' marginals, their log-odds less prior_adjustment * (log prior - its mean)."""

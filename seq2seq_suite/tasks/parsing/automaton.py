@@ -26,8 +26,8 @@ class ParserState(PerRow):
 
     Args:
         words: (N,) words of the sentence.
-        remaining: (N,) symbols that may still be written, END included.
-        shifted: (N,) words taken.
+        remaining: (N,) symbols that may still follow, END included.
+        shifted: (N,) words shifted.
         depth: (N,) open brackets.
         last: (N,) what the last symbol did: NOTHING, SHIFTED, OPENED or CLOSED.
         run: (N,) in-order: nodes with one child in a chain above the last word or wider node; top-down: brackets

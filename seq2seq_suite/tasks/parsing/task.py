@@ -200,7 +200,7 @@ class ParsingTask(Task):
     def read_references(self, path: Path) -> list[Tree | None]:
         """Bracketed trees, one or several lines each; an empty pair of brackets is a prediction that failed.
 
-        So is a blank line between trees of one line each; in a treebank's layout, over several lines, it is nothing.
+        So is a blank line between trees of one line each; in a treebank's layout, over several lines, it is ignored.
         """
         lines = self.in_form(read_lines(path))
         whole = all(line.count("(") == line.count(")") for line in lines)  # trees, each on its line
@@ -278,7 +278,7 @@ def _split(text: str) -> list[str]:
 
 
 def _one_tree(text: str, file: str, line: int) -> Tree | None:
-    """The tree that a text writes, cleaned; None if nothing but traces was in it."""
+    """The tree in a text, cleaned; None if nothing but traces was in it."""
     trees = [tree for _, tree in read_trees(text, file=file, first_line=line)]
     if len(trees) != 1:
         raise DataError(f"{len(trees)} trees in one row", file=file, line=line, expected="one tree",

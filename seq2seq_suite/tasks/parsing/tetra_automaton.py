@@ -18,13 +18,13 @@ class TetraState(PerRow):
 
     Args:
         words: (N,) of each.
-        taken: (N,) words that have their tag.
+        tagged: (N,) words that have their tag.
         depth: (N,) of the stack.
         inner: (N,) bool, True where the next tag is that of a node above the words.
     """
 
     words: Tensor
-    taken: Tensor
+    tagged: Tensor
     depth: Tensor
     inner: Tensor
 
@@ -52,7 +52,7 @@ class TetraAutomaton(Constraint):
                 self.of_kind[KINDS.index(name[0]), index] = True
 
     def start(self, batch: Batch, limit: Tensor) -> TetraState:
-        """Before the first tag; the source has a sentinel at each end. The length is known: the limit says nothing."""
+        """Before the first tag; the source has a sentinel at each end. The length is known: the limit is not used."""
         self.of_kind = self.of_kind.to(limit.device)
         words = batch.source_mask.sum(1) - 2
         zero = torch.zeros_like(words)
@@ -60,8 +60,8 @@ class TetraAutomaton(Constraint):
 
     def allowed(self, state: TetraState) -> Tensor:
         """(N,V): tags after which the stack can still shrink to one node."""
-        left, depth = state.words - state.taken, state.depth
-        after = left - 1  # words left when this one is taken
+        left, depth = state.words - state.tagged, state.depth
+        after = left - 1  # words left when this one is tagged
         word, node = ~state.inner & (left > 0), state.inner & (left > 0)
         kinds = torch.stack((
             word & torch.where(after > 0, depth <= after, depth == 0),
@@ -80,11 +80,11 @@ class TetraAutomaton(Constraint):
         right_node = right_node | (~known & state.inner & (state.depth > 1))
         took = ~state.inner & ~ended
         depth = state.depth + (took & left_word).long() - (state.inner & right_node).long()
-        return TetraState(state.words, state.taken + took.long(), depth.clamp(min=0), ~state.inner & ~ended)
+        return TetraState(state.words, state.tagged + took.long(), depth.clamp(min=0), ~state.inner & ~ended)
 
     def focus(self, state: TetraState) -> Tensor:
         """(N,2): a word and -1 for its own tag, the words on both sides for that of a node."""
-        return torch.stack(words_at(state.taken, state.inner), 1)
+        return torch.stack(words_at(state.tagged, state.inner), 1)
 
     def lengths(self, batch: Batch) -> Tensor:
         """(B,) tags of each sentence, 2n - 1."""
@@ -114,8 +114,8 @@ class TetraAutomaton(Constraint):
                 same = reached.index_fill(1, torch.zeros(1, dtype=torch.int64, device=scores.device), NEVER)
                 ways = torch.stack((deeper + gained[:, step, 0, None], same + gained[:, step, 1, None]), 2)
             else:  # a node: L keeps the depth, R takes one off, of two at least
-                taken = shallower.index_fill(1, torch.zeros(1, dtype=torch.int64, device=scores.device), NEVER)
-                ways = torch.stack((reached + gained[:, step, 2, None], taken + gained[:, step, 3, None]), 2)
+                closed = shallower.index_fill(1, torch.zeros(1, dtype=torch.int64, device=scores.device), NEVER)
+                ways = torch.stack((reached + gained[:, step, 2, None], closed + gained[:, step, 3, None]), 2)
             following, way = ways.max(2)
             back.append(way)
             reached = torch.where((step < 2 * words - 1).unsqueeze(1), following, reached)

@@ -51,12 +51,12 @@ class TetraTags:
             while len(nodes) == 1 and isinstance(nodes[0], Tree) and not nodes[0].is_preterminal():
                 labels.append(nodes[0].label)
                 nodes = nodes[0].children
-            written = " ".join(labels)
+            chain = " ".join(labels)
             if len(nodes) == 1:
-                yield f"{side} {written}".strip()
+                yield f"{side} {chain}".strip()
                 return
             yield from self._write(nodes[:1], "l")
-            yield f"{side.upper()} {written}".strip()
+            yield f"{side.upper()} {chain}".strip()
             nodes, side = nodes[1:], "r"
 
     def read(self, symbols: Sequence[str], words: Sequence[str], tags: Sequence[str]) -> Tree | None:
@@ -97,9 +97,9 @@ def guided(count: int) -> dict[str, np.ndarray]:
     return {"focus": np.stack(words_at((step + 1) // 2, step % 2 == 1), 1), "context": np.zeros((2 * count, 0), int)}
 
 
-def words_at(taken: Any, inner: Any) -> tuple[Any, Any]:
-    """The positions that a tag reads after `taken` words have theirs: its word and -1, or the words on both sides."""
-    return taken + 1 - 1 * inner, (taken + 2) * inner - 1
+def words_at(tagged: Any, inner: Any) -> tuple[Any, Any]:
+    """The positions that a tag reads after `tagged` words have theirs: its word and -1, or the words on both sides."""
+    return tagged + 1 - 1 * inner, (tagged + 2) * inner - 1
 
 
 @dataclass

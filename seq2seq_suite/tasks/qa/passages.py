@@ -27,7 +27,7 @@ _SENTENCE_END = regex.compile(
 
 @dataclass(frozen=True)
 class Passage:
-    """A question and the sentences that it is asked about, as words.
+    """A question and the sentences of its context, as words.
 
     >>> str(Passage.of("Where is Mary?", "Mary left. She went home."))
     'Where is Mary ? ||| Mary left . She went home .'
@@ -89,7 +89,7 @@ def words_of(text: str) -> tuple[str, ...]:
     return tuple(_WORD.findall(text))
 
 
-@lru_cache(maxsize=1000)  # a text is asked about several times, mostly in a row
+@lru_cache(maxsize=1000)  # a context has several questions, mostly in a row
 def _words_by_sentence(text: str) -> tuple[tuple[str, ...], ...]:
     return tuple(map(words_of, sentences_of(text)))
 
@@ -141,8 +141,8 @@ def crop(passage: Passage, room: int, *, keep: str) -> Passage:
     Where is Mary ? ||| Mary is home . Tom slept .
     Where is Mary ? ||| Mary left . Mary is home .
     """
-    asked = {word.lower() for word in passage.question}
-    shared = [len(asked & {word.lower() for word in sentence if word[0].isalnum()}) for sentence in passage.sentences]
+    words = {word.lower() for word in passage.question}
+    shared = [len(words & {word.lower() for word in sentence if word[0].isalnum()}) for sentence in passage.sentences]
     ranks = {"first": lambda place: place, "last": lambda place: -place, "overlap": lambda place: -shared[place]}
     kept, left = [], room - len(passage.question)
     for place in sorted(range(len(passage.sentences)), key=ranks[keep]):

@@ -32,7 +32,7 @@ class OnePerWord(Constraint):
         self.num_symbols = num_symbols
 
     def start(self, batch: Batch, limit: Tensor) -> TagState:
-        """Before the first word. The length is known: the limit says nothing."""
+        """Before the first word. The length is known, so the limit is not used."""
         words = self.lengths(batch)
         return TagState(words, torch.zeros_like(words))
 

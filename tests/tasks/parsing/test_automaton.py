@@ -150,7 +150,7 @@ def test_a_tag_never_seen_hangs_to_the_right_if_it_can_and_nothing_follows_the_e
     for symbol in (UNKNOWN, UNKNOWN, 4, UNKNOWN, UNKNOWN, 7, 7, END, END):
         state = automaton.advance(state, torch.tensor([symbol]))
         depths.append(int(state.depth))
-        taken.append(int(state.taken))
+        taken.append(int(state.tagged))
     # l, L, l, R, r; then R of a stack of one and a word of no meaning, and the end.
     assert depths == [1, 1, 2, 1, 1, 0, 0, 0, 0] and taken == [1, 1, 2, 2, 3, 3, 4, 4, 4]
     again = automaton.advance(automaton.start(parser_batch([4]), torch.tensor([9])), torch.tensor([5]))

@@ -10,10 +10,10 @@ import numpy as np
 Labels = tuple[str, ...]
 
 
-class Likely(Labels):
-    """Labels with the probability of every label in `chances`, where the search gives them."""
+class ScoredLabels(Labels):
+    """Labels with the probability of every label in `probabilities`, where the search gives them."""
 
-    chances: Mapping[str, float] = MappingProxyType({})
+    probabilities: Mapping[str, float] = MappingProxyType({})
 
 
 def above(names: Sequence[str], scores: np.ndarray, threshold: float, *, allow_empty: bool = False) -> Labels:
