@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from seq2seq_suite.common.errors import ConfigError
-from seq2seq_suite.common.lazy_imports import exports
+from seq2seq_suite.common.lazy_imports import classes_in, exports
 from seq2seq_suite.common.user_code import is_code, load_code
 from seq2seq_suite.options.section import one_of
 
@@ -25,10 +26,7 @@ TASKS = {
     "summarisation": "seq2seq_suite.tasks.summarisation:SummarisationTask",
     "language_model": "seq2seq_suite.tasks.language_model:LanguageModelTask",
 }
-_CONSTRAINTS = {"LabelAutomaton": "multilabel.label_automaton", "ParserAutomaton": "parsing.automaton",
-                "TetraAutomaton": "parsing.tetra_automaton", "Task": "base"}
-__getattr__, __dir__ = exports(__name__, _CONSTRAINTS | {
-    attribute: module.removeprefix(f"{__name__}.") for module, attribute in (row.split(":") for row in TASKS.values())})
+__getattr__, __dir__ = exports(__name__, classes_in(Path(__file__).parent))
 
 
 def find_task(name: str) -> Any:

@@ -156,11 +156,8 @@ class SpeechRecognitionTask(SoundTask):
         """The sound file and its transcript."""
         return {**self.sound_row(example), self.options.text_column: text}
 
-    def score(self, predictions: Sequence[str | None], references: Sequence[str]) -> Score:
+    def score(self, predictions: Sequence[str | None], *references: Sequence[str]) -> Score:
         """Error rates."""
-        return self.score_several(predictions, [references])
-
-    def score_several(self, predictions: Sequence[str | None], references: Sequence[Sequence[str]]) -> Score:
         return error_rates(predictions, *references)
 
     # -- numbers ------------------------------------------------------------------------------------------------

@@ -57,6 +57,7 @@ class Task(ABC):
     streams: ClassVar[bool] = False  # whether `examples` depends on its row alone, so that memory need not hold all
     if_empty: ClassVar[str] = "check data.path and data.splits"  # what to do about a split without examples
     languages: tuple[str, str] | None = None  # of parallel text, which may be in a file for each
+    several_references: ClassVar[bool] = False  # whether an output may have more than one, see `score`
     presented_by: ClassVar[type[Presentation]] = Presentation
     source: Source
     target: Target
@@ -251,8 +252,8 @@ class Task(ABC):
         return ""
 
     @abstractmethod
-    def score(self, predictions: Sequence[Any | None], references: Sequence[Any]) -> Score:
-        """The task's metrics."""
+    def score(self, predictions: Sequence[Any | None], references: Sequence[Any], /) -> Score:
+        """The task's metrics; with `several_references` further sequences of references may follow the first."""
 
     def score_examples(self, predictions: Sequence[Any | None], examples: Sequence[Example]) -> Score:
         """The metrics over examples, whose `also` may say more than one reference."""
@@ -261,18 +262,6 @@ class Task(ABC):
     def oracle(self, train: Sequence[Example], examples: Sequence[Example]) -> list[Any]:
         """The best outputs that training data can tell: what no model should beat, on embedded data."""
         return [example.also.get("oracle", example.reference) for example in examples]
-
-    def score_several(self, predictions: Sequence[Any | None], references: Sequence[Sequence[Any]]) -> Score:
-        """The metrics where each output has several references: a sequence for each, of equal length.
-
-        Raises:
-            ConfigError: the task's metrics are of one reference.
-        """
-        if len(references) > 1:
-            raise ConfigError(f"{len(references)} files of references, but outputs of task {self.name} have one each",
-                              expected="a task that writes free text, such as translation",
-                              remedy="leave out --reference")
-        return self.score(predictions, references[0])
 
     # -- text ---------------------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from seq2seq_suite.common.errors import DataError
+from seq2seq_suite.common.errors import ConfigError, DataError
 from seq2seq_suite.common.types import SPECIALS, Score
 from seq2seq_suite.metrics.names import numbered
 from seq2seq_suite.tasks.base import Task
@@ -30,6 +30,9 @@ def score_files(task: Task, references: Sequence[Path], predictions: Path) -> Sc
         ConfigError: the task's outputs have one reference each.
         DataError: a file cannot be read, is empty or has something missing in it, or their numbers of entries differ.
     """
+    if len(references) > 1 and not task.several_references:
+        raise ConfigError(f"{len(references)} files of references, but outputs of task {task.name} have one each",
+                          expected="a task that writes free text, such as translation", remedy="leave out --reference")
     notes: list[str] = []
     several: list[list[Any]] = []
     read = [task.read_references(file) for file in (*references, predictions)]
@@ -39,7 +42,7 @@ def score_files(task: Task, references: Sequence[Path], predictions: Path) -> Sc
         notes += [] if several else _without_blanks(given, len(right), predictions, task)
         several.append(right)
         notes += _check(task, right, given, file, predictions)
-    score = task.score_several(given, several)
+    score = task.score(given, *several)
     return replace(score, notes=(*notes, *score.notes))
 
 

@@ -183,7 +183,7 @@ class SoundTask(Task):
     """
 
     higher_is_better = True
-    rewritable = True
+    rewritable = several_references = True
     view, item, expected = "speech", "recording", "rows with audio (or file_name) and a text"
     has_ceiling = False
     source: Sounds

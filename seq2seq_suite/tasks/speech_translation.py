@@ -111,12 +111,8 @@ class SpeechTranslationTask(SoundTask):
         super().check_installed()
         need_tokenizer(self.options.metric_tokenizer)
 
-    def score(self, predictions: Sequence[str | Translated | None], references: Sequence[Translated]) -> Score:
+    def score(self, predictions: Sequence[str | Translated | None], *references: Sequence[Translated]) -> Score:
         """BLEU and chrF."""
-        return self.score_several(predictions, [references])
-
-    def score_several(self, predictions: Sequence[str | Translated | None], references: Sequence[Sequence[Translated]]
-                      ) -> Score:
         given = [found.text if isinstance(found, Translated) else found for found in predictions]
         return score_translations(given, *([one.text for one in some] for some in references),
                                   tokenizer=self.options.metric_tokenizer)

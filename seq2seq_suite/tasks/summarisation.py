@@ -56,9 +56,6 @@ class SummarisationTask(TextToText):
         """A warning about summaries that ROUGE-2 cannot judge."""
         return complaints([example.reference for example in islice(examples, _JUDGED)])
 
-    def score(self, predictions: Sequence[str | None], references: Sequence[str]) -> Score:
+    def score(self, predictions: Sequence[str | None], *references: Sequence[str]) -> Score:
         """ROUGE-1, -2 and -L."""
-        return self.score_several(predictions, [references])
-
-    def score_several(self, predictions: Sequence[str | None], references: Sequence[Sequence[str]]) -> Score:
         return rouge(predictions, *references)

@@ -33,7 +33,7 @@ class TextPresentation(Presentation):
 class TextToText(Task):
     """Text -> text; where the source is `shared`, both have one vocabulary and one embedding."""
 
-    rewritable = streams = True
+    rewritable = streams = several_references = True
     presented_by = TextPresentation
     source: Subwords
     target: Text

@@ -183,11 +183,8 @@ class TranslationTask(TextToText):
             found.append(f"{same} of {len(examples)} targets are their sources: untranslated, or the wrong columns")
         return found
 
-    def score(self, predictions: Sequence[str | None], references: Sequence[str]) -> Score:
+    def score(self, predictions: Sequence[str | None], *references: Sequence[str]) -> Score:
         """BLEU and chrF with sacreBLEU's signatures, and optional metrics."""
-        return self.score_several(predictions, [references])
-
-    def score_several(self, predictions: Sequence[str | None], references: Sequence[Sequence[str]]) -> Score:
         options = self.options
         return score_translations(
             predictions, *references, tokenizer=options.metric_tokenizer, lowercase=options.lowercase == "both",

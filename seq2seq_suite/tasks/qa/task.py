@@ -172,7 +172,7 @@ class QuestionAnsweringTask(Task):
     name, presented_by = "qa", QuestionAnsweringPresentation
     sections: ClassVar[Mapping[str, type[Section]]] = {"qa": QAOptions}
     primary_metric = "exact_match"
-    rewritable = True
+    rewritable = several_references = True
     view, item, expected = "questions", "question", "rows with question, context and answer"
     if_empty = "check data.path, data.splits and qa.keep_categories"
 
@@ -286,11 +286,8 @@ class QuestionAnsweringTask(Task):
             self.target.vocabulary = Vocabulary.build(words + symbols, min_count=self.options.min_count)
             self.source.use(self.target.vocabulary)
 
-    def score(self, predictions: Sequence[str | Gold | None], references: Sequence[Gold]) -> Score:
+    def score(self, predictions: Sequence[str | Gold | None], *references: Sequence[Gold]) -> Score:
         """SQuAD's figures, over all and by category."""
-        return self.score_several(predictions, [references])
-
-    def score_several(self, predictions: Sequence[str | Gold | None], references: Sequence[Sequence[Gold]]) -> Score:
         answers = [given.answers[0] if isinstance(given, Gold) else given for given in predictions]
         golds = [Gold(tuple(answer for one in golds for answer in one.answers), golds[0].category)
                  for golds in zip(*references, strict=True)]
