@@ -39,7 +39,9 @@ _FLOOR = 1e-6  # of a mel band's energy: silence is log(1e-6), not minus infinit
 class Sound(Protocol):
     """A sound to read samples from."""
 
-    name: str  # what messages and reports call it
+    @property
+    def name(self) -> str:
+        """What messages and reports call it."""
 
     def key(self) -> bytes:
         """Bytes that determine the samples; raises DataError if they cannot be read."""

@@ -54,7 +54,9 @@ class Objects:
 class Picture(Protocol):
     """A picture to read pixels from."""
 
-    name: str  # what messages and reports call it
+    @property
+    def name(self) -> str:
+        """What messages and reports call it."""
 
     def size(self) -> tuple[int, int]:
         """H and W; raises DataError if the pixels cannot be read."""

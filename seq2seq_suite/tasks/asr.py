@@ -187,7 +187,7 @@ def _by_fact(facts: Sequence[Mapping[str, str | float]], counts: Sequence[tuple[
     """Charts of the word error rate; `counts` are errors by kind, and words, of each recording."""
     panels = []
     for fact, title, x, step in _FACTS:
-        groups = [None if fact not in known else int(known[fact] // step * step) if step else known[fact]
+        groups = [None if fact not in known else int(float(known[fact]) // step * step) if step else known[fact]
                   for known in facts]
         names = sorted({group for group in groups if group is not None})
         if len(names) < 2:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
@@ -28,8 +28,11 @@ from seq2seq_suite.tasks.presentation import Judgement as Judgement  # users' ta
 from seq2seq_suite.tasks.presentation import Presentation
 from seq2seq_suite.tasks.rows import open_split, place_of, remarks_of
 
+SourceT = TypeVar("SourceT", bound=Source)
+TargetT = TypeVar("TargetT", bound=Target)
 
-class Task(ABC):
+
+class Task(ABC, Generic[SourceT, TargetT]):
     """A source and a target, with their data and metrics. It is independent of the model.
 
     A subclass makes `source` and `target`, says how a row becomes an example, if not by `read` of the two, and scores.
@@ -45,7 +48,7 @@ class Task(ABC):
 
     name: ClassVar[str]
     sections: ClassVar[Mapping[str, type[Section]]] = {}  # of the configuration, its own first
-    primary_metric: ClassVar[str]
+    primary_metric: str
     higher_is_better: ClassVar[bool] = True
     rewritable: ClassVar[bool] = False  # whether `distill` may replace the targets, see `row`
     packages: ClassVar[tuple[str, ...]] = ()  # of extras, without which it cannot train
@@ -53,14 +56,14 @@ class Task(ABC):
     has_ceiling: ClassVar[bool] = True  # whether `oracle` gives outputs
     tokenised: ClassVar[bool] = False  # whether its texts are words that the user has separated
     item: ClassVar[str] = "example"  # an example's name in messages
-    expected: ClassVar[str] = "rows"  # what rows should be
+    expected: str = "rows"  # what rows should be
     streams: ClassVar[bool] = False  # whether `examples` depends on its row alone, so that memory need not hold all
     if_empty: ClassVar[str] = "check data.path and data.splits"  # what to do about a split without examples
     languages: tuple[str, str] | None = None  # of parallel text, which may be in a file for each
     several_references: ClassVar[bool] = False  # whether an output may have more than one, see `score`
     presented_by: ClassVar[type[Presentation]] = Presentation
-    source: Source
-    target: Target
+    source: SourceT
+    target: TargetT
 
     def __init__(self, options: Any, data: Data, *, seed: int = 1, pieces_from: str = "",
                  world: Miniworld | None = None):
@@ -151,7 +154,7 @@ class Task(ABC):
         for field in self.target_fields:
             field.fit([example.reference for example in examples])
 
-    def count(self, examples: Iterable[Example]) -> None:  # noqa: B027
+    def count(self, examples: Iterable[Example]) -> None:
         """Count what a search needs to know of the training split, whatever run the vocabularies come from."""
 
     def save(self, folder: Path) -> None:
@@ -210,7 +213,7 @@ class Task(ABC):
                               self.target.draw(example.reference, seed(index, 1)))
                 for index, example in enumerate(examples)]
 
-    def _encoded(self, index: int, example: Example, source: np.ndarray, target: Sequence[int] | None) -> Encoded:
+    def _encoded(self, index: int, example: Example, source: Any, target: Sequence[int] | None) -> Encoded:
         ids = [] if target is None else [*target, END]
         return Encoded(source, np.array(ids, dtype=np.int64), index=index, auxiliary=self.auxiliary(example))
 

@@ -83,7 +83,7 @@ class Windows(Text):
 
     def to_text(self, prediction: Judged | None) -> str:
         """A text on one line, or a log-probability."""
-        return f"{prediction:.6f}" if isinstance(prediction, float) else prediction or ""
+        return f"{prediction:.6f}" if isinstance(prediction, float) else str(prediction or "")
 
 
 class LanguageModelPresentation(Presentation):
@@ -101,10 +101,11 @@ class LanguageModelPresentation(Presentation):
 
     def charts(self, examples: Sequence[Example], predictions: Sequence[Judged | None]) -> list[dict[str, Any]]:
         """Surprise by place in the text."""
-        shares = []
+        shares: list[dict[str, tuple[float, float]]] = []
         for found in predictions:
             shares.append({})
-            for place, (_, value) in enumerate(getattr(found, "pieces", ()), 1):
+            pieces: Sequence[tuple[str, float]] = getattr(found, "pieces", ())
+            for place, (_, value) in enumerate(pieces, 1):
                 bits, count = shares[-1].get(range_of(place, _PLACES), (0.0, 0))
                 shares[-1][range_of(place, _PLACES)] = (bits - value / math.log(2), count + 1)
         points = rates(shares, ranges(_PLACES), scale=1.0)
@@ -112,7 +113,7 @@ class LanguageModelPresentation(Presentation):
                            y="bits a symbol ↓")] if points else []
 
 
-class LanguageModelTask(Task):
+class LanguageModelTask(Task[Nothing, Windows]):
     """Texts, the longer ones cut into windows that are read independently.
 
     There is no source. A window without a reference is a prompt, which the model continues; one with a reference is

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import zlib
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise
@@ -147,10 +147,7 @@ class Sounds(Source):
 
     def encode(self, value: Sound, place: Place) -> Stored:
         """(S,F) features."""
-        features = self.features_of([value])[0]
-        if isinstance(features, DataError):
-            raise features
-        return features
+        return _readable(self.features_of([value]))[0]
 
 
 class Spoken(Text):
@@ -165,12 +162,12 @@ class Spoken(Text):
         super().__init__(*others)
         self.unified = unified
 
-    def normalised(self, reference: str) -> str:
+    def normalised(self, value: Any) -> str:
         """The words."""
-        return normalise(reference, unified=self.unified)
+        return normalise(value, unified=self.unified)
 
 
-class SoundTask(Task):
+class SoundTask(Task[Sounds, Text]):
     """Sound -> text; the source is log-mel features, and CTC predicts `transcript`.
 
     A task defines a row's reference; `target` and `transcript` derive the translation and the words from it.
@@ -186,8 +183,6 @@ class SoundTask(Task):
     rewritable = several_references = True
     view, item, expected = "speech", "recording", "rows with audio (or file_name) and a text"
     has_ceiling = False
-    source: Sounds
-    target: Text
     transcript: Text
 
     def __init__(self, options: Any, audio: Audio, data: Data, **others: Any):
@@ -214,11 +209,12 @@ class SoundTask(Task):
         """A recording and its reference."""
         sound, reference = self.source.read(row), self.reference(row)
         self.source.check(sound, row.place)
-        return Example(sound, reference, row.origin, remarks=self.source.features_of([sound])[0].level.remarks)
+        features, = _readable(self.source.features_of([sound]))
+        return Example(sound, reference, row.origin, remarks=features.level.remarks)
 
     def figures(self, examples: Sequence[Example]) -> str:
         """Their levels, the highest peak, and the shares of silence and of clipped samples."""
-        found = [features.level for features in self.source.features_of([example.source for example in examples])]
+        found = [one.level for one in _readable(self.source.features_of([example.source for example in examples]))]
         levels = sorted(one.level for one in found)
         return (f"level {levels[len(levels) // 2]:.0f} dB ({levels[0]:.0f} to {levels[-1]:.0f}), "
                 f"peak {max(one.peak for one in found):.2f}, {np.mean([one.silence for one in found]):.0%} silence, "
@@ -227,7 +223,8 @@ class SoundTask(Task):
     def report_short(self, split: str, examples: Sequence[Example]) -> None:
         """Print which recordings have fewer vectors than CTC needs."""
         short = []
-        for example, features in zip(examples, self.source.features_of([one.source for one in examples]), strict=True):
+        found = _readable(self.source.features_of([one.source for one in examples]))
+        for example, features in zip(examples, found, strict=True):
             pieces = self.transcript.symbols(example.reference)
             needed = len(pieces) + sum(one == other for one, other in pairwise(pieces))
             if -(-len(features) // self.audio.subsampling) < needed:
@@ -253,10 +250,10 @@ class SoundTask(Task):
         """The target and the transcript, which may be one."""
         return tuple(dict.fromkeys((self.target, self.transcript)))
 
-    def fit(self, examples: Sequence[Example]) -> None:
+    def fit(self, examples: Iterable[Example]) -> None:
         """Symbols, and the features' statistics; prints what is too short for CTC."""
         super().fit(examples)
-        self.report_short("train", examples)
+        self.report_short("train", list(examples))
 
     def shape(self) -> Shape:
         """With the transcript's symbols."""
@@ -272,13 +269,17 @@ class SoundTask(Task):
         """Examples at the speeds drawn for an epoch."""
         speeds = [self.audio.speeds[zlib.crc32(f"{self.seed}/{epoch}/{index}".encode()) % len(self.audio.speeds)]
                   for index in range(len(examples))]
-        frames = self.source.features.of([example.source for example in examples], speeds=speeds)
-        wrong = next((one for one in frames if isinstance(one, DataError)), None)
-        if wrong is not None:
-            raise wrong
+        frames = _readable(self.source.features.of([example.source for example in examples], speeds=speeds))
         targets = [None if example.reference is None else self.target.encode(example.reference, {})
                    for example in examples]
         return list(map(self._encoded, range(len(examples)), examples, frames, targets))
+
+
+def _readable(found: Sequence[Stored | DataError]) -> list[Stored]:
+    """Features, none of them an error; raises the first error instead."""
+    if (wrong := next((one for one in found if isinstance(one, DataError)), None)) is not None:
+        raise wrong
+    return [one for one in found if not isinstance(one, DataError)]
 
 
 def sound_of(row: Row) -> Sound | None:

@@ -44,8 +44,8 @@ class SpeechTranslationOptions(SoundOptions):
 
 
 class _Translations(Text):
-    def normalised(self, reference: Translated) -> str:
-        return reference.text
+    def normalised(self, value: Translated) -> str:
+        return value.text
 
     def from_line(self, line: str, place: Place) -> Translated:
         return Translated(clean_text(line))
@@ -55,8 +55,8 @@ class _Translations(Text):
 
 
 class _Transcripts(Spoken):
-    def normalised(self, reference: Translated) -> str:
-        return super().normalised(reference.transcript)
+    def normalised(self, value: Translated) -> str:
+        return super().normalised(value.transcript)
 
 
 class SpeechTranslationPresentation(SoundPresentation):

@@ -30,13 +30,11 @@ class TextPresentation(Presentation):
         return [lengths([example.reference for example in examples], predictions)]
 
 
-class TextToText(Task):
+class TextToText(Task[Subwords, Text]):
     """Text -> text; where the source is `shared`, both have one vocabulary and one embedding."""
 
     rewritable = streams = several_references = True
     presented_by = TextPresentation
-    source: Subwords
-    target: Text
 
     def fit(self, examples: Iterable[Example]) -> None:
         """Pieces of each side, or of both together."""

@@ -120,8 +120,9 @@ class TranslationTask(TextToText):
 
     def example(self, row: Row) -> Example:
         """Both sentences, neither empty nor too long."""
-        place, texts = row.place, [clean_text(text) for text in _pair(row, self.languages, self.named_so)]
-        for text, language in zip(texts, self.languages, strict=True):
+        languages = (self.options.source_language, self.options.target_language)
+        place, texts = row.place, [clean_text(text) for text in _pair(row, languages, self.named_so)]
+        for text, language in zip(texts, languages, strict=True):
             if not text:
                 raise DataError(f"the {language} side is empty", **place, expected="a sentence in each language",
                                 remedy="remove the pair")

@@ -71,10 +71,10 @@ class Boxes(Target):
         return [self.name(symbol) for box, label in zip(reference.boxes, reference.labels, strict=True)
                 for symbol in self.group(box, label)]
 
-    def encode(self, reference: Objects, place: Place) -> list[int]:
+    def encode(self, value: Objects, place: Place) -> list[int]:
         """Their ids, the objects in the order of their area, the largest first; no noise."""
-        order = sorted(range(len(reference.boxes)), key=lambda place: -area(reference.boxes[place]))
-        return [symbol for place in order for symbol in self.group(reference.boxes[place], reference.labels[place])]
+        order = sorted(range(len(value.boxes)), key=lambda place: -area(value.boxes[place]))
+        return [symbol for place in order for symbol in self.group(value.boxes[place], value.labels[place])]
 
     def names(self, ids: Sequence[int]) -> list[str]:
         return [self.name(number) for number in ids]
@@ -124,5 +124,9 @@ def confident(prediction: Objects | None, least: float = MIN_CONFIDENCE) -> Obje
     """The objects of at least that probability."""
     objects = prediction or Objects()
     chosen = [place for place, score in enumerate(objects.scores) if score >= least]
-    return Objects(*(tuple(values[place] for place in chosen)
-                     for values in (objects.boxes, objects.labels, objects.scores)))
+
+
+    def pick(values: Sequence[Any]) -> Any:
+        return tuple(values[place] for place in chosen)
+
+    return Objects(pick(objects.boxes), pick(objects.labels), pick(objects.scores))

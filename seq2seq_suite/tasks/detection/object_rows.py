@@ -70,7 +70,7 @@ def _objects(row: Any, place: Mapping[str, Any]) -> Objects:
     boxes, labels = row.get("boxes"), row.get("labels")
     if not isinstance(boxes, list):
         raise DataError(f"the boxes {shown(boxes)}", **place, expected=_EXAMPLE, remedy="correct the line")
-    given = {"labels": labels, "scores": row.get("scores", [1.0] * len(boxes))}
+    given: dict[str, Any] = {"labels": labels, "scores": row.get("scores", [1.0] * len(boxes))}
     for name, values in given.items():
         if not isinstance(values, list) or len(values) != len(boxes):
             raise DataError(f"{len(boxes)} boxes, {name} {shown(values)}", **place, expected="one for each box",
@@ -80,8 +80,8 @@ def _objects(row: Any, place: Mapping[str, Any]) -> Objects:
         raise DataError(f"the scores {shown(given['scores'])}", **place, expected="finite numbers",
                         remedy="correct the line")
     crowds = row.get("crowds")
-    return Objects(tuple(_box(box, place) for box in boxes), tuple(_label(label, place) for label in labels), scores,
-                   _numbers(row.get("areas"), len(boxes)) or (), crowds and _objects(crowds, place))
+    return Objects(tuple(_box(box, place) for box in boxes), tuple(_label(label, place) for label in given["labels"]),
+                   scores, _numbers(row.get("areas"), len(boxes)) or (), crowds and _objects(crowds, place))
 
 
 def _numbers(values: Any, count: int) -> tuple[float, ...] | None:
@@ -117,7 +117,8 @@ def _box(box: Any, place: Mapping[str, Any]) -> tuple[float, float, float, float
     if numbers is None or numbers[0] > numbers[2] or numbers[1] > numbers[3]:
         raise DataError(f"the box {shown(box)}", **place, remedy="correct the line",
                         expected="[x1, y1, x2, y2], four finite numbers, x1 <= x2 and y1 <= y2")
-    return numbers
+    x1, y1, x2, y2 = numbers
+    return x1, y1, x2, y2
 
 
 def _label(label: Any, place: Mapping[str, Any]) -> str:

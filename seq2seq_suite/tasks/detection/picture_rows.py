@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 
 class Pictures(Source):
-    """Pictures scaled to one size."""
+    """Pictures scaled to one size, and augmented in training."""
+
+    varies = True
 
     def __init__(self, options: DetectionOptions):
         self.options = options
@@ -46,7 +48,7 @@ class Pictures(Source):
         """The picture of a row, checked; raises DataError if the row has boxes of a picture of another size."""
         picture = self.check(self.read(row), row.place)
         height, width = picture.size()
-        given = row.fields.get("width"), row.fields.get("height")
+        given: tuple[Any, Any] = row.fields.get("width"), row.fields.get("height")
         if all(type(side) in (int, float) and side > 0 for side in given) and given != (width, height):
             turned = ", turned by its orientation tag" * (given == (height, width))
             raise DataError(f"boxes of a picture of {given[0]:g} x {given[1]:g} pixels; {picture.name} has {width} "

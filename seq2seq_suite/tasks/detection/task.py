@@ -104,7 +104,7 @@ class DetectionOptions(TaskOptions):
         return -(-self.height // self.stride), -(-self.width // self.stride)
 
 
-class DetectionTask(Task):
+class DetectionTask(Task[Pictures, Boxes]):
     """Picture -> objects.
 
 The source is the scaled picture, the target five symbols for each object: four bins and a class.
@@ -116,7 +116,6 @@ The source is the scaled picture, the target five symbols for each object: four 
     primary_metric = "ap50"
     has_ceiling = False
     packages = ("PIL", "pycocotools")
-    varies = True
     view, item = "pictures", "picture"
     expected = "rows with image (or file_name) and objects {bbox, categories}"
 

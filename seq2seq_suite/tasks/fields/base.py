@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-import numpy as np
-
 from seq2seq_suite.common.errors import DataError
 from seq2seq_suite.common.shapes import SourceShape, TargetShape
 from seq2seq_suite.common.types import Constraint, Example
@@ -53,7 +51,7 @@ class Source(Field, ABC):
     """The source of a task."""
 
     of_file: ClassVar[bool] = False  # whether a line of user input is the name of a file
-    unit: ClassVar[str] = "position"  # what a position of the encoder is
+    unit: str = "position"  # what a position of the encoder is
 
     @abstractmethod
     def shape(self) -> SourceShape:
@@ -68,7 +66,7 @@ class Source(Field, ABC):
         return value
 
     @abstractmethod
-    def encode(self, value: Any, place: Place) -> np.ndarray:
+    def encode(self, value: Any, place: Place) -> Any:
         """(S,...) its encoding; raises DataError if it is too long."""
 
     def to_text(self, value: Any) -> str:
@@ -99,12 +97,12 @@ class Target(Field, ABC):
         """The shape that decoder and strategy need."""
 
     @abstractmethod
-    def symbols(self, reference: Any) -> list[str]:
+    def symbols(self, reference: Any) -> Sequence[str]:
         """The symbols that the decoder learns to predict, without END."""
 
     @abstractmethod
-    def encode(self, reference: Any, place: Place) -> list[int]:
-        """The symbols' ids."""
+    def encode(self, value: Any, place: Place) -> list[int]:
+        """The ids of a reference's symbols."""
 
     @abstractmethod
     def parse(self, symbols: Sequence[str], example: Example) -> Any | None:

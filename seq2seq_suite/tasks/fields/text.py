@@ -144,9 +144,9 @@ class Pieces(Field):
             refuse_long(length, self.longest, f"a {self.what} of {length} {unit}", place,
                         otherwise=f"split the {self.what}")
 
-    def normalised(self, text: str) -> str:
-        """The text that is split into pieces."""
-        return text.lower() if self.lower_case else text
+    def normalised(self, value: Any) -> str:
+        """The text of a value that is split into pieces."""
+        return value.lower() if self.lower_case else value
 
     def fit(self, values: Iterable[str]) -> None:
         """Learn the pieces, or load the other run's; raises DataError if it has none."""
@@ -169,12 +169,12 @@ class Pieces(Field):
         """Read what `save` wrote."""
         self.pieces = load_subwords(self.kind, folder, self.name)
 
-    def unknown(self, text: str) -> list[str]:
-        """The words that have an unknown character."""
+    def unknown(self, value: Any) -> list[str]:
+        """The words of a text that have an unknown character."""
         def cannot(part: str) -> bool:
             return UNKNOWN in self.pieces.encode(self.normalised(part))
 
-        return [word for word in dict.fromkeys(text.split()) if cannot(word)] if cannot(text) else []
+        return [word for word in dict.fromkeys(value.split()) if cannot(word)] if cannot(value) else []
 
     def _ids(self, text: str, place: Place) -> list[int]:
         ids = self.pieces.encode(self.normalised(text))
@@ -204,7 +204,7 @@ class Subwords(Pieces, Source):
     unit = "piece"
 
     def names(self, value: str, count: int) -> list[str]:
-        return self.pieces.names(self.encode(value, {}))
+        return self.pieces.names(self.encode(value, {}).tolist())
 
     def encode(self, value: str, place: Place) -> np.ndarray:
         """(S,) ids, END last."""
@@ -228,12 +228,12 @@ class Text(Pieces, Target):
         """The pieces of the target."""
         return self.pieces.pieces(self.normalised(reference))
 
-    def encode(self, reference: Any, place: Place) -> list[int]:
+    def encode(self, value: Any, place: Place) -> list[int]:
         """Their ids."""
-        return self._ids(reference, place)
+        return self._ids(value, place)
 
-    def encode_all(self, references: Sequence[Any], origins: Sequence[str]) -> list[list[int]]:
-        return self._all_ids(references, origins)
+    def encode_all(self, values: Sequence[Any], origins: Sequence[str]) -> list[list[int]]:
+        return self._all_ids(values, origins)
 
     def beginning(self, text: str, place: Place) -> list[int]:
         if unknown := self.unknown(clean_text(text)):
@@ -252,7 +252,7 @@ class Text(Pieces, Target):
         """The text that pieces make."""
         return self.pieces.join(symbols)
 
-    def from_line(self, line: str, place: Place) -> str:
+    def from_line(self, line: str, place: Place) -> Any:
         """A text; an empty line is an empty one."""
         return clean_text(line)
 
@@ -293,7 +293,7 @@ class Parts(Pieces, Source):
     unit = "piece"
 
     def names(self, value: Any, count: int) -> list[str]:
-        return self.pieces.names(self.encode(value, {}))
+        return self.pieces.names(self.encode(value, {}).tolist())
 
     def encode(self, value: Any, place: Place) -> np.ndarray:
         """(S,) ids of the parts."""
@@ -322,7 +322,7 @@ class Symbols(Target):
     def __len__(self) -> int:
         return len(self.vocabulary)
 
-    def fit(self, values: Iterable[Any]) -> None:
+    def fit(self, values: Sequence[Any]) -> None:
         """The symbols of the training split."""
         counts = Counter(symbol for reference in values for symbol in self.symbols(reference))
         self.vocabulary = Vocabulary.build(counts, min_count=self.min_count)
@@ -335,9 +335,9 @@ class Symbols(Target):
         """Read what `save` wrote."""
         self.vocabulary = Vocabulary.load(folder / f"{self.name}.json")
 
-    def encode(self, reference: Any, place: Place) -> list[int]:
+    def encode(self, value: Any, place: Place) -> list[int]:
         """Their ids."""
-        return self.vocabulary.encode(self.symbols(reference))
+        return self.vocabulary.encode(self.symbols(value))
 
     def decode(self, ids: Sequence[int]) -> list[str]:
         """Their names."""

@@ -22,6 +22,6 @@ def above(names: Sequence[str], scores: np.ndarray, threshold: float, *, allow_e
     >>> above(["a", "b", "c"], np.array([0.2, 0.7, 0.6]), 0.5), above(["a", "b"], np.array([0.2, 0.1]), 0.5)
     (('b', 'c'), ('a',))
     """
-    order = np.argsort(-scores, kind="stable")
+    order: list[int] = np.argsort(-scores, kind="stable").tolist()
     chosen = tuple(names[place] for place in order if scores[place] > threshold)
     return chosen or (() if allow_empty else (names[order[0]],))

@@ -149,7 +149,7 @@ class LabelSets(Symbols):
         return None if line.strip() == INVALID or not (labels or self.options.allow_empty) else labels
 
 
-class MultilabelTask(Task):
+class MultilabelTask(Task[Words | Parts, LabelSets]):
     """Text -> labels.
 
     The source is words between two sentinels, the target a sequence of labels; every label is one symbol. The order of
@@ -173,7 +173,8 @@ class MultilabelTask(Task):
                                 dropped=lambda count: options.word_dropout,
                                 max_characters=_LETTERS if options.characters else 0)
         self.target = LabelSets(options)
-        self.threshold, self.override = _UNTUNED, None  # tuned, and the user's in its place
+        self.threshold = _UNTUNED  # once tuned, the best on the validation split
+        self.override: float | None = None  # the user's, in its place
 
     # -- data ---------------------------------------------------------------------------------------------------
 
@@ -244,10 +245,11 @@ class MultilabelTask(Task):
         super().load(folder)
         if self.options.decision == "marginals" and (folder / _THRESHOLD).is_file():
             found = read_json(folder / _THRESHOLD)
-            self.threshold = found.get("threshold") if isinstance(found, dict) else None
-            if type(self.threshold) is not float or not 0 < self.threshold < 1:
-                raise DataError(f"the threshold is {shown(self.threshold)}", file=str(folder / _THRESHOLD),
+            threshold = found.get("threshold") if isinstance(found, dict) else None
+            if type(threshold) is not float or not 0 < threshold < 1:
+                raise DataError(f"the threshold is {shown(threshold)}", file=str(folder / _THRESHOLD),
                                 expected='{"threshold": 0.5}, between 0 and 1', remedy="restore the file")
+            self.threshold = threshold
 
     def read_hypothesis(self, hypothesis: Hypothesis, example: Example) -> Labels | None:
         """A search's output as labels: the best set, or all labels above the threshold (the likeliest if none is)."""
@@ -294,7 +296,7 @@ class MultilabelTask(Task):
             return self.score(chosen, true).figures[self.primary_metric]
 
         figures = {threshold: figure(threshold) for threshold in _THRESHOLDS}
-        self.threshold = max(figures, key=figures.get)
+        self.threshold = max(figures, key=figures.__getitem__)
         return f"threshold {self.threshold:g}: validation {self.primary_metric} {figures[self.threshold]:.2f}"
 
     def score(self, predictions: Sequence[Labels | None], references: Sequence[Labels]) -> Score:

@@ -160,4 +160,5 @@ class ParserAutomaton(Constraint):
     def _open(state: ParserState, number: int = 1) -> tuple[Tensor, Tensor]:
         """(N,) symbol and left edge of an open bracket, 1 for the innermost; 0 for none."""
         slot, there = (state.depth - number).clamp(min=0).unsqueeze(1), state.depth >= number
-        return tuple(stack.gather(1, slot).squeeze(1) * there for stack in (state.open_symbols, state.open_left))
+        symbol, left = (stack.gather(1, slot).squeeze(1) * there for stack in (state.open_symbols, state.open_left))
+        return symbol, left

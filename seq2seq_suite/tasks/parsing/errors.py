@@ -61,12 +61,13 @@ def _explain_moves(trees: Sequence[Scorable], only: Sequence[Counter[Bracket]], 
     for side, tree in enumerate(trees):
         for place, tag in enumerate(tree.tags):
             around = next((bracket for bracket in tree.brackets if bracket[0] <= place < bracket[1]), None)
-            if tag in CONJUNCTIONS and around in only[side]:
-                moved.append((*around[:2], "coordination"))
+            if tag in CONJUNCTIONS and around is not None and around in only[side]:
+                moved.append((around[0], around[1], "coordination"))
         for bracket, parent in parents[side].items():
             kind = "PP attachment" if bracket[2] == "PP" else "clause attachment" if bracket[2] in CLAUSES else ""
             other = parents[1 - side].get(bracket)
-            if kind and parent in only[side] and bracket in parents[1 - side] and (other or parent)[:2] != parent[:2]:
+            if (kind and parent is not None and parent in only[side] and bracket in parents[1 - side]
+                    and (other or parent)[:2] != parent[:2]):
                 moved.append((*bracket[:2], kind))
     for bracket in [*only[0].elements(), *only[1].elements()]:
         start, end, _ = bracket

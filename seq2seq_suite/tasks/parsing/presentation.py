@@ -39,7 +39,7 @@ class ParsingPresentation(Presentation):
         from nltk.tree.prettyprinter import TreePrettyPrinter
         from rich.cells import cell_len
 
-        def drawn(node: Tree | str) -> DrawnTree | str:  # its own reader splits words at any space that Unicode has
+        def drawn(node: Tree | str) -> Any:  # its own reader splits words at any space that Unicode has
             return node if isinstance(node, str) else DrawnTree(node.label, list(map(drawn, node.children)))
 
         tree, room = drawn(prediction), get_terminal_size().columns

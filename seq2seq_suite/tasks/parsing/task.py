@@ -162,7 +162,7 @@ class Trees(Symbols):
         return "(())" if prediction is None else str(prediction)
 
 
-class ParsingTask(Task):
+class ParsingTask(Task[Words, Trees]):
     """Sentence -> tree.
 
     The source is words, each with its letters, between two sentinels; the target a linearised tree whose words are
@@ -224,7 +224,7 @@ class ParsingTask(Task):
 
     def encode(self, examples: Sequence[Example]) -> list[Encoded]:
         """Examples as numbers, where the decoder is guided with the automaton's states along their trees."""
-        encoded = super().encode(examples)
+        encoded = list(super().encode(examples))
         if not self.options.guide or isinstance(self.target.linearisation, TetraTags):
             return encoded
         order = sorted(range(len(encoded)), key=lambda index: len(encoded[index].target))
@@ -232,7 +232,8 @@ class ParsingTask(Task):
             rows = [index for index in order[first : first + _TRACE_ROWS] if len(encoded[index].target)]
             if not rows:
                 continue
-            for index, focus, context in zip(rows, *trace(self.constraint(), [encoded[i] for i in rows]), strict=True):
+            traced = trace(self.target.constraint(), [encoded[index] for index in rows])
+            for index, focus, context in zip(rows, *traced, strict=True):
                 known = {**encoded[index].auxiliary, "focus": focus, "context": context}
                 encoded[index] = replace(encoded[index], auxiliary=known)
         return encoded
@@ -303,5 +304,7 @@ def trace(automaton: Constraint, encoded: Sequence[Encoded]) -> tuple[list[np.nd
         focus.append(automaton.focus(state))
         context.append(automaton.context(state))
         state = automaton.advance(state, symbols)
-    rows = [torch.stack(steps, 1).numpy() for steps in (focus, context)]
-    return tuple([row[:length].copy() for row, length in zip(part, lengths.tolist(), strict=True)] for part in rows)
+    focused, surrounding = (
+        [row[:length].copy() for row, length in zip(torch.stack(steps, 1).numpy(), lengths.tolist(), strict=True)]
+        for steps in (focus, context))
+    return focused, surrounding

@@ -130,7 +130,7 @@ class _Node:
 
     def _right(self) -> list[_Node]:
         """The node and those on its right, from the highest down."""
-        nodes = [self]
+        nodes: list[_Node] = [self]
         while nodes[-1].right is not None:
             nodes.append(nodes[-1].right)
         return nodes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -68,7 +68,7 @@ class QAOptions(TaskOptions):
         return self
 
     @property
-    def reads_symbols(self) -> bool:
+    def reads_symbols(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
         """Not where each position is a whole sentence."""
         return self.encoding != "sentences"
 
@@ -88,6 +88,7 @@ class Sentences(Source):
 
     def __init__(self, options: QAOptions):
         self.options, self.words = options, Vocabulary.build([])
+        self.unit = "sentence" if options.encoding == "sentences" else "word"
         self._known: dict[tuple[str, ...], np.ndarray] = {}  # sentences that were looked up
 
     def fit(self, values: Sequence[Passage]) -> None:
@@ -128,11 +129,6 @@ class Sentences(Source):
     def unknown(self, value: Passage) -> list[str]:
         return [word for word in dict.fromkeys(value.words()) if word not in self.words]
 
-    @property
-    def unit(self) -> str:
-        """What a position of the encoder is."""
-        return "sentence" if self.options.encoding == "sentences" else "word"
-
     def names(self, value: Passage, count: int) -> list[str]:
         """Words, or whole sentences as they are read: the question, then from the last to the first."""
         if self.options.encoding == "sentences":
@@ -166,7 +162,7 @@ class Answers(Symbols):
         return f" {SEPARATOR} ".join(prediction.answers) if isinstance(prediction, Gold) else prediction or ""
 
 
-class QuestionAnsweringTask(Task):
+class QuestionAnsweringTask(Task[Any, Answers]):
     """Question and context -> answer in free words; with `encoding: pieces` read in pieces, the context before it."""
 
     name, presented_by = "qa", QuestionAnsweringPresentation
@@ -229,7 +225,7 @@ class QuestionAnsweringTask(Task):
         if isinstance(value, Mapping):
             value = unprinted(value.get("text"))
         cut = isinstance(value, str) and value.startswith(("['", '["', "{'", '{"'))
-        found = [value] if isinstance(value, str) and not cut else value
+        found: Any = [value] if isinstance(value, str) and not cut else value
         if isinstance(found, list):  # SQuAD's own answers are objects
             found = [one.get("text") if isinstance(one, Mapping) else one for one in found]
         if not isinstance(found, Sequence) or not all(isinstance(answer, str) for answer in found):
@@ -277,7 +273,7 @@ class QuestionAnsweringTask(Task):
 
     # -- numbers ------------------------------------------------------------------------------------------------
 
-    def fit(self, examples: Sequence[Example]) -> None:
+    def fit(self, examples: Iterable[Example]) -> None:
         """Vocabularies of source words and of answers; the same one for both if a word may be copied."""
         super().fit(examples)
         if self.options.pointer:

@@ -75,7 +75,7 @@ class TagRow(Symbols):
         return tuple(split_blanks(line)) or None
 
 
-class TaggingTask(Task):
+class TaggingTask(Task[Words, TagRow]):
     """Sentence -> a tag for each word; words are read by their letters, too."""
 
     name, tokenised = "tagging", True
