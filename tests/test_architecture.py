@@ -112,7 +112,8 @@ def test_the_embedded_data_are_entered_by_their_door_alone():
     others = [path for path in PACKAGE.rglob("*.py") if part_of(path) not in ("miniworld", "__init__")]
     entered = {f"{path.relative_to(PACKAGE)}: {line.strip()}" for path in others
                for line in path.read_text().splitlines() if "seq2seq_suite.miniworld" in line}
-    assert entered == {"data/sources.py: from seq2seq_suite.miniworld import TEXTS, rich_world, rows, splits_of, version",
+    assert entered == {"data/sources.py: from seq2seq_suite.miniworld import TEXTS, rich_world, rows, splits_of, "
+                       "version",
                        "data/sources.py: from seq2seq_suite.miniworld import GAPS, VIEWS",
                        "lab/replaying.py: from seq2seq_suite.miniworld import start_voices"}
     assert not [path.name for path in (PACKAGE / "tasks").rglob("*.py") if "miniworld" in path.read_text()]

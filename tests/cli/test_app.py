@@ -17,6 +17,7 @@ from seq2seq_suite.cli import app as cli
 from seq2seq_suite.cli import arguments as cli_inputs
 from seq2seq_suite.cli.arguments import Inputs, opened, texts_and_overrides
 from seq2seq_suite.common.errors import DataError
+from seq2seq_suite.tasks import TASKS, find_task
 
 ROOT = Path(__file__).resolve().parents[2]
 VERBS = ("run", "sweep", "evaluate", "predict", "serve", "export", "compare", "distill", "check", "score", "tasks",
@@ -80,6 +81,8 @@ def test_extras_are_those_of_the_package():
         distributions = {package.replace("_", "-").replace("PIL", "pillow").replace("MeCab", "mecab-python3")
                          for package in packages}
         assert distributions == {line.partition(">")[0] for line in named[extra]}
+    needed = {package for task in TASKS for package in find_task(task).packages}
+    assert not needed - {package for packages in _EXTRAS.values() for package in packages}
 
 
 def start(*arguments: str, code: str = "", **options) -> subprocess.CompletedProcess:
