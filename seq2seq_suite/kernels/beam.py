@@ -90,10 +90,10 @@ def greedy_or_sample(model: Seq2Seq, batch: Batch, memory: Memory, *, options: S
 
 
 def _until_ended(stepper: Stepper, state: Greedy, limits: list[int]) -> None:
-    look = sync_interval(state.limit.device)
+    interval = sync_interval(state.limit.device)
     for step in range(max(limits)):
         state = state.after(stepper, step, state.limit[state.alive] == step + 1 if step + 1 in limits else None)
-        if (step + 1) % look == 0:
+        if (step + 1) % interval == 0:
             going = (~state.over).nonzero().squeeze(1)
             if going.numel() == 0:
                 return
@@ -148,8 +148,8 @@ class Beams:
         beam, symbol = beam.gather(1, kept), symbol.gather(1, kept)
         past, new = past.gather(1, kept.unsqueeze(2).expand(-1, -1, width)), symbol.unsqueeze(2)
         history = past.index_copy_(2, step, new) if isinstance(step, Tensor) else torch.cat((past, new), 2)
-        bound, asked = options.normalise(scores[:, 0], self.limit), min(options.num_hypotheses, beams)
-        over = self.over | (bound <= finished.scores[:, asked - 1]) | (scores[:, 0] == NEVER)
+        bound, wanted = options.normalise(scores[:, 0], self.limit), min(options.num_hypotheses, beams)
+        over = self.over | (bound <= finished.scores[:, wanted - 1]) | (scores[:, 0] == NEVER)
         chosen = torch.arange(over.size(0), device=over.device).unsqueeze(1) * beams + beam
         return replace(self, rows=rows, scores=scores, history=history, finished=finished, over=over), chosen, symbol
 
@@ -182,7 +182,7 @@ def beam_search(model: Seq2Seq, batch: Batch, memory: Memory, *, options: Search
     stepper = stepper_for(model, constraint, options)
     rows, previous = stepper.start(batch, memory, limit, prefixes)
     beams, device = options.beam_size, limit.device
-    limits, asked = limit.tolist(), min(options.num_hypotheses, beams)
+    limits, wanted = limit.tolist(), min(options.num_hypotheses, beams)
     if len(limits) == 1 and device.type == "cpu":
         return [one_beam(stepper, rows, previous, int(limit))]
     captures = graphs.captures(stepper, rows)
@@ -198,21 +198,21 @@ def beam_search(model: Seq2Seq, batch: Batch, memory: Memory, *, options: Search
                   torch.zeros_like(limit, dtype=torch.bool))
     found = graphs.search(stepper, state, max(limits)) if captures else None
     if found is not None:
-        return found.finished.hypotheses(asked)[: len(limits)]
+        return found.finished.hypotheses(wanted)[: len(limits)]
     results: list[list[Hypothesis]] = [[] for _ in sentences]
     for left, found in _leaving(stepper, replace(state, history=history[:, :, :0]), sentences, limit.tolist()):
-        for sentence, hypotheses in zip(left.tolist(), found.hypotheses(asked), strict=True):
+        for sentence, hypotheses in zip(left.tolist(), found.hypotheses(wanted), strict=True):
             results[sentence] = hypotheses
     return results[: len(limits)]
 
 
 def _leaving(stepper: Stepper, state: Beams, alive: Tensor, limits: list[int]) -> list[tuple[Tensor, FinishedBeams]]:
     """Sentences in the order in which they are finished, and their outputs."""
-    left, look = [], sync_interval(alive.device)
+    left, interval = [], sync_interval(alive.device)
     for step in range(max(limits)):
         state, chosen, symbol = state.after(stepper, step, state.limit == step + 1 if step + 1 in limits else None)
         going = None
-        if ((step + 1) % look == 0 or step + 1 == max(limits)) and (count := int(state.over.sum())):
+        if ((step + 1) % interval == 0 or step + 1 == max(limits)) and (count := int(state.over.sum())):
             going, leaving = state.over.long().argsort(stable=True).tensor_split((alive.size(0) - count,))
             left.append((alive[leaving], state.finished.select(leaving)))
             if not going.numel():

@@ -140,18 +140,18 @@ def _padded(memory: Memory, length: int) -> Memory:
 
 def search(stepper: Stepper, state: Search, longest: int) -> Search | None:
     """The search's end, by captured steps; its tensors are written over by the next. None where capture fails."""
-    capacity, step, look = _SIZES, 0, sync_interval(state.over.device)
+    capacity, step, interval = _SIZES, 0, sync_interval(state.over.device)
     while True:
         graph = _graph_for(stepper, state, capacity)
         if graph is None:
             return None
         graph.load(state, step)
         while step < min(capacity, longest):
-            if step % look == 0:
-                _check_positions(stepper.model, min(step + look, longest))
+            if step % interval == 0:
+                _check_positions(stepper.model, min(step + interval, longest))
             graph.replay()
             step += 1
-            if step == longest or (step % look == 0 and bool(graph.state.over.all())):
+            if step == longest or (step % interval == 0 and bool(graph.state.over.all())):
                 return graph.state
         state, capacity = graph.state, 2 * capacity
 
