@@ -57,7 +57,7 @@ CAPTURED = {
 NOT_CAPTURED = {
     "sampled, no graph": (["translation"], ["search.compile=true", "search.sampling=true", "search.top_k=1"],
                           "sampled"),
-    "least length, no graph": (["translation"], ["search.compile=true", "search.min_length=3"], "is written"),
+    "least length, no graph": (["translation"], ["search.compile=true", "search.min_length=3"], "symbols so far"),
     "CTC, no graph": (["asr"], ["search.compile=true", "search.beam_size=3"], "CTC"),
 }
 SEARCHED |= CAPTURED | {name: case[:2] for name, case in NOT_CAPTURED.items()}
